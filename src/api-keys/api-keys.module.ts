@@ -1,0 +1,11 @@
+import { Module } from '@nestjs/common';
+import { ApiKeyInvalidation } from './api-key-invalidation.js';
+import { ApiKeysRepository } from './api-keys.repository.js';
+import { ApiKeysService } from './api-keys.service.js';
+import { KeyUsageRecorder } from './key-usage.recorder.js';
+
+@Module({
+  providers: [ApiKeysRepository, ApiKeysService, ApiKeyInvalidation, KeyUsageRecorder],
+  exports: [ApiKeysService, KeyUsageRecorder],
+})
+export class ApiKeysModule {}

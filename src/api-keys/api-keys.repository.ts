@@ -1,0 +1,39 @@
+import { Injectable } from '@nestjs/common';
+import { databaseCall } from '../prisma/database-call.js';
+import { PrismaService } from '../prisma/prisma.service.js';
+import { quotasOf } from '../rate-limit/plans.js';
+import type { VerifiedKey } from './verified-key.js';
+
+/** What the request path reads and writes of `api_keys`. Administration is in {@link ApiKeysAdmin}. */
+@Injectable()
+export class ApiKeysRepository {
+  constructor(private readonly prisma: PrismaService) {}
+
+  /** The key with this SHA-256 (hexadecimal), unless there is none or it is revoked. Expiry is left to the caller's clock. */
+  async findByHash(keyHash: string): Promise<VerifiedKey | undefined> {
+    const row = await databaseCall(() =>
+      this.prisma.apiKey.findUnique({
+        where: { keyHash: Buffer.from(keyHash, 'hex') },
+        select: {
+          id: true,
+          plan: true,
+          requestsPerMinute: true,
+          requestsPerDay: true,
+          expiresAt: true,
+          revokedAt: true,
+        },
+      }),
+    );
+    if (row === null || row.revokedAt !== null) {
+      return undefined;
+    }
+    return { id: row.id, plan: row.plan, quotas: quotasOf(row.plan, row), expiresAtMs: row.expiresAt?.getTime() };
+  }
+
+  /** Records when keys were last used, by the database's clock, in one statement. */
+  async touch(ids: readonly string[]): Promise<void> {
+    await databaseCall(
+      () => this.prisma.$executeRaw`UPDATE api_keys SET last_used_at = now() WHERE id = ANY(${ids}::uuid[])`,
+    );
+  }
+}

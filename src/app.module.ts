@@ -1,0 +1,48 @@
+import { type DynamicModule, Module, type Provider } from '@nestjs/common';
+import { APP_FILTER, APP_GUARD } from '@nestjs/core';
+import { ApiKeyGuard } from './api-keys/api-key.guard.js';
+import { ApiKeysModule } from './api-keys/api-keys.module.js';
+import { CLOCK, type Clock } from './clock.js';
+import { CONFIG, type Config } from './config/config.js';
+import { AllExceptionsFilter } from './errors/exception.filter.js';
+import { HealthModule } from './health/health.module.js';
+import { UnmatchedModule } from './http/unmatched.module.js';
+import { OrdersModule } from './orders/orders.module.js';
+import { PrismaModule } from './prisma/prisma.module.js';
+import { PlanThrottlerGuard } from './rate-limit/plan-throttler.guard.js';
+import { RateLimitModule } from './rate-limit/rate-limit.module.js';
+
+@Module({})
+export class AppModule {
+  /** @param clock what time it is, for limits and key expiry */
+  static with(config: Config, clock: Clock): DynamicModule {
+    return {
+      module: AppModule,
+      // UnmatchedModule comes last: its routes answer whatever the others leave.
+      imports: [
+        settings([
+          { provide: CONFIG, useValue: config },
+          { provide: CLOCK, useValue: clock },
+        ]),
+        PrismaModule,
+        ApiKeysModule,
+        RateLimitModule,
+        OrdersModule,
+        HealthModule,
+        UnmatchedModule,
+      ],
+      providers: [
+        // The order is the order of the checks: limits first, so that failed keys are counted, then the key.
+        { provide: APP_GUARD, useClass: PlanThrottlerGuard },
+        { provide: APP_GUARD, useClass: ApiKeyGuard },
+        { provide: APP_FILTER, useClass: AllExceptionsFilter },
+      ],
+    };
+  }
+}
+
+class SettingsModule {}
+
+function settings(providers: Provider[]): DynamicModule {
+  return { module: SettingsModule, global: true, providers, exports: providers };
+}

@@ -1,0 +1,66 @@
+import { InvalidArgumentError } from 'commander';
+import { type Plan, PLANS } from '../rate-limit/plans.js';
+
+const INT32_MAX = 2_147_483_647;
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+/** RFC 3339 section 5.6, the offset required: a time without one would mean another moment on another machine. */
+const RFC3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?(?:Z|[+-]\d{2}:\d{2})$/;
+const DURATION = /^(\d{1,6})(s|m|h|d)$/;
+
+const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** A whole number of at least `min`, within what the database holds. */
+export function wholeNumber(min: number, max: number = INT32_MAX): (text: string) => number {
+  return (text) => {
+    const value = /^\d{1,15}$/.test(text) ? Number(text) : NaN;
+    if (!(value >= min && value <= max)) {
+      throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`);
+    }
+    return value;
+  };
+}
+
+export function plan(text: string): Plan {
+  const found = PLANS.find((name) => name === text.toLowerCase());
+  if (found === undefined) {
+    throw new InvalidArgumentError(`It must be one of ${PLANS.join(', ')}.`);
+  }
+  return found;
+}
+
+export function keyId(text: string): string {
+  if (!UUID.test(text)) {
+    throw new InvalidArgumentError('It must be the id of a key as "petstore keys list" shows it, a UUID.');
+  }
+  return text.toLowerCase();
+}
+
+export function keyName(text: string): string {
+  const name = text.trim();
+  if (name === '' || name.length > 200) {
+    throw new InvalidArgumentError('It must have 1 to 200 characters.');
+  }
+  return name;
+}
+
+/** A moment to come. */
+export function futureTime(text: string): Date {
+  const time = RFC3339.test(text) ? new Date(text) : undefined;
+  if (time === undefined || Number.isNaN(time.getTime())) {
+    throw new InvalidArgumentError('It must be a time like 2027-01-31T12:00:00Z.');
+  }
+  if (time.getTime() <= Date.now()) {
+    throw new InvalidArgumentError('It must lie in the future.');
+  }
+  return time;
+}
+
+/** A duration in milliseconds. */
+export function duration(text: string): number {
+  const [, amount, unit] = DURATION.exec(text === '0' ? '0s' : text) ?? [];
+  const unitMs = unit === undefined ? undefined : UNIT_MS[unit];
+  if (amount === undefined || unitMs === undefined) {
+    throw new InvalidArgumentError('It must be a duration like 90s, 30m, 24h or 7d, or 0.');
+  }
+  return Number(amount) * unitMs;
+}

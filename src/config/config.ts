@@ -1,0 +1,31 @@
+/** Injection token of the {@link Config}. */
+export const CONFIG = Symbol('config');
+
+/** Everything that can be configured, checked and in the shape that the code uses. Read once, at start. */
+export interface Config {
+  readonly production: boolean;
+  /** Undefined: the embedded database, which exists outside production only. */
+  readonly databaseUrl: string | undefined;
+  /** Addresses of one Redis, or of the nodes of a Redis Cluster; empty: limits are counted in memory. */
+  readonly redisUrls: readonly string[];
+  readonly host: string;
+  readonly port: number;
+  /** Whose `X-Forwarded-For` is believed: a number of proxies, a list of networks, or nobody's. */
+  readonly trustProxy: number | readonly string[] | false;
+  readonly publicBaseUrl: string | undefined;
+  readonly stagingBaseUrl: string | undefined;
+  readonly logLevel: LogLevel;
+  /** 0: no metrics. */
+  readonly metricsPort: number;
+  readonly docsEnabled: boolean;
+  readonly corsOrigins: readonly string[];
+  readonly apiKeyCacheSeconds: number;
+  readonly ban: { readonly threshold: number; readonly windowSeconds: number; readonly durationSeconds: number };
+  readonly list: { readonly concurrency: number; readonly stallSeconds: number };
+  readonly cancelLockTimeoutMs: number;
+  readonly shutdownGraceSeconds: number;
+}
+
+export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+
+export type LogLevel = (typeof LOG_LEVELS)[number];

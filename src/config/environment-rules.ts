@@ -1,0 +1,89 @@
+import { isIP } from 'node:net';
+import { type ValidationArguments, ValidatorConstraint, type ValidatorConstraintInterface } from 'class-validator';
+import ipaddr from 'ipaddr.js';
+
+/** One rule of class-validator: a test of a string, and what would be right. Values are quoted only where they hold no secret. */
+abstract class TextRule implements ValidatorConstraintInterface {
+  protected abstract readonly expected: string;
+  protected readonly secret: boolean = false;
+
+  protected abstract accepts(text: string): boolean;
+
+  validate(value: unknown): boolean {
+    return typeof value === 'string' && this.accepts(value);
+  }
+
+  defaultMessage({ property, value }: ValidationArguments): string {
+    return `${property} must be ${this.expected}${this.secret ? '' : `, not "${String(value)}"`}`;
+  }
+}
+
+function isUrlWith(text: string, protocols: readonly string[]): boolean {
+  return URL.canParse(text) && protocols.includes(new URL(text).protocol);
+}
+
+/** Splits a comma-separated variable; blanks around the parts do not count. */
+export function splitList(text: string): string[] {
+  return text.split(',').map((part) => part.trim());
+}
+
+@ValidatorConstraint()
+export class PostgresUrl extends TextRule {
+  protected readonly expected = 'a URL like postgresql://user:password@host:5432/database';
+  protected override readonly secret = true;
+
+  protected accepts(text: string): boolean {
+    return isUrlWith(text, ['postgresql:', 'postgres:']) && new URL(text).pathname.length > 1;
+  }
+}
+
+@ValidatorConstraint()
+export class RedisUrlList extends TextRule {
+  protected readonly expected =
+    'a URL like redis://host:6379 or rediss://user:password@host:6380, or several of them separated by commas (Redis Cluster)';
+  protected override readonly secret = true;
+
+  protected accepts(text: string): boolean {
+    return splitList(text).every((url) => isUrlWith(url, ['redis:', 'rediss:']) && new URL(url).hostname !== '');
+  }
+}
+
+@ValidatorConstraint()
+export class Hostname extends TextRule {
+  protected readonly expected = 'an address or host name to listen on, like 127.0.0.1 or 0.0.0.0';
+
+  protected accepts(text: string): boolean {
+    return isIP(text) !== 0 || /^[a-z0-9](?:[a-z0-9.-]{0,252}[a-z0-9])?$/i.test(text);
+  }
+}
+
+@ValidatorConstraint()
+export class TrustProxy extends TextRule {
+  protected readonly expected = 'a number of proxies from 1 to 32, or a list of addresses and networks like 10.0.0.0/8,fd00::/8';
+
+  protected accepts(text: string): boolean {
+    return /^(?:[1-9]|[12]\d|3[0-2])$/.test(text) || splitList(text).every(isNetwork);
+  }
+}
+
+function isNetwork(text: string): boolean {
+  return text.includes('/') ? ipaddr.isValidCIDR(text) : isIP(text) !== 0;
+}
+
+@ValidatorConstraint()
+export class BaseUrl extends TextRule {
+  protected readonly expected = 'an http or https URL that ends in /v1, like https://api.example.com/v1';
+
+  protected accepts(text: string): boolean {
+    return isUrlWith(text, ['http:', 'https:']) && text.endsWith('/v1');
+  }
+}
+
+@ValidatorConstraint()
+export class OriginList extends TextRule {
+  protected readonly expected = 'a list of origins like https://app.example.com,https://admin.example.com';
+
+  protected accepts(text: string): boolean {
+    return splitList(text).every((origin) => isUrlWith(origin, ['http:', 'https:']) && new URL(origin).origin === origin);
+  }
+}

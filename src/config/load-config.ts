@@ -1,0 +1,94 @@
+import 'reflect-metadata';
+import { readFileSync } from 'node:fs';
+import { plainToInstance } from 'class-transformer';
+import { validateSync } from 'class-validator';
+import type { Config } from './config.js';
+import { ConfigurationError } from './configuration-error.js';
+import { Environment } from './environment.js';
+import { splitList } from './environment-rules.js';
+
+/** Variables that hold secrets: each may be given as `NAME_FILE`, the path of a file that holds the value. */
+const SECRET_VARIABLES = ['DATABASE_URL', 'REDIS_URL'] as const;
+
+/**
+ * Reads and checks the whole configuration. An empty variable counts as not set.
+ * @throws {ConfigurationError} with every fault there is
+ */
+export function loadConfig(variables: NodeJS.ProcessEnv): Config {
+  const faults: string[] = [];
+  const given = readSecretFiles(withoutEmpty(variables), faults);
+  const environment = plainToInstance(Environment, given, { exposeDefaultValues: true });
+  for (const error of validateSync(environment, { stopAtFirstError: true })) {
+    faults.push(...Object.values(error.constraints ?? {}).slice(0, 1));
+  }
+  const production = given['NODE_ENV'] === 'production';
+  if (production && given['DATABASE_URL'] === undefined && !faults.some((fault) => fault.startsWith('DATABASE_URL'))) {
+    faults.push('DATABASE_URL (or DATABASE_URL_FILE) must be set in production, a URL like postgresql://user:password@host:5432/database');
+  }
+  if (environment.METRICS_PORT !== 0 && environment.METRICS_PORT === environment.PORT) {
+    faults.push('METRICS_PORT must differ from PORT');
+  }
+  if (faults.length > 0) {
+    throw new ConfigurationError(faults);
+  }
+  return toConfig(environment, production);
+}
+
+function toConfig(environment: Environment, production: boolean): Config {
+  return {
+    production,
+    databaseUrl: environment.DATABASE_URL,
+    redisUrls: environment.REDIS_URL === undefined ? [] : splitList(environment.REDIS_URL),
+    host: environment.HOST,
+    port: environment.PORT,
+    trustProxy: trustedProxies(environment.TRUST_PROXY),
+    publicBaseUrl: environment.PUBLIC_BASE_URL,
+    stagingBaseUrl: environment.STAGING_BASE_URL,
+    logLevel: environment.LOG_LEVEL,
+    metricsPort: environment.METRICS_PORT,
+    docsEnabled: environment.DOCS_ENABLED === 'true',
+    corsOrigins: environment.CORS_ORIGINS === undefined ? [] : splitList(environment.CORS_ORIGINS),
+    apiKeyCacheSeconds: environment.API_KEY_CACHE_SECONDS,
+    ban: {
+      threshold: environment.RATE_LIMIT_BAN_THRESHOLD,
+      windowSeconds: environment.RATE_LIMIT_BAN_WINDOW_SECONDS,
+      durationSeconds: environment.RATE_LIMIT_BAN_SECONDS,
+    },
+    list: { concurrency: environment.LIST_CONCURRENCY, stallSeconds: environment.LIST_STALL_SECONDS },
+    cancelLockTimeoutMs: environment.CANCEL_LOCK_TIMEOUT_MS,
+    shutdownGraceSeconds: environment.SHUTDOWN_GRACE_SECONDS,
+  };
+}
+
+function trustedProxies(value: string | undefined): Config['trustProxy'] {
+  if (value === undefined) {
+    return false;
+  }
+  return /^\d+$/.test(value) ? Number(value) : splitList(value);
+}
+
+function withoutEmpty(variables: NodeJS.ProcessEnv): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(variables).filter((entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== ''),
+  );
+}
+
+function readSecretFiles(given: Record<string, string>, faults: string[]): Record<string, string> {
+  const merged = { ...given };
+  for (const name of SECRET_VARIABLES) {
+    const path = given[`${name}_FILE`];
+    if (path === undefined) {
+      continue;
+    }
+    if (given[name] !== undefined) {
+      faults.push(`${name} and ${name}_FILE are both set; set one of them`);
+      continue;
+    }
+    try {
+      merged[name] = readFileSync(path, 'utf8').trim();
+    } catch (error) {
+      faults.push(`${name}_FILE must name a readable file, not "${path}" (${(error as NodeJS.ErrnoException).code ?? 'unreadable'})`);
+    }
+  }
+  return merged;
+}

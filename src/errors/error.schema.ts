@@ -1,0 +1,22 @@
+import { ApiProperty } from '@nestjs/swagger';
+import { ERROR_STATUS, type ErrorCode } from './error-codes.js';
+
+/** The Error object of the interface, for the document. */
+class ErrorSchema {
+  @ApiProperty({
+    type: 'string',
+    description: 'Machine-readable error code. New codes may be added; treat an unknown one by its status.',
+    example: 'order_not_found',
+    'x-extensible-enum': Object.keys(ERROR_STATUS),
+  } as object)
+  code!: ErrorCode;
+
+  @ApiProperty({ type: 'string', description: 'Human-readable description of the error.', example: 'There is no order with this id.' })
+  message!: string;
+
+  @ApiProperty({ type: 'integer', minimum: 400, maximum: 599, description: 'The HTTP status code.', example: 404 })
+  status!: number;
+}
+Object.defineProperty(ErrorSchema, 'name', { value: 'Error' });
+
+export { ErrorSchema };

@@ -1,0 +1,71 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Logger } from '@nestjs/common';
+import { isApiPath } from '../http/api-path.js';
+import { answerError } from '../http/raw-answer.js';
+import { AdmissionService } from '../rate-limit/admission.service.js';
+import { rateLimitHeaders } from '../rate-limit/headers.js';
+import { refusalByKey, refusalByLimits } from '../rate-limit/refusal.js';
+import { DomainError } from './domain-error.js';
+import type { ErrorCode } from './error-codes.js';
+
+type Request = IncomingMessage & { originalUrl?: string };
+
+/** Writes every error answer that Nest and Express give, in the one shape, and logs what is our own fault once. */
+@Catch()
+export class AllExceptionsFilter implements ExceptionFilter {
+  readonly #logger = new Logger('Errors');
+
+  constructor(private readonly admission: AdmissionService) {}
+
+  async catch(exception: unknown, host: ArgumentsHost): Promise<void> {
+    const http = host.switchToHttp();
+    const req = http.getRequest<Request>();
+    const res = http.getResponse<ServerResponse>();
+    const error = (await this.#refusalMissedByGuards(req, res)) ?? toDomainError(exception);
+    this.#log(error, req);
+    if (res.headersSent) {
+      // Ending the response would make a part look like the whole; a cut connection cannot be mistaken.
+      res.destroy();
+      return;
+    }
+    answerError(res, error.code, error.message);
+  }
+
+  /** Errors raised before any route matched (by a middleware or the router) have not met the guards: limits and key come first. */
+  async #refusalMissedByGuards(req: Request, res: ServerResponse): Promise<DomainError | undefined> {
+    if (res.hasHeader('X-RateLimit-Limit') || res.headersSent || !isApiPath(req.originalUrl ?? req.url ?? '')) {
+      return undefined;
+    }
+    const admission = await this.admission.admit(req);
+    for (const [name, value] of rateLimitHeaders(admission.verdict)) {
+      res.setHeader(name, value);
+    }
+    const refusal = refusalByLimits(admission) ?? refusalByKey(admission);
+    return refusal === undefined ? undefined : toDomainError(refusal);
+  }
+
+  #log(error: DomainError, req: Request): void {
+    if (error.code === 'internal_error') {
+      this.#logger.error(`${req.method ?? ''} failed`, error.cause instanceof Error ? error.cause.stack : String(error.cause));
+    } else if (error.code === 'service_unavailable') {
+      this.#logger.warn(`unavailable: ${error.cause instanceof Error ? error.cause.message : error.message}`);
+    }
+  }
+}
+
+function toDomainError(exception: unknown): DomainError {
+  if (exception instanceof DomainError) {
+    return exception;
+  }
+  if (exception instanceof HttpException && exception.getStatus() < 500) {
+    const [code, message] = CLIENT_ERRORS[exception.getStatus()] ?? BAD_REQUEST;
+    return new DomainError(code, message, { cause: exception });
+  }
+  return new DomainError('internal_error', 'Something went wrong on our side.', { cause: exception });
+}
+
+const BAD_REQUEST: readonly [ErrorCode, string] = ['bad_request', 'The request cannot be understood.'];
+
+const CLIENT_ERRORS: Readonly<Record<number, readonly [ErrorCode, string]>> = {
+  404: ['route_not_found', 'There is nothing at this path.'],
+};

@@ -1,0 +1,30 @@
+import { Injectable } from '@nestjs/common';
+import { Pools } from '../prisma/pools.js';
+
+/** How long the database may take to answer before the service calls itself unready. Milliseconds. */
+const PING_TIMEOUT_MS = 1_000;
+
+@Injectable()
+export class HealthService {
+  #draining = false;
+
+  constructor(private readonly pools: Pools) {}
+
+  /** From here on the service is unready, so that balancers send no more requests. */
+  startDraining(): void {
+    this.#draining = true;
+  }
+
+  async isReady(): Promise<boolean> {
+    return !this.#draining && (await this.#databaseAnswers());
+  }
+
+  async #databaseAnswers(): Promise<boolean> {
+    const timeout = new Promise<false>((resolve) => setTimeout(resolve, PING_TIMEOUT_MS, false).unref());
+    const ping = this.pools.main.query('SELECT 1').then(
+      () => true,
+      () => false,
+    );
+    return Promise.race([ping, timeout]);
+  }
+}

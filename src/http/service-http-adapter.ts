@@ -1,0 +1,85 @@
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import express from 'express';
+import type { AdmissionService } from '../rate-limit/admission.service.js';
+import { refuseAtTheGate } from './admission-gate.js';
+import { withLiteralPercents } from './api-path.js';
+import { answerParserError } from './parser-errors.js';
+import { answerError } from './raw-answer.js';
+
+/** Milliseconds and bytes; see `docs/operations.md` for why these. */
+const SERVER_OPTIONS = {
+  headersTimeout: 10_000,
+  requestTimeout: 30_000,
+  // Above the 60 s after which common balancers drop an idle connection, so that they never reuse one that we closed.
+  keepAliveTimeout: 65_000,
+  connectionsCheckingInterval: 5_000,
+  maxHeaderSize: 16_384,
+  // Node would answer a request without Host with an empty body; we check it ourselves.
+  requireHostHeader: false,
+} as const;
+
+/**
+ * Express behind an HTTP server of our own: with timeouts that Nest does not expose, the error shape for what Node's
+ * parser refuses, and the gate in front. Without an admission service (see {@link useAdmission}) the gate stands open.
+ */
+export class ServiceHttpAdapter extends ExpressAdapter {
+  #admission: AdmissionService | undefined;
+  #gate = false;
+  #draining = false;
+
+  constructor() {
+    const app = express();
+    // Settings have to stand before the first route: Express makes its router from them.
+    app.enable('case sensitive routing').enable('strict routing');
+    app.disable('x-powered-by').disable('etag').disable('query parser');
+    super(app);
+  }
+
+  /** Opens for business: from here on the parser's errors are counted and, unless told otherwise, the gate refuses. */
+  useAdmission(admission: AdmissionService, { gate }: { gate: boolean }): void {
+    this.#admission = admission;
+    this.#gate = gate;
+  }
+
+  /** From here on every answer tells its client to close the connection. */
+  startDraining(): void {
+    this.#draining = true;
+  }
+
+  override initHttpServer(): void {
+    const handle = this.#handler(this.getInstance<RequestListener>());
+    const server = createServer(SERVER_OPTIONS, handle);
+    // Without a listener Node answers an unknown expectation with an empty 417.
+    server.on('checkExpectation', handle);
+    server.on('clientError', (error, socket) => {
+      if (this.#admission === undefined) {
+        socket.destroy();
+      } else {
+        // Typed as a Duplex for HTTP over anything; over `listen()` it is a socket.
+        void answerParserError(error, socket as Socket, this.#admission);
+      }
+    });
+    this.setHttpServer(server);
+  }
+
+  #handler(express: RequestListener) {
+    return (req: IncomingMessage, res: ServerResponse): void => {
+      if (this.#draining) {
+        res.setHeader('Connection', 'close');
+      }
+      if (req.headers.host === undefined && req.httpVersionMinor === 1) {
+        res.setHeader('Connection', 'close');
+        // RFC 9112 section 3.2: an HTTP/1.1 request without Host is answered 400.
+        answerError(res, 'bad_request', 'The Host header is missing.');
+        return;
+      }
+      if (this.#gate && this.#admission !== undefined && refuseAtTheGate(req, res, this.#admission)) {
+        return;
+      }
+      req.url = withLiteralPercents(req.url ?? '/');
+      express(req, res);
+    };
+  }
+}

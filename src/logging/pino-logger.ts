@@ -1,0 +1,50 @@
+import type { LoggerService } from '@nestjs/common';
+import { destination, type Logger, pino } from 'pino';
+import { default as pretty } from 'pino-pretty';
+import type { LogLevel } from '../config/config.js';
+
+/** JSON lines on stdout; on a terminal, lines for a person. */
+export function createLogger(level: LogLevel): Logger {
+  const stream = process.stdout.isTTY
+    ? pretty({ colorize: true, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss.l' })
+    : destination({ fd: 1, sync: false });
+  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, stream);
+}
+
+/** Hands what Nest and our own code log to pino. The last argument of each call is the name of who logs. */
+export class PinoLogger implements LoggerService {
+  constructor(private readonly logger: Logger) {}
+
+  log(message: unknown, ...rest: unknown[]): void {
+    this.#write('info', message, rest);
+  }
+
+  error(message: unknown, ...rest: unknown[]): void {
+    this.#write('error', message, rest);
+  }
+
+  warn(message: unknown, ...rest: unknown[]): void {
+    this.#write('warn', message, rest);
+  }
+
+  debug(message: unknown, ...rest: unknown[]): void {
+    this.#write('debug', message, rest);
+  }
+
+  verbose(message: unknown, ...rest: unknown[]): void {
+    this.#write('trace', message, rest);
+  }
+
+  fatal(message: unknown, ...rest: unknown[]): void {
+    this.#write('fatal', message, rest);
+  }
+
+  #write(level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal', message: unknown, rest: unknown[]): void {
+    const context = rest.at(-1);
+    const detail = rest.length > 1 ? rest[0] : undefined;
+    this.logger[level](
+      { ...(typeof context === 'string' ? { context } : {}), ...(detail === undefined ? {} : { detail }) },
+      message instanceof Error ? (message.stack ?? message.message) : String(message),
+    );
+  }
+}

@@ -1,0 +1,85 @@
+import type { AddressInfo } from 'node:net';
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import { createApp } from './app.setup.js';
+import type { Config } from './config/config.js';
+import { loadConfig } from './config/load-config.js';
+import { HealthService } from './health/health.service.js';
+import { ServiceHttpAdapter } from './http/service-http-adapter.js';
+import { createLogger, PinoLogger } from './logging/pino-logger.js';
+
+/** What runs besides the application and ends after it. */
+interface Backing {
+  readonly config: Config;
+  announce(baseUrl: string): void;
+  stop(): Promise<void>;
+}
+
+/**
+ * Runs the service until it is told to stop (SIGTERM, SIGINT).
+ * @throws {ConfigurationError} before anything has started
+ */
+export async function serve(): Promise<void> {
+  const config = loadConfig(process.env);
+  // Registered first: a stop that is asked for while things start is carried out once they have.
+  const stopRequested = new Promise<void>((resolve) => {
+    process.once('SIGTERM', resolve).once('SIGINT', resolve);
+  });
+  const logger = createLogger(config.logLevel);
+  const backing = config.databaseUrl === undefined ? await startEmbedded(config) : external(config);
+  let app: NestExpressApplication | undefined;
+  try {
+    app = await createApp(backing.config, { logger: new PinoLogger(logger) });
+    await app.listen(config.port, config.host);
+    const { port } = app.getHttpServer().address() as AddressInfo;
+    const host = config.host.includes(':') ? `[${config.host}]` : config.host;
+    logger.info({ host: config.host, port }, 'listening');
+    backing.announce(`http://${host === '0.0.0.0' ? '127.0.0.1' : host}:${port}`);
+    await stopRequested;
+    logger.info('stopping');
+    await shutDown(app, config);
+    logger.info('stopped');
+  } catch (error) {
+    await app?.close();
+    throw error;
+  } finally {
+    await backing.stop();
+    logger.flush();
+  }
+}
+
+/** Finishes what is under way, cuts what outlasts the grace period, and closes the pools last. */
+async function shutDown(app: NestExpressApplication, config: Config): Promise<void> {
+  app.get(HealthService).startDraining();
+  (app.getHttpAdapter() as ServiceHttpAdapter).startDraining();
+  const server = app.getHttpServer() as import('node:http').Server;
+  const deadline = setTimeout(() => {
+    server.closeAllConnections();
+  }, config.shutdownGraceSeconds * 1_000);
+  await app.close();
+  clearTimeout(deadline);
+}
+
+function external(config: Config): Backing {
+  return { config, announce: () => undefined, stop: () => Promise.resolve() };
+}
+
+/** Loaded only when it is used: the embedded database is not there in production. */
+async function startEmbedded(config: Config): Promise<Backing> {
+  const { startEmbeddedDatabase } = await import('./embedded/embedded-service.js');
+  const { prepareDemo } = await import('./embedded/demo.js');
+  const { demoBanner } = await import('./embedded/banner.js');
+  const database = await startEmbeddedDatabase();
+  try {
+    const keys = await prepareDemo(database.url);
+    return {
+      config: { ...config, databaseUrl: database.url },
+      announce: (baseUrl) => {
+        process.stdout.write(demoBanner(baseUrl, keys, config.docsEnabled));
+      },
+      stop: () => database.stop(),
+    };
+  } catch (error) {
+    await database.stop();
+    throw error;
+  }
+}

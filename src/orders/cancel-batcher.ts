@@ -1,0 +1,103 @@
+import { Inject, Injectable } from '@nestjs/common';
+import DataLoader from 'dataloader';
+import { CONFIG, type Config } from '../config/config.js';
+import { DomainError } from '../errors/domain-error.js';
+import { Semaphore } from '../semaphore.js';
+import { type CancelOutcome, outcomeForRepeat } from './cancellation.js';
+import { type CancelAttempt, OrdersRepository } from './orders.repository.js';
+
+/** Statements that may run at once: while they do, the next batch gathers. */
+const BATCH_SLOTS = 2;
+/** Orders in one statement. */
+const BATCH_SIZE_MAX = 500;
+/** Rows locked by others that may be waited for at once, each on a connection of its own. */
+const WAITING_MAX = 3;
+
+/**
+ * Cancels orders together: cancels that arrive while the statements of others are running are taken by the next
+ * statement. There is no timer, so a cancel that arrives alone goes at once. Rows that somebody else holds leave the
+ * batch and are waited for one by one, a few at a time, so that they hold up nobody else.
+ */
+@Injectable()
+export class CancelBatcher {
+  readonly #slots = new Semaphore(BATCH_SLOTS);
+  readonly #waitingSlots = new Semaphore(WAITING_MAX);
+  /** Orders that are being waited for; whoever wants the same order meanwhile shares the wait. */
+  readonly #waits = new Map<bigint, Promise<CancelOutcome>>();
+  readonly #loader: DataLoader<bigint, CancelOutcome>;
+  readonly #lockTimeoutMs: number;
+
+  constructor(
+    private readonly repository: OrdersRepository,
+    @Inject(CONFIG) config: Config,
+  ) {
+    this.#lockTimeoutMs = config.cancelLockTimeoutMs;
+    this.#loader = new DataLoader((ids: readonly bigint[]) => this.#cancelAll(ids), {
+      cache: false,
+      maxBatchSize: BATCH_SIZE_MAX,
+      batchScheduleFn: (dispatch) => {
+        // A free slot is taken after this turn of the event loop, so that requests read in one turn share a statement.
+        setImmediate(() => void this.#slots.acquire().then(dispatch));
+      },
+    });
+  }
+
+  /** @throws {DomainError} `service_unavailable` */
+  cancel(id: bigint): Promise<CancelOutcome> {
+    return this.#loader.load(id);
+  }
+
+  async #cancelAll(ids: readonly bigint[]): Promise<(CancelOutcome | Error)[]> {
+    let attempts: Map<bigint, CancelAttempt>;
+    try {
+      attempts = await this.repository.cancelUnlocked([...new Set(ids)]);
+    } finally {
+      this.#slots.release();
+    }
+    const seen = new Set<bigint>();
+    return Promise.all(
+      ids.map((id) => {
+        const attempt = attempts.get(id) ?? 'not_found';
+        if (attempt === 'locked') {
+          return this.#cancelWhenFree(id).catch((error: unknown) => asError(error));
+        }
+        const outcome = seen.has(id) ? outcomeForRepeat(attempt) : attempt;
+        seen.add(id);
+        return outcome;
+      }),
+    );
+  }
+
+  #cancelWhenFree(id: bigint): Promise<CancelOutcome> {
+    const wait = this.#waits.get(id);
+    if (wait !== undefined) {
+      return wait.then(outcomeForRepeat);
+    }
+    const first = this.#waitFor(id).finally(() => this.#waits.delete(id));
+    this.#waits.set(id, first);
+    return first;
+  }
+
+  async #waitFor(id: bigint): Promise<CancelOutcome> {
+    if (!(await this.#waitingSlots.acquireWithin(this.#lockTimeoutMs))) {
+      throw locked();
+    }
+    try {
+      const attempt = await this.repository.cancelWaiting(id);
+      if (attempt === 'locked') {
+        throw locked();
+      }
+      return attempt;
+    } finally {
+      this.#waitingSlots.release();
+    }
+  }
+}
+
+function locked(): DomainError {
+  return new DomainError('service_unavailable', 'The order is being changed by somebody else; try again in a moment.');
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
+}

@@ -1,0 +1,92 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { CONFIG, type Config } from '../config/config.js';
+import { databaseFailure } from '../prisma/database-call.js';
+import { API_SECURITY_HEADERS } from '../http/security-headers.js';
+import { etagOf, matchesEtag } from './etag.js';
+import { OrderListEncoder } from './order-list-encoder.js';
+import { type OpenOrderList, OrderListReader } from './order-list.reader.js';
+import { PacedBody, ReaderLost } from './paced-body.js';
+import { SnapshotReader } from './snapshot.reader.js';
+
+/** Answers the list operation: 304 where the client has the current list, the headers alone to HEAD, all orders to GET. */
+@Injectable()
+export class OrderListResponder {
+  readonly #stallMs: number;
+
+  constructor(
+    private readonly reader: OrderListReader,
+    private readonly snapshots: SnapshotReader,
+    @Inject(CONFIG) config: Config,
+  ) {
+    this.#stallMs = config.list.stallSeconds * 1_000;
+  }
+
+  /** @throws {DomainError} `service_unavailable` */
+  async respond(req: Request, res: Response): Promise<void> {
+    const ifNoneMatch = req.headers['if-none-match'];
+    if (ifNoneMatch !== undefined || req.method === 'HEAD') {
+      const etag = etagOf(await this.snapshots.current());
+      if (matchesEtag(ifNoneMatch, etag)) {
+        startAnswer(res, 304, etag).end();
+        return;
+      }
+      if (req.method === 'HEAD') {
+        startAnswer(res, 200, etag).end();
+        return;
+      }
+    }
+    await this.#send(await this.reader.open(), res, req.acceptsEncodings('gzip', 'identity') === 'gzip');
+  }
+
+  async #send(list: OpenOrderList, res: Response, gzip: boolean): Promise<void> {
+    if (gzip) {
+      res.setHeader('Content-Encoding', 'gzip');
+    }
+    const body = new PacedBody(startAnswer(res, 200, etagOf(list.snapshot)), this.#stallMs, gzip);
+    let complete = false;
+    try {
+      const encoder = new OrderListEncoder((bytes) => {
+        body.write(bytes);
+      });
+      for await (const chunk of list.rows) {
+        encoder.write(chunk);
+        await body.ready();
+      }
+      encoder.end();
+      complete = true;
+    } catch (error) {
+      abandon(error, res);
+    } finally {
+      await list.close(complete);
+    }
+    await body.end().catch((error: unknown) => {
+      abandon(error, res);
+    });
+  }
+}
+
+function startAnswer(res: Response, status: 200 | 304, etag: string): Response {
+  res.statusCode = status;
+  if (status === 200) {
+    res.setHeader('Content-Type', 'application/json');
+  }
+  res.setHeader('ETag', etag);
+  res.setHeader('Cache-Control', 'private, no-cache');
+  res.setHeader('Vary', 'Authorization, Accept-Encoding');
+  for (const [name, value] of API_SECURITY_HEADERS) {
+    res.setHeader(name, value);
+  }
+  return res;
+}
+
+/**
+ * Cuts the connection of a list that cannot be completed: ended properly, it would look like the whole list.
+ * @throws whatever was not the reader's doing, for the exception filter to log
+ */
+function abandon(error: unknown, res: Response): void {
+  res.destroy();
+  if (!(error instanceof ReaderLost)) {
+    throw databaseFailure(error);
+  }
+}

@@ -1,0 +1,14 @@
+import { Module } from '@nestjs/common';
+import { CancelBatcher } from './cancel-batcher.js';
+import { OrderListReader } from './order-list.reader.js';
+import { OrderListResponder } from './order-list.responder.js';
+import { OrdersController } from './orders.controller.js';
+import { OrdersRepository } from './orders.repository.js';
+import { OrdersService } from './orders.service.js';
+import { SnapshotReader } from './snapshot.reader.js';
+
+@Module({
+  controllers: [OrdersController],
+  providers: [CancelBatcher, OrderListReader, OrderListResponder, OrdersRepository, OrdersService, SnapshotReader],
+})
+export class OrdersModule {}

@@ -1,0 +1,20 @@
+import { Injectable } from '@nestjs/common';
+import { CancelBatcher } from './cancel-batcher.js';
+import { refusalOf } from './cancellation.js';
+
+/** The rules of the order operations. */
+@Injectable()
+export class OrdersService {
+  constructor(private readonly batcher: CancelBatcher) {}
+
+  /**
+   * Cancels a pending order.
+   * @throws {DomainError} `order_not_found`, `order_already_shipped`, `order_already_cancelled`, `service_unavailable`
+   */
+  async cancel(id: bigint): Promise<void> {
+    const refusal = refusalOf(await this.batcher.cancel(id));
+    if (refusal !== undefined) {
+      throw refusal;
+    }
+  }
+}

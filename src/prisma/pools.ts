@@ -1,0 +1,44 @@
+import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import type pg from 'pg';
+import { CONFIG, type Config } from '../config/config.js';
+import { createServicePool } from './service-pool.js';
+
+/** Connections for everything that is answered at once: keys, cancels, snapshots, health. */
+const MAIN_CONNECTIONS_MAX = 10;
+const MAIN_STATEMENT_TIMEOUT_MS = 5_000;
+/** A list is bounded by its reader's stall timeout; this is the bound on a reader that never quite stalls. */
+const LIST_STATEMENT_TIMEOUT_MS = 600_000;
+
+/**
+ * The two pools of the service. Lists have their own, so that however slowly they are read, a cancel finds a connection.
+ */
+@Injectable()
+export class Pools implements OnApplicationShutdown {
+  readonly main: pg.Pool;
+  readonly list: pg.Pool;
+
+  constructor(@Inject(CONFIG) config: Config) {
+    const connectionString = config.databaseUrl;
+    if (connectionString === undefined) {
+      throw new Error('The database URL is not known yet.');
+    }
+    this.main = createServicePool({
+      connectionString,
+      name: 'main',
+      connectionsMax: MAIN_CONNECTIONS_MAX,
+      statementTimeoutMs: MAIN_STATEMENT_TIMEOUT_MS,
+      lockTimeoutMs: config.cancelLockTimeoutMs,
+    });
+    this.list = createServicePool({
+      connectionString,
+      name: 'list',
+      connectionsMax: config.list.concurrency,
+      statementTimeoutMs: LIST_STATEMENT_TIMEOUT_MS,
+    });
+  }
+
+  /** Runs after the HTTP server has closed: until then requests under way need the pools. */
+  async onApplicationShutdown(): Promise<void> {
+    await Promise.all([this.main.end(), this.list.end()]);
+  }
+}

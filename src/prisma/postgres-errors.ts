@@ -1,0 +1,90 @@
+import { Prisma } from './generated/client.js';
+
+/** The SQLSTATE codes that this service tells apart (PostgreSQL documentation, appendix A). */
+export const PostgresError = {
+  lockNotAvailable: '55P03',
+  queryCanceled: '57014',
+  adminShutdown: '57P01',
+  crashShutdown: '57P02',
+  cannotConnectNow: '57P03',
+  deadlockDetected: '40P01',
+  serializationFailure: '40001',
+  tooManyConnections: '53300',
+  diskFull: '53100',
+  readOnlySqlTransaction: '25006',
+  invalidPassword: '28P01',
+  checkViolation: '23514',
+  uniqueViolation: '23505',
+} as const;
+
+/** Conditions that pass: the same request may well succeed a moment later. */
+const TRANSIENT_SQLSTATES: ReadonlySet<string> = new Set([
+  PostgresError.lockNotAvailable,
+  PostgresError.queryCanceled,
+  PostgresError.adminShutdown,
+  PostgresError.crashShutdown,
+  PostgresError.cannotConnectNow,
+  PostgresError.deadlockDetected,
+  PostgresError.serializationFailure,
+  PostgresError.tooManyConnections,
+  PostgresError.diskFull,
+  PostgresError.readOnlySqlTransaction,
+]);
+
+/** SQLSTATE class 08: connection exceptions. */
+const CONNECTION_EXCEPTION_CLASS = '08';
+
+/** Prisma's own codes for a server that is away: unreachable, timed out, closed, pool exhausted, too many connections. */
+const TRANSIENT_PRISMA_CODES: ReadonlySet<string> = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P2024', 'P2034', 'P2037']);
+
+const TRANSIENT_SOCKET_CODES: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOENT',
+]);
+
+/** The SQLSTATE of an error of `pg` or of a Prisma raw query; undefined when the server did not give one. */
+export function sqlStateOf(error: unknown): string | undefined {
+  if (error instanceof Prisma.PrismaClientKnownRequestError) {
+    return driverAdapterCodeOf(error.meta);
+  }
+  const code = codeOf(error);
+  return code !== undefined && /^[0-9A-Z]{5}$/.test(code) && !TRANSIENT_PRISMA_CODES.has(code) ? code : undefined;
+}
+
+/** Whether the database is away, shutting down, overloaded or busy, so that the answer is 503 and not 500. */
+export function isTransientDatabaseError(error: unknown): boolean {
+  const sqlState = sqlStateOf(error);
+  if (sqlState !== undefined) {
+    return TRANSIENT_SQLSTATES.has(sqlState) || sqlState.startsWith(CONNECTION_EXCEPTION_CLASS);
+  }
+  if (error instanceof Prisma.PrismaClientInitializationError) {
+    return true;
+  }
+  const code = codeOf(error);
+  if (code !== undefined) {
+    return TRANSIENT_PRISMA_CODES.has(code) || TRANSIENT_SOCKET_CODES.has(code);
+  }
+  if (error instanceof AggregateError) {
+    return error.errors.every(isTransientDatabaseError);
+  }
+  // `pg` reports a lost connection and a pool that stayed full as a bare Error, without a code to tell them by.
+  return Object.getPrototypeOf(error) === Error.prototype;
+}
+
+function driverAdapterCodeOf(meta: Record<string, unknown> | undefined): string | undefined {
+  const adapterError = meta?.['driverAdapterError'] as { cause?: { originalCode?: unknown } } | undefined;
+  const code = adapterError?.cause?.originalCode;
+  return typeof code === 'string' ? code : undefined;
+}
+
+function codeOf(error: unknown): string | undefined {
+  const code = (error as { code?: unknown } | null | undefined)?.code;
+  return typeof code === 'string' ? code : undefined;
+}

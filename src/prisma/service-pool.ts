@@ -1,0 +1,38 @@
+import { Logger } from '@nestjs/common';
+import pg from 'pg';
+
+/** How long a request waits for a connection before it is told that the service is unavailable. Milliseconds. */
+const CONNECTION_TIMEOUT_MS = 2_000;
+
+export interface ServicePoolOptions {
+  readonly connectionString: string;
+  /** Shown in `pg_stat_activity`. */
+  readonly name: string;
+  readonly connectionsMax: number;
+  readonly statementTimeoutMs: number;
+  readonly lockTimeoutMs?: number;
+}
+
+/** A pool of PostgreSQL connections with every wait bounded; the defaults of `pg` wait for ever. */
+export function createServicePool(options: ServicePoolOptions): pg.Pool {
+  const pool = new pg.Pool({
+    connectionString: options.connectionString,
+    application_name: `petstore-${options.name}`,
+    max: options.connectionsMax,
+    connectionTimeoutMillis: CONNECTION_TIMEOUT_MS,
+    idleTimeoutMillis: 30_000,
+    maxLifetimeSeconds: 3_600,
+    keepAlive: true,
+    statement_timeout: options.statementTimeoutMs,
+    lock_timeout: options.lockTimeoutMs ?? 0,
+    idle_in_transaction_session_timeout: options.statementTimeoutMs,
+    // The list reads dates as text: they have to be ISO dates in UTC, whatever the server's own settings are.
+    options: '-c timezone=UTC -c datestyle=ISO,MDY',
+  });
+  const logger = new Logger('Database');
+  // An idle connection that breaks is no request's failure; without a listener it would end the process.
+  pool.on('error', (error) => {
+    logger.warn(`lost an idle connection: ${error.message}`);
+  });
+  return pool;
+}

@@ -1,0 +1,105 @@
+import type { Quotas } from './plans.js';
+import type { Verdict } from './verdict.js';
+import { DAY_MS, MINUTE_MS, windowEndSeconds } from './windows.js';
+
+/** When repeated refusals turn into a temporary ban. */
+export interface BanRule {
+  /** Refusals within the window that ban the subject; 0 turns bans off. */
+  readonly threshold: number;
+  readonly windowSeconds: number;
+  readonly durationSeconds: number;
+}
+
+/** What is remembered about one subject between its requests. */
+export interface SubjectState {
+  /** Unix seconds at which the counted minute ends. */
+  readonly minuteEndSeconds: number;
+  readonly minuteUsed: number;
+  /** Unix seconds at which the counted day ends. */
+  readonly dayEndSeconds: number;
+  readonly dayUsed: number;
+  /** Unix milliseconds of the latest refusals, oldest first; fewer than the ban threshold. */
+  readonly refusedAtMs: readonly number[];
+  /** Unix milliseconds; 0 when there has been no ban. */
+  readonly bannedUntilMs: number;
+}
+
+export const UNUSED: SubjectState = Object.freeze({
+  minuteEndSeconds: 0,
+  minuteUsed: 0,
+  dayEndSeconds: 0,
+  dayUsed: 0,
+  refusedAtMs: Object.freeze([]),
+  bannedUntilMs: 0,
+});
+
+export interface Decision {
+  readonly verdict: Verdict;
+  readonly next: SubjectState;
+}
+
+/**
+ * Decides one request: ban, minute and day together. The request is counted in both windows when both admit it and in
+ * neither otherwise. Pure: the same state, quotas, rule and time always give the same decision.
+ */
+export function decide(state: SubjectState, quotas: Quotas, rule: BanRule, nowMs: number): Decision {
+  const minuteEndSeconds = windowEndSeconds(nowMs, MINUTE_MS);
+  const dayEndSeconds = windowEndSeconds(nowMs, DAY_MS);
+  const current: SubjectState = {
+    minuteEndSeconds,
+    minuteUsed: state.minuteEndSeconds === minuteEndSeconds ? state.minuteUsed : 0,
+    dayEndSeconds,
+    dayUsed: state.dayEndSeconds === dayEndSeconds ? state.dayUsed : 0,
+    refusedAtMs: state.refusedAtMs,
+    bannedUntilMs: state.bannedUntilMs,
+  };
+  if (nowMs < current.bannedUntilMs) {
+    return { verdict: verdictOf('banned', current, quotas, nowMs), next: current };
+  }
+  if (current.minuteUsed < quotas.requestsPerMinute && current.dayUsed < quotas.requestsPerDay) {
+    const next = { ...current, minuteUsed: current.minuteUsed + 1, dayUsed: current.dayUsed + 1 };
+    return { verdict: verdictOf('admitted', next, quotas, nowMs), next };
+  }
+  const next = withRefusal(current, rule, nowMs);
+  return { verdict: verdictOf(nowMs < next.bannedUntilMs ? 'banned' : 'limited', next, quotas, nowMs), next };
+}
+
+/** How a subject stands that has used nothing. */
+export function verdictOfUnused(quotas: Quotas, nowMs: number): Verdict {
+  const unused = {
+    ...UNUSED,
+    minuteEndSeconds: windowEndSeconds(nowMs, MINUTE_MS),
+    dayEndSeconds: windowEndSeconds(nowMs, DAY_MS),
+  };
+  return verdictOf('admitted', unused, quotas, nowMs);
+}
+
+/** The refusals that a ban forgets: afterwards the subject starts with a clean slate, only its windows go on. */
+function withRefusal(state: SubjectState, rule: BanRule, nowMs: number): SubjectState {
+  if (rule.threshold === 0) {
+    return state;
+  }
+  const oldestThatCounts = nowMs - rule.windowSeconds * 1_000;
+  const refusedAtMs = [...state.refusedAtMs.filter((at) => at > oldestThatCounts), nowMs];
+  return refusedAtMs.length < rule.threshold
+    ? { ...state, refusedAtMs }
+    : { ...state, refusedAtMs: UNUSED.refusedAtMs, bannedUntilMs: nowMs + rule.durationSeconds * 1_000 };
+}
+
+function verdictOf(outcome: Verdict['outcome'], state: SubjectState, quotas: Quotas, nowMs: number): Verdict {
+  return {
+    outcome,
+    minute: {
+      limit: quotas.requestsPerMinute,
+      remaining: Math.max(0, quotas.requestsPerMinute - state.minuteUsed),
+      resetAtSeconds: state.minuteEndSeconds,
+    },
+    day: {
+      limit: quotas.requestsPerDay,
+      remaining: Math.max(0, quotas.requestsPerDay - state.dayUsed),
+      resetAtSeconds: state.dayEndSeconds,
+    },
+    ...(outcome === 'banned' ? { bannedUntilMs: state.bannedUntilMs } : {}),
+    decidedAtMs: nowMs,
+  };
+}

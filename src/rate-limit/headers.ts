@@ -1,0 +1,58 @@
+import type { HeaderPair } from '../errors/error-headers.js';
+import type { Verdict, WindowVerdict } from './verdict.js';
+
+/** The names of all headers that a verdict can set, for documentation and for CORS. */
+export const RATE_LIMIT_HEADER_NAMES = [
+  'X-RateLimit-Limit',
+  'X-RateLimit-Remaining',
+  'X-RateLimit-Reset',
+  'RateLimit-Policy',
+  'RateLimit',
+  'Retry-After',
+] as const;
+
+/**
+ * The headers that tell a client where it stands: the published triple for the window that binds it, and both windows
+ * in the form of draft-ietf-httpapi-ratelimit-headers. A refusal adds `Retry-After` (RFC 9110 section 10.2.3): whole
+ * seconds, at least 1, never earlier than the reset.
+ */
+export function rateLimitHeaders(verdict: Verdict): HeaderPair[] {
+  const { minute, day, decidedAtMs } = verdict;
+  const binding = bindingWindow(verdict);
+  const resetAtSeconds = resetOf(verdict, binding);
+  const headers: HeaderPair[] = [
+    ['X-RateLimit-Limit', String(binding.limit)],
+    ['X-RateLimit-Remaining', verdict.outcome === 'admitted' ? String(binding.remaining) : '0'],
+    ['X-RateLimit-Reset', String(resetAtSeconds)],
+    ['RateLimit-Policy', `"minute";q=${minute.limit};w=60, "day";q=${day.limit};w=86400`],
+    ['RateLimit', `"minute";${itemParameters(minute, verdict)}, "day";${itemParameters(day, verdict)}`],
+  ];
+  if (verdict.outcome !== 'admitted') {
+    headers.push(['Retry-After', String(Math.max(1, secondsUntil(resetAtSeconds, decidedAtMs)))]);
+  }
+  return headers;
+}
+
+/**
+ * The window that the triple shows: the one with the fewest remaining, on a tie the longer one. On a refusal that is
+ * the refusing window, and where both refuse the one that resets later.
+ */
+function bindingWindow({ minute, day }: Verdict): WindowVerdict {
+  return minute.remaining < day.remaining ? minute : day;
+}
+
+function resetOf(verdict: Verdict, binding: WindowVerdict): number {
+  return verdict.bannedUntilMs === undefined ? binding.resetAtSeconds : Math.ceil(verdict.bannedUntilMs / 1_000);
+}
+
+/** During a ban nothing remains in either window until the ban ends, whatever the counts say. */
+function itemParameters(window: WindowVerdict, verdict: Verdict): string {
+  if (verdict.bannedUntilMs === undefined) {
+    return `r=${window.remaining};t=${secondsUntil(window.resetAtSeconds, verdict.decidedAtMs)}`;
+  }
+  return `r=0;t=${secondsUntil(Math.ceil(verdict.bannedUntilMs / 1_000), verdict.decidedAtMs)}`;
+}
+
+function secondsUntil(unixSeconds: number, nowMs: number): number {
+  return Math.ceil((unixSeconds * 1_000 - nowMs) / 1_000);
+}
