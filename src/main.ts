@@ -4,7 +4,7 @@ import { createApp } from './app.setup.js';
 import type { Config } from './config/config.js';
 import { loadConfig } from './config/load-config.js';
 import { HealthService } from './health/health.service.js';
-import { ServiceHttpAdapter } from './http/service-http-adapter.js';
+import { type ServiceHttpAdapter } from './http/service-http-adapter.js';
 import { createLogger, PinoLogger } from './logging/pino-logger.js';
 
 /** What runs besides the application and ends after it. */
@@ -51,7 +51,7 @@ export async function serve(): Promise<void> {
 async function shutDown(app: NestExpressApplication, config: Config): Promise<void> {
   app.get(HealthService).startDraining();
   (app.getHttpAdapter() as ServiceHttpAdapter).startDraining();
-  const server = app.getHttpServer() as import('node:http').Server;
+  const server = app.getHttpServer();
   const deadline = setTimeout(() => {
     server.closeAllConnections();
   }, config.shutdownGraceSeconds * 1_000);

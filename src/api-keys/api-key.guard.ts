@@ -15,7 +15,7 @@ export class ApiKeyGuard implements CanActivate {
 
   /** @throws {DomainError} `missing_api_key` or `invalid_api_key` */
   async canActivate(context: ExecutionContext): Promise<boolean> {
-    if (this.reflector.getAllAndOverride<boolean>(IS_PUBLIC, [context.getHandler(), context.getClass()]) === true) {
+    if (this.reflector.getAllAndOverride<boolean>(IS_PUBLIC, [context.getHandler(), context.getClass()])) {
       return true;
     }
     const refusal = refusalByKey(await this.admission.admit(context.switchToHttp().getRequest<IncomingMessage>()));

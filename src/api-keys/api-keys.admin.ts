@@ -34,15 +34,27 @@ export interface PlanChoice {
 export class KeyAdministrationError extends Error {}
 
 const RECORD_COLUMNS = {
-  id: true, name: true, keyPrefix: true, plan: true, requestsPerMinute: true, requestsPerDay: true,
-  createdAt: true, expiresAt: true, revokedAt: true, lastUsedAt: true,
+  id: true,
+  name: true,
+  keyPrefix: true,
+  plan: true,
+  requestsPerMinute: true,
+  requestsPerDay: true,
+  createdAt: true,
+  expiresAt: true,
+  revokedAt: true,
+  lastUsedAt: true,
 } as const;
 
 /** Administers API keys. Running services hear of every change from the database, within a second. */
 export class ApiKeysAdmin {
   constructor(private readonly prisma: PrismaClient) {}
 
-  async issue({ name, expiresAt, ...choice }: PlanChoice & { name: string; expiresAt?: Date | undefined }): Promise<IssuedKey> {
+  async issue({
+    name,
+    expiresAt,
+    ...choice
+  }: PlanChoice & { name: string; expiresAt?: Date | undefined }): Promise<IssuedKey> {
     const quotas = quotaColumns(choice);
     const key = generateKey();
     const { id } = await this.prisma.apiKey.create({
@@ -59,7 +71,10 @@ export class ApiKeysAdmin {
 
   /** @returns false when the key was revoked already */
   async revoke(id: string): Promise<boolean> {
-    const { count } = await this.prisma.apiKey.updateMany({ where: { id, revokedAt: null }, data: { revokedAt: new Date() } });
+    const { count } = await this.prisma.apiKey.updateMany({
+      where: { id, revokedAt: null },
+      data: { revokedAt: new Date() },
+    });
     if (count === 0) {
       await this.#find(id);
     }
@@ -74,7 +89,9 @@ export class ApiKeysAdmin {
     const old = await this.#find(id);
     const now = Date.now();
     if (old.revokedAt !== null || (old.expiresAt !== null && old.expiresAt.getTime() <= now)) {
-      throw new KeyAdministrationError(`The key ${id} is ${old.revokedAt === null ? 'expired' : 'revoked'}; issue a new one instead.`);
+      throw new KeyAdministrationError(
+        `The key ${id} is ${old.revokedAt === null ? 'expired' : 'revoked'}; issue a new one instead.`,
+      );
     }
     const endOfOverlap = new Date(now + overlapMs);
     const key = generateKey();
@@ -129,7 +146,9 @@ function quotaColumns({ plan, requestsPerMinute, requestsPerDay }: PlanChoice): 
     throw new KeyAdministrationError(`The plan ${plan} has quotas of its own: give both --per-minute and --per-day.`);
   }
   if (!isCustom && (requestsPerMinute !== undefined || requestsPerDay !== undefined)) {
-    throw new KeyAdministrationError(`The plan ${plan} has published quotas: --per-minute and --per-day are for enterprise only.`);
+    throw new KeyAdministrationError(
+      `The plan ${plan} has published quotas: --per-minute and --per-day are for enterprise only.`,
+    );
   }
   return { requestsPerMinute: requestsPerMinute ?? null, requestsPerDay: requestsPerDay ?? null };
 }

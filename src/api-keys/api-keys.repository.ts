@@ -24,7 +24,7 @@ export class ApiKeysRepository {
         },
       }),
     );
-    if (row === null || row.revokedAt !== null) {
+    if (row?.revokedAt !== null) {
       return undefined;
     }
     return { id: row.id, plan: row.plan, quotas: quotasOf(row.plan, row), expiresAtMs: row.expiresAt?.getTime() };

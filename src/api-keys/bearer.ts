@@ -1,8 +1,6 @@
 /** What a request's `Authorization` header says. */
 export type Bearer =
-  | { readonly kind: 'missing' }
-  | { readonly kind: 'malformed' }
-  | { readonly kind: 'token'; readonly token: string };
+  { readonly kind: 'missing' } | { readonly kind: 'malformed' } | { readonly kind: 'token'; readonly token: string };
 
 const MISSING: Bearer = { kind: 'missing' };
 const MALFORMED: Bearer = { kind: 'malformed' };

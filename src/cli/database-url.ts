@@ -13,7 +13,9 @@ export async function databaseUrl(): Promise<string> {
   const { runningEmbeddedDatabaseUrl } = await import('../embedded/embedded-service.js');
   const url = runningEmbeddedDatabaseUrl();
   if (url === undefined) {
-    throw new UsageError('DATABASE_URL is not set and no service with an embedded database runs here ("npm start" starts one).');
+    throw new UsageError(
+      'DATABASE_URL is not set and no service with an embedded database runs here ("npm start" starts one).',
+    );
   }
   return url;
 }

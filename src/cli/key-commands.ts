@@ -53,7 +53,12 @@ export function addKeyCommands(program: Command): void {
     .command('rotate')
     .description('make a successor of a key; it is shown once, and the old key runs out')
     .addArgument(id())
-    .option('--overlap <duration>', 'how long the old key stays good, like 30m, 24h, 7d or 0 (default: 24h)', duration, OVERLAP_DEFAULT_MS)
+    .option(
+      '--overlap <duration>',
+      'how long the old key stays good, like 30m, 24h, 7d or 0 (default: 24h)',
+      duration,
+      OVERLAP_DEFAULT_MS,
+    )
     .option('--json', 'print {"id", "key"}', false)
     .action(async (key: string, options: OutputOptions & { overlap: number }) => {
       printIssued(await withAdmin((admin) => admin.rotate(key, options.overlap)), options);
@@ -94,11 +99,11 @@ function choiceOf({ plan, perMinute, perDay }: QuotaOptions & { plan: Plan }): {
 }
 
 async function withAdmin<T>(work: (admin: ApiKeysAdmin) => Promise<T>): Promise<T> {
-  const { prisma, close } = connectPrisma(await databaseUrl());
+  const connection = connectPrisma(await databaseUrl());
   try {
-    return await work(new ApiKeysAdmin(prisma));
+    return await work(new ApiKeysAdmin(connection.prisma));
   } finally {
-    await close();
+    await connection.close();
   }
 }
 

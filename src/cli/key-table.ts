@@ -14,7 +14,13 @@ export function keyTable(records: readonly KeyRecord[], nowMs: number): string {
   ];
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   return rows
-    .map((row) => `${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(COLUMN_GAP).trimEnd()}\n`)
+    .map(
+      (row) =>
+        `${row
+          .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+          .join(COLUMN_GAP)
+          .trimEnd()}\n`,
+    )
     .join('');
 }
 

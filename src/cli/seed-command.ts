@@ -17,7 +17,9 @@ export function addSeedCommand(program: Command): void {
     .option('--force', 'also in production (NODE_ENV=production)', false)
     .action(async ({ orders, force }: { orders: number; force: boolean }) => {
       if (loadConfig(process.env).production && !force) {
-        throw new UsageError('Generated orders do not belong into a production database; --force makes them all the same.');
+        throw new UsageError(
+          'Generated orders do not belong into a production database; --force makes them all the same.',
+        );
       }
       const client = new pg.Client({ connectionString: await databaseUrl(), connectionTimeoutMillis: 5_000 });
       await client.connect();

@@ -59,7 +59,8 @@ export class Hostname extends TextRule {
 
 @ValidatorConstraint()
 export class TrustProxy extends TextRule {
-  protected readonly expected = 'a number of proxies from 1 to 32, or a list of addresses and networks like 10.0.0.0/8,fd00::/8';
+  protected readonly expected =
+    'a number of proxies from 1 to 32, or a list of addresses and networks like 10.0.0.0/8,fd00::/8';
 
   protected accepts(text: string): boolean {
     return /^(?:[1-9]|[12]\d|3[0-2])$/.test(text) || splitList(text).every(isNetwork);
@@ -84,6 +85,8 @@ export class OriginList extends TextRule {
   protected readonly expected = 'a list of origins like https://app.example.com,https://admin.example.com';
 
   protected accepts(text: string): boolean {
-    return splitList(text).every((origin) => isUrlWith(origin, ['http:', 'https:']) && new URL(origin).origin === origin);
+    return splitList(text).every(
+      (origin) => isUrlWith(origin, ['http:', 'https:']) && new URL(origin).origin === origin,
+    );
   }
 }

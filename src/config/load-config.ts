@@ -21,9 +21,11 @@ export function loadConfig(variables: NodeJS.ProcessEnv): Config {
   for (const error of validateSync(environment, { stopAtFirstError: true })) {
     faults.push(...Object.values(error.constraints ?? {}).slice(0, 1));
   }
-  const production = given['NODE_ENV'] === 'production';
-  if (production && given['DATABASE_URL'] === undefined && !faults.some((fault) => fault.startsWith('DATABASE_URL'))) {
-    faults.push('DATABASE_URL (or DATABASE_URL_FILE) must be set in production, a URL like postgresql://user:password@host:5432/database');
+  const production = given.NODE_ENV === 'production';
+  if (production && given.DATABASE_URL === undefined && !faults.some((fault) => fault.startsWith('DATABASE_URL'))) {
+    faults.push(
+      'DATABASE_URL (or DATABASE_URL_FILE) must be set in production, a URL like postgresql://user:password@host:5432/database',
+    );
   }
   if (environment.METRICS_PORT !== 0 && environment.METRICS_PORT === environment.PORT) {
     faults.push('METRICS_PORT must differ from PORT');
@@ -87,7 +89,9 @@ function readSecretFiles(given: Record<string, string>, faults: string[]): Recor
     try {
       merged[name] = readFileSync(path, 'utf8').trim();
     } catch (error) {
-      faults.push(`${name}_FILE must name a readable file, not "${path}" (${(error as NodeJS.ErrnoException).code ?? 'unreadable'})`);
+      faults.push(
+        `${name}_FILE must name a readable file, not "${path}" (${(error as NodeJS.ErrnoException).code ?? 'unreadable'})`,
+      );
     }
   }
   return merged;

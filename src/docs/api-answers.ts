@@ -86,7 +86,8 @@ export const ApiCommonErrors = (): MethodDecorator =>
       invalid_api_key: 'The API key is not valid.',
     }),
     ApiError(429, 'The rate limit is exceeded, or the API key or address is banned for a while.', {
-      rate_limit_exceeded: 'The rate limit is exceeded. Wait for the time given in Retry-After, then back off exponentially.',
+      rate_limit_exceeded:
+        'The rate limit is exceeded. Wait for the time given in Retry-After, then back off exponentially.',
       api_key_banned:
         'This API key is banned for a while because it kept calling after its limit was exceeded. See Retry-After.',
       address_banned:

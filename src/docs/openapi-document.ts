@@ -32,6 +32,9 @@ export function buildOpenApiDocument(app: INestApplication, urls: ServerUrls): O
 function relativeToVersion(paths: OpenAPIObject['paths']): OpenAPIObject['paths'] {
   const prefix = `/${API_VERSION}`;
   return Object.fromEntries(
-    Object.entries(paths).map(([path, item]) => [path.startsWith(`${prefix}/`) ? path.slice(prefix.length) : path, item]),
+    Object.entries(paths).map(([path, item]) => [
+      path.startsWith(`${prefix}/`) ? path.slice(prefix.length) : path,
+      item,
+    ]),
   );
 }

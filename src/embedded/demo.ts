@@ -41,9 +41,9 @@ async function allExist(client: pg.Client, keys: DemoKeys): Promise<boolean> {
 }
 
 async function issueKeys(databaseUrl: string): Promise<DemoKeys> {
-  const { prisma, close } = connectPrisma(databaseUrl);
+  const connection = connectPrisma(databaseUrl);
   try {
-    const admin = new ApiKeysAdmin(prisma);
+    const admin = new ApiKeysAdmin(connection.prisma);
     const keys: Partial<Record<Plan, string>> = {};
     for (const plan of PLANS) {
       const quotas = PLAN_QUOTAS[plan] === CUSTOM_QUOTAS ? DEMO_ENTERPRISE_QUOTAS : {};
@@ -52,6 +52,6 @@ async function issueKeys(databaseUrl: string): Promise<DemoKeys> {
     writeFileSync(DEMO_KEYS_FILE, `${JSON.stringify(keys, null, 2)}\n`, { mode: 0o600 });
     return keys as DemoKeys;
   } finally {
-    await close();
+    await connection.close();
   }
 }

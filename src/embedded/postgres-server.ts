@@ -30,9 +30,9 @@ export class PostgresServer {
   /** @throws {Error} with the end of the server's log when it does not come up */
   static async start({ folder, settings = {} }: PostgresServerOptions): Promise<PostgresServer> {
     const binaries = await findPostgresBinaries();
-    const launch = launchUnprivileged(binaries.postgres);
     const dataFolder = join(folder, 'postgres');
-    mkdirSync(folder, { recursive: true, mode: 0o755 });
+    mkdirSync(folder, { recursive: true });
+    const launch = launchUnprivileged(binaries.postgres, folder);
     const password = passwordIn(folder);
     if (!existsSync(join(dataFolder, 'PG_VERSION'))) {
       await initialise(binaries, launch, dataFolder, password);
@@ -135,7 +135,12 @@ function passwordIn(folder: string): string {
   return readFileSync(file, 'utf8').trim();
 }
 
-async function initialise(binaries: PostgresBinaries, launch: Launch, dataFolder: string, password: string): Promise<void> {
+async function initialise(
+  binaries: PostgresBinaries,
+  launch: Launch,
+  dataFolder: string,
+  password: string,
+): Promise<void> {
   rmSync(dataFolder, { recursive: true, force: true });
   mkdirSync(dataFolder, { mode: 0o700 });
   const owner = ownerOf(launch);
@@ -151,7 +156,15 @@ async function initialise(binaries: PostgresBinaries, launch: Launch, dataFolder
     const child = launched(
       launch,
       binaries.initdb,
-      ['-D', dataFolder, `--username=${SUPERUSER}`, `--pwfile=${passwordFile}`, '--auth=scram-sha-256', '--encoding=UTF8', '--locale=C'],
+      [
+        '-D',
+        dataFolder,
+        `--username=${SUPERUSER}`,
+        `--pwfile=${passwordFile}`,
+        '--auth=scram-sha-256',
+        '--encoding=UTF8',
+        '--locale=C',
+      ],
       log,
     );
     const code = await new Promise((resolve, reject) => child.once('exit', resolve).once('error', reject));

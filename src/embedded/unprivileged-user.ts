@@ -16,8 +16,9 @@ const ACCOUNTS = ['postgres', 'nobody'] as const;
  * PostgreSQL refuses to run as root. A root user's processes are started as an unprivileged account instead; where that
  * account cannot reach the program (a checkout below `/root`), it is lent the capability to pass through folders.
  * @param program an executable that must be reachable
+ * @param folder where its files are to lie, which must be reachable too
  */
-export function launchUnprivileged(program: string): Launch {
+export function launchUnprivileged(program: string, folder: string): Launch {
   if (process.getuid?.() !== 0) {
     return AS_MYSELF;
   }
@@ -26,14 +27,19 @@ export function launchUnprivileged(program: string): Launch {
     if (ids === undefined) {
       continue;
     }
-    if (runs(program, [], ids)) {
+    if (succeeds([program, '--version'], ids) && succeeds(['test', '-x', folder], ids)) {
       return { ...ids, wrapper: [] };
     }
     const wrapper = [
-      'setpriv', `--reuid=${ids.uid}`, `--regid=${ids.gid}`, '--clear-groups',
-      '--inh-caps=+dac_read_search', '--ambient-caps=+dac_read_search', '--',
+      'setpriv',
+      `--reuid=${ids.uid}`,
+      `--regid=${ids.gid}`,
+      '--clear-groups',
+      '--inh-caps=+dac_read_search',
+      '--ambient-caps=+dac_read_search',
+      '--',
     ];
-    if (runs(program, wrapper, {})) {
+    if (succeeds([...wrapper, program, '--version'])) {
       return { wrapper };
     }
   }
@@ -63,7 +69,6 @@ function idsOf(account: string): { uid: number; gid: number } | undefined {
   }
 }
 
-function runs(program: string, wrapper: readonly string[], ids: { uid?: number; gid?: number }): boolean {
-  const [command = program, ...rest] = [...wrapper, program, '--version'];
+function succeeds([command = '', ...rest]: readonly string[], ids: { uid?: number; gid?: number } = {}): boolean {
   return spawnSync(command, rest, { ...ids, cwd: '/', stdio: 'ignore' }).status === 0;
 }

@@ -11,7 +11,11 @@ class ErrorSchema {
   } as object)
   code!: ErrorCode;
 
-  @ApiProperty({ type: 'string', description: 'Human-readable description of the error.', example: 'There is no order with this id.' })
+  @ApiProperty({
+    type: 'string',
+    description: 'Human-readable description of the error.',
+    example: 'There is no order with this id.',
+  })
   message!: string;
 
   @ApiProperty({ type: 'integer', minimum: 400, maximum: 599, description: 'The HTTP status code.', example: 404 })

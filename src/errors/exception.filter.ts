@@ -46,7 +46,10 @@ export class AllExceptionsFilter implements ExceptionFilter {
 
   #log(error: DomainError, req: Request): void {
     if (error.code === 'internal_error') {
-      this.#logger.error(`${req.method ?? ''} failed`, error.cause instanceof Error ? error.cause.stack : String(error.cause));
+      this.#logger.error(
+        `${req.method ?? ''} failed`,
+        error.cause instanceof Error ? error.cause.stack : String(error.cause),
+      );
     } else if (error.code === 'service_unavailable') {
       this.#logger.warn(`unavailable: ${error.cause instanceof Error ? error.cause.message : error.message}`);
     }

@@ -35,7 +35,11 @@ export function answerError(
 export function rawErrorAnswer(code: ErrorCode, message: string, more: readonly HeaderPair[]): string {
   const body = errorBodyJson(code, message);
   const status = ERROR_STATUS[code];
-  const headers: HeaderPair[] = [['Date', new Date().toUTCString()], ['Connection', 'close'], ...errorHeaders(code, body, more)];
+  const headers: HeaderPair[] = [
+    ['Date', new Date().toUTCString()],
+    ['Connection', 'close'],
+    ...errorHeaders(code, body, more),
+  ];
   const head = headers.map(([name, value]) => `${name}: ${value}\r\n`).join('');
   return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${head}\r\n${body}`;
 }

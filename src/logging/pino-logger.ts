@@ -11,12 +11,21 @@ export function createLogger(level: LogLevel): Logger {
   return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, stream);
 }
 
+const FRAMEWORK_CONTEXTS: ReadonlySet<unknown> = new Set([
+  'NestFactory',
+  'InstanceLoader',
+  'RoutesResolver',
+  'RouterExplorer',
+  'NestApplication',
+]);
+
 /** Hands what Nest and our own code log to pino. The last argument of each call is the name of who logs. */
 export class PinoLogger implements LoggerService {
   constructor(private readonly logger: Logger) {}
 
   log(message: unknown, ...rest: unknown[]): void {
-    this.#write('info', message, rest);
+    // What Nest tells about its own wiring is for those who debug it.
+    this.#write(FRAMEWORK_CONTEXTS.has(rest.at(-1)) ? 'debug' : 'info', message, rest);
   }
 
   error(message: unknown, ...rest: unknown[]): void {

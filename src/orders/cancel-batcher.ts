@@ -1,6 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import DataLoader from 'dataloader';
 import { CONFIG, type Config } from '../config/config.js';
+import { asError } from '../errors/as-error.js';
 import { DomainError } from '../errors/domain-error.js';
 import { Semaphore } from '../semaphore.js';
 import { type CancelOutcome, outcomeForRepeat } from './cancellation.js';
@@ -56,7 +57,7 @@ export class CancelBatcher {
     }
     const seen = new Set<bigint>();
     return Promise.all(
-      ids.map((id) => {
+      ids.map(async (id) => {
         const attempt = attempts.get(id) ?? 'not_found';
         if (attempt === 'locked') {
           return this.#cancelWhenFree(id).catch((error: unknown) => asError(error));
@@ -96,8 +97,4 @@ export class CancelBatcher {
 
 function locked(): DomainError {
   return new DomainError('service_unavailable', 'The order is being changed by somebody else; try again in a moment.');
-}
-
-function asError(error: unknown): Error {
-  return error instanceof Error ? error : new Error(String(error));
 }

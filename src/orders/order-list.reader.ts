@@ -45,7 +45,10 @@ export class OrderListReader {
    */
   async open(): Promise<OpenOrderList> {
     if (!(await this.#places.acquireWithin(PLACE_WAIT_MS))) {
-      throw new DomainError('service_unavailable', 'Too many order lists are being read at once; try again in a moment.');
+      throw new DomainError(
+        'service_unavailable',
+        'Too many order lists are being read at once; try again in a moment.',
+      );
     }
     try {
       return await databaseCall(() => this.#openOn());

@@ -5,10 +5,21 @@ export class Order {
   @ApiPropertyOptional({ type: 'integer', format: 'int64', description: 'Unique order identifier.', example: 10 })
   id?: bigint;
 
-  @ApiPropertyOptional({ type: 'integer', format: 'int64', description: 'Identifier of the animal in the order.', example: 198_772 })
+  @ApiPropertyOptional({
+    type: 'integer',
+    format: 'int64',
+    description: 'Identifier of the animal in the order.',
+    example: 198_772,
+  })
   petId?: bigint;
 
-  @ApiPropertyOptional({ type: 'integer', minimum: 1, maximum: 2_147_483_647, description: 'Number of units ordered.', example: 2 })
+  @ApiPropertyOptional({
+    type: 'integer',
+    minimum: 1,
+    maximum: 2_147_483_647,
+    description: 'Number of units ordered.',
+    example: 2,
+  })
   quantity?: number;
 
   @ApiPropertyOptional({

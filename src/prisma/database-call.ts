@@ -16,6 +16,8 @@ export async function databaseCall<T>(operation: () => PromiseLike<T>): Promise<
 /** What a failure of the database means to a caller; see {@link databaseCall}. */
 export function databaseFailure(error: unknown): unknown {
   return isTransientDatabaseError(error)
-    ? new DomainError('service_unavailable', 'The service is briefly unavailable; try again in a moment.', { cause: error })
+    ? new DomainError('service_unavailable', 'The service is briefly unavailable; try again in a moment.', {
+        cause: error,
+      })
     : error;
 }

@@ -35,7 +35,15 @@ const TRANSIENT_SQLSTATES: ReadonlySet<string> = new Set([
 const CONNECTION_EXCEPTION_CLASS = '08';
 
 /** Prisma's own codes for a server that is away: unreachable, timed out, closed, pool exhausted, too many connections. */
-const TRANSIENT_PRISMA_CODES: ReadonlySet<string> = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P2024', 'P2034', 'P2037']);
+const TRANSIENT_PRISMA_CODES: ReadonlySet<string> = new Set([
+  'P1001',
+  'P1002',
+  'P1008',
+  'P1017',
+  'P2024',
+  'P2034',
+  'P2037',
+]);
 
 const TRANSIENT_SOCKET_CODES: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
@@ -79,7 +87,7 @@ export function isTransientDatabaseError(error: unknown): boolean {
 }
 
 function driverAdapterCodeOf(meta: Record<string, unknown> | undefined): string | undefined {
-  const adapterError = meta?.['driverAdapterError'] as { cause?: { originalCode?: unknown } } | undefined;
+  const adapterError = meta?.driverAdapterError as { cause?: { originalCode?: unknown } } | undefined;
   const code = adapterError?.cause?.originalCode;
   return typeof code === 'string' ? code : undefined;
 }

@@ -6,6 +6,7 @@ import { KeyUsageRecorder } from '../api-keys/key-usage.recorder.js';
 import type { VerifiedKey } from '../api-keys/verified-key.js';
 import { CLOCK, type Clock } from '../clock.js';
 import { ClientAddress } from '../http/client-address.js';
+import { asError } from '../errors/as-error.js';
 import { isPromise } from '../is-promise.js';
 import type { Admission, AnonymousCaller, KeyCaller } from './caller.js';
 import { verdictOfUnused } from './decision.js';
@@ -68,7 +69,7 @@ export class AdmissionService {
     return isPromise(key)
       ? key.then(
           (found) => this.#countKey(found, req),
-          (failure: unknown) => this.#refuseUnverified(failure),
+          (failure: unknown) => this.#refuseUnverified(asError(failure)),
         )
       : this.#countKey(key, req);
   }
@@ -82,7 +83,7 @@ export class AdmissionService {
   }
 
   /** The answer still carries limit headers: those of an address that has used nothing, since nothing is counted. */
-  #refuseUnverified(failure: unknown): Admission {
+  #refuseUnverified(failure: Error): Admission {
     return { caller: { kind: 'unverified', failure }, verdict: verdictOfUnused(ANONYMOUS_QUOTAS, this.clock.now()) };
   }
 

@@ -24,7 +24,7 @@ export interface AnonymousCaller {
 /** A key was sent but the database could not be asked about it: the request is refused, and counted against nobody. */
 export interface UnverifiedCaller {
   readonly kind: 'unverified';
-  readonly failure: unknown;
+  readonly failure: Error;
 }
 
 /** The decision about one request, made once and read by all who need it. */

@@ -30,7 +30,10 @@ export const ANONYMOUS_QUOTAS: Quotas = Object.freeze({ requestsPerMinute: 60, r
  * @param custom what was agreed for the key; used by plans with custom quotas only
  * @throws {Error} when the plan is unknown or its custom quotas are missing: an unreadable quota admits nobody
  */
-export function quotasOf(plan: Plan, custom: { requestsPerMinute: number | null; requestsPerDay: number | null }): Quotas {
+export function quotasOf(
+  plan: Plan,
+  custom: { requestsPerMinute: number | null; requestsPerDay: number | null },
+): Quotas {
   const quotas = PLAN_QUOTAS[plan] as Quotas | typeof CUSTOM_QUOTAS | undefined;
   if (quotas === undefined) {
     throw new Error(`No quotas are known for the plan "${plan}".`);

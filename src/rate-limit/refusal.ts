@@ -25,7 +25,7 @@ export function refusalByLimits({ verdict, caller }: Admission): DomainError | u
 }
 
 /** Why a request is not let in by its key; undefined when it is. Unknown, expired and revoked keys read alike. */
-export function refusalByKey({ caller }: Admission): unknown {
+export function refusalByKey({ caller }: Admission): Error | undefined {
   if (caller.kind === 'key') {
     return undefined;
   }

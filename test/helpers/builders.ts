@@ -1,0 +1,96 @@
+import type pg from 'pg';
+import { generateKey, hashKey } from '../../src/api-keys/key-format.js';
+import type { Plan } from '../../src/rate-limit/plans.js';
+
+export interface OrderRow {
+  id: string;
+  pet_id: string;
+  quantity: number;
+  ship_date: string | null;
+  complete: boolean;
+  status: 'pending' | 'shipped' | 'cancelled';
+  created_at: string;
+  cancelled_at: string | null;
+}
+
+let nextOrderId = 1_000n;
+
+/** A pending order that breaks no rule; ids as decimal text, so that no digit is lost. */
+export function buildOrder(overrides: Partial<OrderRow> = {}): OrderRow {
+  return {
+    id: String(nextOrderId++),
+    pet_id: '42',
+    quantity: 1,
+    ship_date: '2026-12-01T10:00:00.000Z',
+    complete: false,
+    status: 'pending',
+    created_at: '2026-11-01T00:00:00.000Z',
+    cancelled_at: overrides.status === 'cancelled' ? '2026-11-02T00:00:00.000Z' : null,
+    ...overrides,
+  };
+}
+
+/** @returns the id, as decimal text */
+export async function insertOrder(db: pg.Pool, overrides: Partial<OrderRow> = {}): Promise<string> {
+  const order = buildOrder(overrides);
+  await db.query(
+    `INSERT INTO orders (id, pet_id, quantity, ship_date, complete, status, created_at, cancelled_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+    Object.values({
+      id: order.id,
+      pet_id: order.pet_id,
+      quantity: order.quantity,
+      ship_date: order.ship_date,
+      complete: order.complete,
+      status: order.status,
+      created_at: order.created_at,
+      cancelled_at: order.cancelled_at,
+    }),
+  );
+  return order.id;
+}
+
+export async function statusOf(db: pg.Pool, id: string): Promise<string | undefined> {
+  const { rows } = await db.query<{ status: string }>('SELECT status::text FROM orders WHERE id = $1', [id]);
+  return rows[0]?.status;
+}
+
+export interface KeyRow {
+  plan: Plan;
+  name: string;
+  requests_per_minute: number | null;
+  requests_per_day: number | null;
+  expires_at: Date | null;
+  revoked_at: Date | null;
+}
+
+/** Enterprise with room for any test by default: a test trips only the limit that it is about. */
+export async function insertKey(db: pg.Pool, overrides: Partial<KeyRow> = {}): Promise<{ id: string; key: string }> {
+  const plan = overrides.plan ?? 'enterprise';
+  const quota = plan === 'enterprise' ? 1_000_000 : null;
+  const row: KeyRow = {
+    plan,
+    name: 'test',
+    requests_per_minute: quota,
+    requests_per_day: quota,
+    expires_at: null,
+    revoked_at: null,
+    ...overrides,
+  };
+  const key = generateKey();
+  const { rows } = await db.query<{ id: string }>(
+    `INSERT INTO api_keys (name, key_prefix, key_hash, plan, requests_per_minute, requests_per_day, expires_at, revoked_at)
+     VALUES ($1, $2, decode($3, 'hex'), $4, $5, $6, $7, $8) RETURNING id`,
+    [
+      row.name,
+      key.slice(0, 10),
+      hashKey(key),
+      row.plan,
+      row.requests_per_minute,
+      row.requests_per_day,
+      row.expires_at,
+      row.revoked_at,
+    ],
+  );
+  return { id: rows[0]?.id ?? '', key };
+}

@@ -1,0 +1,20 @@
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+// From the build: Jest runs this file outside its module system, and `npm test` builds first.
+import { migrate } from '../../dist/embedded/migrate.js';
+import { PostgresServer } from '../../dist/embedded/postgres-server.js';
+
+/** What does not matter to data that is thrown away: durability. Everything else is as it ships. */
+const THROWAWAY = { fsync: 'off', full_page_writes: 'off', synchronous_commit: 'off', max_connections: '300' };
+
+/** One PostgreSQL for the whole run, with one migrated database that every test file clones. */
+export default async function globalSetup() {
+  const folder = mkdtempSync(join(tmpdir(), 'petstore-test-'));
+  const server = await PostgresServer.start({ folder, settings: THROWAWAY });
+  globalThis.testPostgres = { server, folder };
+  process.env.TEST_POSTGRES_URL = server.url('postgres');
+  process.env.TEST_TEMPLATE_DATABASE = 'petstore_template';
+  await server.ensureDatabase(process.env.TEST_TEMPLATE_DATABASE);
+  await migrate(server.url(process.env.TEST_TEMPLATE_DATABASE));
+}

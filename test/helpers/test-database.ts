@@ -1,0 +1,52 @@
+import { randomBytes } from 'node:crypto';
+import pg from 'pg';
+
+/** A migrated database of the caller's own, with a connection to arrange and check its rows by. */
+export interface TestDatabase {
+  readonly url: string;
+  readonly db: pg.Pool;
+  /** Ends the connections and drops the database. */
+  drop(): Promise<void>;
+}
+
+export async function createTestDatabase(): Promise<TestDatabase> {
+  const name = `test_${randomBytes(8).toString('hex')}`;
+  await asSuperuser((client) =>
+    client.query(`CREATE DATABASE ${name} TEMPLATE ${variable('TEST_TEMPLATE_DATABASE')} STRATEGY file_copy`),
+  );
+  const url = urlOf(name);
+  const db = new pg.Pool({ connectionString: url, max: 20 });
+  db.on('error', () => undefined);
+  return {
+    url,
+    db,
+    drop: async () => {
+      await db.end();
+      await asSuperuser((client) => client.query(`DROP DATABASE ${name} WITH (FORCE)`));
+    },
+  };
+}
+
+function urlOf(database: string): string {
+  const url = new URL(variable('TEST_POSTGRES_URL'));
+  url.pathname = `/${database}`;
+  return url.href;
+}
+
+function variable(name: string): string {
+  const value = process.env[name];
+  if (value === undefined) {
+    throw new Error('The tests run through Jest, whose global set-up starts PostgreSQL.');
+  }
+  return value;
+}
+
+async function asSuperuser(work: (client: pg.Client) => Promise<unknown>): Promise<void> {
+  const client = new pg.Client(variable('TEST_POSTGRES_URL'));
+  await client.connect();
+  try {
+    await work(client);
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,48 @@
+import type { AddressInfo } from 'node:net';
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import { createApp } from '../../src/app.setup.js';
+import type { Config } from '../../src/config/config.js';
+import { loadConfig } from '../../src/config/load-config.js';
+import { ManualClock } from './manual-clock.js';
+import { createTestDatabase, type TestDatabase } from './test-database.js';
+
+export interface TestService extends TestDatabase {
+  readonly app: NestExpressApplication;
+  /** `http://127.0.0.1:<port>` */
+  readonly baseUrl: string;
+  readonly port: number;
+  readonly clock: ManualClock;
+  stop(): Promise<void>;
+}
+
+export interface TestServiceOptions {
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly clock?: ManualClock;
+  readonly gate?: boolean;
+  /** Another service's database, to run a second process' worth of service on it. */
+  readonly database?: TestDatabase;
+}
+
+/** The application that the server runs, listening on a real socket, on a database of its own and a clock that stands still. */
+export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
+  const database = options.database ?? (await createTestDatabase());
+  const clock = options.clock ?? new ManualClock();
+  const config: Config = loadConfig({ DATABASE_URL: database.url, METRICS_PORT: '0', ...options.environment });
+  const app = await createApp(config, { clock, logger: false, gate: options.gate ?? true });
+  await app.listen(0, '127.0.0.1');
+  const { port } = app.getHttpServer().address() as AddressInfo;
+  return {
+    ...database,
+    app,
+    clock,
+    port,
+    baseUrl: `http://127.0.0.1:${port}`,
+    stop: async () => {
+      app.getHttpServer().closeAllConnections();
+      await app.close();
+      if (options.database === undefined) {
+        await database.drop();
+      }
+    },
+  };
+}
