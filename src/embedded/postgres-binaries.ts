@@ -38,13 +38,11 @@ async function restoreSymlinks(native: string): Promise<void> {
   for (const { source, target } of JSON.parse(list) as { source: string; target: string }[]) {
     const link = join(native, '..', target);
     const existing = join(native, '..', source);
-    await symlink(relative(dirname(link), existing) || basename(existing), link).catch(
-      (error: NodeJS.ErrnoException) => {
-        if (error.code !== 'EEXIST') {
-          throw error;
-        }
-      },
-    );
+    await symlink(relative(dirname(link), existing) || basename(existing), link).catch((error: unknown) => {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') {
+        throw error;
+      }
+    });
   }
 }
 
