@@ -76,7 +76,7 @@ export class ApiKeysAdmin {
       data: { revokedAt: new Date() },
     });
     if (count === 0) {
-      await this.#find(id);
+      await this.find(id);
     }
     return count > 0;
   }
@@ -86,7 +86,7 @@ export class ApiKeysAdmin {
    * @param overlapMs how long both keys are good
    */
   async rotate(id: string, overlapMs: number): Promise<IssuedKey> {
-    const old = await this.#find(id);
+    const old = await this.find(id);
     const now = Date.now();
     if (old.revokedAt !== null || (old.expiresAt !== null && old.expiresAt.getTime() <= now)) {
       throw new KeyAdministrationError(
@@ -110,7 +110,7 @@ export class ApiKeysAdmin {
   }
 
   async setPlan(id: string, choice: PlanChoice): Promise<KeyRecord> {
-    await this.#find(id);
+    await this.find(id);
     return this.prisma.apiKey.update({
       where: { id },
       data: { plan: choice.plan, ...quotaColumns(choice) },
@@ -119,12 +119,12 @@ export class ApiKeysAdmin {
   }
 
   /** Tells every running service to end a ban of this key. */
-  async unban(id: string): Promise<void> {
-    await this.#find(id);
+  async announceUnban(id: string): Promise<void> {
     await this.prisma.$queryRaw`SELECT pg_notify(${API_KEY_UNBANNED_CHANNEL}, ${id})::text`;
   }
 
-  async #find(id: string): Promise<KeyRecord> {
+  /** @throws {KeyAdministrationError} when there is none */
+  async find(id: string): Promise<KeyRecord> {
     const record = await this.prisma.apiKey.findUnique({ where: { id }, select: RECORD_COLUMNS });
     if (record === null) {
       throw new KeyAdministrationError(`There is no key with the id ${id}. "petstore keys list" shows all keys.`);

@@ -1,7 +1,10 @@
 import { Argument, type Command } from 'commander';
 import { ApiKeysAdmin, type IssuedKey, type KeyRecord } from '../api-keys/api-keys.admin.js';
 import { connectPrisma } from '../prisma/connect-prisma.js';
+import { loadConfig } from '../config/load-config.js';
+import { liftBanInRedis } from '../rate-limit/lift-ban.js';
 import type { Plan } from '../rate-limit/plans.js';
+import { subjectOfKey } from '../rate-limit/subject.js';
 import { duration, futureTime, keyId, keyName, plan, wholeNumber } from './arguments.js';
 import { databaseUrl } from './database-url.js';
 import { keyTable } from './key-table.js';
@@ -78,7 +81,14 @@ export function addKeyCommands(program: Command): void {
     .addArgument(id())
     .option('--json', 'print {"id"}', false)
     .action(async (key: string, { json }: OutputOptions) => {
-      await withAdmin((admin) => admin.unban(key));
+      const { redisUrls } = loadConfig(process.env);
+      await withAdmin(async (admin) => {
+        await admin.find(key);
+        if (redisUrls.length > 0) {
+          await liftBanInRedis(redisUrls, subjectOfKey(key));
+        }
+        await admin.announceUnban(key);
+      });
       print(json, { id: key }, `The key ${key} is not banned any more.`);
     });
 }

@@ -86,7 +86,8 @@ function withRefusal(state: SubjectState, rule: BanRule, nowMs: number): Subject
     : { ...state, refusedAtMs: UNUSED.refusedAtMs, bannedUntilMs: nowMs + rule.durationSeconds * 1_000 };
 }
 
-function verdictOf(outcome: Verdict['outcome'], state: SubjectState, quotas: Quotas, nowMs: number): Verdict {
+/** A decision in the form that the client is told of it. */
+export function verdictOf(outcome: Verdict['outcome'], state: SubjectState, quotas: Quotas, nowMs: number): Verdict {
   return {
     outcome,
     minute: {

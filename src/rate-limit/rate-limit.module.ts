@@ -1,13 +1,11 @@
 import { Module } from '@nestjs/common';
 import { ThrottlerModule } from '@nestjs/throttler';
 import { ApiKeysModule } from '../api-keys/api-keys.module.js';
-import { CLOCK, type Clock } from '../clock.js';
-import { CONFIG, type Config } from '../config/config.js';
 import { ClientAddress } from '../http/client-address.js';
 import { AdmissionService } from './admission.service.js';
-import { BanLifting } from './ban-lifting.js';
-import { MemoryQuotaStore } from './memory-quota-store.js';
+import { BanSharing } from './ban-sharing.js';
 import { ANONYMOUS_QUOTAS } from './plans.js';
+import { QuotaStoreFactory } from './quota-store.factory.js';
 import { QUOTA_STORE } from './quota-store.js';
 import { MINUTE_MS } from './windows.js';
 
@@ -18,13 +16,10 @@ import { MINUTE_MS } from './windows.js';
     ThrottlerModule.forRoot([{ ttl: MINUTE_MS, limit: ANONYMOUS_QUOTAS.requestsPerMinute }]),
   ],
   providers: [
-    {
-      provide: QUOTA_STORE,
-      inject: [CLOCK, CONFIG],
-      useFactory: (clock: Clock, config: Config) => new MemoryQuotaStore(clock, config.ban),
-    },
+    BanSharing,
+    QuotaStoreFactory,
+    { provide: QUOTA_STORE, inject: [QuotaStoreFactory], useFactory: (stores: QuotaStoreFactory) => stores.create() },
     AdmissionService,
-    BanLifting,
     ClientAddress,
   ],
   exports: [AdmissionService],

@@ -1,0 +1,180 @@
+import { Logger } from '@nestjs/common';
+import { BrokenCircuitError, circuitBreaker, ConsecutiveBreaker, handleAll } from 'cockatiel';
+import { LRUCache } from 'lru-cache';
+import type { Clock } from '../clock.js';
+import { withDeadline } from '../deadline.js';
+import { asError } from '../errors/as-error.js';
+import { type BanRule, decide, type SubjectState, UNUSED, verdictOf } from './decision.js';
+import type { Quotas } from './plans.js';
+import type { QuotaStore } from './quota-store.js';
+import type { LimitRedis, TakeReply } from './redis-connection.js';
+import { redisKeyOf } from './redis-scripts.js';
+import type { Verdict } from './verdict.js';
+
+/** How long a command may take before the request is decided without Redis. Milliseconds. */
+const COMMAND_TIMEOUT_MS = 100;
+/** Commands in a row that fail before Redis is left alone for a while. */
+const BREAKER_FAILURES = 3;
+/** How long Redis is left alone before one request tries it again. Milliseconds. */
+const BREAKER_OPEN_MS = 1_000;
+/** Subjects whose refusals are remembered. */
+const REFUSED_SUBJECTS_MAX = 100_000;
+
+/** Where the end of a ban stands in a {@link TakeReply}. */
+const BAN_END = 6;
+
+/** What this process knows of a subject that has been refused or has used up a window. */
+interface KnownSubject {
+  readonly state: SubjectState;
+  /** Redis' clock less ours, in milliseconds, when the state was learned. */
+  readonly clockOffsetMs: number;
+}
+
+export interface RedisQuotaStoreOptions {
+  readonly redis: LimitRedis;
+  readonly clock: Clock;
+  readonly banRule: BanRule;
+  /** Decides while Redis does not: the same figures, for this process alone. */
+  readonly insurance: QuotaStore;
+  /** Told of each ban that begins here, for the other processes to know. */
+  readonly onBan: (subject: string, bannedUntilMs: number) => void;
+}
+
+/**
+ * Counts in Redis, exactly for any number of processes: one script, one round trip, one decision. Counts only grow
+ * within a window, so a subject that is known to be refused stays refused until the window or the ban ends: such
+ * requests are refused from memory, and a flood costs no round trip. Refusals are counted by the process that refuses.
+ */
+export class RedisQuotaStore implements QuotaStore {
+  readonly #logger = new Logger('RateLimit');
+  readonly #known = new LRUCache<string, KnownSubject>({ max: REFUSED_SUBJECTS_MAX });
+  readonly #breaker = circuitBreaker(handleAll, {
+    halfOpenAfter: BREAKER_OPEN_MS,
+    breaker: new ConsecutiveBreaker(BREAKER_FAILURES),
+  });
+  /** How often a ban was lifted. */
+  #lifts = 0;
+  #degraded = false;
+
+  constructor(private readonly options: RedisQuotaStoreOptions) {
+    options.redis.on('error', (error: Error) => {
+      this.#failed(error);
+    });
+    options.redis.on('ready', () => {
+      // Whether or not there are requests to try it with, once the breaker lets a command through again.
+      setTimeout(() => void this.#tryAgain(), BREAKER_OPEN_MS).unref();
+    });
+  }
+
+  /** Whether requests are counted by this process alone, because Redis does not answer. */
+  get degraded(): boolean {
+    return this.#degraded;
+  }
+
+  take(subject: string, quotas: Quotas): Verdict | Promise<Verdict> {
+    return this.#refuseFromMemory(subject, quotas) ?? this.#ask(subject, quotas);
+  }
+
+  async liftBan(subject: string): Promise<void> {
+    await this.options.insurance.liftBan(subject);
+    try {
+      await this.options.redis.hdel(redisKeyOf(subject), 'bu');
+    } catch (error) {
+      this.#logger.warn(`could not lift the ban of ${subject} in Redis: ${asError(error).message}`);
+    }
+    this.#lifts++;
+    this.#known.delete(subject);
+  }
+
+  /** Takes notice of a ban that began in another process. */
+  learnBan(subject: string, bannedUntilMs: number): void {
+    const known = this.#known.get(subject) ?? { state: UNUSED, clockOffsetMs: 0 };
+    this.#known.set(subject, { ...known, state: { ...known.state, bannedUntilMs, refusedAtMs: UNUSED.refusedAtMs } });
+  }
+
+  #refuseFromMemory(subject: string, quotas: Quotas): Verdict | undefined {
+    const known = this.#known.get(subject);
+    if (known === undefined) {
+      return undefined;
+    }
+    const decision = decide(known.state, quotas, this.options.banRule, this.options.clock.now() + known.clockOffsetMs);
+    if (decision.verdict.outcome === 'admitted') {
+      return undefined;
+    }
+    this.#remember(subject, known, decision.next);
+    return decision.verdict;
+  }
+
+  async #ask(subject: string, quotas: Quotas): Promise<Verdict> {
+    const lifts = this.#lifts;
+    let reply: TakeReply;
+    try {
+      reply = await this.#breaker.execute(() =>
+        withDeadline(
+          this.options.redis.take(redisKeyOf(subject), quotas.requestsPerMinute, quotas.requestsPerDay),
+          COMMAND_TIMEOUT_MS,
+        ),
+      );
+    } catch (error) {
+      this.#failed(asError(error));
+      return this.options.insurance.take(subject, quotas);
+    }
+    this.#recovered();
+    // An answer from before a ban was lifted must not bring the ban back.
+    return this.#conclude(subject, quotas, lifts === this.#lifts ? reply : (reply.with(BAN_END, 0) as TakeReply));
+  }
+
+  #conclude(subject: string, quotas: Quotas, reply: TakeReply): Verdict {
+    const [nowMs, counted, minuteEndSeconds, minuteUsed, dayEndSeconds, dayUsed, bannedUntilInRedisMs] = reply;
+    const known = this.#known.get(subject);
+    const { refusedAtMs, bannedUntilMs: bannedUntilHereMs } = known?.state ?? UNUSED;
+    // A ban that began here a moment ago may not have reached Redis when it answered.
+    const bannedUntilMs = Math.max(bannedUntilInRedisMs, bannedUntilHereMs);
+    const state: SubjectState = { minuteEndSeconds, minuteUsed, dayEndSeconds, dayUsed, refusedAtMs, bannedUntilMs };
+    const learned: KnownSubject = { state, clockOffsetMs: nowMs - this.options.clock.now() };
+    if (counted === 0) {
+      const { verdict, next } = decide(state, quotas, this.options.banRule, nowMs);
+      this.#remember(subject, learned, next);
+      return verdict;
+    }
+    const isSpent = minuteUsed >= quotas.requestsPerMinute || dayUsed >= quotas.requestsPerDay;
+    if (isSpent || known !== undefined) {
+      this.#known.set(subject, learned);
+    }
+    return verdictOf('admitted', state, quotas, nowMs);
+  }
+
+  #remember(subject: string, { state, clockOffsetMs }: KnownSubject, next: SubjectState): void {
+    this.#known.set(subject, { state: next, clockOffsetMs });
+    if (next.bannedUntilMs > state.bannedUntilMs) {
+      this.options.redis.ban(redisKeyOf(subject), next.bannedUntilMs).catch((error: unknown) => {
+        this.#logger.warn(`a ban stays with this process: ${asError(error).message}`);
+      });
+      this.options.onBan(subject, next.bannedUntilMs);
+    }
+  }
+
+  async #tryAgain(): Promise<void> {
+    try {
+      await this.#breaker.execute(() => withDeadline(this.options.redis.ping(), COMMAND_TIMEOUT_MS));
+      this.#recovered();
+    } catch (error) {
+      this.#failed(asError(error));
+    }
+  }
+
+  /** Says once that Redis is away, not once a request. */
+  #failed(error: Error): void {
+    if (!this.#degraded && !(error instanceof BrokenCircuitError)) {
+      this.#degraded = true;
+      this.#logger.error(`Redis does not answer (${error.message}); each process counts for itself until it does`);
+    }
+  }
+
+  #recovered(): void {
+    if (this.#degraded) {
+      this.#degraded = false;
+      this.#logger.warn('Redis answers again; requests are counted together');
+    }
+  }
+}

@@ -1,0 +1,44 @@
+/**
+ * All that Redis remembers of a subject is one hash, so one key, so one slot of a cluster: `me`/`de` the ends of the
+ * counted minute and day (Unix seconds), `mu`/`du` the requests counted in them, `bu` the end of a ban (Unix
+ * milliseconds). It expires by itself when neither the day nor the ban is left.
+ *
+ * The time is Redis' own: replicas whose clocks differ still agree on the window. Scripts with TIME replicate by effect.
+ */
+
+/**
+ * Decides ban, minute and day together and counts the request only when all of them admit it; the same rule as
+ * `decide` in `decision.ts`. KEYS: the subject's hash. ARGV: requests per minute, requests per day.
+ * Returns now (Unix milliseconds), whether the request was counted (1 or 0), minute end, minute used, day end, day used,
+ * ban end.
+ */
+export const TAKE_SCRIPT = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local minuteEnd = (math.floor(now / 60000) + 1) * 60
+local dayEnd = (math.floor(now / 86400000) + 1) * 86400
+local state = redis.call('HMGET', KEYS[1], 'me', 'mu', 'de', 'du', 'bu')
+local minuteUsed = tonumber(state[1]) == minuteEnd and tonumber(state[2]) or 0
+local dayUsed = tonumber(state[3]) == dayEnd and tonumber(state[4]) or 0
+local bannedUntil = tonumber(state[5]) or 0
+local counted = 0
+if now >= bannedUntil and minuteUsed < tonumber(ARGV[1]) and dayUsed < tonumber(ARGV[2]) then
+  minuteUsed = minuteUsed + 1
+  dayUsed = dayUsed + 1
+  counted = 1
+  redis.call('HSET', KEYS[1], 'me', minuteEnd, 'mu', minuteUsed, 'de', dayEnd, 'du', dayUsed)
+  redis.call('PEXPIREAT', KEYS[1], math.max(dayEnd * 1000, bannedUntil))
+end
+return {now, counted, minuteEnd, minuteUsed, dayEnd, dayUsed, bannedUntil}`;
+
+/** Sets the end of a ban, never to an earlier one. KEYS: the subject's hash. ARGV: Unix milliseconds. */
+export const BAN_SCRIPT = `
+local bannedUntil = math.max(tonumber(ARGV[1]), tonumber(redis.call('HGET', KEYS[1], 'bu')) or 0)
+redis.call('HSET', KEYS[1], 'bu', string.format('%.0f', bannedUntil))
+local dayEnd = tonumber(redis.call('HGET', KEYS[1], 'de')) or 0
+return redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', math.max(dayEnd * 1000, bannedUntil)))`;
+
+/** The key of a subject's hash. The braces make the subject the hash tag (Redis Cluster specification, "Hash tags"). */
+export function redisKeyOf(subject: string): string {
+  return `petstore:limit:{${subject}}`;
+}

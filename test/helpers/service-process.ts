@@ -1,0 +1,63 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { until } from './until.js';
+
+const CLI = join(__dirname, '..', '..', 'dist', 'cli.js');
+
+/** The built service as a process of its own, on a free port, by the real clock. */
+export class ServiceProcess {
+  #output = '';
+  #port = 0;
+
+  private constructor(private readonly child: ChildProcess) {
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.on('data', (chunk: Buffer) => (this.#output += chunk.toString()));
+    }
+  }
+
+  static async start(environment: Readonly<Record<string, string>>): Promise<ServiceProcess> {
+    const child = spawn(process.execPath, [CLI, 'serve'], {
+      env: { ...process.env, NODE_ENV: 'test', PORT: '0', METRICS_PORT: '0', ...environment },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const service = new ServiceProcess(child);
+    await until(() => service.#listens(), `the service listens; so far it said: ${service.#output}`);
+    return service;
+  }
+
+  get baseUrl(): string {
+    return `http://127.0.0.1:${this.#port}`;
+  }
+
+  get port(): number {
+    return this.#port;
+  }
+
+  get pid(): number {
+    return this.child.pid ?? 0;
+  }
+
+  /** Everything that it has written to stdout and stderr. */
+  get output(): string {
+    return this.#output;
+  }
+
+  /** Asks it to stop and resolves with its exit code. */
+  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
+    if (this.child.exitCode !== null || this.child.signalCode !== null) {
+      return this.child.exitCode;
+    }
+    const exited = new Promise<number | null>((resolve) => this.child.once('exit', resolve));
+    this.child.kill(signal);
+    return exited;
+  }
+
+  #listens(): boolean {
+    if (this.child.exitCode !== null) {
+      throw new Error(`The service ended with ${this.child.exitCode}: ${this.#output}`);
+    }
+    const port = /"port":(\d+),"msg":"listening"/.exec(this.#output)?.[1];
+    this.#port = Number(port ?? 0);
+    return port !== undefined;
+  }
+}

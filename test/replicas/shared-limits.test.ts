@@ -1,0 +1,304 @@
+import { Redis } from 'ioredis';
+import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
+import { insertKey } from '../helpers/builders.js';
+import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
+import { ServiceProcess } from '../helpers/service-process.js';
+import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { until } from '../helpers/until.js';
+
+jest.setTimeout(60_000);
+
+describeWithRedis('three replicas that share a Redis', () => {
+  let database: TestDatabase;
+  let redis: RedisServer;
+  let replicas: ServiceProcess[];
+  const environment = (): Record<string, string> => ({ DATABASE_URL: database.url, REDIS_URL: redis.url });
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    redis = await RedisServer.start();
+    replicas = await Promise.all([1, 2, 3].map(() => ServiceProcess.start(environment())));
+  });
+  afterAll(async () => {
+    await Promise.all(replicas.map((replica) => replica.stop()));
+    await redis.stop();
+    await database.drop();
+  });
+
+  it('admit exactly the plan of 600 parallel requests', async () => {
+    const admitted = await admittedInOneMinute(database, replicas, 600);
+    expect(admitted).toBe(300);
+  });
+
+  it('remember minute, day and ban when all of them restart', async () => {
+    const { key } = await insertKey(database.db, { requests_per_minute: 1_000, requests_per_day: 20 });
+    for (let used = 0; used < 20; used++) {
+      await cancelOrder(replicas[used % 3]!.baseUrl, '1', key);
+    }
+    const banned = await refusedUntilBanned(replicas[0]!, key);
+    await Promise.all(replicas.map((replica) => replica.stop()));
+    replicas = await Promise.all([1, 2, 3].map(() => ServiceProcess.start(environment())));
+    for (const replica of replicas) {
+      const response = await cancelOrder(replica.baseUrl, '1', key);
+      expect((await errorOf(response)).code).toBe('api_key_banned');
+      expect(response.headers.get('x-ratelimit-reset')).toBe(banned.headers.get('x-ratelimit-reset'));
+    }
+    const state = redis.connect();
+    const [name] = await state.keys('petstore:limit:*');
+    state.disconnect();
+    expect(name).toBeDefined();
+  });
+
+  it('all refuse a key that was banned by one of them, and all let it in again when the ban is lifted', async () => {
+    const { id, key } = await insertKey(database.db, { requests_per_minute: 2, requests_per_day: 100_000 });
+    // Every replica knows that the key is spent, so none of them would ask Redis before the minute ends.
+    for (const replica of [...replicas, ...replicas]) {
+      await cancelOrder(replica.baseUrl, '1', key);
+    }
+    await refusedUntilBanned(replicas[0]!, key);
+    for (const replica of replicas) {
+      await until(
+        async () => {
+          const response = await cancelOrder(replica.baseUrl, '1', key);
+          return (await errorOf(response)).code === 'api_key_banned';
+        },
+        'the ban is known everywhere',
+        { withinMs: 1_000 },
+      );
+    }
+    // More quota, so that only the ban stands in the way; then the ban is lifted.
+    await database.db.query('UPDATE api_keys SET requests_per_minute = 100000 WHERE id = $1', [id]);
+    const admin = redis.connect();
+    await admin.hdel(`petstore:limit:{key:${id}}`, 'bu');
+    admin.disconnect();
+    await database.db.query("SELECT pg_notify('api_key_unbanned', $1)", [id]);
+    for (const replica of replicas) {
+      await until(
+        async () => (await cancelOrder(replica.baseUrl, '1', key)).status === 404,
+        'the ban is lifted everywhere',
+        {
+          withinMs: 1_000,
+        },
+      );
+    }
+  });
+
+  it('ask Redis once for each admitted request and never for a refused one', async () => {
+    const { key } = await insertKey(database.db, { requests_per_minute: 20, requests_per_day: 1_000 });
+    const [replica] = replicas as [ServiceProcess];
+    await call(replica.baseUrl, 'GET', '/nothing-here', key);
+    const before = await redis.commandCounts();
+    let admitted = 0;
+    for (let request = 0; request < 25; request++) {
+      const { status } = await call(replica.baseUrl, 'GET', '/nothing-here', key);
+      admitted += status === 404 ? 1 : 0;
+    }
+    for (const path of ['/health/live', '/health/ready', '/docs', '/docs/openapi.json']) {
+      expect((await fetch(`${replica.baseUrl}${path}`)).status).toBe(200);
+    }
+    const after = await redis.commandCounts();
+    expect((after['evalsha'] ?? 0) - (before['evalsha'] ?? 0)).toBe(admitted);
+    expect(after['eval'] ?? 0).toBe(before['eval'] ?? 0);
+  });
+
+  it('see a revoked, expired, rotated or re-planned key on every replica within a second', async () => {
+    const { id, key } = await insertKey(database.db);
+    const statuses = (): Promise<number[]> =>
+      Promise.all(replicas.map(async (replica) => (await call(replica.baseUrl, 'GET', '/nothing-here', key)).status));
+    expect(await statuses()).toEqual([404, 404, 404]);
+    await database.db.query(
+      "UPDATE api_keys SET plan = 'pro', requests_per_minute = NULL, requests_per_day = NULL WHERE id = $1",
+      [id],
+    );
+    await until(
+      async () => {
+        const limits = await Promise.all(
+          replicas.map(async (replica) =>
+            (await call(replica.baseUrl, 'GET', '/nothing-here', key)).headers.get('ratelimit-policy'),
+          ),
+        );
+        return limits.every((limit) => limit === '"minute";q=300;w=60, "day";q=10000;w=86400');
+      },
+      'the plan is changed everywhere',
+      { withinMs: 1_000 },
+    );
+    await database.db.query('UPDATE api_keys SET revoked_at = now() WHERE id = $1', [id]);
+    await until(async () => (await statuses()).every((status) => status === 401), 'the key is revoked everywhere', {
+      withinMs: 1_000,
+    });
+  });
+});
+
+describeWithRedis('a replica whose Redis fails', () => {
+  let database: TestDatabase;
+  let redis: RedisServer;
+  let replica: ServiceProcess;
+
+  beforeEach(async () => {
+    database = await createTestDatabase();
+    redis = await RedisServer.start();
+    replica = await ServiceProcess.start({ DATABASE_URL: database.url, REDIS_URL: redis.url });
+  });
+  afterEach(async () => {
+    redis.thaw();
+    await replica.stop();
+    await redis.stop();
+    await database.drop();
+  });
+
+  it('goes on counting by itself when Redis is killed under load, and together when it is back', async () => {
+    const { key } = await insertKey(database.db, { requests_per_minute: 100_000, requests_per_day: 100_000 });
+    const { key: small } = await insertKey(database.db, { requests_per_minute: 5, requests_per_day: 1_000 });
+    let stop = false;
+    const responses: Response[] = [];
+    const load = Promise.all(
+      Array.from({ length: 16 }, async () => {
+        while (!stop) {
+          responses.push(await call(replica.baseUrl, 'GET', '/nothing-here', key));
+        }
+      }),
+    );
+    await until(() => responses.length > 50, 'load is running');
+    await redis.kill();
+    await until(() => replica.output.includes('Redis does not answer'), 'the outage is noticed');
+    const atOutage = responses.length;
+    await until(() => responses.length > atOutage + 200, 'load goes on');
+    const limited = await Promise.all(
+      Array.from({ length: 8 }, () => call(replica.baseUrl, 'GET', '/nothing-here', small)),
+    );
+    expect(limited.filter(({ status }) => status === 404).length).toBeLessThanOrEqual(10);
+    expect(limited.some(({ status }) => status === 429)).toBe(true);
+    await redis.restart();
+    await until(() => replica.output.includes('Redis answers again'), 'Redis is taken up again');
+    stop = true;
+    await load;
+    for (const response of responses) {
+      expect(response.status).toBe(404);
+      expect(response.headers.get('x-ratelimit-limit')).toBe('100000');
+      expect(response.headers.get('x-ratelimit-remaining')).toMatch(/^\d+$/);
+      expect(response.headers.get('x-ratelimit-reset')).toMatch(/^\d+$/);
+    }
+    expect(replica.output.match(/Redis does not answer/g)).toHaveLength(1);
+    const counts = await redis.commandCounts();
+    await call(replica.baseUrl, 'GET', '/nothing-here', key);
+    expect((await redis.commandCounts())['evalsha']).toBe((counts['evalsha'] ?? 0) + 1);
+  });
+
+  it('answers every request within 500 ms while Redis is frozen', async () => {
+    const { key } = await insertKey(database.db);
+    await call(replica.baseUrl, 'GET', '/nothing-here', key);
+    redis.freeze();
+    let slowestMs = 0;
+    for (let round = 0; round < 10; round++) {
+      await Promise.all(
+        Array.from({ length: 20 }, async () => {
+          const start = performance.now();
+          const response = await call(replica.baseUrl, 'GET', '/nothing-here', key);
+          slowestMs = Math.max(slowestMs, performance.now() - start);
+          expect(response.status).toBe(404);
+        }),
+      );
+    }
+    expect(slowestMs).toBeLessThan(500);
+    redis.thaw();
+    await until(async () => {
+      await call(replica.baseUrl, 'GET', '/nothing-here', key);
+      return replica.output.includes('Redis answers again');
+    }, 'Redis is taken up again');
+  });
+
+  it('starts without Redis, says so once and takes Redis up when it appears', async () => {
+    await redis.kill();
+    const early = await ServiceProcess.start({ DATABASE_URL: database.url, REDIS_URL: redis.url });
+    try {
+      const { key } = await insertKey(database.db);
+      expect((await listOrders(early.baseUrl, key)).status).toBe(200);
+      await redis.restart();
+      await until(() => early.output.includes('Redis answers again'), 'Redis is taken up');
+      expect(early.output.match(/Redis does not answer/g)).toHaveLength(1);
+    } finally {
+      await early.stop();
+    }
+  });
+});
+
+describeWithRedis('three replicas that share a Redis Cluster', () => {
+  it('admit exactly the plan of 600 parallel requests', async () => {
+    const flags = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '2000'];
+    const database = await createTestDatabase();
+    const masters = await Promise.all([1, 2, 3].map(() => RedisServer.start(flags)));
+    await formCluster(masters);
+    const urls = masters.map(({ url }) => url).join(',');
+    const replicas = await Promise.all(
+      [1, 2, 3].map(() => ServiceProcess.start({ DATABASE_URL: database.url, REDIS_URL: urls })),
+    );
+    try {
+      expect(await admittedInOneMinute(database, replicas, 600)).toBe(300);
+      expect(replicas.some(({ output }) => output.includes('Redis does not answer'))).toBe(false);
+    } finally {
+      await Promise.all(replicas.map((replica) => replica.stop()));
+      await Promise.all(masters.map((master) => master.stop()));
+      await database.drop();
+    }
+  });
+});
+
+/** Sends all requests at once on a fresh Pro key; again on another key should the UTC minute have changed meanwhile. */
+async function admittedInOneMinute(
+  database: TestDatabase,
+  replicas: ServiceProcess[],
+  requests: number,
+): Promise<number> {
+  for (;;) {
+    const { key } = await insertKey(database.db, { plan: 'pro' });
+    const responses = await Promise.all(
+      Array.from({ length: requests }, (_, index) =>
+        call(replicas[index % replicas.length]!.baseUrl, 'GET', '/nothing-here', key),
+      ),
+    );
+    const admitted = responses.filter(({ status }) => status === 404);
+    const refused = responses.filter(({ status }) => status === 429);
+    expect(admitted.length + refused.length).toBe(requests);
+    const minutes = new Set(admitted.map(({ headers }) => headers.get('x-ratelimit-reset')));
+    if (minutes.size === 1) {
+      return admitted.length;
+    }
+  }
+}
+
+async function refusedUntilBanned(replica: ServiceProcess, key: string): Promise<Response> {
+  let last: Response | undefined;
+  await until(async () => {
+    last = await cancelOrder(replica.baseUrl, '1', key);
+    return (await errorOf(last.clone() as Response)).code === 'api_key_banned';
+  }, 'the key is banned');
+  return last!;
+}
+
+async function formCluster(masters: readonly RedisServer[]): Promise<void> {
+  const clients = masters.map((master) => new Redis(master.url));
+  const share = Math.ceil(16_384 / masters.length);
+  for (const [index, client] of clients.entries()) {
+    await client.call(
+      'CLUSTER',
+      'ADDSLOTSRANGE',
+      String(index * share),
+      String(Math.min((index + 1) * share, 16_384) - 1),
+    );
+    await client.call('CLUSTER', 'SET-CONFIG-EPOCH', String(index + 1));
+    if (index > 0) {
+      await client.call('CLUSTER', 'MEET', '127.0.0.1', String(masters[0]!.port));
+    }
+  }
+  for (const client of clients) {
+    await until(
+      async () => String(await client.call('CLUSTER', 'INFO')).includes('cluster_state:ok'),
+      'the cluster is up',
+    );
+    await until(
+      async () => String(await client.call('CLUSTER', 'INFO')).includes('cluster_known_nodes:3'),
+      'all nodes are known',
+    );
+    client.disconnect();
+  }
+}
