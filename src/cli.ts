@@ -1,15 +1,12 @@
 #!/usr/bin/env node
 import 'reflect-metadata';
 import { Command, CommanderError } from 'commander';
-import { KeyAdministrationError } from './api-keys/api-keys.admin.js';
 import { addKeyCommands } from './cli/key-commands.js';
 import { addOpenApiCommand } from './cli/openapi-command.js';
 import { addSeedCommand } from './cli/seed-command.js';
 import { addServeCommand } from './cli/serve-command.js';
 import { UsageError } from './cli/usage-error.js';
 import { ConfigurationError } from './config/configuration-error.js';
-import { databaseFailure } from './prisma/database-call.js';
-import { DomainError } from './errors/domain-error.js';
 
 /** The command could not do what it was asked to. */
 const EXIT_FAILED = 1;
@@ -44,17 +41,17 @@ function report(error: unknown): number {
     process.stderr.write(`error: ${error.message}\n`);
     return EXIT_USAGE;
   }
-  const failure = databaseFailure(error);
-  if (failure instanceof DomainError) {
-    const cause = failure.cause instanceof Error ? failure.cause.message : String(failure.cause);
-    process.stderr.write(`error: the database cannot be used: ${cause.trim().split('\n').at(-1) ?? ''}\n`);
-    return EXIT_FAILED;
-  }
-  const isForTheOperator = error instanceof ConfigurationError || error instanceof KeyAdministrationError;
-  process.stderr.write(`error: ${isForTheOperator ? error.message : describe(error)}\n`);
+  process.stderr.write(`error: ${describe(error)}\n`);
   return EXIT_FAILED;
 }
 
+/** Prisma puts the reason last, after where in the code it happened; several failed addresses come as one error. */
 function describe(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  if (error instanceof AggregateError && error.errors.length > 0) {
+    return describe(error.errors[0]);
+  }
+  if (!(error instanceof Error)) {
+    return String(error);
+  }
+  return error instanceof ConfigurationError ? error.message : (error.message.trim().split('\n').at(-1) ?? error.name);
 }

@@ -1,11 +1,12 @@
 import type { Command } from 'commander';
-import { serve } from '../main.js';
 
 export function addServeCommand(program: Command): void {
   program
     .command('serve')
-    .description(
-      'run the service until SIGTERM or SIGINT; without DATABASE_URL on an embedded PostgreSQL with demo data',
-    )
-    .action(serve);
+    .description('run the service until SIGTERM or SIGINT; without DATABASE_URL on an embedded PostgreSQL with demo data')
+    .action(async () => {
+      // Loaded here, so that the other commands need not wait for the framework.
+      const { serve } = await import('../main.js');
+      await serve();
+    });
 }
