@@ -1,13 +1,17 @@
 import { type DynamicModule, Module, type Provider } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD } from '@nestjs/core';
+import type { Logger } from 'pino';
 import { ApiKeyGuard } from './api-keys/api-key.guard.js';
 import { ApiKeysModule } from './api-keys/api-keys.module.js';
 import { CLOCK, type Clock } from './clock.js';
 import { CONFIG, type Config } from './config/config.js';
 import { AllExceptionsFilter } from './errors/exception.filter.js';
 import { HealthModule } from './health/health.module.js';
+import { RequestObserver } from './http/request-observer.js';
 import { UnmatchedModule } from './http/unmatched.module.js';
 import { OrdersModule } from './orders/orders.module.js';
+import { REQUEST_LOGGER } from './logging/request-logger.js';
+import { MetricsModule } from './metrics/metrics.module.js';
 import { PrismaModule } from './prisma/prisma.module.js';
 import { PlanThrottlerGuard } from './rate-limit/plan-throttler.guard.js';
 import { RateLimitModule } from './rate-limit/rate-limit.module.js';
@@ -15,7 +19,7 @@ import { RateLimitModule } from './rate-limit/rate-limit.module.js';
 @Module({})
 export class AppModule {
   /** @param clock what time it is, for limits and key expiry */
-  static with(config: Config, clock: Clock): DynamicModule {
+  static with(config: Config, clock: Clock, requestLogger: Logger): DynamicModule {
     return {
       module: AppModule,
       // UnmatchedModule comes last: its routes answer whatever the others leave.
@@ -23,7 +27,9 @@ export class AppModule {
         settings([
           { provide: CONFIG, useValue: config },
           { provide: CLOCK, useValue: clock },
+          { provide: REQUEST_LOGGER, useValue: requestLogger },
         ]),
+        MetricsModule,
         PrismaModule,
         ApiKeysModule,
         RateLimitModule,
@@ -32,6 +38,7 @@ export class AppModule {
         UnmatchedModule,
       ],
       providers: [
+        RequestObserver,
         // The order is the order of the checks: limits first, so that failed keys are counted, then the key.
         { provide: APP_GUARD, useClass: PlanThrottlerGuard },
         { provide: APP_GUARD, useClass: ApiKeyGuard },

@@ -1,9 +1,11 @@
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { LoggerService } from '@nestjs/common';
+import { type Logger, pino } from 'pino';
 import { AppModule } from './app.module.js';
 import { type Clock, systemClock } from './clock.js';
 import type { Config } from './config/config.js';
+import { RequestObserver } from './http/request-observer.js';
 import { ServiceHttpAdapter } from './http/service-http-adapter.js';
 import { setUpDocs } from './docs/docs.setup.js';
 import { AdmissionService } from './rate-limit/admission.service.js';
@@ -11,15 +13,17 @@ import { AdmissionService } from './rate-limit/admission.service.js';
 export interface AppOptions {
   readonly clock?: Clock;
   readonly logger?: LoggerService | false;
+  /** Gets one line a request; none by default. */
+  readonly requestLogger?: Logger;
   /** False leaves every refusal to the guards, which hold without the gate. */
   readonly gate?: boolean;
 }
 
 /** Assembles the application that the server runs and the tests call. The database URL must be known. */
 export async function createApp(config: Config, options: AppOptions = {}): Promise<NestExpressApplication> {
-  const adapter = new ServiceHttpAdapter();
+  const adapter = new ServiceHttpAdapter(config.corsOrigins);
   const app = await NestFactory.create<NestExpressApplication>(
-    AppModule.with(config, options.clock ?? systemClock),
+    AppModule.with(config, options.clock ?? systemClock, options.requestLogger ?? pino({ level: 'silent' })),
     adapter,
     { bodyParser: false, ...(options.logger === undefined ? {} : { logger: options.logger }) },
   );
@@ -27,6 +31,7 @@ export async function createApp(config: Config, options: AppOptions = {}): Promi
     setUpDocs(app, config);
   }
   await app.init();
+  adapter.useObserver(app.get(RequestObserver));
   adapter.useAdmission(app.get(AdmissionService), { gate: options.gate ?? true });
   return app;
 }

@@ -1,10 +1,14 @@
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { createApp } from './app.setup.js';
 import type { Config } from './config/config.js';
 import { loadConfig } from './config/load-config.js';
 import { HealthService } from './health/health.service.js';
 import { type ServiceHttpAdapter } from './http/service-http-adapter.js';
+import { Metrics } from './metrics/metrics.js';
+import { serveMetrics } from './metrics/metrics-server.js';
 import { createLogger, PinoLogger } from './logging/pino-logger.js';
 
 /** What runs besides the application and ends after it. */
@@ -27,9 +31,14 @@ export async function serve(): Promise<void> {
   const logger = createLogger(config.logLevel);
   const backing = config.databaseUrl === undefined ? await startEmbedded(config) : external(config);
   let app: NestExpressApplication | undefined;
+  let metricsServer: Server | undefined;
   try {
-    app = await createApp(backing.config, { logger: new PinoLogger(logger) });
+    app = await createApp(backing.config, { logger: new PinoLogger(logger), requestLogger: logger });
     await app.listen(config.port, config.host);
+    metricsServer =
+      config.metricsPort === 0
+        ? undefined
+        : await serveMetrics(app.get(Metrics).registry, config.host, config.metricsPort);
     const { port } = app.getHttpServer().address() as AddressInfo;
     const host = config.host.includes(':') ? `[${config.host}]` : config.host;
     logger.info({ host: config.host, port }, 'listening');
@@ -42,15 +51,21 @@ export async function serve(): Promise<void> {
     await app?.close();
     throw error;
   } finally {
+    metricsServer?.closeAllConnections();
+    metricsServer?.close();
     await backing.stop();
     logger.flush();
   }
 }
 
-/** Finishes what is under way, cuts what outlasts the grace period, and closes the pools last. */
+/**
+ * Calls itself unready and goes on answering until balancers have noticed; then finishes what is under way, cuts what
+ * outlasts the grace period, and closes the pools last.
+ */
 async function shutDown(app: NestExpressApplication, config: Config): Promise<void> {
   app.get(HealthService).startDraining();
   (app.getHttpAdapter() as ServiceHttpAdapter).startDraining();
+  await delay(config.shutdownDelaySeconds * 1_000);
   const server = app.getHttpServer();
   const deadline = setTimeout(() => {
     server.closeAllConnections();

@@ -2,6 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { CLOCK, type Clock } from '../clock.js';
 import { CONFIG, type Config } from '../config/config.js';
+import { Metrics } from '../metrics/metrics.js';
 import { ApiKeysRepository } from './api-keys.repository.js';
 import { hashKey, isWellFormedKey } from './key-format.js';
 import type { VerifiedKey } from './verified-key.js';
@@ -29,6 +30,7 @@ export class ApiKeysService {
     private readonly repository: ApiKeysRepository,
     @Inject(CLOCK) private readonly clock: Clock,
     @Inject(CONFIG) config: Config,
+    private readonly metrics: Metrics,
   ) {
     this.#cacheMs = config.apiKeyCacheSeconds * 1_000;
   }
@@ -45,8 +47,10 @@ export class ApiKeysService {
     const keyHash = hashKey(token);
     const answer = this.#answers.get(keyHash);
     if (answer !== undefined && this.clock.now() < answer.goodUntilMs) {
+      this.metrics.keyLookups.inc({ source: 'memory' });
       return this.#unlessExpired(answer.key);
     }
+    this.metrics.keyLookups.inc({ source: 'database' });
     return (this.#lookups.get(keyHash) ?? this.#lookUp(keyHash)).then((key) => this.#unlessExpired(key));
   }
 

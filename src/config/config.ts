@@ -23,6 +23,8 @@ export interface Config {
   readonly ban: { readonly threshold: number; readonly windowSeconds: number; readonly durationSeconds: number };
   readonly list: { readonly concurrency: number; readonly stallSeconds: number };
   readonly cancelLockTimeoutMs: number;
+  /** How long the service still answers, unready, so that balancers notice. */
+  readonly shutdownDelaySeconds: number;
   readonly shutdownGraceSeconds: number;
 }
 

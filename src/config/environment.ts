@@ -85,6 +85,9 @@ export class Environment {
   @WholeNumber(1, 60_000)
   readonly CANCEL_LOCK_TIMEOUT_MS: number = 1_000;
 
+  @WholeNumber(0, 300)
+  readonly SHUTDOWN_DELAY_SECONDS: number = 0;
+
   @WholeNumber(0, 3_600)
   readonly SHUTDOWN_GRACE_SECONDS: number = 20;
 }

@@ -58,6 +58,7 @@ function toConfig(environment: Environment, production: boolean): Config {
     },
     list: { concurrency: environment.LIST_CONCURRENCY, stallSeconds: environment.LIST_STALL_SECONDS },
     cancelLockTimeoutMs: environment.CANCEL_LOCK_TIMEOUT_MS,
+    shutdownDelaySeconds: environment.SHUTDOWN_DELAY_SECONDS,
     shutdownGraceSeconds: environment.SHUTDOWN_GRACE_SECONDS,
   };
 }

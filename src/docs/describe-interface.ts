@@ -1,4 +1,5 @@
 import { NestFactory } from '@nestjs/core';
+import { pino } from 'pino';
 import { AppModule } from '../app.module.js';
 import { systemClock } from '../clock.js';
 import { loadConfig } from '../config/load-config.js';
@@ -11,11 +12,15 @@ import { buildOpenApiDocument } from './openapi-document.js';
  */
 export async function describeInterface(variables: NodeJS.ProcessEnv): Promise<string> {
   const config = loadConfig({ ...variables, NODE_ENV: undefined });
-  const app = await NestFactory.create(AppModule.with(config, systemClock), new ServiceHttpAdapter(), {
-    preview: true,
-    logger: false,
-    abortOnError: false,
-  });
+  const app = await NestFactory.create(
+    AppModule.with(config, systemClock, pino({ level: 'silent' })),
+    new ServiceHttpAdapter(),
+    {
+      preview: true,
+      logger: false,
+      abortOnError: false,
+    },
+  );
   const document = buildOpenApiDocument(app, config);
   return `${JSON.stringify(document, null, 2)}\n`;
 }

@@ -5,8 +5,11 @@ import express from 'express';
 import type { AdmissionService } from '../rate-limit/admission.service.js';
 import { refuseAtTheGate } from './admission-gate.js';
 import { withLiteralPercents } from './api-path.js';
+import { corsFor, type CorsHandler } from './cors.js';
 import { answerParserError } from './parser-errors.js';
 import { answerError } from './raw-answer.js';
+import { REQUEST_ID_HEADER, requestIdFrom } from './request-id.js';
+import type { RequestObserver } from './request-observer.js';
 
 /** Milliseconds and bytes; see `docs/operations.md` for why these. */
 const SERVER_OPTIONS = {
@@ -27,20 +30,29 @@ const SERVER_OPTIONS = {
 export class ServiceHttpAdapter extends ExpressAdapter {
   #admission: AdmissionService | undefined;
   #gate = false;
+  #observer: RequestObserver | undefined;
+  readonly #cors: CorsHandler | undefined;
   #draining = false;
 
-  constructor() {
+  /** @param corsOrigins origins of web pages that may call the API */
+  constructor(corsOrigins: readonly string[] = []) {
     const app = express();
     // Settings have to stand before the first route: Express makes its router from them.
     app.enable('case sensitive routing').enable('strict routing');
     app.disable('x-powered-by').disable('etag').disable('query parser');
     super(app);
+    this.#cors = corsFor(corsOrigins);
   }
 
   /** Opens for business: from here on the parser's errors are counted and, unless told otherwise, the gate refuses. */
   useAdmission(admission: AdmissionService, { gate }: { gate: boolean }): void {
     this.#admission = admission;
     this.#gate = gate;
+  }
+
+  /** Tells an observer of every request from here on. */
+  useObserver(observer: RequestObserver): void {
+    this.#observer = observer;
   }
 
   /** From here on every answer tells its client to close the connection. */
@@ -65,7 +77,11 @@ export class ServiceHttpAdapter extends ExpressAdapter {
   }
 
   #handler(express: RequestListener) {
+    const cors = this.#cors;
     return (req: IncomingMessage, res: ServerResponse): void => {
+      const requestId = requestIdFrom(req.headers['x-request-id']);
+      res.setHeader(REQUEST_ID_HEADER, requestId);
+      this.#observer?.observe(req, res, requestId);
       if (this.#draining) {
         res.setHeader('Connection', 'close');
       }
@@ -75,11 +91,21 @@ export class ServiceHttpAdapter extends ExpressAdapter {
         answerError(res, 'bad_request', 'The Host header is missing.');
         return;
       }
-      if (this.#gate && this.#admission !== undefined && refuseAtTheGate(req, res, this.#admission)) {
-        return;
+      if (cors === undefined) {
+        this.#route(req, res, express);
+      } else {
+        cors(req, res, () => {
+          this.#route(req, res, express);
+        });
       }
-      req.url = withLiteralPercents(req.url ?? '/');
-      express(req, res);
     };
+  }
+
+  #route(req: IncomingMessage, res: ServerResponse, express: RequestListener): void {
+    if (this.#gate && this.#admission !== undefined && refuseAtTheGate(req, res, this.#admission)) {
+      return;
+    }
+    req.url = withLiteralPercents(req.url ?? '/');
+    express(req, res);
   }
 }

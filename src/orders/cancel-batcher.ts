@@ -3,6 +3,7 @@ import DataLoader from 'dataloader';
 import { CONFIG, type Config } from '../config/config.js';
 import { asError } from '../errors/as-error.js';
 import { DomainError } from '../errors/domain-error.js';
+import { Metrics } from '../metrics/metrics.js';
 import { Semaphore } from '../semaphore.js';
 import { type CancelOutcome, outcomeForRepeat } from './cancellation.js';
 import { type CancelAttempt, OrdersRepository } from './orders.repository.js';
@@ -31,6 +32,7 @@ export class CancelBatcher {
   constructor(
     private readonly repository: OrdersRepository,
     @Inject(CONFIG) config: Config,
+    private readonly metrics: Metrics,
   ) {
     this.#lockTimeoutMs = config.cancelLockTimeoutMs;
     this.#loader = new DataLoader((ids: readonly bigint[]) => this.#cancelAll(ids), {
@@ -49,6 +51,7 @@ export class CancelBatcher {
   }
 
   async #cancelAll(ids: readonly bigint[]): Promise<(CancelOutcome | Error)[]> {
+    this.metrics.cancelBatchSize.observe(ids.length);
     let attempts: Map<bigint, CancelAttempt>;
     try {
       attempts = await this.repository.cancelUnlocked([...new Set(ids)]);
@@ -70,6 +73,7 @@ export class CancelBatcher {
   }
 
   #cancelWhenFree(id: bigint): Promise<CancelOutcome> {
+    this.metrics.cancelLockWaits.inc();
     const wait = this.#waits.get(id);
     if (wait !== undefined) {
       return wait.then(outcomeForRepeat);

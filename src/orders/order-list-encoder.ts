@@ -6,7 +6,7 @@
 export class OrderListEncoder {
   #out: Buffer;
   #length = 0;
-  #first = true;
+  #rows = 0;
   /** The start of a row whose end has not arrived yet. */
   #partial: Buffer | undefined;
 
@@ -20,6 +20,11 @@ export class OrderListEncoder {
   ) {
     this.#out = this.allocate();
     this.#out[this.#length++] = OPENING_BRACKET;
+  }
+
+  /** Rows encoded so far. */
+  get rows(): number {
+    return this.#rows;
   }
 
   /** Takes the next bytes of the copy, cut anywhere. */
@@ -61,12 +66,7 @@ export class OrderListEncoder {
         out = this.allocate();
         to = 0;
       }
-      if (this.#first) {
-        this.#first = false;
-        to = put(out, to, FIRST_ID);
-      } else {
-        to = put(out, to, NEXT_ID);
-      }
+      to = put(out, to, this.#rows++ === 0 ? FIRST_ID : NEXT_ID);
       let byte;
       while ((byte = rows[at++]!) !== TAB) out[to++] = byte;
       to = put(out, to, PET_ID);

@@ -2,6 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { CONFIG, type Config } from '../config/config.js';
 import { databaseFailure } from '../prisma/database-call.js';
+import { Metrics } from '../metrics/metrics.js';
 import { API_SECURITY_HEADERS } from '../http/security-headers.js';
 import { etagOf, matchesEtag } from './etag.js';
 import { OrderListEncoder } from './order-list-encoder.js';
@@ -18,6 +19,7 @@ export class OrderListResponder {
     private readonly reader: OrderListReader,
     private readonly snapshots: SnapshotReader,
     @Inject(CONFIG) config: Config,
+    private readonly metrics: Metrics,
   ) {
     this.#stallMs = config.list.stallSeconds * 1_000;
   }
@@ -44,9 +46,11 @@ export class OrderListResponder {
       res.setHeader('Content-Encoding', 'gzip');
     }
     const body = new PacedBody(startAnswer(res, 200, etagOf(list.snapshot)), this.#stallMs, gzip);
-    let complete = false;
+    let end: 'complete' | 'lost_reader' | 'failed' = 'failed';
+    this.metrics.listsRunning.inc();
     try {
       const encoder = new OrderListEncoder((bytes) => {
+        this.metrics.listBytes.inc(bytes.length);
         body.write(bytes);
       });
       for await (const chunk of list.rows) {
@@ -54,11 +58,15 @@ export class OrderListResponder {
         await body.ready();
       }
       encoder.end();
-      complete = true;
+      this.metrics.listRows.inc(encoder.rows);
+      end = 'complete';
     } catch (error) {
+      end = error instanceof ReaderLost ? 'lost_reader' : 'failed';
       abandon(error, res);
     } finally {
-      await list.close(complete);
+      await list.close(end === 'complete');
+      this.metrics.listsRunning.dec();
+      this.metrics.lists.inc({ end });
     }
     await body.end().catch((error: unknown) => {
       abandon(error, res);
@@ -73,7 +81,7 @@ function startAnswer(res: Response, status: 200 | 304, etag: string): Response {
   }
   res.setHeader('ETag', etag);
   res.setHeader('Cache-Control', 'private, no-cache');
-  res.setHeader('Vary', 'Authorization, Accept-Encoding');
+  res.vary('Authorization, Accept-Encoding');
   for (const [name, value] of API_SECURITY_HEADERS) {
     res.setHeader(name, value);
   }

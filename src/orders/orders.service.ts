@@ -1,18 +1,24 @@
 import { Injectable } from '@nestjs/common';
+import { Metrics } from '../metrics/metrics.js';
 import { CancelBatcher } from './cancel-batcher.js';
 import { refusalOf } from './cancellation.js';
 
 /** The rules of the order operations. */
 @Injectable()
 export class OrdersService {
-  constructor(private readonly batcher: CancelBatcher) {}
+  constructor(
+    private readonly batcher: CancelBatcher,
+    private readonly metrics: Metrics,
+  ) {}
 
   /**
    * Cancels a pending order.
    * @throws {DomainError} `order_not_found`, `order_already_shipped`, `order_already_cancelled`, `service_unavailable`
    */
   async cancel(id: bigint): Promise<void> {
-    const refusal = refusalOf(await this.batcher.cancel(id));
+    const outcome = await this.batcher.cancel(id);
+    this.metrics.cancels.inc({ outcome });
+    const refusal = refusalOf(outcome);
     if (refusal !== undefined) {
       throw refusal;
     }

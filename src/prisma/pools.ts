@@ -1,6 +1,7 @@
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import type pg from 'pg';
 import { CONFIG, type Config } from '../config/config.js';
+import { Metrics } from '../metrics/metrics.js';
 import { createServicePool } from './service-pool.js';
 
 /** Connections for everything that is answered at once: keys, cancels, snapshots, health. */
@@ -17,7 +18,7 @@ export class Pools implements OnApplicationShutdown {
   readonly main: pg.Pool;
   readonly list: pg.Pool;
 
-  constructor(@Inject(CONFIG) config: Config) {
+  constructor(@Inject(CONFIG) config: Config, metrics: Metrics) {
     const connectionString = config.databaseUrl;
     if (connectionString === undefined) {
       throw new Error('The database URL is not known yet.');
@@ -35,6 +36,7 @@ export class Pools implements OnApplicationShutdown {
       connectionsMax: config.list.concurrency,
       statementTimeoutMs: LIST_STATEMENT_TIMEOUT_MS,
     });
+    metrics.watchPools({ main: this.main, list: this.list });
   }
 
   /** Runs after the HTTP server has closed: until then requests under way need the pools. */

@@ -7,9 +7,11 @@ import type { VerifiedKey } from '../api-keys/verified-key.js';
 import { CLOCK, type Clock } from '../clock.js';
 import { ClientAddress } from '../http/client-address.js';
 import { asError } from '../errors/as-error.js';
+import { Metrics } from '../metrics/metrics.js';
 import { isPromise } from '../is-promise.js';
 import type { Admission, AnonymousCaller, KeyCaller } from './caller.js';
 import { verdictOfUnused } from './decision.js';
+import type { Verdict } from './verdict.js';
 import { ANONYMOUS_QUOTAS } from './plans.js';
 import { QUOTA_STORE, type QuotaStore } from './quota-store.js';
 import { subjectOfAddress, subjectOfKey } from './subject.js';
@@ -30,6 +32,7 @@ export class AdmissionService {
     @Inject(QUOTA_STORE) private readonly quotas: QuotaStore,
     private readonly clientAddress: ClientAddress,
     @Inject(CLOCK) private readonly clock: Clock,
+    private readonly metrics: Metrics,
   ) {}
 
   /** The decision about a request; without a promise where everything is known without waiting. Never rejects. */
@@ -92,7 +95,15 @@ export class AdmissionService {
       this.usage.used(caller.key.id);
     }
     const verdict = this.quotas.take(caller.subject, caller.quotas);
-    return isPromise(verdict) ? verdict.then((settled) => ({ caller, verdict: settled })) : { caller, verdict };
+    return isPromise(verdict)
+      ? verdict.then((settled) => this.#decided(caller, settled))
+      : this.#decided(caller, verdict);
+  }
+
+  #decided(caller: KeyCaller | AnonymousCaller, verdict: Verdict): Admission {
+    const plan = caller.kind === 'key' ? caller.key.plan : 'anonymous';
+    this.metrics.limiterDecisions.inc({ plan, outcome: verdict.outcome });
+    return { caller, verdict };
   }
 }
 

@@ -18,12 +18,16 @@ export class MemoryQuotaStore implements QuotaStore {
   constructor(
     private readonly clock: Clock,
     private readonly banRule: BanRule,
+    private readonly onBan: (subject: string) => void = () => undefined,
   ) {}
 
   take(subject: string, quotas: Quotas): Verdict {
     const state = this.#states.get(subject) ?? UNUSED;
     const { verdict, next } = decide(state, quotas, this.banRule, this.clock.now());
     this.#states.set(subject, next);
+    if (next.bannedUntilMs > state.bannedUntilMs) {
+      this.onBan(subject);
+    }
     return verdict;
   }
 

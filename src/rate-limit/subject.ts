@@ -8,6 +8,10 @@ export function subjectOfKey(keyId: string): Subject {
   return `key:${keyId}`;
 }
 
+export function isKeySubject(subject: string): boolean {
+  return subject.startsWith('key:');
+}
+
 /**
  * Requests without a valid key count against the client's address: an IPv4 address as it is, an IPv6 address by its /64,
  * which is what one customer holds; an IPv4 address inside IPv6 (RFC 4291 section 2.5.5.2) is the IPv4 address.

@@ -1,0 +1,24 @@
+-- What the running service may do, and nothing else: read orders and keys, cancel an order, record a key's last use.
+-- A login role gets it by membership: CREATE ROLE petstore_app LOGIN PASSWORD '…' IN ROLE petstore_service.
+-- Roles belong to the whole cluster, so another database's migration may have made it already.
+DO $$
+BEGIN
+    CREATE ROLE "petstore_service" NOLOGIN;
+EXCEPTION
+    WHEN duplicate_object OR unique_violation THEN NULL;
+    WHEN insufficient_privilege THEN
+        RAISE WARNING 'The role petstore_service could not be made; have it made by an administrator and grant it what this migration would have granted.';
+END;
+$$;
+
+DO $$
+BEGIN
+    IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'petstore_service') THEN
+        GRANT USAGE ON SCHEMA "public" TO "petstore_service";
+        GRANT SELECT ("id", "pet_id", "quantity", "ship_date", "complete", "status"), UPDATE ("status", "cancelled_at")
+            ON "orders" TO "petstore_service";
+        GRANT SELECT ("id", "key_hash", "plan", "requests_per_minute", "requests_per_day", "expires_at", "revoked_at"), UPDATE ("last_used_at")
+            ON "api_keys" TO "petstore_service";
+    END IF;
+END;
+$$;
