@@ -15,6 +15,7 @@ import { MetricsModule } from './metrics/metrics.module.js';
 import { PrismaModule } from './prisma/prisma.module.js';
 import { PlanThrottlerGuard } from './rate-limit/plan-throttler.guard.js';
 import { RateLimitModule } from './rate-limit/rate-limit.module.js';
+import { WarmUp } from './warm-up.service.js';
 
 @Module({})
 export class AppModule {
@@ -39,6 +40,7 @@ export class AppModule {
       ],
       providers: [
         RequestObserver,
+        WarmUp,
         // The order is the order of the checks: limits first, so that failed keys are counted, then the key.
         { provide: APP_GUARD, useClass: PlanThrottlerGuard },
         { provide: APP_GUARD, useClass: ApiKeyGuard },

@@ -6,6 +6,6 @@ import { KeyUsageRecorder } from './key-usage.recorder.js';
 
 @Module({
   providers: [ApiKeysRepository, ApiKeysService, ApiKeyInvalidation, KeyUsageRecorder],
-  exports: [ApiKeysService, KeyUsageRecorder],
+  exports: [ApiKeysRepository, ApiKeysService, KeyUsageRecorder],
 })
 export class ApiKeysModule {}

@@ -10,5 +10,6 @@ import { SnapshotReader } from './snapshot.reader.js';
 @Module({
   controllers: [OrdersController],
   providers: [CancelBatcher, OrderListReader, OrderListResponder, OrdersRepository, OrdersService, SnapshotReader],
+  exports: [OrdersRepository],
 })
 export class OrdersModule {}
