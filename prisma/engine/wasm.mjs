@@ -1,0 +1,30 @@
+import { readFile } from 'node:fs/promises';
+import * as bindings from '@prisma/schema-engine-wasm/schema_engine_bg';
+
+/** The engine's own account of why it panicked. */
+export const panic = { message: '' };
+
+/**
+ * Instantiates the engine. The package's own entry point imports the `.wasm` file as an ES module, which Node refuses
+ * without a flag, so the two halves are put together by hand.
+ *
+ * @returns {Promise<typeof bindings>}
+ */
+export async function loadWasm() {
+  // The engine's panic hook calls this global, and only this one.
+  Object.assign(globalThis, {
+    PRISMA_WASM_PANIC_REGISTRY: {
+      /** @param {string} message */
+      set_message(message) {
+        panic.message = message;
+      },
+    },
+  });
+  const file = new URL('schema_engine_bg.wasm', import.meta.resolve('@prisma/schema-engine-wasm/schema_engine_bg'));
+  const { instance } = await WebAssembly.instantiate(await readFile(file), {
+    './schema_engine_bg.js': /** @type {WebAssembly.ModuleImports} */ (/** @type {unknown} */ (bindings)),
+  });
+  bindings.__wbg_set_wasm(instance.exports);
+  /** @type {() => void} */ (instance.exports['__wbindgen_start'])();
+  return bindings;
+}
