@@ -33,6 +33,8 @@ export class ServiceHttpAdapter extends ExpressAdapter {
   #observer: RequestObserver | undefined;
   readonly #cors: CorsHandler | undefined;
   #draining = false;
+  /** Answers that have not ended. */
+  readonly #underWay = new Set<ServerResponse>();
 
   /** @param corsOrigins origins of web pages that may call the API */
   constructor(corsOrigins: readonly string[] = []) {
@@ -58,6 +60,11 @@ export class ServiceHttpAdapter extends ExpressAdapter {
   /** From here on every answer tells its client to close the connection. */
   startDraining(): void {
     this.#draining = true;
+    for (const res of this.#underWay) {
+      if (!res.headersSent) {
+        res.setHeader('Connection', 'close');
+      }
+    }
   }
 
   override initHttpServer(): void {
@@ -82,6 +89,8 @@ export class ServiceHttpAdapter extends ExpressAdapter {
       const requestId = requestIdFrom(req.headers['x-request-id']);
       res.setHeader(REQUEST_ID_HEADER, requestId);
       this.#observer?.observe(req, res, requestId);
+      this.#underWay.add(res);
+      res.once('close', () => this.#underWay.delete(res));
       if (this.#draining) {
         res.setHeader('Connection', 'close');
       }

@@ -1,0 +1,91 @@
+import { connect, type Socket } from 'node:net';
+import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
+import { cancelOrder } from '../helpers/api.js';
+import { ServiceProcess } from '../helpers/service-process.js';
+import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { until } from '../helpers/until.js';
+
+let database: TestDatabase;
+let key: string;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  ({ key } = await insertKey(database.db));
+});
+afterAll(() => database.drop());
+
+const start = (environment: Record<string, string> = {}): Promise<ServiceProcess> =>
+  ServiceProcess.start({ DATABASE_URL: database.url, ...environment });
+
+/** Asks for the list and reads nothing of it until {@link Socket.resume}. */
+async function stalledList(service: ServiceProcess): Promise<{ socket: Socket; received: () => string }> {
+  const socket = connect(service.port, '127.0.0.1');
+  let received = '';
+  socket.on('error', () => undefined);
+  socket.write(`GET /v1/store/orders HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer ${key}\r\n\r\n`);
+  await new Promise((resolve) => socket.once('readable', resolve));
+  received += String(socket.read() ?? '');
+  socket.on('data', (chunk) => (received += chunk.toString()));
+  socket.pause();
+  return { socket, received: () => received };
+}
+
+describe('SIGTERM', () => {
+  it('ends an idle service with exit code 0', async () => {
+    const service = await start();
+    expect(await service.stop()).toBe(0);
+    expect(service.output).toContain('"stopped"');
+  });
+
+  it('lets a cancel under way finish, and tells its client to close the connection', async () => {
+    const service = await start({ CANCEL_LOCK_TIMEOUT_MS: '10000' });
+    const id = await insertOrder(database.db);
+    const holder = await database.db.connect();
+    await holder.query('BEGIN');
+    await holder.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [id]);
+    const answer = cancelOrder(service.baseUrl, id, key);
+    await until(async () => {
+      const { rowCount } = await database.db.query(
+        "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+      );
+      return (rowCount ?? 0) > 0;
+    }, 'the cancel waits for the row');
+    const stopped = service.stop();
+    await until(() => service.output.includes('"stopping"'), 'the service was told to stop');
+    await holder.query('COMMIT');
+    holder.release();
+    expect((await answer).status).toBe(204);
+    expect(await stopped).toBe(0);
+    expect(await statusOf(database.db, id)).toBe('cancelled');
+  });
+
+  it('goes on answering, unready and closing connections, for as long as balancers need to notice', async () => {
+    const service = await start({ SHUTDOWN_DELAY_SECONDS: '3' });
+    const stopped = service.stop();
+    await until(() => service.output.includes('"stopping"'), 'the service was told to stop');
+    const ready = await fetch(`${service.baseUrl}/health/ready`);
+    expect(ready.status).toBe(503);
+    expect(ready.headers.get('connection')).toBe('close');
+    const live = await fetch(`${service.baseUrl}/health/live`);
+    expect(live.status).toBe(200);
+    const id = await insertOrder(database.db);
+    expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
+    expect(await stopped).toBe(0);
+  });
+
+  it('cuts a list that outlasts the grace period, so that it cannot be taken for the whole', async () => {
+    await database.db.query(
+      'INSERT INTO orders (id, pet_id, quantity) SELECT n, 1, 1 FROM generate_series(1000000, 1400000) AS n ON CONFLICT DO NOTHING',
+    );
+    const service = await start({ SHUTDOWN_GRACE_SECONDS: '1' });
+    const { socket, received } = await stalledList(service);
+    const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+    expect(await service.stop()).toBe(0);
+    socket.resume();
+    await closed;
+    expect(received()).toContain('HTTP/1.1 200 OK');
+    // The last chunk of a complete chunked body is empty (RFC 9112 section 7.1).
+    expect(received().endsWith('0\r\n\r\n')).toBe(false);
+    expect(received()).not.toContain('}]');
+  });
+});
