@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Logger } from '@nestjs/common';
 import { isApiPath } from '../http/api-path.js';
-import { answerError } from '../http/raw-answer.js';
+import { answerError, keepHeaders } from '../http/answer.js';
 import { AdmissionService } from '../rate-limit/admission.service.js';
 import { rateLimitHeaders } from '../rate-limit/headers.js';
 import { refusalByKey, refusalByLimits } from '../rate-limit/refusal.js';
@@ -33,13 +33,12 @@ export class AllExceptionsFilter implements ExceptionFilter {
 
   /** Errors raised before any route matched (by a middleware or the router) have not met the guards: limits and key come first. */
   async #refusalMissedByGuards(req: Request, res: ServerResponse): Promise<DomainError | undefined> {
-    if (res.hasHeader('X-RateLimit-Limit') || res.headersSent || !isApiPath(req.originalUrl ?? req.url ?? '')) {
+    const hasMetGuards = this.admission.settledAdmissionOf(req) !== undefined;
+    if (hasMetGuards || res.headersSent || !isApiPath(req.originalUrl ?? req.url ?? '')) {
       return undefined;
     }
     const admission = await this.admission.admit(req);
-    for (const [name, value] of rateLimitHeaders(admission.verdict)) {
-      res.setHeader(name, value);
-    }
+    keepHeaders(res, rateLimitHeaders(admission.verdict));
     const refusal = refusalByLimits(admission) ?? refusalByKey(admission);
     return refusal === undefined ? undefined : toDomainError(refusal);
   }

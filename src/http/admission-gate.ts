@@ -5,7 +5,7 @@ import type { AdmissionService } from '../rate-limit/admission.service.js';
 import { rateLimitHeaders } from '../rate-limit/headers.js';
 import { refusalByKey, refusalByLimits } from '../rate-limit/refusal.js';
 import { isApiPath } from './api-path.js';
-import { answerError } from './raw-answer.js';
+import { answerError, keepHeaders } from './answer.js';
 
 /**
  * Refuses in front of Express what is known without waiting to be refused, for a fraction of what the guards cost. It
@@ -24,6 +24,7 @@ export function refuseAtTheGate(req: IncomingMessage, res: ServerResponse, admis
   if (!(refusal instanceof DomainError)) {
     return false;
   }
-  answerError(res, refusal.code, refusal.message, rateLimitHeaders(decided.verdict));
+  keepHeaders(res, rateLimitHeaders(decided.verdict));
+  answerError(res, refusal.code, refusal.message);
   return true;
 }

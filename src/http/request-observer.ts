@@ -19,13 +19,14 @@ export class RequestObserver {
     @Inject(REQUEST_LOGGER) private readonly logger: Logger,
   ) {}
 
-  observe(req: IncomingMessage, res: ServerResponse, requestId: string): void {
+  /** @returns to be called when the answer has ended or its connection has */
+  observe(req: IncomingMessage, res: ServerResponse, requestId: string): () => void {
     const startedAtMs = performance.now();
     // Express shortens the URL while it walks its routers.
     const target = req.url ?? '';
-    res.once('close', () => {
+    return () => {
       this.#ended(req, res, target, requestId, performance.now() - startedAtMs);
-    });
+    };
   }
 
   #ended(req: IncomingMessage, res: ServerResponse, target: string, requestId: string, durationMs: number): void {

@@ -4,10 +4,10 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import express from 'express';
 import type { AdmissionService } from '../rate-limit/admission.service.js';
 import { refuseAtTheGate } from './admission-gate.js';
-import { withLiteralPercents } from './api-path.js';
+import { isApiPath, withLiteralPercents } from './api-path.js';
 import { corsFor, type CorsHandler } from './cors.js';
 import { answerParserError } from './parser-errors.js';
-import { answerError } from './raw-answer.js';
+import { answerError, keepHeaders } from './answer.js';
 import { REQUEST_ID_HEADER, requestIdFrom } from './request-id.js';
 import type { RequestObserver } from './request-observer.js';
 
@@ -87,10 +87,17 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     const cors = this.#cors;
     return (req: IncomingMessage, res: ServerResponse): void => {
       const requestId = requestIdFrom(req.headers['x-request-id']);
-      res.setHeader(REQUEST_ID_HEADER, requestId);
-      this.#observer?.observe(req, res, requestId);
+      if (isApiPath(req.url ?? '')) {
+        keepHeaders(res, [[REQUEST_ID_HEADER, requestId]]);
+      } else {
+        res.setHeader(REQUEST_ID_HEADER, requestId);
+      }
       this.#underWay.add(res);
-      res.once('close', () => this.#underWay.delete(res));
+      const ended = this.#observer?.observe(req, res, requestId);
+      res.once('close', () => {
+        this.#underWay.delete(res);
+        ended?.();
+      });
       if (this.#draining) {
         res.setHeader('Connection', 'close');
       }

@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:http';
 import type { Registry } from 'prom-client';
-import { answerError } from '../http/raw-answer.js';
+import { answerError } from '../http/answer.js';
 
 /**
  * Serves `/metrics` on a port of its own, so that what faces partners never shows it.

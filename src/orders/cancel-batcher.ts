@@ -1,7 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import DataLoader from 'dataloader';
 import { CONFIG, type Config } from '../config/config.js';
-import { asError } from '../errors/as-error.js';
 import { DomainError } from '../errors/domain-error.js';
 import { Metrics } from '../metrics/metrics.js';
 import { Semaphore } from '../semaphore.js';
@@ -26,7 +25,7 @@ export class CancelBatcher {
   readonly #waitingSlots = new Semaphore(WAITING_MAX);
   /** Orders that are being waited for; whoever wants the same order meanwhile shares the wait. */
   readonly #waits = new Map<bigint, Promise<CancelOutcome>>();
-  readonly #loader: DataLoader<bigint, CancelOutcome>;
+  readonly #loader: DataLoader<bigint, CancelAttempt>;
   readonly #lockTimeoutMs: number;
 
   constructor(
@@ -46,11 +45,13 @@ export class CancelBatcher {
   }
 
   /** @throws {DomainError} `service_unavailable` */
-  cancel(id: bigint): Promise<CancelOutcome> {
-    return this.#loader.load(id);
+  async cancel(id: bigint): Promise<CancelOutcome> {
+    const attempt = await this.#loader.load(id);
+    // Out of the batch: nobody else who shared the statement waits for this order.
+    return attempt === 'locked' ? this.#cancelWhenFree(id) : attempt;
   }
 
-  async #cancelAll(ids: readonly bigint[]): Promise<(CancelOutcome | Error)[]> {
+  async #cancelAll(ids: readonly bigint[]): Promise<CancelAttempt[]> {
     this.metrics.cancelBatchSize.observe(ids.length);
     let attempts: Map<bigint, CancelAttempt>;
     try {
@@ -59,17 +60,14 @@ export class CancelBatcher {
       this.#slots.release();
     }
     const seen = new Set<bigint>();
-    return Promise.all(
-      ids.map(async (id) => {
-        const attempt = attempts.get(id) ?? 'not_found';
-        if (attempt === 'locked') {
-          return this.#cancelWhenFree(id).catch((error: unknown) => asError(error));
-        }
-        const outcome = seen.has(id) ? outcomeForRepeat(attempt) : attempt;
-        seen.add(id);
-        return outcome;
-      }),
-    );
+    return ids.map((id) => {
+      const attempt = attempts.get(id) ?? 'not_found';
+      if (seen.has(id) && attempt !== 'locked') {
+        return outcomeForRepeat(attempt);
+      }
+      seen.add(id);
+      return attempt;
+    });
   }
 
   #cancelWhenFree(id: bigint): Promise<CancelOutcome> {

@@ -3,6 +3,8 @@ import type { Request, Response } from 'express';
 import { CONFIG, type Config } from '../config/config.js';
 import { databaseFailure } from '../prisma/database-call.js';
 import { Metrics } from '../metrics/metrics.js';
+import type { HeaderPair } from '../errors/error-headers.js';
+import { writeHead } from '../http/answer.js';
 import { API_SECURITY_HEADERS } from '../http/security-headers.js';
 import { etagOf, matchesEtag } from './etag.js';
 import { OrderListEncoder } from './order-list-encoder.js';
@@ -42,10 +44,8 @@ export class OrderListResponder {
   }
 
   async #send(list: OpenOrderList, res: Response, gzip: boolean): Promise<void> {
-    if (gzip) {
-      res.setHeader('Content-Encoding', 'gzip');
-    }
-    const body = new PacedBody(startAnswer(res, 200, etagOf(list.snapshot)), this.#stallMs, gzip);
+    startAnswer(res, 200, etagOf(list.snapshot), gzip ? [GZIP_ENCODING] : []);
+    const body = new PacedBody(res, this.#stallMs, gzip);
     let end: 'complete' | 'lost_reader' | 'failed' = 'failed';
     this.metrics.listsRunning.inc();
     try {
@@ -74,19 +74,24 @@ export class OrderListResponder {
   }
 }
 
-function startAnswer(res: Response, status: 200 | 304, etag: string): Response {
-  res.statusCode = status;
-  if (status === 200) {
-    res.setHeader('Content-Type', 'application/json');
-  }
-  res.setHeader('ETag', etag);
-  res.setHeader('Cache-Control', 'private, no-cache');
+function startAnswer(res: Response, status: 200 | 304, etag: string, more: readonly HeaderPair[] = []): Response {
+  // Pages of other origins have added `Origin` already where they are let in.
   res.vary('Authorization, Accept-Encoding');
-  for (const [name, value] of API_SECURITY_HEADERS) {
-    res.setHeader(name, value);
-  }
+  const vary = res.getHeader('Vary');
+  res.removeHeader('Vary');
+  writeHead(res, status, [
+    ...(status === 200 ? [JSON_TYPE] : []),
+    ['ETag', etag],
+    ['Cache-Control', 'private, no-cache'],
+    ['Vary', String(vary)],
+    ...API_SECURITY_HEADERS,
+    ...more,
+  ]);
   return res;
 }
+
+const JSON_TYPE: HeaderPair = ['Content-Type', 'application/json'];
+const GZIP_ENCODING: HeaderPair = ['Content-Encoding', 'gzip'];
 
 /**
  * Cuts the connection of a list that cannot be completed: ended properly, it would look like the whole list.

@@ -1,7 +1,7 @@
-import { Controller, Delete, Get, Head, HttpCode, Param, Req, Res } from '@nestjs/common';
+import { Controller, Delete, Get, Head, Param, Req, Res } from '@nestjs/common';
 import { ApiExcludeEndpoint, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
-import { NoStore } from '../http/no-store.decorator.js';
+import { answerNoContent } from '../http/answer.js';
 import { API_VERSION } from '../http/api-path.js';
 import { ApiCancelOrder, ApiListOrders } from './orders.api.js';
 import { OrderIdPipe } from './order-id.pipe.js';
@@ -29,10 +29,9 @@ export class OrdersController {
   }
 
   @Delete(':orderId')
-  @HttpCode(204)
-  @NoStore()
   @ApiCancelOrder()
-  async cancelOrder(@Param('orderId', OrderIdPipe) id: bigint): Promise<void> {
+  async cancelOrder(@Param('orderId', OrderIdPipe) id: bigint, @Res() res: Response): Promise<void> {
     await this.orders.cancel(id);
+    answerNoContent(res);
   }
 }

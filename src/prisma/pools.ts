@@ -27,7 +27,8 @@ export class Pools implements OnApplicationShutdown {
       connectionString,
       name: 'main',
       connectionsMax: MAIN_CONNECTIONS_MAX,
-      statementTimeoutMs: MAIN_STATEMENT_TIMEOUT_MS,
+      // A statement that waits for a lock is bounded by the lock timeout; this bounds what it does besides.
+      statementTimeoutMs: MAIN_STATEMENT_TIMEOUT_MS + config.cancelLockTimeoutMs,
       lockTimeoutMs: config.cancelLockTimeoutMs,
     });
     this.list = createServicePool({

@@ -3,11 +3,26 @@ import { PrismaPg } from '@prisma/adapter-pg';
 import { PrismaClient } from './generated/client.js';
 import { Pools } from './pools.js';
 
+const statementNames = new Map<string, string>();
+
+/**
+ * A name makes PostgreSQL keep the parsed and planned statement for the connection. The texts are few: those that our
+ * code holds and those that Prisma makes of its few queries, with values as parameters.
+ */
+function statementNameOf(sql: string): string {
+  let name = statementNames.get(sql);
+  if (name === undefined) {
+    name = `petstore_${statementNames.size}`;
+    statementNames.set(sql, name);
+  }
+  return name;
+}
+
 /** The Prisma client over the main pool. It does not own the pool, so disconnecting it leaves the pool open. */
 @Injectable()
 export class PrismaService extends PrismaClient implements OnApplicationShutdown {
   constructor(pools: Pools) {
-    super({ adapter: new PrismaPg(pools.main) });
+    super({ adapter: new PrismaPg(pools.main, { statementNameGenerator: ({ sql }) => statementNameOf(sql) }) });
   }
 
   async onApplicationShutdown(): Promise<void> {

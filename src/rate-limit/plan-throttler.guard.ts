@@ -1,17 +1,25 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Injectable } from '@nestjs/common';
+import { type ExecutionContext, Injectable } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import {
   InjectThrottlerOptions,
   InjectThrottlerStorage,
   ThrottlerGuard,
   type ThrottlerModuleOptions,
-  type ThrottlerRequest,
   type ThrottlerStorage,
 } from '@nestjs/throttler';
+import { keepHeaders } from '../http/answer.js';
+import { isPromise } from '../is-promise.js';
 import { AdmissionService } from './admission.service.js';
+import type { Admission } from './caller.js';
 import { rateLimitHeaders } from './headers.js';
 import { refusalByLimits } from './refusal.js';
+
+/** Where `@SkipThrottle()` leaves its mark for the default throttler; the library does not export the name. */
+const SKIP_METADATA = 'THROTTLER:SKIPdefault';
+
+/** One promise for all, since most requests are allowed and none waits for it. */
+const ALLOWED = Promise.resolve(true);
 
 /**
  * Applies the plan limits inside the throttler's frame (module, guard, `@SkipThrottle()`), with its decision replaced:
@@ -20,6 +28,8 @@ import { refusalByLimits } from './refusal.js';
  */
 @Injectable()
 export class PlanThrottlerGuard extends ThrottlerGuard {
+  readonly #skipped = new WeakMap<object, boolean>();
+
   constructor(
     @InjectThrottlerOptions() options: ThrottlerModuleOptions,
     @InjectThrottlerStorage() storage: ThrottlerStorage,
@@ -30,17 +40,34 @@ export class PlanThrottlerGuard extends ThrottlerGuard {
   }
 
   /** @throws {DomainError} `rate_limit_exceeded`, `api_key_banned` or `address_banned` */
-  protected override async handleRequest({ context }: ThrottlerRequest): Promise<boolean> {
+  override canActivate(context: ExecutionContext): Promise<boolean> {
+    if (this.#isSkipped(context)) {
+      return ALLOWED;
+    }
     const http = context.switchToHttp();
-    const admission = await this.admission.admit(http.getRequest<IncomingMessage>());
     const res = http.getResponse<ServerResponse>();
-    for (const [name, value] of rateLimitHeaders(admission.verdict)) {
-      res.setHeader(name, value);
-    }
-    const refusal = refusalByLimits(admission);
-    if (refusal !== undefined) {
-      throw refusal;
-    }
-    return true;
+    const admission = this.admission.admit(http.getRequest<IncomingMessage>());
+    return isPromise(admission) ? admission.then((settled) => apply(settled, res)) : apply(admission, res);
   }
+
+  /** What `@SkipThrottle()` says of a handler or its class never changes, so it is looked up once. */
+  #isSkipped(context: ExecutionContext): boolean {
+    const handler = context.getHandler();
+    let skipped = this.#skipped.get(handler);
+    if (skipped === undefined) {
+      skipped =
+        this.reflector.getAllAndOverride<boolean | undefined>(SKIP_METADATA, [handler, context.getClass()]) === true;
+      this.#skipped.set(handler, skipped);
+    }
+    return skipped;
+  }
+}
+
+function apply(admission: Admission, res: ServerResponse): Promise<boolean> {
+  keepHeaders(res, rateLimitHeaders(admission.verdict));
+  const refusal = refusalByLimits(admission);
+  if (refusal !== undefined) {
+    throw refusal;
+  }
+  return ALLOWED;
 }

@@ -8,6 +8,7 @@ import { type BanRule, decide, type SubjectState, UNUSED, verdictOf } from './de
 import type { Quotas } from './plans.js';
 import type { QuotaStore } from './quota-store.js';
 import type { LimitRedis, TakeReply } from './redis-connection.js';
+import { GatheredWrites } from './gathered-writes.js';
 import { redisKeyOf } from './redis-scripts.js';
 import type { Verdict } from './verdict.js';
 
@@ -54,9 +55,14 @@ export class RedisQuotaStore implements QuotaStore {
   });
   /** How often a ban was lifted. */
   #lifts = 0;
+  /** Whether a command has failed since the last one that succeeded. */
+  #troubled = false;
   #degraded = false;
 
+  readonly #writes: GatheredWrites;
+
   constructor(private readonly options: RedisQuotaStoreOptions) {
+    this.#writes = new GatheredWrites(options.redis);
     options.redis.on('error', (error: Error) => {
       this.#failed(error);
     });
@@ -78,7 +84,7 @@ export class RedisQuotaStore implements QuotaStore {
   async liftBan(subject: string): Promise<void> {
     await this.options.insurance.liftBan(subject);
     try {
-      await this.options.redis.hdel(redisKeyOf(subject), 'bu');
+      await withDeadline(this.options.redis.hdel(redisKeyOf(subject), 'bu'), COMMAND_TIMEOUT_MS);
     } catch (error) {
       this.#logger.warn(`could not lift the ban of ${subject} in Redis: ${asError(error).message}`);
     }
@@ -109,11 +115,8 @@ export class RedisQuotaStore implements QuotaStore {
     const lifts = this.#lifts;
     let reply: TakeReply;
     try {
-      reply = await this.#breaker.execute(() =>
-        withDeadline(
-          this.options.redis.take(redisKeyOf(subject), quotas.requestsPerMinute, quotas.requestsPerDay),
-          COMMAND_TIMEOUT_MS,
-        ),
+      reply = await this.#guarded(() =>
+        this.#send(() => this.options.redis.take(redisKeyOf(subject), quotas.requestsPerMinute, quotas.requestsPerDay)),
       );
     } catch (error) {
       this.#failed(asError(error));
@@ -147,11 +150,37 @@ export class RedisQuotaStore implements QuotaStore {
   #remember(subject: string, { state, clockOffsetMs }: KnownSubject, next: SubjectState): void {
     this.#known.set(subject, { state: next, clockOffsetMs });
     if (next.bannedUntilMs > state.bannedUntilMs) {
-      this.options.redis.ban(redisKeyOf(subject), next.bannedUntilMs).catch((error: unknown) => {
-        this.#logger.warn(`a ban stays with this process: ${asError(error).message}`);
-      });
+      withDeadline(this.options.redis.ban(redisKeyOf(subject), next.bannedUntilMs), COMMAND_TIMEOUT_MS).catch(
+        (error: unknown) => {
+          this.#logger.warn(`a ban stays with this process: ${asError(error).message}`);
+        },
+      );
       this.options.onBan(subject, next.bannedUntilMs);
     }
+  }
+
+  /**
+   * Runs a command under the breaker. The breaker is told of a success only when it has something to forget: while all
+   * goes well, a request pays nothing for it.
+   */
+  async #guarded<T>(command: () => Promise<T>): Promise<T> {
+    if (this.#troubled) {
+      const result = await this.#breaker.execute(command);
+      this.#troubled = false;
+      return result;
+    }
+    try {
+      return await command();
+    } catch (error) {
+      this.#troubled = true;
+      return this.#breaker.execute(() => Promise.reject(asError(error)));
+    }
+  }
+
+  /** Sends a command, together with those that other requests send in the same turn of the event loop. */
+  #send<T>(command: () => Promise<T>): Promise<T> {
+    this.#writes.gather();
+    return withDeadline(command(), COMMAND_TIMEOUT_MS);
   }
 
   async #tryAgain(): Promise<void> {

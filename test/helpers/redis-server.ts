@@ -19,12 +19,12 @@ export function hasRedisServer(): boolean {
 /** `describe` where there is a `redis-server`; elsewhere it says loudly what is left out. */
 export const describeWithRedis: typeof describe = hasRedisServer()
   ? describe
-  : (Object.assign((name: string | number | ((...args: never[]) => unknown)) => {
+  : Object.assign((name: string | number | ((...args: never[]) => unknown)) => {
       process.stderr.write(
         `\n!!! LEFT OUT, there is no redis-server here (Debian: apt install redis-server): ${String(name)}\n\n`,
       );
       it.todo(`needs redis-server: ${String(name)}`);
-    }, describe));
+    }, describe);
 
 /** A private Redis that a test can stop, freeze and start again on the same port. It keeps nothing on disk. */
 export class RedisServer {

@@ -1,23 +1,230 @@
+import { Agent } from 'node:http';
+import { cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
-import { cancelOrder } from '../helpers/api.js';
+import { expectLimitHeaders } from '../helpers/expect-limit-headers.js';
+import { requestRaw } from '../helpers/raw-http.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
+
+const INT64_MAX = '9223372036854775807';
+const INT64_MIN = '-9223372036854775808';
 
 let service: TestService;
 let key: string;
+/** A pending order that no test has any business with. */
+let untouched: string;
 
 beforeAll(async () => {
   service = await startTestService();
   ({ key } = await insertKey(service.db));
 });
+beforeEach(async () => {
+  await service.db.query('TRUNCATE orders');
+  untouched = await insertOrder(service.db);
+});
+afterEach(async () => {
+  const { rows } = await service.db.query<{ status: string; cancelled_at: Date | null }>(
+    'SELECT status::text, cancelled_at FROM orders WHERE id = $1',
+    [untouched],
+  );
+  // eslint-disable-next-line jest/no-standalone-expect -- holds after every test of this file
+  expect(rows).toEqual([{ status: 'pending', cancelled_at: null }]);
+});
 afterAll(() => service.stop());
 
+async function refusalOf(id: string): Promise<string> {
+  const response = await cancelOrder(service.baseUrl, id, key);
+  expectLimitHeaders(response.headers);
+  expect(response.headers.get('cache-control')).toBe('no-store');
+  const { status, code } = await errorOf(response);
+  return `${status} ${code}`;
+}
+
 describe('DELETE /v1/store/orders/{orderId}', () => {
-  it('cancels a pending order and leaves every other order alone', async () => {
-    const [id, other] = [await insertOrder(service.db), await insertOrder(service.db)];
-    const response = await cancelOrder(service.baseUrl, id, key);
-    expect(response.status).toBe(204);
-    expect(await response.text()).toBe('');
+  it('cancels a pending order and answers 204 with nothing but headers', async () => {
+    const id = await insertOrder(service.db);
+    const { status, headers, body } = await requestRaw(service.baseUrl, {
+      method: 'DELETE',
+      path: `/store/orders/${id}`,
+      key,
+    });
+    expect([status, body.length]).toEqual([204, 0]);
+    // RFC 9110 section 15.3.5 and RFC 9112 section 6.2: no content, and nothing that would announce some.
+    for (const name of ['content-type', 'content-length', 'transfer-encoding', 'etag']) {
+      expect(headers).not.toHaveProperty(name);
+    }
+    expect(headers['cache-control']).toBe('no-store');
+    expectLimitHeaders(headers);
     expect(await statusOf(service.db, id)).toBe('cancelled');
-    expect(await statusOf(service.db, other)).toBe('pending');
+  });
+
+  it('records when the order was cancelled and changes nothing else about it', async () => {
+    const id = await insertOrder(service.db, { pet_id: INT64_MAX, quantity: 7 });
+    const columns = 'pet_id, quantity, ship_date, complete, created_at';
+    const before = await service.db.query(`SELECT ${columns}, now() AS at FROM orders WHERE id = $1`, [id]);
+    await cancelOrder(service.baseUrl, id, key);
+    const after = await service.db.query(
+      `SELECT ${columns}, cancelled_at BETWEEN $2 AND now() AS in_time FROM orders WHERE id = $1`,
+      [id, (before.rows[0] as { at: Date }).at],
+    );
+    expect(after.rows).toEqual([{ ...(before.rows[0] as object), at: undefined, in_time: true }]);
+  });
+
+  it('leaves a cancelled order in the list, where it shows no difference', async () => {
+    const id = await insertOrder(service.db);
+    const before = await (await listOrders(service.baseUrl, key)).text();
+    await cancelOrder(service.baseUrl, id, key);
+    expect(await (await listOrders(service.baseUrl, key)).text()).toBe(before);
+  });
+
+  it('answers 404 for an order that does not exist', async () => {
+    expect(await refusalOf('404404404')).toBe('404 order_not_found');
+  });
+
+  it('answers 404 for an order that has been deleted', async () => {
+    const id = await insertOrder(service.db);
+    await service.db.query('DELETE FROM orders WHERE id = $1', [id]);
+    expect(await refusalOf(id)).toBe('404 order_not_found');
+  });
+
+  it.each([false, true])('refuses an order that has shipped and stays shipped (complete: %p)', async (complete) => {
+    const id = await insertOrder(service.db, { status: 'shipped', complete });
+    expect(await refusalOf(id)).toBe('409 order_already_shipped');
+    expect(await statusOf(service.db, id)).toBe('shipped');
+  });
+
+  it('refuses to cancel an order again and keeps when it was cancelled', async () => {
+    const id = await insertOrder(service.db);
+    expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
+    const cancelledAt = async (): Promise<unknown> =>
+      (await service.db.query('SELECT cancelled_at::text FROM orders WHERE id = $1', [id])).rows;
+    const before = await cancelledAt();
+    expect(await refusalOf(id)).toBe('409 order_already_cancelled');
+    expect(await cancelledAt()).toEqual(before);
+  });
+
+  it.each([
+    '007',
+    '00',
+    '-07',
+    '+1',
+    '%2B1',
+    '--1',
+    '-',
+    '1.0',
+    '1.',
+    '1e3',
+    '0x1',
+    '1_000',
+    '1,000',
+    '1n',
+    '%201',
+    '1%20',
+    '1%0A',
+    '1%0D%0A',
+    '1%00',
+    '%00',
+    '1%2F2',
+    '..%2F1',
+    '%2531',
+    '%zz',
+    '%',
+    '1%',
+    '%31%zz',
+    '%c3%28',
+    'abc',
+    'null',
+    'undefined',
+    'NaN',
+    'Infinity',
+    '1;1',
+    '1,2',
+    '{orderId}',
+    '*',
+    '1%27%20OR%201=1',
+    '%D9%A1',
+    '%EF%BC%91',
+    '%F0%9F%90%95',
+    '9223372036854775808',
+    '-9223372036854775809',
+    '18446744073709551617',
+    '12345678901234567890',
+    '-99999999999999999999',
+    '1'.repeat(40),
+  ])('answers 400 to the order id %s', async (id) => {
+    // None of them may be read as the order 1.
+    await insertOrder(service.db, { id: '1' });
+    await insertOrder(service.db, { id: '0' });
+    expect(await refusalOf(id)).toBe('400 invalid_order_id');
+    expect([await statusOf(service.db, '1'), await statusOf(service.db, '0')]).toEqual(['pending', 'pending']);
+  });
+
+  it('answers 400 to an order id of 4,000 digits', async () => {
+    expect(await refusalOf('1'.repeat(4_000))).toBe('400 invalid_order_id');
+  });
+
+  it('answers 404 for the path without an order id, which is no operation', async () => {
+    expect(await refusalOf('')).toBe('404 route_not_found');
+  });
+
+  it.each([
+    ['0', '0'],
+    ['1', '1'],
+    ['-5', '-5'],
+    ['10', '10'],
+    [INT64_MAX, INT64_MAX],
+    [INT64_MIN, INT64_MIN],
+    ['9007199254740993', '9007199254740993'],
+    ['-9007199254740993', '-9007199254740993'],
+    // RFC 3986 section 6.2.2.2: the same characters, written otherwise.
+    ['%31', '1'],
+    ['%2D5', '-5'],
+    ['1%30', '10'],
+  ])('takes the order id %s as %s', async (written, id) => {
+    await insertOrder(service.db, { id });
+    expect((await cancelOrder(service.baseUrl, written, key)).status).toBe(204);
+    expect(await statusOf(service.db, id)).toBe('cancelled');
+  });
+
+  it.each([
+    ['9007199254740993', '9007199254740992'],
+    ['9007199254740992', '9007199254740993'],
+    [INT64_MAX, '9223372036854775806'],
+    [INT64_MIN, '-9223372036854775807'],
+    ['-9007199254740993', '-9007199254740992'],
+    ['5', '-5'],
+  ])('cancels the order %s and never its neighbour %s', async (id, neighbour) => {
+    await insertOrder(service.db, { id });
+    await insertOrder(service.db, { id: neighbour });
+    expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
+    expect(await statusOf(service.db, id)).toBe('cancelled');
+    expect(await statusOf(service.db, neighbour)).toBe('pending');
+  });
+
+  it.each(['9007199254740993', '9007199254740992'])('does not take a neighbour for the absent order %s', async (id) => {
+    const neighbour = id.endsWith('3') ? '9007199254740992' : '9007199254740993';
+    await insertOrder(service.db, { id: neighbour });
+    expect(await refusalOf(id)).toBe('404 order_not_found');
+    expect(await statusOf(service.db, neighbour)).toBe('pending');
+  });
+
+  it('ignores a query string and a body, and the connection is good for another request', async () => {
+    const [first, second] = [await insertOrder(service.db), await insertOrder(service.db)];
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    try {
+      const request = { method: 'DELETE', key, agent };
+      const body = JSON.stringify({ id: untouched, orderId: untouched, padding: 'x'.repeat(100_000) });
+      const path = `/store/orders/${first}?orderId=${untouched}&id[]=${untouched}&dryRun=true`;
+      const headers = { 'Content-Type': 'application/json' };
+      expect((await requestRaw(service.baseUrl, { ...request, path, headers, body })).status).toBe(204);
+      expect((await requestRaw(service.baseUrl, { ...request, path: `/store/orders/${second}` })).status).toBe(204);
+    } finally {
+      agent.destroy();
+    }
+  });
+
+  it('refuses a request without a key and leaves the order pending', async () => {
+    const id = await insertOrder(service.db);
+    expect((await cancelOrder(service.baseUrl, id)).status).toBe(401);
+    expect(await statusOf(service.db, id)).toBe('pending');
   });
 });

@@ -1,0 +1,56 @@
+import type { ServerResponse } from 'node:http';
+import { errorBodyJson } from '../errors/error-body.js';
+import { ERROR_STATUS, type ErrorCode } from '../errors/error-codes.js';
+import { headersOfError, type HeaderPair } from '../errors/error-headers.js';
+import { API_SECURITY_HEADERS } from './security-headers.js';
+
+const KEPT = Symbol('kept headers');
+
+type Answer = ServerResponse & { [KEPT]?: string[] };
+
+/**
+ * Keeps headers for whatever the answer will be. They are written together with the answer's own, in one go: setting
+ * headers one by one costs Node a map, a check and a lower-cased name for each.
+ */
+export function keepHeaders(res: ServerResponse, headers: readonly HeaderPair[]): void {
+  const answer = res as Answer;
+  const kept = answer[KEPT] ?? [];
+  answer[KEPT] = kept;
+  for (const [name, value] of headers) {
+    kept.push(name, value);
+  }
+}
+
+/** Writes the head of an answer: the kept headers, then its own. */
+export function writeHead(res: ServerResponse, status: number, headers: readonly HeaderPair[]): void {
+  const all = (res as Answer)[KEPT] ?? [];
+  for (const [name, value] of headers) {
+    all.push(name, value);
+  }
+  res.writeHead(status, all);
+}
+
+const NO_STORE_HEADERS: readonly HeaderPair[] = [['Cache-Control', 'no-store'], ...API_SECURITY_HEADERS];
+
+/** Answers 204. */
+export function answerNoContent(res: ServerResponse): void {
+  writeHead(res, 204, NO_STORE_HEADERS);
+  res.end();
+}
+
+/** Answers with an error; a HEAD request gets the headers alone. */
+export function answerError(res: ServerResponse, code: ErrorCode, message: string): void {
+  const body = errorBodyJson(code, message);
+  writeHead(res, ERROR_STATUS[code], errorHeaders(code, body));
+  res.end(body);
+}
+
+/** The headers that belong to an error and its body. */
+export function errorHeaders(code: ErrorCode, body: string): HeaderPair[] {
+  return [
+    ['Content-Type', 'application/json'],
+    ['Content-Length', String(Buffer.byteLength(body))],
+    ...NO_STORE_HEADERS,
+    ...headersOfError(code),
+  ];
+}

@@ -1,0 +1,66 @@
+import { type CommandResult, petstore } from '../helpers/petstore.js';
+
+function expectNoTrace({ stdout, stderr }: CommandResult): void {
+  expect(stdout + stderr).not.toMatch(/\n\s+at |node_modules|\.js:\d|hunter2/);
+}
+
+describe('petstore serve with a configuration that has faults', () => {
+  it('prints all of them on stderr, starts nothing and ends with 1', async () => {
+    const result = await petstore(['serve'], {
+      DATABASE_URL: 'mysql://user:hunter2@host/database',
+      REDIS_URL: 'redis://:hunter2@',
+      PORT: 'http',
+      LOG_LEVEL: 'loud',
+      TRUST_PROXY: 'everybody',
+    });
+    expect(result).toMatchObject({ exitCode: 1, stdout: '' });
+    expect(result.stderr).toMatch(/^error: The configuration has 5 faults:\n(?: {2}- [^\n]+\n){5}$/);
+    for (const name of ['DATABASE_URL', 'REDIS_URL', 'PORT', 'LOG_LEVEL', 'TRUST_PROXY']) {
+      expect(result.stderr).toContain(`  - ${name} must be `);
+    }
+    expectNoTrace(result);
+  });
+
+  it('ends with 1 in production when there is no database, and makes none', async () => {
+    const result = await petstore(['serve'], { NODE_ENV: 'production' });
+    expect(result).toMatchObject({ exitCode: 1, stdout: '' });
+    expect(result.stderr).toMatch(
+      /^error: The configuration has a fault:\n {2}- DATABASE_URL \(or DATABASE_URL_FILE\) must be set in production/,
+    );
+    expectNoTrace(result);
+  });
+
+  it('ends with 1 when a secret is in a file that is not there', async () => {
+    const result = await petstore(['serve'], { DATABASE_URL_FILE: '/nothing/here' });
+    expect(result).toMatchObject({ exitCode: 1, stdout: '' });
+    expect(result.stderr).toContain('DATABASE_URL_FILE must name a readable file, not "/nothing/here" (ENOENT)');
+    expectNoTrace(result);
+  });
+});
+
+describe('a command line that is not understood', () => {
+  it.each([
+    ['a command that nobody knows', ['frobnicate'], /unknown command 'frobnicate'/],
+    ['a command that is nearly right', ['serv'], /unknown command 'serv'\n\(Did you mean serve\?\)/],
+    ['an option that nobody knows', ['serve', '--colour'], /unknown option '--colour'/],
+    ['an argument that nobody asked for', ['serve', 'now'], /too many arguments/],
+    ['nothing', [], /Usage: petstore/],
+    ['a group without a command', ['keys'], /Usage: petstore keys/],
+    ['a number of orders that is none', ['seed', '--orders', 'many'], /--orders.*whole number/],
+  ])('ends with 2 and says what is wrong on stderr: %s', async (_what, args, reason) => {
+    const result = await petstore(args);
+    expect(result).toEqual({ exitCode: 2, stdout: '', stderr: expect.stringMatching(reason) as unknown });
+    expectNoTrace(result);
+  });
+});
+
+describe('a question for help', () => {
+  it.each([[['--help']], [['keys', '--help']], [['keys', 'issue', '--help']]])(
+    'is answered on stdout and ends with 0: %j',
+    async (args) => {
+      const result = await petstore(args);
+      expect(result).toMatchObject({ exitCode: 0, stderr: '' });
+      expect(result.stdout).toMatch(/^Usage: petstore/);
+    },
+  );
+});

@@ -1,0 +1,320 @@
+import { ConfigurationError } from '../../src/config/configuration-error.js';
+import { loadConfig } from '../../src/config/load-config.js';
+
+/** The faults that a configuration is refused for; none when it is accepted. */
+function faultsOf(variables: Readonly<Record<string, string>>): readonly string[] {
+  try {
+    loadConfig(variables);
+    return [];
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigurationError);
+    return (error as ConfigurationError).faults;
+  }
+}
+
+describe('the configuration', () => {
+  it('has a default for everything', () => {
+    expect(loadConfig({})).toEqual({
+      production: false,
+      databaseUrl: undefined,
+      redisUrls: [],
+      host: '127.0.0.1',
+      port: 3_000,
+      trustProxy: false,
+      publicBaseUrl: undefined,
+      stagingBaseUrl: undefined,
+      logLevel: 'info',
+      metricsPort: 9_464,
+      docsEnabled: true,
+      corsOrigins: [],
+      apiKeyCacheSeconds: 10,
+      ban: { threshold: 10, windowSeconds: 60, durationSeconds: 300 },
+      list: { concurrency: 8, stallSeconds: 30 },
+      cancelLockTimeoutMs: 1_000,
+      shutdownDelaySeconds: 0,
+      shutdownGraceSeconds: 20,
+    });
+  });
+
+  it('takes every variable', () => {
+    expect(
+      loadConfig({
+        NODE_ENV: 'production',
+        DATABASE_URL: 'postgresql://user:password@db.example.com:5432/petstore',
+        REDIS_URL: 'redis://one:6379, rediss://user:password@two:6380/1',
+        HOST: '0.0.0.0',
+        PORT: '8080',
+        TRUST_PROXY: '10.0.0.0/8, fd00::/8,192.0.2.1',
+        PUBLIC_BASE_URL: 'https://api.example.com/v1',
+        STAGING_BASE_URL: 'https://staging.example.com/petstore/v1',
+        LOG_LEVEL: 'warn',
+        METRICS_PORT: '0',
+        DOCS_ENABLED: 'false',
+        CORS_ORIGINS: 'https://app.example.com, http://localhost:5173',
+        API_KEY_CACHE_SECONDS: '0',
+        RATE_LIMIT_BAN_THRESHOLD: '0',
+        RATE_LIMIT_BAN_WINDOW_SECONDS: '120',
+        RATE_LIMIT_BAN_SECONDS: '600',
+        LIST_CONCURRENCY: '4',
+        LIST_STALL_SECONDS: '5',
+        CANCEL_LOCK_TIMEOUT_MS: '250',
+        SHUTDOWN_DELAY_SECONDS: '3',
+        SHUTDOWN_GRACE_SECONDS: '7',
+      }),
+    ).toEqual({
+      production: true,
+      databaseUrl: 'postgresql://user:password@db.example.com:5432/petstore',
+      redisUrls: ['redis://one:6379', 'rediss://user:password@two:6380/1'],
+      host: '0.0.0.0',
+      port: 8_080,
+      trustProxy: ['10.0.0.0/8', 'fd00::/8', '192.0.2.1'],
+      publicBaseUrl: 'https://api.example.com/v1',
+      stagingBaseUrl: 'https://staging.example.com/petstore/v1',
+      logLevel: 'warn',
+      metricsPort: 0,
+      docsEnabled: false,
+      corsOrigins: ['https://app.example.com', 'http://localhost:5173'],
+      apiKeyCacheSeconds: 0,
+      ban: { threshold: 0, windowSeconds: 120, durationSeconds: 600 },
+      list: { concurrency: 4, stallSeconds: 5 },
+      cancelLockTimeoutMs: 250,
+      shutdownDelaySeconds: 3,
+      shutdownGraceSeconds: 7,
+    });
+  });
+
+  it('takes an empty variable for one that is not set', () => {
+    const names = ['DATABASE_URL', 'REDIS_URL', 'HOST', 'PORT', 'TRUST_PROXY', 'PUBLIC_BASE_URL', 'LOG_LEVEL'].concat(
+      ['METRICS_PORT', 'DOCS_ENABLED', 'CORS_ORIGINS', 'API_KEY_CACHE_SECONDS', 'RATE_LIMIT_BAN_THRESHOLD'],
+      ['DATABASE_URL_FILE', 'REDIS_URL_FILE', 'NODE_ENV'],
+    );
+    expect(loadConfig(Object.fromEntries(names.map((name) => [name, ''])))).toEqual(loadConfig({}));
+  });
+
+  it('takes no notice of the variables of others', () => {
+    const others = { PATH: '/bin', HOME: '/root', port: 'x', DATABASE: 'y', npm_config_port: 'z', constructor: 'a' };
+    expect(loadConfig(others)).toEqual(loadConfig({}));
+  });
+
+  it.each(['development', 'test', 'Production', 'prod'])('is not that of production with NODE_ENV=%s', (value) => {
+    expect(loadConfig({ NODE_ENV: value }).production).toBe(false);
+  });
+});
+
+/** Name, lowest and highest value of every variable that is a whole number. */
+const WHOLE_NUMBERS: [string, number, number][] = [
+  ['PORT', 0, 65_535],
+  ['METRICS_PORT', 0, 65_535],
+  ['API_KEY_CACHE_SECONDS', 0, 3_600],
+  ['RATE_LIMIT_BAN_THRESHOLD', 0, 1_000],
+  ['RATE_LIMIT_BAN_WINDOW_SECONDS', 1, 86_400],
+  ['RATE_LIMIT_BAN_SECONDS', 1, 2_592_000],
+  ['LIST_CONCURRENCY', 1, 100],
+  ['LIST_STALL_SECONDS', 1, 3_600],
+  ['CANCEL_LOCK_TIMEOUT_MS', 1, 60_000],
+  ['SHUTDOWN_DELAY_SECONDS', 0, 300],
+  ['SHUTDOWN_GRACE_SECONDS', 0, 3_600],
+];
+
+describe.each(WHOLE_NUMBERS)('%s, a whole number from %i to %i,', (name, min, max) => {
+  it('may be either bound', () => {
+    expect(faultsOf({ [name]: String(min) })).toEqual([]);
+    expect(faultsOf({ [name]: String(max) })).toEqual([]);
+  });
+
+  it('may be nothing else', () => {
+    const bad = [String(max + 1), '-1', '1.5', '1e2', '0x10', ' 5', '5 ', '+5', 'five', '5s', '1,000', '9'.repeat(20)];
+    for (const value of [...bad, ...(min > 0 ? [String(min - 1)] : []), 'NaN', 'Infinity', 'true', '∞']) {
+      expect(faultsOf({ [name]: value })).toEqual([
+        expect.stringMatching(new RegExp(`^${name} must be a whole number from ${min} to ${max}, not "`)),
+      ]);
+      expect(faultsOf({ [name]: value })[0]).toContain(`not "${/^9{20}$/.test(value) ? '9999' : value}`);
+    }
+  });
+});
+
+describe('a variable', () => {
+  test.each<[string, string[]]>([
+    [
+      'DATABASE_URL',
+      [
+        'postgresql://user:password@host:5432/database',
+        'postgres://host/database',
+        'postgresql://user@[::1]:5432/db?sslmode=require',
+        'postgresql://user:p%40ss%2Fword@host/database',
+      ],
+    ],
+    ['REDIS_URL', ['redis://host', 'redis://host:6379/0', 'rediss://user:password@host:6380', 'redis://a,redis://b']],
+    ['HOST', ['127.0.0.1', '0.0.0.0', '::', '::1', 'localhost', 'my-host.example.com']],
+    ['TRUST_PROXY', ['1', '32', '10.0.0.0/8', '10.0.0.1', 'fd00::/8', '::1', '10.0.0.0/8,fd00::/8', '127.0.0.1/32']],
+    ['PUBLIC_BASE_URL', ['https://api.example.com/v1', 'http://localhost:3000/v1', 'https://example.com/a/b/v1']],
+    ['STAGING_BASE_URL', ['https://staging.example.com/v1']],
+    ['LOG_LEVEL', ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']],
+    ['DOCS_ENABLED', ['true', 'false']],
+    [
+      'CORS_ORIGINS',
+      ['https://app.example.com', 'http://localhost:5173', 'https://a.example.com,https://b.example.com'],
+    ],
+  ])('%s may be %j', (name, values) => {
+    for (const value of values) {
+      expect([value, faultsOf({ [name]: value })]).toEqual([value, []]);
+    }
+  });
+
+  test.each<[string, RegExp, string[]]>([
+    [
+      'HOST',
+      /^HOST must be an address or host name to listen on, like 127\.0\.0\.1 or 0\.0\.0\.0, not "/,
+      ['http://localhost', 'localhost:3000', '[::1]', 'a b', '-host', 'host-', '*', ' localhost', 'x'.repeat(300)],
+    ],
+    [
+      'TRUST_PROXY',
+      /^TRUST_PROXY must be a number of proxies from 1 to 32, or a list of addresses and networks like 10\.0\.0\.0\/8,fd00::\/8, not "/,
+      [
+        ...['0', '33', '-1', '1.5', 'true', 'loopback', '*', 'proxy.example.com', '10.0.0.0/33', '10.0.0.0/-1'],
+        ...['10.0.0.0/', '10.0.0.0/8,', ',', '256.0.0.1', '10.0.0.0/8;fd00::/8', 'fd00::/129', '1,2', '10.0.0.0/8,2'],
+        // What some read as a shorthand or as octal, and others otherwise.
+        ...['10/8', '10.1/16', '012.0.0.0/8', '167772160/8'],
+        // Whole address spaces: everybody would be believed. The proxy library refuses them, too, when it is too late.
+        ...['0.0.0.0/0', '::/0', '10.0.0.0/8,0.0.0.0/0'],
+      ],
+    ],
+    [
+      'PUBLIC_BASE_URL',
+      /^PUBLIC_BASE_URL must be an http or https URL that ends in \/v1, like https:\/\/api\.example\.com\/v1, not "/,
+      [
+        ...['https://api.example.com', 'https://api.example.com/v1/', 'https://api.example.com/v2', '/v1', 'v1'],
+        ...['api.example.com/v1', 'ftp://api.example.com/v1', 'https:///v1x', 'https://api.example.com/xv1'],
+        // The segment has to be the end of the path.
+        ...['https://api.example.com/?next=/v1', 'https://api.example.com/#/v1'],
+      ],
+    ],
+    ['STAGING_BASE_URL', /^STAGING_BASE_URL must be an http or https URL that ends in \/v1/, ['https://example.com/']],
+    [
+      'LOG_LEVEL',
+      /^LOG_LEVEL must be one of fatal, error, warn, info, debug, trace, silent, not "/,
+      ['INFO', 'verbose', 'warning', '30', ' info', 'constructor'],
+    ],
+    ['DOCS_ENABLED', /^DOCS_ENABLED must be true or false, not "/, ['yes', 'no', '1', '0', 'TRUE', 'on', ' true']],
+    [
+      'CORS_ORIGINS',
+      /^CORS_ORIGINS must be a list of origins like https:\/\/app\.example\.com,https:\/\/admin\.example\.com, not "/,
+      [
+        ...['*', 'null', 'app.example.com', 'https://app.example.com/', 'https://app.example.com/path', 'https://'],
+        ...[
+          'https://app.example.com,',
+          'https://APP.example.com',
+          'https://app.example.com:443',
+          'ftp://a.example.com',
+        ],
+        'https://user@app.example.com',
+      ],
+    ],
+  ])('%s says what it must be when it is something else', (name, message, values) => {
+    for (const value of values) {
+      expect([value, faultsOf({ [name]: value })]).toEqual([value, [expect.stringMatching(message)]]);
+      expect(faultsOf({ [name]: value })[0]).toContain(value.slice(0, 50));
+    }
+  });
+});
+
+describe('a variable that holds a secret', () => {
+  test.each<[string, RegExp, string[]]>([
+    [
+      'DATABASE_URL',
+      /^DATABASE_URL must be a URL like postgresql:\/\/user:password@host:5432\/database$/,
+      [
+        'mysql://user:hunter2@host/database',
+        'user:hunter2@host/database',
+        'postgresql://user:hunter2@host',
+        'postgresql://user:hunter2@host/',
+        'postgresql://user:hunter2@ho st/database',
+        'hunter2',
+        '   ',
+      ],
+    ],
+    [
+      'REDIS_URL',
+      /^REDIS_URL must be a URL like redis:\/\/host:6379 or rediss:\/\/user:password@host:6380, or several of them separated by commas/,
+      [
+        'http://:hunter2@host:6379',
+        'hunter2@host:6379',
+        'host:6379',
+        'redis://',
+        'redis://:hunter2@host:6379,',
+        'redis://:hunter2@host:6379,http://other',
+        'redis://:hunter2@host:99999',
+      ],
+    ],
+  ])('%s says what it must be and never what it is', (name, message, values) => {
+    for (const value of values) {
+      const faults = faultsOf({ [name]: value });
+      expect([value, faults]).toEqual([value, [expect.stringMatching(message)]]);
+      expect(faults.join()).not.toMatch(/hunter2|mysql/);
+    }
+  });
+
+  it('is not quoted when other variables have faults either', () => {
+    const url = 'postgresql://user:hunter2@host/database';
+    const error = (): unknown => loadConfig({ DATABASE_URL: url, REDIS_URL: 'redis://:hunter2@host', PORT: 'x' });
+    expect(error).toThrow('PORT must be');
+    expect(error).not.toThrow('hunter2');
+  });
+});
+
+describe('faults', () => {
+  it('are all reported together, one a variable', () => {
+    const faults = faultsOf({
+      NODE_ENV: 'production',
+      REDIS_URL: 'x',
+      HOST: 'a b',
+      PORT: '70000',
+      TRUST_PROXY: 'x',
+      PUBLIC_BASE_URL: 'x',
+      STAGING_BASE_URL: 'x',
+      LOG_LEVEL: 'x',
+      METRICS_PORT: 'x',
+      DOCS_ENABLED: 'x',
+      CORS_ORIGINS: 'x',
+      API_KEY_CACHE_SECONDS: 'x',
+      RATE_LIMIT_BAN_THRESHOLD: 'x',
+      RATE_LIMIT_BAN_WINDOW_SECONDS: 'x',
+      RATE_LIMIT_BAN_SECONDS: 'x',
+      LIST_CONCURRENCY: 'x',
+      LIST_STALL_SECONDS: 'x',
+      CANCEL_LOCK_TIMEOUT_MS: 'x',
+      SHUTDOWN_DELAY_SECONDS: 'x',
+      SHUTDOWN_GRACE_SECONDS: 'x',
+    });
+    expect(faults.map((fault) => fault.split(' ')[0]).sort()).toEqual(
+      [
+        ...['DATABASE_URL', 'REDIS_URL', 'HOST', 'PORT', 'TRUST_PROXY', 'PUBLIC_BASE_URL', 'STAGING_BASE_URL'],
+        ...['LOG_LEVEL', 'METRICS_PORT', 'DOCS_ENABLED', 'CORS_ORIGINS', 'API_KEY_CACHE_SECONDS'],
+        ...['RATE_LIMIT_BAN_THRESHOLD', 'RATE_LIMIT_BAN_WINDOW_SECONDS', 'RATE_LIMIT_BAN_SECONDS'],
+        ...['LIST_CONCURRENCY', 'LIST_STALL_SECONDS', 'CANCEL_LOCK_TIMEOUT_MS'],
+        ...['SHUTDOWN_DELAY_SECONDS', 'SHUTDOWN_GRACE_SECONDS'],
+      ].sort(),
+    );
+  });
+
+  it('are counted and listed in the message', () => {
+    expect(() => loadConfig({ PORT: 'x' })).toThrow(/^The configuration has a fault:\n {2}- PORT must be [^\n]+$/);
+    expect(() => loadConfig({ PORT: 'x', LOG_LEVEL: 'x' })).toThrow(
+      /^The configuration has 2 faults:\n {2}- [^\n]+\n {2}- [^\n]+$/,
+    );
+  });
+
+  it('include a database that is not set in production, once', () => {
+    expect(faultsOf({ NODE_ENV: 'production' })).toEqual([
+      'DATABASE_URL (or DATABASE_URL_FILE) must be set in production, a URL like postgresql://user:password@host:5432/database',
+    ]);
+    expect(faultsOf({ NODE_ENV: 'production', DATABASE_URL: 'x' })).toHaveLength(1);
+    expect(faultsOf({ NODE_ENV: 'production', DATABASE_URL: 'postgresql://host/database' })).toEqual([]);
+  });
+
+  it('include one port for two servers', () => {
+    expect(faultsOf({ PORT: '9464' })).toEqual(['METRICS_PORT must differ from PORT']);
+    expect(faultsOf({ PORT: '4000', METRICS_PORT: '4000' })).toEqual(['METRICS_PORT must differ from PORT']);
+    expect(faultsOf({ PORT: '0', METRICS_PORT: '0' })).toEqual([]);
+  });
+});

@@ -1,0 +1,120 @@
+import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
+import { expectErrorAnswer, expectLimits } from '../helpers/expect-error-answer.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
+import { until } from '../helpers/until.js';
+import { exchange, requestText } from '../helpers/wire.js';
+
+describe.each([{ gate: true }, { gate: false }])('several requests on one connection (gate: $gate)', ({ gate }) => {
+  let service: TestService;
+  let key: string;
+  beforeAll(async () => {
+    service = await startTestService({ gate });
+    ({ key } = await insertKey(service.db));
+    // The key is known from here on, so that nothing has to be asked for it.
+    await fetch(`${service.baseUrl}/v1/nowhere`, { headers: { Authorization: `Bearer ${key}` } });
+  });
+  afterAll(() => service.stop());
+  beforeEach(() => {
+    service.clock.advance(60_000);
+  });
+
+  const cancel = (id: string): string => requestText('DELETE', `/v1/store/orders/${id}`, { key });
+
+  it('are all answered, in their order, errors and successes alike', async () => {
+    const [one, other] = [await insertOrder(service.db), await insertOrder(service.db)];
+    const text = [
+      cancel(one),
+      requestText('GET', '/v1/store/orders'),
+      requestText('PUT', '/v1/store/orders', { key }),
+      cancel('x'),
+      cancel(other),
+      requestText('GET', '/nowhere'),
+      cancel(one),
+    ].join('');
+    const { answers } = await exchange(service.port, text, { until: 7 });
+    expect(answers.map(({ status }) => status)).toEqual([204, 401, 405, 400, 204, 404, 409]);
+    for (const answer of answers) {
+      expect(answer.headers.get('connection')).toEqual(['keep-alive']);
+    }
+  });
+
+  it('end where the client says so', async () => {
+    const text = requestText('GET', '/v1/nowhere', { key, headers: ['Connection: close'] }) + cancel('1');
+    const { answers, closed } = await exchange(service.port, text, { until: 'closed' });
+    expect(answers).toHaveLength(1);
+    expectErrorAnswer(answers[0], 404, 'route_not_found');
+    expect(answers[0]?.headers.get('connection')).toEqual(['close']);
+    expect(closed).toBe(true);
+  });
+
+  it('end with a malformed one, which takes no answer of a request before it for its own', async () => {
+    const id = await insertOrder(service.db);
+    const { answers } = await exchange(service.port, `${cancel(id)}hello\r\n\r\n`, { until: 'closed' });
+    // Answers come in the order of requests (RFC 9112 section 9.3.2). A client that reads 400 first believes that its
+    // order was not cancelled.
+    expect([answers[0]?.status ?? 'no answer', await statusOf(service.db, id)]).toEqual([204, 'cancelled']);
+    expect(answers.slice(1).map(({ status }) => status)).not.toContain(204);
+  });
+
+  it('end with a malformed one, after the answers to all that came before', async () => {
+    const [one, other] = [await insertOrder(service.db), await insertOrder(service.db)];
+    const { answers } = await exchange(service.port, `${cancel(one)}${cancel(other)}hello\r\n\r\n`, {
+      until: 'closed',
+    });
+    expect(answers.slice(0, 2).map(({ status }) => status)).toEqual([204, 204]);
+  });
+
+  it('end with a malformed one, after the refusal of the one before', async () => {
+    const { answers } = await exchange(service.port, `${requestText('GET', '/v1/store/orders')}hello\r\n\r\n`, {
+      until: 'closed',
+    });
+    expectErrorAnswer(answers[0], 401, 'missing_api_key');
+    expectLimits(answers[0], 'limits');
+  });
+
+  it('end with one whose body is malformed, and its answer says what was done', async () => {
+    const id = await insertOrder(service.db);
+    const text = requestText('DELETE', `/v1/store/orders/${id}`, {
+      key,
+      headers: ['Transfer-Encoding: chunked'],
+      body: 'not a chunk\r\n\r\n',
+    });
+    const { answers, closed } = await exchange(service.port, text, { until: 'closed' });
+    expect(closed).toBe(true);
+    expect(answers).toHaveLength(1);
+    // Whether it is refused or carried out is open; saying the one and doing the other, if only a little later, is not.
+    const isCancelled = async (): Promise<boolean> => (await statusOf(service.db, id)) === 'cancelled';
+    await until(isCancelled, 'the order is cancelled', { withinMs: 300 }).catch(() => undefined);
+    expect([
+      [204, 'cancelled'],
+      [400, 'pending'],
+    ]).toContainEqual([answers[0]?.status, await statusOf(service.db, id)]);
+  });
+
+  it('end with one whose body is malformed, refused as it was before its body came', async () => {
+    const text = requestText('POST', '/v1/store/orders', {
+      headers: ['Transfer-Encoding: chunked'],
+      body: 'not a chunk\r\n\r\n',
+    });
+    const { answers, closed } = await exchange(service.port, text, { until: 'closed' });
+    expect(closed).toBe(true);
+    expect(answers).toHaveLength(1);
+    expect([400, 401]).toContain(answers[0]?.status);
+  });
+
+  it('end with a malformed one, without a word in the middle of the list that is being sent', async () => {
+    // About 8 MB as JSON: more than the buffers of both ends of the connection hold.
+    await service.db.query(
+      'INSERT INTO orders (id, pet_id, quantity) SELECT 1000000 + n, n, 1 FROM generate_series(1, 120000) AS n',
+    );
+    const { answers, text } = await exchange(service.port, requestText('GET', '/v1/store/orders', { key }), {
+      until: 'closed',
+      thenSend: 'hello\r\n\r\n',
+    });
+    await service.db.query('DELETE FROM orders WHERE id > 1000000');
+    expect(text.startsWith('HTTP/1.1 200 OK\r\n')).toBe(true);
+    // The list is cut off, or complete and followed by the refusal; the one is never found within the other.
+    expect(text.split('HTTP/1.1').length - 1).toBe(Math.max(1, answers.length));
+    expect(answers.length === 0 || (JSON.parse(answers[0]?.body ?? '') as unknown[]).length >= 120_000).toBe(true);
+  });
+});

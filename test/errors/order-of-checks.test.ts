@@ -1,0 +1,72 @@
+import { call, errorOf } from '../helpers/api.js';
+import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
+
+/** A request that is wrong in several ways at once is told of the first check that it fails. */
+describe.each([{ gate: true }, { gate: false }])('the order of the checks (gate: $gate)', ({ gate }) => {
+  let service: TestService;
+  let key: string;
+  beforeAll(async () => {
+    service = await startTestService({ gate, environment: { RATE_LIMIT_BAN_THRESHOLD: '0' } });
+    ({ key } = await insertKey(service.db));
+  });
+  afterAll(() => service.stop());
+  beforeEach(() => {
+    service.clock.advance(60_000);
+  });
+
+  const codeOf = async (method: string, path: string, withKey?: string): Promise<string> =>
+    (await errorOf(await call(service.baseUrl, method, path, withKey))).code;
+
+  async function spentKey(): Promise<string> {
+    const small = await insertKey(service.db, { requests_per_minute: 1, requests_per_day: 10 });
+    await call(service.baseUrl, 'HEAD', '/store/orders', small.key);
+    return small.key;
+  }
+
+  const EVERYTHING_ELSE_WRONG: [string, string][] = [
+    ['GET', '/store/orders'],
+    ['DELETE', '/store/orders/404404'],
+    ['DELETE', '/store/orders/x'],
+    ['PUT', '/store/orders'],
+    ['PUT', '/store/orders/x'],
+    ['GET', '/nowhere'],
+    ['GET', '/%zz'],
+    ['GET', '/'],
+  ];
+
+  it.each(EVERYTHING_ELSE_WRONG)('puts the limits of a key before all else: %s %s', async (method, path) => {
+    expect(await codeOf(method, path, await spentKey())).toBe('rate_limit_exceeded');
+  });
+
+  it('puts the limits of an address before the key', async () => {
+    for (let number = 0; number < 60; number++) {
+      await call(service.baseUrl, 'GET', '/store/orders');
+    }
+    for (const [method, path] of EVERYTHING_ELSE_WRONG) {
+      expect(await codeOf(method, path)).toBe('rate_limit_exceeded');
+      expect(await codeOf(method, path, 'not-a-key')).toBe('rate_limit_exceeded');
+    }
+  });
+
+  it.each(EVERYTHING_ELSE_WRONG)('puts the key before path, method and parameter: %s %s', async (method, path) => {
+    expect(await codeOf(method, path)).toBe('missing_api_key');
+    expect(await codeOf(method, path, 'not-a-key')).toBe('invalid_api_key');
+  });
+
+  it('puts the path before the method, the method before the parameter, the parameter before the order', async () => {
+    expect(await codeOf('PUT', '/store/order', key)).toBe('route_not_found');
+    expect(await codeOf('PUT', '/store/orders/x', key)).toBe('method_not_allowed');
+    expect(await codeOf('DELETE', '/store/orders/x', key)).toBe('invalid_order_id');
+    expect(await codeOf('DELETE', '/store/orders/404404', key)).toBe('order_not_found');
+  });
+
+  it('lets nothing happen to an order before all checks are passed', async () => {
+    const id = await insertOrder(service.db);
+    await call(service.baseUrl, 'DELETE', `/store/orders/${id}`);
+    await call(service.baseUrl, 'DELETE', `/store/orders/${id}`, 'not-a-key');
+    await call(service.baseUrl, 'DELETE', `/store/orders/${id}`, await spentKey());
+    await call(service.baseUrl, 'DELETE', `/store/orders/0${id}`, key);
+    expect(await statusOf(service.db, id)).toBe('pending');
+  });
+});

@@ -1,0 +1,36 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { PostgresServer } from '../../src/embedded/postgres-server.js';
+import { PROJECT_ROOT } from '../../src/project-root.js';
+import type { TestDatabase } from './test-database.js';
+
+const MIGRATIONS = join(PROJECT_ROOT, 'prisma', 'migrations');
+
+/**
+ * A migrated database on a PostgreSQL of its own. Whatever is written anywhere on a server moves the snapshots of all
+ * its databases, so what is said of an unchanged list can only be held against a server that nobody else writes to.
+ */
+export async function createQuietDatabase(): Promise<TestDatabase> {
+  const folder = mkdtempSync(join(tmpdir(), 'petstore-quiet-'));
+  const server = await PostgresServer.start({ folder, settings: { fsync: 'off', autovacuum: 'off' } });
+  await server.ensureDatabase('petstore');
+  const url = server.url('petstore');
+  const db = new pg.Pool({ connectionString: url, max: 5 });
+  db.on('error', () => undefined);
+  for (const entry of readdirSync(MIGRATIONS, { withFileTypes: true })) {
+    if (entry.isDirectory()) {
+      await db.query(readFileSync(join(MIGRATIONS, entry.name, 'migration.sql'), 'utf8'));
+    }
+  }
+  return {
+    url,
+    db,
+    drop: async () => {
+      await db.end();
+      await server.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,115 @@
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+
+/** One connection through the proxy. */
+interface Pair {
+  readonly client: Socket;
+  readonly server: Socket;
+  /** What the client has sent while the proxy was stalled. */
+  readonly swallowed: Buffer[];
+}
+
+/** A network between the service and its database that fails on demand. */
+export class TcpProxy {
+  readonly #pairs = new Set<Pair>();
+  #refusing = false;
+  #stalled = false;
+  #bytesFromClients = 0;
+
+  private constructor(
+    private readonly listener: Server,
+    private readonly target: { readonly host: string; readonly port: number },
+  ) {}
+
+  /** @param url of the server behind the proxy */
+  static async inFrontOf(url: string): Promise<TcpProxy> {
+    const { hostname, port } = new URL(url);
+    const listener = createServer();
+    const proxy = new TcpProxy(listener, { host: hostname, port: Number(port) });
+    listener.on('connection', (client) => {
+      proxy.#accept(client);
+    });
+    await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
+    return proxy;
+  }
+
+  /** The same URL by way of the proxy. */
+  through(url: string): string {
+    const detour = new URL(url);
+    detour.hostname = '127.0.0.1';
+    detour.port = String((this.listener.address() as AddressInfo).port);
+    return detour.href;
+  }
+
+  /** What clients have sent so far, passed on or swallowed. */
+  get bytesFromClients(): number {
+    return this.#bytesFromClients;
+  }
+
+  /** Breaks every connection; new ones are let through. */
+  cut(): void {
+    for (const { client, server } of this.#pairs) {
+      client.resetAndDestroy();
+      server.resetAndDestroy();
+    }
+  }
+
+  /** Breaks every connection and refuses new ones, like a host that is down. */
+  refuse(): void {
+    this.#refusing = true;
+    this.cut();
+  }
+
+  /** Passes nothing on and closes nothing, on old connections and new ones, like a network that swallows packets. */
+  stall(): void {
+    this.#stalled = true;
+    for (const { server } of this.#pairs) {
+      server.unpipe();
+    }
+  }
+
+  /** Works again; what was swallowed meanwhile arrives late. */
+  restore(): void {
+    this.#refusing = false;
+    this.#stalled = false;
+    for (const { client, server, swallowed } of this.#pairs) {
+      for (const bytes of swallowed.splice(0)) {
+        server.write(bytes);
+      }
+      server.pipe(client);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.refuse();
+    await new Promise((resolve) => this.listener.close(resolve));
+  }
+
+  #accept(client: Socket): void {
+    if (this.#refusing) {
+      client.resetAndDestroy();
+      return;
+    }
+    const pair: Pair = { client, server: connect(this.target), swallowed: [] };
+    this.#pairs.add(pair);
+    for (const socket of [client, pair.server]) {
+      socket.on('error', () => undefined);
+      socket.on('close', () => {
+        client.destroy();
+        pair.server.destroy();
+        this.#pairs.delete(pair);
+      });
+    }
+    client.on('data', (bytes) => {
+      this.#bytesFromClients += bytes.length;
+      if (this.#stalled) {
+        pair.swallowed.push(bytes);
+      } else {
+        pair.server.write(bytes);
+      }
+    });
+    if (!this.#stalled) {
+      // At the pace of the client: a list that is not read must hold PostgreSQL up as it would without the proxy.
+      pair.server.pipe(client);
+    }
+  }
+}

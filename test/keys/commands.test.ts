@@ -1,0 +1,244 @@
+import { call } from '../helpers/api.js';
+import { insertKey, type KeyRow } from '../helpers/builders.js';
+import { ManualClock } from '../helpers/manual-clock.js';
+import { type CommandResult, petstore } from '../helpers/petstore.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
+import { until } from '../helpers/until.js';
+
+const KEY = /^pst_[0-9A-Za-z]{49}$/;
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+/** What is promised of a change: it takes effect within a second of the command's end. */
+const PROMPTLY = { withinMs: 1_000 };
+
+// The clock of the service stands still, so that no cached answer ever runs out: whatever it learns, it was told.
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({
+    clock: new ManualClock(Date.now()),
+    environment: { API_KEY_CACHE_SECONDS: '3600' },
+  });
+});
+afterAll(() => service.stop());
+
+const keys = (...args: string[]): Promise<CommandResult> => petstore(['keys', ...args], { DATABASE_URL: service.url });
+
+/** Runs a command that must succeed; its output as one JSON document. */
+async function keysJson(...args: string[]): Promise<Record<string, unknown>> {
+  const { exitCode, stdout, stderr } = await keys(...args, '--json');
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
+  expect(stdout.endsWith('\n')).toBe(true);
+  return JSON.parse(stdout) as Record<string, unknown>;
+}
+
+async function statusOf(key: string): Promise<number> {
+  return (await call(service.baseUrl, 'HEAD', '/store/orders', key)).status;
+}
+
+async function quotaOf(key: string): Promise<string | null> {
+  return (await call(service.baseUrl, 'HEAD', '/store/orders', key)).headers.get('ratelimit-policy');
+}
+
+async function rowOf(id: unknown): Promise<(KeyRow & { key_prefix: string }) | undefined> {
+  const { rows } = await service.db.query<KeyRow & { key_prefix: string }>('SELECT * FROM api_keys WHERE id = $1', [
+    id,
+  ]);
+  return rows[0];
+}
+
+describe('petstore keys issue', () => {
+  it('makes a key that works at once, and prints {"id", "key"} with --json', async () => {
+    const issued = await keysJson('issue', '--name', 'Partner A', '--plan', 'free');
+    expect(issued).toEqual({ id: expect.stringMatching(UUID) as unknown, key: expect.stringMatching(KEY) as unknown });
+    const key = String(issued.key);
+    expect(await statusOf(key)).toBe(200);
+    expect(await quotaOf(key)).toBe('"minute";q=60;w=60, "day";q=1000;w=86400');
+    expect(await rowOf(issued.id)).toMatchObject({
+      name: 'Partner A',
+      plan: 'free',
+      key_prefix: key.slice(0, 10),
+      requests_per_minute: null,
+      expires_at: null,
+      revoked_at: null,
+    });
+    // Nothing is stored that the key could be read from.
+    const { rows } = await service.db.query<{ row: string }>(
+      'SELECT api_keys::text AS row FROM api_keys WHERE id = $1',
+      [issued.id],
+    );
+    expect(rows[0]?.row).not.toContain(key.slice(4, 20));
+  });
+
+  it('prints id and key for a person without it, and takes an expiry', async () => {
+    const { exitCode, stdout, stderr } = await keys(
+      ...['issue', '--name', ' B ', '--plan', 'PRO', '--expires-at', '2099-12-31T23:59:59+01:00'],
+    );
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
+    const [, id, key] = /^id {3}(\S+)\nkey {2}(\S+)\n/.exec(stdout) ?? [];
+    expect(key).toMatch(KEY);
+    expect(stdout).toContain('shown this once');
+    expect(await rowOf(id)).toMatchObject({ name: 'B', plan: 'pro', expires_at: new Date('2099-12-31T22:59:59Z') });
+  });
+
+  it('takes the quotas of an enterprise key', async () => {
+    const { key } = await keysJson(
+      ...['issue', '--name', 'C', '--plan', 'enterprise', '--per-minute', '7', '--per-day', '2147483647'],
+    );
+    expect(await quotaOf(String(key))).toBe('"minute";q=7;w=60, "day";q=2147483647;w=86400');
+  });
+});
+
+describe('petstore keys list', () => {
+  it('shows all keys, the newest first, for a person and as JSON, and never a key or its digest', async () => {
+    await service.db.query('DELETE FROM api_keys');
+    const nothing = await keys('list');
+    expect(nothing).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(nothing.stdout).toContain('There are no keys yet.');
+    const past = new Date('2026-01-02T03:04:05.000Z');
+    const made = [
+      await insertKey(service.db, { name: 'active', plan: 'business' }),
+      await insertKey(service.db, { name: 'limited', plan: 'free', expires_at: new Date('2099-01-02T03:04:05Z') }),
+      await insertKey(service.db, { name: 'expired', plan: 'pro', expires_at: past }),
+      await insertKey(service.db, {
+        name: 'revoked',
+        requests_per_minute: 5_000,
+        requests_per_day: 70_000,
+        revoked_at: past,
+      }),
+    ];
+    await service.db.query("UPDATE api_keys SET last_used_at = '2026-05-06T07:08:09Z' WHERE name = 'active'");
+    const [table, list] = await Promise.all([keys('list'), keys('list', '--json')]);
+    expect([table.exitCode, list.exitCode, table.stderr, list.stderr]).toEqual([0, 0, '', '']);
+    const lines = table.stdout.trimEnd().split('\n');
+    expect(lines[0]).toMatch(/^ID +NAME +KEY +PLAN +PER MINUTE +PER DAY +STATE +LAST USED$/);
+    expect(lines.slice(1).map((line) => line.split(/ {2,}/).slice(1, 2).concat(line.split(/ {2,}/).slice(3)))).toEqual([
+      ['revoked', 'enterprise', '5,000', '70,000', 'revoked 2026-01-02 03:04Z', 'never'],
+      ['expired', 'pro', '300', '10,000', 'expired 2026-01-02 03:04Z', 'never'],
+      ['limited', 'free', '60', '1,000', 'active until 2099-01-02 03:04Z', 'never'],
+      ['active', 'business', '1,000', '100,000', 'active', '2026-05-06 07:08Z'],
+    ]);
+    const records = JSON.parse(list.stdout) as Record<string, unknown>[];
+    expect(records.map(({ id }) => id)).toEqual(made.map(({ id }) => id).reverse());
+    expect(records[0]).toEqual({
+      id: made[3]?.id,
+      name: 'revoked',
+      keyPrefix: made[3]?.key.slice(0, 10),
+      plan: 'enterprise',
+      requestsPerMinute: 5_000,
+      requestsPerDay: 70_000,
+      createdAt: expect.stringMatching(/^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/) as unknown,
+      expiresAt: null,
+      revokedAt: '2026-01-02T03:04:05.000Z',
+      lastUsedAt: null,
+    });
+    for (const { key } of made) {
+      expect(table.stdout + list.stdout).not.toContain(key.slice(0, 20));
+    }
+    expect(table.stdout + list.stdout).not.toMatch(/[0-9a-f]{64}/);
+  });
+});
+
+describe('petstore keys revoke', () => {
+  it('makes a key invalid in a running service within a second, and says whether it did', async () => {
+    const [{ id, key }, other] = [await insertKey(service.db), await insertKey(service.db)];
+    expect([await statusOf(key), await statusOf(other.key)]).toEqual([200, 200]);
+    expect(await keysJson('revoke', id)).toEqual({ id, revoked: true });
+    await until(async () => (await statusOf(key)) === 401, 'the key is refused', PROMPTLY);
+    expect(await statusOf(other.key)).toBe(200);
+    const revokedAt = (await rowOf(id))?.revoked_at;
+    const [again, forPeople] = await Promise.all([keysJson('revoke', id), keys('revoke', id.toUpperCase())]);
+    expect(again).toEqual({ id, revoked: false });
+    expect(forPeople).toEqual({ exitCode: 0, stdout: `The key ${id} was revoked before.\n`, stderr: '' });
+    expect((await rowOf(id))?.revoked_at).toEqual(revokedAt);
+  });
+});
+
+describe('petstore keys rotate', () => {
+  it('makes a successor with the same name, plan, quotas and expiry, and lets the old key run out after a day', async () => {
+    const expiry = new Date('2099-01-01T00:00:00Z');
+    const { id, key } = await insertKey(service.db, {
+      name: 'Partner E',
+      requests_per_minute: 123,
+      requests_per_day: 4_567,
+      expires_at: expiry,
+    });
+    expect(await statusOf(key)).toBe(200);
+    const before = Date.now();
+    const successor = await keysJson('rotate', id);
+    const after = Date.now();
+    expect(successor).toEqual({
+      id: expect.stringMatching(UUID) as unknown,
+      key: expect.stringMatching(KEY) as unknown,
+    });
+    expect(successor.id).not.toBe(id);
+    expect(await rowOf(successor.id)).toMatchObject({
+      name: 'Partner E',
+      plan: 'enterprise',
+      requests_per_minute: 123,
+      requests_per_day: 4_567,
+      expires_at: expiry,
+      revoked_at: null,
+    });
+    const oldExpiry = (await rowOf(id))?.expires_at?.getTime() ?? 0;
+    expect(oldExpiry).toBeGreaterThanOrEqual(before + 86_400_000);
+    expect(oldExpiry).toBeLessThanOrEqual(after + 86_400_000);
+    expect([await statusOf(key), await statusOf(String(successor.key))]).toEqual([200, 200]);
+  });
+
+  it('ends the old key at once with --overlap 0, also in a running service, and prints for a person', async () => {
+    const { id, key } = await insertKey(service.db);
+    expect(await statusOf(key)).toBe(200);
+    const { exitCode, stdout } = await keys('rotate', id, '--overlap', '0');
+    expect(exitCode).toBe(0);
+    const successor = /^key {2}(\S+)$/m.exec(stdout)?.[1] ?? '';
+    service.clock.set(Date.now());
+    await until(async () => (await statusOf(key)) === 401, 'the old key is refused', PROMPTLY);
+    expect(await statusOf(successor)).toBe(200);
+  });
+
+  it('never makes the old key live longer than it would have', async () => {
+    const soon = new Date(Date.now() + 3_600_000);
+    const { id } = await insertKey(service.db, { expires_at: soon });
+    const successor = await keysJson('rotate', id, '--overlap', '7d');
+    expect((await rowOf(id))?.expires_at).toEqual(soon);
+    expect((await rowOf(successor.id))?.expires_at).toEqual(soon);
+  });
+});
+
+describe('petstore keys set-plan', () => {
+  it('changes what a running service allows within a second, to quotas of its own and back', async () => {
+    const { id, key } = await insertKey(service.db, { plan: 'free' });
+    expect(await quotaOf(key)).toBe('"minute";q=60;w=60, "day";q=1000;w=86400');
+    const record = await keysJson('set-plan', id, '--plan', 'enterprise', '--per-minute', '8', '--per-day', '90');
+    expect(record).toMatchObject({ id, plan: 'enterprise', requestsPerMinute: 8, requestsPerDay: 90 });
+    const custom = '"minute";q=8;w=60, "day";q=90;w=86400';
+    await until(async () => (await quotaOf(key)) === custom, 'the new quotas', PROMPTLY);
+    const result = await keys('set-plan', id, '--plan', 'business');
+    expect(result).toEqual({ exitCode: 0, stdout: `The key ${id} has the plan business.\n`, stderr: '' });
+    expect(await rowOf(id)).toMatchObject({ plan: 'business', requests_per_minute: null, requests_per_day: null });
+    const business = '"minute";q=1000;w=60, "day";q=100000;w=86400';
+    await until(async () => (await quotaOf(key)) === business, 'the published quotas', PROMPTLY);
+    expect(await quotaOf(key)).toBe(business);
+  });
+});
+
+describe('petstore keys unban', () => {
+  it('lets a banned key in again within a second', async () => {
+    const { id, key } = await insertKey(service.db, { requests_per_minute: 1, requests_per_day: 1_000 });
+    for (let number = 0; number < 12; number++) {
+      await statusOf(key);
+    }
+    service.clock.advance(60_000);
+    expect(await statusOf(key)).toBe(429);
+    expect(await keysJson('unban', id)).toEqual({ id });
+    let status = 429;
+    await until(async () => (status = await statusOf(key)) !== 429, 'the key is let in', PROMPTLY);
+    expect(status).toBe(200);
+  });
+
+  it('of a key that is not banned changes nothing, and tells a person that it is not', async () => {
+    const { id, key } = await insertKey(service.db);
+    const result = await keys('unban', id);
+    expect(result).toEqual({ exitCode: 0, stdout: `The key ${id} is not banned any more.\n`, stderr: '' });
+    expect(await statusOf(key)).toBe(200);
+  });
+});

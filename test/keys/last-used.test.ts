@@ -1,0 +1,98 @@
+import pg from 'pg';
+import { KeyUsageRecorder } from '../../src/api-keys/key-usage.recorder.js';
+import { call } from '../helpers/api.js';
+import { insertKey } from '../helpers/builders.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
+import { until } from '../helpers/until.js';
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService();
+});
+afterAll(() => service.stop());
+
+async function use(key: string): Promise<void> {
+  await call(service.baseUrl, 'HEAD', '/store/orders', key);
+}
+
+const flush = (): Promise<void> => service.app.get(KeyUsageRecorder).flush();
+
+async function lastUsedAt(id: string): Promise<Date | null | undefined> {
+  const { rows } = await service.db.query<{ last_used_at: Date | null }>(
+    'SELECT last_used_at FROM api_keys WHERE id = $1',
+    [id],
+  );
+  return rows[0]?.last_used_at;
+}
+
+/** Makes it look as if the last use had been recorded long ago, so that a new record can be told from the old one. */
+async function backdate(id: string): Promise<void> {
+  await service.db.query("UPDATE api_keys SET last_used_at = '2020-01-01T00:00:00Z' WHERE id = $1", [id]);
+}
+
+const LONG_AGO = new Date('2020-01-01T00:00:00Z');
+
+describe('the last use of a key', () => {
+  it('is recorded for the key that was used and for no other', async () => {
+    const [used, unused] = [await insertKey(service.db), await insertKey(service.db)];
+    const before = Date.now();
+    await use(used.key);
+    await flush();
+    expect((await lastUsedAt(used.id))?.getTime()).toBeGreaterThanOrEqual(before - 1);
+    expect((await lastUsedAt(used.id))?.getTime()).toBeLessThanOrEqual(Date.now() + 1);
+    expect(await lastUsedAt(unused.id)).toBeNull();
+  });
+
+  it('is recorded without anybody asking for it, a moment later', async () => {
+    const { id, key } = await insertKey(service.db);
+    await use(key);
+    await until(async () => (await lastUsedAt(id)) !== null, 'the use is recorded', { withinMs: 3_000 });
+    expect(await lastUsedAt(id)).toBeInstanceOf(Date);
+  });
+
+  it('is recorded once a minute at most', async () => {
+    const { id, key } = await insertKey(service.db);
+    await use(key);
+    await flush();
+    await backdate(id);
+    service.clock.advance(59_999);
+    await use(key);
+    await flush();
+    expect(await lastUsedAt(id)).toEqual(LONG_AGO);
+    service.clock.advance(1);
+    await use(key);
+    await flush();
+    expect((await lastUsedAt(id))?.getTime()).toBeGreaterThan(LONG_AGO.getTime());
+  });
+
+  it('is not recorded for a key that is not let in', async () => {
+    const { id, key } = await insertKey(service.db, { revoked_at: new Date() });
+    await use(key);
+    await flush();
+    expect(await lastUsedAt(id)).toBeNull();
+  });
+
+  it('is recorded when the service stops', async () => {
+    const second = await startTestService({ database: service });
+    const { id, key } = await insertKey(service.db);
+    await call(second.baseUrl, 'HEAD', '/store/orders', key);
+    await second.stop();
+    expect(await lastUsedAt(id)).toBeInstanceOf(Date);
+  });
+
+  it('is no change that others are told of, as every other change is', async () => {
+    const { id, key } = await insertKey(service.db);
+    const heard: (string | undefined)[] = [];
+    const listener = new pg.Client(service.url);
+    await listener.connect();
+    listener.on('notification', ({ payload }) => heard.push(payload));
+    await listener.query('LISTEN api_key_changed');
+    await use(key);
+    await flush();
+    expect(await lastUsedAt(id)).toBeInstanceOf(Date);
+    await service.db.query("SELECT pg_notify('api_key_changed', 'end')");
+    await until(() => heard.includes('end'), 'the notification that comes last');
+    await listener.end();
+    expect(heard).toEqual(['end']);
+  });
+});

@@ -1,0 +1,169 @@
+import { generateKey, hashKey } from '../../src/api-keys/key-format.js';
+import { call } from '../helpers/api.js';
+import { insertKey } from '../helpers/builders.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
+import { until } from '../helpers/until.js';
+
+const PROMPTLY = { withinMs: 1_000 };
+
+/**
+ * Two services on one database, whose clocks stand still: no cached answer ever runs out, so that whatever they learn of
+ * a change, the database has told them.
+ */
+let services: readonly [TestService, TestService];
+beforeAll(async () => {
+  const environment = { API_KEY_CACHE_SECONDS: '3600' };
+  const first = await startTestService({ environment });
+  services = [first, await startTestService({ environment, database: first, gate: false })];
+});
+afterAll(async () => {
+  await services[1].stop();
+  await services[0].stop();
+});
+
+const query = (sql: string, parameters: unknown[]): Promise<unknown> => services[0].db.query(sql, parameters);
+
+async function statuses(key: string): Promise<number[]> {
+  const responses = services.map(({ baseUrl }) => call(baseUrl, 'HEAD', '/store/orders', key));
+  return (await Promise.all(responses)).map(({ status }) => status);
+}
+
+async function policies(key: string): Promise<(string | null)[]> {
+  const responses = services.map(({ baseUrl }) => call(baseUrl, 'HEAD', '/store/orders', key));
+  return (await Promise.all(responses)).map(({ headers }) => headers.get('ratelimit-policy'));
+}
+
+/** Waits until both services answer so, and checks that another key goes on as it was. */
+async function expectPromptly(key: string, status: number): Promise<void> {
+  await until(
+    async () => (await statuses(key)).every((answer) => answer === status),
+    `both services answer ${status}`,
+    PROMPTLY,
+  );
+  expect(await statuses(bystander)).toEqual([200, 200]);
+}
+
+let bystander: string;
+beforeEach(async () => {
+  ({ key: bystander } = await insertKey(services[0].db));
+  // Known to both from here on.
+  await statuses(bystander);
+});
+
+describe('every service learns within a second, however long it remembers keys,', () => {
+  it('that a key was revoked', async () => {
+    const { id, key } = await insertKey(services[0].db);
+    expect(await statuses(key)).toEqual([200, 200]);
+    await query('UPDATE api_keys SET revoked_at = now() WHERE id = $1', [id]);
+    await expectPromptly(key, 401);
+  });
+
+  it('that a key was made which had been unknown', async () => {
+    const key = generateKey();
+    expect(await statuses(key)).toEqual([401, 401]);
+    await query("INSERT INTO api_keys (name, key_prefix, key_hash, plan) VALUES ('n', 'p', decode($1, 'hex'), 'pro')", [
+      hashKey(key),
+    ]);
+    await expectPromptly(key, 200);
+  });
+
+  it('that a key was deleted', async () => {
+    const { id, key } = await insertKey(services[0].db);
+    expect(await statuses(key)).toEqual([200, 200]);
+    await query('DELETE FROM api_keys WHERE id = $1', [id]);
+    await expectPromptly(key, 401);
+  });
+
+  it('that a key expires, and that it does not after all', async () => {
+    const { id, key } = await insertKey(services[0].db);
+    expect(await statuses(key)).toEqual([200, 200]);
+    await query('UPDATE api_keys SET expires_at = $2 WHERE id = $1', [id, new Date(services[0].clock.now())]);
+    await expectPromptly(key, 401);
+    await query('UPDATE api_keys SET expires_at = NULL WHERE id = $1', [id]);
+    await expectPromptly(key, 200);
+  });
+
+  it('that a key has another plan, without giving back what was used', async () => {
+    const { id, key } = await insertKey(services[0].db, { plan: 'free' });
+    expect(await statuses(key)).toEqual([200, 200]);
+    await query("UPDATE api_keys SET plan = 'pro' WHERE id = $1", [id]);
+    const pro = '"minute";q=300;w=60, "day";q=10000;w=86400';
+    await until(async () => (await policies(key)).every((policy) => policy === pro), 'the new plan', PROMPTLY);
+    const response = await call(services[0].baseUrl, 'HEAD', '/store/orders', key);
+    expect(Number(response.headers.get('x-ratelimit-remaining'))).toBeLessThan(299);
+  });
+
+  it('that an enterprise key has other quotas', async () => {
+    const { id, key } = await insertKey(services[0].db);
+    await statuses(key);
+    await query('UPDATE api_keys SET requests_per_minute = 7 WHERE id = $1', [id]);
+    await until(
+      async () => (await policies(key)).every((policy) => policy?.startsWith('"minute";q=7;')),
+      'the new minute',
+      PROMPTLY,
+    );
+    await query('UPDATE api_keys SET requests_per_day = 8 WHERE id = $1', [id]);
+    const both = '"minute";q=7;w=60, "day";q=8;w=86400';
+    await until(async () => (await policies(key)).every((policy) => policy === both), 'the new day', PROMPTLY);
+    expect(await policies(bystander)).not.toContain(both);
+  });
+
+  it('that the digest of a row was exchanged: the old key is out, the new one in', async () => {
+    const { id, key } = await insertKey(services[0].db);
+    const next = generateKey();
+    expect([await statuses(key), await statuses(next)]).toEqual([
+      [200, 200],
+      [401, 401],
+    ]);
+    await query("UPDATE api_keys SET key_hash = decode($2, 'hex') WHERE id = $1", [id, hashKey(next)]);
+    await expectPromptly(key, 401);
+    await expectPromptly(next, 200);
+  });
+
+  it('of many changes in one transaction', async () => {
+    const made = await Promise.all(Array.from({ length: 20 }, () => insertKey(services[0].db)));
+    for (const { key } of made) {
+      expect(await statuses(key)).toEqual([200, 200]);
+    }
+    await query('UPDATE api_keys SET revoked_at = now() WHERE id = ANY($1)', [made.map(({ id }) => id)]);
+    for (const { key } of made) {
+      await expectPromptly(key, 401);
+    }
+  });
+});
+
+describe('a change that is not committed', () => {
+  it('takes no effect', async () => {
+    const { id, key } = await insertKey(services[0].db);
+    expect(await statuses(key)).toEqual([200, 200]);
+    const client = await services[0].db.connect();
+    await client.query('BEGIN');
+    await client.query('UPDATE api_keys SET revoked_at = now() WHERE id = $1', [id]);
+    expect(await statuses(key)).toEqual([200, 200]);
+    await client.query('ROLLBACK');
+    client.release();
+    expect(await statuses(key)).toEqual([200, 200]);
+  });
+});
+
+describe('a service whose listening connection was lost', () => {
+  it('asks again for every key once it listens again, because it may have missed a change', async () => {
+    const { id, key } = await insertKey(services[0].db);
+    expect(await statuses(key)).toEqual([200, 200]);
+    // The change and the loss of the listeners come together: nobody hears of the change.
+    await services[0].db.query(`
+      DO $$ BEGIN
+        ALTER TABLE api_keys DISABLE TRIGGER USER;
+        UPDATE api_keys SET revoked_at = now() WHERE id = '${id}';
+        ALTER TABLE api_keys ENABLE TRIGGER USER;
+      END $$`);
+    await query(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'petstore-listener'",
+      [],
+    );
+    await until(async () => (await statuses(key)).every((status) => status === 401), 'the key is refused', {
+      withinMs: 3_000,
+    });
+    expect(await statuses(bystander)).toEqual([200, 200]);
+  });
+});

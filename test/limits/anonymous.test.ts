@@ -1,0 +1,73 @@
+import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
+import { generateKey } from '../../src/api-keys/key-format.js';
+import { insertKey } from '../helpers/builders.js';
+import { limitStateOf, type LimitState } from '../helpers/limit-state.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
+
+let service: TestService;
+let url: string;
+beforeAll(async () => {
+  service = await startTestService({ environment: { RATE_LIMIT_BAN_THRESHOLD: '0' } });
+  url = service.baseUrl;
+});
+afterAll(() => service.stop());
+beforeEach(() => {
+  service.clock.advance(60_000);
+});
+
+const stateOf = (response: Response): LimitState => limitStateOf(response.headers, service.clock.now());
+
+describe('requests without a valid key', () => {
+  it('count against their address, whatever is wrong with them', async () => {
+    const [expired, revoked] = [
+      await insertKey(service.db, { expires_at: new Date('2026-01-01T00:00:00Z') }),
+      await insertKey(service.db, { revoked_at: new Date('2026-01-01T00:00:00Z') }),
+    ];
+    const responses = [
+      await listOrders(url),
+      await listOrders(url, 'not-a-key'),
+      await listOrders(url, generateKey()),
+      await listOrders(url, expired.key),
+      await listOrders(url, revoked.key),
+      await call(url, 'GET', '/store/orders', undefined, { Authorization: 'Basic dXNlcjpwYXNz' }),
+      await call(url, 'GET', '/store/orders', undefined, { Authorization: 'Bearer a b' }),
+      await cancelOrder(url, 'x'),
+      await call(url, 'PATCH', '/nowhere'),
+    ];
+    expect(responses.map(({ status }) => status)).toEqual(Array(9).fill(401));
+    expect(responses.map((response) => stateOf(response).remaining)).toEqual([59, 58, 57, 56, 55, 54, 53, 52, 51]);
+    expect(new Set(responses.map((response) => stateOf(response).day.quota))).toEqual(new Set([1_000]));
+  });
+
+  it('are refused after 60 in a minute, and admitted to be told about their key in the next', async () => {
+    const statuses = await Promise.all(Array.from({ length: 100 }, async () => (await listOrders(url)).status));
+    expect(statuses.filter((status) => status === 401)).toHaveLength(60);
+    expect(statuses.filter((status) => status === 429)).toHaveLength(40);
+    const refused = await listOrders(url);
+    expect(stateOf(refused)).toMatchObject({ limit: 60, remaining: 0, retryAfter: 30 });
+    expect((await errorOf(refused)).code).toBe('rate_limit_exceeded');
+    service.clock.advance(30_000);
+    expect((await listOrders(url)).status).toBe(401);
+  });
+
+  it('do not touch a valid key from the same address, nor does the key touch them', async () => {
+    const { key } = await insertKey(service.db, { plan: 'free' });
+    const untouched = await listOrders(url, key);
+    expect(stateOf(untouched)).toMatchObject({ remaining: 59 });
+    for (let number = 0; number < 61; number++) {
+      await listOrders(url);
+    }
+    expect((await listOrders(url)).status).toBe(429);
+    expect((await listOrders(url, 'not-a-key')).status).toBe(429);
+    const response = await listOrders(url, key);
+    expect(response.status).toBe(200);
+    expect(stateOf(response)).toMatchObject({ remaining: 58 });
+  });
+
+  it('do not cost an address anything when the key is valid and spent', async () => {
+    const { key } = await insertKey(service.db, { requests_per_minute: 1, requests_per_day: 10 });
+    await listOrders(url, key);
+    expect((await listOrders(url, key)).status).toBe(429);
+    expect(stateOf(await listOrders(url))).toMatchObject({ limit: 60, remaining: 59 });
+  });
+});

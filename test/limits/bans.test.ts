@@ -1,0 +1,203 @@
+import { cancelOrder, errorOf, listOrders } from '../helpers/api.js';
+import { insertKey } from '../helpers/builders.js';
+import { limitStateOf, type LimitState } from '../helpers/limit-state.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
+import { until } from '../helpers/until.js';
+
+const ABSENT = '404404';
+const BAN_SECONDS = 300;
+
+describe.each([
+  { gate: true, how: 'with the gate in front of Express' },
+  { gate: false, how: 'with the guards alone' },
+])('$how', ({ gate }) => {
+  let service: TestService;
+  beforeAll(async () => {
+    service = await startTestService({ gate });
+  });
+  afterAll(() => service.stop());
+  beforeEach(() => {
+    // Past every ban that a test before has brought about.
+    service.clock.advance(3_600_000);
+  });
+
+  const request = (key?: string): Promise<Response> => cancelOrder(service.baseUrl, ABSENT, key);
+  const stateOf = (response: Response): LimitState => limitStateOf(response.headers, service.clock.now());
+
+  async function codesOf(count: number, key?: string): Promise<string[]> {
+    const codes: string[] = [];
+    for (let number = 0; number < count; number++) {
+      codes.push((await errorOf(await request(key))).code);
+    }
+    return codes;
+  }
+
+  /** One request a minute is enough to be over the limit with the second. */
+  const insertSmallKey = (): Promise<{ id: string; key: string }> =>
+    insertKey(service.db, { requests_per_minute: 1, requests_per_day: 1_000 });
+
+  const BAN_AFTER_TEN = ['order_not_found', ...Array<string>(9).fill('rate_limit_exceeded'), 'api_key_banned'];
+
+  describe('a key', () => {
+    it('is banned by its tenth refusal within a minute', async () => {
+      const { key } = await insertSmallKey();
+      expect(await codesOf(12, key)).toEqual([...BAN_AFTER_TEN, 'api_key_banned']);
+    });
+
+    it('learns from the answer when its ban ends', async () => {
+      const { key } = await insertSmallKey();
+      await codesOf(10, key);
+      const response = await request(key);
+      expect(response.status).toBe(429);
+      expect(stateOf(response)).toMatchObject({
+        limit: 1,
+        remaining: 0,
+        resetAt: service.clock.now() / 1_000 + BAN_SECONDS,
+        minute: { quota: 1, remaining: 0, resetsInSeconds: BAN_SECONDS },
+        day: { quota: 1_000, remaining: 0, resetsInSeconds: BAN_SECONDS },
+        retryAfter: BAN_SECONDS,
+      });
+      const { code, message } = await errorOf(response);
+      expect(code).toBe('api_key_banned');
+      expect(message).toContain('Retry-After');
+    });
+
+    it('stays banned for five minutes, however often it asks, and not longer', async () => {
+      const { key } = await insertSmallKey();
+      await codesOf(11, key);
+      service.clock.advance(150_000);
+      const halfway = await request(key);
+      expect(stateOf(halfway)).toMatchObject({ retryAfter: 150 });
+      service.clock.advance(149_999);
+      expect(await codesOf(20, key)).toEqual(Array(20).fill('api_key_banned'));
+      service.clock.advance(1);
+      const free = await request(key);
+      expect(free.status).toBe(404);
+      // One request before the ban and this one: what was refused has cost nothing.
+      expect(stateOf(free)).toMatchObject({ day: { remaining: 998 } });
+    });
+
+    it('is not banned by ten refusals that lie further apart than a minute', async () => {
+      const { key } = await insertKey(service.db, { requests_per_minute: 1_000, requests_per_day: 1 });
+      await request(key);
+      const codes: string[] = [];
+      for (let number = 0; number < 12; number++) {
+        codes.push(...(await codesOf(1, key)));
+        service.clock.advance(7_000); // nine refusals in 60 s at most: 0, 7, … 56
+      }
+      expect(codes).toEqual(Array(12).fill('rate_limit_exceeded'));
+    });
+
+    it('takes nobody else along', async () => {
+      const [{ key }, other] = [await insertSmallKey(), await insertSmallKey()];
+      await codesOf(11, key);
+      expect(await codesOf(1, other.key)).toEqual(['order_not_found']);
+      expect(await codesOf(1)).toEqual(['missing_api_key']);
+    });
+
+    it('that is banned is not let in by a wrong method or path either', async () => {
+      const { key } = await insertSmallKey();
+      await codesOf(11, key);
+      for (const [method, path] of [
+        ['POST', '/store/orders'],
+        ['GET', '/nowhere'],
+        ['HEAD', '/store/orders'],
+      ] as const) {
+        const response = await fetch(`${service.baseUrl}/v1${path}`, {
+          method,
+          headers: { Authorization: `Bearer ${key}` },
+        });
+        expect(response.status).toBe(429);
+        expect(stateOf(response)).toMatchObject({ retryAfter: BAN_SECONDS });
+      }
+    });
+  });
+
+  describe('an address', () => {
+    it('is banned by its tenth refusal within a minute, and its keys are not', async () => {
+      const codes = await codesOf(72);
+      expect(codes.slice(0, 60)).toEqual(Array(60).fill('missing_api_key'));
+      expect(codes.slice(60)).toEqual([
+        ...Array<string>(9).fill('rate_limit_exceeded'),
+        'address_banned',
+        'address_banned',
+        'address_banned',
+      ]);
+      const banned = await listOrders(service.baseUrl, 'not-a-key');
+      expect(stateOf(banned)).toMatchObject({ limit: 60, remaining: 0, retryAfter: BAN_SECONDS });
+      expect((await errorOf(banned)).code).toBe('address_banned');
+      const { key } = await insertSmallKey();
+      expect(await codesOf(1, key)).toEqual(['order_not_found']);
+      service.clock.advance(BAN_SECONDS * 1_000);
+      expect(await codesOf(1)).toEqual(['missing_api_key']);
+    });
+  });
+
+  describe('an operator', () => {
+    it('ends the ban of a key by announcing its id, and its counts go on', async () => {
+      const [{ id, key }, other] = [await insertSmallKey(), await insertSmallKey()];
+      await codesOf(11, key);
+      await codesOf(11, other.key);
+      service.clock.advance(60_000);
+      expect(await codesOf(1, key)).toEqual(['api_key_banned']);
+      await service.db.query("SELECT pg_notify('api_key_unbanned', $1)", [id]);
+      let response = await request(key);
+      await until(async () => {
+        response = response.status === 429 ? await request(key) : response;
+        return response.status !== 429;
+      }, 'the key is let in again');
+      expect(response.status).toBe(404);
+      expect(stateOf(response)).toMatchObject({ day: { remaining: 998 } });
+      // It starts with a clean slate, and the other key's ban stands.
+      expect(await codesOf(10, key)).toEqual(BAN_AFTER_TEN.slice(1));
+      expect(await codesOf(1, other.key)).toEqual(['api_key_banned']);
+    });
+
+    it('changes nothing by announcing what is no banned key', async () => {
+      const { id, key } = await insertSmallKey();
+      for (const payload of ['', 'nonsense', '00000000-0000-0000-0000-000000000000', id]) {
+        await service.db.query("SELECT pg_notify('api_key_unbanned', $1)", [payload]);
+      }
+      expect(await codesOf(12, key)).toEqual([...BAN_AFTER_TEN, 'api_key_banned']);
+    });
+  });
+});
+
+describe('the configuration of bans', () => {
+  it('turns them off with a threshold of 0', async () => {
+    const service = await startTestService({ environment: { RATE_LIMIT_BAN_THRESHOLD: '0' } });
+    const { key } = await insertKey(service.db, { requests_per_minute: 1, requests_per_day: 10 });
+    const codes = new Set<string>();
+    for (let number = 0; number < 50; number++) {
+      codes.add((await errorOf(await cancelOrder(service.baseUrl, ABSENT, key))).code);
+    }
+    await service.stop();
+    expect(codes).toEqual(new Set(['order_not_found', 'rate_limit_exceeded']));
+  });
+
+  it('sets how many refusals in how many seconds ban for how long', async () => {
+    const service = await startTestService({
+      environment: {
+        RATE_LIMIT_BAN_THRESHOLD: '2',
+        RATE_LIMIT_BAN_WINDOW_SECONDS: '5',
+        RATE_LIMIT_BAN_SECONDS: '7',
+      },
+    });
+    const { key } = await insertKey(service.db, { requests_per_minute: 1, requests_per_day: 10 });
+    const outcomes: [code: string, retryAfter: number | undefined][] = [];
+    // The clock starts at half a minute: 30 s, 31 s, 36 s (5 s later: the refusal at 31 s counts no more), 37 s.
+    for (const advanceMs of [0, 1_000, 5_000, 1_000]) {
+      service.clock.advance(advanceMs);
+      const response = await cancelOrder(service.baseUrl, ABSENT, key);
+      const { retryAfter } = limitStateOf(response.headers, service.clock.now());
+      outcomes.push([(await errorOf(response)).code, retryAfter]);
+    }
+    await service.stop();
+    expect(outcomes).toEqual([
+      ['order_not_found', undefined],
+      ['rate_limit_exceeded', 29],
+      ['rate_limit_exceeded', 24],
+      ['api_key_banned', 7],
+    ]);
+  });
+});

@@ -1,0 +1,215 @@
+import { DomainError } from '../../src/errors/domain-error.js';
+import { OrdersService } from '../../src/orders/orders.service.js';
+import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
+import { insertKey, insertOrder } from '../helpers/builders.js';
+import { limitStateOf } from '../helpers/limit-state.js';
+import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
+
+const MINUTE_MS = 60_000;
+
+describe.each([
+  { gate: true, how: 'with the gate in front of Express' },
+  { gate: false, how: 'with the guards alone' },
+])('$how', ({ gate }) => {
+  let service: TestService;
+  let url: string;
+  /** A Free key of the test's own: 60 a minute and 1,000 a day, of which nothing is used. */
+  let key: string;
+
+  beforeAll(async () => {
+    service = await startTestService({ gate });
+    url = service.baseUrl;
+  });
+  afterAll(() => service.stop());
+  beforeEach(async () => {
+    // Another minute: requests without a key all come from one address.
+    service.clock.advance(MINUTE_MS);
+    ({ key } = await insertKey(service.db, { plan: 'free' }));
+  });
+  afterEach(() => {
+    jest.restoreAllMocks();
+  });
+
+  const stateOf = (response: Response): ReturnType<typeof limitStateOf> =>
+    limitStateOf(response.headers, service.clock.now());
+
+  /** Where a caller stands after the first request of its minute. */
+  const FIRST_OF_60 = {
+    limit: 60,
+    remaining: 59,
+    minute: { quota: 60, remaining: 59, resetsInSeconds: 30 },
+    day: { quota: 1_000 },
+  };
+
+  describe('a success counts and says so:', () => {
+    it('the list, 200', async () => {
+      const response = await listOrders(url, key);
+      expect(response.status).toBe(200);
+      expect(stateOf(response)).toMatchObject({ ...FIRST_OF_60, day: { remaining: 999 }, retryAfter: undefined });
+      await response.body?.cancel();
+    });
+
+    it('the head of the list, 200', async () => {
+      const response = await call(url, 'HEAD', '/store/orders', key);
+      expect(response.status).toBe(200);
+      expect(stateOf(response)).toMatchObject(FIRST_OF_60);
+    });
+
+    it('the unchanged list, 304', async () => {
+      const response = await listOrders(url, key, { 'If-None-Match': '*' });
+      expect(response.status).toBe(304);
+      expect(stateOf(response)).toMatchObject({ ...FIRST_OF_60, retryAfter: undefined });
+    });
+
+    it('a cancelled order, 204', async () => {
+      const response = await cancelOrder(url, await insertOrder(service.db), key);
+      expect(response.status).toBe(204);
+      expect(stateOf(response)).toMatchObject({ ...FIRST_OF_60, retryAfter: undefined });
+    });
+  });
+
+  describe('a failure counts and says so:', () => {
+    test.each<[string, number, string, () => Promise<Response>]>([
+      ['an order id that is none', 400, 'invalid_order_id', () => cancelOrder(url, 'x', key)],
+      ['a request without a key', 401, 'missing_api_key', () => listOrders(url)],
+      ['a key that is none', 401, 'invalid_api_key', () => listOrders(url, 'abc')],
+      ['an order that does not exist', 404, 'order_not_found', () => cancelOrder(url, '404404', key)],
+      ['a path that does not exist', 404, 'route_not_found', () => call(url, 'GET', '/pets', key)],
+      ['the version segment alone', 404, 'route_not_found', () => call(url, 'GET', '', key)],
+      ['the version segment and a slash', 404, 'route_not_found', () => call(url, 'GET', '/', key)],
+      ['a wrong method', 405, 'method_not_allowed', () => call(url, 'PUT', '/store/orders', key)],
+      [
+        'an order that has shipped',
+        409,
+        'order_already_shipped',
+        async () => cancelOrder(url, await insertOrder(service.db, { status: 'shipped' }), key),
+      ],
+      [
+        'an order that was cancelled before',
+        409,
+        'order_already_cancelled',
+        async () => cancelOrder(url, await insertOrder(service.db, { status: 'cancelled' }), key),
+      ],
+      [
+        'a defect of ours',
+        500,
+        'internal_error',
+        () => {
+          jest.spyOn(service.app.get(OrdersService), 'cancel').mockRejectedValue(new TypeError('x is not a function'));
+          return cancelOrder(url, '1', key);
+        },
+      ],
+      [
+        'something thrown that is no error',
+        500,
+        'internal_error',
+        () => {
+          jest.spyOn(service.app.get(OrdersService), 'cancel').mockRejectedValue('a string');
+          return cancelOrder(url, '1', key);
+        },
+      ],
+      [
+        'an unavailable part',
+        503,
+        'service_unavailable',
+        () => {
+          const unavailable = new DomainError('service_unavailable', 'Try again in a moment.');
+          jest.spyOn(service.app.get(OrdersService), 'cancel').mockRejectedValue(unavailable);
+          return cancelOrder(url, '1', key);
+        },
+      ],
+    ])('%s, %i %s', async (_what, status, code, request) => {
+      const response = await request();
+      expect(response.status).toBe(status);
+      expect(stateOf(response)).toMatchObject(FIRST_OF_60);
+      expect((await errorOf(response)).code).toBe(code);
+      expect(response.headers.get('retry-after')).toBe(status === 503 ? '1' : null);
+    });
+  });
+
+  describe('a refusal by the limits, 429, says when to come back:', () => {
+    it('a key whose minute is spent', async () => {
+      const small = await insertKey(service.db, { requests_per_minute: 1, requests_per_day: 100 });
+      await (await listOrders(url, small.key)).body?.cancel();
+      const response = await listOrders(url, small.key);
+      expect(response.status).toBe(429);
+      // The clock stands at half a minute.
+      expect(stateOf(response)).toMatchObject({
+        limit: 1,
+        remaining: 0,
+        minute: { quota: 1, remaining: 0 },
+        day: { quota: 100, remaining: 99 },
+        retryAfter: 30,
+      });
+      expect((await errorOf(response)).code).toBe('rate_limit_exceeded');
+    });
+
+    it('an address whose minute is spent', async () => {
+      const statuses = new Set<number>();
+      for (let number = 0; number < 60; number++) {
+        statuses.add((await listOrders(url)).status);
+      }
+      expect(statuses).toEqual(new Set([401]));
+      const response = await listOrders(url);
+      expect(response.status).toBe(429);
+      expect(stateOf(response)).toMatchObject({ limit: 60, remaining: 0, retryAfter: 30 });
+      expect((await errorOf(response)).code).toBe('rate_limit_exceeded');
+      expect(response.headers.has('www-authenticate')).toBe(false);
+    });
+
+    it('a banned key', async () => {
+      const small = await insertKey(service.db, { requests_per_minute: 1, requests_per_day: 100 });
+      let response = await cancelOrder(url, '404404', small.key);
+      for (let refusals = 0; refusals < 10; refusals++) {
+        response = await cancelOrder(url, '404404', small.key);
+      }
+      expect(response.status).toBe(429);
+      expect(stateOf(response)).toMatchObject({
+        limit: 1,
+        remaining: 0,
+        resetAt: service.clock.now() / 1_000 + 300,
+        minute: { remaining: 0, resetsInSeconds: 300 },
+        day: { remaining: 0, resetsInSeconds: 300 },
+        retryAfter: 300,
+      });
+      expect((await errorOf(response)).code).toBe('api_key_banned');
+    });
+  });
+});
+
+describe.each([{ gate: true }, { gate: false }])('while the database is away (gate: $gate)', ({ gate }) => {
+  let database: TestDatabase;
+  let service: TestService;
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    const unreachable = new URL(database.url);
+    unreachable.port = '1';
+    service = await startTestService({ gate, database: { ...database, url: unreachable.href } });
+  });
+  afterAll(async () => {
+    await service.stop();
+    await database.drop();
+  });
+
+  it('a key that cannot be verified is told so, 503, with the headers of somebody who has used nothing', async () => {
+    const { key } = await insertKey(database.db);
+    for (const response of [await listOrders(service.baseUrl, key), await cancelOrder(service.baseUrl, '1', key)]) {
+      expect(response.status).toBe(503);
+      expect(limitStateOf(response.headers, service.clock.now())).toMatchObject({
+        limit: 60,
+        remaining: 60,
+        day: { quota: 1_000, remaining: 1_000 },
+        retryAfter: 1,
+      });
+      expect((await errorOf(response)).code).toBe('service_unavailable');
+    }
+  });
+
+  it('a request without a key is refused as ever, 401', async () => {
+    const response = await listOrders(service.baseUrl);
+    expect(response.status).toBe(401);
+    expect(limitStateOf(response.headers, service.clock.now())).toMatchObject({ limit: 60, remaining: 59 });
+  });
+});

@@ -1,0 +1,205 @@
+import type pg from 'pg';
+import { CancelBatcher } from '../../src/orders/cancel-batcher.js';
+import { OrdersRepository } from '../../src/orders/orders.repository.js';
+import { Pools } from '../../src/prisma/pools.js';
+import { cancelOrder, errorOf } from '../helpers/api.js';
+import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
+import { expectLimitHeaders } from '../helpers/expect-limit-headers.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
+import { until } from '../helpers/until.js';
+
+const WAITING_SESSIONS = `
+  SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+
+/** Waits for a locked order longer than any test holds one. */
+let patient: TestService;
+/** Waits as good as not at all. */
+let impatient: TestService;
+let key: string;
+let session: pg.PoolClient;
+let untouched: string;
+
+beforeAll(async () => {
+  patient = await startTestService({ environment: { CANCEL_LOCK_TIMEOUT_MS: '15000' } });
+  impatient = await startTestService({ database: patient, environment: { CANCEL_LOCK_TIMEOUT_MS: '200' } });
+  ({ key } = await insertKey(patient.db));
+});
+beforeEach(async () => {
+  untouched = await insertOrder(patient.db);
+  session = await patient.db.connect();
+  await session.query('BEGIN');
+});
+afterEach(async () => {
+  await session.query('ROLLBACK');
+  session.release();
+  // eslint-disable-next-line jest/no-standalone-expect -- holds after every test of this file
+  expect(await statusOf(patient.db, untouched)).toBe('pending');
+});
+afterAll(async () => {
+  await impatient.stop();
+  await patient.stop();
+});
+
+async function outcome(service: TestService, id: string): Promise<string> {
+  const response = await cancelOrder(service.baseUrl, id, key);
+  return response.status === 204 ? '204' : `${response.status} ${(await errorOf(response)).code}`;
+}
+
+function lock(ids: readonly string[]): Promise<unknown> {
+  return session.query('SELECT FROM orders WHERE id = ANY($1) FOR UPDATE', [ids]);
+}
+
+function untilWaiting(): Promise<void> {
+  return until(async () => (await patient.db.query(WAITING_SESSIONS)).rowCount !== 0, 'somebody waits for the lock');
+}
+
+function insertOrders(count: number): Promise<string[]> {
+  return Promise.all(Array.from({ length: count }, () => insertOrder(patient.db)));
+}
+
+describe('a cancel of an order that somebody else holds', () => {
+  it.each([
+    [
+      'ships it',
+      "UPDATE orders SET status = 'shipped' WHERE id = $1",
+      'COMMIT',
+      '409 order_already_shipped',
+      'shipped',
+    ],
+    [
+      'cancels it',
+      "UPDATE orders SET status = 'cancelled', cancelled_at = now() WHERE id = $1",
+      'COMMIT',
+      '409 order_already_cancelled',
+      'cancelled',
+    ],
+    ['deletes it', 'DELETE FROM orders WHERE id = $1', 'COMMIT', '404 order_not_found', undefined],
+    ['changes its quantity', 'UPDATE orders SET quantity = 99 WHERE id = $1', 'COMMIT', '204', 'cancelled'],
+    ['lets it go', 'SELECT FROM orders WHERE id = $1 FOR UPDATE', 'COMMIT', '204', 'cancelled'],
+    ['only shared it', 'SELECT FROM orders WHERE id = $1 FOR SHARE', 'COMMIT', '204', 'cancelled'],
+    [
+      'wanted to ship it and gives up',
+      "UPDATE orders SET status = 'shipped' WHERE id = $1",
+      'ROLLBACK',
+      '204',
+      'cancelled',
+    ],
+    ['wanted to delete it and gives up', 'DELETE FROM orders WHERE id = $1', 'ROLLBACK', '204', 'cancelled'],
+  ])('waits, and when that one %s, the answer is right', async (_what, hold, end, expected, status) => {
+    const id = await insertOrder(patient.db);
+    await session.query(hold, [id]);
+    const answer = outcome(patient, id);
+    await untilWaiting();
+    await session.query(end);
+    expect(await answer).toBe(expected);
+    expect(await statusOf(patient.db, id)).toBe(status);
+  });
+
+  it('is answered 503 when the lock outlasts CANCEL_LOCK_TIMEOUT_MS, and the order is as it was', async () => {
+    const id = await insertOrder(patient.db);
+    await lock([id]);
+    const response = await cancelOrder(impatient.baseUrl, id, key);
+    expect(response.status).toBe(503);
+    expect(response.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+    expectLimitHeaders(response.headers);
+    expect((await errorOf(response)).code).toBe('service_unavailable');
+    await session.query('ROLLBACK');
+    expect(await statusOf(patient.db, id)).toBe('pending');
+    expect(await outcome(impatient, id)).toBe('204');
+  });
+
+  it('is waited for as long as CANCEL_LOCK_TIMEOUT_MS says, with no other timeout before it', async () => {
+    const { rows } = await patient.app
+      .get(Pools)
+      .main.query<{ name: string; setting: string }>(
+        "SELECT name, setting FROM pg_settings WHERE name IN ('lock_timeout', 'statement_timeout') ORDER BY name",
+      );
+    const [lockTimeout, statementTimeout] = rows.map(({ setting }) => Number(setting));
+    expect(lockTimeout).toBe(15_000);
+    expect(statementTimeout).toBeGreaterThan(15_000);
+  });
+
+  it('is answered 503 when the whole table stays locked', async () => {
+    const id = await insertOrder(patient.db);
+    await session.query('LOCK TABLE orders IN ACCESS EXCLUSIVE MODE');
+    expect(await outcome(impatient, id)).toBe('503 service_unavailable');
+    await session.query('ROLLBACK');
+    expect(await statusOf(patient.db, id)).toBe('pending');
+    expect(await outcome(impatient, id)).toBe('204');
+  });
+
+  it('holds up nobody who wants another order, not even those who share its statement', async () => {
+    const [id, ...others] = await insertOrders(41);
+    await lock([id!]);
+    const repository = patient.app.get(OrdersRepository);
+    const cancels = jest.spyOn(patient.app.get(CancelBatcher), 'cancel');
+    const cancelUnlocked = repository.cancelUnlocked.bind(repository);
+    // The first statements are held back until everybody has arrived: the next one takes all the others.
+    const statements = jest.spyOn(repository, 'cancelUnlocked').mockImplementation(async (batch) => {
+      await until(() => cancels.mock.calls.length === others.length + 2, 'everybody has arrived');
+      return cancelUnlocked(batch);
+    });
+    try {
+      const callers = [...others.slice(0, 20), id!, ...others.slice(20), '404404'];
+      const answers = new Map(callers.map((caller) => [caller, outcome(patient, caller)]));
+      const outcomes = await Promise.all([...others, '404404'].map((caller) => answers.get(caller)!));
+      expect(new Set(outcomes.slice(0, -1))).toEqual(new Set(['204']));
+      expect(outcomes.at(-1)).toBe('404 order_not_found');
+      expect(statements.mock.calls.some(([batch]) => batch.length > 20 && batch.includes(BigInt(id!)))).toBe(true);
+      expect(await statusOf(patient.db, id!)).toBe('pending');
+      await session.query('ROLLBACK');
+      expect(await answers.get(id!)!).toBe('204');
+    } finally {
+      jest.restoreAllMocks();
+    }
+  });
+});
+
+describe('fifty callers', () => {
+  it('of one order that is held: nobody else is held up, and when it is free one of them cancels it', async () => {
+    const [id, ...others] = await insertOrders(21);
+    await lock([id!]);
+    const held = Array.from({ length: 50 }, () => outcome(patient, id!));
+    await untilWaiting();
+    expect(new Set(await Promise.all(others.map((other) => outcome(patient, other))))).toEqual(new Set(['204']));
+    await session.query('ROLLBACK');
+    const outcomes = await Promise.all(held);
+    expect(outcomes.filter((each) => each === '204')).toHaveLength(1);
+    expect(outcomes.filter((each) => each === '409 order_already_cancelled')).toHaveLength(49);
+  });
+
+  it('of fifty orders that are held: nobody else is held up, and when they are free each is cancelled', async () => {
+    const ids = await insertOrders(50);
+    const others = await insertOrders(20);
+    await lock(ids);
+    const held = ids.map((id) => outcome(patient, id));
+    await untilWaiting();
+    expect(new Set(await Promise.all(others.map((other) => outcome(patient, other))))).toEqual(new Set(['204']));
+    await session.query('ROLLBACK');
+    expect(new Set(await Promise.all(held))).toEqual(new Set(['204']));
+  });
+
+  it('of fifty orders that stay held: each is answered 503 soon, and every order is as it was', async () => {
+    const ids = await insertOrders(50);
+    await lock(ids);
+    const start = performance.now();
+    const outcomes = await Promise.all(ids.map((id) => outcome(impatient, id)));
+    // The wait for a turn and the wait for the lock are each at most 200 ms; one after the other they would be 3.4 s.
+    expect(performance.now() - start).toBeLessThan(2_500);
+    expect(new Set(outcomes)).toEqual(new Set(['503 service_unavailable']));
+    const { rows } = await session.query('SELECT DISTINCT status::text FROM orders WHERE id = ANY($1)', [ids]);
+    expect(rows).toEqual([{ status: 'pending' }]);
+    await session.query('ROLLBACK');
+    expect(new Set(await Promise.all(ids.map((id) => outcome(impatient, id))))).toEqual(new Set(['204']));
+  });
+
+  it('of an order that stays held: each is answered 503, the lock is waited for again by the next', async () => {
+    const id = await insertOrder(patient.db);
+    await lock([id]);
+    const outcomes = await Promise.all(Array.from({ length: 50 }, () => outcome(impatient, id)));
+    expect(new Set(outcomes)).toEqual(new Set(['503 service_unavailable']));
+    await session.query('ROLLBACK');
+    expect(await outcome(impatient, id)).toBe('204');
+    expect(await outcome(impatient, id)).toBe('409 order_already_cancelled');
+  });
+});

@@ -1,0 +1,196 @@
+import { KeyUsageRecorder } from '../../src/api-keys/key-usage.recorder.js';
+import { cancelOrder, listOrders } from '../helpers/api.js';
+import { insertKey, insertOrder } from '../helpers/builders.js';
+import { expectLimitHeaders } from '../helpers/expect-limit-headers.js';
+import { createQuietDatabase } from '../helpers/quiet-database.js';
+import { requestRaw } from '../helpers/raw-http.js';
+import type { TestDatabase } from '../helpers/test-database.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
+import { until } from '../helpers/until.js';
+
+let database: TestDatabase;
+let service: TestService;
+let key: string;
+
+beforeAll(async () => {
+  database = await createQuietDatabase();
+  service = await startTestService({ database });
+  ({ key } = await insertKey(service.db));
+  await insertOrder(service.db, { id: '1' });
+  await insertOrder(service.db, { id: '2' });
+  // The clock stands still, so that the first use of the key is also the last one that is recorded.
+  await listOrders(service.baseUrl, key);
+  await service.app.get(KeyUsageRecorder).flush();
+});
+afterAll(async () => {
+  await service.stop();
+  await database.drop();
+});
+
+async function currentEtag(headers: Record<string, string> = {}): Promise<string> {
+  const response = await listOrders(service.baseUrl, key, headers);
+  expect(response.status).toBe(200);
+  await response.text();
+  return response.headers.get('etag') ?? '';
+}
+
+async function statusWith(etag: string): Promise<number> {
+  const response = await listOrders(service.baseUrl, key, { 'If-None-Match': etag });
+  await response.text();
+  return response.status;
+}
+
+describe('GET /v1/store/orders with If-None-Match', () => {
+  it('answers 304 without a body, and says where the caller stands, when the client has the current list', async () => {
+    const etag = await currentEtag();
+    const { status, headers, body } = await requestRaw(service.baseUrl, { key, headers: { 'If-None-Match': etag } });
+    expect([status, body.length]).toEqual([304, 0]);
+    // RFC 9110 section 15.4.5: the headers that the 200 would have had.
+    expect(headers).toMatchObject({
+      etag,
+      'cache-control': 'private, no-cache',
+      vary: 'Authorization, Accept-Encoding',
+    });
+    expect(headers).not.toHaveProperty('content-type');
+    expect(headers).not.toHaveProperty('transfer-encoding');
+    expectLimitHeaders(headers);
+  });
+
+  it.each<[string, (etag: string) => string | readonly string[]]>([
+    ['the tag as it was given', (etag) => etag],
+    ['the tag in its strong form', (etag) => etag.slice(2)],
+    ['any tag', () => '*'],
+    ['any tag, between blanks', () => ' * '],
+    ['a list that starts with the tag', (etag) => `${etag}, "other"`],
+    ['a list that ends with the tag', (etag) => `"other",W/"another" ,${etag}`],
+    ['a list without blanks', (etag) => `"a","b",${etag.slice(2)},W/"c"`],
+    ['a list after a tag with a comma', (etag) => `"a, W/", ${etag}`],
+    ['two header lines', (etag) => ['"other"', etag]],
+  ])('answers 304 to %s', async (_what, header) => {
+    const ifNoneMatch = header(await currentEtag());
+    const { status } = await requestRaw(service.baseUrl, { key, headers: { 'If-None-Match': ifNoneMatch } });
+    expect(status).toBe(304);
+  });
+
+  it.each<[string, (etag: string) => string]>([
+    ['another tag', () => '"other"'],
+    ['an empty tag', () => '""'],
+    ['nothing', () => ''],
+    ['an asterisk in quotes', () => '"*"'],
+    ['the tag without its quotes', (etag) => etag.slice(3, -1)],
+    ['the start of the tag', (etag) => `${etag.slice(0, -2)}"`],
+    ['more than the tag', (etag) => `${etag.slice(0, -1)}A"`],
+    ['the tag in other letter case', (etag) => `W/${etag.slice(2).toUpperCase()}`],
+  ])('answers 200 with the whole list to %s', async (_what, header) => {
+    const ifNoneMatch = header(await currentEtag());
+    const { status, body } = await requestRaw(service.baseUrl, { key, headers: { 'If-None-Match': ifNoneMatch } });
+    expect(status).toBe(200);
+    expect(JSON.parse(body.toString())).toEqual(expect.arrayContaining([expect.objectContaining({ id: 1 })]));
+  });
+
+  it.each<[string, () => Promise<unknown>]>([
+    ['cancelled over HTTP', async () => cancelOrder(service.baseUrl, await insertOrder(service.db), key)],
+    ['inserted', () => insertOrder(service.db)],
+    ['changed', () => service.db.query('UPDATE orders SET quantity = quantity + 1 WHERE id = 1')],
+    ['shipped', () => service.db.query("UPDATE orders SET status = 'shipped' WHERE id = 2")],
+    ['deleted', async () => service.db.query('DELETE FROM orders WHERE id = $1', [await insertOrder(service.db)])],
+  ])('answers 200 with another tag once an order has been %s', async (_what, change) => {
+    const before = await currentEtag();
+    await change();
+    expect(await statusWith(before)).toBe(200);
+    const after = await currentEtag();
+    expect(after).not.toBe(before);
+    expect(await statusWith(after)).toBe(304);
+  });
+
+  it('keeps the tag while a change is not committed, and takes another one when it is', async () => {
+    const session = await service.db.connect();
+    await session.query('BEGIN; UPDATE orders SET quantity = quantity + 1 WHERE id = 1');
+    const before = await currentEtag();
+    expect(await statusWith(before)).toBe(304);
+    await session.query('COMMIT');
+    session.release();
+    expect(await statusWith(before)).toBe(200);
+  });
+
+  it('gives the same tag whether the list is compressed or not', async () => {
+    expect(await currentEtag({ 'Accept-Encoding': 'gzip' })).toBe(await currentEtag({ 'Accept-Encoding': 'identity' }));
+  });
+
+  it('gives the same tag to HEAD as to GET, and answers HEAD with 304 as well', async () => {
+    const etag = await currentEtag();
+    const head = await requestRaw(service.baseUrl, { method: 'HEAD', key });
+    expect([head.status, head.headers.etag]).toEqual([200, etag]);
+    const again = await requestRaw(service.baseUrl, { method: 'HEAD', key, headers: { 'If-None-Match': etag } });
+    expect([again.status, again.headers.etag, again.body.length]).toEqual([304, etag, 0]);
+  });
+
+  it('gives the same tag in every process that serves the database', async () => {
+    const other = await startTestService({ database });
+    try {
+      const etag = await currentEtag();
+      const response = await listOrders(other.baseUrl, key, { 'If-None-Match': etag });
+      expect([response.status, response.headers.get('etag')]).toEqual([304, etag]);
+      await insertOrder(service.db);
+      expect((await listOrders(other.baseUrl, key, { 'If-None-Match': etag })).status).toBe(200);
+    } finally {
+      await other.stop();
+    }
+  });
+
+  it('never answers 304 to a tag from before a change that has been answered, however many ask at once', async () => {
+    const stopped = new AbortController();
+    const crowd = Array.from({ length: 8 }, async () => {
+      while (!stopped.signal.aborted) {
+        await statusWith('"other"');
+      }
+    });
+    const statuses: number[] = [];
+    for (let round = 0; round < 60; round++) {
+      const id = await insertOrder(service.db);
+      const before = await currentEtag();
+      expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
+      statuses.push(...(await Promise.all([statusWith(before), statusWith(before), statusWith(before)])));
+    }
+    stopped.abort();
+    await Promise.all(crowd);
+    expect(new Set(statuses)).toEqual(new Set([200]));
+  });
+
+  it('never gives one tag to two different lists, while orders change all the time', async () => {
+    const stopped = new AbortController();
+    const writing = Array.from({ length: 3 }, async (_, writer) => {
+      for (let quantity = 1; !stopped.signal.aborted; quantity++) {
+        await service.db.query('UPDATE orders SET quantity = $1, pet_id = $2 WHERE id = 1', [quantity, writer]);
+      }
+    });
+    const listed = new Map<string, Set<string>>();
+    await Promise.all(
+      Array.from({ length: 4 }, async () => {
+        for (let round = 0; round < 50; round++) {
+          const response = await listOrders(service.baseUrl, key);
+          const [etag, text] = [response.headers.get('etag') ?? '', await response.text()];
+          listed.set(etag, (listed.get(etag) ?? new Set()).add(text));
+        }
+      }),
+    );
+    stopped.abort();
+    await Promise.all(writing);
+    expect(listed.size).toBeGreaterThan(20);
+    expect([...listed.values()].filter((texts) => texts.size > 1)).toEqual([]);
+  });
+
+  it('answers 304 to a client that polls once a minute while no order changes', async () => {
+    // Elsewhere the clock stands; here it moves, so that the uses of the key are recorded as they would be.
+    const lastUse = async (): Promise<Date | null> =>
+      (await service.db.query<{ at: Date | null }>('SELECT last_used_at AS at FROM api_keys')).rows[0]?.at ?? null;
+    const etag = await currentEtag();
+    const recordedBefore = await lastUse();
+    service.clock.advance(61_000);
+    expect(await statusWith(etag)).toBe(304);
+    await until(async () => (await lastUse())?.getTime() !== recordedBefore?.getTime(), 'the use is recorded');
+    service.clock.advance(61_000);
+    expect(await statusWith(etag)).toBe(304);
+    await service.app.get(KeyUsageRecorder).flush();
+  });
+});

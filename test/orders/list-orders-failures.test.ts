@@ -1,0 +1,252 @@
+import { seedOrders } from '../../src/seed/seed-orders.js';
+import { Pools } from '../../src/prisma/pools.js';
+import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
+import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
+import { expectLimitHeaders } from '../helpers/expect-limit-headers.js';
+import { StalledReader } from '../helpers/raw-http.js';
+import { TcpProxy } from '../helpers/tcp-proxy.js';
+import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
+import { until } from '../helpers/until.js';
+
+/** Enough for a list that no buffer between PostgreSQL and a client can hold: 26 MB. */
+const ORDERS = 300_000;
+
+/** Lists that PostgreSQL cannot send on, because nobody takes the rows. */
+const BLOCKED_LISTS = `
+  SELECT pid FROM pg_stat_activity
+  WHERE datname = current_database() AND query LIKE 'COPY %' AND state = 'active' AND wait_event = 'ClientWrite'`;
+
+/** Above the seeded orders. */
+let lastId = 10_000_000;
+const nextId = (): string => String(++lastId);
+
+let database: TestDatabase;
+let service: TestService;
+let key: string;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  const client = await database.db.connect();
+  await seedOrders(client, ORDERS).finally(() => client.release());
+  ({ key } = await insertKey(database.db));
+}, 60_000);
+afterAll(() => database.drop());
+afterEach(() => service.stop());
+
+function listConnectionsInUse(): number {
+  const { list } = service.app.get(Pools);
+  return list.totalCount - list.idleCount;
+}
+
+async function untilNoListRuns(withinMs?: number): Promise<void> {
+  await until(() => listConnectionsInUse() === 0, 'no list is running', withinMs === undefined ? {} : { withinMs });
+}
+
+async function untilBlocked(readers: number): Promise<number[]> {
+  let pids: number[] = [];
+  await until(async () => {
+    pids = (await database.db.query<{ pid: number }>(BLOCKED_LISTS)).rows.map(({ pid }) => pid);
+    return pids.length === readers;
+  }, `${readers} lists cannot send on`);
+  return pids;
+}
+
+async function expectWholeList(): Promise<void> {
+  await expectWhole(await listOrders(service.baseUrl, key));
+}
+
+async function expectWhole(response: Response): Promise<void> {
+  expect(response.status).toBe(200);
+  const bytes = Buffer.from(await response.arrayBuffer());
+  expect(bytes.length).toBeGreaterThan(ORDERS * 80);
+  expect(bytes.subarray(-6).toString()).toMatch(/e\}\]$/);
+}
+
+describe('a list that breaks off', () => {
+  beforeEach(async () => {
+    service = await startTestService({ database, environment: { LIST_CONCURRENCY: '1' } });
+  });
+
+  it('has its connection cut, and never a proper end, when PostgreSQL ends the session in the middle', async () => {
+    const reader = await StalledReader.open(service.port, key);
+    const [pid] = await untilBlocked(1);
+    await database.db.query('SELECT pg_terminate_backend($1)', [pid]);
+    await reader.readToTheEnd();
+    expect(reader.text).toMatch(/^HTTP\/1\.1 200 /);
+    expect(reader.isComplete).toBe(false);
+    await untilNoListRuns();
+    await expectWholeList();
+  });
+
+  it('ends the scan and gives its place back when the client goes away', async () => {
+    for (let round = 0; round < 3; round++) {
+      const reader = await StalledReader.open(service.port, key);
+      await untilBlocked(1);
+      expect(listConnectionsInUse()).toBe(1);
+      reader.leave();
+      await untilNoListRuns();
+    }
+    await until(async () => (await database.db.query(BLOCKED_LISTS)).rowCount === 0, 'PostgreSQL has ended the scans');
+    await expectWholeList();
+  });
+
+  it('gives its place back when the client goes away before the first row', async () => {
+    const session = await database.db.connect();
+    await session.query('BEGIN; LOCK TABLE orders IN ACCESS EXCLUSIVE MODE');
+    const leaving = new AbortController();
+    const gone = fetch(`${service.baseUrl}/v1/store/orders`, {
+      headers: { Authorization: `Bearer ${key}` },
+      signal: leaving.signal,
+    });
+    await until(() => listConnectionsInUse() === 1, 'the list has its connection');
+    leaving.abort();
+    await expect(gone).rejects.toThrow();
+    await session.query('ROLLBACK');
+    session.release();
+    await untilNoListRuns();
+    await expectWholeList();
+  });
+});
+
+describe('a list whose database', () => {
+  let proxy: TcpProxy;
+  let reader: StalledReader | undefined;
+
+  beforeEach(async () => {
+    proxy = await TcpProxy.inFrontOf(database.url);
+    service = await startTestService({
+      database,
+      environment: { DATABASE_URL: proxy.through(database.url), LIST_CONCURRENCY: '1', LIST_STALL_SECONDS: '1' },
+    });
+  });
+  afterEach(async () => {
+    reader?.leave();
+    await proxy.close();
+  });
+
+  it.each(['identity', 'gzip'])(
+    'is cut off in the middle has its own connection cut, encoded as %s',
+    async (encoding) => {
+      reader = await StalledReader.open(service.port, key, { 'Accept-Encoding': encoding });
+      proxy.cut();
+      await reader.readToTheEnd();
+      expect(reader.text).toMatch(/^HTTP\/1\.1 200 /);
+      expect(reader.isComplete).toBe(false);
+      await untilNoListRuns();
+      await expectWholeList();
+    },
+  );
+
+  it('falls silent in the middle is cut in good time, and its place is free again', async () => {
+    reader = await StalledReader.open(service.port, key);
+    proxy.stall();
+    const ended = reader.readToTheEnd();
+    await untilNoListRuns(8_000);
+    await ended;
+    expect(reader.isComplete).toBe(false);
+    proxy.restore();
+    await expectWholeList();
+  });
+
+  it('falls silent in the middle gives its place back when the client goes away', async () => {
+    reader = await StalledReader.open(service.port, key);
+    proxy.stall();
+    reader.leave();
+    await untilNoListRuns(8_000);
+    proxy.restore();
+    await expectWholeList();
+  });
+});
+
+describe('a reader that stalls', () => {
+  it('is cut after LIST_STALL_SECONDS, and its place is free again', async () => {
+    service = await startTestService({ database, environment: { LIST_CONCURRENCY: '1', LIST_STALL_SECONDS: '1' } });
+    const reader = await StalledReader.open(service.port, key);
+    await untilBlocked(1);
+    await untilNoListRuns(5_000);
+    await expectWholeList();
+    await reader.readToTheEnd();
+    expect(reader.isComplete).toBe(false);
+  });
+
+  it('is not cut while it takes something every now and then, however long the list takes', async () => {
+    service = await startTestService({ database, environment: { LIST_STALL_SECONDS: '1' } });
+    const response = await listOrders(service.baseUrl, key, { 'Accept-Encoding': 'identity' });
+    const start = performance.now();
+    let [taken, taking] = [0, 0];
+    let last = '';
+    for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
+      taken += chunk.length;
+      last = Buffer.from(chunk).toString('latin1').slice(-20);
+      if (taken >= taking + 4_000_000) {
+        taking = taken;
+        // Longer than a stall altogether, each time shorter.
+        await new Promise((resolve) => setTimeout(resolve, 400));
+      }
+    }
+    expect(performance.now() - start).toBeGreaterThan(1_500);
+    expect(last).toMatch(/"complete":(?:true|false)\}\]$/);
+  });
+});
+
+describe('more lists at once than LIST_CONCURRENCY', () => {
+  let readers: StalledReader[];
+
+  beforeEach(async () => {
+    service = await startTestService({ database, environment: { LIST_CONCURRENCY: '2' } });
+    readers = [await StalledReader.open(service.port, key), await StalledReader.open(service.port, key)];
+    await untilBlocked(2);
+  });
+  afterEach(() => {
+    for (const reader of readers) {
+      reader.leave();
+    }
+  });
+
+  it('are told to come back, while the places are taken, and served when one is free', async () => {
+    const responses = await Promise.all([listOrders(service.baseUrl, key), listOrders(service.baseUrl, key)]);
+    for (const response of responses) {
+      expect(response.status).toBe(503);
+      expect(response.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+      expectLimitHeaders(response.headers);
+      expect((await errorOf(response)).code).toBe('service_unavailable');
+    }
+    readers[0]?.leave();
+    await expectWholeList();
+  });
+
+  it('get the place of a reader that leaves while they wait for one', async () => {
+    const waiting = listOrders(service.baseUrl, key);
+    readers[1]?.leave();
+    await expectWhole(await waiting);
+  });
+
+  it('do not lose the place of a client that goes away while it waits for one', async () => {
+    const leaving = new AbortController();
+    const gone = fetch(`${service.baseUrl}/v1/store/orders`, {
+      headers: { Authorization: `Bearer ${key}` },
+      signal: leaving.signal,
+    });
+    await call(service.baseUrl, 'HEAD', '/store/orders', key);
+    leaving.abort();
+    await expect(gone).rejects.toThrow();
+    readers[0]?.leave();
+    readers[1]?.leave();
+    await untilNoListRuns();
+    await Promise.all([expectWholeList(), expectWholeList()]);
+  });
+
+  it('hold up neither cancels nor the answers that need no rows', async () => {
+    const ids = await Promise.all(Array.from({ length: 20 }, () => insertOrder(database.db, { id: nextId() })));
+    const untouched = await insertOrder(database.db, { id: nextId() });
+    const start = performance.now();
+    for (const id of ids) {
+      expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
+    }
+    expect((await listOrders(service.baseUrl, key, { 'If-None-Match': '*' })).status).toBe(304);
+    expect((await call(service.baseUrl, 'HEAD', '/store/orders', key)).status).toBe(200);
+    expect(performance.now() - start).toBeLessThan(2_000);
+    expect(await statusOf(database.db, untouched)).toBe('pending');
+  });
+});

@@ -1,0 +1,85 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { get, type IncomingMessage } from 'node:http';
+import { seedOrders } from '../../src/seed/seed-orders.js';
+import { insertKey } from '../helpers/builders.js';
+import { requestRaw } from '../helpers/raw-http.js';
+import { ServiceProcess } from '../helpers/service-process.js';
+import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { until } from '../helpers/until.js';
+
+const ORDERS = 1_000_000;
+const RISE_MAX_MIB = 64;
+const FIELD = Buffer.from('"id":');
+
+let database: TestDatabase;
+let service: ServiceProcess;
+let key: string;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  const client = await database.db.connect();
+  await seedOrders(client, ORDERS).finally(() => client.release());
+  ({ key } = await insertKey(database.db));
+  service = await ServiceProcess.start({ DATABASE_URL: database.url });
+}, 120_000);
+afterAll(async () => {
+  await service.stop();
+  await database.drop();
+});
+
+/** From here on the peak is that of what follows: starting has a peak of its own (proc(5), `clear_refs`). */
+function forgetPeak(): void {
+  writeFileSync(`/proc/${service.pid}/clear_refs`, '5');
+}
+
+/** The most memory that the process has had resident (proc(5), `VmHWM`), in MiB. */
+function peakMiB(): number {
+  const status = readFileSync(`/proc/${service.pid}/status`, 'utf8');
+  return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1]) / 1_024;
+}
+
+/** A list that PostgreSQL cannot send on, because nobody takes its rows. */
+const BLOCKED_LIST = `
+  SELECT FROM pg_stat_activity
+  WHERE datname = current_database() AND query LIKE 'COPY %' AND state = 'active' AND wait_event = 'ClientWrite'`;
+
+/**
+ * Takes the first bytes of the list, lets it wait until PostgreSQL is held up, and reads on then as fast as it comes,
+ * keeping none of it. Tells how many orders there were, and how the list began and ended.
+ */
+async function readList(headers: Record<string, string>): Promise<{ orders: number; start: string; end: string }> {
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    get(`${service.baseUrl}/v1/store/orders`, { headers }, resolve).on('error', reject);
+  });
+  let [orders, start, end] = [0, '', Buffer.alloc(0)];
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    if (start === '') {
+      start = chunk.subarray(0, 20).toString();
+      await until(async () => (await database.db.query(BLOCKED_LIST)).rowCount === 1, 'PostgreSQL is held up');
+    }
+    // The end of the chunk before may hold the beginning of a field name, but never a whole one.
+    const bytes = Buffer.concat([end.subarray(-(FIELD.length - 1)), chunk]);
+    for (let at = bytes.indexOf(FIELD); at !== -1; at = bytes.indexOf(FIELD, at + 1)) {
+      orders++;
+    }
+    end = Buffer.from(bytes.subarray(-60));
+  }
+  expect(response.complete).toBe(true);
+  return { orders, start, end: end.toString() };
+}
+
+describe('a list of a million orders', () => {
+  it('arrives whole, and makes the service no larger than its buffers', async () => {
+    await requestRaw(service.baseUrl, { method: 'DELETE', path: '/store/orders/404404404', key });
+    await requestRaw(service.baseUrl, { key, headers: { 'If-None-Match': '*' } });
+    forgetPeak();
+    const before = peakMiB();
+    const { orders, start, end } = await readList({ Authorization: `Bearer ${key}` });
+    const after = peakMiB();
+    expect(orders).toBe(ORDERS);
+    expect(start).toMatch(/^\[\{"id":1,"petId":/);
+    expect(end).toMatch(/,"complete":(?:true|false)\}\]$/);
+    expect(before).toBeGreaterThan(20);
+    expect(after - before).toBeLessThanOrEqual(RISE_MAX_MIB);
+  });
+});

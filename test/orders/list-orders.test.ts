@@ -1,0 +1,294 @@
+import { Agent } from 'node:http';
+import { gunzipSync } from 'node:zlib';
+import { listOrders } from '../helpers/api.js';
+import { insertKey, insertOrder, type OrderRow } from '../helpers/builders.js';
+import { expectLimitHeaders } from '../helpers/expect-limit-headers.js';
+import { requestRaw } from '../helpers/raw-http.js';
+import { ServiceProcess } from '../helpers/service-process.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
+import { seedOrders } from '../../src/seed/seed-orders.js';
+import { until } from '../helpers/until.js';
+
+/** What the list has to be, written by PostgreSQL alone. */
+const EXPECTED_LIST = `
+  SELECT '[' || coalesce(string_agg(
+    format('{"id":%s,"petId":%s,"quantity":%s,%s"complete":%s}', id, pet_id, quantity,
+           '"shipDate":"' || to_char(ship_date AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || '",',
+           CASE WHEN complete THEN 'true' ELSE 'false' END), ',' ORDER BY id), '') || ']' AS list FROM orders`;
+
+/** The lists that wait for a lock. */
+const WAITING_LIST = `
+  SELECT FROM pg_stat_activity
+  WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'COPY %'`;
+
+let service: TestService;
+let key: string;
+
+beforeAll(async () => {
+  service = await startTestService();
+  ({ key } = await insertKey(service.db));
+});
+beforeEach(() => service.db.query('TRUNCATE orders'));
+afterAll(() => service.stop());
+
+async function listText(): Promise<string> {
+  const response = await listOrders(service.baseUrl, key);
+  expect(response.status).toBe(200);
+  return response.text();
+}
+
+async function expectedList(): Promise<string> {
+  const { rows } = await service.db.query<{ list: string }>(EXPECTED_LIST);
+  return rows[0]?.list ?? '';
+}
+
+describe('GET /v1/store/orders', () => {
+  it('answers an empty array when there are no orders', async () => {
+    expect(await listText()).toBe('[]');
+  });
+
+  it('lists every order whatever its status, by ascending id, negative ids first', async () => {
+    await insertOrder(service.db, { id: '7', status: 'pending' });
+    await insertOrder(service.db, { id: '-3', status: 'shipped', complete: true });
+    await insertOrder(service.db, { id: '0', status: 'cancelled' });
+    await insertOrder(service.db, { id: '-20', status: 'pending' });
+    await insertOrder(service.db, { id: '10', status: 'shipped' });
+    const orders = JSON.parse(await listText()) as { id: number }[];
+    expect(orders.map(({ id }) => id)).toEqual([-20, -3, 0, 7, 10]);
+  });
+
+  it('writes the fields in the published order, no others, and leaves out a ship date that is not there', async () => {
+    await insertOrder(service.db, {
+      id: '1',
+      pet_id: '-9',
+      quantity: 2_147_483_647,
+      status: 'shipped',
+      complete: true,
+    });
+    await insertOrder(service.db, { id: '2', pet_id: '0', ship_date: null, status: 'cancelled' });
+    expect(await listText()).toBe(
+      '[{"id":1,"petId":-9,"quantity":2147483647,"shipDate":"2026-12-01T10:00:00.000Z","complete":true},' +
+        '{"id":2,"petId":0,"quantity":1,"complete":false}]',
+    );
+  });
+
+  it.each(['9007199254740993', '9223372036854775807', '-9223372036854775808'])(
+    'writes the id and the pet id %s digit for digit',
+    async (id) => {
+      await insertOrder(service.db, { id, pet_id: id });
+      await insertOrder(service.db, { id: '1' });
+      expect(await listText()).toContain(`{"id":${id},"petId":${id},"quantity":1,`);
+    },
+  );
+
+  it.each([
+    ['2026-12-01 10:00:00+00', '2026-12-01T10:00:00.000Z'],
+    ['2026-12-01 10:00:00.1+00', '2026-12-01T10:00:00.100Z'],
+    ['2026-12-01 10:00:00.12+00', '2026-12-01T10:00:00.120Z'],
+    ['2026-12-01 10:00:00.123+00', '2026-12-01T10:00:00.123Z'],
+    ['2026-12-01 10:00:00.001+00', '2026-12-01T10:00:00.001Z'],
+    ['2026-12-01 10:00:00.01+00', '2026-12-01T10:00:00.010Z'],
+    // The column keeps milliseconds; PostgreSQL rounds on the way in.
+    ['2026-12-31 23:59:59.9996+00', '2027-01-01T00:00:00.000Z'],
+    ['2026-12-01 00:00:00+05:30', '2026-11-30T18:30:00.000Z'],
+    ['1883-11-18 12:03:57.5-04:56:02', '1883-11-18T16:59:59.500Z'],
+    ['0001-01-01 00:00:00+00', '0001-01-01T00:00:00.000Z'],
+    ['9999-12-31 23:59:59.999+00', '9999-12-31T23:59:59.999Z'],
+  ])('writes the ship date %s in UTC with milliseconds', async (stored, written) => {
+    await insertOrder(service.db, { id: '1', ship_date: stored });
+    await insertOrder(service.db, { id: '2', ship_date: null });
+    expect(await listText()).toBe(
+      `[{"id":1,"petId":42,"quantity":1,"shipDate":"${written}","complete":false},` +
+        '{"id":2,"petId":42,"quantity":1,"complete":false}]',
+    );
+  });
+
+  it('lists more orders than fit into a few buffers exactly as the database has them', async () => {
+    const client = await service.db.connect();
+    await seedOrders(client, 12_345).finally(() => client.release());
+    await insertOrder(service.db, { id: '-9223372036854775808' });
+    await insertOrder(service.db, { id: '9223372036854775807', pet_id: '9223372036854775807' });
+    const expected = await expectedList();
+    expect(expected.length).toBeGreaterThan(1_000_000);
+    // Compared as a boolean: a difference of a megabyte would be no help to read.
+    expect((await listText()) === expected).toBe(true);
+  });
+
+  it('never shows half of a transaction that runs beside it', async () => {
+    const client = await service.db.connect();
+    await seedOrders(client, 5_000);
+    const pairs = await service.db.query<{ min: string }>('UPDATE orders SET quantity = 10 RETURNING id');
+    expect(pairs.rowCount).toBe(5_000);
+    const stopped = new AbortController();
+    let transactions = 0;
+    const writing = (async () => {
+      while (!stopped.signal.aborted) {
+        // One from the first to the last, and a pair that comes and goes at both ends of the list: sums stay even.
+        await client.query('BEGIN');
+        await client.query('UPDATE orders SET quantity = quantity + 1 WHERE id = 1');
+        await client.query('DELETE FROM orders WHERE id IN (-1, 1000000)');
+        await client.query('UPDATE orders SET quantity = quantity + 1 WHERE id = 5000');
+        if (transactions % 2 === 0) {
+          await client.query('INSERT INTO orders (id, pet_id, quantity) VALUES (-1, 1, 1), (1000000, 1, 1)');
+        }
+        await client.query('COMMIT');
+        transactions++;
+      }
+    })();
+    const seen = new Set<number>();
+    for (let round = 0; round < 40; round++) {
+      const orders = JSON.parse(await listText()) as { id: number; quantity: number }[];
+      const byId = new Map(orders.map((order) => [order.id, order.quantity]));
+      expect(byId.get(1)).toBe(byId.get(5_000));
+      expect(byId.get(-1)).toBe(byId.get(1_000_000));
+      expect(orders).toHaveLength(byId.has(-1) ? 5_002 : 5_000);
+      seen.add(byId.get(1) ?? 0);
+    }
+    stopped.abort();
+    await writing.finally(() => client.release());
+    expect(seen.size).toBeGreaterThan(5);
+  });
+
+  it('says that the list is JSON, private, and to be asked for again before it is used again', async () => {
+    const { headers } = await requestRaw(service.baseUrl, { key });
+    expect(headers).toMatchObject({
+      'content-type': 'application/json',
+      'cache-control': 'private, no-cache',
+      vary: 'Authorization, Accept-Encoding',
+      etag: expect.stringMatching(/^W\/"[\w-]{22}"$/) as string,
+    });
+    expect(headers['content-encoding']).toBeUndefined();
+    expectLimitHeaders(headers);
+  });
+
+  it.each([
+    ['gzip', 'gzip'],
+    ['gzip, deflate, br', 'gzip'],
+    ['br;q=1.0, gzip;q=0.8, *;q=0.1', 'gzip'],
+    [undefined, undefined],
+    ['', undefined],
+    ['identity', undefined],
+    ['br', undefined],
+    ['gzip;q=0', undefined],
+  ])('sends the same list to a client that accepts %p, encoded as %p', async (accepted, encoding) => {
+    const client = await service.db.connect();
+    await seedOrders(client, 3_000).finally(() => client.release());
+    const { status, headers, body } = await requestRaw(service.baseUrl, {
+      key,
+      headers: accepted === undefined ? {} : { 'Accept-Encoding': accepted },
+    });
+    expect([status, headers['content-encoding']]).toEqual([200, encoding]);
+    const text = (encoding === 'gzip' ? gunzipSync(body) : body).toString();
+    expect(text === (await expectedList())).toBe(true);
+    expect(body.length < text.length / 5).toBe(encoding === 'gzip');
+  });
+
+  it.each(['?limit=1', '?status=pending&page=2&page=3', '?', '?%zz', '?id[]=1&id[x]=2'])(
+    'lists everything whatever the query string %s asks for',
+    async (query) => {
+      await insertOrder(service.db, { id: '1', status: 'pending' });
+      await insertOrder(service.db, { id: '2', status: 'shipped' });
+      const { status, body } = await requestRaw(service.baseUrl, { path: `/store/orders${query}`, key });
+      expect([status, body.toString()]).toEqual([200, await expectedList()]);
+    },
+  );
+
+  it.each([
+    ['JSON', 'application/json', '{"status":"pending"}'],
+    ['broken JSON', 'application/json', '{"status":'],
+    ['a megabyte of bytes', 'application/octet-stream', 'x'.repeat(1_048_576)],
+  ])('ignores a request body of %s, and the connection is good for another request', async (_what, type, body) => {
+    await insertOrder(service.db, { id: '1' });
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    try {
+      for (const options of [{ headers: { 'Content-Type': type }, body }, {}]) {
+        const answer = await requestRaw(service.baseUrl, { key, agent, ...options });
+        expect([answer.status, answer.body.toString()]).toEqual([200, await expectedList()]);
+      }
+    } finally {
+      agent.destroy();
+    }
+  });
+
+  it('refuses a request without a key and shows it no order', async () => {
+    await insertOrder(service.db, { id: '1' });
+    const response = await listOrders(service.baseUrl);
+    expect(response.status).toBe(401);
+    expect(await response.text()).not.toContain('petId');
+  });
+});
+
+describe('the session of the list', () => {
+  const hostile: Partial<OrderRow> = { id: '1', ship_date: '2026-12-01 10:00:00.5+00' };
+  const expected = '[{"id":1,"petId":42,"quantity":1,"shipDate":"2026-12-01T10:00:00.500Z","complete":false}]';
+
+  it.each([
+    ['America/St_Johns', 'German, DMY'],
+    ['Asia/Kolkata', 'SQL, DMY'],
+    ['Pacific/Kiritimati', 'Postgres, MDY'],
+  ])('writes dates in UTC on a database that is set to %s and %s', async (timeZone, dateStyle) => {
+    const database = (await service.db.query<{ name: string }>('SELECT current_database() AS name')).rows[0]?.name;
+    await service.db.query(`ALTER DATABASE ${database ?? ''} SET timezone = '${timeZone}'`);
+    await service.db.query(`ALTER DATABASE ${database ?? ''} SET datestyle = '${dateStyle}'`);
+    const other = await startTestService({ database: service });
+    try {
+      await insertOrder(service.db, hostile);
+      expect(await (await listOrders(other.baseUrl, key)).text()).toBe(expected);
+    } finally {
+      await other.stop();
+      await service.db.query(`ALTER DATABASE ${database ?? ''} RESET ALL`);
+    }
+  });
+
+  // In a process of its own: dates in another form have sent the encoder round and round for ever.
+  it.each(['-c timezone=America/St_Johns', '-c datestyle=German'])(
+    'writes dates in UTC when the database URL asks for the session options %s',
+    async (options) => {
+      const url = new URL(service.url);
+      url.searchParams.set('options', options);
+      const other = await ServiceProcess.start({ DATABASE_URL: url.href });
+      try {
+        await insertOrder(service.db, hostile);
+        const headers = { Authorization: `Bearer ${key}` };
+        const signal = AbortSignal.timeout(5_000);
+        const response = await fetch(`${other.baseUrl}/v1/store/orders`, { headers, signal });
+        expect(await response.text()).toBe(expected);
+      } finally {
+        await other.stop('SIGKILL');
+      }
+    },
+  );
+});
+
+describe('HEAD /v1/store/orders', () => {
+  it('answers with the headers of the list and no body', async () => {
+    await insertOrder(service.db, { id: '1' });
+    const [get, head] = [
+      await requestRaw(service.baseUrl, { key }),
+      await requestRaw(service.baseUrl, { method: 'HEAD', key }),
+    ];
+    expect([head.status, head.body.length]).toEqual([200, 0]);
+    for (const name of ['content-type', 'cache-control', 'vary', 'x-content-type-options']) {
+      expect(head.headers[name]).toBe(get.headers[name]);
+    }
+    expect(head.headers.etag).toMatch(/^W\/"/);
+    expectLimitHeaders(head.headers);
+  });
+
+  it('answers without reading the orders, while their table is locked and a GET has to wait', async () => {
+    await insertOrder(service.db, { id: '1' });
+    const session = await service.db.connect();
+    await session.query('BEGIN; LOCK TABLE orders IN ACCESS EXCLUSIVE MODE');
+    let answered = false;
+    const get = requestRaw(service.baseUrl, { key }).finally(() => (answered = true));
+    try {
+      await until(async () => (await service.db.query(WAITING_LIST)).rowCount === 1, 'the GET waits for the table');
+      const head = await requestRaw(service.baseUrl, { method: 'HEAD', key });
+      expect([head.status, head.body.length, answered]).toEqual([200, 0, false]);
+    } finally {
+      await session.query('ROLLBACK');
+      session.release();
+    }
+    expect((await get).status).toBe(200);
+  });
+});

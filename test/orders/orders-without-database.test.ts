@@ -1,0 +1,191 @@
+import { Pools } from '../../src/prisma/pools.js';
+import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
+import { ServiceProcess } from '../helpers/service-process.js';
+import { TcpProxy } from '../helpers/tcp-proxy.js';
+import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
+import { until } from '../helpers/until.js';
+
+/** Longer than every bound of the service on a wait for its database, shorter than a client would wait. */
+const GOOD_TIME_MS = 10_000;
+
+const OPERATIONS = {
+  list: { method: 'GET', path: '', headers: {}, status: 200 },
+  poll: { method: 'GET', path: '', headers: { 'If-None-Match': '*' }, status: 304 },
+  head: { method: 'HEAD', path: '', headers: {}, status: 200 },
+  cancel: { method: 'DELETE', path: '/404', headers: {}, status: 404 },
+} as const;
+
+/** What each operation answers, as one line each. */
+type Answers = Record<keyof typeof OPERATIONS, string>;
+
+const NORMAL: Answers = { list: '200', poll: '304', head: '200', cancel: '404 order_not_found' };
+
+/** With `Retry-After` and the three limit headers. */
+const UNAVAILABLE: Answers = {
+  list: '503 service_unavailable, retry after 1, limits',
+  poll: '503 service_unavailable, retry after 1, limits',
+  head: '503, retry after 1, limits',
+  cancel: '503 service_unavailable, retry after 1, limits',
+};
+
+let database: TestDatabase;
+let proxy: TcpProxy;
+/** A key that the service has seen, and one that it has not. */
+let key: string;
+let unseenKey: string;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  await insertOrder(database.db, { id: '1' });
+  ({ key } = await insertKey(database.db));
+});
+afterAll(() => database.drop());
+beforeEach(async () => {
+  proxy = await TcpProxy.inFrontOf(database.url);
+  ({ key: unseenKey } = await insertKey(database.db));
+});
+
+// Whatever still waits for an answer loses its connection, so that the service can stop.
+afterEach(() => proxy.close());
+
+/** Sends every operation at once. */
+async function answers(baseUrl: string, apiKey: string): Promise<Answers> {
+  const lines = Object.entries(OPERATIONS).map(async ([name, { method, path, headers }]) => {
+    const response = fetch(`${baseUrl}/v1/store/orders${path}`, {
+      method,
+      headers: { Authorization: `Bearer ${apiKey}`, ...headers },
+      signal: AbortSignal.timeout(GOOD_TIME_MS),
+    });
+    return [name, await response.then(lineOf, (error: unknown) => `no answer: ${String(error)}`)] as const;
+  });
+  return Object.fromEntries(await Promise.all(lines)) as Answers;
+}
+
+async function lineOf(response: Response): Promise<string> {
+  const body = await response.text();
+  const code = /"code":"(\w+)"/.exec(body)?.[1];
+  const line = code === undefined ? String(response.status) : `${response.status} ${code}`;
+  if (response.status !== 503) {
+    return line;
+  }
+  const { headers } = response;
+  const hasLimits = ['limit', 'remaining', 'reset'].every((name) => headers.has(`x-ratelimit-${name}`));
+  return `${line}, retry after ${headers.get('retry-after') ?? '?'}, ${hasLimits ? 'limits' : 'no limits'}`;
+}
+
+describe('while the database', () => {
+  let service: TestService;
+
+  beforeEach(async () => {
+    service = await startTestService({ database, environment: { DATABASE_URL: proxy.through(database.url) } });
+    // From here on the key is known and each pool has a connection that lies idle.
+    await answers(service.baseUrl, key);
+  });
+  afterEach(async () => {
+    await proxy.close();
+    await service.stop();
+  });
+
+  async function untilTheLossIsNoticed(): Promise<void> {
+    const { main, list } = service.app.get(Pools);
+    await until(() => main.totalCount + list.totalCount === 0, 'the pools have noticed the loss');
+  }
+
+  it('is well, every operation is answered normally', async () => {
+    expect(await answers(service.baseUrl, key)).toEqual(NORMAL);
+    expect(await answers(service.baseUrl, unseenKey)).toEqual(NORMAL);
+  });
+
+  it.each([
+    [
+      'resets every connection',
+      () => {
+        proxy.refuse();
+        return Promise.resolve();
+      },
+    ],
+    ['is not there', () => proxy.close()],
+  ])('%s, every operation is answered 503, whether the key is known or not', async (_what, fail) => {
+    await fail();
+    await untilTheLossIsNoticed();
+    expect(await answers(service.baseUrl, key)).toEqual(UNAVAILABLE);
+    expect(await answers(service.baseUrl, unseenKey)).toEqual(UNAVAILABLE);
+  });
+
+  it('was away and is back, every operation is answered normally at once', async () => {
+    proxy.refuse();
+    await untilTheLossIsNoticed();
+    await answers(service.baseUrl, key);
+    proxy.restore();
+    expect(await answers(service.baseUrl, key)).toEqual(NORMAL);
+    expect(await answers(service.baseUrl, unseenKey)).toEqual(NORMAL);
+  });
+
+  it('answers no attempt to connect, every operation is answered 503 in good time', async () => {
+    proxy.cut();
+    await untilTheLossIsNoticed();
+    proxy.stall();
+    const [known, unknown] = [answers(service.baseUrl, key), answers(service.baseUrl, unseenKey)];
+    expect(await known).toEqual(UNAVAILABLE);
+    expect(await unknown).toEqual(UNAVAILABLE);
+  });
+
+  it('has fallen silent on open connections, every operation is answered 503 in good time', async () => {
+    proxy.stall();
+    const [known, unknown] = [answers(service.baseUrl, key), answers(service.baseUrl, unseenKey)];
+    expect(await known).toEqual(UNAVAILABLE);
+    expect(await unknown).toEqual(UNAVAILABLE);
+  });
+});
+
+describe('when connections break under operations that wait for the database', () => {
+  // In a process of its own: what nobody catches would end it.
+  it.each([
+    ['known', () => key],
+    ['not known yet', () => unseenKey],
+  ])('they are answered 503 with a key that is %s, and the service lives on', async (_what, keyOf) => {
+    const service = await ServiceProcess.start({ DATABASE_URL: proxy.through(database.url) });
+    try {
+      await answers(service.baseUrl, key);
+      const sentBefore = proxy.bytesFromClients;
+      proxy.stall();
+      const waiting = answers(service.baseUrl, keyOf());
+      await until(() => proxy.bytesFromClients > sentBefore, 'the database has been asked');
+      proxy.refuse();
+      expect(await waiting).toEqual(UNAVAILABLE);
+      proxy.restore();
+      expect(await answers(service.baseUrl, keyOf())).toEqual(NORMAL);
+    } finally {
+      await service.stop('SIGKILL');
+    }
+  });
+});
+
+describe('a cancel whose session PostgreSQL ends', () => {
+  const END_WAITING_SESSION = `
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+
+  it('is answered 503 and has changed nothing', async () => {
+    const service = await startTestService({ database, environment: { CANCEL_LOCK_TIMEOUT_MS: '10000' } });
+    const [id, other] = [await insertOrder(database.db), await insertOrder(database.db)];
+    const session = await database.db.connect();
+    try {
+      await session.query('BEGIN');
+      await session.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [id]);
+      const cancel = fetch(`${service.baseUrl}/v1/store/orders/${id}`, {
+        method: 'DELETE',
+        headers: { Authorization: `Bearer ${key}` },
+      });
+      await until(async () => (await database.db.query(END_WAITING_SESSION)).rowCount === 1, 'the session is ended');
+      expect(await lineOf(await cancel)).toBe(UNAVAILABLE.cancel);
+    } finally {
+      await session.query('ROLLBACK');
+      session.release();
+      await service.stop();
+    }
+    expect(await statusOf(database.db, id)).toBe('pending');
+    expect(await statusOf(database.db, other)).toBe('pending');
+  });
+});

@@ -1,0 +1,263 @@
+import type { ApiKeysRepository } from '../../../src/api-keys/api-keys.repository.js';
+import { ApiKeysService } from '../../../src/api-keys/api-keys.service.js';
+import { generateKey, hashKey } from '../../../src/api-keys/key-format.js';
+import type { VerifiedKey } from '../../../src/api-keys/verified-key.js';
+import { loadConfig } from '../../../src/config/load-config.js';
+import { Metrics } from '../../../src/metrics/metrics.js';
+import { ManualClock } from '../../helpers/manual-clock.js';
+
+const CACHE_SECONDS = 10;
+const TOKEN = generateKey();
+
+function buildKey(overrides: Partial<VerifiedKey> = {}): VerifiedKey {
+  return {
+    id: '5f1c0e3a-8d1b-4d57-9a5e-3a4c1c1f0b11',
+    plan: 'free',
+    quotas: { requestsPerMinute: 60, requestsPerDay: 1_000 },
+    expiresAtMs: undefined,
+    ...overrides,
+  };
+}
+
+/** A repository whose queries are answered when the test says so. */
+class FakeRepository {
+  readonly queries: {
+    readonly keyHash: string;
+    answer(key: VerifiedKey | undefined): void;
+    fail(error: Error): void;
+  }[] = [];
+  /** Answers every query at once, unless it is undefined. */
+  rows: Map<string, VerifiedKey> | undefined;
+
+  findByHash(keyHash: string): Promise<VerifiedKey | undefined> {
+    return new Promise((resolve, reject) => {
+      this.queries.push({ keyHash, answer: resolve, fail: reject });
+      if (this.rows !== undefined) {
+        resolve(this.rows.get(keyHash));
+      }
+    });
+  }
+}
+
+let clock: ManualClock;
+let repository: FakeRepository;
+let service: ApiKeysService;
+
+function start(cacheSeconds = CACHE_SECONDS): void {
+  clock = new ManualClock();
+  repository = new FakeRepository();
+  const config = loadConfig({ API_KEY_CACHE_SECONDS: String(cacheSeconds) });
+  service = new ApiKeysService(repository as unknown as ApiKeysRepository, clock, config, new Metrics());
+}
+
+beforeEach(() => {
+  start();
+});
+
+describe('a key that exists', () => {
+  const key = buildKey();
+
+  beforeEach(() => {
+    repository.rows = new Map([[hashKey(TOKEN), key]]);
+  });
+
+  it('is asked for by its digest, never by itself', async () => {
+    await expect(service.verify(TOKEN)).resolves.toEqual(key);
+    expect(repository.queries.map(({ keyHash }) => keyHash)).toEqual([hashKey(TOKEN)]);
+  });
+
+  it('is answered from memory, without a promise, for as long as the cache lasts, and then asked for again', async () => {
+    await service.verify(TOKEN);
+    clock.advance(CACHE_SECONDS * 1_000 - 1);
+    expect(service.verify(TOKEN)).toEqual(key);
+    expect(repository.queries).toHaveLength(1);
+    clock.advance(1);
+    await expect(service.verify(TOKEN)).resolves.toEqual(key);
+    expect(repository.queries).toHaveLength(2);
+  });
+
+  it('is not kept longer because it is used', async () => {
+    await service.verify(TOKEN);
+    for (let second = 0; second < CACHE_SECONDS; second++) {
+      await service.verify(TOKEN);
+      clock.advance(1_000);
+    }
+    await service.verify(TOKEN);
+    expect(repository.queries).toHaveLength(2);
+  });
+
+  it('is asked for every time when the cache is off', async () => {
+    start(0);
+    repository.rows = new Map([[hashKey(TOKEN), key]]);
+    await service.verify(TOKEN);
+    await service.verify(TOKEN);
+    expect(repository.queries).toHaveLength(2);
+  });
+
+  it.each(['forget', 'forgetAll'] as const)('is asked for again after %s', async (method) => {
+    await service.verify(TOKEN);
+    service[method](hashKey(TOKEN));
+    repository.rows = new Map();
+    await expect(service.verify(TOKEN)).resolves.toBeUndefined();
+  });
+
+  it('stays known when another one is forgotten', async () => {
+    await service.verify(TOKEN);
+    service.forget(hashKey(generateKey()));
+    expect(service.verify(TOKEN)).toEqual(key);
+  });
+});
+
+describe('a key that does not exist', () => {
+  beforeEach(() => {
+    repository.rows = new Map();
+  });
+
+  it('is remembered as unknown for as long as the cache lasts', async () => {
+    await expect(service.verify(TOKEN)).resolves.toBeUndefined();
+    clock.advance(CACHE_SECONDS * 1_000 - 1);
+    expect(service.verify(TOKEN)).toBeUndefined();
+    expect(repository.queries).toHaveLength(1);
+    clock.advance(1);
+    await service.verify(TOKEN);
+    expect(repository.queries).toHaveLength(2);
+  });
+
+  it('is found once it is made and the unknown answer forgotten', async () => {
+    await service.verify(TOKEN);
+    repository.rows = new Map([[hashKey(TOKEN), buildKey()]]);
+    service.forget(hashKey(TOKEN));
+    await expect(service.verify(TOKEN)).resolves.toEqual(buildKey());
+  });
+});
+
+describe('a token that is not well-formed', () => {
+  it.each(['', 'abc', 'pst_', `${TOKEN.slice(0, -1)}!`, TOKEN.toLowerCase()])(
+    'is refused without a query: %p',
+    (text) => {
+      expect(service.verify(text)).toBeUndefined();
+      expect(repository.queries).toHaveLength(0);
+    },
+  );
+});
+
+describe('look-ups of one key that arrive together', () => {
+  it('share one query', async () => {
+    const waiting = Array.from({ length: 50 }, () => service.verify(TOKEN));
+    expect(repository.queries).toHaveLength(1);
+    repository.queries[0]?.answer(buildKey());
+    expect(await Promise.all(waiting.map((answer) => Promise.resolve(answer)))).toEqual(Array(50).fill(buildKey()));
+    expect(service.verify(TOKEN)).toEqual(buildKey());
+  });
+
+  it('do not hold up those of another key', async () => {
+    const other = generateKey();
+    const first = service.verify(TOKEN);
+    const second = service.verify(other);
+    expect(repository.queries.map(({ keyHash }) => keyHash)).toEqual([hashKey(TOKEN), hashKey(other)]);
+    repository.queries[1]?.answer(buildKey({ id: 'other' }));
+    await expect(second).resolves.toMatchObject({ id: 'other' });
+    repository.queries[0]?.answer(undefined);
+    await expect(first).resolves.toBeUndefined();
+  });
+});
+
+describe.each(['forget', 'forgetAll'] as const)('%s during a look-up', (method) => {
+  it('keeps the row that was read before the change out of memory', async () => {
+    const before = service.verify(TOKEN);
+    service[method](hashKey(TOKEN));
+    repository.queries[0]?.answer(buildKey({ plan: 'free' }));
+    await before;
+    const after = service.verify(TOKEN);
+    expect(repository.queries).toHaveLength(2);
+    repository.queries[1]?.answer(buildKey({ plan: 'pro' }));
+    await expect(after).resolves.toMatchObject({ plan: 'pro' });
+    expect(service.verify(TOKEN)).toMatchObject({ plan: 'pro' });
+  });
+
+  it('makes requests that come afterwards ask for themselves, whichever query is answered first', async () => {
+    const stale = service.verify(TOKEN);
+    service[method](hashKey(TOKEN));
+    const fresh = service.verify(TOKEN);
+    const shared = service.verify(TOKEN);
+    expect(repository.queries).toHaveLength(2);
+    repository.queries[1]?.answer(undefined);
+    await expect(fresh).resolves.toBeUndefined();
+    await expect(shared).resolves.toBeUndefined();
+    repository.queries[0]?.answer(buildKey());
+    await stale;
+    expect(service.verify(TOKEN)).toBeUndefined();
+    expect(repository.queries).toHaveLength(2);
+  });
+
+  it('leaves a newer look-up in place when the older one fails', async () => {
+    const stale = service.verify(TOKEN);
+    service[method](hashKey(TOKEN));
+    const fresh = service.verify(TOKEN);
+    repository.queries[0]?.fail(new Error('lost'));
+    await expect(stale).rejects.toThrow('lost');
+    const shared = service.verify(TOKEN);
+    expect(repository.queries).toHaveLength(2);
+    repository.queries[1]?.answer(buildKey());
+    await expect(fresh).resolves.toEqual(buildKey());
+    await expect(shared).resolves.toEqual(buildKey());
+  });
+});
+
+describe('a key that expires', () => {
+  it('is good to the last millisecond before its expiry and not after, also from memory', async () => {
+    repository.rows = new Map([[hashKey(TOKEN), buildKey({ expiresAtMs: clock.now() + 5_000 })]]);
+    await expect(service.verify(TOKEN)).resolves.toBeDefined();
+    clock.advance(4_999);
+    expect(service.verify(TOKEN)).toBeDefined();
+    clock.advance(1);
+    expect(service.verify(TOKEN)).toBeUndefined();
+    expect(repository.queries).toHaveLength(1);
+  });
+
+  it('is refused when it is expired at the first look-up', async () => {
+    repository.rows = new Map([[hashKey(TOKEN), buildKey({ expiresAtMs: clock.now() })]]);
+    await expect(service.verify(TOKEN)).resolves.toBeUndefined();
+  });
+
+  it('is refused when it expires while the query is under way', async () => {
+    const waiting = service.verify(TOKEN);
+    clock.advance(1_000);
+    repository.queries[0]?.answer(buildKey({ expiresAtMs: clock.now() }));
+    await expect(waiting).resolves.toBeUndefined();
+  });
+});
+
+describe('a look-up that fails', () => {
+  it('is told to all who share it and is not remembered', async () => {
+    const waiting = [service.verify(TOKEN), service.verify(TOKEN)].map((answer) => Promise.resolve(answer));
+    repository.queries[0]?.fail(new Error('the database is away'));
+    const settled = await Promise.allSettled(waiting);
+    expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    repository.rows = new Map([[hashKey(TOKEN), buildKey()]]);
+    await expect(service.verify(TOKEN)).resolves.toEqual(buildKey());
+    expect(repository.queries).toHaveLength(2);
+  });
+
+  it('does not outlive the answer that was remembered before', async () => {
+    repository.rows = new Map([[hashKey(TOKEN), buildKey()]]);
+    await service.verify(TOKEN);
+    clock.advance(CACHE_SECONDS * 1_000);
+    repository.rows = undefined;
+    const waiting = service.verify(TOKEN);
+    repository.queries[1]?.fail(new Error('the database is away'));
+    await expect(waiting).rejects.toThrow('the database is away');
+  });
+});
+
+describe('the memory', () => {
+  it('forgets the key that was used longest ago when there are more than 10,000', async () => {
+    repository.rows = new Map();
+    const tokens = Array.from({ length: 10_001 }, () => generateKey());
+    for (const token of tokens) {
+      await service.verify(token);
+    }
+    expect(service.verify(tokens[1] ?? '')).toBeUndefined();
+    expect(service.verify(tokens[0] ?? '')).toBeInstanceOf(Promise);
+  });
+});

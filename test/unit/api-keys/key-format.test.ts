@@ -1,0 +1,150 @@
+import { createHash } from 'node:crypto';
+import fc from 'fast-check';
+import { DISPLAY_PREFIX_LENGTH, generateKey, hashKey, isWellFormedKey } from '../../../src/api-keys/key-format.js';
+
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+
+/** CRC-32 as ISO/IEC 3309 defines it, bit by bit: nothing in common with the library that the service uses. */
+function crc32BitByBit(text: string): bigint {
+  let crc = 0xffffffffn;
+  for (const byte of Buffer.from(text, 'latin1')) {
+    crc ^= BigInt(byte);
+    for (let bit = 0; bit < 8; bit++) {
+      crc = (crc & 1n) === 1n ? (crc >> 1n) ^ 0xedb88320n : crc >> 1n;
+    }
+  }
+  return crc ^ 0xffffffffn;
+}
+
+function checksum(body: string): string {
+  let rest = crc32BitByBit(body);
+  let digits = '';
+  while (digits.length < 6) {
+    digits = BASE62.charAt(Number(rest % 62n)) + digits;
+    rest /= 62n;
+  }
+  return digits;
+}
+
+const keys = fc.constant(undefined).map(() => generateKey());
+
+describe('a generated key', () => {
+  const many = Array.from({ length: 500 }, () => generateKey());
+
+  it('is pst_ and 49 base62 characters, which a double click selects as one word', () => {
+    expect(many.filter((key) => !/^pst_[0-9A-Za-z]{49}$/.test(key))).toEqual([]);
+    expect(many.filter((key) => !/^\w+$/.test(key))).toEqual([]);
+  });
+
+  it('is well-formed', () => {
+    expect(many.filter((key) => !isWellFormedKey(key))).toEqual([]);
+  });
+
+  it('ends in the CRC-32 of what stands before, as six base62 digits', () => {
+    expect(many.filter((key) => key.slice(-6) !== checksum(key.slice(0, -6)))).toEqual([]);
+  });
+
+  it('is never the same as another, and uses the whole alphabet at every place', () => {
+    expect(new Set(many).size).toBe(many.length);
+    // 62 characters at 43 places in 500 keys: a character that is missing everywhere has a chance of (61/62)^21500.
+    const secrets = new Set(many.map((key) => key.slice(4, 47)).join(''));
+    expect([...secrets].sort().join('')).toBe(Array.from(BASE62).sort().join(''));
+  });
+
+  it('shows four characters of prefix and six of secret in lists, too few to guess the rest', () => {
+    expect(DISPLAY_PREFIX_LENGTH).toBe(10);
+  });
+});
+
+describe('the form of a key', () => {
+  it('is computed from a CRC-32 with the published check value', () => {
+    // The check value of CRC-32/ISO-HDLC in every catalogue of CRCs.
+    expect(crc32BitByBit('123456789')).toBe(0xcbf43926n);
+  });
+
+  test.each([
+    // Computed apart from this project, with Python's zlib.crc32 and hashlib.sha256.
+    [
+      'pst_00000000000000000000000000000000000000000000O7J8C',
+      '653053d6e41d19bfe9eabe96c8fd04b5c33352aceb940909dec090aac007770f',
+    ],
+    [
+      'pst_zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz2AHwtV',
+      'c4ed22059be4f6e9631ae489ea0f5c9e8988b908be90a53f21ba85acbe4f390d',
+    ],
+    [
+      'pst_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefg3f1V6h',
+      '62cbdc1447c9e24f395df21175c2a81aa0173bec4aadb141bf6a2fa8a6a95b69',
+    ],
+  ])('is kept by the known key %s, whose digest is %s', (key, digest) => {
+    expect(isWellFormedKey(key)).toBe(true);
+    expect(hashKey(key)).toBe(digest);
+  });
+
+  it('is broken by every change of a single character', () => {
+    const replacement = fc.oneof(fc.constantFrom(...Array.from(BASE62)), fc.string({ minLength: 1, maxLength: 1 }));
+    fc.assert(
+      fc.property(keys, fc.nat({ max: 52 }), replacement, (key, index, character) => {
+        fc.pre(key[index] !== character);
+        expect(isWellFormedKey(key.slice(0, index) + character + key.slice(index + 1))).toBe(false);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('is broken by swapping two neighbours that differ', () => {
+    fc.assert(
+      fc.property(keys, fc.nat({ max: 51 }), (key, index) => {
+        const [one, other] = [key.charAt(index), key.charAt(index + 1)];
+        fc.pre(one !== other);
+        expect(isWellFormedKey(key.slice(0, index) + other + one + key.slice(index + 2))).toBe(false);
+      }),
+    );
+  });
+
+  it('is not kept by whatever else is sent', () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.string(), fc.stringMatching(/^pst_[0-9A-Za-z]{49}$/)), (text) => {
+        fc.pre(checksum(text.slice(0, -6)) !== text.slice(-6));
+        expect(isWellFormedKey(text)).toBe(false);
+      }),
+    );
+  });
+
+  const key = 'pst_00000000000000000000000000000000000000000000O7J8C';
+  test.each([
+    ['nothing', ''],
+    ['the prefix alone', 'pst_'],
+    ['one character too few', key.slice(0, -1)],
+    ['one character too many', `${key}0`],
+    ['a blank in front', ` ${key}`],
+    ['a line feed behind', `${key}\n`],
+    ['the prefix in capitals', key.replace('pst_', 'PST_')],
+    [
+      'another prefix with its own checksum',
+      'psk_0000000000000000000000000000000000000000000'.concat(
+        checksum('psk_0000000000000000000000000000000000000000000'),
+      ),
+    ],
+    [
+      'a letter of another alphabet with its own checksum',
+      'pst_000000000000000000000000000000000000000000é'.concat(
+        checksum('pst_000000000000000000000000000000000000000000é'),
+      ),
+    ],
+    ['a checksum in another case', key.toLowerCase()],
+  ])('is not kept by %s', (_what, text) => {
+    expect(isWellFormedKey(text)).toBe(false);
+  });
+});
+
+describe('the digest of a key', () => {
+  it('is its SHA-256 as 64 lower-case hexadecimal digits', () => {
+    fc.assert(
+      fc.property(keys, (key) => {
+        expect(hashKey(key)).toMatch(/^[0-9a-f]{64}$/);
+        expect(hashKey(key)).toBe(createHash('sha256').update(key, 'ascii').digest('hex'));
+      }),
+    );
+  });
+});

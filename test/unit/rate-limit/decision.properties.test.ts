@@ -1,0 +1,192 @@
+import fc from 'fast-check';
+import { type BanRule, decide, type SubjectState, UNUSED } from '../../../src/rate-limit/decision.js';
+import { rateLimitHeaders } from '../../../src/rate-limit/headers.js';
+import type { Quotas } from '../../../src/rate-limit/plans.js';
+import type { Verdict } from '../../../src/rate-limit/verdict.js';
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
+const START = Date.UTC(2026, 10, 21, 23, 58, 0);
+
+const quotas = fc.record({
+  requestsPerMinute: fc.integer({ min: 1, max: 5 }),
+  requestsPerDay: fc.integer({ min: 1, max: 12 }),
+});
+const rules = fc.record({
+  threshold: fc.integer({ min: 0, max: 4 }),
+  windowSeconds: fc.integer({ min: 1, max: 120 }),
+  durationSeconds: fc.integer({ min: 1, max: 200 }),
+});
+/** How far the clock moves before each request: mostly a little, sometimes into another minute or day. */
+const steps = fc.array(
+  fc.oneof(
+    { weight: 4, arbitrary: fc.constant(0) },
+    { weight: 4, arbitrary: fc.integer({ min: 1, max: 2_000 }) },
+    { weight: 2, arbitrary: fc.integer({ min: 2_000, max: 3 * MINUTE_MS }) },
+    { weight: 1, arbitrary: fc.integer({ min: MINUTE_MS, max: 2 * DAY_MS }) },
+  ),
+  { minLength: 1, maxLength: 60 },
+);
+
+interface Step {
+  readonly now: number;
+  readonly before: SubjectState;
+  readonly after: SubjectState;
+  readonly verdict: Verdict;
+}
+
+function play(rule: BanRule, quota: Quotas, advances: readonly number[]): Step[] {
+  let now = START;
+  let state: SubjectState = UNUSED;
+  return advances.map((advance) => {
+    now += advance;
+    const before = Object.freeze({ ...state, refusedAtMs: Object.freeze([...state.refusedAtMs]) });
+    const { verdict, next } = decide(before, quota, rule, now);
+    state = next;
+    return { now, before, after: next, verdict };
+  });
+}
+
+/**
+ * The rules of the interface told again, from the whole history instead of from counters. Slow and simple: it shares no
+ * line with the decision.
+ */
+function outcomesByHistory(rule: BanRule, quota: Quotas, times: readonly number[]): string[] {
+  const admitted: number[] = [];
+  let refused: number[] = [];
+  let bannedUntil = 0;
+  return times.map((now) => {
+    if (now < bannedUntil) {
+      return 'banned';
+    }
+    const sameMinute = admitted.filter((time) => Math.floor(time / MINUTE_MS) === Math.floor(now / MINUTE_MS));
+    const sameDay = admitted.filter((time) => Math.floor(time / DAY_MS) === Math.floor(now / DAY_MS));
+    if (sameMinute.length < quota.requestsPerMinute && sameDay.length < quota.requestsPerDay) {
+      admitted.push(now);
+      return 'admitted';
+    }
+    refused.push(now);
+    const recent = refused.filter((time) => now - time < rule.windowSeconds * 1_000);
+    if (rule.threshold > 0 && recent.length >= rule.threshold) {
+      refused = [];
+      bannedUntil = now + rule.durationSeconds * 1_000;
+      return 'banned';
+    }
+    return 'limited';
+  });
+}
+
+function expectForAll(property: (steps: Step[], quota: Quotas, rule: BanRule) => void): void {
+  fc.assert(
+    fc.property(rules, quotas, steps, (rule, quota, advances) => {
+      property(play(rule, quota, advances), quota, rule);
+    }),
+    { numRuns: 300 },
+  );
+}
+
+function mostInOneWindow(played: readonly Step[], windowMs: number): number {
+  const counts = new Map<number, number>();
+  for (const { now, verdict } of played) {
+    if (verdict.outcome === 'admitted') {
+      const window = Math.floor(now / windowMs);
+      counts.set(window, (counts.get(window) ?? 0) + 1);
+    }
+  }
+  return Math.max(0, ...counts.values());
+}
+
+describe('for any sequence of requests', () => {
+  it('never more are admitted in a window than its quota', () => {
+    expectForAll((played, quota) => {
+      expect(mostInOneWindow(played, MINUTE_MS)).toBeLessThanOrEqual(quota.requestsPerMinute);
+      expect(mostInOneWindow(played, DAY_MS)).toBeLessThanOrEqual(quota.requestsPerDay);
+    });
+  });
+
+  it('every outcome is the one that the whole history asks for', () => {
+    expectForAll((played, quota, rule) => {
+      const expected = outcomesByHistory(
+        rule,
+        quota,
+        played.map(({ now }) => now),
+      );
+      expect(played.map(({ verdict }) => verdict.outcome)).toEqual(expected);
+    });
+  });
+
+  it('an admitted request counts once in both windows and a refused one in neither', () => {
+    expectForAll((played) => {
+      for (const { before, after, verdict } of played) {
+        const minuteBefore = before.minuteEndSeconds === after.minuteEndSeconds ? before.minuteUsed : 0;
+        const dayBefore = before.dayEndSeconds === after.dayEndSeconds ? before.dayUsed : 0;
+        const cost = verdict.outcome === 'admitted' ? 1 : 0;
+        expect([after.minuteUsed, after.dayUsed]).toEqual([minuteBefore + cost, dayBefore + cost]);
+      }
+    });
+  });
+
+  it('what remains is the limit less what is used, and the reset is the next edge of the window', () => {
+    expectForAll((played, quota) => {
+      for (const { now, after, verdict } of played) {
+        expect(verdict.minute).toEqual({
+          limit: quota.requestsPerMinute,
+          remaining: quota.requestsPerMinute - after.minuteUsed,
+          resetAtSeconds: after.minuteEndSeconds,
+        });
+        expect(verdict.day).toEqual({
+          limit: quota.requestsPerDay,
+          remaining: quota.requestsPerDay - after.dayUsed,
+          resetAtSeconds: after.dayEndSeconds,
+        });
+        for (const [window, windowMs] of [
+          [verdict.minute, MINUTE_MS],
+          [verdict.day, DAY_MS],
+        ] as const) {
+          const resetMs = window.resetAtSeconds * 1_000;
+          expect(resetMs > now && resetMs <= now + windowMs && resetMs % windowMs === 0).toBe(true);
+        }
+      }
+    });
+  });
+
+  it('no more is remembered of refusals than the threshold needs', () => {
+    expectForAll((played, _quota, rule) => {
+      for (const { after } of played) {
+        expect(after.refusedAtMs.length).toBeLessThanOrEqual(Math.max(0, rule.threshold - 1));
+      }
+    });
+  });
+
+  it('the same state, quotas, rule and time give the same decision again', () => {
+    expectForAll((played, quota, rule) => {
+      for (const { now, before, after, verdict } of played) {
+        expect(decide(before, quota, rule, now)).toEqual({ verdict, next: after });
+      }
+    });
+  });
+
+  it('a refusal says to wait at least one second and never less than until the reset that it names', () => {
+    expectForAll((played) => {
+      for (const { now, verdict } of played.filter((step) => step.verdict.outcome !== 'admitted')) {
+        const headers = new Map(rateLimitHeaders(verdict));
+        const retryAfter = Number(headers.get('Retry-After'));
+        expect(retryAfter).toBeGreaterThanOrEqual(1);
+        expect(now + retryAfter * 1_000).toBeGreaterThanOrEqual(Number(headers.get('X-RateLimit-Reset')) * 1_000);
+      }
+    });
+  });
+
+  it('a client that waits as long as it is told is not refused for the window or ban that it was told of', () => {
+    expectForAll((played, quota, rule) => {
+      for (const { now, after, verdict } of played.filter((step) => step.verdict.outcome !== 'admitted')) {
+        const waitMs = Number(new Map(rateLimitHeaders(verdict)).get('Retry-After')) * 1_000;
+        const retried = decide(after, quota, rule, now + waitMs);
+        // After a ban the windows may still be spent, which is a refusal of its own.
+        const isFree = verdict.outcome === 'limited' ? retried.verdict.outcome === 'admitted' : true;
+        expect(isFree).toBe(true);
+        expect(retried.verdict.bannedUntilMs).not.toBe(verdict.bannedUntilMs ?? 0);
+      }
+    });
+  });
+});

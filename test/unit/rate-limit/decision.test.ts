@@ -1,0 +1,234 @@
+import { type BanRule, decide, type Decision, type SubjectState, UNUSED } from '../../../src/rate-limit/decision.js';
+import type { Quotas } from '../../../src/rate-limit/plans.js';
+
+const FREE: Quotas = { requestsPerMinute: 60, requestsPerDay: 1_000 };
+const NO_BANS: BanRule = { threshold: 0, windowSeconds: 60, durationSeconds: 300 };
+const TEN_IN_A_MINUTE: BanRule = { threshold: 10, windowSeconds: 60, durationSeconds: 300 };
+
+const at = (iso: string): number => Date.parse(iso);
+const seconds = (iso: string): number => at(iso) / 1_000;
+
+const NOON = at('2026-11-21T12:00:30.000Z');
+const MINUTE_END = seconds('2026-11-21T12:01:00Z');
+const DAY_END = seconds('2026-11-22T00:00:00Z');
+
+function used(minuteUsed: number, dayUsed: number, overrides: Partial<SubjectState> = {}): SubjectState {
+  return { ...UNUSED, minuteEndSeconds: MINUTE_END, dayEndSeconds: DAY_END, minuteUsed, dayUsed, ...overrides };
+}
+
+/** Decides one request at each of the times, each on the state that the one before left. */
+function play(state: SubjectState, quotas: Quotas, rule: BanRule, times: readonly number[]): Decision[] {
+  const decisions: Decision[] = [];
+  let current = state;
+  for (const now of times) {
+    const decision = decide(current, quotas, rule, now);
+    decisions.push(decision);
+    current = decision.next;
+  }
+  return decisions;
+}
+
+function outcomes(decisions: readonly Decision[]): string[] {
+  return decisions.map(({ verdict }) => verdict.outcome);
+}
+
+describe('on a Free plan (60 a minute, 1,000 a day) a request', () => {
+  test.each([
+    // used before: minute, day     outcome    used after: minute, day
+    { minute: 0, day: 0, outcome: 'admitted', minuteAfter: 1, dayAfter: 1 },
+    { minute: 1, day: 1, outcome: 'admitted', minuteAfter: 2, dayAfter: 2 },
+    { minute: 59, day: 59, outcome: 'admitted', minuteAfter: 60, dayAfter: 60 },
+    { minute: 60, day: 60, outcome: 'limited', minuteAfter: 60, dayAfter: 60 },
+    // The minute is spent and the day is not: the day must not be charged for the refusal.
+    { minute: 60, day: 999, outcome: 'limited', minuteAfter: 60, dayAfter: 999 },
+    { minute: 59, day: 999, outcome: 'admitted', minuteAfter: 60, dayAfter: 1_000 },
+    // The day is spent and the minute is not: the minute must not be charged for the refusal.
+    { minute: 0, day: 1_000, outcome: 'limited', minuteAfter: 0, dayAfter: 1_000 },
+    { minute: 59, day: 1_000, outcome: 'limited', minuteAfter: 59, dayAfter: 1_000 },
+    { minute: 60, day: 1_000, outcome: 'limited', minuteAfter: 60, dayAfter: 1_000 },
+    // More used than there is, as after a change to a smaller plan.
+    { minute: 250, day: 5_000, outcome: 'limited', minuteAfter: 250, dayAfter: 5_000 },
+  ])(
+    'after $minute in the minute and $day in the day is $outcome and leaves $minuteAfter and $dayAfter',
+    ({ minute, day, outcome, minuteAfter, dayAfter }) => {
+      const { verdict, next } = decide(used(minute, day), FREE, NO_BANS, NOON);
+      expect(verdict).toEqual({
+        outcome,
+        minute: { limit: 60, remaining: Math.max(0, 60 - minuteAfter), resetAtSeconds: MINUTE_END },
+        day: { limit: 1_000, remaining: Math.max(0, 1_000 - dayAfter), resetAtSeconds: DAY_END },
+        decidedAtMs: NOON,
+      });
+      expect([next.minuteUsed, next.dayUsed]).toEqual([minuteAfter, dayAfter]);
+    },
+  );
+
+  it('is admitted again by the first millisecond of the next minute, which starts its own count', () => {
+    const [last, first] = play(used(59, 59), FREE, NO_BANS, [
+      at('2026-11-21T12:00:59.999Z'),
+      at('2026-11-21T12:01:00.000Z'),
+    ]);
+    expect(last?.verdict).toMatchObject({ outcome: 'admitted', minute: { remaining: 0, resetAtSeconds: MINUTE_END } });
+    expect(first?.verdict).toMatchObject({
+      outcome: 'admitted',
+      minute: { remaining: 59, resetAtSeconds: MINUTE_END + 60 },
+      day: { remaining: 939, resetAtSeconds: DAY_END }, // 1,000 - 59 - 1 - 1
+    });
+  });
+
+  it('is refused to the last millisecond of a spent minute', () => {
+    const [refused, admitted] = play(used(60, 60), FREE, NO_BANS, [
+      at('2026-11-21T12:00:59.999Z'),
+      at('2026-11-21T12:01:00.000Z'),
+    ]);
+    expect(refused?.verdict.outcome).toBe('limited');
+    expect(admitted?.verdict.outcome).toBe('admitted');
+  });
+
+  it('is refused to the last millisecond of a spent day and admitted by the first of the next', () => {
+    const spent = used(0, 1_000);
+    const [refused, admitted] = play(spent, FREE, NO_BANS, [
+      at('2026-11-21T23:59:59.999Z'),
+      at('2026-11-22T00:00:00.000Z'),
+    ]);
+    expect(refused?.verdict).toMatchObject({ outcome: 'limited', day: { remaining: 0, resetAtSeconds: DAY_END } });
+    expect(admitted?.verdict).toMatchObject({
+      outcome: 'admitted',
+      minute: { remaining: 59, resetAtSeconds: seconds('2026-11-22T00:01:00Z') },
+      day: { remaining: 999, resetAtSeconds: seconds('2026-11-23T00:00:00Z') },
+    });
+  });
+
+  it('does not inherit a count from the same minute of another day', () => {
+    const { verdict } = decide(used(60, 1_000), FREE, NO_BANS, NOON + 86_400_000);
+    expect(verdict).toMatchObject({ outcome: 'admitted', minute: { remaining: 59 }, day: { remaining: 999 } });
+  });
+});
+
+describe('custom quotas', () => {
+  test.each([
+    { quotas: { requestsPerMinute: 1, requestsPerDay: 1 }, admitted: 1 },
+    { quotas: { requestsPerMinute: 1, requestsPerDay: 5 }, admitted: 1 },
+    { quotas: { requestsPerMinute: 5, requestsPerDay: 1 }, admitted: 1 }, // a day smaller than the minute
+    { quotas: { requestsPerMinute: 7, requestsPerDay: 7 }, admitted: 7 },
+    { quotas: { requestsPerMinute: 2_147_483_647, requestsPerDay: 2_147_483_647 }, admitted: 12 },
+  ])('of $quotas admit $admitted of 12 requests in one minute', ({ quotas, admitted }) => {
+    const decisions = play(UNUSED, quotas, NO_BANS, Array<number>(12).fill(NOON));
+    expect(outcomes(decisions).filter((outcome) => outcome === 'admitted')).toHaveLength(admitted);
+  });
+
+  it('take effect on what has been used before when they change', () => {
+    const pro: Quotas = { requestsPerMinute: 300, requestsPerDay: 10_000 };
+    expect(decide(used(60, 1_000), pro, NO_BANS, NOON).verdict).toMatchObject({
+      outcome: 'admitted',
+      minute: { limit: 300, remaining: 239 },
+      day: { limit: 10_000, remaining: 8_999 },
+    });
+  });
+});
+
+describe('a ban', () => {
+  const spent = used(60, 60);
+
+  it.each([1, 2, 3, 10])('comes with refusal number %i when that is the threshold, and not before', (threshold) => {
+    const rule = { ...TEN_IN_A_MINUTE, threshold };
+    const decisions = play(spent, FREE, rule, Array<number>(threshold).fill(NOON));
+    expect(outcomes(decisions)).toEqual([...Array<string>(threshold - 1).fill('limited'), 'banned']);
+    expect(decisions.at(-1)?.verdict.bannedUntilMs).toBe(NOON + 300_000);
+  });
+
+  it('says until when on banned verdicts only', () => {
+    const decisions = play(spent, FREE, TEN_IN_A_MINUTE, Array<number>(11).fill(NOON));
+    expect(decisions.map(({ verdict }) => 'bannedUntilMs' in verdict)).toEqual([
+      ...Array<boolean>(9).fill(false),
+      true,
+      true,
+    ]);
+  });
+
+  it('never comes when the threshold is 0, and refusals are not even remembered', () => {
+    const decisions = play(spent, FREE, NO_BANS, Array<number>(1_000).fill(NOON));
+    expect(new Set(outcomes(decisions))).toEqual(new Set(['limited']));
+    expect(decisions.at(-1)?.next.refusedAtMs).toEqual([]);
+  });
+
+  it('consumes nothing in either window, neither when it starts nor while it lasts', () => {
+    const decisions = play(spent, FREE, TEN_IN_A_MINUTE, Array<number>(20).fill(NOON));
+    expect(decisions.at(-1)?.next).toMatchObject({ minuteUsed: 60, dayUsed: 60 });
+  });
+
+  // Three refusals within 60 s ban; the day is spent, so that every request is refused whatever the minute.
+  const THREE: BanRule = { threshold: 3, windowSeconds: 60, durationSeconds: 300 };
+  test.each([
+    { offsets: [0, 0, 0], last: 'banned' },
+    { offsets: [0, 30_000, 59_999], last: 'banned' }, // 59.999 s between the first and the third
+    { offsets: [0, 30_000, 60_000], last: 'limited' }, // the first is a full window old: 2 count
+    { offsets: [0, 30_000, 60_000, 89_999], last: 'banned' }, // 30 s, 60 s and 89.999 s lie within one window
+    { offsets: [0, 30_000, 60_000, 90_000], last: 'limited' }, // again one falls out at the same moment
+    { offsets: [0, 59_999, 119_998, 179_997], last: 'limited' }, // never more than two within any window
+    { offsets: [0, 59_999, 119_998, 119_998], last: 'banned' }, // 59.999 s, 119.998 s twice
+    { offsets: [0, 1, 3_600_000], last: 'limited' },
+  ])('after refusals at $offsets ms ends with $last: only the last 60 s count', ({ offsets, last }) => {
+    const decisions = play(
+      used(0, 1_000),
+      FREE,
+      THREE,
+      offsets.map((offset) => NOON + offset),
+    );
+    expect(outcomes(decisions)).toEqual([...Array<string>(offsets.length - 1).fill('limited'), last]);
+  });
+
+  it('counts refusals across the edge of a minute', () => {
+    const tight: Quotas = { requestsPerMinute: 1, requestsPerDay: 1_000 };
+    const decisions = play(UNUSED, tight, THREE, [
+      at('2026-11-21T12:00:59.990Z'), // admitted
+      at('2026-11-21T12:00:59.991Z'), // refused
+      at('2026-11-21T12:00:59.992Z'), // refused
+      at('2026-11-21T12:01:00.000Z'), // admitted: an admitted request in between does not clear the refusals
+      at('2026-11-21T12:01:00.001Z'), // refused, the third
+    ]);
+    expect(outcomes(decisions)).toEqual(['admitted', 'limited', 'limited', 'admitted', 'banned']);
+  });
+
+  it('is not prolonged by requests that come while it lasts', () => {
+    const times = [NOON, NOON, NOON, NOON + 1, NOON + 150_000, NOON + 299_999];
+    const decisions = play(used(0, 1_000), FREE, THREE, times);
+    expect(outcomes(decisions).slice(2)).toEqual(['banned', 'banned', 'banned', 'banned']);
+    expect(new Set(decisions.slice(2).map(({ verdict }) => verdict.bannedUntilMs))).toEqual(new Set([NOON + 300_000]));
+  });
+
+  it('ends to the millisecond, and the windows decide again', () => {
+    const [, , , during, after] = play(spent, FREE, THREE, [NOON, NOON, NOON, NOON + 299_999, NOON + 300_000]);
+    expect(during?.verdict.outcome).toBe('banned');
+    // Five minutes later the minute is a new one; the day goes on at 60 used.
+    expect(after?.verdict).toMatchObject({ outcome: 'admitted', minute: { remaining: 59 }, day: { remaining: 939 } });
+  });
+
+  it('outlasts both windows when it is longer than they are', () => {
+    const twoDays: BanRule = { threshold: 1, windowSeconds: 60, durationSeconds: 172_800 };
+    const [, during, after] = play(spent, FREE, twoDays, [NOON, NOON + 172_799_999, NOON + 172_800_000]);
+    expect(during?.verdict).toMatchObject({ outcome: 'banned', minute: { remaining: 60 }, day: { remaining: 1_000 } });
+    expect(after?.verdict.outcome).toBe('admitted');
+  });
+
+  it('leaves a clean slate: after it as many refusals as before are needed for the next one', () => {
+    const short: BanRule = { threshold: 3, windowSeconds: 3_600, durationSeconds: 1 };
+    const after = NOON + 1_000;
+    const decisions = play(used(0, 1_000), FREE, short, [NOON, NOON, NOON, after, after, after]);
+    expect(outcomes(decisions)).toEqual(['limited', 'limited', 'banned', 'limited', 'limited', 'banned']);
+    expect(decisions.at(-1)?.verdict.bannedUntilMs).toBe(after + 1_000);
+  });
+
+  it('lets the counts go on where they were when it ends within the same minute', () => {
+    const short: BanRule = { threshold: 1, windowSeconds: 60, durationSeconds: 1 };
+    const [, after] = play(spent, { requestsPerMinute: 60, requestsPerDay: 1_000 }, short, [NOON, NOON + 1_000]);
+    // The minute is still spent, so the request is refused again, which with this threshold is the next ban.
+    expect(after?.verdict).toMatchObject({ outcome: 'banned', bannedUntilMs: NOON + 2_000 });
+    expect(after?.next).toMatchObject({ minuteUsed: 60, dayUsed: 60 });
+  });
+
+  it('holds for a subject whose windows would admit the request', () => {
+    const banned = used(0, 0, { bannedUntilMs: NOON + 1 });
+    expect(decide(banned, FREE, TEN_IN_A_MINUTE, NOON).verdict.outcome).toBe('banned');
+    expect(decide(banned, FREE, TEN_IN_A_MINUTE, NOON + 1).verdict.outcome).toBe('admitted');
+  });
+});

@@ -1,0 +1,189 @@
+import { verdictOfUnused } from '../../../src/rate-limit/decision.js';
+import { RATE_LIMIT_HEADER_NAMES, rateLimitHeaders } from '../../../src/rate-limit/headers.js';
+import type { Verdict } from '../../../src/rate-limit/verdict.js';
+
+const NOON_30 = Date.parse('2026-11-21T12:00:30.000Z');
+const MINUTE_END = Date.parse('2026-11-21T12:01:00Z') / 1_000;
+const DAY_END = Date.parse('2026-11-22T00:00:00Z') / 1_000;
+
+interface Counts {
+  readonly minute: readonly [remaining: number, limit: number];
+  readonly day: readonly [remaining: number, limit: number];
+}
+
+function verdict({ minute, day }: Counts, overrides: Partial<Verdict> = {}): Verdict {
+  return {
+    outcome: 'admitted',
+    minute: { remaining: minute[0], limit: minute[1], resetAtSeconds: MINUTE_END },
+    day: { remaining: day[0], limit: day[1], resetAtSeconds: DAY_END },
+    decidedAtMs: NOON_30,
+    ...overrides,
+  };
+}
+
+const headersOf = (value: Verdict): Record<string, string> => Object.fromEntries(rateLimitHeaders(value));
+
+describe('the headers of an admitted request', () => {
+  it('show the minute while it has fewer requests remaining', () => {
+    expect(headersOf(verdict({ minute: [59, 60], day: [999, 1_000] }))).toEqual({
+      'X-RateLimit-Limit': '60',
+      'X-RateLimit-Remaining': '59',
+      'X-RateLimit-Reset': String(MINUTE_END),
+      'RateLimit-Policy': '"minute";q=60;w=60, "day";q=1000;w=86400',
+      // 12:00:30 to 12:01:00 is 30 s; to midnight 12 h less 30 s, 43,170 s.
+      RateLimit: '"minute";r=59;t=30, "day";r=999;t=43170',
+    });
+  });
+
+  test.each<[Counts, string, string, number]>([
+    // remaining of limit, minute and day                X-RateLimit-Limit, -Remaining, -Reset
+    [{ minute: [0, 60], day: [940, 1_000] }, '60', '0', MINUTE_END],
+    [{ minute: [59, 60], day: [58, 1_000] }, '1000', '58', DAY_END],
+    [{ minute: [59, 60], day: [0, 1_000] }, '1000', '0', DAY_END],
+    // A tie goes to the longer window: waiting for the minute would not help.
+    [{ minute: [40, 60], day: [40, 1_000] }, '1000', '40', DAY_END],
+    [{ minute: [0, 60], day: [0, 1_000] }, '1000', '0', DAY_END],
+    [{ minute: [99, 100], day: [99, 100] }, '100', '99', DAY_END],
+    [{ minute: [298, 300], day: [9_998, 10_000] }, '300', '298', MINUTE_END],
+    [{ minute: [4, 5], day: [2, 3] }, '3', '2', DAY_END],
+  ])('of %j are Limit %s, Remaining %s and Reset %s', (counts, limit, remaining, reset) => {
+    const headers = headersOf(verdict(counts));
+    expect(headers).toMatchObject({
+      'X-RateLimit-Limit': limit,
+      'X-RateLimit-Remaining': remaining,
+      'X-RateLimit-Reset': String(reset),
+    });
+    expect(headers).not.toHaveProperty('Retry-After');
+  });
+
+  test.each([
+    ['2026-11-21T12:00:00.000Z', 60, 43_200],
+    ['2026-11-21T12:00:30.001Z', 30, 43_170], // 29.999 s round up: nobody is told to come back early
+    ['2026-11-21T12:00:59.000Z', 1, 43_141],
+    ['2026-11-21T12:00:59.999Z', 1, 43_141],
+  ])('at %s say that the minute resets in %i s and the day in %i s', (now, minuteSeconds, daySeconds) => {
+    const value = verdict({ minute: [1, 60], day: [2, 1_000] }, { decidedAtMs: Date.parse(now) });
+    expect(headersOf(value).RateLimit).toBe(`"minute";r=1;t=${minuteSeconds}, "day";r=2;t=${daySeconds}`);
+  });
+});
+
+describe('the headers of a refusal', () => {
+  test.each<[string, Counts, Record<string, string>]>([
+    [
+      'the minute, when it refuses alone',
+      { minute: [0, 60], day: [940, 1_000] },
+      {
+        'X-RateLimit-Limit': '60',
+        'X-RateLimit-Reset': String(MINUTE_END),
+        'Retry-After': '30',
+        RateLimit: '"minute";r=0;t=30, "day";r=940;t=43170',
+      },
+    ],
+    [
+      'the day, when it refuses alone',
+      { minute: [60, 60], day: [0, 1_000] },
+      {
+        'X-RateLimit-Limit': '1000',
+        'X-RateLimit-Reset': String(DAY_END),
+        'Retry-After': '43170',
+        RateLimit: '"minute";r=60;t=30, "day";r=0;t=43170',
+      },
+    ],
+    [
+      'the day, when both refuse, because it resets later',
+      { minute: [0, 60], day: [0, 1_000] },
+      {
+        'X-RateLimit-Limit': '1000',
+        'X-RateLimit-Reset': String(DAY_END),
+        'Retry-After': '43170',
+        RateLimit: '"minute";r=0;t=30, "day";r=0;t=43170',
+      },
+    ],
+  ])('name %s', (_window, counts, expected) => {
+    expect(headersOf(verdict(counts, { outcome: 'limited' }))).toEqual({
+      'X-RateLimit-Remaining': '0',
+      'RateLimit-Policy': '"minute";q=60;w=60, "day";q=1000;w=86400',
+      ...expected,
+    });
+  });
+
+  test.each([
+    ['2026-11-21T12:00:00.000Z', '60'],
+    ['2026-11-21T12:00:30.500Z', '30'], // 29.5 s
+    ['2026-11-21T12:00:58.999Z', '2'], // 1.001 s
+    ['2026-11-21T12:00:59.000Z', '1'],
+    ['2026-11-21T12:00:59.999Z', '1'], // 1 ms: never 0
+    ['2026-11-21T12:01:00.000Z', '1'], // a store whose clock is ahead of ours: still never 0
+    ['2026-11-21T12:01:05.000Z', '1'],
+  ])('at %s say Retry-After %s', (now, retryAfter) => {
+    const value = verdict({ minute: [0, 60], day: [940, 1_000] }, { outcome: 'limited', decidedAtMs: Date.parse(now) });
+    expect(headersOf(value)['Retry-After']).toBe(retryAfter);
+  });
+
+  it('never show more than 0 remaining, whatever the counts say', () => {
+    const value = verdict({ minute: [3, 60], day: [940, 1_000] }, { outcome: 'limited' });
+    expect(headersOf(value)['X-RateLimit-Remaining']).toBe('0');
+  });
+});
+
+describe('the headers of a ban', () => {
+  test.each([
+    // now         banned until        Reset, rounded up     Retry-After
+    ['12:00:30.000', '12:05:30.000', '2026-11-21T12:05:30Z', '300'],
+    ['12:00:30.500', '12:05:30.500', '2026-11-21T12:05:31Z', '301'], // not before the reset that is named
+    ['12:00:30.001', '12:05:30.000', '2026-11-21T12:05:30Z', '300'],
+    ['12:05:29.999', '12:05:30.000', '2026-11-21T12:05:30Z', '1'],
+    ['12:05:29.998', '12:05:29.999', '2026-11-21T12:05:30Z', '1'],
+    ['12:00:30.000', '12:00:31.000', '2026-11-21T12:00:31Z', '1'], // before the end of the minute
+  ])('at %s until %s are Reset %s and Retry-After %s', (now, until, reset, retryAfter) => {
+    const value = verdict(
+      { minute: [0, 60], day: [940, 1_000] },
+      {
+        outcome: 'banned',
+        decidedAtMs: Date.parse(`2026-11-21T${now}Z`),
+        bannedUntilMs: Date.parse(`2026-11-21T${until}Z`),
+      },
+    );
+    expect(headersOf(value)).toEqual({
+      'X-RateLimit-Limit': '60',
+      'X-RateLimit-Remaining': '0',
+      'X-RateLimit-Reset': String(Date.parse(reset) / 1_000),
+      'Retry-After': retryAfter,
+      'RateLimit-Policy': '"minute";q=60;w=60, "day";q=1000;w=86400',
+      RateLimit: `"minute";r=0;t=${retryAfter}, "day";r=0;t=${retryAfter}`,
+    });
+  });
+
+  it('show that nothing remains also where the windows have room', () => {
+    const value = verdict(
+      { minute: [60, 60], day: [1_000, 1_000] },
+      { outcome: 'banned', bannedUntilMs: NOON_30 + 300_000 },
+    );
+    expect(headersOf(value)).toMatchObject({
+      'X-RateLimit-Remaining': '0',
+      RateLimit: '"minute";r=0;t=300, "day";r=0;t=300',
+    });
+  });
+});
+
+describe('the headers', () => {
+  it('of somebody who has used nothing show both windows whole', () => {
+    expect(headersOf(verdictOfUnused({ requestsPerMinute: 60, requestsPerDay: 1_000 }, NOON_30))).toEqual({
+      'X-RateLimit-Limit': '60',
+      'X-RateLimit-Remaining': '60',
+      'X-RateLimit-Reset': String(MINUTE_END),
+      'RateLimit-Policy': '"minute";q=60;w=60, "day";q=1000;w=86400',
+      RateLimit: '"minute";r=60;t=30, "day";r=1000;t=43170',
+    });
+  });
+
+  it('are the ones that are documented, and the triple keeps its published names', () => {
+    const refusal = verdict({ minute: [0, 60], day: [940, 1_000] }, { outcome: 'limited' });
+    expect(rateLimitHeaders(refusal).map(([name]) => name)).toEqual([...RATE_LIMIT_HEADER_NAMES]);
+    expect(RATE_LIMIT_HEADER_NAMES.slice(0, 3)).toEqual([
+      'X-RateLimit-Limit',
+      'X-RateLimit-Remaining',
+      'X-RateLimit-Reset',
+    ]);
+  });
+});

@@ -1,0 +1,94 @@
+import fc from 'fast-check';
+import { type BanRule, decide, type SubjectState, UNUSED } from '../../../src/rate-limit/decision.js';
+import { MemoryQuotaStore } from '../../../src/rate-limit/memory-quota-store.js';
+import type { Quotas } from '../../../src/rate-limit/plans.js';
+import type { Verdict } from '../../../src/rate-limit/verdict.js';
+import { ManualClock } from '../../helpers/manual-clock.js';
+
+const QUOTAS: Quotas = { requestsPerMinute: 3, requestsPerDay: 8 };
+const RULE: BanRule = { threshold: 3, windowSeconds: 60, durationSeconds: 90 };
+const NO_BANS: BanRule = { threshold: 0, windowSeconds: 60, durationSeconds: 300 };
+
+const steps = fc.array(
+  fc.record({
+    subject: fc.constantFrom('key:a', 'key:b', 'address:203.0.113.7'),
+    advanceMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 100_000 })),
+    liftsBan: fc.integer({ min: 0, max: 9 }).map((number) => number === 0),
+  }),
+  { maxLength: 80 },
+);
+
+describe('the memory store', () => {
+  it('gives what folding the decision over the requests of each subject gives', () => {
+    // One store for all runs, with subjects of its own for each: making a store is what would take long here.
+    const clock = new ManualClock();
+    const store = new MemoryQuotaStore(clock, RULE);
+    let run = 0;
+    fc.assert(
+      fc.property(steps, (sequence) => {
+        const prefix = `run-${run++}`;
+        const states = new Map<string, SubjectState>();
+        const [given, expected]: [Verdict[], Verdict[]] = [[], []];
+        for (const { subject, advanceMs, liftsBan } of sequence) {
+          clock.advance(advanceMs);
+          const state = states.get(subject) ?? UNUSED;
+          if (liftsBan) {
+            store.liftBan(`${prefix}/${subject}`);
+            states.set(subject, { ...state, bannedUntilMs: 0, refusedAtMs: [] });
+          } else {
+            const { verdict, next } = decide(state, QUOTAS, RULE, clock.now());
+            states.set(subject, next);
+            expected.push(verdict);
+            given.push(store.take(`${prefix}/${subject}`, QUOTAS));
+          }
+        }
+        expect(given).toEqual(expected);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('counts each subject for itself', () => {
+    const store = new MemoryQuotaStore(new ManualClock(), NO_BANS);
+    const outcomes = ['key:a', 'key:a', 'key:a', 'key:a', 'key:b'].map(
+      (subject) => store.take(subject, QUOTAS).outcome,
+    );
+    expect(outcomes).toEqual(['admitted', 'admitted', 'admitted', 'limited', 'admitted']);
+  });
+
+  it('ends a ban when told to, and keeps what the windows have counted', () => {
+    const clock = new ManualClock();
+    const store = new MemoryQuotaStore(clock, RULE);
+    const take = (): string => store.take('key:a', QUOTAS).outcome;
+    expect(Array.from({ length: 7 }, take).slice(3)).toEqual(['limited', 'limited', 'banned', 'banned']);
+    store.liftBan('key:a');
+    // The minute is spent still, and the refusals before the ban count no more: it takes three new ones.
+    expect([take(), take(), take()]).toEqual(['limited', 'limited', 'banned']);
+    store.liftBan('key:a');
+    clock.advance(60_000);
+    expect(store.take('key:a', QUOTAS)).toMatchObject({
+      outcome: 'admitted',
+      minute: { remaining: 2 },
+      day: { remaining: 4 }, // 8 less 3 in the first minute and 1 now
+    });
+  });
+
+  it('takes the end of a ban that nobody has for what it is', () => {
+    const store = new MemoryQuotaStore(new ManualClock(), RULE);
+    store.liftBan('key:a');
+    expect(store.take('key:a', QUOTAS)).toMatchObject({ outcome: 'admitted', minute: { remaining: 2 } });
+  });
+
+  it('forgets the subject that it has not seen for longest when there are more than 100,000', () => {
+    const store = new MemoryQuotaStore(new ManualClock(), NO_BANS);
+    const one: Quotas = { requestsPerMinute: 1, requestsPerDay: 1 };
+    store.take('address:first', one);
+    store.take('address:second', one);
+    store.take('address:first', one);
+    for (let number = 0; number < 99_999; number++) {
+      store.take(`address:${number}`, one);
+    }
+    expect(store.take('address:first', one).outcome).toBe('limited');
+    expect(store.take('address:second', one).outcome).toBe('admitted');
+  });
+});
