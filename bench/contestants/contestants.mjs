@@ -1,0 +1,68 @@
+import { fileURLToPath } from 'node:url';
+import { ServerProcess } from './server-process.mjs';
+
+const file = (path) => fileURLToPath(new URL(path, import.meta.url));
+
+const FASTIFY = [file('../peers/fastify-pg.mjs')];
+const NEST = [file('../peers/nest-prisma.mjs')];
+
+/** Who takes part: a name for the report, the program, what is set in its environment, and what a missing order answers. */
+export const OWN = contestant('this service', [file('../../dist/cli.js'), 'serve'], {
+  METRICS_PORT: '0',
+  LOG_LEVEL: 'warn',
+});
+/** Believes `X-Forwarded-For`, so that a run can come from many addresses. */
+export const OWN_BEHIND_PROXY = contestant('this service', OWN.program, { ...OWN.environment, TRUST_PROXY: '1' });
+export const OWN_WITHOUT_DATABASE = contestant(
+  'this service without a database',
+  [file('../peers/own-without-database.mjs')],
+  OWN.environment,
+  204,
+);
+export const FASTIFY_STREAM = contestant('Fastify + pg-query-stream', FASTIFY, { LIST: 'stream' });
+export const FASTIFY_STREAM_TEXT = contestant('Fastify + pg-query-stream, dates as text', FASTIFY, {
+  LIST: 'stream-text',
+});
+export const FASTIFY_JSON = contestant('Fastify + pg, one JSON.stringify', FASTIFY, { LIST: 'json' });
+/** For everything but lists the two forms of the list do not matter. */
+export const FASTIFY_PG = contestant('Fastify + pg + Redis', FASTIFY, {});
+export const FASTIFY_BEHIND_PROXY = contestant('Fastify + pg + Redis', FASTIFY, { TRUST_PROXY: '1' });
+export const FASTIFY_UNCOUNTED = contestant('Fastify, 401 neither counted nor with limit headers', FASTIFY, {
+  TRUST_PROXY: '1',
+  ANONYMOUS: 'refused',
+});
+export const NEST_PRISMA = contestant('NestJS + Prisma + Redis', NEST, {});
+export const NEST_PRISMA_CACHED_KEY = contestant('NestJS + Prisma + Redis, key cached 5 s', NEST, {
+  KEY_CACHE_SECONDS: '5',
+});
+
+function contestant(name, program, environment, missingOrderStatus = 404) {
+  return Object.freeze({ name, program, environment, missingOrderStatus });
+}
+
+/** @param {{nodeFlags?: string[]}} options */
+export function startContestant(
+  { program, environment, missingOrderStatus },
+  bench,
+  database,
+  { nodeFlags = [] } = {},
+) {
+  return ServerProcess.start({
+    program: [...nodeFlags, ...program],
+    environment: { DATABASE_URL: database.url, REDIS_URL: bench.redis.url, ...environment },
+    probe: { key: bench.keys.unlimited, status: missingOrderStatus },
+  });
+}
+
+/** Runs work with several contestants up, each on its database, and stops them whatever happens. */
+export async function withContestants(bench, entries, work) {
+  const servers = new Map();
+  try {
+    for (const [contestant, database] of entries) {
+      servers.set(contestant, await startContestant(contestant, bench, database));
+    }
+    return await work(servers);
+  } finally {
+    await Promise.all(Array.from(servers.values(), (server) => server.stop()));
+  }
+}

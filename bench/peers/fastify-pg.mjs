@@ -1,0 +1,194 @@
+// The same job on Fastify, node-postgres and ioredis, as somebody would write it who knows them well: one statement a
+// cancel, prepared once; keys cached for five seconds; one Lua script a request for both windows; no schemas, no logger.
+//
+// LIST=stream   pg-query-stream, `JSON.stringify` per row, gathered into larger chunks: the best streaming form
+// LIST=stream-text   the same without making a `Date` of each date, which is half of its cost and rarely thought of
+// LIST=json     one SELECT, one `JSON.stringify`
+// ANONYMOUS=counted   requests without a valid key are counted per address, as the interface's headers require
+// ANONYMOUS=refused   they are refused at once, without count and without limit headers: less than the job, for comparison
+import { hash } from 'node:crypto';
+import { Readable } from 'node:stream';
+import Fastify from 'fastify';
+import { Redis } from 'ioredis';
+import { LRUCache } from 'lru-cache';
+import pg from 'pg';
+import QueryStream from 'pg-query-stream';
+import { ANONYMOUS, DAY_MS, limitHeaders, MINUTE_MS, quotasOf } from './quotas.mjs';
+
+const { DATABASE_URL, REDIS_URL, PORT, TRUST_PROXY, LIST = 'stream', ANONYMOUS: anonymous = 'counted' } = process.env;
+
+/** Better than the default of 10, since more commits share a write to disk; 40 added to the p99 and little to the rate. */
+const CONNECTIONS_MAX = 20;
+const KEY_CACHE_MS = 5_000;
+/** Rows fetched from the cursor at once; 100 and 5,000 were slower. */
+const ROWS_PER_BATCH = 1_000;
+/** Characters gathered before they are sent: a chunk per row would cost more than the row. */
+const CHUNK_LENGTH = 65_536;
+
+const TAKE = `
+local minute = tonumber(redis.call('GET', KEYS[1]) or '0')
+local day = tonumber(redis.call('GET', KEYS[2]) or '0')
+if minute >= tonumber(ARGV[1]) or day >= tonumber(ARGV[2]) then
+  return {0, minute, day}
+end
+minute = redis.call('INCR', KEYS[1])
+if minute == 1 then redis.call('EXPIRE', KEYS[1], 60) end
+day = redis.call('INCR', KEYS[2])
+if day == 1 then redis.call('EXPIRE', KEYS[2], 86400) end
+return {1, minute, day}`;
+
+const LIST_SQL = 'SELECT id, pet_id, quantity, ship_date, complete FROM orders ORDER BY id';
+
+const DATES_AS_TEXT = {
+  getTypeParser: (type, format) =>
+    type === pg.types.builtins.TIMESTAMPTZ ? isoDateOf : pg.types.getTypeParser(type, format),
+};
+
+const pool = new pg.Pool({
+  connectionString: DATABASE_URL,
+  max: CONNECTIONS_MAX,
+  options: '-c timezone=UTC -c datestyle=ISO,MDY',
+});
+pool.on('error', () => undefined);
+const redis = new Redis(REDIS_URL);
+redis.defineCommand('take', { numberOfKeys: 2, lua: TAKE });
+const keys = new LRUCache({ max: 10_000, ttl: KEY_CACHE_MS });
+
+// Given as a function, since Fastify refuses to trust a bare number of hops.
+const trustProxy = TRUST_PROXY === undefined ? false : (_address, hop) => hop < Number(TRUST_PROXY);
+const app = Fastify({ logger: false, trustProxy });
+
+app.addHook('onRequest', async (request, reply) => {
+  const token = bearerOf(request.headers.authorization);
+  const key = token === undefined ? undefined : await findKey(token);
+  if (key === undefined && anonymous === 'refused') {
+    return refuse(reply, 401, 'invalid_api_key', 'The API key is not valid.');
+  }
+  const quotas = key?.quotas ?? ANONYMOUS;
+  const usage = await take(key === undefined ? `address:${request.ip}` : `key:${key.id}`, quotas);
+  reply.headers(limitHeaders(quotas, usage));
+  if (!usage.admitted) {
+    return refuse(reply, 429, 'rate_limit_exceeded', 'The rate limit is exceeded.');
+  }
+  if (key === undefined) {
+    return refuse(reply, 401, 'invalid_api_key', 'The API key is not valid.');
+  }
+});
+
+app.get('/v1/store/orders', async (_request, reply) => {
+  reply.header('content-type', 'application/json');
+  if (LIST !== 'json') {
+    return reply.send(Readable.from(listAsChunks(), { objectMode: false }));
+  }
+  const { rows } = await pool.query(LIST_SQL);
+  return reply.send(JSON.stringify(rows.map(orderOf)));
+});
+
+app.delete('/v1/store/orders/:orderId', async (request, reply) => {
+  const { orderId } = request.params;
+  if (!/^-?(?:0|[1-9]\d{0,18})$/.test(orderId)) {
+    return refuse(reply, 400, 'invalid_order_id', 'The order id is not an integer.');
+  }
+  const cancelled = await pool.query({
+    name: 'cancel',
+    text: "UPDATE orders SET status = 'cancelled', cancelled_at = now() WHERE id = $1 AND status = 'pending'",
+    values: [orderId],
+  });
+  if (cancelled.rowCount === 1) {
+    return reply.code(204).send();
+  }
+  const { rows } = await pool.query({
+    name: 'status',
+    text: 'SELECT status FROM orders WHERE id = $1',
+    values: [orderId],
+  });
+  if (rows.length === 0) {
+    return refuse(reply, 404, 'order_not_found', 'There is no order with this id.');
+  }
+  return rows[0].status === 'shipped'
+    ? refuse(reply, 409, 'order_already_shipped', 'The order has already shipped.')
+    : refuse(reply, 409, 'order_already_cancelled', 'The order has already been cancelled.');
+});
+
+await app.listen({ host: '127.0.0.1', port: Number(PORT) });
+process.once('SIGTERM', () => process.exit(0));
+
+async function* listAsChunks() {
+  const client = await pool.connect();
+  const types = LIST === 'stream-text' ? DATES_AS_TEXT : undefined;
+  const rows = client.query(new QueryStream(LIST_SQL, [], { batchSize: ROWS_PER_BATCH, types }));
+  try {
+    let text = '[';
+    let separator = '';
+    for await (const row of rows) {
+      text += separator + JSON.stringify(orderOf(row));
+      separator = ',';
+      if (text.length >= CHUNK_LENGTH) {
+        yield text;
+        text = '';
+      }
+    }
+    yield `${text}]`;
+  } finally {
+    rows.destroy();
+    client.release();
+  }
+}
+
+/** `2026-11-21 00:58:46.5+00` as JSON has it: `2026-11-21T00:58:46.500Z`. */
+function isoDateOf(text) {
+  const milliseconds = text.slice(20, -3).padEnd(3, '0');
+  return `${text.slice(0, 10)}T${text.slice(11, 19)}.${milliseconds}Z`;
+}
+
+/** A null ship date is left out: `JSON.stringify` skips what is undefined. */
+function orderOf(row) {
+  return {
+    id: Number(row.id),
+    petId: Number(row.pet_id),
+    quantity: row.quantity,
+    shipDate: row.ship_date ?? undefined,
+    complete: row.complete,
+  };
+}
+
+/** Requests that miss together share one look-up, since the cache holds its promise. Unknown keys are cached too. */
+function findKey(token) {
+  const keyHash = hash('sha256', token, 'hex');
+  let key = keys.get(keyHash);
+  if (key === undefined) {
+    key = lookUp(keyHash);
+    keys.set(keyHash, key);
+    key.catch(() => keys.delete(keyHash));
+  }
+  return key;
+}
+
+async function lookUp(keyHash) {
+  const { rows } = await pool.query({
+    name: 'key',
+    text: `SELECT id, plan, requests_per_minute, requests_per_day FROM api_keys
+           WHERE key_hash = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())`,
+    values: [Buffer.from(keyHash, 'hex')],
+  });
+  return rows.length === 0 ? undefined : { id: rows[0].id, quotas: quotasOf(rows[0]) };
+}
+
+async function take(subject, { perMinute, perDay }) {
+  const nowMs = Date.now();
+  const [admitted, minuteUsed, dayUsed] = await redis.take(
+    `fastify:{${subject}}:m:${Math.floor(nowMs / MINUTE_MS)}`,
+    `fastify:{${subject}}:d:${Math.floor(nowMs / DAY_MS)}`,
+    perMinute,
+    perDay,
+  );
+  return { admitted: admitted === 1, minuteUsed, dayUsed, nowMs };
+}
+
+function bearerOf(authorization) {
+  return /^bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
+}
+
+function refuse(reply, status, code, message) {
+  return reply.code(status).send({ code, message, status });
+}

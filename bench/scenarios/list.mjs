@@ -1,0 +1,119 @@
+import { Client } from '../clients/client.mjs';
+import {
+  FASTIFY_JSON,
+  FASTIFY_STREAM,
+  FASTIFY_STREAM_TEXT,
+  NEST_PRISMA,
+  OWN,
+  startContestant,
+  withContestants,
+} from '../contestants/contestants.mjs';
+import { memoryOf, resetPeak } from '../measure/proc.mjs';
+import { progress } from '../measure/progress.mjs';
+import { interleave } from '../measure/rounds.mjs';
+import { psqlVersion, timeOfCopy, timeOfNothing } from './psql.mjs';
+
+const CONTESTANTS = [OWN, FASTIFY_STREAM, FASTIFY_STREAM_TEXT, FASTIFY_JSON, NEST_PRISMA];
+/** The floor: PostgreSQL's own client, throwing the same rows away. */
+export const PSQL = { name: 'psql COPY' };
+export const PSQL_ALONE = { name: 'psql, connecting only' };
+
+export const MANY_READERS = 8;
+export const MANY_READERS_ORDERS = 100_000;
+/** More rounds of ever new processes tell no more about memory. */
+const MEMORY_ROUNDS_MAX = 3;
+/** After a start and a first answer, until a process has settled. */
+const SETTLE_MS = 1_000;
+const PAUSE_MS = 100;
+
+/** The numbers of orders that are measured: the usual sizes, up to and with the large one. */
+export function listSizes({ orders }) {
+  return [...[1, 1_000, 100_000].filter((size) => size < orders), orders];
+}
+
+export async function measureLists(bench, options, results) {
+  const client = new Client('list');
+  try {
+    for (const size of listSizes(options)) {
+      const database = await bench.databases.forLists(size);
+      const bytes = await database.listBytes();
+      await measureWall(bench, { options, results, client, database, size, bytes });
+    }
+    await measureMemory(bench, { options, results, client });
+  } finally {
+    await client.stop();
+  }
+}
+
+async function measureWall(bench, { options, results, client, database, size, bytes }) {
+  progress(`list: ${size} orders`);
+  const readers = size === Math.min(MANY_READERS_ORDERS, options.orders) ? [1, MANY_READERS] : [1];
+  await withContestants(
+    bench,
+    CONTESTANTS.map((contestant) => [contestant, database]),
+    async (servers) => {
+      // The first list of a process compiles what the later ones use.
+      for (const server of servers.values()) {
+        await read(client, server, bench, { readers: 1, bytes }).catch(() => undefined);
+      }
+      const floors = psqlVersion() === undefined ? [] : [PSQL, PSQL_ALONE];
+      await interleave([...floors, ...CONTESTANTS], options.rounds, async (contestant) => {
+        if (contestant === PSQL) {
+          results.record(`list/${size}/wallMs`, PSQL, await timeOfCopy(database.url));
+          return;
+        }
+        if (contestant === PSQL_ALONE) {
+          results.record(`list/${size}/wallMs`, PSQL_ALONE, await timeOfNothing(database.url));
+          return;
+        }
+        for (const count of readers) {
+          const name = count === 1 ? `list/${size}` : `list/${size}/readers`;
+          try {
+            const { wallMs, firstByteMs } = await read(client, servers.get(contestant), bench, {
+              readers: count,
+              bytes,
+            });
+            results.record(`${name}/wallMs`, contestant, wallMs);
+            results.record(`${name}/firstByteMs`, contestant, firstByteMs);
+          } catch (error) {
+            results.fail(`${name}/wallMs`, contestant, error.message);
+            results.fail(`${name}/firstByteMs`, contestant, error.message);
+          }
+        }
+        await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+      });
+    },
+  );
+}
+
+/** In a process that has done nothing yet: what is left of an earlier list would hide what this one takes. */
+async function measureMemory(bench, { options, results, client }) {
+  progress(`list: memory at ${options.orders} orders`);
+  const database = await bench.databases.forLists(options.orders);
+  const bytes = await database.listBytes();
+  await interleave(CONTESTANTS, Math.min(options.rounds, MEMORY_ROUNDS_MAX), async (contestant) => {
+    const name = `list/${options.orders}/peakOverIdleBytes`;
+    const server = await startContestant(contestant, bench, database);
+    try {
+      await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
+      resetPeak(server.pid);
+      const idle = memoryOf(server.pid).resident;
+      await read(client, server, bench, { readers: 1, bytes });
+      results.record(name, contestant, memoryOf(server.pid).peak - idle);
+    } catch (error) {
+      results.fail(name, contestant, error.message);
+    } finally {
+      await server.stop();
+    }
+  });
+}
+
+/** @throws {Error} unless every reader got exactly the bytes that the rows make */
+async function read(client, server, bench, { readers, bytes }) {
+  const result = await client.run({ port: server.port, key: bench.keys.unlimited, readers });
+  const wrong = result.bodyBytes.find((count) => count !== bytes);
+  if (wrong !== undefined) {
+    throw new Error(`a list of ${wrong} bytes, not ${bytes}`);
+  }
+  return result;
+}
