@@ -9,6 +9,9 @@ const MALFORMED: Bearer = { kind: 'malformed' };
 const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i;
 const BEARER_SCHEME = /^bearer(?: |$)/i;
 
+/** Optional white space around a field value (RFC 9110 section 5.6.3): blanks and tabs, and nothing else. */
+const SURROUNDING_BLANKS = /^[ \t]+|[ \t]+$/g;
+
 const AUTHORIZATION = 'authorization';
 
 /**
@@ -27,7 +30,7 @@ export function readBearer(rawHeaders: readonly string[]): Bearer {
     }
     value = rawHeaders[index + 1];
   }
-  return value === undefined ? MISSING : parseAuthorization(value.trim());
+  return value === undefined ? MISSING : parseAuthorization(value.replace(SURROUNDING_BLANKS, ''));
 }
 
 function parseAuthorization(value: string): Bearer {

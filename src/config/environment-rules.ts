@@ -33,7 +33,7 @@ export class PostgresUrl extends TextRule {
   protected override readonly secret = true;
 
   protected accepts(text: string): boolean {
-    return isUrlWith(text, ['postgresql:', 'postgres:']) && new URL(text).pathname.length > 1;
+    return !/\s/.test(text) && isUrlWith(text, ['postgresql:', 'postgres:']) && new URL(text).pathname.length > 1;
   }
 }
 
@@ -68,7 +68,11 @@ export class TrustProxy extends TextRule {
 }
 
 function isNetwork(text: string): boolean {
-  return text.includes('/') ? ipaddr.isValidCIDR(text) : isIP(text) !== 0;
+  const [address = '', bits, ...rest] = text.split('/');
+  // Four octets are required: what some read as a shorthand or as octal, others read otherwise.
+  const isAddress = isIP(address) !== 0;
+  // A whole address space would believe everybody.
+  return isAddress && rest.length === 0 && (bits === undefined || (ipaddr.isValidCIDR(text) && Number(bits) > 0));
 }
 
 @ValidatorConstraint()
@@ -76,7 +80,7 @@ export class BaseUrl extends TextRule {
   protected readonly expected = 'an http or https URL that ends in /v1, like https://api.example.com/v1';
 
   protected accepts(text: string): boolean {
-    return isUrlWith(text, ['http:', 'https:']) && text.endsWith('/v1');
+    return isUrlWith(text, ['http:', 'https:']) && text.endsWith('/v1') && new URL(text).pathname.endsWith('/v1');
   }
 }
 

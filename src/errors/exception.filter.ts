@@ -1,10 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Logger } from '@nestjs/common';
 import { isApiPath } from '../http/api-path.js';
-import { answerError, keepHeaders } from '../http/answer.js';
+import { answerError } from '../http/answer.js';
+import { admitUnrouted } from '../http/unrouted.js';
 import { AdmissionService } from '../rate-limit/admission.service.js';
-import { rateLimitHeaders } from '../rate-limit/headers.js';
-import { refusalByKey, refusalByLimits } from '../rate-limit/refusal.js';
 import { DomainError } from './domain-error.js';
 import type { ErrorCode } from './error-codes.js';
 
@@ -37,9 +36,7 @@ export class AllExceptionsFilter implements ExceptionFilter {
     if (hasMetGuards || res.headersSent || !isApiPath(req.originalUrl ?? req.url ?? '')) {
       return undefined;
     }
-    const admission = await this.admission.admit(req);
-    keepHeaders(res, rateLimitHeaders(admission.verdict));
-    const refusal = refusalByLimits(admission) ?? refusalByKey(admission);
+    const refusal = await admitUnrouted(req, res, this.admission);
     return refusal === undefined ? undefined : toDomainError(refusal);
   }
 

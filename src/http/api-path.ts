@@ -28,10 +28,19 @@ export function withLiteralPercents(target: string): string {
   if (!target.includes('%')) {
     return target;
   }
+  return target
+    .replace(LONE_PERCENT, '%25')
+    .replace(ENCODED_BYTES, (bytes) => (isUtf8(bytes) ? bytes : bytes.replaceAll('%', '%25')));
+}
+
+const LONE_PERCENT = /%(?![0-9A-Fa-f]{2})/g;
+const ENCODED_BYTES = /(?:%[0-9A-Fa-f]{2})+/g;
+
+function isUtf8(encodedBytes: string): boolean {
   try {
-    decodeURIComponent(target);
-    return target;
+    decodeURIComponent(encodedBytes);
+    return true;
   } catch {
-    return target.replaceAll('%', '%25');
+    return false;
   }
 }

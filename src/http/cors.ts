@@ -9,7 +9,7 @@ export type CorsHandler = (req: IncomingMessage, res: ServerResponse, next: () =
 
 /**
  * Lets web pages of these origins call the API and read where they stand. Runs in front of everything else: a page must
- * be able to read a refusal too, and a preflight carries no key.
+ * be able to read a refusal too.
  * @param origins none: no page of another origin may
  */
 export function corsFor(origins: readonly string[]): CorsHandler | undefined {
@@ -23,4 +23,9 @@ export function corsFor(origins: readonly string[]): CorsHandler | undefined {
     exposedHeaders: [...RATE_LIMIT_HEADER_NAMES, 'ETag', REQUEST_ID_HEADER, 'WWW-Authenticate'],
     maxAge: PREFLIGHT_MAX_AGE_SECONDS,
   });
+}
+
+/** A browser's question whether a page may make a request (Fetch standard, "CORS-preflight request"). It carries no key. */
+export function isPreflight({ method, headers }: IncomingMessage): boolean {
+  return method === 'OPTIONS' && headers.origin !== undefined && headers['access-control-request-method'] !== undefined;
 }

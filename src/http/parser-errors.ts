@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { ErrorCode } from '../errors/error-codes.js';
 import type { AdmissionService } from '../rate-limit/admission.service.js';
@@ -11,28 +12,39 @@ const LINGER_MS = 1_000;
 /**
  * Answers what Node's HTTP parser refuses, which by default gets a bare status line. Such a request has no identity, so
  * it is counted against the address of the connection, and carries that address's limit headers.
+ * @param underWay answers to earlier requests on this connection, which come first (RFC 9112 section 9.3.2)
  */
 export async function answerParserError(
   error: NodeJS.ErrnoException,
   socket: Socket,
   admission: AdmissionService,
+  underWay: readonly ServerResponse[] = [],
 ): Promise<void> {
-  const neverSpoke = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0;
-  if (neverSpoke || error.code === 'ECONNRESET' || !socket.writable || hasAnswerUnderWay(socket)) {
+  await Promise.all(underWay.map((res) => new Promise((resolve) => res.once('close', resolve))));
+  const hasNeverSpoken = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0;
+  if (hasNeverSpoken || error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
+    return;
+  }
+  if (belongsToAnswered(error, underWay.at(-1))) {
+    close(socket);
     return;
   }
   const [code, message] = answerTo(error);
   const admitted = await admission.admitAddress(socket.remoteAddress ?? 'unknown');
   const refusal = refusalByLimits(admitted);
-  socket.end(rawErrorAnswer(refusal?.code ?? code, refusal?.message ?? message, rateLimitHeaders(admitted.verdict)));
-  setTimeout(() => socket.destroy(), LINGER_MS).unref();
+  close(socket, rawErrorAnswer(refusal?.code ?? code, refusal?.message ?? message, rateLimitHeaders(admitted.verdict)));
 }
 
-/** Writing into an answer that has begun would corrupt it; such a connection can only be cut. */
-function hasAnswerUnderWay(socket: object): boolean {
-  const { _httpMessage: response } = socket as { _httpMessage?: { headersSent: boolean } | null };
-  return response?.headersSent === true;
+/** The malformed part was the body of a request that has had its answer, or came after what the client called its last. */
+function belongsToAnswered(error: NodeJS.ErrnoException, last: ServerResponse | undefined): boolean {
+  return error.code === 'HPE_CLOSED_CONNECTION' || (last !== undefined && !last.req.complete);
+}
+
+/** Ends a connection, and cuts it after a while: the other side may neither read nor close. */
+function close(socket: Socket, farewell = ''): void {
+  socket.end(farewell);
+  setTimeout(() => socket.destroy(), LINGER_MS).unref();
 }
 
 function answerTo(error: NodeJS.ErrnoException): [ErrorCode, string] {

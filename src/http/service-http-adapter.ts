@@ -2,14 +2,20 @@ import { createServer, type IncomingMessage, type RequestListener, type ServerRe
 import type { Socket } from 'node:net';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express from 'express';
+import { DomainError } from '../errors/domain-error.js';
 import type { AdmissionService } from '../rate-limit/admission.service.js';
+import { rateLimitHeaders } from '../rate-limit/headers.js';
+import { refusalByLimits } from '../rate-limit/refusal.js';
 import { refuseAtTheGate } from './admission-gate.js';
 import { isApiPath, withLiteralPercents } from './api-path.js';
-import { corsFor, type CorsHandler } from './cors.js';
+import { corsFor, type CorsHandler, isPreflight } from './cors.js';
+import { hasValidHost } from './host-header.js';
 import { answerParserError } from './parser-errors.js';
 import { answerError, keepHeaders } from './answer.js';
 import { REQUEST_ID_HEADER, requestIdFrom } from './request-id.js';
 import type { RequestObserver } from './request-observer.js';
+import { rawErrorAnswer } from './raw-answer.js';
+import { admitUnrouted } from './unrouted.js';
 
 /** Milliseconds and bytes; see `docs/operations.md` for why these. */
 const SERVER_OPTIONS = {
@@ -77,8 +83,13 @@ export class ServiceHttpAdapter extends ExpressAdapter {
         socket.destroy();
       } else {
         // Typed as a Duplex for HTTP over anything; over `listen()` it is a socket.
-        void answerParserError(error, socket as Socket, this.#admission);
+        const underWay = [...this.#underWay].filter((res) => res.req.socket === socket);
+        void answerParserError(error, socket as Socket, this.#admission, underWay);
       }
+    });
+    // Without a listener Node closes the connection of a CONNECT without a word.
+    server.on('connect', (_req, socket) => {
+      socket.end(rawErrorAnswer('bad_request', 'This service is no proxy.', []));
     });
     this.setHttpServer(server);
   }
@@ -101,20 +112,48 @@ export class ServiceHttpAdapter extends ExpressAdapter {
       if (this.#draining) {
         res.setHeader('Connection', 'close');
       }
-      if (req.headers.host === undefined && req.httpVersionMinor === 1) {
+      if (!hasValidHost(req.rawHeaders, req.httpVersionMinor)) {
         res.setHeader('Connection', 'close');
-        // RFC 9112 section 3.2: an HTTP/1.1 request without Host is answered 400.
-        answerError(res, 'bad_request', 'The Host header is missing.');
-        return;
-      }
-      if (cors === undefined) {
+        void this.#refuse(req, res, new DomainError('bad_request', 'There must be one Host header with a host.'));
+      } else if (cors === undefined || (req.method === 'OPTIONS' && !isPreflight(req))) {
         this.#route(req, res, express);
+      } else if (isPreflight(req)) {
+        void this.#answerPreflight(req, res, cors);
       } else {
         cors(req, res, () => {
           this.#route(req, res, express);
         });
       }
     };
+  }
+
+  /** Refuses a request that no route sees; limits and key come first where they apply. */
+  async #refuse(req: IncomingMessage, res: ServerResponse, error: DomainError): Promise<void> {
+    const refusal =
+      this.#admission !== undefined && isApiPath(req.url ?? '')
+        ? await admitUnrouted(req, res, this.#admission)
+        : undefined;
+    const answer = refusal instanceof DomainError ? refusal : error;
+    answerError(res, answer.code, answer.message);
+  }
+
+  /** A preflight has no key and needs none, but it counts like every request without one. */
+  async #answerPreflight(req: IncomingMessage, res: ServerResponse, cors: CorsHandler): Promise<void> {
+    if (this.#admission !== undefined && isApiPath(req.url ?? '')) {
+      const admitted = await this.#admission.admit(req);
+      const headers = rateLimitHeaders(admitted.verdict);
+      const refusal = refusalByLimits(admitted);
+      if (refusal !== undefined) {
+        keepHeaders(res, headers);
+        answerError(res, refusal.code, refusal.message);
+        return;
+      }
+      // The library ends the answer itself, with the headers that are set.
+      for (const [name, value] of headers) {
+        res.setHeader(name, value);
+      }
+    }
+    cors(req, res, () => undefined);
   }
 
   #route(req: IncomingMessage, res: ServerResponse, express: RequestListener): void {

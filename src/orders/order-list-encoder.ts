@@ -67,19 +67,20 @@ export class OrderListEncoder {
         to = 0;
       }
       to = put(out, to, this.#rows++ === 0 ? FIRST_ID : NEXT_ID);
+      // Every field ends with a tab or a newline, which are below all else: a row that is not as expected ends the loop.
       let byte;
-      while ((byte = rows[at++]!) !== TAB) out[to++] = byte;
+      while ((byte = rows[at++]!) > NEWLINE) out[to++] = byte;
       to = put(out, to, PET_ID);
-      while ((byte = rows[at++]!) !== TAB) out[to++] = byte;
+      while ((byte = rows[at++]!) > NEWLINE) out[to++] = byte;
       to = put(out, to, QUANTITY);
-      while ((byte = rows[at++]!) !== TAB) out[to++] = byte;
+      while ((byte = rows[at++]!) > NEWLINE) out[to++] = byte;
       if (rows[at] === BACKSLASH) {
         at += NULL_LENGTH + 1;
         to = put(out, to, COMPLETE);
       } else {
         to = put(out, to, SHIP_DATE);
         const dateStart = to;
-        while ((byte = rows[at++]!) !== PLUS) out[to++] = byte;
+        while ((byte = rows[at++]!) !== PLUS && byte > NEWLINE) out[to++] = byte;
         out[dateStart + DATE_LENGTH] = LETTER_T;
         to = padMilliseconds(out, to, to - dateStart);
         at += OFFSET_REST_LENGTH + 1;
@@ -124,7 +125,6 @@ const COMPLETE = bytes(',"complete":');
 const TRUE = bytes('true}');
 const FALSE = bytes('false}');
 
-const TAB = 0x09;
 const NEWLINE = 0x0a;
 const PLUS = 0x2b;
 const FULL_STOP = 0x2e;

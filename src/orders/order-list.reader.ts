@@ -3,6 +3,7 @@ import type { PoolClient } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { CONFIG, type Config } from '../config/config.js';
 import { DomainError } from '../errors/domain-error.js';
+import { withDeadline } from '../deadline.js';
 import { databaseCall } from '../prisma/database-call.js';
 import { Pools } from '../prisma/pools.js';
 import { Semaphore } from '../semaphore.js';
@@ -13,6 +14,15 @@ import { SnapshotReader } from './snapshot.reader.js';
  * a quarter of the cost of rows (`docs/decisions/`).
  */
 const COPY_ORDERS = 'COPY (SELECT id, pet_id, quantity, ship_date, complete FROM orders ORDER BY id) TO STDOUT';
+
+/**
+ * The encoder reads ISO dates in UTC, whatever the database, the role or the URL ask for; so the transaction says so.
+ */
+const BEGIN_LIST =
+  "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL timezone = 'UTC'; SET LOCAL datestyle = 'ISO, MDY'";
+
+/** After this long without a first answer the server or the network has fallen silent. Milliseconds. */
+const FIRST_ANSWER_MS = 4_000;
 
 /** How long a list waits for one of the places that `LIST_CONCURRENCY` allows. Milliseconds. */
 const PLACE_WAIT_MS = 1_000;
@@ -69,13 +79,13 @@ export class OrderListReader {
     };
     try {
       // The name of the state and the rows have to come from the same snapshot.
-      await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
-      const snapshot = await this.snapshots.ofTransaction(client);
+      await withDeadline(client.query(BEGIN_LIST), FIRST_ANSWER_MS);
+      const snapshot = await withDeadline(this.snapshots.ofTransaction(client), FIRST_ANSWER_MS);
       const copy = client.query(copyTo(COPY_ORDERS));
       // A failure reaches the iteration below; one that comes after the list was given up reaches nobody.
       copy.on('error', ignore);
       const rows = copy[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
-      const first = await rows.next();
+      const first = await withDeadline(rows.next(), FIRST_ANSWER_MS);
       return { snapshot, rows: startingWith(first, rows), close: (complete) => this.#close(client, complete, release) };
     } catch (error) {
       release(true);

@@ -6,7 +6,9 @@ import { createServicePool } from './service-pool.js';
 
 /** Connections for everything that is answered at once: keys, cancels, snapshots, health. */
 const MAIN_CONNECTIONS_MAX = 10;
-const MAIN_STATEMENT_TIMEOUT_MS = 5_000;
+const MAIN_STATEMENT_TIMEOUT_MS = 3_000;
+/** After this long without an answer the server or the network has fallen silent. */
+const MAIN_QUERY_TIMEOUT_MS = 4_000;
 /** A list is bounded by its reader's stall timeout; this is the bound on a reader that never quite stalls. */
 const LIST_STATEMENT_TIMEOUT_MS = 600_000;
 
@@ -30,6 +32,7 @@ export class Pools implements OnApplicationShutdown {
       // A statement that waits for a lock is bounded by the lock timeout; this bounds what it does besides.
       statementTimeoutMs: MAIN_STATEMENT_TIMEOUT_MS + config.cancelLockTimeoutMs,
       lockTimeoutMs: config.cancelLockTimeoutMs,
+      queryTimeoutMs: MAIN_QUERY_TIMEOUT_MS + config.cancelLockTimeoutMs,
     });
     this.list = createServicePool({
       connectionString,

@@ -1,3 +1,4 @@
+import { DeadlineExceeded } from '../deadline.js';
 import { Prisma } from './generated/client.js';
 
 /** The SQLSTATE codes that this service tells apart (PostgreSQL documentation, appendix A). */
@@ -45,6 +46,15 @@ const TRANSIENT_PRISMA_CODES: ReadonlySet<string> = new Set([
   'P2037',
 ]);
 
+/** What the driver adapter calls a server that is away, where Prisma has no code of its own for it (raw queries). */
+const TRANSIENT_ADAPTER_KINDS: ReadonlySet<string> = new Set([
+  'DatabaseNotReachable',
+  'ConnectionClosed',
+  'SocketTimeout',
+  'TooManyConnections',
+  'TransactionWriteConflict',
+]);
+
 const TRANSIENT_SOCKET_CODES: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -60,7 +70,7 @@ const TRANSIENT_SOCKET_CODES: ReadonlySet<string> = new Set([
 /** The SQLSTATE of an error of `pg` or of a Prisma raw query; undefined when the server did not give one. */
 export function sqlStateOf(error: unknown): string | undefined {
   if (error instanceof Prisma.PrismaClientKnownRequestError) {
-    return driverAdapterCodeOf(error.meta);
+    return adapterCauseOf(error)?.originalCode;
   }
   const code = codeOf(error);
   return code !== undefined && /^[0-9A-Z]{5}$/.test(code) && !TRANSIENT_PRISMA_CODES.has(code) ? code : undefined;
@@ -75,9 +85,18 @@ export function isTransientDatabaseError(error: unknown): boolean {
   if (error instanceof Prisma.PrismaClientInitializationError) {
     return true;
   }
+  if (
+    error instanceof Prisma.PrismaClientKnownRequestError &&
+    TRANSIENT_ADAPTER_KINDS.has(adapterCauseOf(error)?.kind ?? '')
+  ) {
+    return true;
+  }
   const code = codeOf(error);
   if (code !== undefined) {
     return TRANSIENT_PRISMA_CODES.has(code) || TRANSIENT_SOCKET_CODES.has(code);
+  }
+  if (error instanceof DeadlineExceeded) {
+    return true;
   }
   if (error instanceof AggregateError) {
     return error.errors.every(isTransientDatabaseError);
@@ -86,10 +105,13 @@ export function isTransientDatabaseError(error: unknown): boolean {
   return Object.getPrototypeOf(error) === Error.prototype;
 }
 
-function driverAdapterCodeOf(meta: Record<string, unknown> | undefined): string | undefined {
-  const adapterError = meta?.driverAdapterError as { cause?: { originalCode?: unknown } } | undefined;
-  const code = adapterError?.cause?.originalCode;
-  return typeof code === 'string' ? code : undefined;
+interface AdapterCause {
+  readonly kind?: string;
+  readonly originalCode?: string;
+}
+
+function adapterCauseOf({ meta }: Prisma.PrismaClientKnownRequestError): AdapterCause | undefined {
+  return (meta?.driverAdapterError as { cause?: AdapterCause } | undefined)?.cause;
 }
 
 function codeOf(error: unknown): string | undefined {

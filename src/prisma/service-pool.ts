@@ -11,6 +11,8 @@ export interface ServicePoolOptions {
   readonly connectionsMax: number;
   readonly statementTimeoutMs: number;
   readonly lockTimeoutMs?: number;
+  /** How long to wait for an answer to a query, for a server or network that has fallen silent; endless by default. */
+  readonly queryTimeoutMs?: number;
 }
 
 /** A pool of PostgreSQL connections with every wait bounded; the defaults of `pg` wait for ever. */
@@ -26,10 +28,13 @@ export function createServicePool(options: ServicePoolOptions): pg.Pool {
     statement_timeout: options.statementTimeoutMs,
     lock_timeout: options.lockTimeoutMs ?? 0,
     idle_in_transaction_session_timeout: options.statementTimeoutMs,
-    // The list reads dates as text: they have to be ISO dates in UTC, whatever the server's own settings are.
-    options: '-c timezone=UTC -c datestyle=ISO,MDY',
+    ...(options.queryTimeoutMs === undefined ? {} : { query_timeout: options.queryTimeoutMs }),
   });
   const logger = new Logger('Database');
+  // A connection that breaks while somebody holds it fails their query, which is how they hear of it.
+  pool.on('connect', (client) => {
+    client.on('error', () => undefined);
+  });
   // An idle connection that breaks is no request's failure; without a listener it would end the process.
   pool.on('error', (error) => {
     logger.warn(`lost an idle connection: ${error.message}`);

@@ -53,7 +53,7 @@ export class TcpProxy {
     }
   }
 
-  /** Breaks every connection and refuses new ones, like a host that is down. */
+  /** Breaks every connection, new ones as soon as they are made, like a server that is shutting down. */
   refuse(): void {
     this.#refusing = true;
     this.cut();
@@ -86,7 +86,8 @@ export class TcpProxy {
 
   #accept(client: Socket): void {
     if (this.#refusing) {
-      client.resetAndDestroy();
+      // A reset here, in the turn in which Node accepts the connection, would leave its handle open for ever.
+      client.destroy();
       return;
     }
     const pair: Pair = { client, server: connect(this.target), swallowed: [] };

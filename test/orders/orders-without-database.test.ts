@@ -99,7 +99,7 @@ describe('while the database', () => {
 
   it.each([
     [
-      'resets every connection',
+      'closes every connection',
       () => {
         proxy.refuse();
         return Promise.resolve();

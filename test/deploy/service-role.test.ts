@@ -1,0 +1,212 @@
+import { randomBytes } from 'node:crypto';
+import pg from 'pg';
+import { KeyUsageRecorder } from '../../src/api-keys/key-usage.recorder.js';
+import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
+import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
+import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
+import { until } from '../helpers/until.js';
+
+/** SQLSTATE insufficient_privilege. */
+const REFUSED = '42501';
+
+/** The database as the service of a deployment sees it: by a login role that is a member of `petstore_service`. */
+interface ServiceLogin {
+  readonly url: string;
+  drop(): Promise<void>;
+}
+
+async function createServiceLogin(database: TestDatabase): Promise<ServiceLogin> {
+  const role = `test_service_${randomBytes(8).toString('hex')}`;
+  await database.db.query(`CREATE ROLE ${role} LOGIN PASSWORD 'test' IN ROLE petstore_service`);
+  const url = new URL(database.url);
+  url.username = role;
+  url.password = 'test';
+  return {
+    url: url.href,
+    drop: async () => {
+      await database.db.query(`DROP ROLE ${role}`);
+    },
+  };
+}
+
+describe('the role of the service', () => {
+  let database: TestDatabase;
+  let login: ServiceLogin;
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    login = await createServiceLogin(database);
+  });
+  afterAll(async () => {
+    await login.drop();
+    await database.drop();
+  });
+
+  describe('is enough for the service', () => {
+    let service: TestService;
+
+    beforeAll(async () => {
+      service = await startTestService({ database: { ...database, url: login.url } });
+    });
+    afterAll(async () => {
+      await service.stop();
+    });
+
+    it('to be ready', async () => {
+      expect((await fetch(`${service.baseUrl}/health/ready`)).status).toBe(200);
+    });
+
+    it('to list the orders, and to say that a list is unchanged', async () => {
+      const { key } = await insertKey(database.db);
+      const id = await insertOrder(database.db, { pet_id: '77' });
+      const response = await listOrders(service.baseUrl, key);
+      expect(response.status).toBe(200);
+      expect(await response.json()).toContainEqual(expect.objectContaining({ id: Number(id), petId: 77 }));
+      // Other tests write to this server meanwhile, and any write makes a new tag.
+      await until(async () => {
+        const etag = (await listOrders(service.baseUrl, key)).headers.get('etag') ?? '';
+        return (await listOrders(service.baseUrl, key, { 'If-None-Match': etag })).status === 304;
+      }, 'an unchanged list is answered 304');
+    });
+
+    it('to cancel a pending order and to tell why another one cannot be cancelled', async () => {
+      const { key } = await insertKey(database.db);
+      const pending = await insertOrder(database.db);
+      const shipped = await insertOrder(database.db, { status: 'shipped' });
+      expect((await cancelOrder(service.baseUrl, pending, key)).status).toBe(204);
+      expect(await statusOf(database.db, pending)).toBe('cancelled');
+      expect((await errorOf(await cancelOrder(service.baseUrl, pending, key))).code).toBe('order_already_cancelled');
+      expect((await errorOf(await cancelOrder(service.baseUrl, shipped, key))).code).toBe('order_already_shipped');
+      expect((await errorOf(await cancelOrder(service.baseUrl, '999', key))).code).toBe('order_not_found');
+      expect(await statusOf(database.db, shipped)).toBe('shipped');
+    });
+
+    it('to cancel an order that somebody else holds until a moment later', async () => {
+      const { key } = await insertKey(database.db);
+      const id = await insertOrder(database.db);
+      const holder = await database.db.connect();
+      await holder.query('BEGIN');
+      await holder.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [id]);
+      const cancelled = cancelOrder(service.baseUrl, id, key);
+      await until(async () => {
+        const { rowCount } = await database.db.query(
+          "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+        );
+        return rowCount !== 0;
+      }, 'the cancel waits');
+      await holder.query('COMMIT');
+      holder.release();
+      expect((await cancelled).status).toBe(204);
+    });
+
+    it('to record when a key was last used', async () => {
+      const { id, key } = await insertKey(database.db);
+      const { id: unused } = await insertKey(database.db);
+      expect((await cancelOrder(service.baseUrl, '999', key)).status).toBe(404);
+      await service.app.get(KeyUsageRecorder).flush();
+      expect(await lastUseOf(id)).toBeInstanceOf(Date);
+      expect(await lastUseOf(unused)).toBeNull();
+    });
+
+    it('to hear of a revocation at once', async () => {
+      const { id, key } = await insertKey(database.db);
+      const { key: other } = await insertKey(database.db);
+      expect((await call(service.baseUrl, 'GET', '/nothing-here', key)).status).toBe(404);
+      await database.db.query('UPDATE api_keys SET revoked_at = now() WHERE id = $1', [id]);
+      await until(
+        async () => (await call(service.baseUrl, 'GET', '/nothing-here', key)).status === 401,
+        'the key is revoked',
+        { withinMs: 1_000 },
+      );
+      expect((await call(service.baseUrl, 'GET', '/nothing-here', other)).status).toBe(404);
+    });
+
+    async function lastUseOf(id: string): Promise<Date | null | undefined> {
+      const { rows } = await database.db.query<{ last_used_at: Date | null }>(
+        'SELECT last_used_at FROM api_keys WHERE id = $1',
+        [id],
+      );
+      return rows[0]?.last_used_at;
+    }
+  });
+
+  describe('is refused everything else', () => {
+    let client: pg.Client;
+    let before: unknown[];
+
+    beforeAll(async () => {
+      await insertKey(database.db);
+      await insertOrder(database.db);
+      before = await contents();
+      client = new pg.Client(login.url);
+      await client.connect();
+    });
+    afterAll(async () => {
+      await client.end();
+    });
+
+    it.each([
+      // What an order is, and that there is one, is not the service's to decide.
+      'INSERT INTO orders (pet_id, quantity) VALUES (1, 1)',
+      'DELETE FROM orders',
+      'TRUNCATE orders',
+      'UPDATE orders SET id = id + 1000000',
+      'UPDATE orders SET pet_id = 1',
+      'UPDATE orders SET quantity = 1',
+      'UPDATE orders SET ship_date = now()',
+      'UPDATE orders SET complete = true',
+      'UPDATE orders SET created_at = now()',
+      'SELECT created_at FROM orders',
+      'SELECT * FROM orders',
+      "SELECT nextval('orders_id_seq')",
+      // Whose keys there are, it need not know; which there are, it must not change.
+      'SELECT name FROM api_keys',
+      'SELECT key_prefix FROM api_keys',
+      'SELECT last_used_at FROM api_keys',
+      'SELECT * FROM api_keys',
+      "INSERT INTO api_keys (name, key_prefix, key_hash, plan) VALUES ('x', 'x', sha256('x'), 'pro')",
+      'DELETE FROM api_keys',
+      'TRUNCATE api_keys',
+      "UPDATE api_keys SET plan = 'business'",
+      'UPDATE api_keys SET requests_per_minute = 1000000, requests_per_day = 1000000',
+      'UPDATE api_keys SET revoked_at = NULL',
+      'UPDATE api_keys SET expires_at = NULL',
+      "UPDATE api_keys SET key_hash = sha256('x')",
+      "UPDATE api_keys SET name = 'x'",
+      // The schema is the migrations'.
+      'SELECT * FROM _prisma_migrations',
+      'CREATE TABLE public.intruder ()',
+      'CREATE FUNCTION public.intruder() RETURNS integer LANGUAGE sql RETURN 1',
+      'CREATE SCHEMA intruder',
+      'ALTER TABLE orders ADD COLUMN intruder integer',
+      'ALTER TABLE api_keys DISABLE TRIGGER ALL',
+      'CREATE INDEX ON orders (pet_id)',
+      'DROP TABLE orders',
+      'DROP FUNCTION notify_api_key_changed() CASCADE',
+      'GRANT ALL ON orders TO PUBLIC',
+      // Nor does it become somebody else, or leave the database.
+      'CREATE ROLE intruder',
+      'SET ROLE pg_write_server_files',
+      'SELECT rolpassword FROM pg_authid',
+      "COPY orders (id) TO '/tmp/intruder'",
+      "COPY orders (id) TO PROGRAM 'cat'",
+      "SELECT pg_read_file('postgresql.conf')",
+      'ALTER SYSTEM SET log_statement = $$all$$',
+    ])('%s', async (statement) => {
+      await expect(client.query(statement)).rejects.toMatchObject({ code: REFUSED });
+    });
+
+    it('and has changed nothing by trying', async () => {
+      expect(await contents()).toEqual(before);
+    });
+
+    async function contents(): Promise<unknown[]> {
+      const { rows } = await database.db.query<Record<string, unknown>>(
+        `SELECT (SELECT json_agg(orders ORDER BY id) FROM orders)::text AS orders,
+                (SELECT json_agg(api_keys ORDER BY id) FROM api_keys)::text AS keys`,
+      );
+      return rows;
+    }
+  });
+});
