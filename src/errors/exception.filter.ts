@@ -30,10 +30,9 @@ export class AllExceptionsFilter implements ExceptionFilter {
     answerError(res, error.code, error.message);
   }
 
-  /** Errors raised before any route matched (by a middleware or the router) have not met the guards: limits and key come first. */
+  /** Errors raised before any route matched have not met the guards; limits and key come first. For others this changes nothing. */
   async #refusalMissedByGuards(req: Request, res: ServerResponse): Promise<DomainError | undefined> {
-    const hasMetGuards = this.admission.settledAdmissionOf(req) !== undefined;
-    if (hasMetGuards || res.headersSent || !isApiPath(req.originalUrl ?? req.url ?? '')) {
+    if (res.headersSent || !isApiPath(req.originalUrl ?? req.url ?? '')) {
       return undefined;
     }
     const refusal = await admitUnrouted(req, res, this.admission);

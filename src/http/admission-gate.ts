@@ -2,29 +2,38 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { DomainError } from '../errors/domain-error.js';
 import { isPromise } from '../is-promise.js';
 import type { AdmissionService } from '../rate-limit/admission.service.js';
-import { rateLimitHeaders } from '../rate-limit/headers.js';
+import type { Admission } from '../rate-limit/caller.js';
 import { refusalByKey, refusalByLimits } from '../rate-limit/refusal.js';
 import { isApiPath } from './api-path.js';
-import { answerError, keepHeaders } from './answer.js';
+import { answerError, keepLimitHeaders } from './answer.js';
 
 /**
- * Refuses in front of Express what is known without waiting to be refused, for a fraction of what the guards cost. It
- * decides nothing itself: it asks the admission service that the guards ask, which remembers the decision for them.
- * @returns whether the request has been answered
+ * Refuses in front of Express, for a fraction of what the guards cost. It decides nothing itself: it asks the admission
+ * service that the guards ask, which remembers the decision for them. A request that is not refused goes on.
  */
-export function refuseAtTheGate(req: IncomingMessage, res: ServerResponse, admission: AdmissionService): boolean {
+export function passGate(
+  req: IncomingMessage,
+  res: ServerResponse,
+  admission: AdmissionService,
+  goOn: () => void,
+): void {
   if (!isApiPath(req.url ?? '')) {
-    return false;
+    goOn();
+    return;
   }
   const decided = admission.admit(req);
+  const act = (settled: Admission): void => {
+    keepLimitHeaders(res, settled.verdict);
+    const refusal = refusalByLimits(settled) ?? refusalByKey(settled);
+    if (refusal instanceof DomainError && refusal.code !== 'service_unavailable') {
+      answerError(res, refusal.code, refusal.message);
+    } else {
+      goOn();
+    }
+  };
   if (isPromise(decided)) {
-    return false;
+    void decided.then(act);
+  } else {
+    act(decided);
   }
-  const refusal = refusalByLimits(decided) ?? refusalByKey(decided);
-  if (!(refusal instanceof DomainError)) {
-    return false;
-  }
-  keepHeaders(res, rateLimitHeaders(decided.verdict));
-  answerError(res, refusal.code, refusal.message);
-  return true;
 }

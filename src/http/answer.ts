@@ -2,11 +2,14 @@ import type { ServerResponse } from 'node:http';
 import { errorBodyJson } from '../errors/error-body.js';
 import { ERROR_STATUS, type ErrorCode } from '../errors/error-codes.js';
 import { headersOfError, type HeaderPair } from '../errors/error-headers.js';
+import { rateLimitHeaders } from '../rate-limit/headers.js';
+import type { Verdict } from '../rate-limit/verdict.js';
 import { API_SECURITY_HEADERS } from './security-headers.js';
 
 const KEPT = Symbol('kept headers');
+const LIMITS_KEPT = Symbol('kept limit headers');
 
-type Answer = ServerResponse & { [KEPT]?: string[] };
+type Answer = ServerResponse & { [KEPT]?: string[]; [LIMITS_KEPT]?: true };
 
 /**
  * Keeps headers for whatever the answer will be. They are written together with the answer's own, in one go: setting
@@ -18,6 +21,15 @@ export function keepHeaders(res: ServerResponse, headers: readonly HeaderPair[])
   answer[KEPT] = kept;
   for (const [name, value] of headers) {
     kept.push(name, value);
+  }
+}
+
+/** Keeps the limit headers, once: the gate, the guard and the exception filter each make sure of them. */
+export function keepLimitHeaders(res: ServerResponse, verdict: Verdict): void {
+  const answer = res as Answer;
+  if (answer[LIMITS_KEPT] === undefined) {
+    answer[LIMITS_KEPT] = true;
+    keepHeaders(res, rateLimitHeaders(verdict));
   }
 }
 

@@ -54,6 +54,6 @@ function answerTo(error: NodeJS.ErrnoException): [ErrorCode, string] {
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return ['request_timeout', 'The request did not arrive in time.'];
     default:
-      return ['bad_request', 'The request is not valid HTTP/1.1.'];
+      return ['bad_request', 'The request is not well-formed HTTP.'];
   }
 }

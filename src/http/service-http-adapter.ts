@@ -6,10 +6,10 @@ import { DomainError } from '../errors/domain-error.js';
 import type { AdmissionService } from '../rate-limit/admission.service.js';
 import { rateLimitHeaders } from '../rate-limit/headers.js';
 import { refusalByLimits } from '../rate-limit/refusal.js';
-import { refuseAtTheGate } from './admission-gate.js';
+import { passGate } from './admission-gate.js';
 import { isApiPath, withLiteralPercents } from './api-path.js';
 import { corsFor, type CorsHandler, isPreflight } from './cors.js';
-import { hasValidHost } from './host-header.js';
+import { framingFault } from './framing.js';
 import { answerParserError } from './parser-errors.js';
 import { answerError, keepHeaders } from './answer.js';
 import { REQUEST_ID_HEADER, requestIdFrom } from './request-id.js';
@@ -112,9 +112,10 @@ export class ServiceHttpAdapter extends ExpressAdapter {
       if (this.#draining) {
         res.setHeader('Connection', 'close');
       }
-      if (!hasValidHost(req.rawHeaders, req.httpVersionMinor)) {
+      const fault = framingFault(req);
+      if (fault !== undefined) {
         res.setHeader('Connection', 'close');
-        void this.#refuse(req, res, new DomainError('bad_request', 'There must be one Host header with a host.'));
+        void this.#refuse(req, res, fault);
       } else if (cors === undefined || (req.method === 'OPTIONS' && !isPreflight(req))) {
         this.#route(req, res, express);
       } else if (isPreflight(req)) {
@@ -157,10 +158,14 @@ export class ServiceHttpAdapter extends ExpressAdapter {
   }
 
   #route(req: IncomingMessage, res: ServerResponse, express: RequestListener): void {
-    if (this.#gate && this.#admission !== undefined && refuseAtTheGate(req, res, this.#admission)) {
-      return;
+    const goOn = (): void => {
+      req.url = withLiteralPercents(req.url ?? '/');
+      express(req, res);
+    };
+    if (this.#gate && this.#admission !== undefined) {
+      passGate(req, res, this.#admission, goOn);
+    } else {
+      goOn();
     }
-    req.url = withLiteralPercents(req.url ?? '/');
-    express(req, res);
   }
 }

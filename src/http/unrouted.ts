@@ -1,8 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AdmissionService } from '../rate-limit/admission.service.js';
-import { rateLimitHeaders } from '../rate-limit/headers.js';
 import { refusalByKey, refusalByLimits } from '../rate-limit/refusal.js';
-import { keepHeaders } from './answer.js';
+import { keepLimitHeaders } from './answer.js';
 
 /**
  * Puts a request that will meet no guard (it fails before any route matches) through what the guards check: limits
@@ -15,6 +14,6 @@ export async function admitUnrouted(
   admission: AdmissionService,
 ): Promise<Error | undefined> {
   const admitted = await admission.admit(req);
-  keepHeaders(res, rateLimitHeaders(admitted.verdict));
+  keepLimitHeaders(res, admitted.verdict);
   return refusalByLimits(admitted) ?? refusalByKey(admitted);
 }

@@ -8,11 +8,10 @@ import {
   type ThrottlerModuleOptions,
   type ThrottlerStorage,
 } from '@nestjs/throttler';
-import { keepHeaders } from '../http/answer.js';
+import { keepLimitHeaders } from '../http/answer.js';
 import { isPromise } from '../is-promise.js';
 import { AdmissionService } from './admission.service.js';
 import type { Admission } from './caller.js';
-import { rateLimitHeaders } from './headers.js';
 import { refusalByLimits } from './refusal.js';
 
 /** Where `@SkipThrottle()` leaves its mark for the default throttler; the library does not export the name. */
@@ -64,7 +63,7 @@ export class PlanThrottlerGuard extends ThrottlerGuard {
 }
 
 function apply(admission: Admission, res: ServerResponse): Promise<boolean> {
-  keepHeaders(res, rateLimitHeaders(admission.verdict));
+  keepLimitHeaders(res, admission.verdict);
   const refusal = refusalByLimits(admission);
   if (refusal !== undefined) {
     throw refusal;

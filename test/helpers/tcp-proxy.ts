@@ -48,8 +48,8 @@ export class TcpProxy {
   /** Breaks every connection; new ones are let through. */
   cut(): void {
     for (const { client, server } of this.#pairs) {
-      client.resetAndDestroy();
-      server.resetAndDestroy();
+      client.destroy();
+      server.destroy();
     }
   }
 
@@ -86,7 +86,6 @@ export class TcpProxy {
 
   #accept(client: Socket): void {
     if (this.#refusing) {
-      // A reset here, in the turn in which Node accepts the connection, would leave its handle open for ever.
       client.destroy();
       return;
     }

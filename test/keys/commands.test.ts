@@ -105,6 +105,13 @@ describe('petstore keys list', () => {
         revoked_at: past,
       }),
     ];
+    // Made within one millisecond, they would have no order.
+    for (const [age, { id }] of made.toReversed().entries()) {
+      await service.db.query('UPDATE api_keys SET created_at = now() - make_interval(secs => $1) WHERE id = $2', [
+        age,
+        id,
+      ]);
+    }
     await service.db.query("UPDATE api_keys SET last_used_at = '2026-05-06T07:08:09Z' WHERE name = 'active'");
     const [table, list] = await Promise.all([keys('list'), keys('list', '--json')]);
     expect([table.exitCode, list.exitCode, table.stderr, list.stderr]).toEqual([0, 0, '', '']);

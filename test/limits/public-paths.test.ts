@@ -14,8 +14,9 @@ describe.each([{ gate: true }, { gate: false }])('outside the version segment (g
     '%s needs no key, shows no limits and consumes none, however often it is asked for',
     async (path) => {
       service.clock.advance(60_000);
-      const responses = await Promise.all(Array.from({ length: 75 }, () => fetch(`${service.baseUrl}${path}`)));
-      for (const response of responses) {
+      // More often than an address may call the API, one after the other: a readiness probe asks the database.
+      for (let number = 0; number < 65; number++) {
+        const response = await fetch(`${service.baseUrl}${path}`);
         expect(response.status).toBe(200);
         expect([...response.headers.keys()].filter((name) => name.includes('ratelimit'))).toEqual([]);
         await response.body?.cancel();

@@ -3,6 +3,8 @@ import { type Bearer, readBearer } from '../../../src/api-keys/bearer.js';
 
 const MISSING: Bearer = { kind: 'missing' };
 const MALFORMED: Bearer = { kind: 'malformed' };
+// Blanks around a value are not in these tables: they are not part of it (RFC 9110 section 5.5), and the HTTP parser
+// takes them off; `test/keys/authentication.test.ts` sends them.
 const token = (text: string): Bearer => ({ kind: 'token', token: text });
 
 /** All characters of `b64token` (RFC 6750 section 2.1) but the closing equals signs. */
@@ -17,10 +19,6 @@ describe('the Authorization header', () => {
     ['bEaReR abc', token('abc')],
     // 1*SP between scheme and token.
     ['Bearer   abc', token('abc')],
-    // Blanks around a field value are not part of it (RFC 9110 section 5.5).
-    ['Bearer abc   ', token('abc')],
-    ['  Bearer abc', token('abc')],
-    ['Bearer abc\t', token('abc')],
     [`Bearer ${B64TOKEN}`, token(B64TOKEN)],
     ['Bearer abc=', token('abc=')],
     ['Bearer abc==', token('abc==')],
@@ -57,8 +55,6 @@ describe('the Authorization header', () => {
     ['   '],
     ['Bearer'],
     ['bearer'],
-    ['Bearer '],
-    ['Bearer      '],
     ['Basic dXNlcjpwYXNz'],
     ['Basic Bearer abc'],
     ['Digest username="a"'],

@@ -1,0 +1,175 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { load } from 'js-yaml';
+import { call, cancelOrder, listOrders } from '../helpers/api.js';
+import { insertKey, insertOrder } from '../helpers/builders.js';
+import { freePort } from '../helpers/free-port.js';
+import { ServiceProcess } from '../helpers/service-process.js';
+import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { until } from '../helpers/until.js';
+import { type LabelMatcher, usesOf } from './promql.js';
+
+const DEPLOY = join(__dirname, '..', '..', 'deploy');
+
+/** What Prometheus adds to every metric of a target. */
+const TARGET_LABELS = ['job', 'instance'];
+/** What Prometheus itself says about a target. */
+const TARGET_METRICS = ['up'];
+
+interface Query {
+  readonly where: string;
+  readonly expression: string;
+}
+
+interface Dashboard {
+  readonly panels: readonly { title: string; targets?: readonly { expr: string }[] }[];
+  readonly templating: { list: readonly { name: string; query: { query: string } }[] };
+}
+
+interface AlertRules {
+  readonly groups: readonly { rules: readonly { alert: string; expr: string; annotations: { summary: string } }[] }[];
+}
+
+const dashboard = JSON.parse(read('grafana/dashboards/petstore.json')) as Dashboard;
+const alerts = (load(read('prometheus/alerts.yml')) as AlertRules).groups.flatMap(({ rules }) => rules);
+const queries: Query[] = [
+  ...dashboard.panels.flatMap(({ title, targets = [] }) =>
+    targets.map(({ expr }) => ({ where: `panel ${title}`, expression: expr })),
+  ),
+  ...alerts.map(({ alert, expr }) => ({ where: `alert ${alert}`, expression: expr })),
+];
+
+describe('the dashboard and the alerts', () => {
+  let database: TestDatabase;
+  let service: ServiceProcess;
+  let exported: Map<string, LabelSets>;
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    const metricsPort = await freePort();
+    service = await ServiceProcess.start({
+      DATABASE_URL: database.url,
+      // Nothing listens there. What is exported about Redis is exported all the same, and the test needs no Redis.
+      REDIS_URL: 'redis://127.0.0.1:1',
+      METRICS_PORT: String(metricsPort),
+    });
+    await useEverything(service.baseUrl, database);
+    // A request is measured when its connection has taken the answer, a moment after its client has read it.
+    await until(async () => {
+      const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`);
+      exported = parseMetrics(await response.text());
+      return exported.get('http_server_request_duration_seconds_count')?.values('http_route').has('unmatched') ?? false;
+    }, 'the requests are measured');
+  });
+  afterAll(async () => {
+    await service.stop();
+    await database.drop();
+  });
+
+  it('have queries', () => {
+    expect(queries.length).toBeGreaterThan(30);
+  });
+
+  it.each(queries)('$where asks for what the service exports', ({ expression }) => {
+    const { selectors, groupingLabels } = usesOf(expression);
+    expect(selectors).not.toEqual([]);
+    for (const { metric, matchers } of selectors) {
+      expect([...TARGET_METRICS, ...exported.keys()]).toContain(metric);
+      for (const matcher of matchers.filter(({ label }) => !TARGET_LABELS.includes(label))) {
+        expectToSelect(metric, matcher);
+      }
+    }
+    for (const label of groupingLabels.filter((name) => !TARGET_LABELS.includes(name))) {
+      const labels = selectors.flatMap(({ metric }) => [...(exported.get(metric)?.labels() ?? [])]);
+      expect(labels).toContain(label);
+    }
+  });
+
+  it('ask only for the job that prometheus.yml scrapes, on the port that the service listens on', () => {
+    const config = load(read('prometheus/prometheus.yml')) as {
+      scrape_configs: { job_name: string; dns_sd_configs: { names: string[]; port: number }[] }[];
+    };
+    const [job] = config.scrape_configs;
+    expect(job?.dns_sd_configs[0]?.port).toBe(9_464);
+    const jobs = queries.flatMap(({ expression }) =>
+      usesOf(expression).selectors.map(({ matchers }) => matchers.find(({ label }) => label === 'job')?.value),
+    );
+    expect([...new Set(jobs)]).toEqual([job?.job_name]);
+  });
+
+  it('use the variables that the dashboard has', () => {
+    const known = new Set(['__rate_interval', ...dashboard.templating.list.map(({ name }) => name)]);
+    const used = queries.flatMap(({ expression }) => [...expression.matchAll(/\$(\w+)/g)].map(([, name]) => name));
+    expect(used.filter((name) => name === undefined || !known.has(name))).toEqual([]);
+  });
+
+  it('are explained in the runbook, every alert by its name', () => {
+    const runbook = read('../docs/operations.md');
+    expect(alerts.map(({ alert }) => alert).filter((name) => !runbook.includes(`\`${name}\``))).toEqual([]);
+  });
+
+  /** A label that a metric does not have, or a value that it never takes, would make an alert that can never fire. */
+  function expectToSelect(metric: string, { label, operator, value }: LabelMatcher): void {
+    const labelSets = exported.get(metric);
+    expect([...(labelSets?.labels() ?? [])]).toContain(label);
+    const values = [...(labelSets?.values(label) ?? [])];
+    const pattern = new RegExp(`^(?:${value})$`);
+    const matches = operator.includes('~') ? values.some((each) => pattern.test(each)) : values.includes(value);
+    expect([label, value, matches || HARD_TO_PROVOKE.has(`${label}=${value}`)]).toEqual([label, value, true]);
+  }
+});
+
+/** Values that only a broken database or a stopping service brings about; other tests see them happen. */
+const HARD_TO_PROVOKE = new Set(['http_response_status_code=5..', 'http_response_status_code=503', 'end=failed']);
+
+/** Brings every kind of answer about, so that every label shows its values. */
+async function useEverything(baseUrl: string, { db }: TestDatabase): Promise<void> {
+  const { key } = await insertKey(db);
+  const { key: spent } = await insertKey(db, { requests_per_minute: 1, requests_per_day: 1 });
+  const id = await insertOrder(db);
+  await listOrders(baseUrl, key).then((response) => response.text());
+  await cancelOrder(baseUrl, id, key);
+  await cancelOrder(baseUrl, id, key);
+  await listOrders(baseUrl);
+  await fetch(`${baseUrl}/health/ready`);
+  for (let request = 0; request < 15; request++) {
+    await cancelOrder(baseUrl, '1', spent);
+  }
+  await call(baseUrl, 'GET', '/nothing-here', key);
+}
+
+/** The label sets that a metric was exported with. */
+class LabelSets {
+  readonly #sets: Readonly<Record<string, string>>[] = [];
+
+  add(labels: Readonly<Record<string, string>>): void {
+    this.#sets.push(labels);
+  }
+
+  labels(): Set<string> {
+    return new Set(this.#sets.flatMap((labels) => Object.keys(labels)));
+  }
+
+  values(label: string): Set<string> {
+    return new Set(this.#sets.flatMap((labels) => (labels[label] === undefined ? [] : [labels[label]])));
+  }
+}
+
+/** Reads Prometheus' text format: one sample a line, `name{label="value",…} number`. */
+function parseMetrics(text: string): Map<string, LabelSets> {
+  const metrics = new Map<string, LabelSets>();
+  for (const [, name = '', labels = ''] of text.matchAll(/^(\w+)(?:\{(.*)\})? \S+$/gm)) {
+    const sets = metrics.get(name) ?? new LabelSets();
+    sets.add(
+      Object.fromEntries(
+        [...labels.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)].map(([, label = '', value = '']) => [label, value]),
+      ),
+    );
+    metrics.set(name, sets);
+  }
+  return metrics;
+}
+
+function read(path: string): string {
+  return readFileSync(join(DEPLOY, path), 'utf8');
+}
