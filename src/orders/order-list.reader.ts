@@ -21,8 +21,8 @@ const COPY_ORDERS = 'COPY (SELECT id, pet_id, quantity, ship_date, complete FROM
 const BEGIN_LIST =
   "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL timezone = 'UTC'; SET LOCAL datestyle = 'ISO, MDY'";
 
-/** After this long without a first answer the server or the network has fallen silent. Milliseconds. */
-const FIRST_ANSWER_MS = 4_000;
+/** After this long without a word, at the start or between rows, the server or the network has fallen silent. Milliseconds. */
+const SILENCE_MS = 4_000;
 
 /** How long a list waits for one of the places that `LIST_CONCURRENCY` allows. Milliseconds. */
 const PLACE_WAIT_MS = 1_000;
@@ -79,13 +79,13 @@ export class OrderListReader {
     };
     try {
       // The name of the state and the rows have to come from the same snapshot.
-      await withDeadline(client.query(BEGIN_LIST), FIRST_ANSWER_MS);
-      const snapshot = await withDeadline(this.snapshots.ofTransaction(client), FIRST_ANSWER_MS);
+      await withDeadline(client.query(BEGIN_LIST), SILENCE_MS);
+      const snapshot = await withDeadline(this.snapshots.ofTransaction(client), SILENCE_MS);
       const copy = client.query(copyTo(COPY_ORDERS));
       // A failure reaches the iteration below; one that comes after the list was given up reaches nobody.
       copy.on('error', ignore);
       const rows = copy[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
-      const first = await withDeadline(rows.next(), FIRST_ANSWER_MS);
+      const first = await withDeadline(rows.next(), SILENCE_MS);
       return { snapshot, rows: startingWith(first, rows), close: (complete) => this.#close(client, complete, release) };
     } catch (error) {
       release(true);
@@ -110,7 +110,7 @@ export class OrderListReader {
 }
 
 async function* startingWith(first: IteratorResult<Buffer>, rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
-  for (let next = first; next.done !== true; next = await rest.next()) {
+  for (let next = first; next.done !== true; next = await withDeadline(rest.next(), SILENCE_MS)) {
     yield next.value;
   }
 }

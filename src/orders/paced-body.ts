@@ -58,8 +58,12 @@ export class PacedBody {
     }
   }
 
-  #until(emitter: Writable, event: 'drain' | 'finish'): Promise<void> {
-    return new Promise((resolve, reject) => {
+  async #until(emitter: Writable, event: 'drain' | 'finish'): Promise<void> {
+    // A connection that is gone already says so no second time.
+    if (this.res.destroyed) {
+      throw new ReaderLost();
+    }
+    await new Promise<void>((resolve, reject) => {
       const settle = (outcome: () => void) => (): void => {
         clearTimeout(timer);
         emitter.off(event, onEvent);

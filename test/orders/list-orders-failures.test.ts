@@ -236,8 +236,16 @@ describe('more lists at once than LIST_CONCURRENCY', () => {
     await untilNoListRuns();
     await Promise.all([expectWholeList(), expectWholeList()]);
   });
+});
+
+describe('more stalled readers than there are connections for everything else', () => {
+  // The pool of everything else has ten.
+  const READERS = 12;
 
   it('hold up neither cancels nor the answers that need no rows', async () => {
+    service = await startTestService({ database, environment: { LIST_CONCURRENCY: String(READERS) } });
+    const readers = await Promise.all(Array.from({ length: READERS }, () => StalledReader.open(service.port, key)));
+    await untilBlocked(READERS);
     const ids = await Promise.all(Array.from({ length: 20 }, () => insertOrder(database.db, { id: nextId() })));
     const untouched = await insertOrder(database.db, { id: nextId() });
     const start = performance.now();
@@ -248,5 +256,8 @@ describe('more lists at once than LIST_CONCURRENCY', () => {
     expect((await call(service.baseUrl, 'HEAD', '/store/orders', key)).status).toBe(200);
     expect(performance.now() - start).toBeLessThan(2_000);
     expect(await statusOf(database.db, untouched)).toBe('pending');
+    for (const reader of readers) {
+      reader.leave();
+    }
   });
 });
