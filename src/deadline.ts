@@ -9,25 +9,32 @@ export class DeadlineExceeded extends Error {
 /**
  * Waits for an answer from the network, but no longer than `milliseconds`.
  *
- * Timers run before sockets are read. In a process that was busy for that long the answer may lie unread in the socket
- * when the timer fires, so one more turn of the event loop is granted in which it can be read: our own slowness is not
- * held against the other side.
+ * Our own slowness is not held against the other side. The time starts at the end of this turn of the event loop, when
+ * what was written in it has been sent. Timers run before sockets are read: in a process that was busy for that long the
+ * answer may lie unread in the socket when the timer fires, so one more turn is granted in which it can be read.
  * @throws {DeadlineExceeded}
  */
 export function withDeadline<T>(answer: Promise<T>, milliseconds: number): Promise<T> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => {
-      setImmediate(() => {
-        reject(new DeadlineExceeded(milliseconds));
-      });
-    }, milliseconds);
+    let timer: NodeJS.Timeout | undefined;
+    const start = setImmediate(() => {
+      timer = setTimeout(() => {
+        setImmediate(() => {
+          reject(new DeadlineExceeded(milliseconds));
+        });
+      }, milliseconds);
+    });
+    const stop = (): void => {
+      clearImmediate(start);
+      clearTimeout(timer);
+    };
     answer.then(
       (value) => {
-        clearTimeout(timer);
+        stop();
         resolve(value);
       },
       (error: unknown) => {
-        clearTimeout(timer);
+        stop();
         // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- passed on as it came
         reject(error);
       },
