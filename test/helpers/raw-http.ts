@@ -53,6 +53,8 @@ const LAST_CHUNK = '0\r\n\r\n';
 /** A client that asks for the list, reads the beginning and then takes nothing more until it is told to. */
 export class StalledReader {
   readonly #received: Buffer[] = [];
+  /** The last bytes of what was received, however it was cut. */
+  #end = '';
 
   private constructor(private readonly socket: Socket) {}
 
@@ -64,7 +66,7 @@ export class StalledReader {
     await new Promise<void>((resolve) => {
       socket.once('data', (chunk) => {
         socket.pause();
-        reader.#received.push(chunk);
+        reader.#take(chunk);
         resolve();
       });
       const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('');
@@ -79,15 +81,15 @@ export class StalledReader {
 
   /** Whether the answer has arrived up to its proper end. */
   get isComplete(): boolean {
-    return this.text.endsWith(LAST_CHUNK);
+    return this.#end === LAST_CHUNK;
   }
 
   /** Reads on until the server has closed the connection or the answer is complete. */
   async readToTheEnd(): Promise<void> {
     await new Promise<void>((resolve) => {
       this.socket.on('data', (chunk) => {
-        this.#received.push(chunk);
-        if (chunk.subarray(-LAST_CHUNK.length).toString('latin1') === LAST_CHUNK) {
+        this.#take(chunk);
+        if (this.isComplete) {
           resolve();
         }
       });
@@ -101,5 +103,10 @@ export class StalledReader {
   /** Goes away without a word. */
   leave(): void {
     this.socket.destroy();
+  }
+
+  #take(chunk: Buffer): void {
+    this.#received.push(chunk);
+    this.#end = (this.#end + chunk.subarray(-LAST_CHUNK.length).toString('latin1')).slice(-LAST_CHUNK.length);
   }
 }

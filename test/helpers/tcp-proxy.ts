@@ -67,6 +67,11 @@ export class TcpProxy {
     }
   }
 
+  /** Swallows what clients send from here on; what the server sends still arrives. */
+  swallow(): void {
+    this.#stalled = true;
+  }
+
   /** Works again; what was swallowed meanwhile arrives late. */
   restore(): void {
     this.#refusing = false;

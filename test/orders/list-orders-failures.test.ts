@@ -157,6 +157,18 @@ describe('a list whose database', () => {
     proxy.restore();
     await expectWholeList();
   });
+
+  it('no longer hears the service is sent whole, and its place is free again', async () => {
+    reader = await StalledReader.open(service.port, key);
+    proxy.swallow();
+    const ended = reader.readToTheEnd();
+    await until(() => reader?.isComplete === true, 'the list is complete', { withinMs: 8_000 });
+    await untilNoListRuns(8_000);
+    await ended;
+    expect(reader.isComplete).toBe(true);
+    proxy.restore();
+    await expectWholeList();
+  });
 });
 
 describe('a reader that stalls', () => {

@@ -1,0 +1,89 @@
+#!/usr/bin/env node
+// Copies the packages that an image runs, and of those only what Node loads:
+//
+//   node deploy/collect-modules.mjs TARGET [PACKAGE…]
+//
+// copies the named packages (by default the dependencies in package.json) and whatever they depend on from node_modules to
+// TARGET/node_modules. `npm ci --omit=dev` does not do: TypeScript and the Prisma CLI are optional peers of @prisma/client
+// and survive it, which makes 427 MB of what are 43 MB here.
+import { cpSync, existsSync, readFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+
+const ROOT = resolve(import.meta.dirname, '..');
+
+/** Types, source maps and manuals. Licences stay: they have to travel with the code. */
+const NEVER_LOADED = /\.(?:map|md|flow|[cm]?ts)$/;
+
+/** Further copies of the same code, for bundlers, browsers and other databases, by package and path inside it. */
+const OTHER_COPIES = {
+  '@prisma/client': (path) => path.startsWith('runtime/') && !isNamedByOurClient(path),
+  'class-transformer': (path) => /^(?:bundles|esm5|esm2015)$/.test(path),
+  'class-validator': (path) => /^(?:bundles|esm5|esm2015)$/.test(path),
+  'es-toolkit': (path) => path === 'dist/browser.global.js',
+  'libphonenumber-js': (path) => /^(?:bundle|es6-modern)$/.test(path),
+  prisma: (path) => /^build\/query_compiler_/.test(path),
+  rxjs: (path) => /^(?:src|dist\/(?:bundles|esm|esm5))$/.test(path),
+  'swagger-ui-dist': (path) => /^swagger-ui(?:-es-bundle(?:-core)?)?\.js$/.test(path),
+};
+
+/** The generated client names what it loads: one query compiler of twenty, and the runtime itself. */
+function isNamedByOurClient(path) {
+  const client = readFileSync(join(ROOT, 'dist/prisma/generated/internal/class.js'), 'utf8');
+  const module = `@prisma/client/${path}`;
+  return client.includes(`"${module}"`) || client.includes(`"${module.replace(/\.m?js$/, '')}"`);
+}
+
+/** @returns {string[]} */
+function dependenciesOf(folder) {
+  const { dependencies, optionalDependencies } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+  return Object.keys({ ...dependencies, ...optionalDependencies });
+}
+
+/** Where Node finds a package: in the nearest node_modules on the way up. One for another platform is nowhere. */
+function installedAt(name, dependent) {
+  for (let folder = dependent; folder.startsWith(ROOT); folder = dirname(folder)) {
+    const candidate = join(folder, 'node_modules', name);
+    if (existsSync(join(candidate, 'package.json'))) {
+      return candidate;
+    }
+  }
+  return undefined;
+}
+
+/** @param {string} path inside the package; empty for the package itself */
+function isLoaded(name, path) {
+  // Packages inside a package are collected on their own account.
+  return path !== 'node_modules' && !NEVER_LOADED.test(path) && !(OTHER_COPIES[name]?.(path) ?? false);
+}
+
+/**
+ * @param {string} name
+ * @param {string} dependent folder of the package that asks for it
+ * @param {string} target
+ * @param {Set<string>} collected folders of what has been copied so far
+ */
+function collect(name, dependent, target, collected) {
+  const folder = installedAt(name, dependent);
+  if (folder === undefined || collected.has(folder) || name.startsWith('@types/')) {
+    return;
+  }
+  collected.add(folder);
+  cpSync(folder, join(target, relative(ROOT, folder)), {
+    recursive: true,
+    filter: (source) => isLoaded(name, relative(folder, source)),
+  });
+  for (const dependency of dependenciesOf(folder)) {
+    collect(dependency, folder, target, collected);
+  }
+}
+
+const [target, ...names] = process.argv.slice(2);
+if (target === undefined) {
+  process.stderr.write('usage: node deploy/collect-modules.mjs TARGET [PACKAGE…]\n');
+  process.exit(2);
+}
+const collected = new Set();
+for (const name of names.length > 0 ? names : dependenciesOf(ROOT)) {
+  collect(name, ROOT, target, collected);
+}
+process.stdout.write(`${collected.size} packages\n`);
