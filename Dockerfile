@@ -11,7 +11,7 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --no-audit --no-fund
 
-COPY LICENSE openapi.json tsconfig.json tsconfig.build.json nest-cli.json prisma.config.ts ./
+COPY LICENSE openapi.json tsconfig.json tsconfig.build.json prisma.config.ts ./
 COPY prisma prisma
 COPY src src
 RUN npm run build && find dist -name '*.map' -delete
