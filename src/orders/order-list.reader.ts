@@ -97,7 +97,7 @@ export class OrderListReader {
     let broken = !complete;
     try {
       if (complete) {
-        await client.query('COMMIT');
+        await withDeadline(client.query('COMMIT'), SILENCE_MS);
       }
     } catch {
       // All rows were read: a connection lost now is only a connection to be replaced.

@@ -18,7 +18,8 @@ const INCARNATION = `
   SELECT concat_ws('/', (SELECT system_identifier FROM pg_control_system()),
                         (SELECT timeline_id FROM pg_control_checkpoint()),
                         (SELECT oid FROM pg_database WHERE datname = current_database()),
-                        pg_postmaster_start_time(), (SELECT stats_reset FROM pg_stat_wal)) AS incarnation`;
+                        extract(epoch FROM pg_postmaster_start_time()),
+                        (SELECT extract(epoch FROM stats_reset) FROM pg_stat_wal)) AS incarnation`;
 
 /** Reads the name of the current state of the database. */
 @Injectable()

@@ -21,7 +21,9 @@ export class ServiceProcess {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     const service = new ServiceProcess(child);
-    await until(() => service.#listens(), `the service listens; so far it said: ${service.#output}`);
+    await until(() => service.#listens(), `the service listens; so far it said: ${service.#output}`, {
+      withinMs: 45_000,
+    });
     return service;
   }
 

@@ -107,10 +107,12 @@ describe('many cancels at once', () => {
     const ids = await insertOrders(20);
     const repository = service.app.get(OrdersRepository);
     const failing = jest.spyOn(repository, 'cancelUnlocked').mockRejectedValue(new Error('lost'));
-    const outcomes = await Promise.all(ids.map((id) => outcome(service.baseUrl, id)));
-    expect(tally(outcomes)).toEqual({ '500 internal_error': 20 });
+    // More failures than there are slots: a batcher that lost one with each would serve nobody any more.
+    for (let round = 0; round < 4; round++) {
+      const outcomes = await Promise.all(ids.map((id) => outcome(service.baseUrl, id)));
+      expect(tally(outcomes)).toEqual({ '500 internal_error': 20 });
+    }
     failing.mockRestore();
-    // A batcher that lost its slots would serve nobody any more.
     expect(tally(await Promise.all(ids.map((id) => outcome(service.baseUrl, id))))).toEqual({ '204': 20 });
   });
 });

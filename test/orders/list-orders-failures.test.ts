@@ -266,7 +266,7 @@ describe('more stalled readers than there are connections for everything else', 
     }
     expect((await listOrders(service.baseUrl, key, { 'If-None-Match': '*' })).status).toBe(304);
     expect((await call(service.baseUrl, 'HEAD', '/store/orders', key)).status).toBe(200);
-    expect(performance.now() - start).toBeLessThan(2_000);
+    expect(performance.now() - start).toBeLessThan(5_000);
     expect(await statusOf(database.db, untouched)).toBe('pending');
     for (const reader of readers) {
       reader.leave();
