@@ -1,19 +1,13 @@
-import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.js';
 import { type BanRule, decide, type SubjectState, UNUSED } from './decision.js';
 import type { Quotas } from './plans.js';
 import type { QuotaStore } from './quota-store.js';
+import { SubjectMemory } from './subject-memory.js';
 import type { Verdict } from './verdict.js';
-
-/**
- * How many subjects are remembered, least recently seen forgotten first. Far above the number of keys that call in one
- * day; it bounds what a flood from ever new addresses can cost (about 300 bytes each).
- */
-const SUBJECTS_MAX = 100_000;
 
 /** Counts in the memory of this process: exact for one process, O(1) in time and memory per subject. */
 export class MemoryQuotaStore implements QuotaStore {
-  readonly #states = new LRUCache<string, SubjectState>({ max: SUBJECTS_MAX });
+  readonly #states = new SubjectMemory<SubjectState>();
 
   constructor(
     private readonly clock: Clock,

@@ -1,6 +1,5 @@
 import { Logger } from '@nestjs/common';
 import { BrokenCircuitError, circuitBreaker, ConsecutiveBreaker, handleAll } from 'cockatiel';
-import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.js';
 import { withDeadline } from '../deadline.js';
 import { asError } from '../errors/as-error.js';
@@ -10,6 +9,7 @@ import type { QuotaStore } from './quota-store.js';
 import type { LimitRedis, TakeReply } from './redis-connection.js';
 import { GatheredWrites } from './gathered-writes.js';
 import { redisKeyOf } from './redis-scripts.js';
+import { SubjectMemory } from './subject-memory.js';
 import type { Verdict } from './verdict.js';
 
 /** How long a command may take before the request is decided without Redis. Milliseconds. */
@@ -18,8 +18,6 @@ const COMMAND_TIMEOUT_MS = 100;
 const BREAKER_FAILURES = 3;
 /** How long Redis is left alone before one request tries it again. Milliseconds. */
 const BREAKER_OPEN_MS = 1_000;
-/** Subjects whose refusals are remembered. */
-const REFUSED_SUBJECTS_MAX = 100_000;
 
 /** Where the end of a ban stands in a {@link TakeReply}. */
 const BAN_END = 6;
@@ -48,7 +46,7 @@ export interface RedisQuotaStoreOptions {
  */
 export class RedisQuotaStore implements QuotaStore {
   readonly #logger = new Logger('RateLimit');
-  readonly #known = new LRUCache<string, KnownSubject>({ max: REFUSED_SUBJECTS_MAX });
+  readonly #known = new SubjectMemory<KnownSubject>();
   readonly #breaker = circuitBreaker(handleAll, {
     halfOpenAfter: BREAKER_OPEN_MS,
     breaker: new ConsecutiveBreaker(BREAKER_FAILURES),

@@ -79,7 +79,17 @@ describe('the memory store', () => {
     expect(store.take('key:a', QUOTAS)).toMatchObject({ outcome: 'admitted', minute: { remaining: 2 } });
   });
 
-  it('forgets the subject that it has not seen for longest when there are more than 100,000', () => {
+  it('remembers a key, whatever the number of addresses that call', () => {
+    const store = new MemoryQuotaStore(new ManualClock(), NO_BANS);
+    const one: Quotas = { requestsPerMinute: 1, requestsPerDay: 1 };
+    store.take('key:a', one);
+    for (let number = 0; number < 100_001; number++) {
+      store.take(`address:${number}`, one);
+    }
+    expect(store.take('key:a', one).outcome).toBe('limited');
+  });
+
+  it('forgets the address that it has not seen for longest when there are more than 100,000', () => {
     const store = new MemoryQuotaStore(new ManualClock(), NO_BANS);
     const one: Quotas = { requestsPerMinute: 1, requestsPerDay: 1 };
     store.take('address:first', one);
