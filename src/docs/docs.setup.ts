@@ -2,6 +2,8 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import { SwaggerModule } from '@nestjs/swagger';
 import type { NextFunction, Request, Response } from 'express';
 import type { Config } from '../config/config.js';
+import { DomainError } from '../errors/domain-error.js';
+import { isDocsFile } from './docs-files.js';
 import { buildOpenApiDocument } from './openapi-document.js';
 
 export const DOCS_PATH = 'docs';
@@ -17,7 +19,11 @@ const DOCS_POLICY =
 
 /** Serves Swagger UI and the document, outside the version segment and without key or limits. */
 export function setUpDocs(app: NestExpressApplication, config: Config): void {
-  app.use(`/${DOCS_PATH}`, (_req: Request, res: Response, next: NextFunction) => {
+  app.use(`/${DOCS_PATH}`, (req: Request, res: Response, next: NextFunction) => {
+    if (!isDocsFile(req.path)) {
+      next(new DomainError('route_not_found', 'There is nothing at this path.'));
+      return;
+    }
     res.setHeader('Content-Security-Policy', DOCS_POLICY);
     res.setHeader('X-Content-Type-Options', 'nosniff');
     res.setHeader('Referrer-Policy', 'no-referrer');
