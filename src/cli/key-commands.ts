@@ -1,13 +1,8 @@
 import { Argument, type Command } from 'commander';
-import { ApiKeysAdmin, type IssuedKey, type KeyRecord } from '../api-keys/api-keys.admin.js';
-import { connectPrisma } from '../prisma/connect-prisma.js';
-import { loadConfig } from '../config/load-config.js';
-import { liftBanInRedis } from '../rate-limit/lift-ban.js';
+import type { ApiKeysAdmin, IssuedKey, KeyRecord } from '../api-keys/api-keys.admin.js';
 import type { Plan } from '../rate-limit/plans.js';
-import { subjectOfKey } from '../rate-limit/subject.js';
 import { duration, futureTime, keyId, keyName, plan, wholeNumber } from './arguments.js';
-import { databaseUrl } from './database-url.js';
-import { keyTable } from './key-table.js';
+import { print } from './print.js';
 
 const OVERLAP_DEFAULT_MS = 86_400_000;
 
@@ -20,8 +15,17 @@ interface OutputOptions {
   readonly json: boolean;
 }
 
+const KEYS_HELP = `
+Examples:
+  petstore keys issue --name "Partner Inc." --plan pro
+  petstore keys issue --name "Big Partner" --plan enterprise --per-minute 5000 --per-day 1000000
+  petstore keys list --json
+  petstore keys rotate ID --overlap 24h
+
+Every change takes effect in all running services within a second.`;
+
 export function addKeyCommands(program: Command): void {
-  const keys = program.command('keys').description('administer API keys');
+  const keys = program.command('keys').description('administer API keys').addHelpText('after', KEYS_HELP);
   const id = (): Argument => new Argument('<id>', 'the id of the key').argParser(keyId);
 
   withQuotas(keys.command('issue').description('make a key; it is shown once'))
@@ -35,11 +39,29 @@ export function addKeyCommands(program: Command): void {
 
   keys
     .command('list')
-    .description('show all keys, the newest first')
+    .description('show all keys, the newest first; how many requests they have left today is known with REDIS_URL')
     .option('--json', 'print an array of objects', false)
     .action(async ({ json }: OutputOptions) => {
+      const { viewsOf } = await import('./key-view.js');
+      const { keyTable } = await import('./key-table.js');
       const records = await withAdmin((admin) => admin.list());
-      process.stdout.write(json ? `${JSON.stringify(records, null, 2)}\n` : keyTable(records, Date.now()));
+      const nowMs = Date.now();
+      const views = await viewsOf(records, await redisUrls(), nowMs);
+      print(json, views, keyTable(views, nowMs));
+    });
+
+  keys
+    .command('show')
+    .description('show all that is known of one key')
+    .addArgument(id())
+    .option('--json', 'print the key as an object, as "keys list" does', false)
+    .action(async (key: string, { json }: OutputOptions) => {
+      const { viewOf } = await import('./key-view.js');
+      const { keyDetails } = await import('./key-table.js');
+      const record = await withAdmin((admin) => admin.find(key));
+      const nowMs = Date.now();
+      const view = await viewOf(record, await redisUrls(), nowMs);
+      print(json, view, keyDetails(view, nowMs));
     });
 
   keys
@@ -81,11 +103,13 @@ export function addKeyCommands(program: Command): void {
     .addArgument(id())
     .option('--json', 'print {"id"}', false)
     .action(async (key: string, { json }: OutputOptions) => {
-      const { redisUrls } = loadConfig(process.env);
+      const redis = await redisUrls();
       await withAdmin(async (admin) => {
         await admin.find(key);
-        if (redisUrls.length > 0) {
-          await liftBanInRedis(redisUrls, subjectOfKey(key));
+        if (redis.length > 0) {
+          const { liftBanInRedis } = await import('../rate-limit/lift-ban.js');
+          const { subjectOfKey } = await import('../rate-limit/subject.js');
+          await liftBanInRedis(redis, subjectOfKey(key));
         }
         await admin.announceUnban(key);
       });
@@ -108,7 +132,11 @@ function choiceOf({ plan, perMinute, perDay }: QuotaOptions & { plan: Plan }): {
   return { plan, requestsPerMinute: perMinute, requestsPerDay: perDay };
 }
 
+/** What a command needs is loaded when it runs: asking for help must not wait for a database client. */
 async function withAdmin<T>(work: (admin: ApiKeysAdmin) => Promise<T>): Promise<T> {
+  const { databaseUrl } = await import('./settings.js');
+  const { connectPrisma } = await import('../prisma/connect-prisma.js');
+  const { ApiKeysAdmin } = await import('../api-keys/api-keys.admin.js');
   const connection = connectPrisma(await databaseUrl());
   try {
     return await work(new ApiKeysAdmin(connection.prisma));
@@ -117,8 +145,9 @@ async function withAdmin<T>(work: (admin: ApiKeysAdmin) => Promise<T>): Promise<
   }
 }
 
-function print(json: boolean, document: unknown, text: string): void {
-  process.stdout.write(json ? `${JSON.stringify(document, null, 2)}\n` : `${text}\n`);
+async function redisUrls(): Promise<readonly string[]> {
+  const settings = await import('./settings.js');
+  return settings.redisUrls();
 }
 
 function printIssued({ id, key }: IssuedKey, { json }: OutputOptions): void {

@@ -3,9 +3,10 @@ import type { Command } from 'commander';
 export function addOpenApiCommand(program: Command): void {
   program
     .command('openapi')
-    .description('print the OpenAPI document as JSON')
+    .description('print the OpenAPI document as JSON; PUBLIC_BASE_URL and STAGING_BASE_URL name its servers')
     .action(async () => {
+      const { only } = await import('./settings.js');
       const { describeInterface } = await import('../docs/describe-interface.js');
-      process.stdout.write(await describeInterface(process.env));
+      process.stdout.write(await describeInterface(only('PUBLIC_BASE_URL', 'STAGING_BASE_URL')));
     });
 }

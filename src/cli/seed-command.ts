@@ -1,13 +1,18 @@
 import { type Command } from 'commander';
-import pg from 'pg';
-import { loadConfig } from '../config/load-config.js';
-import { seedOrders } from '../seed/seed-orders.js';
 import { wholeNumber } from './arguments.js';
-import { databaseUrl } from './database-url.js';
+import { count, describePace, paceOf } from './numbers.js';
+import { print } from './print.js';
+import { ProgressBar } from './progress-bar.js';
 import { UsageError } from './usage-error.js';
 
 const ORDERS_DEFAULT = 1_000;
 const ORDERS_MAX = 100_000_000;
+
+interface SeedOptions {
+  readonly orders: number;
+  readonly force: boolean;
+  readonly json: boolean;
+}
 
 export function addSeedCommand(program: Command): void {
   program
@@ -15,29 +20,26 @@ export function addSeedCommand(program: Command): void {
     .description('make generated orders, the same ones every time; orders that exist are left as they are')
     .option('--orders <n>', 'how many', wholeNumber(1, ORDERS_MAX), ORDERS_DEFAULT)
     .option('--force', 'also in production (NODE_ENV=production)', false)
-    .action(async ({ orders, force }: { orders: number; force: boolean }) => {
-      if (loadConfig(process.env).production && !force) {
+    .option('--json', 'print {"made", "existing", "seconds", "ordersPerSecond"}', false)
+    .addHelpText('after', '\nExample:\n  petstore seed --orders 1000000')
+    .action(async ({ orders, force, json }: SeedOptions) => {
+      if (process.env.NODE_ENV === 'production' && !force) {
         throw new UsageError(
           'Generated orders do not belong into a production database; --force makes them all the same.',
         );
       }
-      const client = new pg.Client({ connectionString: await databaseUrl(), connectionTimeoutMillis: 5_000 });
-      await client.connect();
-      try {
-        const made = await seedOrders(client, orders, progressOf(orders));
-        process.stdout.write(`${made} orders made, ${orders - made} were there already.\n`);
-      } finally {
-        await client.end();
-      }
+      const { seedOrders } = await import('../seed/seed-orders.js');
+      const { withDatabase } = await import('./with-database.js');
+      const bar = new ProgressBar();
+      const startedAtMs = performance.now();
+      const made = await withDatabase((db) => {
+        return seedOrders(db, orders, (done) => bar.update(done / orders, done));
+      }).finally(() => bar.clear());
+      const pace = paceOf(made, performance.now() - startedAtMs);
+      print(
+        json,
+        { made, existing: orders - made, ...pace },
+        `${count(made)} orders made (${describePace(pace)}), ${count(orders - made)} were there already.`,
+      );
     });
-}
-
-/** Rewrites one line, on a terminal only. */
-function progressOf(total: number): (done: number) => void {
-  if (!process.stderr.isTTY) {
-    return () => undefined;
-  }
-  return (done) => {
-    process.stderr.write(`\r${Math.floor((done / total) * 100)} % (${done} of ${total})${done === total ? '\n' : ''}`);
-  };
 }

@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { raiseOrderSequence } from './order-sequence.js';
 
 /** Orders that one statement makes: small enough to report progress, large enough to be quick. */
 const CHUNK = 100_000;
@@ -19,10 +20,6 @@ const INSERT_GENERATED = `
   ) AS generated
   ON CONFLICT (id) DO NOTHING`;
 
-/** New orders get ids above the generated ones. */
-const RAISE_SEQUENCE = `
-  SELECT setval(pg_get_serial_sequence('orders', 'id'), greatest($1::bigint, nextval(pg_get_serial_sequence('orders', 'id'))))`;
-
 /**
  * Makes the orders 1 to `count`.
  * @param onProgress told how many of them are in place
@@ -41,7 +38,7 @@ export async function seedOrders(
     onProgress(last);
   }
   if (made > 0) {
-    await db.query(RAISE_SEQUENCE, [count]);
+    await raiseOrderSequence(db);
     // The list is read by the primary key; fresh statistics let the planner see that the table lies in its order.
     await db.query('ANALYZE orders');
   }

@@ -101,6 +101,7 @@ describe('a command that cannot be carried out says why, ends with a code of its
     ['to revoke a key that is not there', ['revoke', UNKNOWN_ID, '--json'], FAILED, /There is no key with the id 0000/],
     ['to rotate a key that is not there', ['rotate', UNKNOWN_ID], FAILED, /There is no key with the id 0000/],
     ['to change a key that is not there', ['set-plan', UNKNOWN_ID, '--plan', 'pro'], FAILED, /There is no key with/],
+    ['to show a key that is not there', ['show', UNKNOWN_ID, '--json'], FAILED, /There is no key with the id 0000/],
     ['to unban a key that is not there', ['unban', UNKNOWN_ID], FAILED, /There is no key with the id 0000/],
     ['to rotate a revoked key', ['rotate', 'REVOKED'], FAILED, /is revoked; issue a new one instead/],
     ['to rotate an expired key', ['rotate', 'EXPIRED'], FAILED, /is expired; issue a new one instead/],
@@ -171,11 +172,20 @@ describe('a command without a usable database says so, without its password:', (
     expect(result.stderr).not.toContain('hunter2secret');
     expect(result.stderr).not.toMatch(/\n\s+at |node_modules/);
   });
+});
 
-  it('the variables have faults, of which all are told', async () => {
-    const result = await petstore(['keys', 'list'], { DATABASE_URL: database.url, PORT: 'http', LOG_LEVEL: 'loud' });
+describe('a command reads the variables that it needs:', () => {
+  it('those that only the service reads do not keep it from its work', async () => {
+    const variables = { DATABASE_URL: database.url, PORT: 'http', LOG_LEVEL: 'loud' };
+    const result = await petstore(['keys', 'list', '--json'], variables);
+    expect(result).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(JSON.parse(result.stdout)).toHaveLength(2);
+  });
+
+  it('what is wrong with its own it tells, without quoting it', async () => {
+    const result = await petstore(['keys', 'unban', revokedId], { DATABASE_URL: database.url, REDIS_URL: 'hunter2' });
     expect(result).toMatchObject({ exitCode: FAILED, stdout: '' });
-    expect(result.stderr).toContain('PORT must be');
-    expect(result.stderr).toContain('LOG_LEVEL must be');
+    expect(result.stderr).toContain('REDIS_URL must be');
+    expect(result.stderr).not.toContain('hunter2');
   });
 });

@@ -115,13 +115,13 @@ describe('petstore keys list', () => {
     await service.db.query("UPDATE api_keys SET last_used_at = '2026-05-06T07:08:09Z' WHERE name = 'active'");
     const [table, list] = await Promise.all([keys('list'), keys('list', '--json')]);
     expect([table.exitCode, list.exitCode, table.stderr, list.stderr]).toEqual([0, 0, '', '']);
-    const lines = table.stdout.trimEnd().split('\n');
-    expect(lines[0]).toMatch(/^ID +NAME +KEY +PLAN +PER MINUTE +PER DAY +STATE +LAST USED$/);
-    expect(lines.slice(1).map((line) => line.split(/ {2,}/).slice(1, 2).concat(line.split(/ {2,}/).slice(3)))).toEqual([
-      ['revoked', 'enterprise', '5,000', '70,000', 'revoked 2026-01-02 03:04Z', 'never'],
-      ['expired', 'pro', '300', '10,000', 'expired 2026-01-02 03:04Z', 'never'],
-      ['limited', 'free', '60', '1,000', 'active until 2099-01-02 03:04Z', 'never'],
-      ['active', 'business', '1,000', '100,000', 'active', '2026-05-06 07:08Z'],
+    const [header, ...lines] = table.stdout.trimEnd().split('\n');
+    expect(header).toMatch(/^NAME +PLAN +STATE +LEFT TODAY +LAST USED +AGE +KEY +ID$/);
+    expect(lines.map((line) => line.split(/ {2,}/).slice(0, 5))).toEqual([
+      ['revoked', 'enterprise', expect.stringMatching(/^revoked \d+ d ago$/), '-', 'never'],
+      ['expired', 'pro', expect.stringMatching(/^expired \d+ d ago$/), '-', 'never'],
+      ['limited', 'free', expect.stringMatching(/^active for \d+ d$/), '-', 'never'],
+      ['active', 'business', 'active', '-', expect.stringMatching(/^\d+ d ago$/)],
     ]);
     const records = JSON.parse(list.stdout) as Record<string, unknown>[];
     expect(records.map(({ id }) => id)).toEqual(made.map(({ id }) => id).reverse());
@@ -130,13 +130,18 @@ describe('petstore keys list', () => {
       name: 'revoked',
       keyPrefix: made[3]?.key.slice(0, 10),
       plan: 'enterprise',
+      state: 'revoked',
       requestsPerMinute: 5_000,
       requestsPerDay: 70_000,
+      requestsLeftToday: null,
+      bannedUntil: null,
       createdAt: expect.stringMatching(/^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/) as unknown,
       expiresAt: null,
       revokedAt: '2026-01-02T03:04:05.000Z',
       lastUsedAt: null,
     });
+    const shown = await keysJson('show', made[3]!.id);
+    expect(shown).toEqual(records[0]);
     for (const { key } of made) {
       expect(table.stdout + list.stdout).not.toContain(key.slice(0, 20));
     }

@@ -6,9 +6,9 @@ import { UsageError } from './usage-error.js';
  * @throws {ConfigurationError} @throws {UsageError}
  */
 export async function databaseUrl(): Promise<string> {
-  const config = loadConfig(process.env);
-  if (config.databaseUrl !== undefined) {
-    return config.databaseUrl;
+  const { databaseUrl } = loadConfig(only('NODE_ENV', 'DATABASE_URL', 'DATABASE_URL_FILE'));
+  if (databaseUrl !== undefined) {
+    return databaseUrl;
   }
   const { runningEmbeddedDatabaseUrl } = await import('../embedded/embedded-service.js');
   const url = runningEmbeddedDatabaseUrl();
@@ -18,4 +18,14 @@ export async function databaseUrl(): Promise<string> {
     );
   }
   return url;
+}
+
+/** @throws {ConfigurationError} */
+export function redisUrls(): readonly string[] {
+  return loadConfig(only('REDIS_URL', 'REDIS_URL_FILE')).redisUrls;
+}
+
+/** A command reads what it needs: what is wrong with the service's other variables must not keep it from its work. */
+export function only(...names: string[]): NodeJS.ProcessEnv {
+  return Object.fromEntries(names.map((name) => [name, process.env[name]]));
 }

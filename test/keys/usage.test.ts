@@ -1,0 +1,76 @@
+import { call } from '../helpers/api.js';
+import { insertKey } from '../helpers/builders.js';
+import { petstore } from '../helpers/petstore.js';
+import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
+import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { ManualClock } from '../helpers/manual-clock.js';
+import { startTestService } from '../helpers/test-service.js';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+beforeEach(() => database.db.query('DELETE FROM api_keys'));
+
+async function keysJson(args: readonly string[], redisUrl: string): Promise<unknown> {
+  const result = await petstore(['keys', ...args, '--json'], { DATABASE_URL: database.url, REDIS_URL: redisUrl });
+  expect(result).toMatchObject({ exitCode: 0, stderr: '' });
+  return JSON.parse(result.stdout);
+}
+
+describeWithRedis('keys list and keys show with a Redis', () => {
+  let redis: RedisServer;
+  beforeAll(async () => {
+    redis = await RedisServer.start();
+  });
+  afterAll(() => redis.stop());
+
+  it('tell how many requests are left today, and count none for asking', async () => {
+    const service = await startTestService({
+      database,
+      clock: new ManualClock(Date.now()),
+      environment: { REDIS_URL: redis.url },
+    });
+    const { id, key } = await insertKey(database.db, { plan: 'pro' });
+    try {
+      for (let number = 0; number < 3; number++) {
+        expect((await call(service.baseUrl, 'HEAD', '/store/orders', key)).status).toBe(200);
+      }
+    } finally {
+      await service.stop();
+    }
+    const first = await keysJson(['list'], redis.url);
+    expect(first).toEqual([
+      expect.objectContaining({ id, state: 'active', requestsLeftToday: 9_997, bannedUntil: null }),
+    ]);
+    expect(await keysJson(['list'], redis.url)).toEqual(first);
+    expect([await keysJson(['show', id], redis.url)]).toEqual(first);
+    const table = await petstore(['keys', 'list'], { DATABASE_URL: database.url, REDIS_URL: redis.url });
+    expect(table.stdout).toContain('9,997 of 10,000');
+  });
+
+  it('tell of a ban that is on, and take yesterday for what it is', async () => {
+    const { id } = await insertKey(database.db, { plan: 'free' });
+    const bannedUntil = new Date(Date.now() + 240_000);
+    const connection = redis.connect();
+    await connection.hset(`petstore:limit:{key:${id}}`, { de: 86_400, du: 900, bu: bannedUntil.getTime() });
+    connection.disconnect();
+    expect(await keysJson(['show', id], redis.url)).toMatchObject({
+      state: 'banned',
+      requestsLeftToday: 1_000,
+      bannedUntil: bannedUntil.toISOString(),
+    });
+  });
+});
+
+it('says so when Redis is away, and shows the keys all the same', async () => {
+  const { id } = await insertKey(database.db, { plan: 'free' });
+  const result = await petstore(['keys', 'list', '--json'], {
+    DATABASE_URL: database.url,
+    REDIS_URL: 'redis://127.0.0.1:1',
+  });
+  expect(result.exitCode).toBe(0);
+  expect(result.stderr).toBe('note: Redis cannot be reached, so the requests left and the bans are not known.\n');
+  expect(JSON.parse(result.stdout)).toEqual([expect.objectContaining({ id, requestsLeftToday: null })]);
+});
