@@ -10,6 +10,7 @@ const PURE_FILES = [
   'src/api-keys/{bearer,key-format,verified-key}.ts',
   'src/orders/{order-id,cancellation,etag,order-list-encoder}.ts',
   'src/errors/{error-codes,error-body,error-headers,domain-error}.ts',
+  'src/import/{faults,order-fields,read-csv,read-ndjson}.ts',
 ];
 
 export default ts.config(

@@ -1,27 +1,40 @@
 #!/usr/bin/env node
-import 'reflect-metadata';
 import { Command, CommanderError } from 'commander';
 import { addKeyCommands } from './cli/key-commands.js';
 import { addOpenApiCommand } from './cli/openapi-command.js';
+import { addOrderCommands } from './cli/order-commands.js';
 import { addSeedCommand } from './cli/seed-command.js';
 import { addServeCommand } from './cli/serve-command.js';
 import { UsageError } from './cli/usage-error.js';
 import { ConfigurationError } from './config/configuration-error.js';
+import { ImportRefused } from './import/faults.js';
 
 /** The command could not do what it was asked to. */
 const EXIT_FAILED = 1;
 /** The command line was not understood. */
 const EXIT_USAGE = 2;
 
+const HELP = `
+The commands work on DATABASE_URL, or on the embedded database while "npm start" runs.
+
+Examples:
+  petstore serve
+  petstore keys issue --name "Partner Inc." --plan pro
+  petstore keys list
+  petstore orders import orders.csv --dry-run
+
+Exit codes: 0 done, 1 failed, 2 the command line was not understood.`;
+
 const program = new Command('petstore')
   .description('The store orders service: serve it, administer its API keys, fill its database.')
   .exitOverride()
   .configureHelp({ showGlobalOptions: true })
   .showHelpAfterError('(add --help for what would be right)')
-  .addHelpText('after', '\nExit codes: 0 done, 1 failed, 2 the command line was not understood.');
+  .addHelpText('after', HELP);
 
 addServeCommand(program);
 addKeyCommands(program);
+addOrderCommands(program);
 addSeedCommand(program);
 addOpenApiCommand(program);
 
@@ -53,5 +66,6 @@ function describe(error: unknown): string {
   if (!(error instanceof Error)) {
     return String(error);
   }
-  return error instanceof ConfigurationError ? error.message : (error.message.trim().split('\n').at(-1) ?? error.name);
+  const isWrittenForPeople = error instanceof ConfigurationError || error instanceof ImportRefused;
+  return isWrittenForPeople ? error.message : (error.message.trim().split('\n').at(-1) ?? error.name);
 }

@@ -1,10 +1,9 @@
 import { InvalidArgumentError } from 'commander';
 import { type Plan, PLANS } from '../rate-limit/plans.js';
+import { parseTime } from '../rfc3339.js';
 
 const INT32_MAX = 2_147_483_647;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-/** RFC 3339 section 5.6, the offset required: a time without one would mean another moment on another machine. */
-const RFC3339 = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):\d{2}(?::\d{2}(?:\.\d{1,3})?)?(?:Z|[+-]\d{2}:\d{2})$/;
 const DURATION = /^(\d{1,6})(s|m|h|d)$/;
 
 const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
@@ -45,23 +44,14 @@ export function keyName(text: string): string {
 
 /** A moment to come. */
 export function futureTime(text: string): Date {
-  const time = isCalendarTime(text) ? new Date(text) : undefined;
-  if (time === undefined || Number.isNaN(time.getTime())) {
+  const time = parseTime(text);
+  if (time === undefined) {
     throw new InvalidArgumentError('It must be a time like 2027-01-31T12:00:00Z.');
   }
   if (time.getTime() <= Date.now()) {
     throw new InvalidArgumentError('It must lie in the future.');
   }
   return time;
-}
-
-/** `Date` takes the 30th of February for the 2nd of March, and 24:00 for the next day; an operator meant something else. */
-function isCalendarTime(text: string): boolean {
-  const [, year, month, day, hour] = RFC3339.exec(text)?.map(Number) ?? [];
-  if (year === undefined || month === undefined || day === undefined || hour === undefined) {
-    return false;
-  }
-  return hour < 24 && new Date(Date.UTC(year, month - 1, day)).getUTCDate() === day;
 }
 
 /** A duration in milliseconds. */

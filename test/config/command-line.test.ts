@@ -46,6 +46,12 @@ describe('a command line that is not understood', () => {
     ['an argument that nobody asked for', ['serve', 'now'], /too many arguments/],
     ['nothing', [], /Usage: petstore/],
     ['a group without a command', ['keys'], /Usage: petstore keys/],
+    ['an order file of unknown form', ['orders', 'import', 'orders.xml'], /Say with --format whether/],
+    [
+      'a format that is none',
+      ['orders', 'import', 'orders.csv', '--format', 'xml'],
+      /--format.*choices are ndjson, csv/,
+    ],
     ['a number of orders that is none', ['seed', '--orders', 'many'], /--orders.*whole number/],
   ])('ends with 2 and says what is wrong on stderr: %s', async (_what, args, reason) => {
     const result = await petstore(args);
@@ -55,12 +61,23 @@ describe('a command line that is not understood', () => {
 });
 
 describe('a question for help', () => {
-  it.each([[['--help']], [['keys', '--help']], [['keys', 'issue', '--help']]])(
-    'is answered on stdout and ends with 0: %j',
-    async (args) => {
-      const result = await petstore(args);
-      expect(result).toMatchObject({ exitCode: 0, stderr: '' });
-      expect(result.stdout).toMatch(/^Usage: petstore/);
-    },
-  );
+  it.each([
+    [['--help']],
+    [['keys', '--help']],
+    [['keys', 'issue', '--help']],
+    [['orders', 'import', '--help']],
+    [['seed', '--help']],
+  ])('is answered on stdout and ends with 0: %j', async (args) => {
+    const result = await petstore(args);
+    expect(result).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(result.stdout).toMatch(/^Usage: petstore/);
+  });
+});
+
+describe('petstore openapi', () => {
+  it('names the servers that are configured, and reads nothing else', async () => {
+    const result = await petstore(['openapi'], { PUBLIC_BASE_URL: 'https://api.example.com/v1', PORT: 'http' });
+    expect(result).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(JSON.parse(result.stdout)).toMatchObject({ servers: [{ url: 'https://api.example.com/v1' }] });
+  });
 });

@@ -9,21 +9,27 @@ export interface CommandResult {
   readonly stderr: string;
 }
 
-/** Runs `petstore` as a process of its own, in an environment that holds nothing but what is given and the search path. */
+/**
+ * Runs `petstore` as a process of its own, in an environment that holds nothing but what is given and the search path.
+ * @param input what it reads on stdin
+ */
 export function petstore(
   args: readonly string[],
   environment: Readonly<Record<string, string>> = {},
+  input = '',
 ): Promise<CommandResult> {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [CLI, ...args], {
       env: { PATH: process.env.PATH, ...environment },
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: ['pipe', 'pipe', 'pipe'],
       // A command that was to be refused and runs instead must not outlive its test.
       timeout: 15_000,
     });
     let [stdout, stderr] = ['', ''];
     child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
     child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+    // A command may end without having read it.
+    child.stdin.on('error', () => undefined).end(input);
     child.on('error', reject);
     child.on('close', (exitCode) => {
       resolve({ exitCode, stdout, stderr });

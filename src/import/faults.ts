@@ -1,0 +1,56 @@
+/** After so many the rest of the file is not read: what is wrong is known by then. */
+const FAULTS_MAX = 20;
+/** Longer problems quote a value that is better looked at in the file. */
+const PROBLEM_CHARACTERS_MAX = 200;
+
+/** One thing that is wrong with a file of orders. */
+export interface Fault {
+  /** The line of the file, counted from 1. */
+  readonly line: number;
+  /** Undefined when the line as a whole is wrong. */
+  readonly field?: string;
+  /** Follows the name of the field or line as the rest of a sentence. */
+  readonly problem: string;
+}
+
+/** A file is not imported, not even in part. The message names every fault that was found, in the order of the lines. */
+export class ImportRefused extends Error {
+  constructor(readonly faults: readonly Fault[]) {
+    const count = faults.length === 1 ? 'a fault' : `${faults.length} faults`;
+    const head =
+      faults.length < FAULTS_MAX ? `The file has ${count}` : `These are the first ${FAULTS_MAX} faults of the file`;
+    super(`${head}; nothing was imported:\n${faults.map((fault) => `  - ${describe(fault)}`).join('\n')}`);
+    this.name = 'ImportRefused';
+  }
+}
+
+/** Gathers what is wrong, up to a bound. */
+export class FaultList {
+  readonly #faults: Fault[] = [];
+
+  get count(): number {
+    return this.#faults.length;
+  }
+
+  /** @throws {ImportRefused} when there are enough */
+  add(fault: Fault): void {
+    this.#faults.push(fault);
+    if (this.#faults.length === FAULTS_MAX) {
+      this.refuseIfAny();
+    }
+  }
+
+  /** @throws {ImportRefused} when there are any */
+  refuseIfAny(): void {
+    if (this.#faults.length > 0) {
+      throw new ImportRefused(this.#faults.toSorted((a, b) => a.line - b.line));
+    }
+  }
+}
+
+/** Without control characters: what a file holds must not reach a terminal as a command. */
+function describe({ line, field, problem }: Fault): string {
+  const text = problem.replace(/\p{Cc}+/gu, ' ');
+  const shown = text.length > PROBLEM_CHARACTERS_MAX ? `${text.slice(0, PROBLEM_CHARACTERS_MAX)}…` : text;
+  return `line ${line}${field === undefined ? '' : `, ${field}`} ${shown}`;
+}
