@@ -28,8 +28,9 @@ export function framingFault({ rawHeaders, headers, httpVersionMinor }: Incoming
     return new DomainError('bad_request', 'There must be one Host header with a host.');
   }
   const coding = headers['transfer-encoding'];
-  // RFC 9112 section 6.1: a coding that does not end in chunks leaves nobody sure where the request ends.
-  return coding === undefined || coding.toLowerCase() === 'chunked'
+  // RFC 9112 section 6.1: a coding that does not end in chunks, and any coding in HTTP/1.0, which knows none, leave nobody
+  // sure where the request ends.
+  return coding === undefined || (coding.toLowerCase() === 'chunked' && httpVersionMinor > 0)
     ? undefined
     : new DomainError('bad_request', 'The only transfer coding that is understood is chunked.');
 }

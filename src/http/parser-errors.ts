@@ -4,10 +4,7 @@ import type { ErrorCode } from '../errors/error-codes.js';
 import type { AdmissionService } from '../rate-limit/admission.service.js';
 import { rateLimitHeaders } from '../rate-limit/headers.js';
 import { refusalByLimits } from '../rate-limit/refusal.js';
-import { rawErrorAnswer } from './raw-answer.js';
-
-/** How long a refused connection may linger so that the client can read its answer. Milliseconds. */
-const LINGER_MS = 1_000;
+import { endConnection, rawErrorAnswer } from './raw-answer.js';
 
 /**
  * Answers what Node's HTTP parser refuses, which by default gets a bare status line. Such a request has no identity, so
@@ -27,24 +24,19 @@ export async function answerParserError(
     return;
   }
   if (belongsToAnswered(error, underWay.at(-1))) {
-    close(socket);
+    endConnection(socket);
     return;
   }
   const [code, message] = answerTo(error);
   const admitted = await admission.admitAddress(socket.remoteAddress ?? 'unknown');
   const refusal = refusalByLimits(admitted);
-  close(socket, rawErrorAnswer(refusal?.code ?? code, refusal?.message ?? message, rateLimitHeaders(admitted.verdict)));
+  const answer = rawErrorAnswer(refusal?.code ?? code, refusal?.message ?? message, rateLimitHeaders(admitted.verdict));
+  endConnection(socket, answer);
 }
 
 /** The malformed part was the body of a request that has had its answer, or came after what the client called its last. */
 function belongsToAnswered(error: NodeJS.ErrnoException, last: ServerResponse | undefined): boolean {
   return error.code === 'HPE_CLOSED_CONNECTION' || (last !== undefined && !last.req.complete);
-}
-
-/** Ends a connection, and cuts it after a while: the other side may neither read nor close. */
-function close(socket: Socket, farewell = ''): void {
-  socket.end(farewell);
-  setTimeout(() => socket.destroy(), LINGER_MS).unref();
 }
 
 function answerTo(error: NodeJS.ErrnoException): [ErrorCode, string] {

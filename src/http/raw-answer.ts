@@ -1,4 +1,5 @@
 import { STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
 import { errorBodyJson } from '../errors/error-body.js';
 import { ERROR_STATUS, type ErrorCode } from '../errors/error-codes.js';
 import type { HeaderPair } from '../errors/error-headers.js';
@@ -16,4 +17,13 @@ export function rawErrorAnswer(code: ErrorCode, message: string, more: readonly 
   ];
   const head = headers.map(([name, value]) => `${name}: ${value}\r\n`).join('');
   return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${head}\r\n${body}`;
+}
+
+/** How long a refused connection may linger so that the client can read its answer. Milliseconds. */
+const LINGER_MS = 1_000;
+
+/** Ends a connection, and cuts it after a while: the other side may neither read nor close. */
+export function endConnection(socket: Duplex, farewell = ''): void {
+  socket.end(farewell);
+  setTimeout(() => socket.destroy(), LINGER_MS).unref();
 }

@@ -14,7 +14,7 @@ import { answerParserError } from './parser-errors.js';
 import { answerError, keepHeaders } from './answer.js';
 import { REQUEST_ID_HEADER, requestIdFrom } from './request-id.js';
 import type { RequestObserver } from './request-observer.js';
-import { rawErrorAnswer } from './raw-answer.js';
+import { endConnection, rawErrorAnswer } from './raw-answer.js';
 import { admitUnrouted } from './unrouted.js';
 
 /** Milliseconds and bytes; see `docs/operations.md` for why these. */
@@ -39,6 +39,8 @@ export class ServiceHttpAdapter extends ExpressAdapter {
   #observer: RequestObserver | undefined;
   readonly #cors: CorsHandler | undefined;
   #draining = false;
+  /** Connections that are closed after a refusal, because it is in doubt where the refused request ends. */
+  readonly #distrusted = new WeakSet<Socket>();
   /** Answers that have not ended. */
   readonly #underWay = new Set<ServerResponse>();
 
@@ -89,14 +91,22 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     });
     // Without a listener Node closes the connection of a CONNECT without a word.
     server.on('connect', (_req, socket) => {
-      socket.end(rawErrorAnswer('bad_request', 'This service is no proxy.', []));
+      // From here on Node listens for nothing on this socket: a reset that nobody heard would end the process.
+      socket.on('error', () => undefined);
+      endConnection(socket, rawErrorAnswer('bad_request', 'This service is no proxy.', []));
     });
+    // By default Node drops what comes after the 2,000th header without a word, a second `Authorization` for instance.
+    server.maxHeadersCount = 0;
     this.setHttpServer(server);
   }
 
   #handler(express: RequestListener) {
     const cors = this.#cors;
     return (req: IncomingMessage, res: ServerResponse): void => {
+      // RFC 9112 section 9.6: nothing is carried out that comes after the request with which the connection ends.
+      if (this.#distrusted.has(req.socket)) {
+        return;
+      }
       const requestId = requestIdFrom(req.headers['x-request-id']);
       if (isApiPath(req.url ?? '')) {
         keepHeaders(res, [[REQUEST_ID_HEADER, requestId]]);
@@ -114,6 +124,7 @@ export class ServiceHttpAdapter extends ExpressAdapter {
       }
       const fault = framingFault(req);
       if (fault !== undefined) {
+        this.#distrusted.add(req.socket);
         res.setHeader('Connection', 'close');
         void this.#refuse(req, res, fault);
       } else if (cors === undefined || (req.method === 'OPTIONS' && !isPreflight(req))) {

@@ -83,7 +83,7 @@ export function requestText(
 }
 
 /** The complete answers at the start of what was received. Interim answers (1xx) are among them. */
-function parseAnswers(received: Buffer, closed: boolean, methods: readonly string[]): WireAnswer[] {
+export function parseAnswers(received: Buffer, closed: boolean, methods: readonly string[]): WireAnswer[] {
   const answers: WireAnswer[] = [];
   let rest = received.toString('latin1');
   for (;;) {

@@ -1,0 +1,37 @@
+/** What a service says of itself on its metrics port. */
+export class ServiceFigures {
+  private constructor(private readonly text: string) {}
+
+  static async of(metricsPort: number): Promise<ServiceFigures> {
+    const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`);
+    return new ServiceFigures(await response.text());
+  }
+
+  /** The sum over all series of a metric, or over those whose labels contain a text. */
+  sum(name: string, labels = ''): number {
+    return this.text
+      .split('\n')
+      .filter((line) => (line.startsWith(`${name}{`) || line.startsWith(`${name} `)) && line.includes(labels))
+      .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
+  }
+
+  /** Files and sockets that the process holds. */
+  get openFiles(): number {
+    return this.sum('process_open_fds');
+  }
+
+  get residentBytes(): number {
+    return this.sum('process_resident_memory_bytes');
+  }
+
+  /** Database connections that somebody holds or waits for. */
+  get connectionsInUse(): number {
+    return (
+      this.sum('petstore_pool_connections', 'state="used"') + this.sum('petstore_pool_connections', 'state="waiting"')
+    );
+  }
+
+  get eventLoopHandles(): number {
+    return this.sum('nodejs_active_handles_total');
+  }
+}

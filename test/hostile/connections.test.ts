@@ -1,0 +1,93 @@
+import { connect, type Socket } from 'node:net';
+import { insertKey } from '../helpers/builders.js';
+import { ServiceProcess } from '../helpers/service-process.js';
+import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { expectErrorAnswer } from '../helpers/expect-error-answer.js';
+import { exchange, requestText } from '../helpers/wire.js';
+
+let database: TestDatabase;
+let service: ServiceProcess;
+let key: string;
+
+// In a process of its own: what nobody catches would end it.
+beforeEach(async () => {
+  database = await createTestDatabase();
+  ({ key } = await insertKey(database.db));
+  service = await ServiceProcess.start({ DATABASE_URL: database.url });
+});
+afterEach(async () => {
+  await service.stop('SIGKILL');
+  await database.drop();
+});
+
+async function open(text: string): Promise<Socket> {
+  const socket = connect(service.port, '127.0.0.1');
+  socket.on('error', () => undefined);
+  await new Promise<void>((resolve) => socket.once('connect', resolve));
+  socket.write(text);
+  return socket;
+}
+
+const LIST = (): string => requestText('GET', '/v1/store/orders', { key });
+
+describe('a client that resets its connection', () => {
+  it.each([
+    ['after it asked for a tunnel', () => 'CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n'],
+    [
+      'after it asked for another protocol',
+      () => requestText('GET', '/v1/nowhere', { headers: ['Connection: Upgrade', 'Upgrade: h2c'] }),
+    ],
+    ['after something malformed', () => 'hello\r\n\r\n'],
+    ['after half a request', () => 'GET /v1/store/orders HTTP/1.1\r\nHost: loc'],
+    ['after a cancel', () => requestText('DELETE', '/v1/store/orders/1', { key })],
+    ['after many requests at once', () => LIST().repeat(50)],
+    [
+      'in the middle of a body',
+      () => requestText('POST', '/v1/store/orders', { headers: ['Content-Length: 99'], body: 'a' }),
+    ],
+  ])('%s does the service no harm', async (_what, text) => {
+    for (let round = 0; round < 20; round++) {
+      const socket = await open(text());
+      if (round % 2 === 0) {
+        await new Promise<void>((resolve) => {
+          socket.once('data', () => resolve());
+          socket.once('close', () => resolve());
+          setTimeout(resolve, 50);
+        });
+      }
+      socket.resetAndDestroy();
+    }
+    expect((await fetch(`${service.baseUrl}/health/ready`)).status).toBe(200);
+    expect(service.output).not.toMatch(/"level":(?:50|60)|uncaught|unhandled/i);
+  });
+});
+
+describe('a client that asks for a tunnel and stays', () => {
+  it('is refused, sent away in good time, and holds up no shutdown', async () => {
+    const text = 'CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n';
+    const { answers, closed } = await exchange(service.port, text, { until: 'closed' });
+    expectErrorAnswer(answers[0], 400, 'bad_request');
+    expect(closed).toBe(true);
+    // This one neither reads nor closes.
+    const socket = connect({ port: service.port, host: '127.0.0.1', allowHalfOpen: true });
+    socket.on('error', () => undefined);
+    socket.pause();
+    socket.write(text);
+    await exchange(service.port, requestText('GET', '/health/live', { headers: ['Connection: close'] }), {
+      until: 'closed',
+    });
+    const startMs = performance.now();
+    expect(await service.stop()).toBe(0);
+    expect(performance.now() - startMs).toBeLessThan(5_000);
+    socket.destroy();
+  });
+});
+
+describe('more headers than anybody needs', () => {
+  it('hide nothing: the second Authorization behind them is seen', async () => {
+    const many = Array.from({ length: 2_100 }, () => 'a:');
+    const headers = [...many, `Authorization: Bearer ${key}`];
+    const { answers } = await exchange(service.port, requestText('GET', '/v1/nowhere', { key, headers }), { until: 1 });
+    expectErrorAnswer(answers[0], 401, 'invalid_api_key');
+  });
+});

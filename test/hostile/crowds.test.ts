@@ -1,0 +1,149 @@
+import { connect, type Socket } from 'node:net';
+import { cancelOrder, listOrders } from '../helpers/api.js';
+import { insertKey, insertOrder } from '../helpers/builders.js';
+import { freePort } from '../helpers/free-port.js';
+import { expectErrorAnswer } from '../helpers/expect-error-answer.js';
+import { ServiceFigures } from '../helpers/service-figures.js';
+import { ServiceProcess } from '../helpers/service-process.js';
+import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { until } from '../helpers/until.js';
+import { parseAnswers, requestText } from '../helpers/wire.js';
+
+jest.setTimeout(60_000);
+
+const MEGABYTE = 1_024 * 1_024;
+/** Longer than the service gives a client for its headers, and it looks for such clients every few seconds. */
+const PATIENCE_MS = 25_000;
+
+let database: TestDatabase;
+let service: ServiceProcess;
+let metricsPort: number;
+let key: string;
+let clients: Client[];
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  ({ key } = await insertKey(database.db));
+  metricsPort = await freePort();
+  service = await ServiceProcess.start({
+    DATABASE_URL: database.url,
+    METRICS_PORT: String(metricsPort),
+    RATE_LIMIT_BAN_THRESHOLD: '0',
+  });
+});
+afterAll(async () => {
+  await service.stop();
+  await database.drop();
+});
+beforeEach(() => {
+  clients = [];
+});
+afterEach(() => {
+  clients.forEach((client) => client.leave());
+});
+
+class Client {
+  readonly #received: Buffer[] = [];
+  closed = false;
+
+  private constructor(readonly socket: Socket) {
+    clients.push(this);
+    socket.on('data', (chunk: Buffer) => this.#received.push(chunk));
+    socket.on('error', () => undefined);
+    socket.on('close', () => {
+      this.closed = true;
+    });
+  }
+
+  static connect(): Promise<Client> {
+    const client = new Client(connect(service.port, '127.0.0.1'));
+    return new Promise((resolve) => client.socket.once('connect', () => resolve(client)));
+  }
+
+  get received(): Buffer {
+    return Buffer.concat(this.#received);
+  }
+
+  leave(): void {
+    this.socket.destroy();
+  }
+}
+
+/** What an honest client notices, in milliseconds. */
+async function expectNormalService(): Promise<void> {
+  const id = await insertOrder(database.db);
+  const startMs = performance.now();
+  expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
+  expect((await listOrders(service.baseUrl, key)).status).toBe(200);
+  expect(performance.now() - startMs).toBeLessThan(2_000);
+}
+
+describe('clients that hold connections and say nothing, or next to nothing,', () => {
+  it('hold up nobody and are all sent away', async () => {
+    const before = await ServiceFigures.of(metricsPort);
+    const silent: Client[] = [];
+    for (let batch = 0; batch < 20; batch++) {
+      silent.push(...(await Promise.all(Array.from({ length: 100 }, () => Client.connect()))));
+    }
+    const slow = await Promise.all(Array.from({ length: 20 }, () => Client.connect()));
+    const drip = setInterval(() => {
+      slow.forEach(({ socket }) => socket.write('a'));
+    }, 500);
+    slow.forEach(({ socket }) => socket.write('GET /v1/store/orders HTTP/1.1\r\nHost: localhost\r\nX-Slow: '));
+    try {
+      await until(async () => (await ServiceFigures.of(metricsPort)).openFiles > 2_000, 'they are all there');
+      await expectNormalService();
+      const full = await ServiceFigures.of(metricsPort);
+      expect(full.residentBytes - before.residentBytes).toBeLessThan(100 * MEGABYTE);
+      await until(() => clients.every(({ closed }) => closed), 'they are sent away', { withinMs: PATIENCE_MS });
+    } finally {
+      clearInterval(drip);
+    }
+    // Who never spoke is not spoken to; who began a request is told what was wrong.
+    expect(silent.every(({ received }) => received.length === 0)).toBe(true);
+    for (const { received } of slow) {
+      const [answer] = parseAnswers(received, true, []);
+      expect([408, 429]).toContain(answer?.status);
+      expectErrorAnswer(
+        answer,
+        answer?.status ?? 0,
+        answer?.status === 408 ? 'request_timeout' : 'rate_limit_exceeded',
+      );
+    }
+    await until(
+      async () => (await ServiceFigures.of(metricsPort)).openFiles <= before.openFiles + 10,
+      'their connections are gone',
+    );
+    await expectNormalService();
+  });
+});
+
+describe('a client that asks without end and reads nothing', () => {
+  const REQUESTS = 20_000;
+
+  it('costs little, and gets all its answers in order once it reads', async () => {
+    const before = await ServiceFigures.of(metricsPort);
+    const client = await Client.connect();
+    client.socket.pause();
+    // The ids differ, so that answers out of order would show.
+    const requests = Array.from({ length: REQUESTS }, (_, number) =>
+      requestText('DELETE', `/v1/store/orders/${number}`, { key, headers: [`X-Request-Id: n${number}`] }),
+    );
+    client.socket.write(requests.join(''));
+    await until(async () => {
+      const handled = (figures: ServiceFigures): number => figures.sum('http_server_request_duration_seconds_count');
+      const [now, later] = [await ServiceFigures.of(metricsPort), await ServiceFigures.of(metricsPort)];
+      return handled(now) > 100 && handled(now) === handled(later);
+    }, 'the service has stopped reading');
+    await expectNormalService();
+    const held = await ServiceFigures.of(metricsPort);
+    expect(held.residentBytes - before.residentBytes).toBeLessThan(100 * MEGABYTE);
+    client.socket.resume();
+    const last = `X-Request-Id: n${REQUESTS - 1}\r\n`;
+    let seen = 0;
+    client.socket.on('data', (chunk: Buffer) => (seen += chunk.includes(last) ? 1 : 0));
+    await until(() => seen > 0 || client.received.includes(last), 'the last answer', { withinMs: 30_000 });
+    const ids = client.received.toString('latin1').match(/X-Request-Id: n\d+/g) ?? [];
+    expect(ids).toEqual(Array.from({ length: REQUESTS }, (_, number) => `X-Request-Id: n${number}`));
+  });
+});

@@ -1,0 +1,94 @@
+import { insertKey } from '../helpers/builders.js';
+import { expectErrorAnswer } from '../helpers/expect-error-answer.js';
+import { freePort } from '../helpers/free-port.js';
+import { provoke } from '../helpers/provoke.js';
+import { withSeed } from '../helpers/seeded-random.js';
+import { ServiceFigures } from '../helpers/service-figures.js';
+import { ServiceProcess } from '../helpers/service-process.js';
+import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { until } from '../helpers/until.js';
+import { parseAnswers, type WireAnswer } from '../helpers/wire.js';
+import { makeAttack } from './corpus.js';
+
+/** Few enough for every run of the tests; `FUZZ_ATTACKS` for more. */
+const ATTACKS = Number(process.env.FUZZ_ATTACKS ?? '800');
+const AT_ONCE = 40;
+jest.setTimeout(30_000 + ATTACKS * 40);
+/** More than this is a leak and not a heap that has grown into its size. */
+const GROWTH_BYTES_MAX = 64 * 1_024 * 1_024;
+
+let database: TestDatabase;
+let service: ServiceProcess;
+let metricsPort: number;
+let key: string;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  ({ key } = await insertKey(database.db));
+  metricsPort = await freePort();
+  service = await ServiceProcess.start({
+    DATABASE_URL: database.url,
+    METRICS_PORT: String(metricsPort),
+    CORS_ORIGINS: 'https://app.example.com',
+    RATE_LIMIT_BAN_THRESHOLD: '0',
+  });
+});
+afterAll(async () => {
+  await service.stop();
+  await database.drop();
+});
+
+const LAST_REQUEST = 'GET /nowhere HTTP/1.1\r\nHost: localhost';
+
+/** Every address of 127/8 is this machine, and is counted for itself; elsewhere all attacks share one quota. */
+function someAddress(number: number): string | undefined {
+  return process.platform === 'linux' ? `127.1.${number % 200}.${(number % 250) + 1}` : undefined;
+}
+
+function expectAnswer(answer: WireAnswer): void {
+  expect([100, 200, 204, 301, 302, 304, 400, 401, 404, 405, 408, 409, 429, 431]).toContain(answer.status);
+  if (answer.status >= 400) {
+    expectErrorAnswer(answer, answer.status, (JSON.parse(answer.body) as { code: string }).code);
+  }
+}
+
+async function attack(bytes: Buffer, number: number): Promise<void> {
+  const { text, closed } = await provoke(service.port, bytes, LAST_REQUEST, someAddress(number));
+  try {
+    const answers = parseAnswers(Buffer.from(text, 'latin1'), closed, []);
+    answers.forEach(expectAnswer);
+    // Nothing stands between the answers, and nothing but a list that is cut can be incomplete.
+    const starts = text.match(/HTTP\/1\.1 \d{3} /g)?.length ?? 0;
+    expect(text === '' || text.startsWith('HTTP/1.1 ')).toBe(true);
+    expect(answers).toHaveLength(starts);
+  } catch (error) {
+    (error as Error).message += `\nSent: ${JSON.stringify(bytes.toString('latin1'))}\nGot: ${JSON.stringify(text)}`;
+    throw error;
+  }
+}
+
+describe('a service that is sent whatever comes to mind', () => {
+  it('answers in the error shape or closes the connection, and is none the worse for it', async () => {
+    await withSeed(async (random) => {
+      const attacks = Array.from({ length: ATTACKS }, () => makeAttack(random, key));
+      let next = 0;
+      let residentBytes = 0;
+      await Promise.all(
+        Array.from({ length: AT_ONCE }, async () => {
+          for (let number = next++; number < attacks.length; number = next++) {
+            await attack(attacks[number]!, number);
+            if (number === Math.floor(ATTACKS / 2)) {
+              ({ residentBytes } = await ServiceFigures.of(metricsPort));
+            }
+          }
+        }),
+      );
+      const after = await ServiceFigures.of(metricsPort);
+      expect(after.residentBytes - residentBytes).toBeLessThan(GROWTH_BYTES_MAX);
+      await until(async () => (await ServiceFigures.of(metricsPort)).openFiles < 60, 'all connections are gone');
+      await until(async () => (await ServiceFigures.of(metricsPort)).connectionsInUse === 0, 'the pools are idle');
+      expect((await fetch(`${service.baseUrl}/health/ready`)).status).toBe(200);
+      expect(service.output).not.toMatch(/"level":(?:50|60)/);
+    });
+  });
+});
