@@ -4,14 +4,9 @@ import { Prisma } from './generated/client.js';
 /** The SQLSTATE codes that this service tells apart (PostgreSQL documentation, appendix A). */
 export const PostgresError = {
   lockNotAvailable: '55P03',
-  queryCanceled: '57014',
-  adminShutdown: '57P01',
-  crashShutdown: '57P02',
-  cannotConnectNow: '57P03',
+  idleInTransactionTimeout: '25P03',
   deadlockDetected: '40P01',
   serializationFailure: '40001',
-  tooManyConnections: '53300',
-  diskFull: '53100',
   readOnlySqlTransaction: '25006',
   invalidPassword: '28P01',
   checkViolation: '23514',
@@ -21,19 +16,17 @@ export const PostgresError = {
 /** Conditions that pass: the same request may well succeed a moment later. */
 const TRANSIENT_SQLSTATES: ReadonlySet<string> = new Set([
   PostgresError.lockNotAvailable,
-  PostgresError.queryCanceled,
-  PostgresError.adminShutdown,
-  PostgresError.crashShutdown,
-  PostgresError.cannotConnectNow,
+  PostgresError.idleInTransactionTimeout,
   PostgresError.deadlockDetected,
   PostgresError.serializationFailure,
-  PostgresError.tooManyConnections,
-  PostgresError.diskFull,
   PostgresError.readOnlySqlTransaction,
 ]);
 
-/** SQLSTATE class 08: connection exceptions. */
-const CONNECTION_EXCEPTION_CLASS = '08';
+/**
+ * Classes of SQLSTATE of which that is true throughout: connections that fail (08), resources that run out (53),
+ * operators who intervene (57), disks and systems that fail (58).
+ */
+const TRANSIENT_SQLSTATE_CLASSES: ReadonlySet<string> = new Set(['08', '53', '57', '58']);
 
 /** Prisma's own codes for a server that is away: unreachable, timed out, closed, pool exhausted, too many connections. */
 const TRANSIENT_PRISMA_CODES: ReadonlySet<string> = new Set([
@@ -80,7 +73,7 @@ export function sqlStateOf(error: unknown): string | undefined {
 export function isTransientDatabaseError(error: unknown): boolean {
   const sqlState = sqlStateOf(error);
   if (sqlState !== undefined) {
-    return TRANSIENT_SQLSTATES.has(sqlState) || sqlState.startsWith(CONNECTION_EXCEPTION_CLASS);
+    return TRANSIENT_SQLSTATES.has(sqlState) || TRANSIENT_SQLSTATE_CLASSES.has(sqlState.slice(0, 2));
   }
   if (error instanceof Prisma.PrismaClientInitializationError) {
     return true;
