@@ -1,0 +1,51 @@
+import { insertKey } from '../helpers/builders.js';
+import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
+import { withSeed } from '../helpers/seeded-random.js';
+import { ServiceProcess } from '../helpers/service-process.js';
+import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { until } from '../helpers/until.js';
+import { OrderTraffic } from './order-traffic.js';
+
+jest.setTimeout(60_000);
+
+/** Enough for every pair of actions to have met many times. */
+const ANSWERS = 3_000;
+
+describeWithRedis('three services on one database and Redis, under everything at once', () => {
+  let database: TestDatabase;
+  let redis: RedisServer;
+  let services: ServiceProcess[];
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    redis = await RedisServer.start();
+    const environment = { DATABASE_URL: database.url, REDIS_URL: redis.url };
+    services = await Promise.all([1, 2, 3].map(() => ServiceProcess.start(environment)));
+  });
+  afterAll(async () => {
+    await Promise.all(services.map((service) => service.stop()));
+    await redis.stop();
+    await database.drop();
+  });
+
+  it('cancel each order once, and list only states that existed, whatever happens in between', async () => {
+    await withSeed(async (random) => {
+      const { key } = await insertKey(database.db);
+      const traffic = new OrderTraffic({
+        baseUrls: () => services.map(({ baseUrl }) => baseUrl),
+        db: database.db,
+        key,
+        random,
+        clients: 24,
+        ledgers: 3,
+      });
+      await traffic.start();
+      await until(() => traffic.total >= ANSWERS, `${ANSWERS} answers`, { withinMs: 45_000 });
+      await traffic.stop();
+      expect(await traffic.faults()).toEqual([]);
+      // Everything has to have occurred, or nothing was tried.
+      const answers = ['204', '409 order_already_cancelled', '409 order_already_shipped', '404 order_not_found', '200'];
+      expect(answers.filter((answer) => traffic.count(answer) < 20)).toEqual([]);
+    });
+  });
+});

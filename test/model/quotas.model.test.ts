@@ -1,0 +1,53 @@
+import { call } from '../helpers/api.js';
+import { insertKey } from '../helpers/builders.js';
+import { withSeed } from '../helpers/seeded-random.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
+const PER_MINUTE = 7;
+const PER_DAY = 40;
+/** How far the clock jumps between two bursts: mostly up to an edge, onto it, or past it. */
+const JUMPS_MS = [0, 1, 999, 1_000, 29_999, 30_000, 30_001, MINUTE_MS - 1, MINUTE_MS, MINUTE_MS + 1, 6 * 3_600_000];
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({ environment: { RATE_LIMIT_BAN_THRESHOLD: '0' } });
+});
+afterAll(() => service.stop());
+
+describe('bursts of requests at any time around the edges of minutes and days', () => {
+  it('are admitted up to the plan and not once more, and what is refused is counted nowhere', async () => {
+    await withSeed(async (random) => {
+      const quota = { requests_per_minute: PER_MINUTE, requests_per_day: PER_DAY };
+      const keys = [await insertKey(service.db, quota), await insertKey(service.db, quota)].map(({ key }) => key);
+      const admitted = new Map<string, number>();
+      const countOf = (key: string, windowMs: number): number =>
+        admitted.get(`${key} ${windowMs} ${Math.floor(service.clock.now() / windowMs)}`) ?? 0;
+      for (let burst = 0; burst < 120; burst++) {
+        service.clock.advance(random.pick(JUMPS_MS));
+        const key = random.pick(keys);
+        const [minute, day] = [countOf(key, MINUTE_MS), countOf(key, DAY_MS)];
+        const left = Math.min(PER_MINUTE - minute, PER_DAY - day);
+        const size = 1 + random.below(12);
+        const answers = await Promise.all(
+          Array.from({ length: size }, () => call(service.baseUrl, 'GET', '/nowhere', key)),
+        );
+        const taken = answers.filter(({ status }) => status === 404);
+        expect([taken.length, answers.filter(({ status }) => status === 429).length]).toEqual([
+          Math.min(left, size),
+          size - Math.min(left, size),
+        ]);
+        for (const windowMs of [MINUTE_MS, DAY_MS]) {
+          const window = `${key} ${windowMs} ${Math.floor(service.clock.now() / windowMs)}`;
+          admitted.set(window, countOf(key, windowMs) + taken.length);
+        }
+        // Each admitted request is told a number of its own: none was counted twice, none for another.
+        const told = taken.map((answer) => /"minute";r=(\d+)/.exec(answer.headers.get('ratelimit') ?? '')?.[1]);
+        expect(told.map(Number).sort((a, b) => b - a)).toEqual(
+          taken.map((_, index) => PER_MINUTE - minute - index - 1),
+        );
+      }
+    });
+  });
+});

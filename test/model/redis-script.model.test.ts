@@ -1,0 +1,82 @@
+import fc from 'fast-check';
+import type { Redis } from 'ioredis';
+import { decide, type SubjectState, UNUSED } from '../../src/rate-limit/decision.js';
+import { BAN_SCRIPT, TAKE_SCRIPT } from '../../src/rate-limit/redis-scripts.js';
+import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
+
+/** The script as it ships, except that the time is told and not asked for. */
+const TAKE_SCRIPT_AT = TAKE_SCRIPT.replace("redis.call('TIME')", '{ARGV[3], ARGV[4]}');
+
+/** Half a second before a UTC minute that is also a UTC midnight. */
+const BEFORE_MIDNIGHT_MS = Date.UTC(2099, 10, 22) - 500;
+const NO_BANS = { threshold: 0, windowSeconds: 60, durationSeconds: 300 };
+
+const quotas = fc.record({
+  requestsPerMinute: fc.integer({ min: 1, max: 4 }),
+  requestsPerDay: fc.integer({ min: 1, max: 8 }),
+});
+/** Milliseconds between requests: many in one window, and now and then up to an edge, onto it and past it. */
+const steps = fc.array(
+  fc.record({
+    afterMs: fc.oneof(
+      { weight: 6, arbitrary: fc.constant(0) },
+      { weight: 4, arbitrary: fc.constantFrom(1, 499, 500, 501, 59_999, 60_000, 60_001) },
+      { weight: 1, arbitrary: fc.constantFrom(86_399_999, 86_400_000) },
+    ),
+    banForMs: fc.option(fc.integer({ min: 1, max: 90_000 }), { freq: 12, nil: 0 }),
+  }),
+  { minLength: 1, maxLength: 40 },
+);
+
+describeWithRedis('the script that counts in Redis', () => {
+  let server: RedisServer;
+  let redis: Redis;
+  let subjects = 0;
+  beforeAll(async () => {
+    server = await RedisServer.start();
+    redis = server.connect();
+  });
+  afterAll(async () => {
+    redis.disconnect();
+    await server.stop();
+  });
+
+  it('decides as the rule does, at any time around the edges of minutes and days', async () => {
+    expect(TAKE_SCRIPT_AT).not.toBe(TAKE_SCRIPT);
+    await fc.assert(
+      fc.asyncProperty(quotas, steps, async (quota, requests) => {
+        const key = `subject-${subjects++}`;
+        let state: SubjectState = UNUSED;
+        let nowMs = BEFORE_MIDNIGHT_MS;
+        for (const { afterMs, banForMs } of requests) {
+          nowMs += afterMs;
+          if (banForMs > 0) {
+            await redis.eval(BAN_SCRIPT, 1, key, nowMs + banForMs);
+            state = { ...state, bannedUntilMs: Math.max(state.bannedUntilMs, nowMs + banForMs) };
+          }
+          const time = [Math.floor(nowMs / 1_000), (nowMs % 1_000) * 1_000];
+          const reply = await redis.eval(
+            TAKE_SCRIPT_AT,
+            1,
+            key,
+            quota.requestsPerMinute,
+            quota.requestsPerDay,
+            ...time,
+          );
+          const { verdict, next } = decide(state, quota, NO_BANS, nowMs);
+          state = next;
+          expect(reply).toEqual([
+            nowMs,
+            verdict.outcome === 'admitted' ? 1 : 0,
+            next.minuteEndSeconds,
+            next.minuteUsed,
+            next.dayEndSeconds,
+            next.dayUsed,
+            next.bannedUntilMs,
+          ]);
+        }
+      }),
+      { numRuns: 150 },
+    );
+  });
+});
