@@ -19,11 +19,7 @@ export async function createQuietDatabase(): Promise<TestDatabase> {
   const url = server.url('petstore');
   const db = new pg.Pool({ connectionString: url, max: 5 });
   db.on('error', () => undefined);
-  for (const entry of readdirSync(MIGRATIONS, { withFileTypes: true })) {
-    if (entry.isDirectory()) {
-      await db.query(readFileSync(join(MIGRATIONS, entry.name, 'migration.sql'), 'utf8'));
-    }
-  }
+  await applyMigrations(db);
   return {
     url,
     db,
@@ -33,4 +29,13 @@ export async function createQuietDatabase(): Promise<TestDatabase> {
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** Brings an empty database to the schema of the service, by its migrations' own statements. */
+export async function applyMigrations(db: pg.Pool): Promise<void> {
+  for (const entry of readdirSync(MIGRATIONS, { withFileTypes: true })) {
+    if (entry.isDirectory()) {
+      await db.query(readFileSync(join(MIGRATIONS, entry.name, 'migration.sql'), 'utf8'));
+    }
+  }
 }

@@ -44,6 +44,13 @@ export class ServiceProcess {
     return this.#output;
   }
 
+  /** What it has written since this was last asked for; in a long run it would be too much to keep. */
+  takeOutput(): string {
+    const output = this.#output;
+    this.#output = '';
+    return output;
+  }
+
   /** Asks it to stop and resolves with its exit code. */
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
     if (this.child.exitCode !== null || this.child.signalCode !== null) {

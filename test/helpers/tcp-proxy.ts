@@ -11,20 +11,21 @@ interface Pair {
 /** A network between the service and its database that fails on demand. */
 export class TcpProxy {
   readonly #pairs = new Set<Pair>();
+  /** Clients whose server is gone without their knowledge. */
+  readonly #forgotten = new Set<Socket>();
   #refusing = false;
   #stalled = false;
   #bytesFromClients = 0;
 
   private constructor(
     private readonly listener: Server,
-    private readonly target: { readonly host: string; readonly port: number },
+    private target: { readonly host: string; readonly port: number },
   ) {}
 
   /** @param url of the server behind the proxy */
   static async inFrontOf(url: string): Promise<TcpProxy> {
-    const { hostname, port } = new URL(url);
     const listener = createServer();
-    const proxy = new TcpProxy(listener, { host: hostname, port: Number(port) });
+    const proxy = new TcpProxy(listener, addressIn(url));
     listener.on('connection', (client) => {
       proxy.#accept(client);
     });
@@ -40,6 +41,11 @@ export class TcpProxy {
     return detour.href;
   }
 
+  /** Leads new connections to another server, such as one that was started again on another port. */
+  pointAt(url: string): void {
+    this.target = addressIn(url);
+  }
+
   /** What clients have sent so far, passed on or swallowed. */
   get bytesFromClients(): number {
     return this.#bytesFromClients;
@@ -50,6 +56,20 @@ export class TcpProxy {
     for (const { client, server } of this.#pairs) {
       client.destroy();
       server.destroy();
+    }
+  }
+
+  /**
+   * Forgets every connection without a word to the clients, as when a server or a firewall on the way loses its power:
+   * what they send from here on reaches nobody. New connections are let through.
+   */
+  forget(): void {
+    for (const pair of this.#pairs) {
+      this.#pairs.delete(pair);
+      this.#forgotten.add(pair.client);
+      pair.server.removeAllListeners('close');
+      pair.server.unpipe();
+      pair.server.destroy();
     }
   }
 
@@ -86,6 +106,9 @@ export class TcpProxy {
 
   async close(): Promise<void> {
     this.refuse();
+    for (const client of this.#forgotten) {
+      client.destroy();
+    }
     await new Promise((resolve) => this.listener.close(resolve));
   }
 
@@ -117,4 +140,9 @@ export class TcpProxy {
       pair.server.pipe(client);
     }
   }
+}
+
+function addressIn(url: string): { host: string; port: number } {
+  const { hostname, port } = new URL(url);
+  return { host: hostname, port: Number(port) };
 }
