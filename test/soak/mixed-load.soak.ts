@@ -1,0 +1,206 @@
+import type pg from 'pg';
+import { insertKey } from '../helpers/builders.js';
+import { FailingPostgres } from '../helpers/failing-postgres.js';
+import { freePort } from '../helpers/free-port.js';
+import { provoke } from '../helpers/provoke.js';
+import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
+import { type SeededRandom, withSeed } from '../helpers/seeded-random.js';
+import { ServiceFigures } from '../helpers/service-figures.js';
+import { ServiceProcess } from '../helpers/service-process.js';
+import { until } from '../helpers/until.js';
+import { makeAttack } from '../hostile/corpus.js';
+import { OrderTraffic } from '../model/order-traffic.js';
+import { FAULTS } from './faults.js';
+import { QuotaWatch } from './quota-watch.js';
+
+const MINUTES = Number(process.env.SOAK_MINUTES ?? '10');
+jest.setTimeout((MINUTES + 5) * 60_000);
+
+const PER_MINUTE = 200;
+/** Answers between two looks at what was said, and before and after each fault. */
+const CALM_ANSWERS = 600;
+const MEGABYTE = 1_024 * 1_024;
+/** What a heap may take that breathes. */
+const GROWTH_BYTES_MAX = 48 * MEGABYTE;
+const GROWTH_FILES_MAX = 20;
+
+interface Running {
+  readonly metricsPort: number;
+  process: ServiceProcess;
+}
+
+describeWithRedis(`three services under mixed load and random faults, for ${MINUTES} minutes`, () => {
+  let postgres: FailingPostgres;
+  let redis: RedisServer;
+  let db: pg.Pool;
+  let services: Running[];
+
+  beforeAll(async () => {
+    postgres = await FailingPostgres.create({ max_connections: '150' });
+    redis = await RedisServer.start();
+    db = postgres.pool(25);
+    services = await Promise.all(
+      [1, 2, 3].map(async () => {
+        const metricsPort = await freePort();
+        return { metricsPort, process: await startService(metricsPort) };
+      }),
+    );
+  });
+  afterAll(async () => {
+    await Promise.all(services.map(({ process }) => process.stop('SIGKILL')));
+    await redis.stop();
+    await db.end();
+    await postgres.discard();
+  });
+
+  function startService(metricsPort: number): Promise<ServiceProcess> {
+    return ServiceProcess.start({
+      DATABASE_URL: postgres.serviceUrl,
+      REDIS_URL: redis.url,
+      METRICS_PORT: String(metricsPort),
+      RATE_LIMIT_BAN_THRESHOLD: '0',
+    });
+  }
+
+  const baseUrls = (): string[] => services.map(({ process }) => process.baseUrl);
+
+  /** Ends the last service and starts another in its place; the others live through it all, so that a leak would show. */
+  async function replaceService(signal: NodeJS.Signals): Promise<void> {
+    const last = services.at(-1)!;
+    await last.process.stop(signal);
+    last.process = await startService(last.metricsPort);
+  }
+
+  /** All is well again when every service cancels and lists. */
+  async function untilWell(key: string): Promise<void> {
+    for (const url of baseUrls()) {
+      const isWell = async (): Promise<boolean> => {
+        const headers = { Authorization: `Bearer ${key}` };
+        const answers = await Promise.all([
+          fetch(`${url}/v1/store/orders/0`, { method: 'DELETE', headers }).then(({ status }) => status === 404),
+          fetch(`${url}/v1/store/orders`, { headers }).then(async (answer) => (await answer.text()).endsWith(']')),
+        ]).catch(() => [false]);
+        return answers.every(Boolean);
+      };
+      await until(isWell, 'all is well again', { withinMs: 30_000 });
+    }
+  }
+
+  function startAttacks(random: SeededRandom, key: string): { stop(): Promise<number> } {
+    let [isOver, attacks] = [false, 0];
+    const running = (async () => {
+      while (!isOver) {
+        const { port } = random.pick(services).process;
+        // A service that is being replaced refuses connections; what else may happen is judged by the fuzzer's own test.
+        await provoke(port, makeAttack(random, key), 'GET /nowhere HTTP/1.1\r\nHost: localhost').catch(() => undefined);
+        attacks++;
+      }
+    })();
+    return {
+      stop: async () => {
+        isOver = true;
+        await running;
+        return attacks;
+      },
+    };
+  }
+
+  it('keep every promise, and take no more memory, handles and connections in the end than in the beginning', async () => {
+    await withSeed(async (random) => {
+      const { key } = await insertKey(db);
+      const spent = await insertKey(db, { requests_per_minute: PER_MINUTE, requests_per_day: 1_000_000 });
+      const quotas = new QuotaWatch(baseUrls, spent.key, PER_MINUTE);
+      quotas.start();
+      const attacks = startAttacks(random.fork(), key);
+      const endMs = performance.now() + MINUTES * 60_000;
+      const names = Object.keys(FAULTS);
+      const answers = new Map<string, number>();
+      const recoveries: { readonly fault: string; readonly ms: number }[] = [];
+      const samples: ServiceFigures[][] = [];
+      let [lists, changes] = [0, 0];
+      for (let round = 0; performance.now() < endMs; round++) {
+        // Each once, then any.
+        const fault = names[round] ?? random.pick(names);
+        await db.query('TRUNCATE orders');
+        const traffic = new OrderTraffic({ baseUrls, db, key, random: random.fork(), clients: 16, ledgers: 3 });
+        await traffic.start();
+        await untilAnswers(traffic, CALM_ANSWERS);
+        await FAULTS[fault]!({ postgres, redis, random, replaceService, disturbQuotas: () => quotas.disturb() });
+        const healedMs = performance.now();
+        await untilWell(key);
+        recoveries.push({ fault, ms: Math.round(performance.now() - healedMs) });
+        await untilAnswers(traffic, traffic.total + CALM_ANSWERS);
+        await traffic.stop();
+        const faults = await traffic.faults();
+        expect({ fault, faults }).toEqual({ fault, faults: [] });
+        traffic.answers.forEach((count, answer) => answers.set(answer, (answers.get(answer) ?? 0) + count));
+        lists += traffic.lists.size;
+        changes += traffic.ledgers.reduce((sum, { size }) => sum + size, 0);
+        samples.push(await Promise.all(services.map(({ metricsPort }) => ServiceFigures.of(metricsPort))));
+        for (const { process } of services) {
+          expect(process.takeOutput()).not.toMatch(/"level":(?:50|60)(?!.*Redis does not answer)/);
+        }
+      }
+      await quotas.stop();
+      const attacked = await attacks.stop();
+      report({ answers, recoveries, samples, lists, changes, attacked, minutes: quotas.provenMinutes });
+      expect(quotas.faults()).toEqual([]);
+      await until(async () => {
+        const figures = await Promise.all(services.map(({ metricsPort }) => ServiceFigures.of(metricsPort)));
+        return figures.every(({ connectionsInUse }) => connectionsInUse === 0);
+      }, 'the pools are idle');
+      for (const service of [0, 1]) {
+        const figures = samples.map((sample) => sample[service]!);
+        // The first rounds fill caches, pools and the heap.
+        const settled = figures.slice(Math.floor(figures.length / 3));
+        expect(growth(settled.map(({ residentBytes }) => residentBytes))).toBeLessThan(GROWTH_BYTES_MAX);
+        expect(growth(settled.map(({ openFiles }) => openFiles))).toBeLessThan(GROWTH_FILES_MAX);
+      }
+    });
+  });
+});
+
+async function untilAnswers(traffic: OrderTraffic, total: number): Promise<void> {
+  await until(() => traffic.total >= total, `${total} answers`, { withinMs: 60_000 });
+}
+
+/** How much higher the median of the last half is than that of the first. */
+function growth(values: readonly number[]): number {
+  const half = Math.ceil(values.length / 2);
+  return median(values.slice(-half)) - median(values.slice(0, half));
+}
+
+function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
+}
+
+function report(run: {
+  readonly answers: ReadonlyMap<string, number>;
+  readonly recoveries: readonly { readonly fault: string; readonly ms: number }[];
+  readonly samples: readonly (readonly ServiceFigures[])[];
+  readonly lists: number;
+  readonly changes: number;
+  readonly attacked: number;
+  readonly minutes: number;
+}): void {
+  const faults = [...new Set(run.recoveries.map(({ fault }) => fault))];
+  const lines = [
+    `rounds: ${run.samples.length}; answers: ${[...run.answers.values()].reduce((sum, count) => sum + count, 0)}`,
+    ...[...run.answers].sort().map(([answer, count]) => `  ${answer}: ${count}`),
+    `lists judged: ${run.lists}, against ${run.changes} numbered changes`,
+    `attacks: ${run.attacked}; minutes in which a quota was used up exactly: ${run.minutes}`,
+    'faults (times, slowest recovery after it was over):',
+    ...faults.map((fault) => {
+      const times = run.recoveries.filter((recovery) => recovery.fault === fault).map(({ ms }) => ms);
+      return `  ${fault}: ${times.length}, ${Math.max(...times)} ms`;
+    }),
+    'the two services that lived through it all, per round (MB resident, files open):',
+    ...[0, 1].map(
+      (service) =>
+        `  ${run.samples
+          .map((sample) => `${Math.round(sample[service]!.residentBytes / MEGABYTE)}/${sample[service]!.openFiles}`)
+          .join(' ')}`,
+    ),
+  ];
+  process.stdout.write(`\n${lines.join('\n')}\n`);
+}
