@@ -25,21 +25,16 @@ make() {
 }
 
 # 192 random bits in the alphabet of base64url, which no URL and no shell has to escape.
-password() {
-  head -c 24 /dev/urandom | base64 | tr '+/' '-_'
-}
+password() { head -c 24 /dev/urandom | base64 | tr '+/' '-_'; }
 
 password | make postgres_password
-password | make owner_password
-password | make service_password
-password | make redis_password
 password | make grafana_password
+printf 'postgresql://petstore_owner:%s@postgres:5432/petstore\n' "$(password)" | make owner_database_url
+printf 'postgresql://petstore_app:%s@postgres:5432/petstore\n' "$(password)" | make service_database_url
 
-printf 'postgresql://petstore_owner:%s@postgres:5432/petstore\n' "$(cat owner_password)" | make owner_database_url
-printf 'postgresql://petstore_app:%s@postgres:5432/petstore\n' "$(cat service_password)" | make service_database_url
+password | make redis_password
 printf 'redis://petstore:%s@redis:6379\n' "$(cat redis_password)" | make redis_url
-
-# Redis keeps users in a file of its own, by digest: the limits' keys, what the limits' scripts do, and nothing else.
+# Redis keeps its users in a file, by digest: ours has the limits' keys and what the limits' scripts do with them.
 digest=$(tr -d '\n' <redis_password | sha256sum | cut -d ' ' -f 1)
 make redis_users <<USERS
 user default off
