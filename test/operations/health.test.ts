@@ -1,0 +1,50 @@
+import { errorOf } from '../helpers/api.js';
+import { TcpProxy } from '../helpers/tcp-proxy.js';
+import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
+import { until } from '../helpers/until.js';
+
+describe('health', () => {
+  let database: TestDatabase;
+  let proxy: TcpProxy;
+  let service: TestService;
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    proxy = await TcpProxy.inFrontOf(database.url);
+    service = await startTestService({
+      database: { ...database, url: proxy.through(database.url) },
+      // Nothing listens there.
+      environment: { REDIS_URL: 'redis://127.0.0.1:1' },
+    });
+  });
+  afterAll(async () => {
+    proxy.restore();
+    await service.stop();
+    await proxy.close();
+    await database.drop();
+  });
+
+  const ask = (what: 'live' | 'ready'): Promise<Response> => fetch(`${service.baseUrl}/health/${what}`);
+
+  it('is ready without Redis', async () => {
+    const response = await ask('ready');
+    expect(response.status).toBe(200);
+    expect(await response.json()).toEqual({ status: 'ok' });
+  });
+
+  it.each([
+    ['is away', () => proxy.refuse()],
+    ['falls silent', () => proxy.stall()],
+  ])('is unready within two seconds when the database %s, alive all the same, and ready again after', async (_how, fail) => {
+    fail();
+    const startedMs = performance.now();
+    const response = await ask('ready');
+    expect(performance.now() - startedMs).toBeLessThan(2_000);
+    expect(response.status).toBe(503);
+    expect((await errorOf(response)).code).toBe('service_unavailable');
+    expect((await ask('live')).status).toBe(200);
+    proxy.restore();
+    await until(async () => (await ask('ready')).status === 200, 'the service is ready again');
+  });
+});
