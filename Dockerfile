@@ -49,8 +49,10 @@ COPY --from=build /out/service ./
 ENV NODE_ENV=production HOST=0.0.0.0
 USER node
 # One package or file too few fails here and not in production: printing the document loads every module of the service,
-# and $connect loads the query compiler, which is otherwise loaded by the first query, without connecting anywhere.
+# $connect loads the query compiler, which is otherwise loaded by the first query, without connecting anywhere, and the
+# tracing is loaded only where it is used.
 RUN node dist/cli.js openapi | cmp - openapi.json \
+ && node --input-type=module --eval "import './dist/tracing/open-telemetry.js'" \
  && node --input-type=module --eval "import { connectPrisma } from './dist/prisma/connect-prisma.js'; \
       await connectPrisma('postgresql://nobody@127.0.0.1:1/none').prisma.\$connect();"
 

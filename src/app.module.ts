@@ -15,12 +15,21 @@ import { MetricsModule } from './metrics/metrics.module.js';
 import { PrismaModule } from './prisma/prisma.module.js';
 import { PlanThrottlerGuard } from './rate-limit/plan-throttler.guard.js';
 import { RateLimitModule } from './rate-limit/rate-limit.module.js';
+import { TRACING, type Tracing } from './tracing/tracing.js';
 import { WarmUp } from './warm-up.service.js';
+
+/** What the application is given from outside. */
+export interface Surroundings {
+  readonly config: Config;
+  /** What time it is, for limits and key expiry. */
+  readonly clock: Clock;
+  readonly requestLogger: Logger;
+  readonly tracing: Pick<Tracing, 'statement'>;
+}
 
 @Module({})
 export class AppModule {
-  /** @param clock what time it is, for limits and key expiry */
-  static with(config: Config, clock: Clock, requestLogger: Logger): DynamicModule {
+  static with({ config, clock, requestLogger, tracing }: Surroundings): DynamicModule {
     return {
       module: AppModule,
       // UnmatchedModule comes last: its routes answer whatever the others leave.
@@ -29,6 +38,7 @@ export class AppModule {
           { provide: CONFIG, useValue: config },
           { provide: CLOCK, useValue: clock },
           { provide: REQUEST_LOGGER, useValue: requestLogger },
+          { provide: TRACING, useValue: tracing },
         ]),
         MetricsModule,
         PrismaModule,

@@ -8,22 +8,32 @@ import type { Config } from './config/config.js';
 import { RequestObserver } from './http/request-observer.js';
 import { ServiceHttpAdapter } from './http/service-http-adapter.js';
 import { setUpDocs } from './docs/docs.setup.js';
+import { Metrics } from './metrics/metrics.js';
 import { AdmissionService } from './rate-limit/admission.service.js';
+import { NO_TRACING, type Tracing } from './tracing/tracing.js';
 
 export interface AppOptions {
   readonly clock?: Clock;
   readonly logger?: LoggerService | false;
   /** Gets one line a request; none by default. */
   readonly requestLogger?: Logger;
+  /** Where spans go; nowhere by default. */
+  readonly tracing?: Tracing | undefined;
   /** False leaves every refusal to the guards, which hold without the gate. */
   readonly gate?: boolean;
 }
 
 /** Assembles the application that the server runs and the tests call. The database URL must be known. */
 export async function createApp(config: Config, options: AppOptions = {}): Promise<NestExpressApplication> {
-  const adapter = new ServiceHttpAdapter(config.corsOrigins);
+  const { corsOrigins, connectionsMax } = config;
+  const adapter = new ServiceHttpAdapter({ corsOrigins, connectionsMax, tracing: options.tracing });
   const app = await NestFactory.create<NestExpressApplication>(
-    AppModule.with(config, options.clock ?? systemClock, options.requestLogger ?? pino({ level: 'silent' })),
+    AppModule.with({
+      config,
+      clock: options.clock ?? systemClock,
+      requestLogger: options.requestLogger ?? pino({ level: 'silent' }),
+      tracing: options.tracing ?? NO_TRACING,
+    }),
     adapter,
     { bodyParser: false, ...(options.logger === undefined ? {} : { logger: options.logger }) },
   );
@@ -31,6 +41,7 @@ export async function createApp(config: Config, options: AppOptions = {}): Promi
     setUpDocs(app, config);
   }
   await app.init();
+  app.get(Metrics).watchConnections(app.getHttpServer());
   adapter.useObserver(app.get(RequestObserver));
   adapter.useAdmission(app.get(AdmissionService), { gate: options.gate ?? true });
   return app;

@@ -2,6 +2,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { NestExpressApplication } from '@nestjs/platform-express';
+import type { Logger } from 'pino';
 import { createApp } from './app.setup.js';
 import type { Config } from './config/config.js';
 import { loadConfig } from './config/load-config.js';
@@ -10,6 +11,7 @@ import { type ServiceHttpAdapter } from './http/service-http-adapter.js';
 import { Metrics } from './metrics/metrics.js';
 import { serveMetrics } from './metrics/metrics-server.js';
 import { createLogger, PinoLogger } from './logging/pino-logger.js';
+import type { OpenTelemetry } from './tracing/open-telemetry.js';
 
 /** What runs besides the application and ends after it. */
 interface Backing {
@@ -29,11 +31,12 @@ export async function serve(): Promise<void> {
     process.once('SIGTERM', resolve).once('SIGINT', resolve);
   });
   const logger = createLogger(config.logLevel);
+  const tracing = config.tracing ? await startTracing(logger) : undefined;
   const backing = config.databaseUrl === undefined ? await startEmbedded(config) : external(config);
   let app: NestExpressApplication | undefined;
   let metricsServer: Server | undefined;
   try {
-    app = await createApp(backing.config, { logger: new PinoLogger(logger), requestLogger: logger });
+    app = await createApp(backing.config, { logger: new PinoLogger(logger), requestLogger: logger, tracing });
     await app.listen(config.port, config.host);
     metricsServer =
       config.metricsPort === 0
@@ -54,6 +57,7 @@ export async function serve(): Promise<void> {
     metricsServer?.closeAllConnections();
     metricsServer?.close();
     await backing.stop();
+    await tracing?.stop();
     logger.flush();
   }
 }
@@ -72,6 +76,12 @@ async function shutDown(app: NestExpressApplication, config: Config): Promise<vo
   }, config.shutdownGraceSeconds * 1_000);
   await app.close();
   clearTimeout(deadline);
+}
+
+/** Loaded only when it is used, so that it costs nothing when it is not. */
+async function startTracing(logger: Logger): Promise<OpenTelemetry> {
+  const { OpenTelemetry } = await import('./tracing/open-telemetry.js');
+  return new OpenTelemetry(logger);
 }
 
 function external(config: Config): Backing {

@@ -12,9 +12,13 @@ export interface Config {
   readonly port: number;
   /** Whose `X-Forwarded-For` is believed: a number of proxies, a list of networks, or nobody's. */
   readonly trustProxy: number | readonly string[] | false;
+  /** Connections of clients that are open at once. */
+  readonly connectionsMax: number;
   readonly publicBaseUrl: string | undefined;
   readonly stagingBaseUrl: string | undefined;
   readonly logLevel: LogLevel;
+  /** Whether spans are exported; where to and how, the OpenTelemetry SDK reads from the environment by itself. */
+  readonly tracing: boolean;
   /** 0: no metrics. */
   readonly metricsPort: number;
   readonly docsEnabled: boolean;

@@ -85,6 +85,17 @@ export class BaseUrl extends TextRule {
 }
 
 @ValidatorConstraint()
+export class HttpUrl extends TextRule {
+  protected readonly expected = 'an http or https URL like http://collector:4318';
+  // It may hold the password of a receiver.
+  protected override readonly secret = true;
+
+  protected accepts(text: string): boolean {
+    return isUrlWith(text, ['http:', 'https:']);
+  }
+}
+
+@ValidatorConstraint()
 export class OriginList extends TextRule {
   protected readonly expected = 'a list of origins like https://app.example.com,https://admin.example.com';
 

@@ -1,7 +1,7 @@
 import { Transform } from 'class-transformer';
 import { IsIn, IsInt, IsOptional, Max, Min, Validate } from 'class-validator';
 import { LOG_LEVELS, type LogLevel } from './config.js';
-import { BaseUrl, Hostname, OriginList, PostgresUrl, RedisUrlList, TrustProxy } from './environment-rules.js';
+import { BaseUrl, Hostname, HttpUrl, OriginList, PostgresUrl, RedisUrlList, TrustProxy } from './environment-rules.js';
 
 /** Digits become a number; anything else stays what it is, for the rule to name it. */
 const Int = (): PropertyDecorator =>
@@ -41,6 +41,9 @@ export class Environment {
   @Validate(TrustProxy)
   readonly TRUST_PROXY?: string;
 
+  @WholeNumber(1, 1_000_000)
+  readonly MAX_CONNECTIONS: number = 5_000;
+
   @IsOptional()
   @Validate(BaseUrl)
   readonly PUBLIC_BASE_URL?: string;
@@ -53,6 +56,16 @@ export class Environment {
     message: ({ value }) => `LOG_LEVEL must be one of ${LOG_LEVELS.join(', ')}, not "${String(value)}"`,
   })
   readonly LOG_LEVEL: LogLevel = 'info';
+
+  @IsOptional()
+  @Validate(HttpUrl)
+  readonly OTEL_EXPORTER_OTLP_ENDPOINT?: string;
+
+  @IsOptional()
+  @IsIn(['http/json'], {
+    message: ({ value }) => `OTEL_EXPORTER_OTLP_PROTOCOL must be http/json, not "${String(value)}"`,
+  })
+  readonly OTEL_EXPORTER_OTLP_PROTOCOL?: string;
 
   @WholeNumber(0, 65_535)
   readonly METRICS_PORT: number = 9_464;

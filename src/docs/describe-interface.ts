@@ -4,6 +4,7 @@ import { AppModule } from '../app.module.js';
 import { systemClock } from '../clock.js';
 import { loadConfig } from '../config/load-config.js';
 import { ServiceHttpAdapter } from '../http/service-http-adapter.js';
+import { NO_TRACING } from '../tracing/tracing.js';
 import { buildOpenApiDocument } from './openapi-document.js';
 
 /**
@@ -12,15 +13,17 @@ import { buildOpenApiDocument } from './openapi-document.js';
  */
 export async function describeInterface(variables: NodeJS.ProcessEnv): Promise<string> {
   const config = loadConfig({ ...variables, NODE_ENV: undefined });
-  const app = await NestFactory.create(
-    AppModule.with(config, systemClock, pino({ level: 'silent' })),
-    new ServiceHttpAdapter(),
-    {
-      preview: true,
-      logger: false,
-      abortOnError: false,
-    },
-  );
+  const module = AppModule.with({
+    config,
+    clock: systemClock,
+    requestLogger: pino({ level: 'silent' }),
+    tracing: NO_TRACING,
+  });
+  const app = await NestFactory.create(module, new ServiceHttpAdapter(), {
+    preview: true,
+    logger: false,
+    abortOnError: false,
+  });
   const document = buildOpenApiDocument(app, config);
   return `${JSON.stringify(document, null, 2)}\n`;
 }

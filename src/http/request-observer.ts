@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import { REQUEST_LOGGER } from '../logging/request-logger.js';
 import { Metrics } from '../metrics/metrics.js';
 import { AdmissionService } from '../rate-limit/admission.service.js';
+import type { RequestSpan } from '../tracing/tracing.js';
 import { routeTemplateOf } from './route-template.js';
 
 const KNOWN_METHODS = new Set(['GET', 'HEAD', 'DELETE', 'POST', 'PUT', 'PATCH', 'OPTIONS']);
@@ -19,23 +20,34 @@ export class RequestObserver {
     @Inject(REQUEST_LOGGER) private readonly logger: Logger,
   ) {}
 
-  /** @returns to be called when the answer has ended or its connection has */
-  observe(req: IncomingMessage, res: ServerResponse, requestId: string): () => void {
+  /**
+   * @param span of the request, where it is traced
+   * @returns to be called when the answer has ended or its connection has
+   */
+  observe(req: IncomingMessage, res: ServerResponse, requestId: string, span?: RequestSpan): () => void {
     const startedAtMs = performance.now();
     // Express shortens the URL while it walks its routers.
     const target = req.url ?? '';
     return () => {
-      this.#ended(req, res, target, requestId, performance.now() - startedAtMs);
+      this.#ended(req, res, target, requestId, performance.now() - startedAtMs, span);
     };
   }
 
-  #ended(req: IncomingMessage, res: ServerResponse, target: string, requestId: string, durationMs: number): void {
+  #ended(
+    req: IncomingMessage,
+    res: ServerResponse,
+    target: string,
+    requestId: string,
+    durationMs: number,
+    span: RequestSpan | undefined,
+  ): void {
     const method = KNOWN_METHODS.has(req.method ?? '') ? (req.method ?? '') : OTHER_METHOD;
     const route = routeTemplateOf(target);
     this.metrics.httpRequestDuration.observe(
       { http_request_method: method, http_route: route, http_response_status_code: res.statusCode },
       durationMs / 1_000,
     );
+    span?.end({ method, route, status: res.statusCode, requestId });
     if (!this.logger.isLevelEnabled('info')) {
       return;
     }

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express from 'express';
 import { DomainError } from '../errors/domain-error.js';
+import type { HeaderPair } from '../errors/error-headers.js';
 import type { AdmissionService } from '../rate-limit/admission.service.js';
 import { rateLimitHeaders } from '../rate-limit/headers.js';
 import { refusalByLimits } from '../rate-limit/refusal.js';
@@ -15,6 +16,8 @@ import { answerError, keepHeaders } from './answer.js';
 import { REQUEST_ID_HEADER, requestIdFrom } from './request-id.js';
 import type { RequestObserver } from './request-observer.js';
 import { endConnection, rawErrorAnswer } from './raw-answer.js';
+import { API_SECURITY_HEADERS } from './security-headers.js';
+import type { Tracing } from '../tracing/tracing.js';
 import { admitUnrouted } from './unrouted.js';
 
 /** Milliseconds and bytes; see `docs/operations.md` for why these. */
@@ -29,6 +32,15 @@ const SERVER_OPTIONS = {
   requireHostHeader: false,
 } as const;
 
+export interface ServiceHttpOptions {
+  /** Origins of web pages that may call the API; none by default. */
+  readonly corsOrigins?: readonly string[];
+  /** Connections that are open at once; further ones are closed unheard. Without a bound by default. */
+  readonly connectionsMax?: number;
+  /** Makes a span of every request; nothing does by default. */
+  readonly tracing?: Tracing | undefined;
+}
+
 /**
  * Express behind an HTTP server of our own: with timeouts that Nest does not expose, the error shape for what Node's
  * parser refuses, and the gate in front. Without an admission service (see {@link useAdmission}) the gate stands open.
@@ -38,20 +50,23 @@ export class ServiceHttpAdapter extends ExpressAdapter {
   #gate = false;
   #observer: RequestObserver | undefined;
   readonly #cors: CorsHandler | undefined;
+  readonly #connectionsMax: number | undefined;
+  readonly #tracing: Tracing | undefined;
   #draining = false;
   /** Connections that are closed after a refusal, because it is in doubt where the refused request ends. */
   readonly #distrusted = new WeakSet<Socket>();
   /** Answers that have not ended. */
   readonly #underWay = new Set<ServerResponse>();
 
-  /** @param corsOrigins origins of web pages that may call the API */
-  constructor(corsOrigins: readonly string[] = []) {
+  constructor(options: ServiceHttpOptions = {}) {
     const app = express();
     // Settings have to stand before the first route: Express makes its router from them.
     app.enable('case sensitive routing').enable('strict routing');
     app.disable('x-powered-by').disable('etag').disable('query parser');
     super(app);
-    this.#cors = corsFor(corsOrigins);
+    this.#cors = corsFor(options.corsOrigins ?? []);
+    this.#connectionsMax = options.connectionsMax;
+    this.#tracing = options.tracing;
   }
 
   /** Opens for business: from here on the parser's errors are counted and, unless told otherwise, the gate refuses. */
@@ -78,6 +93,9 @@ export class ServiceHttpAdapter extends ExpressAdapter {
   override initHttpServer(): void {
     const handle = this.#handler(this.getInstance<RequestListener>());
     const server = createServer(SERVER_OPTIONS, handle);
+    if (this.#connectionsMax !== undefined) {
+      server.maxConnections = this.#connectionsMax;
+    }
     // Without a listener Node answers an unknown expectation with an empty 417.
     server.on('checkExpectation', handle);
     server.on('clientError', (error, socket) => {
@@ -101,7 +119,6 @@ export class ServiceHttpAdapter extends ExpressAdapter {
   }
 
   #handler(express: RequestListener) {
-    const cors = this.#cors;
     return (req: IncomingMessage, res: ServerResponse): void => {
       // RFC 9112 section 9.6: nothing is carried out that comes after the request with which the connection ends.
       if (this.#distrusted.has(req.socket)) {
@@ -114,7 +131,8 @@ export class ServiceHttpAdapter extends ExpressAdapter {
         res.setHeader(REQUEST_ID_HEADER, requestId);
       }
       this.#underWay.add(res);
-      const ended = this.#observer?.observe(req, res, requestId);
+      const span = this.#tracing?.startRequest(req);
+      const ended = this.#observer?.observe(req, res, requestId, span);
       res.once('close', () => {
         this.#underWay.delete(res);
         ended?.();
@@ -122,21 +140,32 @@ export class ServiceHttpAdapter extends ExpressAdapter {
       if (this.#draining) {
         res.setHeader('Connection', 'close');
       }
-      const fault = framingFault(req);
-      if (fault !== undefined) {
-        this.#distrusted.add(req.socket);
-        res.setHeader('Connection', 'close');
-        void this.#refuse(req, res, fault);
-      } else if (cors === undefined || (req.method === 'OPTIONS' && !isPreflight(req))) {
-        this.#route(req, res, express);
-      } else if (isPreflight(req)) {
-        void this.#answerPreflight(req, res, cors);
+      if (span === undefined) {
+        this.#handle(req, res, express);
       } else {
-        cors(req, res, () => {
-          this.#route(req, res, express);
+        span.run(() => {
+          this.#handle(req, res, express);
         });
       }
     };
+  }
+
+  #handle(req: IncomingMessage, res: ServerResponse, express: RequestListener): void {
+    const cors = this.#cors;
+    const fault = framingFault(req);
+    if (fault !== undefined) {
+      this.#distrusted.add(req.socket);
+      res.setHeader('Connection', 'close');
+      void this.#refuse(req, res, fault);
+    } else if (cors === undefined || (req.method === 'OPTIONS' && !isPreflight(req))) {
+      this.#route(req, res, express);
+    } else if (isPreflight(req)) {
+      void this.#answerPreflight(req, res, cors);
+    } else {
+      cors(req, res, () => {
+        this.#route(req, res, express);
+      });
+    }
   }
 
   /** Refuses a request that no route sees; limits and key come first where they apply. */
@@ -160,11 +189,9 @@ export class ServiceHttpAdapter extends ExpressAdapter {
         answerError(res, refusal.code, refusal.message);
         return;
       }
-      // The library ends the answer itself, with the headers that are set.
-      for (const [name, value] of headers) {
-        res.setHeader(name, value);
-      }
+      set(res, headers);
     }
+    set(res, API_SECURITY_HEADERS);
     cors(req, res, () => undefined);
   }
 
@@ -178,5 +205,12 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     } else {
       goOn();
     }
+  }
+}
+
+/** For an answer that a library ends, with the headers that are set. */
+function set(res: ServerResponse, headers: readonly HeaderPair[]): void {
+  for (const [name, value] of headers) {
+    res.setHeader(name, value);
   }
 }

@@ -1,3 +1,5 @@
+import type { Server } from 'node:net';
+import { promisify } from 'node:util';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 
 /** The buckets that the OpenTelemetry semantic conventions advise for `http.server.request.duration`. Seconds. */
@@ -89,6 +91,12 @@ export class Metrics {
     registers: [this.registry],
   });
 
+  readonly connectionsDropped = new Counter({
+    name: 'petstore_connections_dropped_total',
+    help: 'Connections that were closed unheard because MAX_CONNECTIONS were open.',
+    registers: [this.registry],
+  });
+
   constructor() {
     collectDefaultMetrics({ register: this.registry });
   }
@@ -106,6 +114,22 @@ export class Metrics {
           this.set({ pool, state: 'idle' }, idleCount);
           this.set({ pool, state: 'waiting' }, waitingCount);
         }
+      },
+    });
+  }
+
+  /** Counts the connections that a server turns away, and shows how many are open when somebody looks. */
+  watchConnections(server: Server): void {
+    server.on('drop', () => {
+      this.connectionsDropped.inc();
+    });
+    const open = promisify(server.getConnections.bind(server));
+    new Gauge({
+      name: 'petstore_connections',
+      help: 'Connections of clients that are open.',
+      registers: [this.registry],
+      async collect() {
+        this.set(await open());
       },
     });
   }

@@ -6,6 +6,7 @@ import { Metrics } from '../metrics/metrics.js';
 import type { HeaderPair } from '../errors/error-headers.js';
 import { writeHead } from '../http/answer.js';
 import { API_SECURITY_HEADERS } from '../http/security-headers.js';
+import { TRACING, type Tracing } from '../tracing/tracing.js';
 import { etagOf, matchesEtag } from './etag.js';
 import { OrderListEncoder } from './order-list-encoder.js';
 import { type OpenOrderList, OrderListReader } from './order-list.reader.js';
@@ -22,6 +23,7 @@ export class OrderListResponder {
     private readonly snapshots: SnapshotReader,
     @Inject(CONFIG) config: Config,
     private readonly metrics: Metrics,
+    @Inject(TRACING) private readonly tracing: Pick<Tracing, 'statement'>,
   ) {
     this.#stallMs = config.list.stallSeconds * 1_000;
   }
@@ -40,7 +42,10 @@ export class OrderListResponder {
         return;
       }
     }
-    await this.#send(await this.reader.open(), res, req.acceptsEncodings('gzip', 'identity') === 'gzip');
+    const gzip = req.acceptsEncodings('gzip', 'identity') === 'gzip';
+    await this.tracing.statement({ operation: 'COPY', table: 'orders' }, async () => {
+      await this.#send(await this.reader.open(), res, gzip);
+    });
   }
 
   async #send(list: OpenOrderList, res: Response, gzip: boolean): Promise<void> {

@@ -1,6 +1,7 @@
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { databaseCall } from '../prisma/database-call.js';
 import { PrismaService } from '../prisma/prisma.service.js';
+import { TRACING, type Tracing } from '../tracing/tracing.js';
 import { type CancelOutcome, type OrderStatus, outcomeFrom } from './cancellation.js';
 
 /** `locked`: somebody else holds the row, so nothing is known about it yet. */
@@ -15,7 +16,10 @@ interface CancelRow {
 
 @Injectable()
 export class OrdersRepository {
-  constructor(private readonly prisma: PrismaService) {}
+  constructor(
+    private readonly prisma: PrismaService,
+    @Inject(TRACING) private readonly tracing: Pick<Tracing, 'statement'>,
+  ) {}
 
   /**
    * Cancels those of the orders that are pending, in one statement and one transaction.
@@ -30,7 +34,8 @@ export class OrdersRepository {
    * @throws {DomainError} `service_unavailable`
    */
   async cancelUnlocked(ids: readonly bigint[]): Promise<Map<bigint, CancelAttempt>> {
-    const rows = await databaseCall(
+    const rows = await this.#update(
+      ids.length,
       () => this.prisma.$queryRaw<CancelRow[]>`
         WITH locked AS MATERIALIZED (
           SELECT id, status FROM orders WHERE id = ANY(${ids}::bigint[]) FOR UPDATE SKIP LOCKED
@@ -51,7 +56,8 @@ export class OrdersRepository {
    * @throws {DomainError} `service_unavailable`, also when the row stays locked
    */
   async cancelWaiting(id: bigint): Promise<CancelAttempt> {
-    const rows = await databaseCall(
+    const rows = await this.#update(
+      1,
       () => this.prisma.$queryRaw<CancelRow[]>`
         WITH locked AS MATERIALIZED (
           SELECT id, status FROM orders WHERE id = ${id}::bigint FOR UPDATE
@@ -65,6 +71,10 @@ export class OrdersRepository {
     );
     const row = rows[0];
     return row === undefined ? 'not_found' : attemptOf(row);
+  }
+
+  #update<T>(batchSize: number, statement: () => PromiseLike<T>): Promise<T> {
+    return this.tracing.statement({ operation: 'UPDATE', table: 'orders', batchSize }, () => databaseCall(statement));
   }
 }
 

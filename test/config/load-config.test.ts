@@ -21,6 +21,8 @@ describe('the configuration', () => {
       host: '127.0.0.1',
       port: 3_000,
       trustProxy: false,
+      connectionsMax: 5_000,
+      tracing: false,
       publicBaseUrl: undefined,
       stagingBaseUrl: undefined,
       logLevel: 'info',
@@ -45,6 +47,9 @@ describe('the configuration', () => {
         HOST: '0.0.0.0',
         PORT: '8080',
         TRUST_PROXY: '10.0.0.0/8, fd00::/8,192.0.2.1',
+        MAX_CONNECTIONS: '100',
+        OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318',
+        OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
         PUBLIC_BASE_URL: 'https://api.example.com/v1',
         STAGING_BASE_URL: 'https://staging.example.com/petstore/v1',
         LOG_LEVEL: 'warn',
@@ -68,6 +73,8 @@ describe('the configuration', () => {
       host: '0.0.0.0',
       port: 8_080,
       trustProxy: ['10.0.0.0/8', 'fd00::/8', '192.0.2.1'],
+      connectionsMax: 100,
+      tracing: true,
       publicBaseUrl: 'https://api.example.com/v1',
       stagingBaseUrl: 'https://staging.example.com/petstore/v1',
       logLevel: 'warn',
@@ -105,6 +112,7 @@ describe('the configuration', () => {
 const WHOLE_NUMBERS: [string, number, number][] = [
   ['PORT', 0, 65_535],
   ['METRICS_PORT', 0, 65_535],
+  ['MAX_CONNECTIONS', 1, 1_000_000],
   ['API_KEY_CACHE_SECONDS', 0, 3_600],
   ['RATE_LIMIT_BAN_THRESHOLD', 0, 1_000],
   ['RATE_LIMIT_BAN_WINDOW_SECONDS', 1, 86_400],
@@ -149,6 +157,8 @@ describe('a variable', () => {
     ['TRUST_PROXY', ['1', '32', '10.0.0.0/8', '10.0.0.1', 'fd00::/8', '::1', '10.0.0.0/8,fd00::/8', '127.0.0.1/32']],
     ['PUBLIC_BASE_URL', ['https://api.example.com/v1', 'http://localhost:3000/v1', 'https://example.com/a/b/v1']],
     ['STAGING_BASE_URL', ['https://staging.example.com/v1']],
+    ['OTEL_EXPORTER_OTLP_ENDPOINT', ['http://collector:4318', 'https://user:password@traces.example.com/otlp']],
+    ['OTEL_EXPORTER_OTLP_PROTOCOL', ['http/json']],
     ['LOG_LEVEL', ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']],
     ['DOCS_ENABLED', ['true', 'false']],
     [
@@ -194,6 +204,11 @@ describe('a variable', () => {
       'LOG_LEVEL',
       /^LOG_LEVEL must be one of fatal, error, warn, info, debug, trace, silent, not "/,
       ['INFO', 'verbose', 'warning', '30', ' info', 'constructor'],
+    ],
+    [
+      'OTEL_EXPORTER_OTLP_PROTOCOL',
+      /^OTEL_EXPORTER_OTLP_PROTOCOL must be http\/json, not "/,
+      ['grpc', 'http/protobuf', 'HTTP/JSON', 'json'],
     ],
     ['DOCS_ENABLED', /^DOCS_ENABLED must be true or false, not "/, ['yes', 'no', '1', '0', 'TRUE', 'on', ' true']],
     [
@@ -246,6 +261,11 @@ describe('a variable that holds a secret', () => {
         'redis://:hunter2@host:99999',
       ],
     ],
+    [
+      'OTEL_EXPORTER_OTLP_ENDPOINT',
+      /^OTEL_EXPORTER_OTLP_ENDPOINT must be an http or https URL like http:\/\/collector:4318$/,
+      ['collector:4318', 'grpc://:hunter2@collector:4317', 'hunter2'],
+    ],
   ])('%s says what it must be and never what it is', (name, message, values) => {
     for (const value of values) {
       const faults = faultsOf({ [name]: value });
@@ -270,6 +290,9 @@ describe('faults', () => {
       HOST: 'a b',
       PORT: '70000',
       TRUST_PROXY: 'x',
+      MAX_CONNECTIONS: 'x',
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'x',
+      OTEL_EXPORTER_OTLP_PROTOCOL: 'x',
       PUBLIC_BASE_URL: 'x',
       STAGING_BASE_URL: 'x',
       LOG_LEVEL: 'x',
@@ -292,7 +315,8 @@ describe('faults', () => {
         ...['LOG_LEVEL', 'METRICS_PORT', 'DOCS_ENABLED', 'CORS_ORIGINS', 'API_KEY_CACHE_SECONDS'],
         ...['RATE_LIMIT_BAN_THRESHOLD', 'RATE_LIMIT_BAN_WINDOW_SECONDS', 'RATE_LIMIT_BAN_SECONDS'],
         ...['LIST_CONCURRENCY', 'LIST_STALL_SECONDS', 'CANCEL_LOCK_TIMEOUT_MS'],
-        ...['SHUTDOWN_DELAY_SECONDS', 'SHUTDOWN_GRACE_SECONDS'],
+        ...['SHUTDOWN_DELAY_SECONDS', 'SHUTDOWN_GRACE_SECONDS', 'MAX_CONNECTIONS'],
+        ...['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_PROTOCOL'],
       ].sort(),
     );
   });

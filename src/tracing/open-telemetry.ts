@@ -1,0 +1,132 @@
+import type { IncomingMessage } from 'node:http';
+import {
+  type Attributes,
+  context,
+  diag,
+  DiagLogLevel,
+  propagation,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+} from '@opentelemetry/api';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
+import {
+  ATTR_DB_COLLECTION_NAME,
+  ATTR_DB_OPERATION_BATCH_SIZE,
+  ATTR_DB_OPERATION_NAME,
+  ATTR_DB_QUERY_SUMMARY,
+  ATTR_DB_SYSTEM_NAME,
+  ATTR_ERROR_TYPE,
+  ATTR_HTTP_REQUEST_METHOD,
+  ATTR_HTTP_RESPONSE_STATUS_CODE,
+  ATTR_HTTP_ROUTE,
+  ATTR_SERVICE_NAME,
+  ATTR_URL_SCHEME,
+  DB_SYSTEM_NAME_VALUE_POSTGRESQL,
+} from '@opentelemetry/semantic-conventions';
+import { BatchSpanProcessor, NodeTracerProvider } from '@opentelemetry/sdk-trace-node';
+import type { Logger } from 'pino';
+import { withDeadline } from '../deadline.js';
+import { UNMATCHED } from '../http/route-template.js';
+import type { EndedRequest, RequestSpan, StatementSpan, Tracing } from './tracing.js';
+
+const SERVICE_NAME = 'petstore-orders';
+
+/** How long a stop waits for the last spans to be taken. Milliseconds. */
+const FLUSH_TIMEOUT_MS = 2_000;
+
+/**
+ * Exports spans by OTLP/HTTP in JSON. The SDK reads the `OTEL_` variables of its specification itself, the endpoint among
+ * them. Importing this file loads the SDK, so it is imported only when there is an endpoint.
+ */
+export class OpenTelemetry implements Tracing {
+  readonly #provider: NodeTracerProvider;
+  readonly #tracer;
+
+  /** @param logger is told when spans are not taken */
+  constructor(private readonly logger: Logger) {
+    const log = (message: string): void => {
+      logger.warn({ context: 'OpenTelemetry' }, message);
+    };
+    const ignore = (): void => undefined;
+    diag.setLogger({ error: log, warn: log, info: ignore, debug: ignore, verbose: ignore }, DiagLogLevel.WARN);
+    this.#provider = new NodeTracerProvider({
+      resource: defaultResource()
+        .merge(resourceFromAttributes({ [ATTR_SERVICE_NAME]: SERVICE_NAME }))
+        .merge(detectResources({ detectors: [envDetector] })),
+      spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter())],
+    });
+    this.#provider.register();
+    this.#tracer = trace.getTracer(SERVICE_NAME);
+  }
+
+  startRequest(req: IncomingMessage): RequestSpan {
+    const caller = propagation.extract(ROOT_CONTEXT, req.headers);
+    const span = this.#tracer.startSpan(req.method ?? 'HTTP', { kind: SpanKind.SERVER }, caller);
+    return {
+      run: (handle) => {
+        context.with(trace.setSpan(caller, span), handle);
+      },
+      end: (request) => {
+        endRequest(span, request);
+      },
+    };
+  }
+
+  async statement<T>({ operation, table, batchSize = 1 }: StatementSpan, run: () => Promise<T>): Promise<T> {
+    const summary = `${operation} ${table}`;
+    const attributes: Attributes = {
+      [ATTR_DB_SYSTEM_NAME]: DB_SYSTEM_NAME_VALUE_POSTGRESQL,
+      [ATTR_DB_OPERATION_NAME]: operation,
+      [ATTR_DB_COLLECTION_NAME]: table,
+      [ATTR_DB_QUERY_SUMMARY]: summary,
+      // The conventions want it for more than one only.
+      ...(batchSize > 1 ? { [ATTR_DB_OPERATION_BATCH_SIZE]: batchSize } : {}),
+    };
+    return this.#tracer.startActiveSpan(summary, { kind: SpanKind.CLIENT, attributes }, async (span) => {
+      try {
+        return await run();
+      } catch (error) {
+        fail(span, error instanceof Error ? error.name : typeof error);
+        throw error;
+      } finally {
+        span.end();
+      }
+    });
+  }
+
+  /** Hands over the spans that are left. A receiver that does not take them is no reason not to stop. */
+  async stop(): Promise<void> {
+    try {
+      await withDeadline(this.#provider.shutdown(), FLUSH_TIMEOUT_MS);
+    } catch (error) {
+      this.logger.warn({ context: 'OpenTelemetry' }, `the last spans are lost: ${String(error)}`);
+    }
+  }
+}
+
+function endRequest(span: Span, { method, route, status, requestId }: EndedRequest): void {
+  const matched = route !== UNMATCHED;
+  span.updateName(matched ? `${method} ${route}` : method);
+  span.setAttributes({
+    [ATTR_HTTP_REQUEST_METHOD]: method,
+    ...(matched ? { [ATTR_HTTP_ROUTE]: route } : {}),
+    [ATTR_HTTP_RESPONSE_STATUS_CODE]: status,
+    [ATTR_URL_SCHEME]: 'http',
+    // Where a line of the log and a span are found by each other.
+    'http.request.header.x-request-id': [requestId],
+  });
+  if (status >= 500) {
+    fail(span, String(status));
+  }
+  span.end();
+}
+
+/** Messages stay in the log: of what they may hold, a trace is told nothing. */
+function fail(span: Span, type: string): void {
+  span.setAttribute(ATTR_ERROR_TYPE, type);
+  span.setStatus({ code: SpanStatusCode.ERROR });
+}

@@ -1,0 +1,34 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { getMetadataStorage } from 'class-validator';
+import { Environment } from '../../src/config/environment.js';
+import { loadConfig } from '../../src/config/load-config.js';
+
+const lines = readFileSync(join(__dirname, '..', '..', '.env.example'), 'utf8').split('\n');
+
+/** Name and value of every line of this form. */
+function variables(form: RegExp): [string, string][] {
+  return lines.flatMap((line) => {
+    const [, name, value] = form.exec(line) ?? [];
+    return name === undefined || value === undefined ? [] : [[name, value] as [string, string]];
+  });
+}
+
+describe('.env.example', () => {
+  it('names every variable that the service reads, each once', () => {
+    const rules = getMetadataStorage().getTargetValidationMetadatas(Environment, '', true, false);
+    const read = new Set(rules.map(({ propertyName }) => propertyName));
+    const named = variables(/^#?([A-Z_]+)=(.*)$/).map(([name]) => name);
+    expect([...named].sort()).toEqual([...read].sort());
+  });
+
+  it('shows the defaults: what is set in it changes nothing', () => {
+    expect(loadConfig(Object.fromEntries(variables(/^([A-Z_]+)=(.*)$/)))).toEqual(loadConfig({}));
+  });
+
+  it('suggests nothing that is refused', () => {
+    const suggested = variables(/^#([A-Z_]+)=(.+)$/);
+    expect(suggested.length).toBeGreaterThan(3);
+    expect(() => loadConfig(Object.fromEntries(suggested))).not.toThrow();
+  });
+});

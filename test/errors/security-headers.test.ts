@@ -1,0 +1,74 @@
+import { insertKey, insertOrder } from '../helpers/builders.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
+import { exchange, requestText, type WireAnswer } from '../helpers/wire.js';
+
+const PAGE = 'https://app.example.com';
+
+describe('security headers', () => {
+  let service: TestService;
+  let key: string;
+  beforeAll(async () => {
+    service = await startTestService({ environment: { CORS_ORIGINS: PAGE } });
+    ({ key } = await insertKey(service.db));
+  });
+  afterAll(() => service.stop());
+
+  async function answerTo(text: string, method = 'GET'): Promise<WireAnswer> {
+    const { answers } = await exchange(service.port, text, { until: 1, methods: [method] });
+    return answers[0]!;
+  }
+
+  /** Nothing may be guessed from the content, run in the page, or put into the frame of another. */
+  function expectProtected({ headers }: WireAnswer): void {
+    expect(headers.get('x-content-type-options')).toEqual(['nosniff']);
+    const policy = headers.get('content-security-policy')?.join() ?? '';
+    expect(policy).toContain("default-src 'none'");
+    expect(policy).toContain("frame-ancestors 'none'");
+    expect(policy).not.toContain('upgrade-insecure-requests');
+  }
+
+  const withKey = (method: string, target: string, headers: readonly string[] = []): (() => string) => {
+    return () => requestText(method, target, { key, headers });
+  };
+  const withoutKey = (method: string, target: string, headers: readonly string[] = []): (() => string) => {
+    return () => requestText(method, target, { headers });
+  };
+
+  test.each<[string, number, () => string]>([
+    ['a list', 200, withKey('GET', '/v1/store/orders')],
+    ['a list that is not read', 200, withKey('HEAD', '/v1/store/orders')],
+    ['a list that is unchanged', 304, withKey('GET', '/v1/store/orders', ['If-None-Match: *'])],
+    ['an id that is none', 400, withKey('DELETE', '/v1/store/orders/one')],
+    ['a missing key', 401, withoutKey('GET', '/v1/store/orders')],
+    ['an order that is not there', 404, withKey('DELETE', '/v1/store/orders/999')],
+    ['a wrong method', 405, withKey('PUT', '/v1/store/orders')],
+    ['a path outside of the version', 404, withoutKey('GET', '/nothing')],
+    ['a path that cannot be decoded', 404, withKey('GET', '/v1/%zz')],
+    ['health', 200, withoutKey('GET', '/health/live')],
+    ['the documentation', 200, withoutKey('GET', '/docs')],
+    ['a part of the documentation', 200, withoutKey('GET', '/docs/swagger-ui.css')],
+    ['the document', 200, withoutKey('GET', '/docs/openapi.json')],
+    [
+      'a question of a page of another origin',
+      204,
+      withoutKey('OPTIONS', '/v1/store/orders', [`Origin: ${PAGE}`, 'Access-Control-Request-Method: GET']),
+    ],
+    ['an order to be a proxy', 400, () => 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n'],
+    ['what is no HTTP', 400, () => 'HELLO\r\n\r\n'],
+    ['headers that are too large', 431, withKey('GET', '/v1/store/orders', [`X-Large: ${'x'.repeat(20_000)}`])],
+  ])('come with the answer to %s (%i)', async (_what, status, request) => {
+    const text = request();
+    const answer = await answerTo(text, text.split(' ')[0]);
+    expect(answer.status).toBe(status);
+    expectProtected(answer);
+  });
+
+  it('come with a cancel and its refusal', async () => {
+    const id = await insertOrder(service.db);
+    for (const status of [204, 409]) {
+      const answer = await answerTo(requestText('DELETE', `/v1/store/orders/${id}`, { key }), 'DELETE');
+      expect(answer.status).toBe(status);
+      expectProtected(answer);
+    }
+  });
+});

@@ -1,0 +1,82 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export interface ReceivedSpan {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId?: string;
+  readonly name: string;
+  /** 2: server, 3: client. */
+  readonly kind: number;
+  readonly attributes: Readonly<Record<string, unknown>>;
+  /** 2: error. */
+  readonly status: { readonly code?: number };
+  /** Of the service that sent it. */
+  readonly resource: Readonly<Record<string, unknown>>;
+}
+
+type Json = Record<string, unknown>;
+type KeyValues = readonly { key: string; value: Json }[];
+
+interface Export {
+  readonly resourceSpans: readonly {
+    readonly resource: { attributes: KeyValues };
+    readonly scopeSpans: readonly { readonly spans: readonly (Json & { attributes: KeyValues })[] }[];
+  }[];
+}
+
+/** Takes spans by OTLP/HTTP in JSON, as a collector does (OTLP specification 1.x, "OTLP/HTTP"). */
+export class OtlpReceiver {
+  readonly spans: ReceivedSpan[] = [];
+  /** Every body that came, as text. */
+  text = '';
+
+  private constructor(private readonly server: Server) {}
+
+  static async start(): Promise<OtlpReceiver> {
+    const server = createServer((req, res) => {
+      let body = '';
+      req.setEncoding('utf8').on('data', (chunk: string) => (body += chunk));
+      req.on('end', () => {
+        if (req.url === '/v1/traces' && req.headers['content-type'] === 'application/json') {
+          receiver.#take(body);
+          res.end('{}');
+        } else {
+          res.writeHead(404).end();
+        }
+      });
+    });
+    const receiver = new OtlpReceiver(server);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    return receiver;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+  }
+
+  async stop(): Promise<void> {
+    this.server.closeAllConnections();
+    await new Promise((resolve) => this.server.close(resolve));
+  }
+
+  #take(body: string): void {
+    this.text += body;
+    for (const { resource, scopeSpans } of (JSON.parse(body) as Export).resourceSpans) {
+      for (const span of scopeSpans.flatMap(({ spans }) => spans)) {
+        const attributes = valuesOf(span.attributes);
+        this.spans.push({ ...span, attributes, resource: valuesOf(resource.attributes) } as unknown as ReceivedSpan);
+      }
+    }
+  }
+}
+
+/** `[{key, value: {stringValue}}]` as a record. */
+function valuesOf(pairs: KeyValues): Record<string, unknown> {
+  return Object.fromEntries(pairs.map(({ key, value }) => [key, plain(value)]));
+}
+
+function plain(value: Json): unknown {
+  const list = value.arrayValue as { values: Json[] } | undefined;
+  return list === undefined ? Object.values(value)[0] : list.values.map(plain);
+}

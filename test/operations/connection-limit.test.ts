@@ -1,0 +1,73 @@
+import { connect, type Socket } from 'node:net';
+import { insertKey } from '../helpers/builders.js';
+import { freePort } from '../helpers/free-port.js';
+import { ServiceProcess } from '../helpers/service-process.js';
+import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { until } from '../helpers/until.js';
+
+const CONNECTIONS_MAX = 3;
+
+let database: TestDatabase;
+let service: ServiceProcess;
+let metricsUrl: string;
+let key: string;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  ({ key } = await insertKey(database.db));
+  const port = await freePort();
+  metricsUrl = `http://127.0.0.1:${port}/metrics`;
+  service = await ServiceProcess.start({
+    DATABASE_URL: database.url,
+    MAX_CONNECTIONS: String(CONNECTIONS_MAX),
+    METRICS_PORT: String(port),
+  });
+});
+afterAll(async () => {
+  await service.stop();
+  await database.drop();
+});
+
+async function metric(name: string): Promise<number> {
+  const text = await (await fetch(metricsUrl)).text();
+  return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1]);
+}
+
+async function open(): Promise<Socket> {
+  const socket = connect(service.port, '127.0.0.1');
+  socket.on('error', () => undefined);
+  await new Promise((resolve) => socket.once('connect', resolve));
+  return socket;
+}
+
+/** What the socket has received when the service has closed it, or when an answer is there. */
+function answerOn(socket: Socket): Promise<string> {
+  return new Promise((resolve) => {
+    socket.once('data', (chunk) => {
+      resolve(chunk.toString());
+    });
+    socket.once('close', () => {
+      resolve('');
+    });
+    socket.write(`GET /v1/nothing HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer ${key}\r\n\r\n`);
+  });
+}
+
+describe('MAX_CONNECTIONS', () => {
+  it('closes further connections unheard, counts them, and serves those that it has and those that come later', async () => {
+    const sockets = [await open(), await open(), await open()];
+    await until(async () => (await metric('petstore_connections')) === CONNECTIONS_MAX, 'the connections are open');
+    expect(await answerOn(await open())).toBe('');
+    expect(await metric('petstore_connections_dropped_total')).toBe(1);
+    for (const socket of sockets) {
+      expect(await answerOn(socket)).toMatch(/^HTTP\/1\.1 404 /);
+    }
+    sockets[0]?.destroy();
+    await until(async () => (await metric('petstore_connections')) < CONNECTIONS_MAX, 'one of them has gone');
+    const later = await open();
+    expect(await answerOn(later)).toMatch(/^HTTP\/1\.1 404 /);
+    expect(await metric('petstore_connections_dropped_total')).toBe(1);
+    later.destroy();
+    sockets.forEach((socket) => socket.destroy());
+  });
+});

@@ -1,0 +1,189 @@
+import { join } from 'node:path';
+import { call, cancelOrder, listOrders } from '../helpers/api.js';
+import { insertKey, insertOrder } from '../helpers/builders.js';
+import { freePort } from '../helpers/free-port.js';
+import { OtlpReceiver, type ReceivedSpan } from '../helpers/otlp-receiver.js';
+import { ServiceProcess } from '../helpers/service-process.js';
+import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { until } from '../helpers/until.js';
+
+const SERVER = 2;
+const CLIENT = 3;
+const ERROR = 2;
+
+const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
+const CALLER_SPAN_ID = '00f067aa0ba902b7';
+const TRACEPARENT = `00-${TRACE_ID}-${CALLER_SPAN_ID}-01`;
+
+let database: TestDatabase;
+let receiver: OtlpReceiver;
+let key: string;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  receiver = await OtlpReceiver.start();
+  ({ key } = await insertKey(database.db));
+});
+afterAll(async () => {
+  await receiver.stop();
+  await database.drop();
+});
+
+const start = (environment: Record<string, string>): Promise<ServiceProcess> =>
+  ServiceProcess.start({
+    DATABASE_URL: database.url,
+    // Loads nothing of OpenTelemetry itself, and tells what the service has loaded.
+    NODE_OPTIONS: `--import ${join(__dirname, '..', 'helpers', 'report-opentelemetry.mjs')}`,
+    ...environment,
+  });
+
+describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
+  let service: ServiceProcess;
+
+  beforeAll(async () => {
+    service = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url, OTEL_BSP_SCHEDULE_DELAY: '20' });
+  });
+  afterAll(() => service.stop());
+
+  /** The span of the request that was sent with this id. */
+  async function spanOf(requestId: string): Promise<ReceivedSpan> {
+    const find = (): ReceivedSpan | undefined =>
+      receiver.spans.find(({ attributes }) => [attributes['http.request.header.x-request-id']].flat()[0] === requestId);
+    await until(() => find() !== undefined, `the span of ${requestId} arrives`);
+    return find()!;
+  }
+
+  async function childOf(parent: ReceivedSpan): Promise<ReceivedSpan> {
+    const find = (): ReceivedSpan | undefined =>
+      receiver.spans.find(({ parentSpanId }) => parentSpanId === parent.spanId);
+    await until(() => find() !== undefined, `a part of ${parent.name} arrives`);
+    return find()!;
+  }
+
+  it('a cancel is a span in the trace of its caller, and its statement a part of it', async () => {
+    const id = await insertOrder(database.db);
+    const headers = { 'X-Request-Id': 'cancel-1', traceparent: TRACEPARENT };
+    expect((await call(service.baseUrl, 'DELETE', `/store/orders/${id}`, key, headers)).status).toBe(204);
+    const span = await spanOf('cancel-1');
+    expect(span).toMatchObject({
+      traceId: TRACE_ID,
+      parentSpanId: CALLER_SPAN_ID,
+      kind: SERVER,
+      name: 'DELETE /v1/store/orders/{orderId}',
+      attributes: {
+        'http.request.method': 'DELETE',
+        'http.route': '/v1/store/orders/{orderId}',
+        'http.response.status_code': 204,
+        'url.scheme': 'http',
+      },
+      resource: { 'service.name': 'petstore-orders' },
+    });
+    expect(span.status.code).not.toBe(ERROR);
+    expect(await childOf(span)).toMatchObject({
+      traceId: TRACE_ID,
+      kind: CLIENT,
+      name: 'UPDATE orders',
+      attributes: { 'db.system.name': 'postgresql', 'db.operation.name': 'UPDATE', 'db.collection.name': 'orders' },
+    });
+  });
+
+  it('a list is a span with its statement, in a trace of its own where the caller names none', async () => {
+    const response = await call(service.baseUrl, 'GET', '/store/orders', key, { 'X-Request-Id': 'list-1' });
+    await response.text();
+    const span = await spanOf('list-1');
+    expect(span.parentSpanId).toBeUndefined();
+    expect(span.traceId).not.toBe(TRACE_ID);
+    expect(await childOf(span)).toMatchObject({ traceId: span.traceId, kind: CLIENT, name: 'COPY orders' });
+  });
+
+  it('a refusal at the gate is a span, without a route where there is none', async () => {
+    await call(service.baseUrl, 'GET', '/nothing', undefined, { 'X-Request-Id': 'refused-1', traceparent: 'nonsense' });
+    const span = await spanOf('refused-1');
+    expect(span).toMatchObject({ name: 'GET', attributes: { 'http.response.status_code': 401 } });
+    expect(span.attributes).not.toHaveProperty('http.route');
+    expect(span.status.code).not.toBe(ERROR);
+  });
+
+  it('cancels that share a statement tell how many they were', async () => {
+    const ids = await Promise.all(Array.from({ length: 30 }, () => insertOrder(database.db)));
+    await Promise.all(ids.map((id) => cancelOrder(service.baseUrl, id, key)));
+    const sizes = (): number[] =>
+      receiver.spans.map(({ attributes }) => Number(attributes['db.operation.batch.size'] ?? 1));
+    await until(() => sizes().some((size) => size > 1), 'a statement for several orders arrives');
+    expect(Math.max(...sizes())).toBeLessThanOrEqual(ids.length);
+  });
+
+  it('a failure of ours is marked as one, on the request and on the statement', async () => {
+    const id = await insertOrder(database.db);
+    const holder = await database.db.connect();
+    await holder.query('BEGIN');
+    await holder.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [id]);
+    const headers = { 'X-Request-Id': 'locked-1' };
+    const response = await call(service.baseUrl, 'DELETE', `/store/orders/${id}`, key, headers);
+    await holder.query('ROLLBACK');
+    holder.release();
+    expect(response.status).toBe(503);
+    const span = await spanOf('locked-1');
+    expect(span).toMatchObject({ status: { code: ERROR }, attributes: { 'error.type': '503' } });
+    await until(
+      () => receiver.spans.some(({ parentSpanId, status }) => parentSpanId === span.spanId && status.code === ERROR),
+      'the statement that failed arrives',
+    );
+  });
+
+  it('no span holds a key, good or bad, wherever a caller puts it', async () => {
+    const bad = `${key.slice(0, -1)}!`;
+    await listOrders(service.baseUrl, bad);
+    await call(service.baseUrl, 'GET', `/store/orders?key=${key}`, key);
+    await call(service.baseUrl, 'DELETE', `/store/orders/${key}`, key);
+    await call(service.baseUrl, 'GET', `/${key}`, key, {
+      'X-Request-Id': 'last-1',
+      Cookie: key,
+      baggage: `key=${key}`,
+      tracestate: `key=${key.toLowerCase()}`,
+    });
+    await spanOf('last-1');
+    expect(receiver.text).not.toContain(key.slice(4));
+    expect(receiver.text).not.toContain(bad.slice(4));
+  });
+});
+
+describe('OpenTelemetry', () => {
+  it('is told of the last requests before the service ends, and obeys the variables of its specification', async () => {
+    const service = await start({
+      OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
+      OTEL_BSP_SCHEDULE_DELAY: '3600000',
+      OTEL_SERVICE_NAME: 'petstore-test',
+      OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test',
+      OTEL_TRACES_SAMPLER: 'parentbased_always_off',
+    });
+    await call(service.baseUrl, 'GET', '/unsampled', key);
+    await call(service.baseUrl, 'GET', '/sampled', key, { traceparent: TRACEPARENT });
+    expect(await service.stop()).toBe(0);
+    expect(receiver.spans.filter(({ resource }) => resource['service.name'] === 'petstore-test')).toEqual([
+      expect.objectContaining({
+        traceId: TRACE_ID,
+        resource: expect.objectContaining({ 'deployment.environment.name': 'test' }) as unknown,
+      }),
+    ]);
+    expect(service.output).toMatch(/loaded: .*"@opentelemetry\/sdk-trace-node"/);
+  });
+
+  it('that does not answer holds up neither requests nor the end', async () => {
+    const service = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${await freePort()}` });
+    const id = await insertOrder(database.db);
+    expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
+    expect(await service.stop()).toBe(0);
+    expect(service.output).toMatch(/"context":"OpenTelemetry"/);
+  });
+
+  it('is not even loaded without an endpoint', async () => {
+    const service = await start({ OTEL_TRACES_SAMPLER: 'always_on', OTEL_SERVICE_NAME: 'petstore-silent' });
+    const id = await insertOrder(database.db);
+    expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
+    expect(await service.stop()).toBe(0);
+    // The API, which does nothing by itself, comes with prom-client.
+    expect(service.output).toMatch(/loaded: \[("@opentelemetry\/api")?\]/);
+    expect(receiver.text).not.toContain('petstore-silent');
+  });
+});
