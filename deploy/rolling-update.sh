@@ -40,7 +40,8 @@ count=$(echo "$old" | wc -l)
 
 for container in $old; do
   before=$(containers)
-  $compose --profile replicas up --detach --no-deps --no-recreate --scale "$service=$((count + 1))" "$service" >/dev/null 2>&1
+  said=$($compose --profile replicas up --detach --no-deps --no-recreate --scale "$service=$((count + 1))" "$service" 2>&1) ||
+    { echo "$said" >&2; exit 1; }
   new=$(containers | grep --invert-match --fixed-strings "$before")
   wait_until_ready "$new"
   left=$(name_of "$container")
