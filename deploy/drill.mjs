@@ -109,7 +109,8 @@ const toCheck = [...cancelled];
 await Promise.all(
   Array.from({ length: CONNECTIONS }, async () => {
     for (let id = toCheck.pop(); id !== undefined; id = toCheck.pop()) {
-      lost += (await send('DELETE', `/${id}`)) === 'order_already_cancelled' ? 0 : 1;
+      const answer = await send('DELETE', `/${id}`);
+      lost += answer === 'order_already_cancelled' ? 0 : 1;
     }
   }),
 );

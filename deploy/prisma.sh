@@ -12,8 +12,17 @@ if [ -z "${DATABASE_URL:-}" ]; then
 fi
 prisma() { node node_modules/prisma/build/index.js "$@"; }
 prisma "$@"
-# When its engine is killed halfway, for want of memory for instance, `migrate deploy` ends with 0 all the same. What counts
-# is that no migration is left.
+
+# Prisma takes an engine that ends without a word, killed for want of memory for instance, for one that is done, and exits
+# with 0. So a migration counts as carried out only when Prisma says afterwards that none is left.
 if [ "$*" = 'migrate deploy' ]; then
-  prisma migrate status
+  status=$(prisma migrate status 2>&1) || true
+  case $status in
+    *'Database schema is up to date!'*) echo 'Database schema is up to date!' ;;
+    *)
+      echo "$status"
+      echo 'error: there is no word that every migration is applied' >&2
+      exit 1
+      ;;
+  esac
 fi
