@@ -21,6 +21,8 @@ export interface AppOptions {
   readonly tracing?: Tracing | undefined;
   /** False leaves every refusal to the guards, which hold without the gate. */
   readonly gate?: boolean;
+  /** A key of demo data that Swagger UI comes with. */
+  readonly demoKey?: string | undefined;
 }
 
 /** Assembles the application that the server runs and the tests call. The database URL must be known. */
@@ -38,7 +40,7 @@ export async function createApp(config: Config, options: AppOptions = {}): Promi
     { bodyParser: false, ...(options.logger === undefined ? {} : { logger: options.logger }) },
   );
   if (config.docsEnabled) {
-    setUpDocs(app, config);
+    setUpDocs(app, config, options.demoKey);
   }
   await app.init();
   app.get(Metrics).watchConnections(app.getHttpServer());

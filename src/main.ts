@@ -16,6 +16,8 @@ import type { OpenTelemetry } from './tracing/open-telemetry.js';
 /** What runs besides the application and ends after it. */
 interface Backing {
   readonly config: Config;
+  /** Of the demo data alone: whoever opens the documentation can use it. */
+  readonly demoKey?: string | undefined;
   announce(baseUrl: string): void;
   stop(): Promise<void>;
 }
@@ -36,7 +38,12 @@ export async function serve(): Promise<void> {
   let app: NestExpressApplication | undefined;
   let metricsServer: Server | undefined;
   try {
-    app = await createApp(backing.config, { logger: new PinoLogger(logger), requestLogger: logger, tracing });
+    app = await createApp(backing.config, {
+      logger: new PinoLogger(logger),
+      requestLogger: logger,
+      tracing,
+      demoKey: backing.demoKey,
+    });
     await app.listen(config.port, config.host);
     metricsServer =
       config.metricsPort === 0
@@ -98,6 +105,7 @@ async function startEmbedded(config: Config): Promise<Backing> {
     const keys = await prepareDemo(database.url);
     return {
       config: { ...config, databaseUrl: database.url },
+      demoKey: keys.free,
       announce: (baseUrl) => {
         process.stdout.write(demoBanner(baseUrl, keys, config.docsEnabled));
       },

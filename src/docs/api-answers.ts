@@ -1,100 +1,105 @@
 import { applyDecorators } from '@nestjs/common';
-import { ApiResponse, type ApiResponseOptions, getSchemaPath } from '@nestjs/swagger';
+import { ApiResponse, getSchemaPath } from '@nestjs/swagger';
 import { ERROR_STATUS, type ErrorCode } from '../errors/error-codes.js';
-
-type Headers = NonNullable<ApiResponseOptions['headers']>;
-
-/** On every answer under the version segment. */
-export const LIMIT_HEADERS: Headers = {
-  'X-RateLimit-Limit': {
-    required: true,
-    description: 'The limit that applies: of the two windows, the one with the fewest requests remaining.',
-    schema: { type: 'integer', format: 'int32', minimum: 1, example: 60 },
-  },
-  'X-RateLimit-Remaining': {
-    required: true,
-    description: 'Requests remaining in that window.',
-    schema: { type: 'integer', format: 'int32', minimum: 0, example: 59 },
-  },
-  'X-RateLimit-Reset': {
-    required: true,
-    description: 'Unix timestamp (seconds) at which that limit resets.',
-    schema: { type: 'integer', format: 'int64', minimum: 0, example: 1_795_255_260 },
-  },
-  'RateLimit-Policy': {
-    required: true,
-    description: 'Both windows as policies (draft-ietf-httpapi-ratelimit-headers): quota `q` in `w` seconds.',
-    schema: { type: 'string', maxLength: 200, example: '"minute";q=60;w=60, "day";q=1000;w=86400' },
-  },
-  RateLimit: {
-    required: true,
-    description: 'Where both windows stand: `r` requests remain, the window resets in `t` seconds.',
-    schema: { type: 'string', maxLength: 200, example: '"minute";r=59;t=42, "day";r=999;t=51642' },
-  },
-};
-
-const RETRY_AFTER: Headers = {
-  'Retry-After': {
-    required: true,
-    description: 'Whole seconds to wait before the next request.',
-    schema: { type: 'integer', format: 'int32', minimum: 1, example: 42 },
-  },
-};
-
-const WWW_AUTHENTICATE: Headers = {
-  'WWW-Authenticate': {
-    required: true,
-    description: 'The scheme that is expected (RFC 6750 section 3).',
-    schema: { type: 'string', maxLength: 200, example: 'Bearer realm="petstore", error="invalid_token"' },
-  },
-};
+import { type Headers, headers, LIMIT_HEADERS } from './api-headers.js';
 
 const HEADERS_BY_STATUS: Readonly<Record<number, Headers>> = {
-  401: WWW_AUTHENTICATE,
-  429: RETRY_AFTER,
-  503: RETRY_AFTER,
+  401: headers('WWW-Authenticate'),
+  429: headers('Retry-After'),
+  503: headers('Retry-After'),
 };
 
-/** One error answer: its description and an example message for each code that it can carry. */
-export function ApiError(
-  status: number,
-  description: string,
-  messages: Partial<Record<ErrorCode, string>>,
-): MethodDecorator {
-  const examples = Object.entries(messages).map(([code, message]) => [
+/** What an example shows: when the code is answered, and the message that comes with it. */
+interface ErrorExample {
+  readonly when: string;
+  readonly message: string;
+}
+
+export type ErrorExamples = Partial<Record<ErrorCode, ErrorExample>>;
+
+/**
+ * One error answer, with an example for each code that it can carry.
+ * @param status `default` stands for every status that is not listed
+ */
+export function ApiError(status: number | 'default', description: string, examples: ErrorExamples): MethodDecorator {
+  const entries = Object.entries(examples).map(([code, { when, message }]) => [
     code,
-    { summary: code, value: { code, message, status: ERROR_STATUS[code as ErrorCode] } },
+    { summary: `${code}: ${when}`, value: { code, message, status: ERROR_STATUS[code as ErrorCode] } },
   ]);
   return ApiResponse({
     status,
     description,
-    headers: { ...LIMIT_HEADERS, ...HEADERS_BY_STATUS[status] },
+    headers: { ...LIMIT_HEADERS, ...(status === 'default' ? {} : HEADERS_BY_STATUS[status]) },
     content: {
       'application/json': {
         schema: { $ref: getSchemaPath('Error') },
-        examples: Object.fromEntries(examples) as Record<string, { value: unknown }>,
+        examples: Object.fromEntries(entries) as Record<string, { value: unknown }>,
       },
     },
   });
 }
 
+/** A 400 that every operation can answer. */
+export const BAD_REQUEST: ErrorExamples = {
+  bad_request: {
+    when: 'the request is not well-formed HTTP, or its address cannot be decoded',
+    message: 'The request is not well-formed HTTP.',
+  },
+};
+
 /** The error answers that every operation can give. */
 export const ApiCommonErrors = (): MethodDecorator =>
   applyDecorators(
-    ApiError(401, 'The API key is missing or invalid.', {
-      missing_api_key: 'An API key is required: send it as "Authorization: Bearer <key>".',
-      invalid_api_key: 'The API key is not valid.',
+    ApiError(401, 'The API key is missing or invalid. Unknown, expired and revoked keys are answered alike.', {
+      missing_api_key: {
+        when: 'no key was sent',
+        message: 'An API key is required: send it as "Authorization: Bearer <key>".',
+      },
+      invalid_api_key: { when: 'the key is not, or no longer, valid', message: 'The API key is not valid.' },
     }),
-    ApiError(429, 'The rate limit is exceeded, or the API key or address is banned for a while.', {
-      rate_limit_exceeded:
-        'The rate limit is exceeded. Wait for the time given in Retry-After, then back off exponentially.',
-      api_key_banned:
-        'This API key is banned for a while because it kept calling after its limit was exceeded. See Retry-After.',
-      address_banned:
-        'This address is banned for a while because it kept calling without a valid API key after its limit was exceeded. See Retry-After.',
+    ApiError(
+      429,
+      'The rate limit is exceeded, or the key or address is banned for a while. The request has had no effect and is ' +
+        'not counted. Wait for the seconds in `Retry-After`, then back off exponentially.',
+      {
+        rate_limit_exceeded: {
+          when: 'no request remains in this minute or day',
+          message: 'The rate limit is exceeded. Wait for the time given in Retry-After, then back off exponentially.',
+        },
+        api_key_banned: {
+          when: 'the key kept calling after its limit was exceeded',
+          message:
+            'This API key is banned for a while because it kept calling after its limit was exceeded. See Retry-After.',
+        },
+        address_banned: {
+          when: 'the same, for an address that sends no valid key',
+          message:
+            'This address is banned for a while because it kept calling without a valid API key after its limit was exceeded. See Retry-After.',
+        },
+      },
+    ),
+    ApiError(500, 'Something went wrong on our side.', {
+      internal_error: { when: 'a fault of the service', message: 'Something went wrong on our side.' },
     }),
-    ApiError(500, 'Something went wrong on our side.', { internal_error: 'Something went wrong on our side.' }),
-    ApiError(503, 'The service is briefly unavailable.', {
-      service_unavailable: 'The service is briefly unavailable; try again in a moment.',
+    ApiError(503, 'The service is briefly unavailable. Try again after the seconds in `Retry-After`.', {
+      service_unavailable: {
+        when: 'the database is away or too busy, or the order is locked',
+        message: 'The service is briefly unavailable; try again in a moment.',
+      },
+    }),
+    ApiError('default', 'Any other error, in the same shape: the request did not get as far as this operation.', {
+      route_not_found: { when: 'there is nothing at the path', message: 'There is nothing at this path.' },
+      method_not_allowed: {
+        when: 'the path does not answer to the method; `Allow` names those that it answers to',
+        message: 'This path answers to GET, HEAD only.',
+      },
+      request_timeout: {
+        when: 'the request did not arrive in time',
+        message: 'The request did not arrive in time.',
+      },
+      request_header_fields_too_large: {
+        when: 'the request line and headers are larger than 16 KiB',
+        message: 'The request line and headers are larger than 16 KiB.',
+      },
     }),
   );

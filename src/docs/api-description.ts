@@ -1,10 +1,14 @@
 /** What a partner reads first in Swagger UI. Markdown. */
 export const API_DESCRIPTION = `
-List all orders of the pet store and cancel a pending one.
+The orders of a pet store: list all of them, and cancel one that is still pending.
 
-**Authentication.** Send your API key with every request: \`Authorization: Bearer <key>\`. Press *Authorize* above to try the operations here.
+### Authentication
 
-**Limits.** Each key may make so many requests per minute and per day (windows begin with the UTC minute and the UTC day):
+Send your API key with every request, as \`Authorization: Bearer <key>\`. To try the operations on this page, press **Authorize** and paste the key alone, without "Bearer". The operator of the store issues keys; a key reads and cancels all orders, so keep it secret and off web pages.
+
+### Limits
+
+A key may make so many requests per UTC minute and per UTC day:
 
 | Plan | per minute | per day |
 |---|---|---|
@@ -13,9 +17,26 @@ List all orders of the pet store and cancel a pending one.
 | Business | 1,000 | 100,000 |
 | Enterprise | custom | custom |
 
-Every response says where you stand: \`X-RateLimit-Limit\`, \`X-RateLimit-Remaining\` and \`X-RateLimit-Reset\` (Unix seconds) for the window that has the fewest requests left, and both windows in \`RateLimit-Policy\` and \`RateLimit\`. A request beyond the limit is answered 429 and counts for nothing; wait for the time given in \`Retry-After\`, then back off exponentially. Repeated requests after a 429 may ban the key for a while.
+Every response says where you stand:
 
-**Errors.** Every error has the body \`{"code", "message", "status"}\`. Decide by \`code\`; \`message\` is for people.
+| Header | Meaning |
+|---|---|
+| \`X-RateLimit-Limit\` | The limit that applies: of minute and day, the window with the fewest requests left |
+| \`X-RateLimit-Remaining\` | Requests left in that window |
+| \`X-RateLimit-Reset\` | When that window ends, as a Unix timestamp in seconds |
+| \`RateLimit-Policy\`, \`RateLimit\` | Both windows at once, in the form of the IETF draft |
 
-**Versioning.** The version is part of the base address. Filtering and pagination of the list are planned for v2; v1 stays as it is.
+A request beyond the limit is answered **429**, has no effect and is not counted. Wait for the seconds in \`Retry-After\` before you try again, and back off exponentially if that is refused too. A key that keeps calling regardless is banned for a while. Requests without a valid key are counted against the address they come from.
+
+### Errors
+
+Every error has the body \`{"code", "message", "status"}\`. Decide by \`code\`; \`message\` is for people and may change. New codes may be added: treat one that you do not know by its status.
+
+### Numbers
+
+\`id\` and \`petId\` are exact 64-bit integers. JavaScript's \`JSON.parse\` rounds those above 9007199254740991; use a parser that keeps all digits.
+
+### Versions
+
+The version is part of the base address: \`/v1\` stays as it is described here. Filtering and pagination of the list are planned for v2. An operation that is to go is marked *deprecated* on this page, with its sunset date, before it goes; one that may still change is marked experimental or beta. The two operations below are neither.
 `.trim();

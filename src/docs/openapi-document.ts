@@ -5,28 +5,48 @@ import { ErrorSchema } from '../errors/error.schema.js';
 import { API_VERSION } from '../http/api-path.js';
 import { Order } from '../orders/order.schema.js';
 import { API_DESCRIPTION } from './api-description.js';
+import { HEADER_COMPONENTS } from './api-headers.js';
 
 /** The version of the interface description, which is not the version of this software. */
 const INTERFACE_VERSION = '1.0.0';
+
+/** The name of the security scheme in the document, which `@ApiBearerAuth()` refers to. */
+export const BEARER_SCHEME = 'bearer';
+
+const BEARER_DESCRIPTION = 'An API key (`pst_…`), as issued by the operator of the store. Paste it without "Bearer".';
 
 type ServerUrls = Pick<Config, 'publicBaseUrl' | 'stagingBaseUrl'>;
 
 /** Describes the interface as the code implements it. Addresses end in the version segment, so paths are relative to it. */
 export function buildOpenApiDocument(app: INestApplication, urls: ServerUrls): OpenAPIObject {
-  const builder = new DocumentBuilder()
+  const config = new DocumentBuilder()
     .setTitle('Pet Store: Store Orders')
     .setVersion(INTERFACE_VERSION)
     .setDescription(API_DESCRIPTION)
+    .setLicense('MIT', 'https://spdx.org/licenses/MIT.html')
     .addTag('store', 'Orders placed in the store.')
-    .addServer(urls.publicBaseUrl ?? `/${API_VERSION}`, 'Production');
-  if (urls.stagingBaseUrl !== undefined) {
-    builder.addServer(urls.stagingBaseUrl, 'Staging');
-  }
-  const config = builder
-    .addBearerAuth({ type: 'http', scheme: 'bearer', description: 'An API key, as issued by the operator.' })
     .build();
   const document = SwaggerModule.createDocument(app, config, { extraModels: [Order, ErrorSchema] });
-  return { ...document, paths: relativeToVersion(document.paths) };
+  return {
+    ...document,
+    servers: serversOf(urls),
+    paths: relativeToVersion(document.paths),
+    components: {
+      ...document.components,
+      headers: HEADER_COMPONENTS,
+      // Not by the builder's `addBearerAuth`, which calls every bearer token a JWT.
+      securitySchemes: { [BEARER_SCHEME]: { type: 'http', scheme: 'bearer', description: BEARER_DESCRIPTION } },
+    },
+  };
+}
+
+function serversOf({ publicBaseUrl, stagingBaseUrl }: ServerUrls): NonNullable<OpenAPIObject['servers']> {
+  const production =
+    publicBaseUrl === undefined
+      ? { url: `/${API_VERSION}`, description: 'The service that this document came from, local or in production' }
+      : { url: publicBaseUrl, description: 'Production' };
+  const staging = stagingBaseUrl === undefined ? [] : [{ url: stagingBaseUrl, description: 'Staging' }];
+  return [production, ...staging].map((server) => ({ ...server, 'x-internal': false }));
 }
 
 function relativeToVersion(paths: OpenAPIObject['paths']): OpenAPIObject['paths'] {

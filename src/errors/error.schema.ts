@@ -7,6 +7,8 @@ class ErrorSchema {
     type: 'string',
     description: 'Machine-readable error code. New codes may be added; treat an unknown one by its status.',
     example: 'order_not_found',
+    maxLength: 64,
+    pattern: '^[a-z]+(_[a-z]+)*$',
     'x-extensible-enum': Object.keys(ERROR_STATUS),
   } as object)
   code!: ErrorCode;
@@ -14,11 +16,19 @@ class ErrorSchema {
   @ApiProperty({
     type: 'string',
     description: 'Human-readable description of the error.',
+    maxLength: 300,
     example: 'There is no order with this id.',
   })
   message!: string;
 
-  @ApiProperty({ type: 'integer', minimum: 400, maximum: 599, description: 'The HTTP status code.', example: 404 })
+  @ApiProperty({
+    type: 'integer',
+    format: 'int32',
+    minimum: 400,
+    maximum: 599,
+    description: 'The HTTP status code.',
+    example: 404,
+  })
   status!: number;
 }
 Object.defineProperty(ErrorSchema, 'name', { value: 'Error' });

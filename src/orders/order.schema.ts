@@ -15,6 +15,7 @@ export class Order {
 
   @ApiPropertyOptional({
     type: 'integer',
+    format: 'int32',
     minimum: 1,
     maximum: 2_147_483_647,
     description: 'Number of units ordered.',
@@ -25,6 +26,7 @@ export class Order {
   @ApiPropertyOptional({
     type: 'string',
     format: 'date-time',
+    maxLength: 24,
     description: 'Expected or actual ship date, in UTC with milliseconds; left out while there is none.',
     example: '2026-11-21T09:30:00.000Z',
   })

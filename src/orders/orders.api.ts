@@ -1,15 +1,10 @@
 import { applyDecorators } from '@nestjs/common';
 import { ApiBearerAuth, ApiHeader, ApiOperation, ApiParam, ApiResponse, getSchemaPath } from '@nestjs/swagger';
-import { ApiCommonErrors, ApiError, LIMIT_HEADERS } from '../docs/api-answers.js';
+import { ApiCommonErrors, ApiError, BAD_REQUEST } from '../docs/api-answers.js';
+import { headers, LIMIT_HEADERS } from '../docs/api-headers.js';
 import { Order } from './order.schema.js';
 
-const ETAG_HEADER = {
-  ETag: {
-    required: true,
-    description: 'Names the state of the list; send it back in `If-None-Match` to be told when nothing has changed.',
-    schema: { type: 'string' as const, maxLength: 100, example: 'W/"m4Yl3C0bQy1bJ5rXo9u3Rg"' },
-  },
-};
+const LIST_HEADERS = { ...LIMIT_HEADERS, ...headers('ETag') };
 
 /** `GET /store/orders` as documented. */
 export const ApiListOrders = (): MethodDecorator =>
@@ -21,19 +16,21 @@ export const ApiListOrders = (): MethodDecorator =>
       description:
         'Returns all orders placed in the store (pending, shipped and cancelled) in a single response, by ascending id, ' +
         'as one consistent snapshot. Filtering and pagination are not supported; they are planned for v2.\n\n' +
-        'The response is streamed. A response whose connection breaks off is not complete and must be discarded. ' +
-        'Send `Accept-Encoding: gzip` for a compressed response.',
+        'The response is streamed, however long it is. One whose connection breaks off is not complete and must be ' +
+        'discarded. Send `Accept-Encoding: gzip` for a compressed response, and the `ETag` of the list that you have ' +
+        'as `If-None-Match` to be answered 304, without a body, for as long as nothing has changed.',
     }),
     ApiHeader({
       name: 'If-None-Match',
       required: false,
       description: 'The `ETag` of a list that the client has; while it is current the answer is 304 without a body.',
-      schema: { type: 'string', maxLength: 4_096 },
+      schema: { type: 'string', maxLength: 4_096, pattern: '^(\\*|[!-~ ]*)$' },
+      example: 'W/"m4Yl3C0bQy1bJ5rXo9u3Rg"',
     }),
     ApiResponse({
       status: 200,
       description: 'All orders.',
-      headers: { ...LIMIT_HEADERS, ...ETAG_HEADER },
+      headers: LIST_HEADERS,
       content: {
         'application/json': {
           schema: { type: 'array', items: { $ref: getSchemaPath(Order) } },
@@ -46,9 +43,10 @@ export const ApiListOrders = (): MethodDecorator =>
     }),
     ApiResponse({
       status: 304,
-      description: 'The list that the client has is current.',
-      headers: { ...LIMIT_HEADERS, ...ETAG_HEADER },
+      description: 'The list that the client has is current: nothing has changed since. No body.',
+      headers: LIST_HEADERS,
     }),
+    ApiError(400, 'The request is malformed.', BAD_REQUEST),
     ApiCommonErrors(),
   );
 
@@ -60,8 +58,9 @@ export const ApiCancelOrder = (): MethodDecorator =>
       operationId: 'cancelOrder',
       summary: 'Cancel an order',
       description:
-        'Cancels an order with status `pending`. An order that has already shipped cannot be cancelled. ' +
-        'The order stays in the list.',
+        'Cancels an order with status `pending`; it stays in the list. An order that has already shipped cannot be ' +
+        'cancelled (409), and neither can one that has been cancelled before (409 with a code of its own): when the ' +
+        'answer to a cancel was lost, asking again tells whether it took effect.',
     }),
     ApiParam({
       name: 'orderId',
@@ -71,14 +70,26 @@ export const ApiCancelOrder = (): MethodDecorator =>
       example: 11,
     }),
     ApiResponse({ status: 204, description: 'Order cancelled.', headers: LIMIT_HEADERS }),
-    ApiError(400, 'The order id is not a decimal int64.', {
-      invalid_order_id:
-        'The order id must be a decimal integer from -9223372036854775808 to 9223372036854775807, without leading zeros.',
+    ApiError(400, 'The order id is not a decimal int64, or the request is malformed.', {
+      invalid_order_id: {
+        when: 'the id is not a decimal int64',
+        message:
+          'The order id must be a decimal integer from -9223372036854775808 to 9223372036854775807, without leading zeros.',
+      },
+      ...BAD_REQUEST,
     }),
-    ApiError(404, 'The order cannot be found.', { order_not_found: 'There is no order with this id.' }),
+    ApiError(404, 'The order cannot be found.', {
+      order_not_found: { when: 'no order has this id', message: 'There is no order with this id.' },
+    }),
     ApiError(409, 'The order cannot be cancelled because it has already shipped or has been cancelled before.', {
-      order_already_shipped: 'The order has already shipped and cannot be cancelled.',
-      order_already_cancelled: 'The order has already been cancelled.',
+      order_already_shipped: {
+        when: 'it has left the store',
+        message: 'The order has already shipped and cannot be cancelled.',
+      },
+      order_already_cancelled: {
+        when: 'it has been cancelled before, perhaps by your own request',
+        message: 'The order has already been cancelled.',
+      },
     }),
     ApiCommonErrors(),
   );

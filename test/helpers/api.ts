@@ -1,4 +1,6 @@
-/** A request to the API by `fetch`, with a key. */
+import { type Asked, expectDocumented } from './contract.js';
+
+/** A request to the API by `fetch`, with a key. The answer is checked against the document. */
 export async function call(
   baseUrl: string,
   method: string,
@@ -6,10 +8,33 @@ export async function call(
   key?: string,
   headers: Record<string, string> = {},
 ): Promise<Response> {
-  return fetch(`${baseUrl}/v1${path}`, {
+  const response = await fetch(`${baseUrl}/v1${path}`, {
     method,
     headers: { ...(key === undefined ? {} : { Authorization: `Bearer ${key}` }), ...headers },
   });
+  return documented(response, { method, path: `/v1${path}` });
+}
+
+/** Errors are checked at once, a list as soon as its body has been read: it may be long, slow or cut. */
+async function documented(response: Response, asked: Asked): Promise<Response> {
+  const check = (body: string | undefined): void => {
+    expectDocumented(
+      { status: response.status, header: (name) => response.headers.get(name) ?? undefined, body },
+      asked,
+    );
+  };
+  if (response.status !== 200) {
+    check(asked.method === 'HEAD' ? undefined : await response.clone().text());
+    return response;
+  }
+  check(undefined);
+  const readText = response.text.bind(response);
+  const text = async (): Promise<string> => {
+    const body = await readText();
+    check(asked.method === 'HEAD' ? undefined : body);
+    return body;
+  };
+  return Object.assign(response, { text, json: async () => JSON.parse(await text()) as unknown });
 }
 
 export function listOrders(baseUrl: string, key?: string, headers?: Record<string, string>): Promise<Response> {

@@ -1,5 +1,7 @@
 import { type Agent, type IncomingHttpHeaders, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
+import { gunzipSync } from 'node:zlib';
+import { expectDocumented } from './contract.js';
 
 export interface RawRequest {
   readonly method?: string;
@@ -19,8 +21,23 @@ export interface RawAnswer {
   readonly body: Buffer;
 }
 
-/** A request whose answer is shown as it came; `fetch` adds headers of its own and decompresses. */
-export function requestRaw(baseUrl: string, options: RawRequest = {}): Promise<RawAnswer> {
+/**
+ * A request whose answer is shown as it came; `fetch` adds headers of its own and decompresses. The answer is checked
+ * against the document.
+ */
+export async function requestRaw(baseUrl: string, options: RawRequest = {}): Promise<RawAnswer> {
+  const { method = 'GET', path = '/store/orders' } = options;
+  const answer = await send(baseUrl, options);
+  const text = (answer.headers['content-encoding'] === 'gzip' ? gunzipSync(answer.body) : answer.body).toString();
+  const header = (name: string): string | undefined => answer.headers[name.toLowerCase()] as string | undefined;
+  expectDocumented(
+    { status: answer.status, header, body: method === 'HEAD' ? undefined : text },
+    { method, path: `/v1${path}` },
+  );
+  return answer;
+}
+
+function send(baseUrl: string, options: RawRequest): Promise<RawAnswer> {
   const { method = 'GET', path = '/store/orders', key, headers = {}, body, agent } = options;
   const { hostname, port } = new URL(baseUrl);
   return new Promise((resolve, reject) => {

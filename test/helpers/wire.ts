@@ -1,4 +1,5 @@
 import { connect } from 'node:net';
+import { expectDocumented } from './contract.js';
 
 /** An answer as it stood on the wire. */
 export interface WireAnswer {
@@ -29,7 +30,8 @@ interface ExchangeOptions {
 
 /**
  * Sends bytes to the service on a connection of their own and reads what comes back, whatever HTTP libraries would make
- * of either. Rejects when what is waited for does not happen in time.
+ * of either. Rejects when what is waited for does not happen in time, and when an answer of the API is not one that the
+ * document describes.
  */
 export function exchange(port: number, bytes: string | Buffer, options: ExchangeOptions): Promise<Exchange> {
   const { until, methods = [], thenSend, withinMs = 5_000 } = options;
@@ -40,7 +42,13 @@ export function exchange(port: number, bytes: string | Buffer, options: Exchange
       clearTimeout(timer);
       socket.destroy();
       try {
-        resolve({ answers: parseAnswers(received, closed, methods), closed, text: received.toString('latin1') });
+        const answers = parseAnswers(received, closed, methods);
+        if (asksTheApi(bytes)) {
+          answers.forEach((answer, index) => {
+            checkAnswer(answer, methods[index]);
+          });
+        }
+        resolve({ answers, closed, text: received.toString('latin1') });
       } catch (error) {
         reject(error instanceof Error ? error : new Error(String(error)));
       }
@@ -65,6 +73,25 @@ export function exchange(port: number, bytes: string | Buffer, options: Exchange
     });
     socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes);
   });
+}
+
+/** Whether all that is asked for lies under the version segment. A preflight asks the browser's question, not the API's. */
+function asksTheApi(bytes: string | Buffer): boolean {
+  const text = bytes.toString('latin1');
+  const targets = [...text.matchAll(/^[A-Z]+ (\S+) HTTP\/1/gm)].map(([, target]) => target ?? '');
+  const isPreflight = text.startsWith('OPTIONS ') && /^Access-Control-Request-Method:/im.test(text);
+  return targets.length > 0 && targets.every((target) => /^\/v1(?:\/|$)/.test(target)) && !isPreflight;
+}
+
+function checkAnswer({ status, headers, body }: WireAnswer, method: string | undefined): void {
+  if (status < 200) {
+    return;
+  }
+  const header = (name: string): string | null | undefined => {
+    const values = headers.get(name.toLowerCase());
+    return values !== undefined && values.length > 1 ? null : values?.[0];
+  };
+  expectDocumented({ status, header, body: method === 'HEAD' ? undefined : Buffer.from(body, 'latin1').toString() });
 }
 
 /** The text of a request with the usual headers. */

@@ -1,0 +1,71 @@
+import type { ApiResponseOptions } from '@nestjs/swagger';
+
+export type Headers = NonNullable<ApiResponseOptions['headers']>;
+
+const LIMIT_HEADER_NAMES = [
+  'X-RateLimit-Limit',
+  'X-RateLimit-Remaining',
+  'X-RateLimit-Reset',
+  'RateLimit-Policy',
+  'RateLimit',
+] as const;
+
+/** Every documented header of an answer, described once: `components.headers` of the document. */
+export const HEADER_COMPONENTS: Headers = {
+  'X-RateLimit-Limit': {
+    required: true,
+    description: 'The limit that applies: of the two windows, the one with the fewest requests remaining.',
+    schema: { type: 'integer', format: 'int32', minimum: 1, maximum: 2_147_483_647 },
+    example: 60,
+  },
+  'X-RateLimit-Remaining': {
+    required: true,
+    description: 'Requests remaining in that window.',
+    schema: { type: 'integer', format: 'int32', minimum: 0, maximum: 2_147_483_647 },
+    example: 59,
+  },
+  'X-RateLimit-Reset': {
+    required: true,
+    description: 'Unix timestamp, in seconds, at which that limit resets.',
+    schema: { type: 'integer', format: 'int64', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
+    example: 1_795_255_260,
+  },
+  'RateLimit-Policy': {
+    required: true,
+    description: 'Both windows as policies (draft-ietf-httpapi-ratelimit-headers): `q` requests in `w` seconds.',
+    schema: { type: 'string', maxLength: 200, pattern: '^"minute";q=\\d+;w=60, "day";q=\\d+;w=86400$' },
+    example: '"minute";q=60;w=60, "day";q=1000;w=86400',
+  },
+  RateLimit: {
+    required: true,
+    description: 'Where both windows stand: `r` requests remain, and the window resets in `t` seconds.',
+    schema: { type: 'string', maxLength: 200, pattern: '^"minute";r=\\d+;t=\\d+, "day";r=\\d+;t=\\d+$' },
+    example: '"minute";r=59;t=42, "day";r=999;t=51642',
+  },
+  'Retry-After': {
+    required: true,
+    description: 'Whole seconds to wait before the next request.',
+    schema: { type: 'integer', format: 'int32', minimum: 1, maximum: 2_147_483_647 },
+    example: 42,
+  },
+  'WWW-Authenticate': {
+    required: true,
+    description: 'The scheme that is expected (RFC 6750 section 3); `invalid_token` when a key was sent.',
+    schema: { type: 'string', maxLength: 200, pattern: '^Bearer realm="petstore"(, error="invalid_token")?$' },
+    example: 'Bearer realm="petstore", error="invalid_token"',
+  },
+  ETag: {
+    required: true,
+    description: 'Names the state of the list; send it back in `If-None-Match` to be told when nothing has changed.',
+    schema: { type: 'string', maxLength: 100, pattern: '^W/"[\\w-]+"$' },
+    example: 'W/"m4Yl3C0bQy1bJ5rXo9u3Rg"',
+  },
+};
+
+/** @returns references to the headers of these names */
+export function headers(...names: readonly string[]): Headers {
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}
+
+/** On every answer under the version segment. */
+export const LIMIT_HEADERS = headers(...LIMIT_HEADER_NAMES);

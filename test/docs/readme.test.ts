@@ -1,0 +1,79 @@
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { seedOrders } from '../../src/seed/seed-orders.js';
+import { insertKey } from '../helpers/builders.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
+
+const README = readFileSync(join(__dirname, '..', '..', 'README.md'), 'utf8');
+
+interface Block {
+  readonly language: string;
+  readonly text: string;
+}
+
+/** The fenced blocks of one section, in their order. */
+function blocksOf(heading: string): Block[] {
+  const section = README.split(/^## /m).find((text) => text.startsWith(`${heading}\n`)) ?? '';
+  return [...section.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map(([, language = '', text = '']) => ({
+    language,
+    text,
+  }));
+}
+
+/** A command of the README, run by a shell as a reader would, but against the service of this test. */
+async function runAsReader(command: string, service: TestService, key: string): Promise<string> {
+  const script = command.replaceAll('http://127.0.0.1:3000', service.baseUrl);
+  expect(script).toContain(service.baseUrl);
+  const { stdout } = await promisify(execFile)('sh', ['-c', script], { env: { PATH: process.env.PATH, KEY: key } });
+  return stdout;
+}
+
+const headerNames = (answer: string): string[] =>
+  (answer.split(/\r?\n\r?\n/)[0] ?? '')
+    .split(/\r?\n/)
+    .slice(1)
+    .map((line) => line.split(':')[0] ?? '')
+    .filter((name) => name !== '');
+
+const statusLine = (answer: string): string => answer.split(/\r?\n/)[0] ?? '';
+
+const bodyOf = (answer: string): string => answer.slice(answer.indexOf('\r\n\r\n') + 4);
+
+describe('the requests that the README shows', () => {
+  let service: TestService;
+  let key: string;
+  beforeAll(async () => {
+    service = await startTestService();
+    ({ key } = await insertKey(service.db, { plan: 'free' }));
+    const connection = await service.db.connect();
+    await seedOrders(connection, 60);
+    connection.release();
+  });
+  afterAll(() => service.stop());
+
+  it('are answered as it says: the status line, the headers, the error of a second cancel', async () => {
+    const blocks = blocksOf('The two operations');
+    const commands = blocks.flatMap(({ language, text }, index) =>
+      language === 'sh' && text.startsWith('curl') ? [{ command: text, shown: blocks[index + 1]?.text ?? '' }] : [],
+    );
+    expect(commands.map(({ command }) => /-X (\w+)/.exec(command)?.[1] ?? 'GET')).toEqual(['GET', 'DELETE']);
+    for (const { command, shown } of commands) {
+      const answer = await runAsReader(command, service, key);
+      expect(statusLine(answer)).toBe(statusLine(shown));
+      expect(headerNames(answer)).toEqual(expect.arrayContaining(headerNames(shown)));
+    }
+    const again = await runAsReader(commands[1]?.command ?? '', service, key);
+    const shownError = blocks.find(({ language }) => language === 'json')?.text ?? '';
+    expect(JSON.parse(bodyOf(again))).toEqual(JSON.parse(shownError));
+  });
+
+  it('begin with the order that it shows', async () => {
+    const [list] = blocksOf('The two operations').filter(({ text }) => text.startsWith('curl'));
+    const shown = blocksOf('The two operations').find(({ text }) => text.startsWith('HTTP/1.1 200'))?.text ?? '';
+    const first = /\[(\{.*?\})/.exec(shown)?.[1] ?? '';
+    const answer = JSON.parse(bodyOf(await runAsReader(list?.text ?? '', service, key))) as unknown[];
+    expect(JSON.parse(first)).toEqual(answer[0]);
+  });
+});
