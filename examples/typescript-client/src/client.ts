@@ -1,0 +1,107 @@
+import { ApiError, type ErrorBody } from './errors.ts';
+import { type Order, readOrders } from './order-stream.ts';
+import { DEFAULT_RETRY, type RetryOptions, withRetries } from './retry.ts';
+
+export interface ClientOptions {
+  /** Ends in the version segment, like `https://api.example.com/v1`. */
+  readonly baseUrl: string;
+  readonly apiKey: string;
+  readonly retry?: Partial<RetryOptions>;
+}
+
+export interface OrderList {
+  /** Names this state of the list; give it to the next call. */
+  readonly etag: string;
+  /** To be read once, to its end or until `break`. */
+  readonly orders: AsyncGenerator<Order, void, undefined>;
+}
+
+/** What became of the wish to cancel an order. Only `cancelled` means that this call did it. */
+export type CancelOutcome = 'cancelled' | 'already_cancelled' | 'already_shipped' | 'not_found';
+
+const OUTCOMES: Readonly<Record<string, CancelOutcome>> = {
+  order_already_cancelled: 'already_cancelled',
+  order_already_shipped: 'already_shipped',
+  order_not_found: 'not_found',
+};
+
+/** A client of the store orders service that keeps to its limits. */
+export class PetstoreClient {
+  readonly #baseUrl: string;
+  readonly #apiKey: string;
+  readonly #retry: RetryOptions;
+
+  constructor({ baseUrl, apiKey, retry }: ClientOptions) {
+    this.#baseUrl = baseUrl.replace(/\/$/, '');
+    this.#apiKey = apiKey;
+    this.#retry = { ...DEFAULT_RETRY, ...retry };
+  }
+
+  /**
+   * All orders, or undefined when nothing has changed since the list that `etag` names.
+   * @throws {ApiError} what the service answered, once trying again is no use
+   */
+  async listOrders(options: { etag?: string; signal?: AbortSignal } = {}): Promise<OrderList | undefined> {
+    const headers: Record<string, string> = options.etag === undefined ? {} : { 'If-None-Match': options.etag };
+    const response = await this.#send('GET', '/store/orders', headers, options.signal);
+    if (response.status === 304 || response.body === null) {
+      return undefined;
+    }
+    return { etag: response.headers.get('ETag') ?? '', orders: readOrders(response.body) };
+  }
+
+  /**
+   * Cancels a pending order. After a lost answer the request is sent again, so that `already_cancelled` can be this
+   * call's own doing.
+   * @throws {ApiError} any other error
+   */
+  async cancelOrder(orderId: bigint, options: { signal?: AbortSignal } = {}): Promise<CancelOutcome> {
+    try {
+      await this.#send('DELETE', `/store/orders/${orderId}`, {}, options.signal);
+      return 'cancelled';
+    } catch (error) {
+      const outcome = error instanceof ApiError ? OUTCOMES[error.code] : undefined;
+      if (outcome === undefined) {
+        throw error;
+      }
+      return outcome;
+    }
+  }
+
+  #send(method: string, path: string, headers: Record<string, string>, signal?: AbortSignal): Promise<Response> {
+    return withRetries(
+      async () => {
+        const response = await fetch(`${this.#baseUrl}${path}`, {
+          method,
+          headers: { ...headers, Authorization: `Bearer ${this.#apiKey}` },
+          signal: signal ?? null,
+        });
+        if (response.status >= 400) {
+          throw await errorOf(response);
+        }
+        return response;
+      },
+      this.#retry,
+      signal,
+    );
+  }
+}
+
+async function errorOf(response: Response): Promise<ApiError> {
+  const retryAfter = response.headers.get('Retry-After');
+  const text = await response.text();
+  return new ApiError(errorBody(text, response.status), retryAfter === null ? undefined : Number(retryAfter));
+}
+
+/** What stands between the client and the service (a proxy, a balancer) answers in a shape of its own. */
+function errorBody(text: string, status: number): ErrorBody {
+  try {
+    const body = JSON.parse(text) as Partial<ErrorBody>;
+    if (typeof body.code === 'string' && typeof body.message === 'string') {
+      return { code: body.code, message: body.message, status };
+    }
+  } catch {
+    // Falls through: no JSON, so not the service's own words.
+  }
+  return { code: 'unknown', message: `Answered ${status} by something that is not the service.`, status };
+}

@@ -1,0 +1,190 @@
+import { execFile } from 'node:child_process';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { PetstoreClient } from '../../examples/typescript-client/src/client.ts';
+import { ApiError, IncompleteListError } from '../../examples/typescript-client/src/errors.ts';
+import type { Order } from '../../examples/typescript-client/src/order-stream.ts';
+import type { RetryOptions } from '../../examples/typescript-client/src/retry.ts';
+import { seedOrders } from '../../src/seed/seed-orders.js';
+import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
+
+const CLIENT = join(__dirname, '..', '..', 'examples', 'typescript-client');
+const INT64_MAX = 2n ** 63n - 1n;
+
+let service: TestService;
+let key: string;
+beforeAll(async () => {
+  service = await startTestService();
+  ({ key } = await insertKey(service.db));
+});
+beforeEach(() => service.db.query('TRUNCATE orders'));
+afterAll(() => service.stop());
+
+/** Waits by moving the service's clock, and keeps how long it waited. */
+function clientOf(apiKey = key, retry: Partial<RetryOptions> = {}): { client: PetstoreClient; waitsMs: number[] } {
+  const waitsMs: number[] = [];
+  const sleep = (milliseconds: number): Promise<void> => {
+    waitsMs.push(milliseconds);
+    service.clock.advance(milliseconds);
+    return Promise.resolve();
+  };
+  const client = new PetstoreClient({
+    baseUrl: `${service.baseUrl}/v1`,
+    apiKey,
+    retry: { random: () => 0.5, sleep, ...retry },
+  });
+  return { client, waitsMs };
+}
+
+async function read(orders: AsyncIterable<Order> | undefined): Promise<Order[]> {
+  const all: Order[] = [];
+  for await (const order of orders ?? []) {
+    all.push(order);
+  }
+  return all;
+}
+
+describe('the TypeScript client', () => {
+  it('has the types of the committed document', async () => {
+    const check = promisify(execFile)(process.execPath, [join(CLIENT, 'generate-types.mjs'), '--check']);
+    await expect(check).resolves.toMatchObject({ stderr: '' });
+  });
+
+  it('reads a list of 100,000 orders as it arrives, with exact ids', async () => {
+    const connection = await service.db.connect();
+    await seedOrders(connection, 100_000).finally(() => {
+      connection.release();
+    });
+    await insertOrder(service.db, { id: String(INT64_MAX), pet_id: String(-INT64_MAX), ship_date: null });
+    const list = await clientOf().client.listOrders();
+    const orders = await read(list?.orders);
+    expect(orders).toHaveLength(100_001);
+    expect(orders[41]?.id).toBe(42n);
+    expect(orders.at(-1)).toEqual({ id: INT64_MAX, petId: -INT64_MAX, quantity: 1, complete: false });
+  });
+
+  it('stops reading when it has seen enough, and when it is told to', async () => {
+    await insertOrder(service.db);
+    await insertOrder(service.db);
+    const controller = new AbortController();
+    const list = await clientOf().client.listOrders({ signal: controller.signal });
+    for await (const order of list?.orders ?? []) {
+      expect(typeof order.id).toBe('bigint');
+      break;
+    }
+    controller.abort();
+    await expect(clientOf().client.listOrders({ signal: controller.signal })).rejects.toThrow(/abort/);
+  });
+
+  it('is told when nothing has changed', async () => {
+    const { client } = clientOf();
+    const id = await insertOrder(service.db);
+    const first = await client.listOrders();
+    expect(await read(first?.orders)).toHaveLength(1);
+    expect(await client.listOrders({ etag: first?.etag ?? '' })).toBeUndefined();
+    await client.cancelOrder(BigInt(id));
+    expect(await client.listOrders({ etag: first?.etag ?? '' })).toBeDefined();
+  });
+
+  it('tells the outcomes of a cancel apart', async () => {
+    const { client } = clientOf();
+    const pending = await insertOrder(service.db, { id: String(INT64_MAX) });
+    const shipped = await insertOrder(service.db, { status: 'shipped' });
+    expect(await client.cancelOrder(BigInt(pending))).toBe('cancelled');
+    expect(await statusOf(service.db, pending)).toBe('cancelled');
+    expect(await client.cancelOrder(BigInt(pending))).toBe('already_cancelled');
+    expect(await client.cancelOrder(BigInt(shipped))).toBe('already_shipped');
+    expect(await client.cancelOrder(404_404n)).toBe('not_found');
+  });
+
+  it('waits for Retry-After and a random while more when its limit is exceeded, and then succeeds', async () => {
+    const small = await insertKey(service.db, { requests_per_minute: 1 });
+    const { client, waitsMs } = clientOf(small.key);
+    await insertOrder(service.db);
+    await read((await client.listOrders())?.orders);
+    const secondsLeft = 60 - ((service.clock.now() / 1_000) % 60);
+    expect(await read((await client.listOrders())?.orders)).toHaveLength(1);
+    // Half of the first bound, 500 ms.
+    expect(waitsMs).toEqual([Math.ceil(secondsLeft) * 1_000 + 250]);
+  });
+
+  it('does not wait longer than it was told to, nor retry what another try cannot mend', async () => {
+    const small = await insertKey(service.db, { requests_per_minute: 9, requests_per_day: 1 });
+    const spent = clientOf(small.key);
+    await spent.client.cancelOrder(1n);
+    await expect(spent.client.cancelOrder(1n)).rejects.toMatchObject({ code: 'rate_limit_exceeded', status: 429 });
+    const wrong = clientOf('pst_nobody');
+    await expect(wrong.client.listOrders()).rejects.toMatchObject({ code: 'invalid_api_key', status: 401 });
+    expect([spent.waitsMs, wrong.waitsMs]).toEqual([[], []]);
+  });
+
+  it('is told to stop while it waits', async () => {
+    const small = await insertKey(service.db, { requests_per_minute: 1 });
+    const controller = new AbortController();
+    const { client } = clientOf(small.key, {
+      sleep: (_ms, signal) => {
+        controller.abort();
+        signal?.throwIfAborted();
+        return Promise.resolve();
+      },
+    });
+    await client.cancelOrder(1n);
+    await expect(client.cancelOrder(1n, { signal: controller.signal })).rejects.toThrow(/abort/);
+  });
+});
+
+describe('the TypeScript client, before something that is not what it should be,', () => {
+  let server: Server | undefined;
+  afterEach(() => {
+    server?.closeAllConnections();
+    server?.close();
+  });
+
+  async function clientBefore(answer: (response: ServerResponse) => void): Promise<{
+    client: PetstoreClient;
+    waitsMs: number[];
+  }> {
+    const listening = createServer((_req, res) => {
+      answer(res);
+    });
+    server = listening;
+    await new Promise<void>((resolve) => listening.listen(0, '127.0.0.1', resolve));
+    const { port } = listening.address() as AddressInfo;
+    const waitsMs: number[] = [];
+    const sleep = (milliseconds: number): Promise<void> => {
+      waitsMs.push(milliseconds);
+      return Promise.resolve();
+    };
+    const retry = { attempts: 4, random: () => 1, sleep };
+    return {
+      client: new PetstoreClient({ baseUrl: `http://127.0.0.1:${port}/v1/`, apiKey: 'pst_any', retry }),
+      waitsMs,
+    };
+  }
+
+  it.each<[string, (response: ServerResponse) => void]>([
+    ['a connection that breaks off', (res) => res.write('[{"id":1},{"id', () => res.destroy())],
+    ['an answer that ends early', (res) => res.end('[{"id":1},{"id":2}')],
+    ['a page', (res) => res.end('<html></html>')],
+  ])('takes %s for an error and not for a short list', async (_what, answer) => {
+    const { client } = await clientBefore(answer);
+    const list = await client.listOrders();
+    await expect(read(list?.orders)).rejects.toThrow(IncompleteListError);
+  });
+
+  it('gives up after so many attempts, waiting twice as long each time', async () => {
+    const { client, waitsMs } = await clientBefore((res) => res.writeHead(503).end('busy'));
+    await expect(client.listOrders()).rejects.toThrow(ApiError);
+    expect(waitsMs).toEqual([500, 1_000, 2_000]);
+  });
+
+  it('sends a request again whose connection was reset', async () => {
+    let requests = 0;
+    const { client, waitsMs } = await clientBefore((res) => (++requests === 1 ? res.destroy() : res.end('[]')));
+    expect(await read((await client.listOrders())?.orders)).toEqual([]);
+    expect(waitsMs).toHaveLength(1);
+  });
+});
