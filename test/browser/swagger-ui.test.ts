@@ -1,0 +1,92 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Browser } from 'playwright-core';
+import { describeWithBrowser, startBrowser } from '../helpers/browser.js';
+import { DemoCheckout, type DemoService } from '../helpers/demo-service.js';
+import { DocsPage } from '../helpers/docs-page.js';
+
+jest.setTimeout(60_000);
+
+/** Set by `npm run screenshots`: the pictures of the README are taken by the test that they show. */
+const TAKE_SCREENSHOTS = process.env.SCREENSHOTS === 'true';
+const IMAGES = join(__dirname, '..', '..', 'docs', 'images');
+
+/** The demo orders: 1 and 6 are pending, 3 has shipped. */
+const [PENDING, OTHER_PENDING, SHIPPED, UNKNOWN] = ['1', '6', '3', '999999999'];
+
+describeWithBrowser('Swagger UI of the embedded demo', () => {
+  let checkout: DemoCheckout;
+  let service: DemoService;
+  let browser: Browser;
+  let docs: DocsPage;
+
+  beforeAll(async () => {
+    checkout = new DemoCheckout();
+    [service, browser] = await Promise.all([checkout.serve(), startBrowser()]);
+    docs = await DocsPage.open(await browser.newPage({ viewport: { width: 1_280, height: 900 } }), service.baseUrl);
+  });
+  afterAll(async () => {
+    await browser.close();
+    service.child.kill('SIGTERM');
+    await service.exited;
+    checkout.remove();
+  });
+
+  async function issueKey(...options: string[]): Promise<string> {
+    const run = checkout.run('keys', 'issue', '--name', 'browser', '--plan', 'enterprise', '--json', ...options);
+    expect(await run.exited).toBe(0);
+    return (JSON.parse(run.output()) as { key: string }).key;
+  }
+
+  async function screenshot(docs: DocsPage, name: string): Promise<void> {
+    if (TAKE_SCREENSHOTS) {
+      mkdirSync(IMAGES, { recursive: true });
+      await docs.page.screenshot({ path: join(IMAGES, `${name}.png`) });
+    }
+  }
+
+  it('opens with the Free key filled in, which is not in the document and not in the log', async () => {
+    expect(await docs.isAuthorized()).toBe(true);
+    await screenshot(docs, 'swagger-ui');
+    const document = await (await fetch(`${service.baseUrl}/docs/openapi.json`)).text();
+    expect(document).not.toContain(service.freeKey);
+    const log = service
+      .output()
+      .split('\n')
+      .filter((line) => line.startsWith('{'));
+    expect(log.length).toBeGreaterThan(0);
+    expect(log.join()).not.toContain(service.freeKey);
+  });
+
+  it('lists and cancels, and shows the answers to what cannot be cancelled', async () => {
+    const list = await docs.list();
+    expect(list.status).toBe(200);
+    expect(list.body).toMatch(/"id": 1,/);
+    expect(list.body).toMatch(/x-ratelimit-limit: 60/);
+    expect((await docs.cancel(PENDING)).status).toBe(204);
+    const again = await docs.cancel(PENDING);
+    expect([again.status, again.body]).toEqual([409, expect.stringContaining('order_already_cancelled')]);
+    const shipped = await docs.cancel(SHIPPED);
+    expect([shipped.status, shipped.body]).toEqual([409, expect.stringContaining('order_already_shipped')]);
+    const unknown = await docs.cancel(UNKNOWN);
+    expect([unknown.status, unknown.body]).toEqual([404, expect.stringContaining('order_not_found')]);
+  });
+
+  it('takes another key, and shows what a wrong and a spent one are answered', async () => {
+    await docs.authorize(await issueKey('--per-minute', '9', '--per-day', '1'));
+    const cancelled = await docs.cancel(OTHER_PENDING);
+    expect([cancelled.status, cancelled.body]).toEqual([204, expect.stringMatching(/x-ratelimit-remaining: 0/)]);
+    const spent = await docs.list();
+    expect([spent.status, spent.body]).toEqual([
+      429,
+      expect.stringMatching(/rate_limit_exceeded[\s\S]*retry-after: \d/),
+    ]);
+    await docs.authorize('pst_nobody');
+    const wrong = await docs.list();
+    expect([wrong.status, wrong.body]).toEqual([401, expect.stringContaining('invalid_api_key')]);
+  });
+
+  it('has had nothing to complain about: no console message, no failed request, no violation of its policy', () => {
+    expect(docs.faults).toEqual([]);
+  });
+});

@@ -1,0 +1,107 @@
+import type { Locator, Page } from 'playwright-core';
+
+export interface ShownAnswer {
+  readonly status: number;
+  readonly body: string;
+}
+
+/** Swagger UI as a person uses it. */
+export class DocsPage {
+  /** What went wrong without anybody asking for it: messages of the console, faults of scripts, policy violations. */
+  readonly faults: string[] = [];
+
+  private constructor(readonly page: Page) {}
+
+  static async open(page: Page, baseUrl: string): Promise<DocsPage> {
+    const docs = new DocsPage(page);
+    page.on('pageerror', (error) => docs.faults.push(error.message));
+    page.on('console', (message) => {
+      // The browser reports every answer of 400 and above. Those of the API are what the test asked for.
+      const isAnswer =
+        message.location().url.startsWith(`${baseUrl}/v1/`) && message.text().startsWith('Failed to load');
+      if (['error', 'warning'].includes(message.type()) && !isAnswer) {
+        docs.faults.push(message.text());
+      }
+    });
+    page.on('requestfailed', (request) => docs.faults.push(`${request.url()}: ${request.failure()?.errorText ?? ''}`));
+    await page.goto(`${baseUrl}/docs`);
+    await docs.operation('listOrders').waitFor();
+    return docs;
+  }
+
+  operation(id: 'listOrders' | 'cancelOrder'): Locator {
+    return this.page.locator(`#operations-store-${id}`);
+  }
+
+  /** @returns whether a key is in place */
+  async isAuthorized(): Promise<boolean> {
+    await this.#openAuthorize();
+    const authorized = (await this.#logout.count()) > 0;
+    await this.#closeAuthorize();
+    return authorized;
+  }
+
+  /** Puts a key in place of the one that is there. */
+  async authorize(key: string): Promise<void> {
+    await this.#openAuthorize();
+    if ((await this.#logout.count()) > 0) {
+      await this.#logout.click();
+    }
+    await this.#dialog.locator('input').fill(key);
+    await this.#dialog.locator('button[type=submit]').click();
+    await this.#logout.waitFor();
+    await this.#closeAuthorize();
+  }
+
+  async list(): Promise<ShownAnswer> {
+    return this.#execute(await this.#opened('listOrders'));
+  }
+
+  async cancel(orderId: string): Promise<ShownAnswer> {
+    const operation = await this.#opened('cancelOrder');
+    await operation.locator('tr[data-param-name=orderId] input').fill(orderId);
+    return this.#execute(operation);
+  }
+
+  get #dialog(): Locator {
+    return this.page.locator('.modal-ux');
+  }
+
+  get #logout(): Locator {
+    return this.#dialog.locator('.auth-btn-wrapper button', { hasText: 'Logout' });
+  }
+
+  async #openAuthorize(): Promise<void> {
+    await this.page.locator('.scheme-container .btn.authorize').click();
+    await this.#dialog.waitFor();
+  }
+
+  async #closeAuthorize(): Promise<void> {
+    await this.#dialog.locator('.btn-done').click();
+    await this.#dialog.waitFor({ state: 'detached' });
+  }
+
+  async #opened(id: 'listOrders' | 'cancelOrder'): Promise<Locator> {
+    const operation = this.operation(id);
+    if ((await operation.locator('.opblock-body').count()) === 0) {
+      await operation.locator('.opblock-summary-control').click();
+      await operation.locator('button.execute').waitFor();
+    }
+    return operation;
+  }
+
+  /** The answer that is shown once the one to this request has arrived. */
+  async #execute(operation: Locator): Promise<ShownAnswer> {
+    const clear = operation.locator('button.btn-clear');
+    if ((await clear.count()) > 0) {
+      await clear.click();
+    }
+    await operation.locator('button.execute').click();
+    const row = operation.locator('.live-responses-table tr.response');
+    await row.waitFor();
+    return {
+      status: Number.parseInt(await row.locator('.response-col_status').innerText(), 10),
+      body: await row.locator('.response-col_description').innerText(),
+    };
+  }
+}
