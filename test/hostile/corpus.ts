@@ -112,7 +112,7 @@ const BODIES = [
 ];
 
 /** One request in the form of HTTP, with contents that are more or less sensible. */
-export function makeRequest(random: SeededRandom, key: string): string {
+function makeRequest(random: SeededRandom, key: string): string {
   const lines = [
     `${random.chance(0.9) ? random.pick(METHODS.slice(0, 3)) : random.pick(METHODS)} ${random.pick(TARGETS)} HTTP/1.1`,
   ];
