@@ -10,7 +10,7 @@ export const USAGE = `Usage: npm run bench -- [options]
   --seconds N       how long each load run counts (default: 5)
   --warmup N        how long each load run goes before it counts, in seconds (default: 1)
   --orders N        size of the large table (default: 1000000; the targets are for that)
-  --json FILE       also write every value of every round to a file
+  --json FILE       also write every value of every round to a file; with --profile, V8's profile (for DevTools)
   --skip-check      do not check first that all contestants give the same answers
   --profile NAME    instead of comparing, profile this service's CPU in one of: ${PROFILES.join(', ')}
   --connections N   with --profile: connections of the load (default: 64)

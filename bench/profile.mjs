@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, mkdirSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from './clients/client.mjs';
@@ -35,6 +35,9 @@ export async function profile(bench, options) {
   const [file] = readdirSync(folder).filter((name) => name.endsWith('.cpuprofile'));
   if (file === undefined) {
     throw new Error(`The service wrote no profile. It said:\n${server.output}`);
+  }
+  if (options.json !== undefined) {
+    copyFileSync(join(folder, file), options.json);
   }
   return `${summary}\n\n${topSelfTime(JSON.parse(readFileSync(join(folder, file), 'utf8')), startMs)}`;
 }

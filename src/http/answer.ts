@@ -50,11 +50,26 @@ export function answerNoContent(res: ServerResponse): void {
   res.end();
 }
 
+/** An error answer without what belongs to one request, so that it can be made once and written often. */
+export interface ErrorAnswer {
+  readonly status: number;
+  readonly headers: readonly HeaderPair[];
+  readonly body: string;
+}
+
+export function errorAnswer(code: ErrorCode, message: string): ErrorAnswer {
+  const body = errorBodyJson(code, message);
+  return { status: ERROR_STATUS[code], headers: errorHeaders(code, body), body };
+}
+
+export function writeErrorAnswer(res: ServerResponse, { status, headers, body }: ErrorAnswer): void {
+  writeHead(res, status, headers);
+  res.end(body);
+}
+
 /** Answers with an error; a HEAD request gets the headers alone. */
 export function answerError(res: ServerResponse, code: ErrorCode, message: string): void {
-  const body = errorBodyJson(code, message);
-  writeHead(res, ERROR_STATUS[code], errorHeaders(code, body));
-  res.end(body);
+  writeErrorAnswer(res, errorAnswer(code, message));
 }
 
 /** The headers that belong to an error and its body. */

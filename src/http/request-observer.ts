@@ -43,10 +43,7 @@ export class RequestObserver {
   ): void {
     const method = KNOWN_METHODS.has(req.method ?? '') ? (req.method ?? '') : OTHER_METHOD;
     const route = routeTemplateOf(target);
-    this.metrics.httpRequestDuration.observe(
-      { http_request_method: method, http_route: route, http_response_status_code: res.statusCode },
-      durationMs / 1_000,
-    );
+    this.metrics.requestDurations.observe(method, route, res.statusCode, durationMs / 1_000);
     span?.end({ method, route, status: res.statusCode, requestId });
     if (!this.logger.isLevelEnabled('info')) {
       return;

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { ExpressAdapter } from '@nestjs/platform-express';
-import express from 'express';
+import express, { type Express } from 'express';
 import { DomainError } from '../errors/domain-error.js';
 import type { HeaderPair } from '../errors/error-headers.js';
 import type { AdmissionService } from '../rate-limit/admission.service.js';
@@ -10,6 +10,7 @@ import { refusalByLimits } from '../rate-limit/refusal.js';
 import { passGate } from './admission-gate.js';
 import { isApiPath, withLiteralPercents } from './api-path.js';
 import { corsFor, type CorsHandler, isPreflight } from './cors.js';
+import { expressMessages } from './express-messages.js';
 import { framingFault } from './framing.js';
 import { answerParserError } from './parser-errors.js';
 import { answerError, keepHeaders } from './answer.js';
@@ -41,6 +42,15 @@ export interface ServiceHttpOptions {
   readonly tracing?: Tracing | undefined;
 }
 
+const UNDER_WAY = Symbol('answers under way');
+
+/**
+ * A connection with its answers that have not ended, more than one where requests are pipelined. Kept by connection: one
+ * set of all answers would be made anew by V8 every few requests, and each that it leaves behind keeps the answers that
+ * were in it alive until the next full garbage collection.
+ */
+type Connection = Socket & { [UNDER_WAY]: ServerResponse[] };
+
 /**
  * Express behind an HTTP server of our own: with timeouts that Nest does not expose, the error shape for what Node's
  * parser refuses, and the gate in front. Without an admission service (see {@link useAdmission}) the gate stands open.
@@ -55,8 +65,7 @@ export class ServiceHttpAdapter extends ExpressAdapter {
   #draining = false;
   /** Connections that are closed after a refusal, because it is in doubt where the refused request ends. */
   readonly #distrusted = new WeakSet<Socket>();
-  /** Answers that have not ended. */
-  readonly #underWay = new Set<ServerResponse>();
+  readonly #connections = new Set<Connection>();
 
   constructor(options: ServiceHttpOptions = {}) {
     const app = express();
@@ -83,16 +92,19 @@ export class ServiceHttpAdapter extends ExpressAdapter {
   /** From here on every answer tells its client to close the connection. */
   startDraining(): void {
     this.#draining = true;
-    for (const res of this.#underWay) {
-      if (!res.headersSent) {
-        res.setHeader('Connection', 'close');
+    for (const { [UNDER_WAY]: answers } of this.#connections) {
+      for (const res of answers) {
+        if (!res.headersSent) {
+          res.setHeader('Connection', 'close');
+        }
       }
     }
   }
 
   override initHttpServer(): void {
-    const handle = this.#handler(this.getInstance<RequestListener>());
-    const server = createServer(SERVER_OPTIONS, handle);
+    const app = this.getInstance<Express>();
+    const handle = this.#handler(app);
+    const server = createServer({ ...SERVER_OPTIONS, ...expressMessages(app) }, handle);
     if (this.#connectionsMax !== undefined) {
       server.maxConnections = this.#connectionsMax;
     }
@@ -103,9 +115,14 @@ export class ServiceHttpAdapter extends ExpressAdapter {
         socket.destroy();
       } else {
         // Typed as a Duplex for HTTP over anything; over `listen()` it is a socket.
-        const underWay = [...this.#underWay].filter((res) => res.req.socket === socket);
-        void answerParserError(error, socket as Socket, this.#admission, underWay);
+        const connection = socket as Connection;
+        void answerParserError(error, connection, this.#admission, [...connection[UNDER_WAY]]);
       }
+    });
+    server.on('connection', (connection: Connection) => {
+      connection[UNDER_WAY] = [];
+      this.#connections.add(connection);
+      connection.once('close', () => this.#connections.delete(connection));
     });
     // Without a listener Node closes the connection of a CONNECT without a word.
     server.on('connect', (_req, socket) => {
@@ -130,11 +147,12 @@ export class ServiceHttpAdapter extends ExpressAdapter {
       } else {
         res.setHeader(REQUEST_ID_HEADER, requestId);
       }
-      this.#underWay.add(res);
+      const underWay = (req.socket as Connection)[UNDER_WAY];
+      underWay.push(res);
       const span = this.#tracing?.startRequest(req);
       const ended = this.#observer?.observe(req, res, requestId, span);
       res.once('close', () => {
-        this.#underWay.delete(res);
+        underWay.splice(underWay.indexOf(res), 1);
         ended?.();
       });
       if (this.#draining) {

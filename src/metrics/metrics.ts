@@ -1,9 +1,8 @@
 import type { Server } from 'node:net';
 import { promisify } from 'node:util';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { RequestDurations } from './request-durations.js';
 
-/** The buckets that the OpenTelemetry semantic conventions advise for `http.server.request.duration`. Seconds. */
-const DURATION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
 const BATCH_SIZE_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 
 /** A value that is read when it is asked for, so that nothing is done for it in between. */
@@ -17,13 +16,7 @@ export interface PoolFigures {
 export class Metrics {
   readonly registry = new Registry();
 
-  readonly httpRequestDuration = new Histogram({
-    name: 'http_server_request_duration_seconds',
-    help: 'How long requests took, from their headers to the end of the answer.',
-    labelNames: ['http_request_method', 'http_route', 'http_response_status_code'],
-    buckets: DURATION_BUCKETS,
-    registers: [this.registry],
-  });
+  readonly requestDurations = new RequestDurations(this.registry);
 
   readonly limiterDecisions = new Counter({
     name: 'petstore_limiter_decisions_total',

@@ -2,15 +2,7 @@ import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { BAN_SCRIPT, TAKE_SCRIPT } from './redis-scripts.js';
 
 /** What {@link TAKE_SCRIPT} returns. */
-export type TakeReply = [
-  nowMs: number,
-  counted: 0 | 1,
-  minuteEndSeconds: number,
-  minuteUsed: number,
-  dayEndSeconds: number,
-  dayUsed: number,
-  bannedUntilMs: number,
-];
+export type TakeReply = [nowMs: number, counted: 0 | 1, minuteUsed: number, dayUsed: number, bannedUntilMs: number];
 
 /** A Redis, or a Redis Cluster, that knows our scripts. */
 export type LimitRedis = (Redis | Cluster) & {

@@ -11,6 +11,7 @@ import { GatheredWrites } from './gathered-writes.js';
 import { redisKeyOf } from './redis-scripts.js';
 import { SubjectMemory } from './subject-memory.js';
 import type { Verdict } from './verdict.js';
+import { DAY_MS, MINUTE_MS, windowEndSeconds } from './windows.js';
 
 /** How long a command may take before the request is decided without Redis. Milliseconds. */
 const COMMAND_TIMEOUT_MS = 100;
@@ -20,7 +21,7 @@ const BREAKER_FAILURES = 3;
 const BREAKER_OPEN_MS = 1_000;
 
 /** Where the end of a ban stands in a {@link TakeReply}. */
-const BAN_END = 6;
+const BAN_END = 4;
 
 /** What this process knows of a subject that has been refused or has used up a window. */
 interface KnownSubject {
@@ -109,29 +110,37 @@ export class RedisQuotaStore implements QuotaStore {
     return decision.verdict;
   }
 
-  async #ask(subject: string, quotas: Quotas): Promise<Verdict> {
+  #ask(subject: string, quotas: Quotas): Promise<Verdict> {
     const lifts = this.#lifts;
-    let reply: TakeReply;
-    try {
-      reply = await this.#guarded(() =>
-        this.#send(() => this.options.redis.take(redisKeyOf(subject), quotas.requestsPerMinute, quotas.requestsPerDay)),
-      );
-    } catch (error) {
-      this.#failed(asError(error));
-      return this.options.insurance.take(subject, quotas);
-    }
-    this.#recovered();
-    // An answer from before a ban was lifted must not bring the ban back.
-    return this.#conclude(subject, quotas, lifts === this.#lifts ? reply : (reply.with(BAN_END, 0) as TakeReply));
+    const take = (): Promise<TakeReply> =>
+      this.#send(() => this.options.redis.take(redisKeyOf(subject), quotas.requestsPerMinute, quotas.requestsPerDay));
+    return this.#guarded(take).then(
+      (reply) => {
+        this.#recovered();
+        // An answer from before a ban was lifted must not bring the ban back.
+        return this.#conclude(subject, quotas, lifts === this.#lifts ? reply : (reply.with(BAN_END, 0) as TakeReply));
+      },
+      (error: unknown) => {
+        this.#failed(asError(error));
+        return this.options.insurance.take(subject, quotas);
+      },
+    );
   }
 
   #conclude(subject: string, quotas: Quotas, reply: TakeReply): Verdict {
-    const [nowMs, counted, minuteEndSeconds, minuteUsed, dayEndSeconds, dayUsed, bannedUntilInRedisMs] = reply;
+    const [nowMs, counted, minuteUsed, dayUsed, bannedUntilInRedisMs] = reply;
     const known = this.#known.get(subject);
     const { refusedAtMs, bannedUntilMs: bannedUntilHereMs } = known?.state ?? UNUSED;
     // A ban that began here a moment ago may not have reached Redis when it answered.
     const bannedUntilMs = Math.max(bannedUntilInRedisMs, bannedUntilHereMs);
-    const state: SubjectState = { minuteEndSeconds, minuteUsed, dayEndSeconds, dayUsed, refusedAtMs, bannedUntilMs };
+    const state: SubjectState = {
+      minuteEndSeconds: windowEndSeconds(nowMs, MINUTE_MS),
+      minuteUsed,
+      dayEndSeconds: windowEndSeconds(nowMs, DAY_MS),
+      dayUsed,
+      refusedAtMs,
+      bannedUntilMs,
+    };
     const learned: KnownSubject = { state, clockOffsetMs: nowMs - this.options.clock.now() };
     if (counted === 0) {
       const { verdict, next } = decide(state, quotas, this.options.banRule, nowMs);
@@ -161,18 +170,17 @@ export class RedisQuotaStore implements QuotaStore {
    * Runs a command under the breaker. The breaker is told of a success only when it has something to forget: while all
    * goes well, a request pays nothing for it.
    */
-  async #guarded<T>(command: () => Promise<T>): Promise<T> {
+  #guarded<T>(command: () => Promise<T>): Promise<T> {
     if (this.#troubled) {
-      const result = await this.#breaker.execute(command);
-      this.#troubled = false;
-      return result;
+      return this.#breaker.execute(command).then((result) => {
+        this.#troubled = false;
+        return result;
+      });
     }
-    try {
-      return await command();
-    } catch (error) {
+    return command().catch((error: unknown) => {
       this.#troubled = true;
       return this.#breaker.execute(() => Promise.reject(asError(error)));
-    }
+    });
   }
 
   /** Sends a command, together with those that other requests send in the same turn of the event loop. */

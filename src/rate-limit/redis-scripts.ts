@@ -9,8 +9,8 @@
 /**
  * Decides ban, minute and day together and counts the request only when all of them admit it; the same rule as
  * `decide` in `decision.ts`. KEYS: the subject's hash. ARGV: requests per minute, requests per day.
- * Returns now (Unix milliseconds), whether the request was counted (1 or 0), minute end, minute used, day end, day used,
- * ban end.
+ * Returns now (Unix milliseconds), whether the request was counted (1 or 0), minute used, day used, ban end (Unix
+ * milliseconds). The ends of the windows follow from the time.
  */
 export const TAKE_SCRIPT = `
 local time = redis.call('TIME')
@@ -29,7 +29,7 @@ if now >= bannedUntil and minuteUsed < tonumber(ARGV[1]) and dayUsed < tonumber(
   redis.call('HSET', KEYS[1], 'me', minuteEnd, 'mu', minuteUsed, 'de', dayEnd, 'du', dayUsed)
   redis.call('PEXPIREAT', KEYS[1], math.max(dayEnd * 1000, bannedUntil))
 end
-return {now, counted, minuteEnd, minuteUsed, dayEnd, dayUsed, bannedUntil}`;
+return {now, counted, minuteUsed, dayUsed, bannedUntil}`;
 
 /** Sets the end of a ban, never to an earlier one. KEYS: the subject's hash. ARGV: Unix milliseconds. */
 export const BAN_SCRIPT = `

@@ -68,9 +68,7 @@ describeWithRedis('the script that counts in Redis', () => {
           expect(reply).toEqual([
             nowMs,
             verdict.outcome === 'admitted' ? 1 : 0,
-            next.minuteEndSeconds,
             next.minuteUsed,
-            next.dayEndSeconds,
             next.dayUsed,
             next.bannedUntilMs,
           ]);
