@@ -21,6 +21,7 @@ const DOCS_POLICY =
 const DOCS_STYLE = `
   .swagger-ui .topbar { display: none }
   @media (max-width: 640px) {
+    .swagger-ui { overflow-x: clip }
     .swagger-ui .wrapper { padding: 0 10px }
     .swagger-ui .info { overflow-wrap: anywhere }
     .swagger-ui .info .renderedMarkdown, .swagger-ui .opblock-body, .swagger-ui .models { overflow-x: auto }

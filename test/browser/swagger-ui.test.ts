@@ -86,6 +86,16 @@ describeWithBrowser('Swagger UI of the embedded demo', () => {
     expect([wrong.status, wrong.body]).toEqual([401, expect.stringContaining('invalid_api_key')]);
   });
 
+  it('fits a phone, closed and open', async () => {
+    const page = await browser.newPage({ viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true });
+    const onPhone = await DocsPage.open(page, service.baseUrl);
+    expect([await onPhone.width(), await onPhone.overflow()]).toEqual([390, 0]);
+    await screenshot(onPhone, 'swagger-ui-phone');
+    expect((await onPhone.list()).status).toBe(200);
+    expect([await onPhone.width(), await onPhone.overflow()]).toEqual([390, 0]);
+    expect(onPhone.faults).toEqual([]);
+  });
+
   it('has had nothing to complain about: no console message, no failed request, no violation of its policy', () => {
     expect(docs.faults).toEqual([]);
   });

@@ -63,6 +63,16 @@ export class DocsPage {
     return this.#execute(operation);
   }
 
+  /** Of the window, as the page's layout sees it: a phone lays a page out wider than itself that does not say otherwise. */
+  width(): Promise<number> {
+    return this.page.evaluate('window.innerWidth');
+  }
+
+  /** How much wider the page is than the window. Pixels. */
+  overflow(): Promise<number> {
+    return this.page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');
+  }
+
   get #dialog(): Locator {
     return this.page.locator('.modal-ux');
   }
