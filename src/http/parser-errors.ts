@@ -17,7 +17,7 @@ export async function answerParserError(
   admission: AdmissionService,
   underWay: readonly ServerResponse[] = [],
 ): Promise<void> {
-  await Promise.all(underWay.map((res) => new Promise((resolve) => res.once('close', resolve))));
+  await allEnded(underWay);
   const hasNeverSpoken = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0;
   if (hasNeverSpoken || error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
@@ -32,6 +32,11 @@ export async function answerParserError(
   const refusal = refusalByLimits(admitted);
   const answer = rawErrorAnswer(refusal?.code ?? code, refusal?.message ?? message, rateLimitHeaders(admitted.verdict));
   endConnection(socket, answer);
+}
+
+/** Waits until answers have ended, one way or the other. */
+export async function allEnded(answers: readonly ServerResponse[]): Promise<void> {
+  await Promise.all(answers.map((res) => new Promise((resolve) => res.once('close', resolve))));
 }
 
 /** The malformed part was the body of a request that has had its answer, or came after what the client called its last. */

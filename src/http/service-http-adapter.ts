@@ -12,7 +12,7 @@ import { isApiPath, withLiteralPercents } from './api-path.js';
 import { corsFor, type CorsHandler, isPreflight } from './cors.js';
 import { expressMessages } from './express-messages.js';
 import { framingFault } from './framing.js';
-import { answerParserError } from './parser-errors.js';
+import { allEnded, answerParserError } from './parser-errors.js';
 import { answerError, keepHeaders } from './answer.js';
 import { REQUEST_ID_HEADER, requestIdFrom } from './request-id.js';
 import type { RequestObserver } from './request-observer.js';
@@ -46,7 +46,7 @@ const UNDER_WAY = Symbol('answers under way');
 
 /**
  * A connection with its answers that have not ended, more than one where requests are pipelined. Kept by connection: one
- * set of all answers would be made anew by V8 every few requests, and each that it leaves behind keeps the answers that
+ * set of all answers would be made anew by V8 every few dozen requests, and each that it leaves behind keeps the answers that
  * were in it alive until the next full garbage collection.
  */
 type Connection = Socket & { [UNDER_WAY]: ServerResponse[] };
@@ -122,13 +122,23 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     server.on('connection', (connection: Connection) => {
       connection[UNDER_WAY] = [];
       this.#connections.add(connection);
-      connection.once('close', () => this.#connections.delete(connection));
+      connection.once('close', () => {
+        this.#connections.delete(connection);
+        // Node tells only the answer whose turn it is that its connection is gone; for those behind it that is the end too.
+        setImmediate(() => {
+          for (const res of [...connection[UNDER_WAY]]) {
+            res.emit('close');
+          }
+        });
+      });
     });
     // Without a listener Node closes the connection of a CONNECT without a word.
     server.on('connect', (_req, socket) => {
       // From here on Node listens for nothing on this socket: a reset that nobody heard would end the process.
       socket.on('error', () => undefined);
-      endConnection(socket, rawErrorAnswer('bad_request', 'This service is no proxy.', []));
+      void allEnded((socket as Connection)[UNDER_WAY]).then(() => {
+        endConnection(socket, rawErrorAnswer('bad_request', 'This service is no proxy.', []));
+      });
     });
     // By default Node drops what comes after the 2,000th header without a word, a second `Authorization` for instance.
     server.maxHeadersCount = 0;

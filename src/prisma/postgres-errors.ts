@@ -66,7 +66,9 @@ export function sqlStateOf(error: unknown): string | undefined {
     return adapterCauseOf(error)?.originalCode;
   }
   const code = codeOf(error);
-  return code !== undefined && /^[0-9A-Z]{5}$/.test(code) && !TRANSIENT_PRISMA_CODES.has(code) ? code : undefined;
+  // Codes of Prisma and of sockets (`EPIPE`) may have five characters too.
+  const isForeign = code === undefined || TRANSIENT_PRISMA_CODES.has(code) || TRANSIENT_SOCKET_CODES.has(code);
+  return isForeign || !/^[0-9A-Z]{5}$/.test(code) ? undefined : code;
 }
 
 /** Whether the database is away, shutting down, overloaded or busy, so that the answer is 503 and not 500. */

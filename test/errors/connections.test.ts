@@ -1,3 +1,5 @@
+import { connect } from 'node:net';
+import { Metrics } from '../../src/metrics/metrics.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { expectErrorAnswer, expectLimits } from '../helpers/expect-error-answer.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
@@ -70,6 +72,46 @@ describe.each([{ gate: true }, { gate: false }])('several requests on one connec
     });
     expectErrorAnswer(answers[0], 401, 'missing_api_key');
     expectLimits(answers[0], 'limits');
+  });
+
+  it('are all counted, also those whose connection is lost before their turn', async () => {
+    const counted = async (): Promise<number> => {
+      const metrics = await service.app.get(Metrics).registry.metrics();
+      const counts = metrics.matchAll(/^http_server_request_duration_seconds_count\{.*orderId.*\} (\d+)$/gm);
+      return [...counts].reduce((sum, [, count]) => sum + Number(count), 0);
+    };
+    const before = await counted();
+    const id = await insertOrder(service.db);
+    const holder = await service.db.connect();
+    try {
+      await holder.query('BEGIN');
+      await holder.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [id]);
+      const client = connect(service.port, '127.0.0.1');
+      client.write(cancel(id) + cancel('x') + cancel('x'));
+      const isWaited = async (): Promise<boolean> => {
+        const waiting = await service.db.query("SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'");
+        return waiting.rowCount !== 0;
+      };
+      await until(isWaited, 'the first cancel waits for its order');
+      client.destroy();
+      await until(async () => (await counted()) >= before + 3, 'all three are counted');
+      expect(await counted()).toBe(before + 3);
+    } finally {
+      await holder.query('ROLLBACK');
+      holder.release();
+    }
+  });
+
+  it('end with an order to be a proxy, after the answers to all that came before', async () => {
+    const id = await insertOrder(service.db);
+    const tunnel = 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n';
+    const { answers } = await exchange(
+      service.port,
+      `${requestText('GET', '/v1/store/orders')}${cancel(id)}${tunnel}`,
+      { until: 'closed' },
+    );
+    expect(answers.map(({ status }) => status)).toEqual([401, 204, 400]);
+    expect(await statusOf(service.db, id)).toBe('cancelled');
   });
 
   it('end with one whose body is malformed, and its answer says what was done', async () => {
