@@ -12,11 +12,11 @@ export class OrderListEncoder {
 
   /**
    * @param emit takes each full buffer; it belongs to the taker from then on
-   * @param allocate makes the buffers to fill, of at least {@link ROW_BYTES_MAX} bytes
+   * @param allocate gives the buffers to fill, of at least {@link ROW_BYTES_MAX} bytes
    */
   constructor(
     private readonly emit: (bytes: Buffer) => void,
-    private readonly allocate: () => Buffer = () => Buffer.allocUnsafeSlow(BUFFER_BYTES),
+    private readonly allocate: () => Buffer,
   ) {
     this.#out = this.allocate();
     this.#out[this.#length++] = OPENING_BRACKET;
@@ -147,4 +147,3 @@ const OFFSET_REST_LENGTH = 2;
 
 /** More than one row can need as JSON: 60 bytes of names, two int64, one int32 and a date. */
 export const ROW_BYTES_MAX = 160;
-const BUFFER_BYTES = 65_536;

@@ -13,6 +13,9 @@ import { type OpenOrderList, OrderListReader } from './order-list.reader.js';
 import { PacedBody, ReaderLost } from './paced-body.js';
 import { SnapshotReader } from './snapshot.reader.js';
 
+/** What is written at once. */
+const BUFFER_BYTES = 65_536;
+
 /** Answers the list operation: 304 where the client has the current list, the headers alone to HEAD, all orders to GET. */
 @Injectable()
 export class OrderListResponder {
@@ -54,10 +57,16 @@ export class OrderListResponder {
     let end: 'complete' | 'lost_reader' | 'failed' = 'failed';
     this.metrics.listsRunning.inc();
     try {
-      const encoder = new OrderListEncoder((bytes) => {
-        this.metrics.listBytes.inc(bytes.length);
-        body.write(bytes);
-      });
+      // Buffers come back when they have been written: a long list uses a few, and not one after the other for the
+      // garbage collector to find.
+      const spare: Buffer[] = [];
+      const encoder = new OrderListEncoder(
+        (bytes) => {
+          this.metrics.listBytes.inc(bytes.length);
+          body.write(bytes, () => spare.push(Buffer.from(bytes.buffer)));
+        },
+        () => spare.pop() ?? Buffer.allocUnsafeSlow(BUFFER_BYTES),
+      );
       for await (const chunk of list.rows) {
         encoder.write(chunk);
         await body.ready();

@@ -29,9 +29,16 @@ export class PacedBody {
     }
   }
 
-  /** Takes bytes at once, whatever the pace; {@link ready} must be awaited before the next portion. */
-  write(bytes: Buffer): void {
-    this.#target.write(bytes);
+  /**
+   * Takes bytes at once, whatever the pace; {@link ready} must be awaited before the next portion.
+   * @param onTaken told when the bytes have been passed on and their memory may be used again
+   */
+  write(bytes: Buffer, onTaken: () => void = () => undefined): void {
+    this.#target.write(bytes, (error) => {
+      if (error == null) {
+        onTaken();
+      }
+    });
   }
 
   /**

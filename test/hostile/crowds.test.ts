@@ -94,7 +94,7 @@ describe('clients that hold connections and say nothing, or next to nothing,', (
       await until(async () => (await ServiceFigures.of(metricsPort)).openFiles > 2_000, 'they are all there');
       await expectNormalService();
       const full = await ServiceFigures.of(metricsPort);
-      expect(full.residentBytes - before.residentBytes).toBeLessThan(100 * MEGABYTE);
+      expect(full.residentBytes - before.residentBytes).toBeLessThan(200 * MEGABYTE);
       await until(() => clients.every(({ closed }) => closed), 'they are sent away', { withinMs: PATIENCE_MS });
     } finally {
       clearInterval(drip);
@@ -119,7 +119,7 @@ describe('clients that hold connections and say nothing, or next to nothing,', (
 });
 
 describe('a client that asks without end and reads nothing', () => {
-  const REQUESTS = 20_000;
+  const REQUESTS = 4_000;
 
   it('costs little, and gets all its answers in order once it reads', async () => {
     const before = await ServiceFigures.of(metricsPort);
@@ -137,7 +137,7 @@ describe('a client that asks without end and reads nothing', () => {
     }, 'the service has stopped reading');
     await expectNormalService();
     const held = await ServiceFigures.of(metricsPort);
-    expect(held.residentBytes - before.residentBytes).toBeLessThan(100 * MEGABYTE);
+    expect(held.residentBytes - before.residentBytes).toBeLessThan(200 * MEGABYTE);
     client.socket.resume();
     const last = `X-Request-Id: n${REQUESTS - 1}\r\n`;
     let seen = 0;

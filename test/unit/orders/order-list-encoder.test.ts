@@ -54,11 +54,11 @@ function jsonOf({ id, petId, quantity, shipDate: milliseconds, complete }: Order
   return `{"id":${id},"petId":${petId},"quantity":${quantity},${date}"complete":${complete}}`;
 }
 
-function encode(chunks: readonly Buffer[], bufferBytes?: number): { text: string; buffers: Buffer[] } {
+function encode(chunks: readonly Buffer[], bufferBytes = 65_536): { text: string; buffers: Buffer[] } {
   const buffers: Buffer[] = [];
   const encoder = new OrderListEncoder(
     (bytes) => buffers.push(bytes),
-    ...(bufferBytes === undefined ? [] : [() => Buffer.alloc(bufferBytes, '?')]),
+    () => Buffer.alloc(bufferBytes, '?'),
   );
   for (const chunk of chunks) {
     encoder.write(chunk);
