@@ -110,6 +110,9 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     }
     // Without a listener Node answers an unknown expectation with an empty 417.
     server.on('checkExpectation', handle);
+    // No operation takes a body, so nobody is asked to send one: the answer is final at once (RFC 9110 section 10.1.1). Node's
+    // own `100 Continue` would end up inside the answer of a pipelined request.
+    server.on('checkContinue', handle);
     server.on('clientError', (error, socket) => {
       if (this.#admission === undefined) {
         socket.destroy();

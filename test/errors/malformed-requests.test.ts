@@ -135,11 +135,10 @@ describe('requests that HTTP allows and this service has no use for', () => {
     expectLimits(answers[0], 'limits');
   });
 
-  it('are judged like any other: a body that waits to be asked for', async () => {
+  it('are judged like any other: a body that waits to be asked for, which nobody does', async () => {
     const text = withKey(`${POST}${HOST}${KEY}Expect: 100-continue\r\nContent-Length: 3\r\n\r\nabc`);
-    const { answers } = await exchange(service.port, text, { until: 2 });
-    expect(answers[0]?.status).toBe(100);
-    expectErrorAnswer(answers[1], 405, 'method_not_allowed');
+    const { answers } = await exchange(service.port, text, { until: 1 });
+    expectErrorAnswer(answers[0], 405, 'method_not_allowed');
   });
 
   it('are judged like any other: an upgrade to another protocol', async () => {

@@ -94,7 +94,7 @@ describe('clients that hold connections and say nothing, or next to nothing,', (
       await until(async () => (await ServiceFigures.of(metricsPort)).openFiles > 2_000, 'they are all there');
       await expectNormalService();
       const full = await ServiceFigures.of(metricsPort);
-      expect(full.residentBytes - before.residentBytes).toBeLessThan(200 * MEGABYTE);
+      expect(full.residentBytes - before.residentBytes).toBeLessThan(100 * MEGABYTE);
       await until(() => clients.every(({ closed }) => closed), 'they are sent away', { withinMs: PATIENCE_MS });
     } finally {
       clearInterval(drip);
