@@ -2,6 +2,7 @@ import type { Server } from 'node:net';
 import { promisify } from 'node:util';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { RequestDurations } from './request-durations.js';
+import { TalliedCounter } from './tallied-counter.js';
 
 const BATCH_SIZE_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 
@@ -18,11 +19,11 @@ export class Metrics {
 
   readonly requestDurations = new RequestDurations(this.registry);
 
-  readonly limiterDecisions = new Counter({
+  readonly limiterDecisions = new TalliedCounter({
     name: 'petstore_limiter_decisions_total',
     help: 'Decisions of the rate limiter by plan (anonymous: counted by address) and outcome.',
     labelNames: ['plan', 'outcome'],
-    registers: [this.registry],
+    registry: this.registry,
   });
 
   readonly bans = new Counter({
@@ -32,11 +33,11 @@ export class Metrics {
     registers: [this.registry],
   });
 
-  readonly keyLookups = new Counter({
+  readonly keyLookups = new TalliedCounter({
     name: 'petstore_api_key_lookups_total',
     help: 'Verifications of well-formed API keys, by where the answer came from.',
     labelNames: ['source'],
-    registers: [this.registry],
+    registry: this.registry,
   });
 
   readonly listsRunning = new Gauge({
@@ -64,11 +65,11 @@ export class Metrics {
     registers: [this.registry],
   });
 
-  readonly cancels = new Counter({
+  readonly cancels = new TalliedCounter({
     name: 'petstore_cancels_total',
     help: 'Attempts to cancel an order, by outcome.',
     labelNames: ['outcome'],
-    registers: [this.registry],
+    registry: this.registry,
   });
 
   readonly cancelBatchSize = new Histogram({

@@ -102,7 +102,7 @@ export class AdmissionService {
 
   #decided(caller: KeyCaller | AnonymousCaller, verdict: Verdict): Admission {
     const plan = caller.kind === 'key' ? caller.key.plan : 'anonymous';
-    this.metrics.limiterDecisions.inc({ plan, outcome: verdict.outcome });
+    this.metrics.limiterDecisions.count(plan, verdict.outcome);
     return { caller, verdict };
   }
 }
