@@ -9,6 +9,12 @@ const MAIN_CONNECTIONS_MAX = 10;
 const MAIN_STATEMENT_TIMEOUT_MS = 3_000;
 /** After this long without an answer the server or the network has fallen silent. */
 const MAIN_QUERY_TIMEOUT_MS = 4_000;
+/**
+ * Everything on these connections looks rows up by key. PostgreSQL plans each statement once for a connection, and not
+ * again for each new set of values, which would take it longer than to cancel a dozen orders. Such a plan outlives what the
+ * tables were like when it was made, so it reads no table from end to end, however small the table was then.
+ */
+const MAIN_SETTINGS = 'SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off';
 /** A list is bounded by its reader's stall timeout; this is the bound on a reader that never quite stalls. */
 const LIST_STATEMENT_TIMEOUT_MS = 600_000;
 
@@ -33,6 +39,7 @@ export class Pools implements OnApplicationShutdown {
       statementTimeoutMs: MAIN_STATEMENT_TIMEOUT_MS + config.cancelLockTimeoutMs,
       lockTimeoutMs: config.cancelLockTimeoutMs,
       queryTimeoutMs: MAIN_QUERY_TIMEOUT_MS + config.cancelLockTimeoutMs,
+      onConnect: MAIN_SETTINGS,
     });
     this.list = createServicePool({
       connectionString,

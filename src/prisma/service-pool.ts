@@ -13,6 +13,8 @@ export interface ServicePoolOptions {
   readonly lockTimeoutMs?: number;
   /** How long to wait for an answer to a query, for a server or network that has fallen silent; endless by default. */
   readonly queryTimeoutMs?: number;
+  /** Statements that a connection begins with. */
+  readonly onConnect?: string;
 }
 
 /** A pool of PostgreSQL connections with every wait bounded; the defaults of `pg` wait for ever. */
@@ -29,6 +31,7 @@ export function createServicePool(options: ServicePoolOptions): pg.Pool {
     lock_timeout: options.lockTimeoutMs ?? 0,
     idle_in_transaction_session_timeout: options.statementTimeoutMs,
     ...(options.queryTimeoutMs === undefined ? {} : { query_timeout: options.queryTimeoutMs }),
+    ...beginningWith(options.onConnect),
   });
   const logger = new Logger('Database');
   // A connection that breaks while somebody holds it fails their query, which is how they hear of it.
@@ -40,4 +43,9 @@ export function createServicePool(options: ServicePoolOptions): pg.Pool {
     logger.warn(`lost an idle connection: ${error.message}`);
   });
   return pool;
+}
+
+/** A part of the pool's configuration. The pool waits for what `onConnect` returns; its types do not say so. */
+function beginningWith(statements: string | undefined): object {
+  return statements === undefined ? {} : { onConnect: (client: pg.ClientBase) => client.query(statements) };
 }

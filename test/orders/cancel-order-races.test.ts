@@ -1,5 +1,6 @@
 import { CancelBatcher } from '../../src/orders/cancel-batcher.js';
 import { OrdersRepository } from '../../src/orders/orders.repository.js';
+import { Pools } from '../../src/prisma/pools.js';
 import { cancelOrder, errorOf } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
@@ -114,6 +115,48 @@ describe('many cancels at once', () => {
     }
     failing.mockRestore();
     expect(tally(await Promise.all(ids.map((id) => outcome(service.baseUrl, id))))).toEqual({ '204': 20 });
+  });
+});
+
+describe('cancels of which it cannot be found out why some were passed over', () => {
+  it('are waited for one by one, and leave the others of their statement as they are', async () => {
+    const [pending, shipped] = [await insertOrder(service.db), await insertOrder(service.db, { status: 'shipped' })];
+    const { main } = service.app.get(Pools);
+    const query = main.query.bind(main) as (statement: { name: string }) => unknown;
+    const loseOne = (statement: { name: string }): unknown =>
+      statement.name === 'present_orders' ? Promise.reject(new Error('lost')) : query(statement);
+    jest.spyOn(main, 'query').mockImplementation(loseOne as never);
+    const attempts = await service.app
+      .get(OrdersRepository)
+      .cancelUnlocked([BigInt(pending), BigInt(shipped), 404404n]);
+    expect([...attempts]).toEqual([
+      [BigInt(pending), 'cancelled'],
+      [BigInt(shipped), 'already_shipped'],
+      [404404n, 'locked'],
+    ]);
+    expect(await outcome(service.baseUrl, '404404')).toBe('404 order_not_found');
+  });
+});
+
+describe('the plan of a statement', () => {
+  it('is made once for a connection and never reads a whole table, however small the table was then', async () => {
+    const { main } = service.app.get(Pools);
+    const client = await main.connect();
+    try {
+      await client.query('BEGIN');
+      await client.query('CREATE TEMPORARY TABLE orders (LIKE public.orders INCLUDING ALL) ON COMMIT DROP');
+      await client.query('INSERT INTO orders SELECT * FROM public.orders LIMIT 1');
+      await client.query('ANALYZE orders');
+      await client.query('PREPARE one (text) AS SELECT FROM orders WHERE id = ANY($1::bigint[])');
+      const { rows } = await client.query<{ 'QUERY PLAN': string }>("EXPLAIN EXECUTE one('{1}')");
+      const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+      expect(plan).toContain('$1');
+      expect(plan).toContain('Index');
+      expect(plan).not.toContain('Seq Scan');
+    } finally {
+      await client.query('ROLLBACK');
+      client.release();
+    }
   });
 });
 
