@@ -1,14 +1,7 @@
 import type { ApiResponseOptions } from '@nestjs/swagger';
+import { LIMIT_HEADER_NAMES } from '../rate-limit/headers.js';
 
 export type Headers = NonNullable<ApiResponseOptions['headers']>;
-
-const LIMIT_HEADER_NAMES = [
-  'X-RateLimit-Limit',
-  'X-RateLimit-Remaining',
-  'X-RateLimit-Reset',
-  'RateLimit-Policy',
-  'RateLimit',
-] as const;
 
 /** Every documented header of an answer, described once: `components.headers` of the document. */
 export const HEADER_COMPONENTS: Headers = {

@@ -1,5 +1,5 @@
 /** After so many the rest of the file is not read: what is wrong is known by then. */
-const FAULTS_MAX = 20;
+export const FAULTS_MAX = 20;
 /** Longer problems quote a value that is better looked at in the file. */
 const PROBLEM_CHARACTERS_MAX = 200;
 

@@ -2,7 +2,7 @@ import { pipeline } from 'node:stream/promises';
 import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { raiseOrderSequence } from '../seed/order-sequence.js';
-import { FaultList } from './faults.js';
+import { FAULTS_MAX, FaultList } from './faults.js';
 import { COPY_COLUMNS, copyLineOf, type OrderText } from './order-fields.js';
 import { readCsv } from './read-csv.js';
 import { readNdjson } from './read-ndjson.js';
@@ -52,9 +52,6 @@ const INSERT_NUMBERED = `
 /** The rows without an id get theirs in the order of the file. */
 const INSERT_UNNUMBERED = `
   INSERT INTO orders (${COLUMNS}) SELECT ${COLUMNS} FROM order_import WHERE id IS NULL ORDER BY line`;
-
-/** How many faults of a kind are asked for; {@link FaultList} has its own bound. */
-const CONFLICTS_MAX = 20;
 
 /**
  * Imports a file of orders in one transaction: all of them or none. Takes memory for a few chunks, however long the file.
@@ -125,8 +122,8 @@ function copyTextOf(orders: readonly OrderText[], faults: FaultList): string {
 }
 
 async function findConflicts(db: pg.ClientBase, faults: FaultList): Promise<void> {
-  const repeated = await db.query<{ line: string; id: string; first_line: string }>(REPEATED_IDS, [CONFLICTS_MAX]);
-  const taken = await db.query<{ line: string; id: string }>(TAKEN_IDS, [CONFLICTS_MAX]);
+  const repeated = await db.query<{ line: string; id: string; first_line: string }>(REPEATED_IDS, [FAULTS_MAX]);
+  const taken = await db.query<{ line: string; id: string }>(TAKEN_IDS, [FAULTS_MAX]);
   for (const { line, id, first_line } of repeated.rows) {
     faults.add({ line: Number(line), field: 'id', problem: `${id} stands in line ${first_line} already` });
   }

@@ -1,15 +1,17 @@
 import type { HeaderPair } from '../errors/error-headers.js';
 import type { Verdict, WindowVerdict } from './verdict.js';
 
-/** The names of all headers that a verdict can set, for documentation and for CORS. */
-export const RATE_LIMIT_HEADER_NAMES = [
+/** The headers of every verdict. */
+export const LIMIT_HEADER_NAMES = [
   'X-RateLimit-Limit',
   'X-RateLimit-Remaining',
   'X-RateLimit-Reset',
   'RateLimit-Policy',
   'RateLimit',
-  'Retry-After',
 ] as const;
+
+/** Those that a refusal sets besides, too. */
+export const RATE_LIMIT_HEADER_NAMES = [...LIMIT_HEADER_NAMES, 'Retry-After'] as const;
 
 /**
  * The headers that tell a client where it stands: the published triple for the window that binds it, and both windows
