@@ -9,7 +9,7 @@ const PURE_FILES = [
   'src/rate-limit/{plans,windows,verdict,decision,headers,subject,refusal,caller,quota-store}.ts',
   'src/api-keys/{bearer,key-format,verified-key}.ts',
   'src/orders/{order-id,cancellation,etag,order-list-encoder}.ts',
-  'src/errors/{error-codes,error-body,error-headers,domain-error}.ts',
+  'src/errors/{error-codes,error-messages,error-body,error-headers,domain-error}.ts',
   'src/import/{faults,order-fields,read-csv,read-ndjson}.ts',
 ];
 

@@ -1,6 +1,7 @@
 import { applyDecorators } from '@nestjs/common';
 import { ApiResponse, getSchemaPath } from '@nestjs/swagger';
 import { ERROR_STATUS, type ErrorCode } from '../errors/error-codes.js';
+import { type CodeWithOneMessage, ERROR_MESSAGES } from '../errors/error-messages.js';
 import { type Headers, headers, LIMIT_HEADERS } from './api-headers.js';
 
 const HEADERS_BY_STATUS: Readonly<Record<number, Headers>> = {
@@ -9,20 +10,29 @@ const HEADERS_BY_STATUS: Readonly<Record<number, Headers>> = {
   503: headers('Retry-After'),
 };
 
-/** What an example shows: when the code is answered, and the message that comes with it. */
+/** What an example shows: when the code is answered, and a message that comes with it. */
 interface ErrorExample {
   readonly when: string;
   readonly message: string;
 }
 
-export type ErrorExamples = Partial<Record<ErrorCode, ErrorExample>>;
+/** Without its message, which is always the same. */
+interface PlainErrorExample {
+  readonly when: string;
+  readonly message?: undefined;
+}
+
+export type ErrorExamples = {
+  readonly [Code in ErrorCode]?: Code extends CodeWithOneMessage ? PlainErrorExample : ErrorExample;
+};
 
 /**
  * One error answer, with an example for each code that it can carry.
  * @param status `default` stands for every status that is not listed
  */
 export function ApiError(status: number | 'default', description: string, examples: ErrorExamples): MethodDecorator {
-  const entries = Object.entries(examples).map(([code, { when, message }]) => [
+  const messages: Partial<Record<string, string>> = ERROR_MESSAGES;
+  const entries = Object.entries(examples).map(([code, { when, message = messages[code] }]) => [
     code,
     { summary: `${code}: ${when}`, value: { code, message, status: ERROR_STATUS[code as ErrorCode] } },
   ]);
@@ -53,9 +63,8 @@ export const ApiCommonErrors = (): MethodDecorator =>
     ApiError(401, 'The API key is missing or invalid. Unknown, expired and revoked keys are answered alike.', {
       missing_api_key: {
         when: 'no key was sent',
-        message: 'An API key is required: send it as "Authorization: Bearer <key>".',
       },
-      invalid_api_key: { when: 'the key is not, or no longer, valid', message: 'The API key is not valid.' },
+      invalid_api_key: { when: 'the key is not, or no longer, valid' },
     }),
     ApiError(
       429,
@@ -64,22 +73,17 @@ export const ApiCommonErrors = (): MethodDecorator =>
       {
         rate_limit_exceeded: {
           when: 'no request remains in this minute or day',
-          message: 'The rate limit is exceeded. Wait for the time given in Retry-After, then back off exponentially.',
         },
         api_key_banned: {
           when: 'the key kept calling after its limit was exceeded',
-          message:
-            'This API key is banned for a while because it kept calling after its limit was exceeded. See Retry-After.',
         },
         address_banned: {
           when: 'the same, for an address that sends no valid key',
-          message:
-            'This address is banned for a while because it kept calling without a valid API key after its limit was exceeded. See Retry-After.',
         },
       },
     ),
     ApiError(500, 'Something went wrong on our side.', {
-      internal_error: { when: 'a fault of the service', message: 'Something went wrong on our side.' },
+      internal_error: { when: 'a fault of the service' },
     }),
     ApiError(503, 'The service is briefly unavailable. Try again after the seconds in `Retry-After`.', {
       service_unavailable: {
@@ -88,18 +92,16 @@ export const ApiCommonErrors = (): MethodDecorator =>
       },
     }),
     ApiError('default', 'Any other error, in the same shape: the request did not get as far as this operation.', {
-      route_not_found: { when: 'there is nothing at the path', message: 'There is nothing at this path.' },
+      route_not_found: { when: 'there is nothing at the path' },
       method_not_allowed: {
         when: 'the path does not answer to the method; `Allow` names those that it answers to',
         message: 'This path answers to GET, HEAD only.',
       },
       request_timeout: {
         when: 'the request did not arrive in time',
-        message: 'The request did not arrive in time.',
       },
       request_header_fields_too_large: {
         when: 'the request line and headers are larger than 16 KiB',
-        message: 'The request line and headers are larger than 16 KiB.',
       },
     }),
   );

@@ -37,7 +37,7 @@ const VIEWPORT = '<meta name="viewport" content="width=device-width, initial-sca
 export function setUpDocs(app: NestExpressApplication, config: Config, demoKey?: string): void {
   app.use(`/${DOCS_PATH}`, (req: Request, res: Response, next: NextFunction) => {
     if (!isDocsFile(req.path)) {
-      next(new DomainError('route_not_found', 'There is nothing at this path.'));
+      next(DomainError.of('route_not_found'));
       return;
     }
     res.setHeader('Content-Security-Policy', DOCS_POLICY);

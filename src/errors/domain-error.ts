@@ -1,4 +1,5 @@
 import type { ErrorCode } from './error-codes.js';
+import { type CodeWithOneMessage, ERROR_MESSAGES } from './error-messages.js';
 
 /** A failure that the caller is told about: a stable code and a message fit for the public. */
 export class DomainError extends Error {
@@ -9,5 +10,10 @@ export class DomainError extends Error {
   ) {
     super(message, options);
     this.name = 'DomainError';
+  }
+
+  /** The error of a code that always comes with the same message. */
+  static of(code: CodeWithOneMessage, options?: ErrorOptions): DomainError {
+    return new DomainError(code, ERROR_MESSAGES[code], options);
   }
 }

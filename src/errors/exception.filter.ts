@@ -5,7 +5,6 @@ import { answerError } from '../http/answer.js';
 import { admitUnrouted } from '../http/unrouted.js';
 import { AdmissionService } from '../rate-limit/admission.service.js';
 import { DomainError } from './domain-error.js';
-import type { ErrorCode } from './error-codes.js';
 
 type Request = IncomingMessage & { originalUrl?: string };
 
@@ -56,14 +55,9 @@ function toDomainError(exception: unknown): DomainError {
     return exception;
   }
   if (exception instanceof HttpException && exception.getStatus() < 500) {
-    const [code, message] = CLIENT_ERRORS[exception.getStatus()] ?? BAD_REQUEST;
-    return new DomainError(code, message, { cause: exception });
+    return exception.getStatus() === 404
+      ? DomainError.of('route_not_found', { cause: exception })
+      : new DomainError('bad_request', 'The request cannot be understood.', { cause: exception });
   }
-  return new DomainError('internal_error', 'Something went wrong on our side.', { cause: exception });
+  return DomainError.of('internal_error', { cause: exception });
 }
-
-const BAD_REQUEST: readonly [ErrorCode, string] = ['bad_request', 'The request cannot be understood.'];
-
-const CLIENT_ERRORS: Readonly<Record<number, readonly [ErrorCode, string]>> = {
-  404: ['route_not_found', 'There is nothing at this path.'],
-};

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { ErrorCode } from '../errors/error-codes.js';
+import { ERROR_MESSAGES } from '../errors/error-messages.js';
 import type { AdmissionService } from '../rate-limit/admission.service.js';
 import { rateLimitHeaders } from '../rate-limit/headers.js';
 import { refusalByLimits } from '../rate-limit/refusal.js';
@@ -47,9 +48,9 @@ function belongsToAnswered(error: NodeJS.ErrnoException, last: ServerResponse | 
 function answerTo(error: NodeJS.ErrnoException): [ErrorCode, string] {
   switch (error.code) {
     case 'HPE_HEADER_OVERFLOW':
-      return ['request_header_fields_too_large', 'The request line and headers are larger than 16 KiB.'];
+      return ['request_header_fields_too_large', ERROR_MESSAGES.request_header_fields_too_large];
     case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return ['request_timeout', 'The request did not arrive in time.'];
+      return ['request_timeout', ERROR_MESSAGES.request_timeout];
     default:
       return ['bad_request', 'The request is not well-formed HTTP.'];
   }

@@ -23,7 +23,7 @@ export class UnmatchedController {
 
   @All(['', '*path'])
   refusePath(): never {
-    throw new DomainError('route_not_found', 'There is nothing at this path.');
+    throw DomainError.of('route_not_found');
   }
 }
 

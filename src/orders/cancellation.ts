@@ -32,10 +32,10 @@ export function refusalOf(outcome: CancelOutcome): DomainError | undefined {
     case 'cancelled':
       return undefined;
     case 'already_cancelled':
-      return new DomainError('order_already_cancelled', 'The order has already been cancelled.');
+      return DomainError.of('order_already_cancelled');
     case 'already_shipped':
-      return new DomainError('order_already_shipped', 'The order has already shipped and cannot be cancelled.');
+      return DomainError.of('order_already_shipped');
     case 'not_found':
-      return new DomainError('order_not_found', 'There is no order with this id.');
+      return DomainError.of('order_not_found');
   }
 }

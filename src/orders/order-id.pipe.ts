@@ -8,10 +8,7 @@ export class OrderIdPipe implements PipeTransform<string, bigint> {
   transform(text: string): bigint {
     const id = parseOrderId(text);
     if (id === undefined) {
-      throw new DomainError(
-        'invalid_order_id',
-        'The order id must be a decimal integer from -9223372036854775808 to 9223372036854775807, without leading zeros.',
-      );
+      throw DomainError.of('invalid_order_id');
     }
     return id;
   }

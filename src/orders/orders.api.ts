@@ -73,22 +73,18 @@ export const ApiCancelOrder = (): MethodDecorator =>
     ApiError(400, 'The order id is not a decimal int64, or the request is malformed.', {
       invalid_order_id: {
         when: 'the id is not a decimal int64',
-        message:
-          'The order id must be a decimal integer from -9223372036854775808 to 9223372036854775807, without leading zeros.',
       },
       ...BAD_REQUEST,
     }),
     ApiError(404, 'The order cannot be found.', {
-      order_not_found: { when: 'no order has this id', message: 'There is no order with this id.' },
+      order_not_found: { when: 'no order has this id' },
     }),
     ApiError(409, 'The order cannot be cancelled because it has already shipped or has been cancelled before.', {
       order_already_shipped: {
         when: 'it has left the store',
-        message: 'The order has already shipped and cannot be cancelled.',
       },
       order_already_cancelled: {
         when: 'it has been cancelled before, perhaps by your own request',
-        message: 'The order has already been cancelled.',
       },
     }),
     ApiCommonErrors(),

@@ -2,23 +2,11 @@ import { DomainError } from '../errors/domain-error.js';
 import type { Admission } from './caller.js';
 
 /** Made once: a refusal has nothing of its own to say, and a stack trace for each would be most of what refusing costs. */
-const RATE_LIMIT_EXCEEDED = new DomainError(
-  'rate_limit_exceeded',
-  'The rate limit is exceeded. Wait for the time given in Retry-After, then back off exponentially.',
-);
-const API_KEY_BANNED = new DomainError(
-  'api_key_banned',
-  'This API key is banned for a while because it kept calling after its limit was exceeded. See Retry-After.',
-);
-const ADDRESS_BANNED = new DomainError(
-  'address_banned',
-  'This address is banned for a while because it kept calling without a valid API key after its limit was exceeded. See Retry-After.',
-);
-const MISSING_API_KEY = new DomainError(
-  'missing_api_key',
-  'An API key is required: send it as "Authorization: Bearer <key>".',
-);
-const INVALID_API_KEY = new DomainError('invalid_api_key', 'The API key is not valid.');
+const RATE_LIMIT_EXCEEDED = DomainError.of('rate_limit_exceeded');
+const API_KEY_BANNED = DomainError.of('api_key_banned');
+const ADDRESS_BANNED = DomainError.of('address_banned');
+const MISSING_API_KEY = DomainError.of('missing_api_key');
+const INVALID_API_KEY = DomainError.of('invalid_api_key');
 
 /** Why a request is not admitted by its limits; undefined when it is. */
 export function refusalByLimits({ verdict, caller }: Admission): DomainError | undefined {
