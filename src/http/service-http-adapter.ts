@@ -9,6 +9,7 @@ import { rateLimitHeaders } from '../rate-limit/headers.js';
 import { refusalByLimits } from '../rate-limit/refusal.js';
 import { passGate } from './admission-gate.js';
 import { isApiPath, withLiteralPercents } from './api-path.js';
+import { Connections } from './connections.js';
 import { corsFor, type CorsHandler, isPreflight } from './cors.js';
 import { expressMessages } from './express-messages.js';
 import { framingFault } from './framing.js';
@@ -42,15 +43,6 @@ export interface ServiceHttpOptions {
   readonly tracing?: Tracing | undefined;
 }
 
-const UNDER_WAY = Symbol('answers under way');
-
-/**
- * A connection with its answers that have not ended, more than one where requests are pipelined. Kept by connection: one
- * set of all answers would be made anew by V8 every few dozen requests, and each that it leaves behind keeps the answers that
- * were in it alive until the next full garbage collection.
- */
-type Connection = Socket & { [UNDER_WAY]: ServerResponse[] };
-
 /**
  * Express behind an HTTP server of our own: with timeouts that Nest does not expose, the error shape for what Node's
  * parser refuses, and the gate in front. Without an admission service (see {@link useAdmission}) the gate stands open.
@@ -62,10 +54,7 @@ export class ServiceHttpAdapter extends ExpressAdapter {
   readonly #cors: CorsHandler | undefined;
   readonly #connectionsMax: number | undefined;
   readonly #tracing: Tracing | undefined;
-  #draining = false;
-  /** Connections that are closed after a refusal, because it is in doubt where the refused request ends. */
-  readonly #distrusted = new WeakSet<Socket>();
-  readonly #connections = new Set<Connection>();
+  readonly #connections = new Connections();
 
   constructor(options: ServiceHttpOptions = {}) {
     const app = express();
@@ -91,14 +80,7 @@ export class ServiceHttpAdapter extends ExpressAdapter {
 
   /** From here on every answer tells its client to close the connection. */
   startDraining(): void {
-    this.#draining = true;
-    for (const { [UNDER_WAY]: answers } of this.#connections) {
-      for (const res of answers) {
-        if (!res.headersSent) {
-          res.setHeader('Connection', 'close');
-        }
-      }
-    }
+    this.#connections.startDraining();
   }
 
   override initHttpServer(): void {
@@ -118,28 +100,15 @@ export class ServiceHttpAdapter extends ExpressAdapter {
         socket.destroy();
       } else {
         // Typed as a Duplex for HTTP over anything; over `listen()` it is a socket.
-        const connection = socket as Connection;
-        void answerParserError(error, connection, this.#admission, [...connection[UNDER_WAY]]);
+        void answerParserError(error, socket as Socket, this.#admission, this.#connections.underWayOn(socket));
       }
     });
-    server.on('connection', (connection: Connection) => {
-      connection[UNDER_WAY] = [];
-      this.#connections.add(connection);
-      connection.once('close', () => {
-        this.#connections.delete(connection);
-        // Node tells only the answer whose turn it is that its connection is gone; for those behind it that is the end too.
-        setImmediate(() => {
-          for (const res of [...connection[UNDER_WAY]]) {
-            res.emit('close');
-          }
-        });
-      });
-    });
+    this.#connections.watch(server);
     // Without a listener Node closes the connection of a CONNECT without a word.
     server.on('connect', (_req, socket) => {
       // From here on Node listens for nothing on this socket: a reset that nobody heard would end the process.
       socket.on('error', () => undefined);
-      void allEnded((socket as Connection)[UNDER_WAY]).then(() => {
+      void allEnded(this.#connections.underWayOn(socket)).then(() => {
         endConnection(socket, rawErrorAnswer('bad_request', 'This service is no proxy.', []));
       });
     });
@@ -150,8 +119,7 @@ export class ServiceHttpAdapter extends ExpressAdapter {
 
   #handler(express: RequestListener) {
     return (req: IncomingMessage, res: ServerResponse): void => {
-      // RFC 9112 section 9.6: nothing is carried out that comes after the request with which the connection ends.
-      if (this.#distrusted.has(req.socket)) {
+      if (this.#connections.isDistrusted(req)) {
         return;
       }
       const requestId = requestIdFrom(req.headers['x-request-id']);
@@ -160,17 +128,8 @@ export class ServiceHttpAdapter extends ExpressAdapter {
       } else {
         res.setHeader(REQUEST_ID_HEADER, requestId);
       }
-      const underWay = (req.socket as Connection)[UNDER_WAY];
-      underWay.push(res);
       const span = this.#tracing?.startRequest(req);
-      const ended = this.#observer?.observe(req, res, requestId, span);
-      res.once('close', () => {
-        underWay.splice(underWay.indexOf(res), 1);
-        ended?.();
-      });
-      if (this.#draining) {
-        res.setHeader('Connection', 'close');
-      }
+      this.#connections.begin(res, this.#observer?.observe(req, res, requestId, span));
       if (span === undefined) {
         this.#handle(req, res, express);
       } else {
@@ -185,8 +144,7 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     const cors = this.#cors;
     const fault = framingFault(req);
     if (fault !== undefined) {
-      this.#distrusted.add(req.socket);
-      res.setHeader('Connection', 'close');
+      this.#connections.distrust(req, res);
       void this.#refuse(req, res, fault);
     } else if (cors === undefined || (req.method === 'OPTIONS' && !isPreflight(req))) {
       this.#route(req, res, express);
