@@ -40,7 +40,9 @@ export async function createApp(config: Config, options: AppOptions = {}): Promi
     { bodyParser: false, ...(options.logger === undefined ? {} : { logger: options.logger }) },
   );
   if (config.docsEnabled) {
-    setUpDocs(app, config, options.demoKey);
+    adapter.addLastRoutes(() => {
+      setUpDocs(app, config, options.demoKey);
+    });
   }
   await app.init();
   app.get(Metrics).watchConnections(app.getHttpServer());

@@ -51,6 +51,7 @@ export class ServiceHttpAdapter extends ExpressAdapter {
   #admission: AdmissionService | undefined;
   #gate = false;
   #observer: RequestObserver | undefined;
+  #addLastRoutes: (() => void) | undefined;
   readonly #cors: CorsHandler | undefined;
   readonly #connectionsMax: number | undefined;
   readonly #tracing: Tracing | undefined;
@@ -76,6 +77,17 @@ export class ServiceHttpAdapter extends ExpressAdapter {
   /** Tells an observer of every request from here on. */
   useObserver(observer: RequestObserver): void {
     this.#observer = observer;
+  }
+
+  /** Adds routes behind those of the operations: Express tries one after the other, and most requests are operations. */
+  addLastRoutes(add: () => void): void {
+    this.#addLastRoutes = add;
+  }
+
+  /** Nest calls this when every controller has its routes. */
+  override setNotFoundHandler(...handler: Parameters<ExpressAdapter['setNotFoundHandler']>): unknown {
+    this.#addLastRoutes?.();
+    return super.setNotFoundHandler(...handler) as unknown;
   }
 
   /** From here on every answer tells its client to close the connection. */
