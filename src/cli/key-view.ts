@@ -1,4 +1,5 @@
 import type { KeyRecord } from '../api-keys/api-keys.admin.js';
+import { asError } from '../errors/as-error.js';
 import { quotasOf } from '../rate-limit/plans.js';
 import { readUsage, type Usage } from '../rate-limit/read-usage.js';
 import { subjectOfKey } from '../rate-limit/subject.js';
@@ -14,7 +15,7 @@ export interface KeyView extends KeyRecord {
   readonly bannedUntil: Date | null;
 }
 
-/** Brings together what the database and, where there is one, Redis know of the keys. Says on stderr when Redis is away. */
+/** Brings together what the database and, where there is one, Redis know of the keys. Says on stderr when Redis does not tell. */
 export async function viewsOf(
   records: readonly KeyRecord[],
   redisUrls: readonly string[],
@@ -37,8 +38,9 @@ async function usagesOf(records: readonly KeyRecord[], redisUrls: readonly strin
   const subjects = records.map(({ id }) => subjectOfKey(id));
   try {
     return await readUsage(redisUrls, subjects, nowMs);
-  } catch {
-    process.stderr.write('note: Redis cannot be reached, so the requests left and the bans are not known.\n');
+  } catch (error) {
+    const reason = asError(error).message;
+    process.stderr.write(`note: ${reason}, so the requests left and the bans are not known.\n`);
     return [];
   }
 }

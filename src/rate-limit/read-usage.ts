@@ -14,7 +14,7 @@ export interface Usage {
 /**
  * Looks at the counters and counts nothing.
  * @returns one usage a subject, in the same order
- * @throws {Error} when Redis cannot be reached
+ * @throws {RedisUnavailable}
  */
 export function readUsage(redisUrls: readonly string[], subjects: readonly Subject[], nowMs: number): Promise<Usage[]> {
   const today = windowEndSeconds(nowMs, DAY_MS);

@@ -1,3 +1,4 @@
+import { type AddressInfo, createServer, type Server } from 'node:net';
 import { call } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { petstore } from '../helpers/petstore.js';
@@ -64,13 +65,50 @@ describeWithRedis('keys list and keys show with a Redis', () => {
   });
 });
 
-it('says so when Redis is away, and shows the keys all the same', async () => {
-  const { id } = await insertKey(database.db, { plan: 'free' });
-  const result = await petstore(['keys', 'list', '--json'], {
-    DATABASE_URL: database.url,
-    REDIS_URL: 'redis://127.0.0.1:1',
+/** What a client hears while it connects. */
+const GREETINGS: Readonly<Record<string, string>> = {
+  hello: '%1\r\n$5\r\nproto\r\n:3\r\n',
+  client: '+OK\r\n',
+  info: '$9\r\nloading:0\r\n',
+};
+
+/** Lets a client connect and answers nothing that it asks afterwards. */
+async function startSilentRedis(): Promise<Server> {
+  const server = createServer((socket) => {
+    socket
+      .on('error', () => undefined)
+      .on('data', (bytes) => {
+        const sent = bytes.toString().toLowerCase();
+        const replies = [...sent.matchAll(/\*\d+\r\n\$\d+\r\n(\w+)/g)].map(
+          ([, command]) => GREETINGS[command ?? ''] ?? '',
+        );
+        socket.write(replies.join(''));
+      });
   });
-  expect(result.exitCode).toBe(0);
-  expect(result.stderr).toBe('note: Redis cannot be reached, so the requests left and the bans are not known.\n');
-  expect(JSON.parse(result.stdout)).toEqual([expect.objectContaining({ id, requestsLeftToday: null })]);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return server;
+}
+
+describe('when Redis does not tell, the keys are shown all the same, with the reason:', () => {
+  let silent: Server;
+  beforeAll(async () => {
+    silent = await startSilentRedis();
+  });
+  afterAll(() => silent.close());
+
+  test.each<[string, () => number, RegExp]>([
+    ['nobody listens', () => 1, /^note: Redis cannot be reached \(connect ECONNREFUSED 127\.0\.0\.1:1\)/],
+    ['it falls silent', () => (silent.address() as AddressInfo).port, /^note: Redis does not answer/],
+  ])('%s', async (_what, port, reason) => {
+    const { id } = await insertKey(database.db, { plan: 'free' });
+    const environment = { DATABASE_URL: database.url, REDIS_URL: `redis://127.0.0.1:${port()}` };
+    const result = await petstore(['keys', 'list', '--json'], environment);
+    expect(result.exitCode).toBe(0);
+    expect(result.stderr).toMatch(reason);
+    expect(result.stderr).toMatch(/, so the requests left and the bans are not known\.\n$/);
+    expect(JSON.parse(result.stdout)).toEqual([expect.objectContaining({ id, requestsLeftToday: null })]);
+    const unban = await petstore(['keys', 'unban', id], environment);
+    expect(unban).toMatchObject({ exitCode: 1, stdout: '' });
+    expect(unban.stderr).toMatch(/^error: Redis .*, so the ban may stand; check REDIS_URL and try again\.\n$/);
+  });
 });
