@@ -1,4 +1,4 @@
-import { Argument, type Command } from 'commander';
+import { Argument, type Command, Option } from 'commander';
 import type { ApiKeysAdmin, IssuedKey, KeyRecord } from '../api-keys/api-keys.admin.js';
 import type { Plan } from '../rate-limit/plans.js';
 import { duration, futureTime, keyId, keyName, plan, wholeNumber } from './arguments.js';
@@ -12,7 +12,7 @@ interface QuotaOptions {
 }
 
 interface OutputOptions {
-  readonly json: boolean;
+  readonly json?: true;
 }
 
 const KEYS_HELP = `
@@ -31,7 +31,7 @@ export function addKeyCommands(program: Command): void {
   withQuotas(keys.command('issue').description('make a key; it is shown once'))
     .requiredOption('--name <name>', 'whose key it is', keyName)
     .option('--expires-at <time>', 'when it stops working, like 2027-01-31T12:00:00Z', futureTime)
-    .option('--json', 'print {"id", "key"}', false)
+    .option('--json', 'print {"id", "key"}')
     .action(async (options: QuotaOptions & OutputOptions & { name: string; plan: Plan; expiresAt?: Date }) => {
       const { name, expiresAt } = options;
       printIssued(await withAdmin((admin) => admin.issue({ name, expiresAt, ...choiceOf(options) })), options);
@@ -40,7 +40,7 @@ export function addKeyCommands(program: Command): void {
   keys
     .command('list')
     .description('show all keys, the newest first; how many requests they have left today is known with REDIS_URL')
-    .option('--json', 'print an array of objects', false)
+    .option('--json', 'print an array of objects')
     .action(async ({ json }: OutputOptions) => {
       const { viewsOf } = await import('./key-view.js');
       const { keyTable } = await import('./key-table.js');
@@ -54,7 +54,7 @@ export function addKeyCommands(program: Command): void {
     .command('show')
     .description('show all that is known of one key')
     .addArgument(id())
-    .option('--json', 'print the key as an object, as "keys list" does', false)
+    .option('--json', 'print the key as an object, as "keys list" does')
     .action(async (key: string, { json }: OutputOptions) => {
       const { viewOf } = await import('./key-view.js');
       const { keyDetails } = await import('./key-table.js');
@@ -68,7 +68,7 @@ export function addKeyCommands(program: Command): void {
     .command('revoke')
     .description('make a key invalid at once and for good')
     .addArgument(id())
-    .option('--json', 'print {"id", "revoked"}', false)
+    .option('--json', 'print {"id", "revoked"}')
     .action(async (key: string, { json }: OutputOptions) => {
       const revoked = await withAdmin((admin) => admin.revoke(key));
       print(json, { id: key, revoked }, revoked ? `The key ${key} is revoked.` : `The key ${key} was revoked before.`);
@@ -78,20 +78,19 @@ export function addKeyCommands(program: Command): void {
     .command('rotate')
     .description('make a successor of a key; it is shown once, and the old key runs out')
     .addArgument(id())
-    .option(
-      '--overlap <duration>',
-      'how long the old key stays good, like 30m, 24h, 7d or 0 (default: 24h)',
-      duration,
-      OVERLAP_DEFAULT_MS,
+    .addOption(
+      new Option('--overlap <duration>', 'how long the old key stays good, like 30m, 24h, 7d or 0')
+        .argParser(duration)
+        .default(OVERLAP_DEFAULT_MS, '24h'),
     )
-    .option('--json', 'print {"id", "key"}', false)
+    .option('--json', 'print {"id", "key"}')
     .action(async (key: string, options: OutputOptions & { overlap: number }) => {
       printIssued(await withAdmin((admin) => admin.rotate(key, options.overlap)), options);
     });
 
   withQuotas(keys.command('set-plan').description('change the plan of a key'))
     .addArgument(id())
-    .option('--json', 'print the key as an object', false)
+    .option('--json', 'print the key as an object')
     .action(async (key: string, options: QuotaOptions & OutputOptions & { plan: Plan }) => {
       const record: KeyRecord = await withAdmin((admin) => admin.setPlan(key, choiceOf(options)));
       print(options.json, record, `The key ${key} has the plan ${record.plan}.`);
@@ -101,7 +100,7 @@ export function addKeyCommands(program: Command): void {
     .command('unban')
     .description('end the temporary ban of a key in every running service')
     .addArgument(id())
-    .option('--json', 'print {"id"}', false)
+    .option('--json', 'print {"id"}')
     .action(async (key: string, { json }: OutputOptions) => {
       const redis = await redisUrls();
       await withAdmin(async (admin) => {

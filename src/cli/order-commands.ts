@@ -30,8 +30,8 @@ Examples:
 
 interface ImportCommandOptions {
   readonly format?: ImportFormat;
-  readonly dryRun: boolean;
-  readonly json: boolean;
+  readonly dryRun?: true;
+  readonly json?: true;
 }
 
 interface Input {
@@ -53,14 +53,15 @@ export function addOrderCommands(program: Command): void {
         'csv',
       ]),
     )
-    .option('--dry-run', 'check everything, also against the orders that exist, and change nothing', false)
-    .option('--json', 'print {"orders", "dryRun", "seconds", "ordersPerSecond"}', false)
+    .option('--dry-run', 'check everything, also against the orders that exist, and change nothing')
+    .option('--json', 'print {"orders", "dryRun", "seconds", "ordersPerSecond"}')
     .addHelpText('after', IMPORT_HELP)
     .action(importFile);
 }
 
-async function importFile(file: string, { format, dryRun, json }: ImportCommandOptions): Promise<void> {
-  const chosen = format ?? FORMAT_OF_EXTENSION[extname(file).toLowerCase()];
+async function importFile(file: string, options: ImportCommandOptions): Promise<void> {
+  const dryRun = options.dryRun ?? false;
+  const chosen = options.format ?? FORMAT_OF_EXTENSION[extname(file).toLowerCase()];
   if (chosen === undefined) {
     throw new UsageError('Say with --format whether the file is ndjson or csv: its name does not.');
   }
@@ -79,7 +80,7 @@ async function importFile(file: string, { format, dryRun, json }: ImportCommandO
   );
   const pace = paceOf(orders, performance.now() - startedAtMs);
   const done = dryRun ? 'orders can be imported; nothing was changed' : 'orders imported';
-  print(json, { orders, dryRun, ...pace }, `${count(orders)} ${done} (${describePace(pace)}).`);
+  print(options.json, { orders, dryRun, ...pace }, `${count(orders)} ${done} (${describePace(pace)}).`);
 }
 
 /** Before anything else, so that a file that is not there is told without a database. */

@@ -10,8 +10,8 @@ const ORDERS_MAX = 100_000_000;
 
 interface SeedOptions {
   readonly orders: number;
-  readonly force: boolean;
-  readonly json: boolean;
+  readonly force?: true;
+  readonly json?: true;
 }
 
 export function addSeedCommand(program: Command): void {
@@ -19,11 +19,11 @@ export function addSeedCommand(program: Command): void {
     .command('seed')
     .description('make generated orders, the same ones every time; orders that exist are left as they are')
     .option('--orders <n>', 'how many', wholeNumber(1, ORDERS_MAX), ORDERS_DEFAULT)
-    .option('--force', 'also in production (NODE_ENV=production)', false)
-    .option('--json', 'print {"made", "existing", "seconds", "ordersPerSecond"}', false)
+    .option('--force', 'also in production (NODE_ENV=production)')
+    .option('--json', 'print {"made", "existing", "seconds", "ordersPerSecond"}')
     .addHelpText('after', '\nExample:\n  petstore seed --orders 1000000')
     .action(async ({ orders, force, json }: SeedOptions) => {
-      if (process.env.NODE_ENV === 'production' && !force) {
+      if (process.env.NODE_ENV === 'production' && force !== true) {
         throw new UsageError(
           'Generated orders do not belong into a production database; --force makes them all the same.',
         );
