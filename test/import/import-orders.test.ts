@@ -174,6 +174,11 @@ describe('a file of orders is imported', () => {
   });
 });
 
+it('orders without ids, in an empty table, begin with 1', async () => {
+  expect(await importText('petId,quantity\n7,1\n8,1\n', { format: 'csv' })).toBe(2);
+  expect(await storedOrders()).toEqual([stored({ id: '1' }), stored({ id: '2', pet_id: '8' })]);
+});
+
 describe('a dry run', () => {
   it('counts the orders of a good file and leaves nothing, not even a gap in the ids', async () => {
     expect(await importText('{"petId":7,"quantity":1}\n{"id":8,"petId":7,"quantity":1}', { dryRun: true })).toBe(2);
@@ -239,7 +244,11 @@ describe('a file with a fault is refused as a whole, by the line and the field:'
 
   test.each<[string, string, string]>([
     ['no header, since it is empty', '', '1: must be a header that names the fields'],
-    ['a field that nobody knows', 'petId,quantity,note\n', `1 note: is no field of an order; the fields are ${FIELDS}`],
+    [
+      'a field that nobody knows',
+      'petId,quantity,colour\n',
+      `1 colour: is no field of an order; the fields are ${FIELDS}`,
+    ],
     ['a field in other letters', 'petid,petId,quantity\n', '1 petid: is no field of an order'],
     ['a field twice', 'petId,quantity,petId\n', '1 petId: is named twice'],
     ['no petId', 'quantity\n1\n', '1 petId: is missing from the header'],
