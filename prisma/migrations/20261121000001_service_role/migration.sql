@@ -1,9 +1,11 @@
 -- What the running service may do, and nothing else: read orders and keys, cancel an order, record a key's last use.
 -- A login role gets it by membership: CREATE ROLE petstore_app LOGIN PASSWORD '…' IN ROLE petstore_service.
--- Roles belong to the whole cluster, so another database's migration may have made it already.
+-- Roles belong to the whole cluster, so an administrator, or another database's migration, may have made it already.
 DO $$
 BEGIN
-    CREATE ROLE "petstore_service" NOLOGIN;
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'petstore_service') THEN
+        CREATE ROLE "petstore_service" NOLOGIN;
+    END IF;
 EXCEPTION
     WHEN duplicate_object OR unique_violation THEN NULL;
     WHEN insufficient_privilege THEN
