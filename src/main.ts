@@ -5,6 +5,7 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { Logger } from 'pino';
 import { createApp } from './app.setup.js';
 import type { Config } from './config/config.js';
+import { ConfigurationError } from './config/configuration-error.js';
 import { loadConfig } from './config/load-config.js';
 import { HealthService } from './health/health.service.js';
 import { type ServiceHttpAdapter } from './http/service-http-adapter.js';
@@ -24,7 +25,7 @@ interface Backing {
 
 /**
  * Runs the service until it is told to stop (SIGTERM, SIGINT).
- * @throws {ConfigurationError} before anything has started
+ * @throws {ConfigurationError} before anything has started, or when a port is taken
  */
 export async function serve(): Promise<void> {
   const config = loadConfig(process.env);
@@ -44,11 +45,13 @@ export async function serve(): Promise<void> {
       tracing,
       demoKey: backing.demoKey,
     });
-    await app.listen(config.port, config.host);
+    await app.listen(config.port, config.host).catch(nameTakenPort('PORT'));
     metricsServer =
       config.metricsPort === 0
         ? undefined
-        : await serveMetrics(app.get(Metrics).registry, config.host, config.metricsPort);
+        : await serveMetrics(app.get(Metrics).registry, config.host, config.metricsPort).catch(
+            nameTakenPort('METRICS_PORT'),
+          );
     const { port } = app.getHttpServer().address() as AddressInfo;
     const host = config.host.includes(':') ? `[${config.host}]` : config.host;
     logger.info({ host: config.host, port }, 'listening');
@@ -67,6 +70,16 @@ export async function serve(): Promise<void> {
     await tracing?.stop();
     logger.flush();
   }
+}
+
+/** Turns the failure to listen into one that says which variable to change. */
+function nameTakenPort(variable: string): (error: unknown) => never {
+  return (error) => {
+    const { code, address, port } = error as NodeJS.ErrnoException & { address?: string; port?: number };
+    throw code === 'EADDRINUSE'
+      ? new ConfigurationError([`${variable} must be a free port: another process listens on ${address}:${port}`])
+      : error;
+  };
 }
 
 /**

@@ -1,3 +1,4 @@
+import { type AddressInfo, createServer, type Server } from 'node:net';
 import { type CommandResult, petstore } from '../helpers/petstore.js';
 
 function expectNoTrace({ stdout, stderr }: CommandResult): void {
@@ -35,6 +36,33 @@ describe('petstore serve with a configuration that has faults', () => {
     expect(result).toMatchObject({ exitCode: 1, stdout: '' });
     expect(result.stderr).toContain('DATABASE_URL_FILE must name a readable file, not "/nothing/here" (ENOENT)');
     expectNoTrace(result);
+  });
+});
+
+describe('petstore serve on a port that is taken', () => {
+  let other: Server;
+  let taken: number;
+  beforeAll(async () => {
+    other = createServer();
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+    taken = (other.address() as AddressInfo).port;
+  });
+  afterAll(() => other.close());
+
+  it.each(['PORT', 'METRICS_PORT'])('ends with 1 and says so: %s', async (variable) => {
+    const result = await petstore(['serve'], {
+      DATABASE_URL: 'postgresql://nobody@127.0.0.1:1/none',
+      PORT: '0',
+      METRICS_PORT: '0',
+      LOG_LEVEL: 'silent',
+      [variable]: String(taken),
+    });
+    const fault = `${variable} must be a free port: another process listens on 127.0.0.1:${taken}`;
+    expect(result).toEqual({
+      exitCode: 1,
+      stdout: '',
+      stderr: `error: The configuration has a fault:\n  - ${fault}\n`,
+    });
   });
 });
 
