@@ -17,15 +17,25 @@ const DOCS_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/** No bar that offers other documents; on a phone wide tables and long lines scroll by themselves, not the page. */
+/**
+ * No bar that offers other documents, and no column of links, which no answer has. On a phone wide tables and long lines
+ * scroll by themselves, not the page, and what describes an answer stands below its status, not beside it.
+ */
 const DOCS_STYLE = `
-  .swagger-ui .topbar { display: none }
+  .swagger-ui .topbar, .swagger-ui .response-col_links { display: none }
   @media (max-width: 640px) {
     .swagger-ui { overflow-x: clip }
     .swagger-ui .wrapper { padding: 0 10px }
     .swagger-ui .info { overflow-wrap: anywhere }
     .swagger-ui .info .renderedMarkdown, .swagger-ui .opblock-body, .swagger-ui .models { overflow-x: auto }
     .swagger-ui .parameters-col_description input, .swagger-ui .servers select { min-width: 0; max-width: 100% }
+    .swagger-ui .responses-table > thead { display: none }
+    .swagger-ui .responses-table, .swagger-ui .responses-table > tbody { display: block }
+    .swagger-ui tr.response, .swagger-ui tr.response > td:not(.response-col_links) { display: block; width: auto; padding: 4px 0 }
+    .swagger-ui tr.response > .response-col_status { font-weight: bold }
+    .swagger-ui .response-controls { flex-wrap: wrap }
+    .swagger-ui .response-control-media-type select { min-width: 160px }
+    .swagger-ui .response .headers td { padding: 4px 6px 4px 0 }
   }`;
 
 const VIEWPORT = '<meta name="viewport" content="width=device-width, initial-scale=1">';

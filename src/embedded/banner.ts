@@ -14,8 +14,8 @@ export function demoBanner(baseUrl: string, keys: DemoKeys, docsEnabled: boolean
     '',
     'List all orders, then cancel number 1:',
     '',
-    `  curl -s  -H 'Authorization: Bearer ${keys.free}' ${baseUrl}/v1/store/orders`,
-    `  curl -i  -H 'Authorization: Bearer ${keys.free}' -X DELETE ${baseUrl}/v1/store/orders/1`,
+    `  curl -i -H 'Authorization: Bearer ${keys.free}' ${baseUrl}/v1/store/orders`,
+    `  curl -i -H 'Authorization: Bearer ${keys.free}' -X DELETE ${baseUrl}/v1/store/orders/1`,
     '',
     '',
   ];

@@ -99,6 +99,7 @@ describe('a question for help', () => {
     const result = await petstore(args);
     expect(result).toMatchObject({ exitCode: 0, stderr: '' });
     expect(result.stdout).toMatch(/^Usage: petstore/);
+    expect(result.stdout).not.toContain('default: false');
   });
 });
 
