@@ -64,7 +64,7 @@ function encode(chunks: readonly Buffer[], bufferBytes = 65_536): { text: string
     encoder.write(chunk);
   }
   encoder.end();
-  return { text: Buffer.concat(buffers).toString('latin1'), buffers };
+  return { text: Buffer.concat(buffers).toString(), buffers };
 }
 
 /** Cuts bytes into chunks at these shares of their length. */
