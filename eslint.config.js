@@ -14,7 +14,7 @@ const PURE_FILES = [
 ];
 
 export default ts.config(
-  { ignores: ['dist', 'coverage', '.data', 'src/prisma/generated'] },
+  { ignores: ['**/dist', 'coverage', '.data', 'src/prisma/generated'] },
   js.configs.recommended,
   {
     files: ['**/*.ts'],

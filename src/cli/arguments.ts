@@ -19,6 +19,7 @@ export function wholeNumber(min: number, max: number = INT32_MAX): (text: string
   };
 }
 
+/** A plan, in any letters. */
 export function plan(text: string): Plan {
   const found = PLANS.find((name) => name === text.toLowerCase());
   if (found === undefined) {
@@ -27,6 +28,7 @@ export function plan(text: string): Plan {
   return found;
 }
 
+/** The id of a key, not the key. */
 export function keyId(text: string): string {
   if (!UUID.test(text)) {
     throw new InvalidArgumentError('It must be the id of a key as "petstore keys list" shows it, a UUID.');
@@ -34,6 +36,7 @@ export function keyId(text: string): string {
   return text.toLowerCase();
 }
 
+/** Whose key it is, without the blanks around it. */
 export function keyName(text: string): string {
   const name = text.trim();
   if (name === '' || name.length > 200) {

@@ -6,8 +6,8 @@ import { DomainError } from '../errors/domain-error.js';
 import { isDocsFile } from './docs-files.js';
 import { BEARER_SCHEME, buildOpenApiDocument } from './openapi-document.js';
 
-export const DOCS_PATH = 'docs';
-export const DOCS_JSON_PATH = `${DOCS_PATH}/openapi.json`;
+const DOCS_PATH = 'docs';
+const DOCS_JSON_PATH = `${DOCS_PATH}/openapi.json`;
 
 /**
  * Swagger UI needs inline styles and images from data URLs, and scripts from here alone. There is no

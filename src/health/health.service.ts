@@ -15,6 +15,7 @@ export class HealthService {
     this.#draining = true;
   }
 
+  /** Whether requests should be sent here. Answers within a second. */
   async isReady(): Promise<boolean> {
     return !this.#draining && (await this.#databaseAnswers());
   }

@@ -8,6 +8,7 @@ const RECONNECT_MAX_MS = 5_000;
 const HEARTBEAT_MS = 10_000;
 const HEARTBEAT_TIMEOUT_MS = 5_000;
 
+/** Who is told what arrives on a channel. */
 export interface Subscription {
   readonly channel: string;
   onMessage(payload: string): void;

@@ -6,6 +6,7 @@ import type { Verdict } from './verdict.js';
 /** Who makes a request, and against whom it is counted. */
 export type Caller = KeyCaller | AnonymousCaller | UnverifiedCaller;
 
+/** Has a valid key and is counted against it. */
 export interface KeyCaller {
   readonly kind: 'key';
   readonly key: VerifiedKey;
@@ -13,6 +14,7 @@ export interface KeyCaller {
   readonly quotas: Quotas;
 }
 
+/** Has no valid key and is counted against the address. */
 export interface AnonymousCaller {
   readonly kind: 'anonymous';
   /** Why the request has no key: none was sent, or what was sent is no key of ours. */

@@ -24,6 +24,7 @@ export interface SubjectState {
   readonly bannedUntilMs: number;
 }
 
+/** The state of a subject that nothing has been counted against. */
 export const UNUSED: SubjectState = Object.freeze({
   minuteEndSeconds: 0,
   minuteUsed: 0,
@@ -33,6 +34,7 @@ export const UNUSED: SubjectState = Object.freeze({
   bannedUntilMs: 0,
 });
 
+/** What one request is told, and the state that it leaves behind. */
 export interface Decision {
   readonly verdict: Verdict;
   readonly next: SubjectState;
