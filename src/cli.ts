@@ -11,7 +11,7 @@ import { ImportRefused } from './import/faults.js';
 
 /** The command could not do what it was asked to. */
 const EXIT_FAILED = 1;
-/** The command line was not understood. */
+/** The command line was not understood or lacks something: nothing was done. */
 const EXIT_USAGE = 2;
 
 const HELP = `
@@ -23,7 +23,7 @@ Examples:
   petstore keys list
   petstore orders import orders.csv --dry-run
 
-Exit codes: 0 done, 1 failed, 2 the command line was not understood.`;
+Exit codes: 0 done, 1 failed, 2 not run: the command line was not understood or lacks something.`;
 
 const program = new Command('petstore')
   .description('The store orders service: serve it, administer its API keys, fill its database.')
