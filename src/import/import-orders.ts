@@ -67,10 +67,8 @@ export async function importOrders(db: pg.ClientBase, options: ImportOptions): P
       await db.query('ROLLBACK');
       return count;
     }
-    const numbered = await db.query(INSERT_NUMBERED);
-    if (numbered.rowCount !== 0) {
-      await raiseOrderSequence(db);
-    }
+    await db.query(INSERT_NUMBERED);
+    await raiseOrderSequence(db);
     await db.query(INSERT_UNNUMBERED);
     await db.query('COMMIT');
     // The list is read by the primary key; fresh statistics let the planner see that the table lies in its order.

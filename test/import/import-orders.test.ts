@@ -179,6 +179,14 @@ it('orders without ids, in an empty table, begin with 1', async () => {
   expect(await storedOrders()).toEqual([stored({ id: '1' }), stored({ id: '2', pet_id: '8' })]);
 });
 
+it('orders without ids go above those that the sequence has not heard of, and leave no gap', async () => {
+  await insertOrder(database.db, { id: '5' });
+  await importText('petId,quantity\n7,1\n', { format: 'csv' });
+  await importText('petId,quantity\n7,1\n', { format: 'csv' });
+  const { rows } = await database.db.query<{ id: string }>('SELECT id FROM orders ORDER BY id');
+  expect(rows.map(({ id }) => id)).toEqual(['5', '6', '7']);
+});
+
 describe('a dry run', () => {
   it('counts the orders of a good file and leaves nothing, not even a gap in the ids', async () => {
     expect(await importText('{"petId":7,"quantity":1}\n{"id":8,"petId":7,"quantity":1}', { dryRun: true })).toBe(2);
