@@ -1,6 +1,6 @@
 import { styleText } from 'node:util';
 import type { KeyView } from './key-view.js';
-import { count, span } from './numbers.js';
+import { count, span } from './wording.js';
 
 const COLUMN_GAP = '  ';
 

@@ -1,5 +1,5 @@
 import type { WriteStream } from 'node:tty';
-import { count } from './numbers.js';
+import { count } from './wording.js';
 
 const WIDTH = 30;
 /** Terminals, and the people before them, see no more than this. */

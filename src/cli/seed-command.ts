@@ -1,6 +1,6 @@
 import { type Command } from 'commander';
 import { wholeNumber } from './arguments.js';
-import { count, describePace, paceOf } from './numbers.js';
+import { count, describePace, paceOf } from './wording.js';
 import { print } from './print.js';
 import { ProgressBar } from './progress-bar.js';
 import { UsageError } from './usage-error.js';

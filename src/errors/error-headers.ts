@@ -5,7 +5,7 @@ export type HeaderPair = readonly [name: string, value: string];
 const REALM = 'Bearer realm="petstore"';
 
 /** How long a client should wait before it asks a service again that was briefly unavailable. Seconds. */
-export const UNAVAILABLE_RETRY_AFTER_SECONDS = 1;
+const UNAVAILABLE_RETRY_AFTER_SECONDS = 1;
 
 /**
  * The headers that belong to an error code whoever raises it. RFC 6750 section 3 rules `WWW-Authenticate`: no error code

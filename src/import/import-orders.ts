@@ -1,7 +1,7 @@
 import { pipeline } from 'node:stream/promises';
 import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
-import { raiseOrderSequence } from '../seed/order-sequence.js';
+import { raiseOrderSequence } from '../orders/order-sequence.js';
 import { FAULTS_MAX, FaultList } from './faults.js';
 import { COPY_COLUMNS, copyLineOf, type OrderText } from './order-fields.js';
 import { readCsv } from './read-csv.js';

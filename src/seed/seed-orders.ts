@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { raiseOrderSequence } from './order-sequence.js';
+import { raiseOrderSequence } from '../orders/order-sequence.js';
 
 /** Orders that one statement makes: small enough to report progress, large enough to be quick. */
 const CHUNK = 100_000;
