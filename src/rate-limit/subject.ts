@@ -17,9 +17,6 @@ export function isKeySubject(subject: string): boolean {
  * which is what one customer holds; an IPv4 address inside IPv6 (RFC 4291 section 2.5.5.2) is the IPv4 address.
  */
 export function subjectOfAddress(address: string): Subject {
-  if (!address.includes(':')) {
-    return `address:${address}`;
-  }
   if (!ipaddr.IPv6.isValid(address)) {
     return `address:${address}`;
   }

@@ -182,6 +182,9 @@ function exactNumber(text: string): number | bigint {
 
 const contract = new Contract(committedDocument());
 
+/** An answer that is not one of those which `openapi.json` describes. */
+export class UndocumentedAnswer extends Error {}
+
 /**
  * Fails the test that got an answer which `openapi.json` does not describe. Answers outside the version segment are not
  * part of the interface.
@@ -190,6 +193,6 @@ export function expectDocumented(answer: Answer, asked?: Asked): void {
   const faults = contract.faultsOf(answer, asked);
   if (faults.length > 0) {
     const what = asked === undefined ? 'An answer' : `The answer to ${asked.method} ${asked.path}`;
-    throw new Error(`${what} (${answer.status}) is not as documented: ${faults.join('; ')}`);
+    throw new UndocumentedAnswer(`${what} (${answer.status}) is not as documented: ${faults.join('; ')}`);
   }
 }

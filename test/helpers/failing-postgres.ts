@@ -23,8 +23,9 @@ export class FailingPostgres {
     readonly network: TcpProxy,
   ) {}
 
-  static async create(settings: Readonly<Record<string, string>> = {}): Promise<FailingPostgres> {
-    const folder = mkdtempSync(join(tmpdir(), 'petstore-faults-'));
+  /** @param inside the folder to keep it in, for instance that of a disk of its own */
+  static async create(settings: Readonly<Record<string, string>> = {}, inside = tmpdir()): Promise<FailingPostgres> {
+    const folder = mkdtempSync(join(inside, 'petstore-faults-'));
     const server = await PostgresServer.start({ folder, settings: { fsync: 'off', ...settings } });
     await server.ensureDatabase(DATABASE);
     const [door, network] = [await TcpProxy.inFrontOf(server.url('')), await TcpProxy.inFrontOf(server.url(''))];
@@ -70,7 +71,17 @@ export class FailingPostgres {
     await this.server.stop();
   }
 
-  /** Starts it after {@link stop}. */
+  /** Whether it has ended, told to or not. */
+  get hasEnded(): boolean {
+    try {
+      process.kill(this.server.pid ?? 0, 0);
+      return false;
+    } catch {
+      return true;
+    }
+  }
+
+  /** Starts it after {@link stop}, or after it has ended by itself. */
   async start(): Promise<void> {
     this.server = await PostgresServer.start({ folder: this.folder, settings: { fsync: 'off', ...this.settings } });
     this.door.pointAt(this.server.url(''));

@@ -1,6 +1,7 @@
 import { Agent } from 'node:http';
 import type pg from 'pg';
 import { insertOrder } from '../helpers/builders.js';
+import { UndocumentedAnswer } from '../helpers/contract.js';
 import { type RawAnswer, requestRaw } from '../helpers/raw-http.js';
 import type { SeededRandom } from '../helpers/seeded-random.js';
 import { Ledger } from './ledger.js';
@@ -282,7 +283,10 @@ export class OrderTraffic {
       const name = `${answer.status}${code}`;
       this.#count(name);
       return { ...answer, name };
-    } catch {
+    } catch (error) {
+      if (error instanceof UndocumentedAnswer) {
+        this.#faults.push(error.message);
+      }
       this.#count('none');
       return undefined;
     }

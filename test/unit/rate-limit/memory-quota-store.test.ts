@@ -79,6 +79,34 @@ describe('the memory store', () => {
     expect(store.take('key:a', QUOTAS)).toMatchObject({ outcome: 'admitted', minute: { remaining: 2 } });
   });
 
+  it('tells of each ban once, when it begins', () => {
+    const clock = new ManualClock();
+    const banned: string[] = [];
+    const store = new MemoryQuotaStore(clock, RULE, (subject) => banned.push(subject));
+    const take = (times: number): string[] => {
+      for (let time = 0; time < times; time++) {
+        store.take('key:a', QUOTAS);
+      }
+      return banned;
+    };
+    expect(take(QUOTAS.requestsPerMinute + RULE.threshold - 1)).toEqual([]);
+    expect(take(1)).toEqual(['key:a']);
+    expect(take(5)).toEqual(['key:a']);
+    store.take('key:b', QUOTAS);
+    clock.advance(RULE.durationSeconds * 1_000);
+    expect(take(QUOTAS.requestsPerMinute + RULE.threshold)).toEqual(['key:a', 'key:a']);
+  });
+
+  it('remembers nothing of those whose ban is ended without their having called', () => {
+    const store = new MemoryQuotaStore(new ManualClock(), NO_BANS);
+    const one: Quotas = { requestsPerMinute: 1, requestsPerDay: 1 };
+    store.take('key:a', one);
+    for (let number = 0; number < 100_001; number++) {
+      store.liftBan(`key:${number}`);
+    }
+    expect(store.take('key:a', one).outcome).toBe('limited');
+  });
+
   it('remembers a key, whatever the number of addresses that call', () => {
     const store = new MemoryQuotaStore(new ManualClock(), NO_BANS);
     const one: Quotas = { requestsPerMinute: 1, requestsPerDay: 1 };

@@ -1,0 +1,16 @@
+import { fileURLToPath } from 'node:url';
+import base from '../../jest.config.js';
+
+const config = { ...base };
+// Jest would set it up for every mutant; `run` does it once.
+delete config.globalSetup;
+delete config.globalTeardown;
+
+/** @type {import('jest').Config} */
+export default {
+  ...config,
+  // Stryker hands the configuration on without saying which folder it comes from.
+  rootDir: fileURLToPath(new URL('../..', import.meta.url)),
+  testMatch: ['<rootDir>/test/unit/**/*.test.ts', '<rootDir>/test/import/import-orders.test.ts'],
+  maxWorkers: 1,
+};

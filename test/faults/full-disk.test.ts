@@ -1,0 +1,103 @@
+import type pg from 'pg';
+import { cancelOrder, errorOf, listOrders } from '../helpers/api.js';
+import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
+import { FailingPostgres } from '../helpers/failing-postgres.js';
+import { withSeed } from '../helpers/seeded-random.js';
+import { ServiceProcess } from '../helpers/service-process.js';
+import { describeWithSmallDisk, SmallDisk } from '../helpers/small-disk.js';
+import { until } from '../helpers/until.js';
+import { OrderTraffic } from '../model/order-traffic.js';
+
+jest.setTimeout(90_000);
+
+/** A new cluster takes some 60 MB: its databases, and its log in segments of 16 MB. */
+const DISK_MEGABYTES = 200;
+
+describeWithSmallDisk('when the disk of PostgreSQL is full', () => {
+  let disk: SmallDisk;
+  let postgres: FailingPostgres;
+  let db: pg.Pool;
+  let key: string;
+  let service: ServiceProcess;
+
+  beforeEach(async () => {
+    disk = SmallDisk.mount(DISK_MEGABYTES);
+    postgres = await FailingPostgres.create({}, disk.folder);
+    db = postgres.pool(20);
+    ({ key } = await insertKey(db));
+    service = await ServiceProcess.start({ DATABASE_URL: postgres.serviceUrl, API_KEY_CACHE_SECONDS: '3600' });
+  });
+  afterEach(async () => {
+    await service.stop('SIGKILL');
+    await db.end();
+    await postgres.discard();
+    disk.unmount();
+  });
+
+  let nextFiller = 10_000_000_000n;
+
+  /** Takes the room that is left in the pages of the table, so that it has to grow for the next change. */
+  async function useUpPages(): Promise<void> {
+    for (;;) {
+      try {
+        await insertOrder(db, { id: String(nextFiller++) });
+      } catch (error) {
+        expect(error).toMatchObject({ code: '53100' });
+        return;
+      }
+    }
+  }
+
+  it('cancels are 503, lists go on, nothing that was answered is lost, and all goes well when there is room', async () => {
+    await withSeed(async (random) => {
+      const traffic = new OrderTraffic({
+        baseUrls: () => [service.baseUrl],
+        db,
+        key,
+        random: random.fork(),
+        clients: 8,
+        ledgers: 1,
+      });
+      await traffic.start();
+      try {
+        await until(() => traffic.count('204') >= 50, 'all goes well');
+        disk.fill();
+        const isFull = async (): Promise<boolean> => {
+          await useUpPages();
+          return traffic.count('503 service_unavailable') >= 20;
+        };
+        await until(isFull, 'the disk is full');
+        const listed = traffic.count('200') + traffic.count('304');
+        await until(() => traffic.count('200') + traffic.count('304') > listed + 20, 'lists go on');
+        disk.free();
+        const cancelled = traffic.count('204');
+        await until(() => traffic.count('204') >= cancelled + 50, 'cancels go on', { withinMs: 15_000 });
+      } finally {
+        disk.free();
+        await traffic.stop();
+      }
+      expect(await traffic.faults()).toEqual([]);
+    });
+  });
+
+  it('and its log needs more of it, PostgreSQL ends; all is 503 until it is started again, and nothing is lost', async () => {
+    const [cancelled, pending] = [await insertOrder(db), await insertOrder(db)];
+    expect((await cancelOrder(service.baseUrl, cancelled, key)).status).toBe(204);
+    disk.fill();
+    // What is written next goes to a new segment of the log.
+    await db.query('SELECT pg_switch_wal()').catch(() => undefined);
+    const refused = await cancelOrder(service.baseUrl, pending, key);
+    expect([refused.status, (await errorOf(refused)).code]).toEqual([503, 'service_unavailable']);
+    expect(refused.headers.get('retry-after')).toBe('1');
+    await until(() => postgres.hasEnded, 'PostgreSQL gives up');
+    expect((await cancelOrder(service.baseUrl, pending, key)).status).toBe(503);
+    expect((await listOrders(service.baseUrl, key)).status).toBe(503);
+    disk.free();
+    await postgres.start();
+    const isCancelled = async (): Promise<boolean> =>
+      (await cancelOrder(service.baseUrl, pending, key)).status === 204;
+    await until(isCancelled, 'cancels go on', { withinMs: 15_000 });
+    expect([await statusOf(db, cancelled), await statusOf(db, pending)]).toEqual(['cancelled', 'cancelled']);
+    expect((await listOrders(service.baseUrl, key)).status).toBe(200);
+  });
+});

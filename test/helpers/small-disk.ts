@@ -1,0 +1,73 @@
+import { execFileSync } from 'node:child_process';
+import { chmodSync, closeSync, mkdtempSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** A disk of a few megabytes that a test can fill to the last byte: a file system in memory, which only root may mount. */
+export class SmallDisk {
+  private constructor(readonly folder: string) {}
+
+  /** @throws {Error} where that is not allowed */
+  static mount(megabytes: number): SmallDisk {
+    const folder = mkdtempSync(join(tmpdir(), 'petstore-disk-'));
+    try {
+      execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m`, 'tmpfs', folder], { stdio: 'pipe' });
+    } catch (error) {
+      rmSync(folder, { recursive: true });
+      throw error;
+    }
+    chmodSync(folder, 0o777);
+    return new SmallDisk(folder);
+  }
+
+  get freeBytes(): number {
+    const { bavail, bsize } = statfsSync(this.folder);
+    return bavail * bsize;
+  }
+
+  /** Takes all the room that is left. */
+  fill(): void {
+    const file = openSync(this.#ballast, 'a');
+    const block = Buffer.alloc(4_096, 'x');
+    try {
+      while (writeSync(file, block) > 0);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') {
+        throw error;
+      }
+    } finally {
+      closeSync(file);
+    }
+  }
+
+  /** Gives the room back that {@link fill} took. */
+  free(): void {
+    rmSync(this.#ballast, { force: true });
+  }
+
+  unmount(): void {
+    execFileSync('umount', [this.folder], { stdio: 'pipe' });
+    rmSync(this.folder, { recursive: true });
+  }
+
+  get #ballast(): string {
+    return join(this.folder, 'ballast');
+  }
+}
+
+function canMount(): boolean {
+  try {
+    SmallDisk.mount(1).unmount();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** `describe` where a file system can be mounted; elsewhere it says loudly what is left out. */
+export const describeWithSmallDisk: typeof describe = canMount()
+  ? describe
+  : Object.assign((name: string | number | ((...args: never[]) => unknown)) => {
+      process.stderr.write(`\n!!! LEFT OUT, no file system can be mounted here (that takes root): ${String(name)}\n\n`);
+      it.todo(`needs to mount a file system: ${String(name)}`);
+    }, describe);

@@ -1,0 +1,18 @@
+import { requestIdFrom } from '../../../src/http/request-id.js';
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+describe('the id of a request', () => {
+  it.each(['a', 'A-Z.a_z-09', '4bf92f3577b34da6a3ce929d0e0e4736', 'x'.repeat(64)])("is the caller's own: %s", (id) => {
+    expect(requestIdFrom(id)).toBe(id);
+  });
+
+  it.each([undefined, '', 'x'.repeat(65), 'a b', 'a,b', 'a\nb', 'a\n', ' a', 'ä', '<a>'])('is a new one for %j', (id) => {
+    expect(requestIdFrom(id)).toMatch(UUID);
+  });
+
+  it('is a new one where there are two, and another one each time', () => {
+    expect(requestIdFrom(['a', 'a'])).toMatch(UUID);
+    expect(requestIdFrom(undefined)).not.toBe(requestIdFrom(undefined));
+  });
+});
