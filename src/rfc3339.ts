@@ -3,7 +3,7 @@ const RFC3339 =
   /^(\d{4})-(\d{2})-(\d{2})T([01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
 
 /**
- * Reads a time, to the millisecond; seconds may be left out. `Date` alone takes the 30th of February for the 2nd of March.
+ * Reads a time, to the millisecond; seconds may be left out.
  * @returns undefined for anything else, and for what lies outside the years 1 to 9999 in UTC
  */
 export function parseTime(text: string): Date | undefined {
@@ -11,8 +11,9 @@ export function parseTime(text: string): Date | undefined {
   if (year === undefined || month === undefined || day === undefined) {
     return undefined;
   }
+  // `Date` refuses a month that there is not, but takes the 30th of February for the 2nd of March.
   // A leap year stays one 2,000 years later, where `Date.UTC` does not take a short year for one of the last century.
-  if (month < 1 || month > 12 || new Date(Date.UTC(year + 2_000, month - 1, day)).getUTCDate() !== day) {
+  if (new Date(Date.UTC(year + 2_000, month - 1, day)).getUTCDate() !== day) {
     return undefined;
   }
   const time = new Date(text);

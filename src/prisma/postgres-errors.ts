@@ -97,7 +97,7 @@ export function isTransientDatabaseError(error: unknown): boolean {
     return error.errors.every(isTransientDatabaseError);
   }
   // `pg` reports a lost connection and a pool that stayed full as a bare Error, without a code to tell them by.
-  return Object.getPrototypeOf(error) === Error.prototype;
+  return error instanceof Error && Object.getPrototypeOf(error) === Error.prototype;
 }
 
 interface AdapterCause {

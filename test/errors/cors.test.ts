@@ -48,6 +48,17 @@ describe.each([{ gate: true }, { gate: false }])('with CORS_ORIGINS (gate: $gate
       expectLimits(answer, 'limits');
     });
 
+    it('is refused that question, too, when the limit of its address is spent', async () => {
+      const ask = (): Promise<WireAnswer | undefined> =>
+        options('/v1/store/orders', [`Origin: ${PAGE}`, 'Access-Control-Request-Method: GET']);
+      for (let request = 0; request < 60; request++) {
+        expect((await ask())?.status).toBe(204);
+      }
+      const refused = await ask();
+      expectErrorAnswer(refused, 429, 'rate_limit_exceeded');
+      expectLimits(refused, 'limits');
+    });
+
     it('may read successes and errors alike, and where it stands', async () => {
       const spent = await insertKey(service.db, { requests_per_minute: 1, requests_per_day: 10 });
       await listOrders(service.baseUrl, spent.key);

@@ -94,8 +94,7 @@ describeWithSmallDisk('when the disk of PostgreSQL is full', () => {
     expect((await listOrders(service.baseUrl, key)).status).toBe(503);
     disk.free();
     await postgres.start();
-    const isCancelled = async (): Promise<boolean> =>
-      (await cancelOrder(service.baseUrl, pending, key)).status === 204;
+    const isCancelled = async (): Promise<boolean> => (await cancelOrder(service.baseUrl, pending, key)).status === 204;
     await until(isCancelled, 'cancels go on', { withinMs: 15_000 });
     expect([await statusOf(db, cancelled), await statusOf(db, pending)]).toEqual(['cancelled', 'cancelled']);
     expect((await listOrders(service.baseUrl, key)).status).toBe(200);

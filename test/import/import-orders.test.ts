@@ -145,6 +145,12 @@ describe('a file of orders is imported', () => {
     ]);
   });
 
+  it('from CSV of more rows than are passed on at once', async () => {
+    const text = `petId,quantity\n${'7,1\n'.repeat(1_200)}`;
+    expect(await importText(text, { format: 'csv', chunkBytes: 4_096 })).toBe(1_200);
+    expect(await storedOrders()).toHaveLength(1_200);
+  });
+
   it('when it holds no order at all', async () => {
     expect(await importText('')).toBe(0);
     expect(await importText('\n\n')).toBe(0);
@@ -298,6 +304,13 @@ describe('a file with a fault is refused as a whole, by the line and the field:'
     const good = `${order('')}\n`.repeat(5_000);
     expect(await faultsOf(`${good}{"petId":1}\n${good}`, { chunkBytes: 65_536 })).toEqual([
       expect.stringMatching(/^5001 quantity: /),
+    ]);
+  });
+
+  it('a fault far behind many good rows of CSV', async () => {
+    const good = '7,1\n'.repeat(1_200);
+    expect(await faultsOf(`petId,quantity\n${good}7,0\n${good}`, { format: 'csv', chunkBytes: 4_096 })).toEqual([
+      expect.stringMatching(/^1202 quantity: /),
     ]);
   });
 

@@ -77,6 +77,7 @@ describe('the Authorization header', () => {
     expect(
       readBearer(['Proxy-Authorization', 'Bearer abc', 'X-Authorization', 'Bearer abc', 'X-A', 'authorization']),
     ).toEqual(MISSING);
+    expect(readBearer(['X-Authorizing', 'Bearer abc'])).toEqual(MISSING);
     expect(readBearer(['authorizatioN2', 'Bearer abc', 'bauthorization', 'Bearer abc'])).toEqual(MISSING);
   });
 

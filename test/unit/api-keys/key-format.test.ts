@@ -102,6 +102,13 @@ describe('the form of a key', () => {
     );
   });
 
+  it('is not kept by more or fewer characters, whatever their checksum', () => {
+    const secret = '0'.repeat(43);
+    const bodies = [`xpst_${secret}`, `pst_${secret}0`, `pst_${secret.slice(1)}`, `PST_${secret}`, secret];
+    expect(bodies.filter((body) => isWellFormedKey(body + checksum(body)))).toEqual([]);
+    expect(isWellFormedKey(`pst_${secret}${checksum(`pst_${secret}`)}`)).toBe(true);
+  });
+
   it('is not kept by whatever else is sent', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.stringMatching(/^pst_[0-9A-Za-z]{49}$/)), (text) => {

@@ -51,6 +51,9 @@ describe('percent signs that encode nothing', () => {
     ['/%1', '/%251'],
     ['/100%/a', '/100%25/a'],
     ['/%%', '/%25%25'],
+    // Bytes that are no UTF-8 encode nothing either.
+    ['/%ff', '/%25ff'],
+    ['/%C3%28', '/%25C3%2528'],
     // Only they are read as themselves: what encodes something goes on to do so, as in the WHATWG URL standard.
     ['/%31%', '/1%25'],
     ['/%31?discount=100%', '/1?discount=100%25'],

@@ -64,14 +64,23 @@ describe('the host of a request', () => {
 
   it('is said in a header of that name, whatever its case and place', () => {
     for (const name of ['host', 'Host', 'HOST', 'hOsT']) {
-      const headers = [['X-A', 'b'], [name, 'localhost'], ['Accept', '*/*']] as const;
+      const headers = [
+        ['X-A', 'b'],
+        [name, 'localhost'],
+        ['Accept', '*/*'],
+      ] as const;
       expect(faultOf({ headers })).toBeUndefined();
     }
   });
 
   it('is not said by headers of similar names or values', () => {
     expect(faultOf({ headers: [] })).toBe(HOST_FAULT);
-    const headers = [['X-Host', 'a'], ['Hosts', 'a'], ['Most', 'a'], ['X-A', 'host']] as const;
+    const headers = [
+      ['X-Host', 'a'],
+      ['Hosts', 'a'],
+      ['Most', 'a'],
+      ['X-A', 'host'],
+    ] as const;
     expect(faultOf({ headers })).toBe(HOST_FAULT);
   });
 

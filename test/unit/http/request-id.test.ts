@@ -1,4 +1,4 @@
-import { requestIdFrom } from '../../../src/http/request-id.js';
+import { REQUEST_ID_HEADER, requestIdFrom } from '../../../src/http/request-id.js';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
@@ -7,8 +7,15 @@ describe('the id of a request', () => {
     expect(requestIdFrom(id)).toBe(id);
   });
 
-  it.each([undefined, '', 'x'.repeat(65), 'a b', 'a,b', 'a\nb', 'a\n', ' a', 'ä', '<a>'])('is a new one for %j', (id) => {
-    expect(requestIdFrom(id)).toMatch(UUID);
+  it.each([undefined, '', 'x'.repeat(65), 'a b', 'a,b', 'a\nb', 'a\n', ' a', 'ä', '<a>'])(
+    'is a new one for %j',
+    (id) => {
+      expect(requestIdFrom(id)).toMatch(UUID);
+    },
+  );
+
+  it('travels in the header that the documentation names', () => {
+    expect(REQUEST_ID_HEADER).toBe('X-Request-Id');
   });
 
   it('is a new one where there are two, and another one each time', () => {

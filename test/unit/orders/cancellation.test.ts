@@ -33,6 +33,14 @@ describe('cancelling', () => {
     expect(refusalOf(outcome)?.code).toBe(code);
   });
 
+  it.each<[CancelOutcome, RegExp]>([
+    ['already_cancelled', /already been cancelled/],
+    ['already_shipped', /already shipped and cannot be cancelled/],
+    ['not_found', /no order with this id/],
+  ])('with the outcome %s is refused in words that say why', (outcome, words) => {
+    expect(refusalOf(outcome)?.message).toMatch(words);
+  });
+
   it('succeeds for one caller at most, whatever state the order was in and however many share the attempt', () => {
     for (const status of ['pending', 'shipped', 'cancelled'] as const) {
       const first = outcomeFrom(status);

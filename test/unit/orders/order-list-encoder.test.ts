@@ -147,6 +147,25 @@ describe('OrderListEncoder', () => {
     expect(buffers.map(String)).toEqual(copies);
   });
 
+  it('tells how many rows there were', () => {
+    const encoder = new OrderListEncoder(
+      () => undefined,
+      () => Buffer.alloc(ROW_BYTES_MAX),
+    );
+    expect(encoder.rows).toBe(0);
+    encoder.write(Buffer.from('1\t2\t3\t\\N\tf\n4\t5'));
+    expect(encoder.rows).toBe(1);
+    encoder.write(Buffer.from('\t6\t\\N\tt\n'));
+    expect(encoder.rows).toBe(2);
+  });
+
+  it.each(['\n', '1\n', '1\t2\t3\n', '1\t2\t3\tnever\tf\n', '1\t2\t3\t2026-11-21 00:58:46-05\tf\n'])(
+    'comes to an end on a row that PostgreSQL would not write, %j',
+    (row) => {
+      expect(encode([Buffer.from(row)]).text).toMatch(/^\[.*\]$/s);
+    },
+  );
+
   it('fits the longest row that there can be into the room that it keeps for one', () => {
     const longest = jsonOf({
       id: -(2n ** 63n),

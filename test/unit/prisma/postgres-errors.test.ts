@@ -1,3 +1,5 @@
+import { DeadlineExceeded } from '../../../src/deadline.js';
+import { Prisma } from '../../../src/prisma/generated/client.js';
 import { isTransientDatabaseError, sqlStateOf } from '../../../src/prisma/postgres-errors.js';
 
 describe('what a failure of the database means', () => {
@@ -28,6 +30,22 @@ describe('what a failure of the database means', () => {
   ])('%s is a SQLSTATE; that it passes is %s', (code, passes) => {
     const error = Object.assign(new Error('said by the server'), { code });
     expect(sqlStateOf(error)).toBe(code);
+    expect(isTransientDatabaseError(error)).toBe(passes);
+  });
+
+  const refused = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
+  const denied = Object.assign(new Error('denied'), { code: '28P01' });
+
+  it.each<[string, boolean, unknown]>([
+    ['an answer that does not come in time', true, new DeadlineExceeded(1_000)],
+    ['a connection that is lost, of which the driver says no more', true, new Error('Connection terminated')],
+    ['a client that cannot start', true, new Prisma.PrismaClientInitializationError('away', '7.10.0')],
+    ['every address of a server failing', true, new AggregateError([refused, refused])],
+    ['one address failing for good', false, new AggregateError([refused, denied])],
+    ['a defect of ours', false, new TypeError('undefined is not a function')],
+    ['a code of Prisma for a question that is wrong', false, Object.assign(new Error('no'), { code: 'P2010' })],
+    ['nothing that is an error', false, undefined],
+  ])('%s: that it passes is %s', (_what, passes, error) => {
     expect(isTransientDatabaseError(error)).toBe(passes);
   });
 });

@@ -24,16 +24,16 @@ function admission(caller: Caller, outcome: Verdict['outcome'] = 'admitted'): Ad
 }
 
 describe('by its limits a request', () => {
-  test.each<[Verdict['outcome'], string, Caller, string | undefined]>([
-    ['admitted', 'a key', KEY, undefined],
-    ['admitted', 'an address', anonymous('missing'), undefined],
-    ['admitted', 'nobody, since nothing is known of its key', UNVERIFIED, undefined],
-    ['limited', 'a key', KEY, 'rate_limit_exceeded'],
-    ['limited', 'an address', anonymous('invalid'), 'rate_limit_exceeded'],
-    ['banned', 'a key', KEY, 'api_key_banned'],
-    ['banned', 'an address', anonymous('missing'), 'address_banned'],
-    ['banned', 'an address that sent a wrong key', anonymous('invalid'), 'address_banned'],
-  ])('that is %s and counted against %s is refused as %3$s', (outcome, _who, caller, code) => {
+  test.each<[Verdict['outcome'], string, string | undefined, Caller]>([
+    ['admitted', 'a key', undefined, KEY],
+    ['admitted', 'an address', undefined, anonymous('missing')],
+    ['admitted', 'nobody, since nothing is known of its key', undefined, UNVERIFIED],
+    ['limited', 'a key', 'rate_limit_exceeded', KEY],
+    ['limited', 'an address', 'rate_limit_exceeded', anonymous('invalid')],
+    ['banned', 'a key', 'api_key_banned', KEY],
+    ['banned', 'an address', 'address_banned', anonymous('missing')],
+    ['banned', 'an address that sent a wrong key', 'address_banned', anonymous('invalid')],
+  ])('that is %s and counted against %s is refused as %s', (outcome, _who, code, caller) => {
     expect(refusalByLimits(admission(caller, outcome))?.code).toBe(code);
   });
 
