@@ -3,6 +3,7 @@ import { loadConfig } from '../../../src/config/load-config.js';
 import { DomainError } from '../../../src/errors/domain-error.js';
 import { Metrics } from '../../../src/metrics/metrics.js';
 import { CancelBatcher } from '../../../src/orders/cancel-batcher.js';
+import type { CancelOutcome } from '../../../src/orders/cancellation.js';
 import type { CancelAttempt, OrdersRepository } from '../../../src/orders/orders.repository.js';
 
 const LOCK_TIMEOUT_MS = 1_000;
@@ -17,13 +18,13 @@ interface Statement<T> {
 /** Orders whose statements stay open until the test ends them. */
 class FakeRepository {
   readonly together: Statement<Map<bigint, CancelAttempt>>[] = [];
-  readonly alone: Statement<CancelAttempt>[] = [];
+  readonly alone: Statement<CancelOutcome>[] = [];
 
   cancelUnlocked(ids: readonly bigint[]): Promise<Map<bigint, CancelAttempt>> {
     return new Promise((answer, fail) => this.together.push({ ids, answer, fail }));
   }
 
-  cancelWaiting(id: bigint): Promise<CancelAttempt> {
+  cancelWaiting(id: bigint): Promise<CancelOutcome> {
     return new Promise((answer, fail) => this.alone.push({ ids: [id], answer, fail }));
   }
 }
@@ -132,6 +133,8 @@ describe('cancels that come while two statements are running', () => {
 });
 
 describe('an order that somebody else holds', () => {
+  const NOT_LET_GO = new DomainError('service_unavailable', 'The lock timeout has passed.');
+
   /** Asks for cancels of orders that are held. */
   async function cancelHeld(...ids: bigint[]): Promise<string[]> {
     const outcomes = await cancel(...ids);
@@ -163,7 +166,7 @@ describe('an order that somebody else holds', () => {
 
   it('is waited for anew by who comes when the wait is over', async () => {
     await cancelHeld(1n);
-    repository.alone[0]?.answer('locked');
+    repository.alone[0]?.fail(NOT_LET_GO);
     await turn();
     const outcomes = await cancelHeld(1n);
     expect(repository.alone).toHaveLength(2);
@@ -172,16 +175,12 @@ describe('an order that somebody else holds', () => {
     expect(outcomes).toEqual(['cancelled']);
   });
 
-  it('and is not let go in time is 503, and says to try again', async () => {
+  it('and is not let go in time fails as its statement does', async () => {
     const outcome = batcher.cancel(1n).catch((error: unknown) => error);
     await turn();
     await answer(repository.together[0], 'locked');
-    repository.alone[0]?.answer('locked');
-    await turn();
-    expect(await outcome).toMatchObject({
-      code: 'service_unavailable',
-      message: 'The order is being changed by somebody else; try again in a moment.',
-    });
+    repository.alone[0]?.fail(NOT_LET_GO);
+    expect(await outcome).toBe(NOT_LET_GO);
   });
 
   it('is one of three that are waited for at once; the next has its turn when one of them is over', async () => {
@@ -197,10 +196,17 @@ describe('an order that somebody else holds', () => {
 
   it('is 503 when its turn to be waited for does not come in time, and takes no place from anybody', async () => {
     const outcomes = await cancelHeld(1n, 2n, 3n, 4n);
+    const error = batcher.cancel(9n).catch((reason: unknown) => reason);
+    await turn();
+    await answer(repository.together.at(-1), 'locked');
     await jest.advanceTimersByTimeAsync(LOCK_TIMEOUT_MS - 1);
     expect(outcomes).toEqual(['open', 'open', 'open', 'open']);
     await jest.advanceTimersByTimeAsync(1);
     expect(outcomes).toEqual(['open', 'open', 'open', 'service_unavailable']);
+    expect(await error).toMatchObject({
+      code: 'service_unavailable',
+      message: 'The order is being changed by somebody else; try again in a moment.',
+    });
     repository.alone.forEach((statement) => statement.answer('cancelled'));
     await turn();
     // Three places are free again, and no more.
