@@ -34,12 +34,12 @@ export async function measureFlatCost(bench, options, results) {
         await interleave(tables, WARMUP_BURSTS, (table) => burst(setting(table), bench, table));
         progress('flat cost');
         // Turn by turn, and not ten bursts each: a machine that is slow for a second is slow for both.
-        await interleave(tables, options.rounds * BURSTS_PER_ROUND, async (table) => {
-          await burst(setting(table), bench, table).then(
+        await interleave(tables, options.rounds * BURSTS_PER_ROUND, (table) =>
+          burst(setting(table), bench, table).then(
             (perSecond) => results.record(`flat/${table.orders}/perSecond`, OWN, perSecond),
             (error) => results.fail(`flat/${table.orders}/perSecond`, OWN, error.message),
-          );
-        });
+          ),
+        );
       },
     );
   } finally {

@@ -3,10 +3,10 @@ import { extname } from 'node:path';
 import type { Readable } from 'node:stream';
 import { type Command, Option } from 'commander';
 import type { ImportFormat } from '../import/import-orders.js';
-import { count, describePace, paceOf } from './wording.js';
 import { print } from './print.js';
 import { ProgressBar } from './progress-bar.js';
 import { UsageError } from './usage-error.js';
+import { count, describePace, paceOf } from './wording.js';
 
 const FORMAT_OF_EXTENSION: Readonly<Record<string, ImportFormat>> = {
   '.ndjson': 'ndjson',

@@ -1,9 +1,9 @@
 import { type Command } from 'commander';
 import { wholeNumber } from './arguments.js';
-import { count, describePace, paceOf } from './wording.js';
 import { print } from './print.js';
 import { ProgressBar } from './progress-bar.js';
 import { UsageError } from './usage-error.js';
+import { count, describePace, paceOf } from './wording.js';
 
 const ORDERS_DEFAULT = 1_000;
 const ORDERS_MAX = 100_000_000;

@@ -61,9 +61,7 @@ export const BAD_REQUEST: ErrorExamples = {
 export const ApiCommonErrors = (): MethodDecorator =>
   applyDecorators(
     ApiError(401, 'The API key is missing or invalid. Unknown, expired and revoked keys are answered alike.', {
-      missing_api_key: {
-        when: 'no key was sent',
-      },
+      missing_api_key: { when: 'no key was sent' },
       invalid_api_key: { when: 'the key is not, or no longer, valid' },
     }),
     ApiError(
@@ -71,15 +69,9 @@ export const ApiCommonErrors = (): MethodDecorator =>
       'The rate limit is exceeded, or the key or address is banned for a while. The request has had no effect and is ' +
         'not counted. Wait for the seconds in `Retry-After`, then back off exponentially.',
       {
-        rate_limit_exceeded: {
-          when: 'no request remains in this minute or day',
-        },
-        api_key_banned: {
-          when: 'the key kept calling after its limit was exceeded',
-        },
-        address_banned: {
-          when: 'the same, for an address that sends no valid key',
-        },
+        rate_limit_exceeded: { when: 'no request remains in this minute or day' },
+        api_key_banned: { when: 'the key kept calling after its limit was exceeded' },
+        address_banned: { when: 'the same, for an address that sends no valid key' },
       },
     ),
     ApiError(500, 'Something went wrong on our side.', {
@@ -97,11 +89,7 @@ export const ApiCommonErrors = (): MethodDecorator =>
         when: 'the path does not answer to the method; `Allow` names those that it answers to',
         message: 'This path answers to GET, HEAD only.',
       },
-      request_timeout: {
-        when: 'the request did not arrive in time',
-      },
-      request_header_fields_too_large: {
-        when: 'the request line and headers are larger than 16 KiB',
-      },
+      request_timeout: { when: 'the request did not arrive in time' },
+      request_header_fields_too_large: { when: 'the request line and headers are larger than 16 KiB' },
     }),
   );

@@ -79,3 +79,8 @@ export class Connections {
     return this.#distrusted.has(req.socket);
   }
 }
+
+/** Waits until answers have ended, one way or the other. */
+export async function allEnded(answers: readonly ServerResponse[]): Promise<void> {
+  await Promise.all(answers.map((res) => new Promise((resolve) => res.once('close', resolve))));
+}

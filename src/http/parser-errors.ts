@@ -5,6 +5,7 @@ import { ERROR_MESSAGES } from '../errors/error-messages.js';
 import type { AdmissionService } from '../rate-limit/admission.service.js';
 import { rateLimitHeaders } from '../rate-limit/headers.js';
 import { refusalByLimits } from '../rate-limit/refusal.js';
+import { allEnded } from './connections.js';
 import { endConnection, rawErrorAnswer } from './raw-answer.js';
 
 /**
@@ -33,11 +34,6 @@ export async function answerParserError(
   const refusal = refusalByLimits(admitted);
   const answer = rawErrorAnswer(refusal?.code ?? code, refusal?.message ?? message, rateLimitHeaders(admitted.verdict));
   endConnection(socket, answer);
-}
-
-/** Waits until answers have ended, one way or the other. */
-export async function allEnded(answers: readonly ServerResponse[]): Promise<void> {
-  await Promise.all(answers.map((res) => new Promise((resolve) => res.once('close', resolve))));
 }
 
 /** The malformed part was the body of a request that has had its answer, or came after what the client called its last. */

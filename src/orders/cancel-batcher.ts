@@ -14,8 +14,6 @@ const BATCH_SIZE_MAX = 500;
 /** Rows locked by others that may be waited for at once, each on a connection of its own. */
 const WAITING_MAX = 3;
 
-const ORDER_IN_USE = 'The order is being changed by somebody else; try again in a moment.';
-
 /**
  * Cancels orders together: cancels that arrive while the statements of others are running are taken by the next
  * statement. There is no timer, so a cancel that arrives alone goes at once. Rows that somebody else holds leave the
@@ -85,7 +83,10 @@ export class CancelBatcher {
 
   async #waitFor(id: bigint): Promise<CancelOutcome> {
     if (!(await this.#waitingSlots.acquireWithin(this.#lockTimeoutMs))) {
-      throw new DomainError('service_unavailable', ORDER_IN_USE);
+      throw new DomainError(
+        'service_unavailable',
+        'The order is being changed by somebody else; try again in a moment.',
+      );
     }
     try {
       return await this.repository.cancelWaiting(id);

@@ -71,21 +71,15 @@ export const ApiCancelOrder = (): MethodDecorator =>
     }),
     ApiResponse({ status: 204, description: 'Order cancelled.', headers: LIMIT_HEADERS }),
     ApiError(400, 'The order id is not a decimal int64, or the request is malformed.', {
-      invalid_order_id: {
-        when: 'the id is not a decimal int64',
-      },
+      invalid_order_id: { when: 'the id is not a decimal int64' },
       ...BAD_REQUEST,
     }),
     ApiError(404, 'The order cannot be found.', {
       order_not_found: { when: 'no order has this id' },
     }),
     ApiError(409, 'The order cannot be cancelled because it has already shipped or has been cancelled before.', {
-      order_already_shipped: {
-        when: 'it has left the store',
-      },
-      order_already_cancelled: {
-        when: 'it has been cancelled before, perhaps by your own request',
-      },
+      order_already_shipped: { when: 'it has left the store' },
+      order_already_cancelled: { when: 'it has been cancelled before, perhaps by your own request' },
     }),
     ApiCommonErrors(),
   );

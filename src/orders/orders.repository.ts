@@ -74,8 +74,8 @@ export class OrdersRepository {
    * @throws {DomainError} `service_unavailable`
    */
   async cancelUnlocked(ids: readonly bigint[]): Promise<Map<bigint, CancelAttempt>> {
-    const [first, ...others] = ids;
-    if (first !== undefined && others.length === 0 && (await this.#cancelPending(first))) {
+    const [first] = ids;
+    if (first !== undefined && ids.length === 1 && (await this.#cancelPending(first))) {
       return new Map([[first, 'cancelled']]);
     }
     const { rows } = await this.#update(ids.length, () =>

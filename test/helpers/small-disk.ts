@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, closeSync, mkdtempSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
+import { chmodSync, closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -18,11 +18,6 @@ export class SmallDisk {
     }
     chmodSync(folder, 0o777);
     return new SmallDisk(folder);
-  }
-
-  get freeBytes(): number {
-    const { bavail, bsize } = statfsSync(this.folder);
-    return bavail * bsize;
   }
 
   /** Takes all the room that is left. */
