@@ -1,6 +1,7 @@
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { type Browser, chromium } from 'playwright-core';
+import { describeWhere } from './describe-where.js';
 
 const PROGRAMS = ['chromium', 'chromium-browser', 'google-chrome'];
 
@@ -27,15 +28,11 @@ function findBrowser(): string | undefined {
 }
 
 /** `describe` where there is a Chromium, and in CI, where there must be one; elsewhere it says loudly what is left out. */
-export const describeWithBrowser: typeof describe =
-  findBrowser() !== undefined || process.env.CI === 'true'
-    ? describe
-    : Object.assign((name: string | number | ((...args: never[]) => unknown)) => {
-        process.stderr.write(
-          `\n!!! LEFT OUT, there is no Chromium here (Debian: apt install chromium): ${String(name)}\n\n`,
-        );
-        it.todo(`needs chromium: ${String(name)}`);
-      }, describe);
+export const describeWithBrowser = describeWhere(
+  findBrowser() !== undefined || process.env.CI === 'true',
+  'chromium',
+  'there is no Chromium here (Debian: apt install chromium)',
+);
 
 /** A headless Chromium without a past. */
 export function startBrowser(): Promise<Browser> {

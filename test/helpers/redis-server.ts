@@ -4,6 +4,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
+import { describeWhere } from './describe-where.js';
 import { until } from './until.js';
 
 /** Whether there is a `redis-server` to test with. Where there must be one, in CI, its absence is a failure. */
@@ -17,14 +18,11 @@ export function hasRedisServer(): boolean {
 }
 
 /** `describe` where there is a `redis-server`; elsewhere it says loudly what is left out. */
-export const describeWithRedis: typeof describe = hasRedisServer()
-  ? describe
-  : Object.assign((name: string | number | ((...args: never[]) => unknown)) => {
-      process.stderr.write(
-        `\n!!! LEFT OUT, there is no redis-server here (Debian: apt install redis-server): ${String(name)}\n\n`,
-      );
-      it.todo(`needs redis-server: ${String(name)}`);
-    }, describe);
+export const describeWithRedis = describeWhere(
+  hasRedisServer(),
+  'redis-server',
+  'there is no redis-server here (Debian: apt install redis-server)',
+);
 
 /** A private Redis that a test can stop, freeze and start again on the same port. It keeps nothing on disk. */
 export class RedisServer {

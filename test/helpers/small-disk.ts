@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { describeWhere } from './describe-where.js';
 
 /** A disk of a few megabytes that a test can fill to the last byte: a file system in memory, which only root may mount. */
 export class SmallDisk {
@@ -60,9 +61,8 @@ function canMount(): boolean {
 }
 
 /** `describe` where a file system can be mounted; elsewhere it says loudly what is left out. */
-export const describeWithSmallDisk: typeof describe = canMount()
-  ? describe
-  : Object.assign((name: string | number | ((...args: never[]) => unknown)) => {
-      process.stderr.write(`\n!!! LEFT OUT, no file system can be mounted here (that takes root): ${String(name)}\n\n`);
-      it.todo(`needs to mount a file system: ${String(name)}`);
-    }, describe);
+export const describeWithSmallDisk = describeWhere(
+  canMount(),
+  'to mount a file system',
+  'no file system can be mounted here (that takes root)',
+);
