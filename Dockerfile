@@ -53,7 +53,7 @@ USER node
 # tracing is loaded only where it is used.
 RUN node dist/cli.js openapi | cmp - openapi.json \
  && node --input-type=module --eval "import './dist/tracing/open-telemetry.js'" \
- && node --input-type=module --eval "import { connectPrisma } from './dist/prisma/connect-prisma.js'; \
+ && node --input-type=module --eval "import { connectPrisma } from './dist/database/connect-prisma.js'; \
       await connectPrisma('postgresql://nobody@127.0.0.1:1/none').prisma.\$connect();"
 
 EXPOSE 3000 9464

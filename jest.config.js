@@ -35,7 +35,7 @@ export default {
   transformIgnorePatterns: [`/node_modules/(?!(?:${ESM_FILES.join('|')}))`],
   // What the tests that start the service as a process of its own run through is not in these figures.
   coverageProvider: 'v8',
-  collectCoverageFrom: ['src/**/*.ts', '!src/prisma/generated/**'],
+  collectCoverageFrom: ['src/**/*.ts', '!src/database/generated/**'],
   coverageReporters: ['text', 'text-summary'],
   testTimeout: 20_000,
   maxWorkers: 2,

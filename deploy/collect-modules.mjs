@@ -30,7 +30,7 @@ const OTHER_COPIES = {
 
 /** The generated client names what it loads: one query compiler of twenty, and the runtime itself. */
 function isNamedByOurClient(path) {
-  const client = readFileSync(join(ROOT, 'dist/prisma/generated/internal/class.js'), 'utf8');
+  const client = readFileSync(join(ROOT, 'dist/database/generated/internal/class.js'), 'utf8');
   const module = `@prisma/client/${path}`;
   return client.includes(`"${module}"`) || client.includes(`"${module.replace(/\.m?js$/, '')}"`);
 }

@@ -1,25 +1,25 @@
 import { type DynamicModule, Module, type Provider } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD } from '@nestjs/core';
 import type { Logger } from 'pino';
-import { ApiKeyGuard } from './api-keys/api-key.guard.js';
+import { ApiKeyGuard } from './admission/api-key.guard.js';
+import { AdmissionModule } from './admission/admission.module.js';
 import { ApiKeysModule } from './api-keys/api-keys.module.js';
-import { CLOCK, type Clock } from './clock.js';
+import { CLOCK, type Clock } from './common/clock.js';
 import { CONFIG, type Config } from './config/config.js';
-import { AllExceptionsFilter } from './errors/exception.filter.js';
+import { AllExceptionsFilter } from './server/exception.filter.js';
 import { HealthModule } from './health/health.module.js';
-import { RequestObserver } from './http/request-observer.js';
-import { UnmatchedModule } from './http/unmatched.module.js';
+import { RequestObserver } from './server/request-observer.js';
+import { UnmatchedModule } from './server/unmatched.module.js';
 import { OrdersModule } from './orders/orders.module.js';
 import { REQUEST_LOGGER } from './logging/request-logger.js';
 import { MetricsModule } from './metrics/metrics.module.js';
-import { PrismaModule } from './prisma/prisma.module.js';
-import { PlanThrottlerGuard } from './rate-limit/plan-throttler.guard.js';
-import { RateLimitModule } from './rate-limit/rate-limit.module.js';
+import { DatabaseModule } from './database/database.module.js';
+import { PlanThrottlerGuard } from './admission/plan-throttler.guard.js';
 import { TRACING, type Tracing } from './tracing/tracing.js';
-import { WarmUp } from './warm-up.service.js';
+import { WarmUp } from './server/warm-up.service.js';
 
 /** What the application is given from outside. */
-export interface Surroundings {
+export interface AppContext {
   readonly config: Config;
   /** What time it is, for limits and key expiry. */
   readonly clock: Clock;
@@ -29,7 +29,7 @@ export interface Surroundings {
 
 @Module({})
 export class AppModule {
-  static with({ config, clock, requestLogger, tracing }: Surroundings): DynamicModule {
+  static with({ config, clock, requestLogger, tracing }: AppContext): DynamicModule {
     return {
       module: AppModule,
       // UnmatchedModule comes last: its routes answer whatever the others leave.
@@ -41,9 +41,9 @@ export class AppModule {
           { provide: TRACING, useValue: tracing },
         ]),
         MetricsModule,
-        PrismaModule,
+        DatabaseModule,
         ApiKeysModule,
-        RateLimitModule,
+        AdmissionModule,
         OrdersModule,
         HealthModule,
         UnmatchedModule,

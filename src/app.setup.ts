@@ -3,13 +3,13 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { LoggerService } from '@nestjs/common';
 import { type Logger, pino } from 'pino';
 import { AppModule } from './app.module.js';
-import { type Clock, systemClock } from './clock.js';
+import { type Clock, systemClock } from './common/clock.js';
 import type { Config } from './config/config.js';
-import { RequestObserver } from './http/request-observer.js';
-import { ServiceHttpAdapter } from './http/service-http-adapter.js';
-import { setUpDocs } from './docs/docs.setup.js';
+import { RequestObserver } from './server/request-observer.js';
+import { ServiceHttpAdapter } from './server/service-http-adapter.js';
+import { setUpSwaggerUi } from './openapi/swagger-ui.js';
 import { Metrics } from './metrics/metrics.js';
-import { AdmissionService } from './rate-limit/admission.service.js';
+import { AdmissionService } from './admission/admission.service.js';
 import { NO_TRACING, type Tracing } from './tracing/tracing.js';
 
 export interface AppOptions {
@@ -41,7 +41,7 @@ export async function createApp(config: Config, options: AppOptions = {}): Promi
   );
   if (config.docsEnabled) {
     adapter.addLastRoutes(() => {
-      setUpDocs(app, config, options.demoKey);
+      setUpSwaggerUi(app, config, options.demoKey);
     });
   }
   await app.init();

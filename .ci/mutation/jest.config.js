@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import base from '../../jest.config.js';
 
 const config = { ...base };
-// Jest would set it up for every mutant; `run` does it once.
+// Jest would set it up for every mutant; `run.mjs` does it once.
 delete config.globalSetup;
 delete config.globalTeardown;
 
@@ -11,6 +11,6 @@ export default {
   ...config,
   // Stryker hands the configuration on without saying which folder it comes from.
   rootDir: fileURLToPath(new URL('../..', import.meta.url)),
-  testMatch: ['<rootDir>/test/unit/**/*.test.ts', '<rootDir>/test/import/import-orders.test.ts'],
+  testMatch: ['<rootDir>/test/unit/**/*.test.ts', '<rootDir>/test/orders/import/import-orders.test.ts'],
   maxWorkers: 1,
 };

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { migrate } from '../../dist/embedded/migrate.js';
-import { seedOrders } from '../../dist/seed/seed-orders.js';
+import { seedOrders } from '../../dist/orders/seed-orders.js';
 import { insertKeys } from './keys.mjs';
 
 const TEMPLATE = 'bench_template';

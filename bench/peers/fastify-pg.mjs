@@ -103,7 +103,7 @@ app.delete('/v1/store/orders/:orderId', async (request, reply) => {
     values: [orderId],
   });
   if (rows.length === 0) {
-    return refuse(reply, 404, 'order_not_found', 'There is no order with this id.');
+    return refuse(reply, 404, 'order_not_found', 'No order has this id.');
   }
   return rows[0].status === 'shipped'
     ? refuse(reply, 409, 'order_already_shipped', 'The order has already shipped.')

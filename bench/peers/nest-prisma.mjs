@@ -11,7 +11,7 @@ import { PrismaPg } from '@prisma/adapter-pg';
 import { Redis } from 'ioredis';
 import { LRUCache } from 'lru-cache';
 // The client of this repository's own schema, from the build.
-import { PrismaClient } from '../../dist/prisma/generated/client.js';
+import { PrismaClient } from '../../dist/database/generated/client.js';
 import { decorateClass, decorateMethod } from './decorate.mjs';
 import { ANONYMOUS, DAY_MS, limitHeaders, MINUTE_MS, quotasOf } from './quotas.mjs';
 
@@ -122,7 +122,7 @@ class OrdersController {
     await this.prisma.$transaction(async (transaction) => {
       const [order] = await transaction.$queryRaw`SELECT status::text FROM orders WHERE id = ${id} FOR UPDATE`;
       if (order === undefined) {
-        throw failure(404, 'order_not_found', 'There is no order with this id.');
+        throw failure(404, 'order_not_found', 'No order has this id.');
       }
       if (order.status === 'shipped') {
         throw failure(409, 'order_already_shipped', 'The order has already shipped.');

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { DatabaseListener } from '../prisma/database-listener.js';
-import { API_KEY_CHANGED_CHANNEL } from './api-key-channels.js';
+import { DatabaseListener } from '../database/database-listener.js';
+import { API_KEY_CHANGED_CHANNEL } from '../database/notification-channels.js';
 import { ApiKeysService } from './api-keys.service.js';
 
 /** Makes a change to a key take effect at once instead of when the cached answer runs out. */
@@ -13,7 +13,7 @@ export class ApiKeyInvalidation {
         apiKeys.forget(keyHash);
       },
       onGap: () => {
-        apiKeys.forgetAll();
+        apiKeys.invalidateAll();
       },
     });
   }

@@ -1,6 +1,6 @@
-import type { PrismaClient } from '../prisma/generated/client.js';
-import { CUSTOM_QUOTAS, type Plan, PLAN_QUOTAS } from '../rate-limit/plans.js';
-import { API_KEY_UNBANNED_CHANNEL } from './api-key-channels.js';
+import type { PrismaClient } from '../database/generated/client.js';
+import { CUSTOM_QUOTAS, type Plan, PLAN_QUOTAS } from '../plans/plans.js';
+import { API_KEY_UNBANNED_CHANNEL } from '../database/notification-channels.js';
 import { DISPLAY_PREFIX_LENGTH, generateKey, hashKey } from './key-format.js';
 
 /** What an administrator is told about a key. The key itself is not among it: it is shown once, when it is made. */

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import { databaseCall } from '../prisma/database-call.js';
-import { PrismaService } from '../prisma/prisma.service.js';
-import { quotasOf } from '../rate-limit/plans.js';
+import { databaseCall } from '../database/database-call.js';
+import { PrismaService } from '../database/prisma.service.js';
+import { quotasOf } from '../plans/plans.js';
 import type { VerifiedKey } from './verified-key.js';
 
 /** What the request path reads and writes of `api_keys`. Administration is in {@link ApiKeysAdmin}. */

@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import { CLOCK, type Clock } from '../clock.js';
+import { CLOCK, type Clock } from '../common/clock.js';
 import { CONFIG, type Config } from '../config/config.js';
 import { Metrics } from '../metrics/metrics.js';
 import { ApiKeysRepository } from './api-keys.repository.js';
@@ -18,7 +18,7 @@ interface CachedAnswer {
 
 /**
  * Verifies API keys. Answers from memory for `API_KEY_CACHE_SECONDS`; look-ups of one key that arrive together share one
- * query; {@link forget} and {@link forgetAll} make the next request ask the database again.
+ * query; {@link forget} and {@link invalidateAll} make the next request ask the database again.
  */
 @Injectable()
 export class ApiKeysService {
@@ -60,7 +60,7 @@ export class ApiKeysService {
     this.#lookups.delete(keyHash);
   }
 
-  forgetAll(): void {
+  invalidateAll(): void {
     this.#answers.clear();
     this.#lookups.clear();
   }

@@ -1,5 +1,5 @@
 import { type BeforeApplicationShutdown, Inject, Injectable, Logger } from '@nestjs/common';
-import { CLOCK, type Clock } from '../clock.js';
+import { CLOCK, type Clock } from '../common/clock.js';
 import { ApiKeysRepository } from './api-keys.repository.js';
 
 /**

@@ -1,4 +1,4 @@
-import type { Plan, Quotas } from '../rate-limit/plans.js';
+import type { Plan, Quotas } from '../plans/plans.js';
 
 /** A key that exists and is not revoked, as the request path knows it. */
 export interface VerifiedKey {

@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander';
-import { type Plan, PLANS } from '../rate-limit/plans.js';
-import { parseTime } from '../rfc3339.js';
+import { type Plan, PLANS } from '../plans/plans.js';
+import { parseTime } from '../common/rfc3339.js';
 
 const INT32_MAX = 2_147_483_647;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;

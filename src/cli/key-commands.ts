@@ -1,6 +1,6 @@
 import { Argument, type Command, Option } from 'commander';
 import type { ApiKeysAdmin, IssuedKey, KeyRecord } from '../api-keys/api-keys.admin.js';
-import type { Plan } from '../rate-limit/plans.js';
+import type { Plan } from '../plans/plans.js';
 import { duration, futureTime, keyId, keyName, plan, wholeNumber } from './arguments.js';
 import { print } from './print.js';
 
@@ -134,7 +134,7 @@ function choiceOf({ plan, perMinute, perDay }: QuotaOptions & { plan: Plan }): {
 /** What a command needs is loaded when it runs: asking for help must not wait for a database client. */
 async function withAdmin<T>(work: (admin: ApiKeysAdmin) => Promise<T>): Promise<T> {
   const { databaseUrl } = await import('./settings.js');
-  const { connectPrisma } = await import('../prisma/connect-prisma.js');
+  const { connectPrisma } = await import('../database/connect-prisma.js');
   const { ApiKeysAdmin } = await import('../api-keys/api-keys.admin.js');
   const connection = connectPrisma(await databaseUrl());
   try {

@@ -1,6 +1,6 @@
 import type { KeyRecord } from '../api-keys/api-keys.admin.js';
-import { asError } from '../errors/as-error.js';
-import { quotasOf } from '../rate-limit/plans.js';
+import { asError } from '../common/as-error.js';
+import { quotasOf } from '../plans/plans.js';
 import { readUsage, type Usage } from '../rate-limit/read-usage.js';
 import { subjectOfKey } from '../rate-limit/subject.js';
 

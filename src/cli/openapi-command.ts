@@ -6,7 +6,7 @@ export function addOpenApiCommand(program: Command): void {
     .description('print the OpenAPI document as JSON; PUBLIC_BASE_URL and STAGING_BASE_URL name its servers')
     .action(async () => {
       const { only } = await import('./settings.js');
-      const { describeInterface } = await import('../docs/describe-interface.js');
-      process.stdout.write(await describeInterface(only('PUBLIC_BASE_URL', 'STAGING_BASE_URL')));
+      const { generateOpenApi } = await import('./generate-openapi.js');
+      process.stdout.write(await generateOpenApi(only('PUBLIC_BASE_URL', 'STAGING_BASE_URL')));
     });
 }

@@ -2,7 +2,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { extname } from 'node:path';
 import type { Readable } from 'node:stream';
 import { type Command, Option } from 'commander';
-import type { ImportFormat } from '../import/import-orders.js';
+import type { ImportFormat } from '../orders/import/import-orders.js';
 import { print } from './print.js';
 import { ProgressBar } from './progress-bar.js';
 import { UsageError } from './usage-error.js';
@@ -65,7 +65,7 @@ async function importFile(file: string, options: ImportCommandOptions): Promise<
   if (chosen === undefined) {
     throw new UsageError('Say with --format whether the file is ndjson or csv: its name does not.');
   }
-  const { importOrders } = await import('../import/import-orders.js');
+  const { importOrders } = await import('../orders/import/import-orders.js');
   const { withDatabase } = await import('./with-database.js');
   const { source, sizeBytes } = await openInput(file);
   const bar = new ProgressBar();

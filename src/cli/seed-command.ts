@@ -28,7 +28,7 @@ export function addSeedCommand(program: Command): void {
           'Generated orders do not belong into a production database; --force makes them all the same.',
         );
       }
-      const { seedOrders } = await import('../seed/seed-orders.js');
+      const { seedOrders } = await import('../orders/seed-orders.js');
       const { withDatabase } = await import('./with-database.js');
       const bar = new ProgressBar();
       const startedAtMs = performance.now();

@@ -8,7 +8,7 @@ export function addServeCommand(program: Command): void {
     )
     .action(async () => {
       // Loaded here, so that the other commands need not wait for the framework.
-      const { serve } = await import('../main.js');
+      const { serve } = await import('./serve.js');
       await serve();
     });
 }

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { plainToInstance } from 'class-transformer';
 import { validateSync } from 'class-validator';
 import type { Config } from './config.js';
-import { ConfigurationError } from './configuration-error.js';
+import { ConfigurationError } from './config.js';
 import { Environment } from './environment.js';
 import { splitList } from './environment-rules.js';
 

@@ -1,4 +1,4 @@
-import { PLANS } from '../rate-limit/plans.js';
+import { PLANS } from '../plans/plans.js';
 import type { DemoKeys } from './demo.js';
 
 /** What a newcomer needs to make a first call. */

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { ApiKeysAdmin } from '../api-keys/api-keys.admin.js';
 import { hashKey } from '../api-keys/key-format.js';
-import { connectPrisma } from '../prisma/connect-prisma.js';
-import { CUSTOM_QUOTAS, type Plan, PLAN_QUOTAS, PLANS } from '../rate-limit/plans.js';
-import { seedOrders } from '../seed/seed-orders.js';
+import { connectPrisma } from '../database/connect-prisma.js';
+import { CUSTOM_QUOTAS, type Plan, PLAN_QUOTAS, PLANS } from '../plans/plans.js';
+import { seedOrders } from '../orders/seed-orders.js';
 import { EMBEDDED_FOLDER } from './embedded-service.js';
 
 const DEMO_ORDERS = 60;

@@ -1,7 +1,6 @@
-import type { ErrorCode } from './error-codes.js';
-import { type CodeWithOneMessage, ERROR_MESSAGES } from './error-messages.js';
+import { type CodeWithMessage, type ErrorCode, messageOf } from './error-codes.js';
 
-/** A failure that the caller is told about: a stable code and a message fit for the public. */
+/** An error that is reported to the client: a stable code and a public message. */
 export class DomainError extends Error {
   constructor(
     readonly code: ErrorCode,
@@ -12,8 +11,8 @@ export class DomainError extends Error {
     this.name = 'DomainError';
   }
 
-  /** The error of a code that always comes with the same message. */
-  static of(code: CodeWithOneMessage, options?: ErrorOptions): DomainError {
-    return new DomainError(code, ERROR_MESSAGES[code], options);
+  /** The error of a code whose message is always the same. */
+  static of(code: CodeWithMessage, options?: ErrorOptions): DomainError {
+    return new DomainError(code, messageOf(code), options);
   }
 }

@@ -1,13 +1,15 @@
-import { Controller, Get } from '@nestjs/common';
+import { applyDecorators, Controller, Get, Header } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
-import { Public } from '../api-keys/public.decorator.js';
+import { Public } from '../admission/public.decorator.js';
 import { DomainError } from '../errors/domain-error.js';
-import { NoStore } from '../http/no-store.decorator.js';
+import { NO_STORE_HEADERS } from '../http/headers.js';
 import { HealthService } from './health.service.js';
 
 interface HealthReport {
   readonly status: 'ok';
 }
+
+const NoStore = (): MethodDecorator => applyDecorators(...NO_STORE_HEADERS.map(([name, value]) => Header(name, value)));
 
 const OK: HealthReport = { status: 'ok' };
 

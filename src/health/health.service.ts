@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { Pools } from '../prisma/pools.js';
+import { Pools } from '../database/pools.js';
 
 /** How long the database may take to answer before the service calls itself unready. Milliseconds. */
 const PING_TIMEOUT_MS = 1_000;

@@ -2,7 +2,7 @@ import type { Server } from 'node:net';
 import { promisify } from 'node:util';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { RequestDurations } from './request-durations.js';
-import { TalliedCounter } from './tallied-counter.js';
+import { LazyCounter } from './tallied-counter.js';
 
 const BATCH_SIZE_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 
@@ -19,7 +19,7 @@ export class Metrics {
 
   readonly requestDurations = new RequestDurations(this.registry);
 
-  readonly limiterDecisions = new TalliedCounter({
+  readonly limiterDecisions = new LazyCounter({
     name: 'petstore_limiter_decisions_total',
     help: 'Decisions of the rate limiter by plan (anonymous: counted by address) and outcome.',
     labelNames: ['plan', 'outcome'],
@@ -33,7 +33,7 @@ export class Metrics {
     registers: [this.registry],
   });
 
-  readonly keyLookups = new TalliedCounter({
+  readonly keyLookups = new LazyCounter({
     name: 'petstore_api_key_lookups_total',
     help: 'Verifications of well-formed API keys, by where the answer came from.',
     labelNames: ['source'],
@@ -65,7 +65,7 @@ export class Metrics {
     registers: [this.registry],
   });
 
-  readonly cancels = new TalliedCounter({
+  readonly cancels = new LazyCounter({
     name: 'petstore_cancels_total',
     help: 'Attempts to cancel an order, by outcome.',
     labelNames: ['outcome'],

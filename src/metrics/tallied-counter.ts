@@ -18,7 +18,7 @@ interface Tally {
  * A counter with labels for what every request does. A counter of prom-client itself checks, sorts and joins the labels at
  * each count; this one does when somebody looks.
  */
-export class TalliedCounter {
+export class LazyCounter {
   readonly #tallies = new Map<string, Tally>();
 
   constructor({ name, help, labelNames, registry }: TalliedCounterOptions) {

@@ -3,7 +3,7 @@ import DataLoader from 'dataloader';
 import { CONFIG, type Config } from '../config/config.js';
 import { DomainError } from '../errors/domain-error.js';
 import { Metrics } from '../metrics/metrics.js';
-import { Semaphore } from '../semaphore.js';
+import { Semaphore } from '../common/semaphore.js';
 import { type CancelOutcome, outcomeForRepeat } from './cancellation.js';
 import { type CancelAttempt, OrdersRepository } from './orders.repository.js';
 

@@ -27,7 +27,7 @@ export function outcomeForRepeat(first: CancelOutcome): CancelOutcome {
 }
 
 /** The error that an outcome means to the caller; undefined when the order was cancelled. */
-export function refusalOf(outcome: CancelOutcome): DomainError | undefined {
+export function errorForOutcome(outcome: CancelOutcome): DomainError | undefined {
   switch (outcome) {
     case 'cancelled':
       return undefined;

@@ -3,10 +3,10 @@ import type { PoolClient } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { CONFIG, type Config } from '../config/config.js';
 import { DomainError } from '../errors/domain-error.js';
-import { withDeadline } from '../deadline.js';
-import { databaseCall } from '../prisma/database-call.js';
-import { Pools } from '../prisma/pools.js';
-import { Semaphore } from '../semaphore.js';
+import { withDeadline } from '../common/deadline.js';
+import { databaseCall } from '../database/database-call.js';
+import { Pools } from '../database/pools.js';
+import { Semaphore } from '../common/semaphore.js';
 import { SnapshotReader } from './snapshot.reader.js';
 
 /**
@@ -22,10 +22,10 @@ const BEGIN_LIST =
   "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL timezone = 'UTC'; SET LOCAL datestyle = 'ISO, MDY'";
 
 /** After this long without a word, at the start or between rows, the server or the network has fallen silent. Milliseconds. */
-const SILENCE_MS = 4_000;
+const RESPONSE_TIMEOUT_MS = 4_000;
 
 /** How long a list waits for one of the places that `LIST_CONCURRENCY` allows. Milliseconds. */
-const PLACE_WAIT_MS = 1_000;
+const SLOT_TIMEOUT_MS = 1_000;
 
 /** A list that has begun: its rows and the name of the state they show. */
 export interface OpenOrderList {
@@ -54,7 +54,7 @@ export class OrderListReader {
    * @throws {DomainError} `service_unavailable` when too many lists are being read or the database is away
    */
   async open(): Promise<OpenOrderList> {
-    if (!(await this.#places.acquireWithin(PLACE_WAIT_MS))) {
+    if (!(await this.#places.acquireWithin(SLOT_TIMEOUT_MS))) {
       throw new DomainError(
         'service_unavailable',
         'Too many order lists are being read at once; try again in a moment.',
@@ -79,13 +79,13 @@ export class OrderListReader {
     };
     try {
       // The name of the state and the rows have to come from the same snapshot.
-      await withDeadline(client.query(BEGIN_LIST), SILENCE_MS);
-      const snapshot = await withDeadline(this.snapshots.ofTransaction(client), SILENCE_MS);
+      await withDeadline(client.query(BEGIN_LIST), RESPONSE_TIMEOUT_MS);
+      const snapshot = await withDeadline(this.snapshots.ofTransaction(client), RESPONSE_TIMEOUT_MS);
       const copy = client.query(copyTo(COPY_ORDERS));
       // A failure reaches the iteration below; one that comes after the list was given up reaches nobody.
       copy.on('error', ignore);
       const rows = copy[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
-      const first = await withDeadline(rows.next(), SILENCE_MS);
+      const first = await withDeadline(rows.next(), RESPONSE_TIMEOUT_MS);
       return { snapshot, rows: startingWith(first, rows), close: (complete) => this.#close(client, complete, release) };
     } catch (error) {
       release(true);
@@ -97,7 +97,7 @@ export class OrderListReader {
     let broken = !complete;
     try {
       if (complete) {
-        await withDeadline(client.query('COMMIT'), SILENCE_MS);
+        await withDeadline(client.query('COMMIT'), RESPONSE_TIMEOUT_MS);
       }
     } catch {
       // All rows were read: a connection lost now is only a connection to be replaced.
@@ -110,7 +110,7 @@ export class OrderListReader {
 }
 
 async function* startingWith(first: IteratorResult<Buffer>, rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
-  for (let next = first; next.done !== true; next = await withDeadline(rest.next(), SILENCE_MS)) {
+  for (let next = first; next.done !== true; next = await withDeadline(rest.next(), RESPONSE_TIMEOUT_MS)) {
     yield next.value;
   }
 }

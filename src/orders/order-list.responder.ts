@@ -1,16 +1,15 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { CONFIG, type Config } from '../config/config.js';
-import { databaseFailure } from '../prisma/database-call.js';
+import { databaseFailure } from '../database/database-call.js';
 import { Metrics } from '../metrics/metrics.js';
-import type { HeaderPair } from '../errors/error-headers.js';
-import { writeHead } from '../http/answer.js';
-import { API_SECURITY_HEADERS } from '../http/security-headers.js';
+import { writeHead } from '../http/response.js';
+import { API_SECURITY_HEADERS, type HeaderPair } from '../http/headers.js';
 import { TRACING, type Tracing } from '../tracing/tracing.js';
 import { etagOf, matchesEtag } from './etag.js';
 import { OrderListEncoder } from './order-list-encoder.js';
 import { type OpenOrderList, OrderListReader } from './order-list.reader.js';
-import { PacedBody, ReaderLost } from './paced-body.js';
+import { ResponseBody, ClientDisconnected } from './response-body.js';
 import { SnapshotReader } from './snapshot.reader.js';
 
 /** What is written at once. */
@@ -53,7 +52,7 @@ export class OrderListResponder {
 
   async #send(list: OpenOrderList, res: Response, gzip: boolean): Promise<void> {
     startAnswer(res, 200, etagOf(list.snapshot), gzip ? [GZIP_ENCODING] : []);
-    const body = new PacedBody(res, this.#stallMs, gzip);
+    const body = new ResponseBody(res, this.#stallMs, gzip);
     let end: 'complete' | 'lost_reader' | 'failed' = 'failed';
     this.metrics.listsRunning.inc();
     try {
@@ -75,7 +74,7 @@ export class OrderListResponder {
       this.metrics.listRows.inc(encoder.rows);
       end = 'complete';
     } catch (error) {
-      end = error instanceof ReaderLost ? 'lost_reader' : 'failed';
+      end = error instanceof ClientDisconnected ? 'lost_reader' : 'failed';
       abandon(error, res);
     } finally {
       await list.close(end === 'complete');
@@ -113,7 +112,7 @@ const GZIP_ENCODING: HeaderPair = ['Content-Encoding', 'gzip'];
  */
 function abandon(error: unknown, res: Response): void {
   res.destroy();
-  if (!(error instanceof ReaderLost)) {
+  if (!(error instanceof ClientDisconnected)) {
     throw databaseFailure(error);
   }
 }

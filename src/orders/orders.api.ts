@@ -1,7 +1,7 @@
 import { applyDecorators } from '@nestjs/common';
 import { ApiBearerAuth, ApiHeader, ApiOperation, ApiParam, ApiResponse, getSchemaPath } from '@nestjs/swagger';
-import { ApiCommonErrors, ApiError, BAD_REQUEST } from '../docs/api-answers.js';
-import { headers, LIMIT_HEADERS } from '../docs/api-headers.js';
+import { ApiCommonErrors, ApiError, BAD_REQUEST } from '../openapi/api-errors.js';
+import { headers, LIMIT_HEADERS } from '../openapi/api-headers.js';
 import { Order } from './order.schema.js';
 
 const LIST_HEADERS = { ...LIMIT_HEADERS, ...headers('ETag') };

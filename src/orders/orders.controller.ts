@@ -1,15 +1,19 @@
-import { Controller, Delete, Get, Head, Param, Req, Res } from '@nestjs/common';
-import { ApiExcludeEndpoint, ApiTags } from '@nestjs/swagger';
+import { All, Controller, Delete, Get, Head, Param, Req, Res } from '@nestjs/common';
+import { ApiExcludeEndpoint, ApiExtraModels, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
-import { answerNoContent } from '../http/answer.js';
-import { API_VERSION } from '../http/api-path.js';
+import { sendNoContent } from '../http/response.js';
+import { ErrorSchema } from '../openapi/error.schema.js';
+import { DomainError } from '../errors/domain-error.js';
+import { Order } from './order.schema.js';
 import { ApiCancelOrder, ApiListOrders } from './orders.api.js';
 import { OrderIdPipe } from './order-id.pipe.js';
 import { OrderListResponder } from './order-list.responder.js';
+import { ORDERS_PATH } from './orders.paths.js';
 import { OrdersService } from './orders.service.js';
 
 @ApiTags('store')
-@Controller(`${API_VERSION}/store/orders`)
+@ApiExtraModels(Order, ErrorSchema)
+@Controller(ORDERS_PATH)
 export class OrdersController {
   constructor(
     private readonly orders: OrdersService,
@@ -32,6 +36,24 @@ export class OrdersController {
   @ApiCancelOrder()
   async cancelOrder(@Param('orderId', OrderIdPipe) id: bigint, @Res() res: Response): Promise<void> {
     await this.orders.cancel(id);
-    answerNoContent(res);
+    sendNoContent(res);
   }
+
+  @All()
+  @ApiExcludeEndpoint()
+  rejectMethodOnList(@Res({ passthrough: true }) res: Response): never {
+    return rejectMethod(res, 'GET, HEAD');
+  }
+
+  @All(':orderId')
+  @ApiExcludeEndpoint()
+  rejectMethodOnOrder(@Res({ passthrough: true }) res: Response): never {
+    return rejectMethod(res, 'DELETE');
+  }
+}
+
+/** RFC 9110 section 15.5.6: a 405 lists the methods that the resource supports. */
+function rejectMethod(res: Response, allow: string): never {
+  res.setHeader('Allow', allow);
+  throw new DomainError('method_not_allowed', `This path supports ${allow} only.`);
 }

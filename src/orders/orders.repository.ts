@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { databaseCall } from '../prisma/database-call.js';
-import { Pools } from '../prisma/pools.js';
+import { databaseCall } from '../database/database-call.js';
+import { Pools } from '../database/pools.js';
 import { TRACING, type Tracing } from '../tracing/tracing.js';
 import { type CancelOutcome, type OrderStatus, outcomeFrom } from './cancellation.js';
 

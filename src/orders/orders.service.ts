@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Metrics } from '../metrics/metrics.js';
 import { CancelBatcher } from './cancel-batcher.js';
-import { refusalOf } from './cancellation.js';
+import { errorForOutcome } from './cancellation.js';
 
 /** The rules of the order operations. */
 @Injectable()
@@ -18,7 +18,7 @@ export class OrdersService {
   async cancel(id: bigint): Promise<void> {
     const outcome = await this.batcher.cancel(id);
     this.metrics.cancels.count(outcome);
-    const refusal = refusalOf(outcome);
+    const refusal = errorForOutcome(outcome);
     if (refusal !== undefined) {
       throw refusal;
     }

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { ClientBase } from 'pg';
-import { databaseCall } from '../prisma/database-call.js';
-import { Pools } from '../prisma/pools.js';
+import { databaseCall } from '../database/database-call.js';
+import { Pools } from '../database/pools.js';
 
 /**
  * What the transaction sees. Two equal values of one incarnation of one database mean equal data (PostgreSQL

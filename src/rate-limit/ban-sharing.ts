@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { API_KEY_UNBANNED_CHANNEL } from '../api-keys/api-key-channels.js';
-import { DatabaseListener } from '../prisma/database-listener.js';
-import { Pools } from '../prisma/pools.js';
+import { API_KEY_UNBANNED_CHANNEL } from '../database/notification-channels.js';
+import { DatabaseListener } from '../database/database-listener.js';
+import { Pools } from '../database/pools.js';
 import type { QuotaStore } from './quota-store.js';
 import { subjectOfKey } from './subject.js';
 

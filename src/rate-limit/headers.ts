@@ -1,4 +1,4 @@
-import type { HeaderPair } from '../errors/error-headers.js';
+import type { HeaderPair } from '../http/headers.js';
 import type { Verdict, WindowVerdict } from './verdict.js';
 
 /** The headers of every verdict. */

@@ -1,4 +1,4 @@
-import { asError } from '../errors/as-error.js';
+import { asError } from '../common/as-error.js';
 import { redisKeyOf } from './redis-scripts.js';
 import type { Subject } from './subject.js';
 import { withRedis } from './with-redis.js';

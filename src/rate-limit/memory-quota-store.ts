@@ -1,13 +1,13 @@
-import type { Clock } from '../clock.js';
+import type { Clock } from '../common/clock.js';
 import { type BanRule, decide, type SubjectState, UNUSED } from './decision.js';
-import type { Quotas } from './plans.js';
+import type { Quotas } from '../plans/plans.js';
 import type { QuotaStore } from './quota-store.js';
-import { SubjectMemory } from './subject-memory.js';
+import { SubjectCache } from './subject-cache.js';
 import type { Verdict } from './verdict.js';
 
 /** Counts in the memory of this process: exact for one process, O(1) in time and memory per subject. */
 export class MemoryQuotaStore implements QuotaStore {
-  readonly #states = new SubjectMemory<SubjectState>();
+  readonly #states = new SubjectCache<SubjectState>();
 
   constructor(
     private readonly clock: Clock,

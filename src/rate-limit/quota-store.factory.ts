@@ -1,5 +1,5 @@
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
-import { CLOCK, type Clock } from '../clock.js';
+import { CLOCK, type Clock } from '../common/clock.js';
 import { CONFIG, type Config } from '../config/config.js';
 import { Metrics } from '../metrics/metrics.js';
 import { BanSharing } from './ban-sharing.js';
@@ -41,21 +41,21 @@ export class QuotaStoreFactory implements OnApplicationShutdown {
     this.metrics.bans.inc({ subject: isKeySubject(subject) ? 'key' : 'address' });
   }
 
-  async #createOverRedis(insurance: MemoryQuotaStore): Promise<RedisQuotaStore> {
+  async #createOverRedis(fallback: MemoryQuotaStore): Promise<RedisQuotaStore> {
     const redis = connectRedis(this.config.redisUrls);
     this.#redis = redis;
     const store = new RedisQuotaStore({
       redis,
       clock: this.clock,
       banRule: this.config.ban,
-      insurance,
+      fallback,
       onBan: (subject, bannedUntilMs) => {
         this.#countBan(subject);
         this.bans.announce(subject, bannedUntilMs);
       },
     });
     this.bans.onBanElsewhere((subject, bannedUntilMs) => {
-      store.learnBan(subject, bannedUntilMs);
+      store.recordBan(subject, bannedUntilMs);
     });
     this.metrics.watchDegraded(() => store.degraded);
     await untilReady(redis, READY_WAIT_MS);

@@ -1,4 +1,4 @@
-import type { Quotas } from './plans.js';
+import type { Quotas } from '../plans/plans.js';
 import type { Verdict } from './verdict.js';
 
 /**

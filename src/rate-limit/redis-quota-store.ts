@@ -1,15 +1,15 @@
 import { Logger } from '@nestjs/common';
 import { BrokenCircuitError, circuitBreaker, ConsecutiveBreaker, handleAll } from 'cockatiel';
-import type { Clock } from '../clock.js';
-import { withDeadline } from '../deadline.js';
-import { asError } from '../errors/as-error.js';
+import type { Clock } from '../common/clock.js';
+import { withDeadline } from '../common/deadline.js';
+import { asError } from '../common/as-error.js';
 import { type BanRule, decide, type SubjectState, UNUSED, verdictOf } from './decision.js';
-import type { Quotas } from './plans.js';
+import type { Quotas } from '../plans/plans.js';
 import type { QuotaStore } from './quota-store.js';
 import type { LimitRedis, TakeReply } from './redis-connection.js';
-import { GatheredWrites } from './gathered-writes.js';
+import { CoalescedWrites } from './coalesced-writes.js';
 import { redisKeyOf } from './redis-scripts.js';
-import { SubjectMemory } from './subject-memory.js';
+import { SubjectCache } from './subject-cache.js';
 import type { Verdict } from './verdict.js';
 import { DAY_MS, MINUTE_MS, windowEndSeconds } from './windows.js';
 
@@ -24,7 +24,7 @@ const BREAKER_OPEN_MS = 1_000;
 const BAN_END = 4;
 
 /** What this process knows of a subject that has been refused or has used up a window. */
-interface KnownSubject {
+interface CachedSubject {
   readonly state: SubjectState;
   /** Redis' clock less ours, in milliseconds, when the state was learned. */
   readonly clockOffsetMs: number;
@@ -35,7 +35,7 @@ export interface RedisQuotaStoreOptions {
   readonly clock: Clock;
   readonly banRule: BanRule;
   /** Decides while Redis does not: the same figures, for this process alone. */
-  readonly insurance: QuotaStore;
+  readonly fallback: QuotaStore;
   /** Told of each ban that begins here, for the other processes to know. */
   readonly onBan: (subject: string, bannedUntilMs: number) => void;
 }
@@ -47,7 +47,7 @@ export interface RedisQuotaStoreOptions {
  */
 export class RedisQuotaStore implements QuotaStore {
   readonly #logger = new Logger('RateLimit');
-  readonly #known = new SubjectMemory<KnownSubject>();
+  readonly #known = new SubjectCache<CachedSubject>();
   readonly #breaker = circuitBreaker(handleAll, {
     halfOpenAfter: BREAKER_OPEN_MS,
     breaker: new ConsecutiveBreaker(BREAKER_FAILURES),
@@ -58,10 +58,10 @@ export class RedisQuotaStore implements QuotaStore {
   #troubled = false;
   #degraded = false;
 
-  readonly #writes: GatheredWrites;
+  readonly #writes: CoalescedWrites;
 
   constructor(private readonly options: RedisQuotaStoreOptions) {
-    this.#writes = new GatheredWrites(options.redis);
+    this.#writes = new CoalescedWrites(options.redis);
     options.redis.on('error', (error: Error) => {
       this.#failed(error);
     });
@@ -81,7 +81,7 @@ export class RedisQuotaStore implements QuotaStore {
   }
 
   async liftBan(subject: string): Promise<void> {
-    await this.options.insurance.liftBan(subject);
+    await this.options.fallback.liftBan(subject);
     try {
       await withDeadline(this.options.redis.hdel(redisKeyOf(subject), 'bu'), COMMAND_TIMEOUT_MS);
     } catch (error) {
@@ -92,7 +92,7 @@ export class RedisQuotaStore implements QuotaStore {
   }
 
   /** Takes notice of a ban that began in another process. */
-  learnBan(subject: string, bannedUntilMs: number): void {
+  recordBan(subject: string, bannedUntilMs: number): void {
     const known = this.#known.get(subject) ?? { state: UNUSED, clockOffsetMs: 0 };
     this.#known.set(subject, { ...known, state: { ...known.state, bannedUntilMs, refusedAtMs: UNUSED.refusedAtMs } });
   }
@@ -122,7 +122,7 @@ export class RedisQuotaStore implements QuotaStore {
       },
       (error: unknown) => {
         this.#failed(asError(error));
-        return this.options.insurance.take(subject, quotas);
+        return this.options.fallback.take(subject, quotas);
       },
     );
   }
@@ -141,7 +141,7 @@ export class RedisQuotaStore implements QuotaStore {
       refusedAtMs,
       bannedUntilMs,
     };
-    const learned: KnownSubject = { state, clockOffsetMs: nowMs - this.options.clock.now() };
+    const learned: CachedSubject = { state, clockOffsetMs: nowMs - this.options.clock.now() };
     if (counted === 0) {
       const { verdict, next } = decide(state, quotas, this.options.banRule, nowMs);
       this.#remember(subject, learned, next);
@@ -154,7 +154,7 @@ export class RedisQuotaStore implements QuotaStore {
     return verdictOf('admitted', state, quotas, nowMs);
   }
 
-  #remember(subject: string, { state, clockOffsetMs }: KnownSubject, next: SubjectState): void {
+  #remember(subject: string, { state, clockOffsetMs }: CachedSubject, next: SubjectState): void {
     this.#known.set(subject, { state: next, clockOffsetMs });
     if (next.bannedUntilMs > state.bannedUntilMs) {
       withDeadline(this.options.redis.ban(redisKeyOf(subject), next.bannedUntilMs), COMMAND_TIMEOUT_MS).catch(

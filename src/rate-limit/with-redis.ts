@@ -1,5 +1,5 @@
-import { DeadlineExceeded, withDeadline } from '../deadline.js';
-import { asError } from '../errors/as-error.js';
+import { DeadlineExceeded, withDeadline } from '../common/deadline.js';
+import { asError } from '../common/as-error.js';
 import { connectRedis, type LimitRedis, untilReady } from './redis-connection.js';
 
 const READY_WAIT_MS = 2_000;

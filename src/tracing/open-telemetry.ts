@@ -29,8 +29,7 @@ import {
 } from '@opentelemetry/semantic-conventions';
 import { BatchSpanProcessor, NodeTracerProvider } from '@opentelemetry/sdk-trace-node';
 import type { Logger } from 'pino';
-import { withDeadline } from '../deadline.js';
-import { UNMATCHED } from '../http/route-template.js';
+import { withDeadline } from '../common/deadline.js';
 import type { EndedRequest, RequestSpan, StatementSpan, Tracing } from './tracing.js';
 
 const SERVICE_NAME = 'petstore-orders';
@@ -109,11 +108,10 @@ export class OpenTelemetry implements Tracing {
 }
 
 function endRequest(span: Span, { method, route, status, requestId }: EndedRequest): void {
-  const matched = route !== UNMATCHED;
-  span.updateName(matched ? `${method} ${route}` : method);
+  span.updateName(route === undefined ? method : `${method} ${route}`);
   span.setAttributes({
     [ATTR_HTTP_REQUEST_METHOD]: method,
-    ...(matched ? { [ATTR_HTTP_ROUTE]: route } : {}),
+    ...(route === undefined ? {} : { [ATTR_HTTP_ROUTE]: route }),
     [ATTR_HTTP_RESPONSE_STATUS_CODE]: status,
     [ATTR_URL_SCHEME]: 'http',
     // Where a line of the log and a span are found by each other.

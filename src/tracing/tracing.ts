@@ -6,7 +6,8 @@ export const TRACING = Symbol('tracing');
 /** What is told about a request when it has ended. Paths are not: a caller may have put a key there. */
 export interface EndedRequest {
   readonly method: string;
-  readonly route: string;
+  /** The route template; undefined when none matched. */
+  readonly route: string | undefined;
   readonly status: number;
   readonly requestId: string;
 }

@@ -1,4 +1,4 @@
-import { ConfigurationError } from '../../src/config/configuration-error.js';
+import { ConfigurationError } from '../../src/config/config.js';
 import { loadConfig } from '../../src/config/load-config.js';
 
 /** The faults that a configuration is refused for; none when it is accepted. */
@@ -8,7 +8,7 @@ function faultsOf(variables: Readonly<Record<string, string>>): readonly string[
     return [];
   } catch (error) {
     expect(error).toBeInstanceOf(ConfigurationError);
-    return (error as ConfigurationError).faults;
+    return (error as ConfigurationError).problems;
   }
 }
 

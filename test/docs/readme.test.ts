@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { seedOrders } from '../../src/seed/seed-orders.js';
+import { seedOrders } from '../../src/orders/seed-orders.js';
 import { insertKey } from '../helpers/builders.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 

@@ -7,7 +7,7 @@ import { PetstoreClient } from '../../examples/typescript-client/src/client.ts';
 import { ApiError, IncompleteListError } from '../../examples/typescript-client/src/errors.ts';
 import type { Order } from '../../examples/typescript-client/src/order-stream.ts';
 import type { RetryOptions } from '../../examples/typescript-client/src/retry.ts';
-import { seedOrders } from '../../src/seed/seed-orders.js';
+import { seedOrders } from '../../src/orders/seed-orders.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 import { until } from '../helpers/until.js';

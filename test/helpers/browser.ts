@@ -1,7 +1,7 @@
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { type Browser, chromium } from 'playwright-core';
-import { describeWhere } from './describe-where.js';
+import { describeIf } from './describe-if.js';
 
 const PROGRAMS = ['chromium', 'chromium-browser', 'google-chrome'];
 
@@ -28,7 +28,7 @@ function findBrowser(): string | undefined {
 }
 
 /** `describe` where there is a Chromium, and in CI, where there must be one; elsewhere it says loudly what is left out. */
-export const describeWithBrowser = describeWhere(
+export const describeWithBrowser = describeIf(
   findBrowser() !== undefined || process.env.CI === 'true',
   'chromium',
   'there is no Chromium here (Debian: apt install chromium)',

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { generateKey, hashKey } from '../../src/api-keys/key-format.js';
-import type { Plan } from '../../src/rate-limit/plans.js';
+import type { Plan } from '../../src/plans/plans.js';
 
 export interface OrderRow {
   id: string;

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 
 /** How long a service may be silent about a request before it is asked for the last time. Milliseconds. */
-const SILENCE_MS = 250;
+const RESPONSE_TIMEOUT_MS = 250;
 /** How long it may take to close a connection whose client has said its last word. Milliseconds. */
 const CLOSE_MS = 5_000;
 
@@ -32,11 +32,11 @@ export function provoke(port: number, bytes: Buffer, lastRequest: string, localA
       socket.destroy();
       resolve({ text, closed });
     };
-    const silence = setTimeout(() => socket.end(), SILENCE_MS);
+    const silence = setTimeout(() => socket.end(), RESPONSE_TIMEOUT_MS);
     const limit = setTimeout(() => {
       socket.destroy();
       reject(new Error(`Neither answered nor closed. Sent: ${JSON.stringify(bytes.toString('latin1'))} Got: ${text}`));
-    }, SILENCE_MS + CLOSE_MS);
+    }, RESPONSE_TIMEOUT_MS + CLOSE_MS);
     socket.on('data', (chunk: Buffer) => {
       silence.refresh();
       text += chunk.toString('latin1');

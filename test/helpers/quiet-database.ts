@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { PostgresServer } from '../../src/embedded/postgres-server.js';
-import { PROJECT_ROOT } from '../../src/project-root.js';
+import { PROJECT_ROOT } from '../../src/common/project-root.js';
 import type { TestDatabase } from './test-database.js';
 
 const MIGRATIONS = join(PROJECT_ROOT, 'prisma', 'migrations');

@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { describeWhere } from './describe-where.js';
+import { describeIf } from './describe-if.js';
 import { until } from './until.js';
 
 /** Whether there is a `redis-server` to test with. Where there must be one, in CI, its absence is a failure. */
@@ -18,7 +18,7 @@ export function hasRedisServer(): boolean {
 }
 
 /** `describe` where there is a `redis-server`; elsewhere it says loudly what is left out. */
-export const describeWithRedis = describeWhere(
+export const describeWithRedis = describeIf(
   hasRedisServer(),
   'redis-server',
   'there is no redis-server here (Debian: apt install redis-server)',

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describeWhere } from './describe-where.js';
+import { describeIf } from './describe-if.js';
 
 /** A disk of a few megabytes that a test can fill to the last byte: a file system in memory, which only root may mount. */
 export class SmallDisk {
@@ -61,7 +61,7 @@ function canMount(): boolean {
 }
 
 /** `describe` where a file system can be mounted; elsewhere it says loudly what is left out. */
-export const describeWithSmallDisk = describeWhere(
+export const describeWithSmallDisk = describeIf(
   canMount(),
   'to mount a file system',
   'no file system can be mounted here (that takes root)',

@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net';
 import { insertKey } from '../helpers/builders.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
-import { expectErrorAnswer } from '../helpers/expect-error-answer.js';
+import { expectErrorResponse } from '../helpers/expect-error-response.js';
 import { exchange, requestText } from '../helpers/wire.js';
 
 let database: TestDatabase;
@@ -66,7 +66,7 @@ describe('a client that asks for a tunnel and stays', () => {
   it('is refused, sent away in good time, and holds up no shutdown', async () => {
     const text = 'CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n';
     const { answers, closed } = await exchange(service.port, text, { until: 'closed' });
-    expectErrorAnswer(answers[0], 400, 'bad_request');
+    expectErrorResponse(answers[0], 400, 'bad_request');
     expect(closed).toBe(true);
     // This one neither reads nor closes.
     const socket = connect({ port: service.port, host: '127.0.0.1', allowHalfOpen: true });
@@ -88,6 +88,6 @@ describe('more headers than anybody needs', () => {
     const many = Array.from({ length: 2_100 }, () => 'a:');
     const headers = [...many, `Authorization: Bearer ${key}`];
     const { answers } = await exchange(service.port, requestText('GET', '/v1/nowhere', { key, headers }), { until: 1 });
-    expectErrorAnswer(answers[0], 401, 'invalid_api_key');
+    expectErrorResponse(answers[0], 401, 'invalid_api_key');
   });
 });

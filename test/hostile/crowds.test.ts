@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net';
 import { cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { freePort } from '../helpers/free-port.js';
-import { expectErrorAnswer } from '../helpers/expect-error-answer.js';
+import { expectErrorResponse } from '../helpers/expect-error-response.js';
 import { ServiceFigures } from '../helpers/service-figures.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
@@ -104,7 +104,7 @@ describe('clients that hold connections and say nothing, or next to nothing,', (
     for (const { received } of slow) {
       const [answer] = parseAnswers(received, true, []);
       expect([408, 429]).toContain(answer?.status);
-      expectErrorAnswer(
+      expectErrorResponse(
         answer,
         answer?.status ?? 0,
         answer?.status === 408 ? 'request_timeout' : 'rate_limit_exceeded',

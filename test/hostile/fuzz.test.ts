@@ -1,5 +1,5 @@
 import { insertKey } from '../helpers/builders.js';
-import { expectErrorAnswer } from '../helpers/expect-error-answer.js';
+import { expectErrorResponse } from '../helpers/expect-error-response.js';
 import { freePort } from '../helpers/free-port.js';
 import { provoke } from '../helpers/provoke.js';
 import { withSeed } from '../helpers/seeded-random.js';
@@ -48,7 +48,7 @@ function someAddress(number: number): string | undefined {
 function expectAnswer(answer: WireAnswer): void {
   expect([100, 200, 204, 301, 302, 304, 400, 401, 404, 405, 408, 409, 429, 431]).toContain(answer.status);
   if (answer.status >= 400) {
-    expectErrorAnswer(answer, answer.status, (JSON.parse(answer.body) as { code: string }).code);
+    expectErrorResponse(answer, answer.status, (JSON.parse(answer.body) as { code: string }).code);
   }
 }
 

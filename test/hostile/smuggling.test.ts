@@ -1,5 +1,5 @@
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
-import { expectErrorAnswer } from '../helpers/expect-error-answer.js';
+import { expectErrorResponse } from '../helpers/expect-error-response.js';
 import { provoke } from '../helpers/provoke.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 import { exchange, parseAnswers, requestText } from '../helpers/wire.js';
@@ -93,7 +93,7 @@ async function expectUnheard(method: string, headers: string, body: string): Pro
   const answers = parseAnswers(Buffer.from(text, 'latin1'), closed, []);
   expect(answers.length).toBeLessThanOrEqual(2);
   for (const answer of answers) {
-    expectErrorAnswer(answer, answer.status, (JSON.parse(answer.body) as { code: string }).code);
+    expectErrorResponse(answer, answer.status, (JSON.parse(answer.body) as { code: string }).code);
   }
 }
 
@@ -135,7 +135,7 @@ describe('a request behind one that is refused for its framing', () => {
     const text = `GET /nowhere HTTP/1.1\r\n\r\n${requestText('DELETE', `/v1/store/orders/${victim}`, { key })}`;
     const { answers } = await exchange(service.port, text, { until: 'closed' });
     expect(answers).toHaveLength(1);
-    expectErrorAnswer(answers[0], 400, 'bad_request');
+    expectErrorResponse(answers[0], 400, 'bad_request');
     expect(await statusOf(service.db, victim)).toBe('pending');
   });
 });

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { CancelBatcher } from '../../src/orders/cancel-batcher.js';
 import { OrdersRepository } from '../../src/orders/orders.repository.js';
-import { Pools } from '../../src/prisma/pools.js';
+import { Pools } from '../../src/database/pools.js';
 import { cancelOrder, errorOf } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { expectLimitHeaders } from '../helpers/expect-limit-headers.js';

@@ -1,6 +1,6 @@
 import { CancelBatcher } from '../../src/orders/cancel-batcher.js';
 import { OrdersRepository } from '../../src/orders/orders.repository.js';
-import { Pools } from '../../src/prisma/pools.js';
+import { Pools } from '../../src/database/pools.js';
 import { cancelOrder, errorOf } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';

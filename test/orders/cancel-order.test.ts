@@ -31,7 +31,7 @@ afterEach(async () => {
 });
 afterAll(() => service.stop());
 
-async function refusalOf(id: string): Promise<string> {
+async function errorForOutcome(id: string): Promise<string> {
   const response = await cancelOrder(service.baseUrl, id, key);
   expectLimitHeaders(response.headers);
   expect(response.headers.get('cache-control')).toBe('no-store');
@@ -77,18 +77,18 @@ describe('DELETE /v1/store/orders/{orderId}', () => {
   });
 
   it('answers 404 for an order that does not exist', async () => {
-    expect(await refusalOf('404404404')).toBe('404 order_not_found');
+    expect(await errorForOutcome('404404404')).toBe('404 order_not_found');
   });
 
   it('answers 404 for an order that has been deleted', async () => {
     const id = await insertOrder(service.db);
     await service.db.query('DELETE FROM orders WHERE id = $1', [id]);
-    expect(await refusalOf(id)).toBe('404 order_not_found');
+    expect(await errorForOutcome(id)).toBe('404 order_not_found');
   });
 
   it.each([false, true])('refuses an order that has shipped and stays shipped (complete: %p)', async (complete) => {
     const id = await insertOrder(service.db, { status: 'shipped', complete });
-    expect(await refusalOf(id)).toBe('409 order_already_shipped');
+    expect(await errorForOutcome(id)).toBe('409 order_already_shipped');
     expect(await statusOf(service.db, id)).toBe('shipped');
   });
 
@@ -98,7 +98,7 @@ describe('DELETE /v1/store/orders/{orderId}', () => {
     const cancelledAt = async (): Promise<unknown> =>
       (await service.db.query('SELECT cancelled_at::text FROM orders WHERE id = $1', [id])).rows;
     const before = await cancelledAt();
-    expect(await refusalOf(id)).toBe('409 order_already_cancelled');
+    expect(await errorForOutcome(id)).toBe('409 order_already_cancelled');
     expect(await cancelledAt()).toEqual(before);
   });
 
@@ -154,16 +154,16 @@ describe('DELETE /v1/store/orders/{orderId}', () => {
     // None of them may be read as the order 1.
     await insertOrder(service.db, { id: '1' });
     await insertOrder(service.db, { id: '0' });
-    expect(await refusalOf(id)).toBe('400 invalid_order_id');
+    expect(await errorForOutcome(id)).toBe('400 invalid_order_id');
     expect([await statusOf(service.db, '1'), await statusOf(service.db, '0')]).toEqual(['pending', 'pending']);
   });
 
   it('answers 400 to an order id of 4,000 digits', async () => {
-    expect(await refusalOf('1'.repeat(4_000))).toBe('400 invalid_order_id');
+    expect(await errorForOutcome('1'.repeat(4_000))).toBe('400 invalid_order_id');
   });
 
   it('answers 404 for the path without an order id, which is no operation', async () => {
-    expect(await refusalOf('')).toBe('404 route_not_found');
+    expect(await errorForOutcome('')).toBe('404 route_not_found');
   });
 
   it.each([
@@ -203,7 +203,7 @@ describe('DELETE /v1/store/orders/{orderId}', () => {
   it.each(['9007199254740993', '9007199254740992'])('does not take a neighbour for the absent order %s', async (id) => {
     const neighbour = id.endsWith('3') ? '9007199254740992' : '9007199254740993';
     await insertOrder(service.db, { id: neighbour });
-    expect(await refusalOf(id)).toBe('404 order_not_found');
+    expect(await errorForOutcome(id)).toBe('404 order_not_found');
     expect(await statusOf(service.db, neighbour)).toBe('pending');
   });
 

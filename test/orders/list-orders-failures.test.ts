@@ -1,5 +1,5 @@
-import { seedOrders } from '../../src/seed/seed-orders.js';
-import { Pools } from '../../src/prisma/pools.js';
+import { seedOrders } from '../../src/orders/seed-orders.js';
+import { Pools } from '../../src/database/pools.js';
 import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { expectLimitHeaders } from '../helpers/expect-limit-headers.js';

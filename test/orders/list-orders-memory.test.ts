@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { get, type IncomingMessage } from 'node:http';
-import { seedOrders } from '../../src/seed/seed-orders.js';
+import { seedOrders } from '../../src/orders/seed-orders.js';
 import { insertKey } from '../helpers/builders.js';
 import { requestRaw } from '../helpers/raw-http.js';
 import { ServiceProcess } from '../helpers/service-process.js';

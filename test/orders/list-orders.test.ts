@@ -6,7 +6,7 @@ import { expectLimitHeaders } from '../helpers/expect-limit-headers.js';
 import { requestRaw } from '../helpers/raw-http.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
-import { seedOrders } from '../../src/seed/seed-orders.js';
+import { seedOrders } from '../../src/orders/seed-orders.js';
 import { until } from '../helpers/until.js';
 
 /** What the list has to be, written by PostgreSQL alone. */

@@ -1,4 +1,4 @@
-import { Pools } from '../../src/prisma/pools.js';
+import { Pools } from '../../src/database/pools.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';

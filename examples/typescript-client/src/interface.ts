@@ -86,7 +86,7 @@ export interface components {
             code: string;
             /**
              * @description Human-readable description of the error.
-             * @example There is no order with this id.
+             * @example No order has this id.
              */
             message: string;
             /**

@@ -94,7 +94,7 @@ describe('a key that exists', () => {
     expect(repository.queries).toHaveLength(2);
   });
 
-  it.each(['forget', 'forgetAll'] as const)('is asked for again after %s', async (method) => {
+  it.each(['forget', 'invalidateAll'] as const)('is asked for again after %s', async (method) => {
     await service.verify(TOKEN);
     service[method](hashKey(TOKEN));
     repository.rows = new Map();
@@ -162,7 +162,7 @@ describe('look-ups of one key that arrive together', () => {
   });
 });
 
-describe.each(['forget', 'forgetAll'] as const)('%s during a look-up', (method) => {
+describe.each(['forget', 'invalidateAll'] as const)('%s during a look-up', (method) => {
   it('keeps the row that was read before the change out of memory', async () => {
     const before = service.verify(TOKEN);
     service[method](hashKey(TOKEN));

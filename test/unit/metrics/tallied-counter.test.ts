@@ -1,5 +1,5 @@
 import { Counter, Registry } from 'prom-client';
-import { TalliedCounter } from '../../../src/metrics/tallied-counter.js';
+import { LazyCounter } from '../../../src/metrics/tallied-counter.js';
 
 const NAME = 'decisions_total';
 const HELP = 'Decisions by plan and outcome.';
@@ -7,7 +7,7 @@ const HELP = 'Decisions by plan and outcome.';
 describe('a tallied counter', () => {
   it("reads like prom-client's own, however often somebody looks", async () => {
     const [ours, theirs] = [new Registry(), new Registry()];
-    const tallied = new TalliedCounter({ name: NAME, help: HELP, labelNames: ['plan', 'outcome'], registry: ours });
+    const tallied = new LazyCounter({ name: NAME, help: HELP, labelNames: ['plan', 'outcome'], registry: ours });
     const counter = new Counter({ name: NAME, help: HELP, labelNames: ['plan', 'outcome'], registers: [theirs] });
     expect(await ours.metrics()).toBe(await theirs.metrics());
     for (const [plan, outcome] of [
@@ -24,7 +24,7 @@ describe('a tallied counter', () => {
 
   it('takes one label as well', async () => {
     const registry = new Registry();
-    const tallied = new TalliedCounter({ name: NAME, help: HELP, labelNames: ['plan'], registry });
+    const tallied = new LazyCounter({ name: NAME, help: HELP, labelNames: ['plan'], registry });
     tallied.count('free');
     tallied.count('free');
     expect(await registry.metrics()).toContain(`${NAME}{plan="free"} 2`);

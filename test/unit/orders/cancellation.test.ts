@@ -3,7 +3,7 @@ import {
   type OrderStatus,
   outcomeForRepeat,
   outcomeFrom,
-  refusalOf,
+  errorForOutcome,
 } from '../../../src/orders/cancellation.js';
 
 describe('cancelling', () => {
@@ -30,7 +30,7 @@ describe('cancelling', () => {
     ['already_shipped', 'order_already_shipped'],
     ['not_found', 'order_not_found'],
   ])('with the outcome %s is refused with the code %s', (outcome, code) => {
-    expect(refusalOf(outcome)?.code).toBe(code);
+    expect(errorForOutcome(outcome)?.code).toBe(code);
   });
 
   it.each<[CancelOutcome, RegExp]>([
@@ -38,14 +38,16 @@ describe('cancelling', () => {
     ['already_shipped', /already shipped and cannot be cancelled/],
     ['not_found', /no order with this id/],
   ])('with the outcome %s is refused in words that say why', (outcome, words) => {
-    expect(refusalOf(outcome)?.message).toMatch(words);
+    expect(errorForOutcome(outcome)?.message).toMatch(words);
   });
 
   it('succeeds for one caller at most, whatever state the order was in and however many share the attempt', () => {
     for (const status of ['pending', 'shipped', 'cancelled'] as const) {
       const first = outcomeFrom(status);
       const all = [first, ...Array.from({ length: 5 }, () => outcomeForRepeat(first))];
-      expect(all.filter((outcome) => refusalOf(outcome) === undefined)).toHaveLength(status === 'pending' ? 1 : 0);
+      expect(all.filter((outcome) => errorForOutcome(outcome) === undefined)).toHaveLength(
+        status === 'pending' ? 1 : 0,
+      );
     }
   });
 });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { type BanRule, decide, type SubjectState, UNUSED } from '../../../src/rate-limit/decision.js';
 import { rateLimitHeaders } from '../../../src/rate-limit/headers.js';
-import type { Quotas } from '../../../src/rate-limit/plans.js';
+import type { Quotas } from '../../../src/plans/plans.js';
 import type { Verdict } from '../../../src/rate-limit/verdict.js';
 
 const MINUTE_MS = 60_000;

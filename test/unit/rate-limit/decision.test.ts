@@ -1,5 +1,5 @@
 import { type BanRule, decide, type Decision, type SubjectState, UNUSED } from '../../../src/rate-limit/decision.js';
-import type { Quotas } from '../../../src/rate-limit/plans.js';
+import type { Quotas } from '../../../src/plans/plans.js';
 
 const FREE: Quotas = { requestsPerMinute: 60, requestsPerDay: 1_000 };
 const NO_BANS: BanRule = { threshold: 0, windowSeconds: 60, durationSeconds: 300 };

@@ -1,0 +1,23 @@
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/**
+ * Installs the tools of a folder with their own lock file. Needs the registry for the first installation only.
+ * @param {string} folder
+ */
+export function installOnce(folder) {
+  const lock = join(folder, 'package-lock.json');
+  const installed = join(folder, 'node_modules', '.installed');
+  if (existsSync(installed) && readFileSync(installed, 'utf8') === readFileSync(lock, 'utf8')) {
+    return;
+  }
+  const npm = process.env.npm_execpath;
+  const args = ['ci', '--no-audit', '--no-fund', '--loglevel=error'];
+  if (npm === undefined) {
+    execFileSync('npm', args, { cwd: folder, stdio: 'inherit' });
+  } else {
+    execFileSync(process.execPath, [npm, ...args], { cwd: folder, stdio: 'inherit' });
+  }
+  copyFileSync(lock, installed);
+}

@@ -1,0 +1,16 @@
+// Generates the Prisma client. Prints what Prisma says only when it fails, so that a build is quiet.
+import { execFileSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+
+const CLI = fileURLToPath(import.meta.resolve('prisma/build/index.js'));
+
+try {
+  execFileSync(process.execPath, [CLI, 'generate', '--no-hints'], {
+    cwd: fileURLToPath(new URL('..', import.meta.url)),
+    stdio: 'pipe',
+  });
+} catch (error) {
+  const { stdout, stderr } = /** @type {{ stdout?: Buffer, stderr?: Buffer }} */ (error);
+  process.stderr.write(`${stdout ?? ''}${stderr ?? ''}`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,138 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Inject, Injectable } from '@nestjs/common';
+import { ApiKeysService } from '../api-keys/api-keys.service.js';
+import { readBearer } from './bearer.js';
+import { KeyUsageRecorder } from '../api-keys/key-usage.recorder.js';
+import type { VerifiedKey } from '../api-keys/verified-key.js';
+import { CLOCK, type Clock } from '../common/clock.js';
+import { ClientAddress } from './client-address.js';
+import { asError } from '../common/as-error.js';
+import { Metrics } from '../metrics/metrics.js';
+import { isPromise } from '../common/is-promise.js';
+import { deferHeaders } from '../http/response.js';
+import { rateLimitHeaders } from '../rate-limit/headers.js';
+import type { Admission, AnonymousCaller, KeyCaller } from './caller.js';
+import { type Rejection, rejectionOf } from './rejection.js';
+import { verdictOfUnused } from '../rate-limit/decision.js';
+import type { Verdict } from '../rate-limit/verdict.js';
+import { ANONYMOUS_QUOTAS } from '../plans/plans.js';
+import { QUOTA_STORE, type QuotaStore } from '../rate-limit/quota-store.js';
+import { subjectOfAddress, subjectOfKey } from '../rate-limit/subject.js';
+
+const ADMISSION = Symbol('admission');
+const LIMITS_DEFERRED = Symbol('limit headers deferred');
+
+type AdmittedRequest = IncomingMessage & { [ADMISSION]?: Admission | Promise<Admission> };
+type MarkedResponse = ServerResponse & { [LIMITS_DEFERRED]?: true };
+
+/**
+ * Decides whether a request may go on: identifies the caller, then counts the request against it. Every request is
+ * decided once, however many ask: the gate in front of Express, the guards and the exception filter read one memo.
+ */
+@Injectable()
+export class AdmissionService {
+  constructor(
+    private readonly apiKeys: ApiKeysService,
+    private readonly usage: KeyUsageRecorder,
+    @Inject(QUOTA_STORE) private readonly quotas: QuotaStore,
+    private readonly clientAddress: ClientAddress,
+    @Inject(CLOCK) private readonly clock: Clock,
+    private readonly metrics: Metrics,
+  ) {}
+
+  /**
+   * Admits or rejects a request, and defers the rate-limit headers of its response, once.
+   * Returns without a promise where nothing has to be waited for. Never rejects.
+   * @returns undefined when the request is admitted
+   */
+  check(req: IncomingMessage, res: ServerResponse): Rejection | undefined | Promise<Rejection | undefined> {
+    const admission = this.admit(req);
+    return isPromise(admission)
+      ? admission.then((settled) => deferLimitHeaders(settled, res))
+      : deferLimitHeaders(admission, res);
+  }
+
+  /** The decision about a request; without a promise where everything is known without waiting. Never rejects. */
+  admit(req: IncomingMessage): Admission | Promise<Admission> {
+    const request = req as AdmittedRequest;
+    const memo = request[ADMISSION];
+    if (memo !== undefined) {
+      return memo;
+    }
+    const admission = this.#decide(req);
+    request[ADMISSION] = admission;
+    if (isPromise(admission)) {
+      void admission.then((settled) => {
+        request[ADMISSION] = settled;
+      });
+    }
+    return admission;
+  }
+
+  /** The decision if it has been made and is known by now. */
+  settledAdmissionOf(req: IncomingMessage): Admission | undefined {
+    const memo = (req as AdmittedRequest)[ADMISSION];
+    return memo === undefined || isPromise(memo) ? undefined : memo;
+  }
+
+  /** Counts a request that has no identity, such as one that the HTTP parser refused, against an address. */
+  admitAddress(address: string): Admission | Promise<Admission> {
+    return this.#count(anonymous('missing', address));
+  }
+
+  #decide(req: IncomingMessage): Admission | Promise<Admission> {
+    const bearer = readBearer(req.rawHeaders);
+    if (bearer.kind !== 'token') {
+      return this.#count(anonymous(bearer.kind === 'missing' ? 'missing' : 'invalid', this.clientAddress.of(req)));
+    }
+    const key = this.apiKeys.verify(bearer.token);
+    return isPromise(key)
+      ? key.then(
+          (found) => this.#countKey(found, req),
+          (failure: unknown) => this.#refuseUnverified(asError(failure)),
+        )
+      : this.#countKey(key, req);
+  }
+
+  #countKey(key: VerifiedKey | undefined, req: IncomingMessage): Admission | Promise<Admission> {
+    return this.#count(
+      key === undefined
+        ? anonymous('invalid', this.clientAddress.of(req))
+        : { kind: 'key', key, subject: subjectOfKey(key.id), quotas: key.quotas },
+    );
+  }
+
+  /** The answer still carries limit headers: those of an address that has used nothing, since nothing is counted. */
+  #refuseUnverified(failure: Error): Admission {
+    return { caller: { kind: 'unverified', failure }, verdict: verdictOfUnused(ANONYMOUS_QUOTAS, this.clock.now()) };
+  }
+
+  #count(caller: KeyCaller | AnonymousCaller): Admission | Promise<Admission> {
+    if (caller.kind === 'key') {
+      this.usage.used(caller.key.id);
+    }
+    const verdict = this.quotas.take(caller.subject, caller.quotas);
+    return isPromise(verdict)
+      ? verdict.then((settled) => this.#decided(caller, settled))
+      : this.#decided(caller, verdict);
+  }
+
+  #decided(caller: KeyCaller | AnonymousCaller, verdict: Verdict): Admission {
+    const plan = caller.kind === 'key' ? caller.key.plan : 'anonymous';
+    this.metrics.limiterDecisions.count(plan, verdict.outcome);
+    return { caller, verdict };
+  }
+}
+
+function anonymous(credentials: 'missing' | 'invalid', address: string): AnonymousCaller {
+  return { kind: 'anonymous', credentials, subject: subjectOfAddress(address), quotas: ANONYMOUS_QUOTAS };
+}
+
+function deferLimitHeaders(admission: Admission, res: ServerResponse): Rejection | undefined {
+  const marked = res as MarkedResponse;
+  if (marked[LIMITS_DEFERRED] === undefined) {
+    marked[LIMITS_DEFERRED] = true;
+    deferHeaders(res, rateLimitHeaders(admission.verdict));
+  }
+  return rejectionOf(admission);
+}

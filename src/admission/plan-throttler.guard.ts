@@ -1,0 +1,47 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type ExecutionContext, Injectable } from '@nestjs/common';
+import { Reflector } from '@nestjs/core';
+import {
+  InjectThrottlerOptions,
+  InjectThrottlerStorage,
+  ThrottlerGuard,
+  type ThrottlerModuleOptions,
+  type ThrottlerRequest,
+  type ThrottlerStorage,
+} from '@nestjs/throttler';
+import { AdmissionService } from './admission.service.js';
+import { PublicRoutes } from './public.decorator.js';
+
+/**
+ * The throttler with the limits of the caller's plan. The library's own decision counts windows one after the other, per
+ * handler, and leaves the rate-limit headers off its 429; this one decides ban, minute and day together.
+ */
+@Injectable()
+export class PlanThrottlerGuard extends ThrottlerGuard {
+  constructor(
+    @InjectThrottlerOptions() options: ThrottlerModuleOptions,
+    @InjectThrottlerStorage() storage: ThrottlerStorage,
+    reflector: Reflector,
+    private readonly publicRoutes: PublicRoutes,
+    private readonly admission: AdmissionService,
+  ) {
+    super(options, storage, reflector);
+  }
+
+  protected override shouldSkip(context: ExecutionContext): Promise<boolean> {
+    return Promise.resolve(this.publicRoutes.isPublic(context));
+  }
+
+  /** @throws {DomainError} `rate_limit_exceeded`, `api_key_banned` or `address_banned` */
+  protected override async handleRequest({ context }: ThrottlerRequest): Promise<boolean> {
+    const http = context.switchToHttp();
+    const rejection = await this.admission.check(
+      http.getRequest<IncomingMessage>(),
+      http.getResponse<ServerResponse>(),
+    );
+    if (rejection?.by === 'limits') {
+      throw rejection.error;
+    }
+    return true;
+  }
+}

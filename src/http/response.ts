@@ -1,0 +1,67 @@
+import type { ServerResponse } from 'node:http';
+import { errorBodyJson, type ErrorCode, ERRORS } from '../errors/error-codes.js';
+import { type HeaderPair, NO_STORE_HEADERS } from './headers.js';
+
+const DEFERRED = Symbol('deferred headers');
+
+type Response = ServerResponse & { [DEFERRED]?: string[] };
+
+/**
+ * Defers headers until the response is written. They go out together with the response's own, in one call: setting
+ * headers one by one costs Node a map, a check and a lower-cased name for each.
+ */
+export function deferHeaders(res: ServerResponse, headers: readonly HeaderPair[]): void {
+  const response = res as Response;
+  const deferred = response[DEFERRED] ?? [];
+  response[DEFERRED] = deferred;
+  for (const [name, value] of headers) {
+    deferred.push(name, value);
+  }
+}
+
+/** Writes the status line and headers: the deferred headers first, then these. */
+export function writeHead(res: ServerResponse, status: number, headers: readonly HeaderPair[]): void {
+  const all = (res as Response)[DEFERRED] ?? [];
+  for (const [name, value] of headers) {
+    all.push(name, value);
+  }
+  res.writeHead(status, all);
+}
+
+/** Responds with 204. */
+export function sendNoContent(res: ServerResponse): void {
+  writeHead(res, 204, NO_STORE_HEADERS);
+  res.end();
+}
+
+/** An error response without its per-request headers, so that it can be built once and written often. */
+export interface ErrorResponse {
+  readonly status: number;
+  readonly headers: readonly HeaderPair[];
+  readonly body: string;
+}
+
+export function errorResponse(code: ErrorCode, message: string): ErrorResponse {
+  const body = errorBodyJson(code, message);
+  const { status, headers = {} } = ERRORS[code];
+  return {
+    status,
+    headers: [
+      ['Content-Type', 'application/json'],
+      ['Content-Length', String(Buffer.byteLength(body))],
+      ...NO_STORE_HEADERS,
+      ...Object.entries(headers),
+    ],
+    body,
+  };
+}
+
+export function writeErrorResponse(res: ServerResponse, { status, headers, body }: ErrorResponse): void {
+  writeHead(res, status, headers);
+  res.end(body);
+}
+
+/** Responds with an error; Node leaves the body out of a response to HEAD. */
+export function sendError(res: ServerResponse, code: ErrorCode, message: string): void {
+  writeErrorResponse(res, errorResponse(code, message));
+}

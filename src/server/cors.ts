@@ -1,0 +1,31 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import cors from 'cors';
+import { RATE_LIMIT_HEADER_NAMES } from '../rate-limit/headers.js';
+import { REQUEST_ID_HEADER } from '../http/request-id.js';
+
+const PREFLIGHT_MAX_AGE_SECONDS = 600;
+
+export type CorsHandler = (req: IncomingMessage, res: ServerResponse, next: () => void) => void;
+
+/**
+ * Lets web pages of these origins call the API and read where they stand. Runs in front of everything else: a page must
+ * be able to read a refusal too.
+ * @param origins none: no page of another origin may
+ */
+export function corsFor(origins: readonly string[]): CorsHandler | undefined {
+  if (origins.length === 0) {
+    return undefined;
+  }
+  return cors({
+    origin: [...origins],
+    methods: ['GET', 'HEAD', 'DELETE'],
+    allowedHeaders: ['Authorization', 'If-None-Match', REQUEST_ID_HEADER],
+    exposedHeaders: [...RATE_LIMIT_HEADER_NAMES, 'ETag', REQUEST_ID_HEADER, 'WWW-Authenticate'],
+    maxAge: PREFLIGHT_MAX_AGE_SECONDS,
+  });
+}
+
+/** A browser's question whether a page may make a request (Fetch standard, "CORS-preflight request"). It carries no key. */
+export function isPreflight({ method, headers }: IncomingMessage): boolean {
+  return method === 'OPTIONS' && headers.origin !== undefined && headers['access-control-request-method'] !== undefined;
+}

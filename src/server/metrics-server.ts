@@ -1,0 +1,29 @@
+import { createServer, type Server } from 'node:http';
+import type { Registry } from 'prom-client';
+import { sendError } from '../http/response.js';
+
+/**
+ * Serves `/metrics` on a port of its own, so that what faces partners never shows it.
+ * @throws {Error} (by rejection) when the port is taken
+ */
+export async function serveMetrics(registry: Registry, host: string, port: number): Promise<Server> {
+  const server = createServer((req, res) => {
+    if (req.url !== '/metrics') {
+      sendError(res, 'route_not_found', 'Metrics are at /metrics.');
+      return;
+    }
+    registry.metrics().then(
+      (text) => {
+        res.setHeader('Content-Type', registry.contentType);
+        res.end(text);
+      },
+      () => {
+        sendError(res, 'internal_error', 'The metrics could not be collected.');
+      },
+    );
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject).listen(port, host, resolve);
+  });
+  return server;
+}

@@ -1,0 +1,27 @@
+import { ORDER_ROUTES } from '../orders/orders.paths.js';
+
+const ROUTES: readonly string[] = [...ORDER_ROUTES, '/health/live', '/health/ready', '/docs'];
+const FIXED = new Set(ROUTES.filter((route) => !route.includes('{')));
+/** Templates whose last segment is a parameter, by what stands before it. */
+const WITH_PARAMETER = ROUTES.filter((route) => route.endsWith('}')).map((route) => ({
+  route,
+  prefix: route.slice(0, route.indexOf('{')),
+}));
+
+/**
+ * The route template that a request target matches, for logs, metrics and spans; also for requests that are rejected
+ * before routing.
+ * @returns undefined when it matches none: the paths that clients make up have unbounded cardinality
+ */
+export function routeTemplateOf(target: string): string | undefined {
+  const query = target.indexOf('?');
+  const path = query === -1 ? target : target.slice(0, query);
+  if (FIXED.has(path)) {
+    return path;
+  }
+  const match = WITH_PARAMETER.find(({ prefix }) => path.startsWith(prefix));
+  if (match !== undefined) {
+    return path.includes('/', match.prefix.length) ? undefined : match.route;
+  }
+  return path.startsWith('/docs/') ? '/docs' : undefined;
+}

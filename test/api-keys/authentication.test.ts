@@ -1,0 +1,142 @@
+import { generateKey } from '../../src/api-keys/key-format.js';
+import { call, errorOf, listOrders } from '../helpers/api.js';
+import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
+import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
+import { exchange, requestText, type WireAnswer } from '../helpers/wire.js';
+
+const REALM = 'Bearer realm="petstore"';
+const INVALID = `${REALM}, error="invalid_token"`;
+
+describe.each([{ gate: true }, { gate: false }])('a key (gate: $gate)', ({ gate }) => {
+  let service: TestService;
+  let key: string;
+  beforeAll(async () => {
+    service = await startTestService({ gate });
+    ({ key } = await insertKey(service.db));
+  });
+  afterAll(() => service.stop());
+  beforeEach(() => {
+    service.clock.advance(60_000);
+  });
+
+  async function ask(headers: readonly string[], method = 'GET'): Promise<WireAnswer | undefined> {
+    const text = requestText(method, '/v1/store/orders', { headers });
+    return (await exchange(service.port, text, { until: 1, methods: [method] })).answers[0];
+  }
+
+  test.each([
+    ['no header', []],
+    ['an empty header', ['Authorization:']],
+    ['the scheme alone', ['Authorization: Bearer']],
+    ['the scheme and blanks', ['Authorization: Bearer   ']],
+    ['another scheme', ['Authorization: Basic dXNlcjpwYXNz']],
+    ['the key in another header', ['X-Api-Key: KEY', 'Proxy-Authorization: Bearer KEY', 'Cookie: key=KEY']],
+    ['the key without the scheme', ['Authorization: KEY']],
+  ])('that is missing is asked for, without an error code: %s', async (_what, headers) => {
+    const answer = await ask(headers.map((line) => line.replace('KEY', key)));
+    expectErrorResponse(answer, 401, 'missing_api_key');
+    expectLimits(answer, 'limits');
+    expect(answer?.headers.get('www-authenticate')).toEqual([REALM]);
+  });
+
+  it('is not looked for in the target', async () => {
+    const text = requestText('GET', `/v1/store/orders?access_token=${key}&api_key=${key}`);
+    const { answers } = await exchange(service.port, text, { until: 1 });
+    expectErrorResponse(answers[0], 401, 'missing_api_key');
+  });
+
+  test.each([
+    ['a token of no form', ['Authorization: Bearer abc']],
+    ['two tokens', ['Authorization: Bearer KEY KEY']],
+    ['a token in quotes', ['Authorization: Bearer "KEY"']],
+    ['a list', ['Authorization: Bearer KEY, Bearer KEY']],
+    ['two headers', ['Authorization: Bearer KEY', 'Authorization: Bearer KEY']],
+    ['two headers of two schemes', ['Authorization: Basic dXNlcjpwYXNz', 'authorization: Bearer KEY']],
+    ['the key and a blank of another alphabet', ['Authorization: Bearer KEY\xa0']],
+    ['the key in capitals', ['Authorization: Bearer UPPER']],
+    ['a key with another last character', ['Authorization: Bearer CHANGED']],
+    ['a well-formed key that nobody has', ['Authorization: Bearer UNKNOWN']],
+    ['a very long token', [`Authorization: Bearer ${'a'.repeat(10_000)}`]],
+  ])('that is invalid is refused with the error code of RFC 6750: %s', async (_what, headers) => {
+    const changed = key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a');
+    const answer = await ask(
+      headers.map((line) =>
+        line
+          .replaceAll('KEY', key)
+          .replace('UPPER', key.toUpperCase())
+          .replace('CHANGED', changed)
+          .replace('UNKNOWN', generateKey()),
+      ),
+    );
+    expectErrorResponse(answer, 401, 'invalid_api_key');
+    expectLimits(answer, 'limits');
+    expect(answer?.headers.get('www-authenticate')).toEqual([INVALID]);
+  });
+
+  test.each([
+    ['Authorization: Bearer KEY'],
+    ['authorization: bearer KEY'],
+    ['AUTHORIZATION: BEARER    KEY'],
+    ['Authorization:Bearer KEY   '],
+  ])('that is valid is let in: %s', async (line) => {
+    const answer = await ask([line.replace('KEY', key)], 'HEAD');
+    expect(answer?.status).toBe(200);
+    expect(answer?.headers.has('www-authenticate')).toBe(false);
+  });
+
+  it('that is missing gets a HEAD request the same headers and no body', async () => {
+    const answer = await ask([], 'HEAD');
+    expectErrorResponse(answer, 401, 'missing_api_key', 'HEAD');
+    expect(answer?.headers.get('www-authenticate')).toEqual([REALM]);
+  });
+
+  it('that is unknown, expired or revoked gets one answer, byte for byte, whether it is remembered or not', async () => {
+    const past = new Date(service.clock.now() - 1);
+    const keys = {
+      unknown: generateKey(),
+      expired: (await insertKey(service.db, { expires_at: past })).key,
+      revoked: (await insertKey(service.db, { revoked_at: past })).key,
+      both: (await insertKey(service.db, { expires_at: past, revoked_at: past, plan: 'free' })).key,
+    };
+    for (const attempt of ['first', 'remembered']) {
+      const answers: Record<string, string> = {};
+      for (const [kind, token] of Object.entries(keys)) {
+        service.clock.advance(1_000);
+        const text = requestText('GET', '/v1/store/orders', { key: token });
+        answers[kind] = withoutWhatVaries((await exchange(service.port, text, { until: 1 })).text);
+      }
+      expect({ attempt, ...answers }).toEqual({
+        attempt,
+        unknown: answers.unknown,
+        expired: answers.unknown,
+        revoked: answers.unknown,
+        both: answers.unknown,
+      });
+      expect(answers.unknown).toContain('"invalid_api_key"');
+    }
+  });
+
+  it('that expires is good to its last millisecond', async () => {
+    const { key: expiring } = await insertKey(service.db, { expires_at: new Date(service.clock.now() + 5_000) });
+    expect((await call(service.baseUrl, 'HEAD', '/store/orders', expiring)).status).toBe(200);
+    service.clock.advance(4_999);
+    expect((await call(service.baseUrl, 'HEAD', '/store/orders', expiring)).status).toBe(200);
+    service.clock.advance(1);
+    const response = await listOrders(service.baseUrl, expiring);
+    expect(response.status).toBe(401);
+    expect((await errorOf(response)).code).toBe('invalid_api_key');
+  });
+
+  it('that is revoked cancels nothing', async () => {
+    const id = await insertOrder(service.db);
+    const { key: revoked } = await insertKey(service.db, { revoked_at: new Date() });
+    expect((await call(service.baseUrl, 'DELETE', `/store/orders/${id}`, revoked)).status).toBe(401);
+    expect(await statusOf(service.db, id)).toBe('pending');
+  });
+});
+
+/** The answer without what differs between two answers of one kind: when it was given, to which request, and what was left. */
+function withoutWhatVaries(text: string): string {
+  return text.replace(/^(?:date|x-request-id|x-ratelimit-[a-z]+|ratelimit): .*\r\n/gim, '');
+}

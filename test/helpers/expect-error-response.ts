@@ -1,0 +1,59 @@
+import type { WireAnswer } from './wire.js';
+
+/** What only somebody who reads the code should see: stack frames, files, statements, names of what runs below. */
+const INTERNALS =
+  /\n\s+at |node_modules|[\\/](?:src|dist|work)[\\/]|\.[cm]?[jt]s\b|\bError\b|SELECT|prisma|postgres|express|nest/i;
+
+/**
+ * Checks that an answer is an error answer in the one published shape, byte for byte what its headers say it is.
+ * @param method of the request: the answer to HEAD has the headers alone
+ */
+export function expectErrorResponse(
+  answer: WireAnswer | undefined,
+  status: number,
+  code: string,
+  method = 'GET',
+): void {
+  expect([answer?.status, bodyCode(answer, method)]).toEqual([status, method === 'HEAD' ? undefined : code]);
+  if (answer === undefined) {
+    return;
+  }
+  expect(answer.version).toBe('1.1');
+  expect(Object.fromEntries([...answer.headers].filter(([name]) => name in FIXED_HEADERS))).toEqual(FIXED_HEADERS);
+  expect(answer.headers.get('date')?.[0]).toMatch(/^\w{3}, \d{2} \w{3} \d{4} \d{2}:\d{2}:\d{2} GMT$/);
+  expect([...answer.headers.keys()]).not.toContain('x-powered-by');
+  expect([...answer.headers.values()].filter((values) => values.length > 1)).toEqual([]);
+  if (method === 'HEAD') {
+    expect(answer.body).toBe('');
+    return;
+  }
+  expect(answer.headers.get('content-length')).toEqual([String(answer.body.length)]);
+  const body = JSON.parse(answer.body) as Record<string, unknown>;
+  expect(Object.keys(body)).toEqual(['code', 'message', 'status']);
+  expect(body).toEqual({ code, message: expect.stringMatching(/^[A-Z].+\.$/) as unknown, status });
+  expect(answer.body).not.toMatch(INTERNALS);
+}
+
+const FIXED_HEADERS = {
+  'content-type': ['application/json'],
+  'cache-control': ['no-store'],
+  'x-content-type-options': ['nosniff'],
+};
+
+function bodyCode(answer: WireAnswer | undefined, method: string): unknown {
+  if (answer === undefined || method === 'HEAD') {
+    return undefined;
+  }
+  try {
+    return (JSON.parse(answer.body) as { code?: unknown }).code;
+  } catch {
+    return answer.body;
+  }
+}
+
+/** Checks that an answer on the wire carries the limit headers, each once, or none of them. */
+export function expectLimits(answer: WireAnswer | undefined, expected: 'limits' | 'no limits'): void {
+  const names = ['x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset', 'ratelimit-policy', 'ratelimit'];
+  const present = names.filter((name) => answer?.headers.get(name)?.length === 1);
+  expect(present).toEqual(expected === 'limits' ? names : []);
+}

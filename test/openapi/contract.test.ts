@@ -1,0 +1,96 @@
+import { type Answer, committedDocument, Contract, type OpenApiDocument } from '../helpers/contract.js';
+
+const LIMITS: Record<string, string> = {
+  'X-RateLimit-Limit': '60',
+  'X-RateLimit-Remaining': '59',
+  'X-RateLimit-Reset': '1795255260',
+  'RateLimit-Policy': '"minute";q=60;w=60, "day";q=1000;w=86400',
+  RateLimit: '"minute";r=59;t=42, "day";r=999;t=51642',
+};
+const LIST = { method: 'GET', path: '/v1/store/orders' };
+const CANCEL = { method: 'DELETE', path: '/v1/store/orders/1' };
+
+/** A list of one order that is as documented. */
+function listAnswer(overrides: { headers?: Record<string, string | null | undefined>; body?: string } = {}): Answer {
+  const headers: Record<string, string | null | undefined> = {
+    ...LIMITS,
+    ETag: 'W/"abc"',
+    'Content-Type': 'application/json',
+    ...overrides.headers,
+  };
+  return { status: 200, header: (name) => headers[name], body: overrides.body ?? '[{"id":9223372036854775807}]' };
+}
+
+function errorResponse(status: number, code: string, stated = status): Answer {
+  const headers: Record<string, string> = { ...LIMITS, 'Content-Type': 'application/json' };
+  return {
+    status,
+    header: (name) => headers[name],
+    body: JSON.stringify({ code, message: 'So it is.', status: stated }),
+  };
+}
+
+/** The committed document with a change. */
+function changed(change: (document: OpenApiDocument) => void): OpenApiDocument {
+  const document = committedDocument();
+  change(document);
+  return document;
+}
+
+const contract = new Contract(committedDocument());
+
+describe('the contract, which every answer of the test run is checked against,', () => {
+  it('is kept by answers that are as documented', () => {
+    expect(contract.faultsOf(listAnswer(), LIST)).toEqual([]);
+    expect(contract.faultsOf(listAnswer())).toEqual([]);
+    expect(contract.faultsOf(errorResponse(404, 'order_not_found'), CANCEL)).toEqual([]);
+    expect(contract.faultsOf(errorResponse(404, 'route_not_found'), { method: 'GET', path: '/v1/nowhere' })).toEqual(
+      [],
+    );
+    expect(contract.faultsOf(errorResponse(405, 'method_not_allowed'), { ...LIST, method: 'POST' })).toEqual([]);
+  });
+
+  it.each<[string, Answer, string]>([
+    ['a missing header', listAnswer({ headers: { RateLimit: undefined } }), 'header RateLimit is not there'],
+    ['a header sent twice', listAnswer({ headers: { ETag: null } }), 'header ETag is not there exactly once'],
+    ['a number that is none', listAnswer({ headers: { 'X-RateLimit-Limit': 'many' } }), 'header X-RateLimit-Limit'],
+    [
+      'a number out of range',
+      listAnswer({ headers: { 'X-RateLimit-Remaining': '-1' } }),
+      'header X-RateLimit-Remaining',
+    ],
+    ['a header of another form', listAnswer({ headers: { 'RateLimit-Policy': 'q=60' } }), 'header RateLimit-Policy'],
+    ['another media type', listAnswer({ headers: { 'Content-Type': 'text/html' } }), 'Content-Type text/html'],
+    ['an id beyond int64', listAnswer({ body: '[{"id":9223372036854775808}]' }), 'body'],
+    ['an id as text', listAnswer({ body: '[{"id":"1"}]' }), 'body'],
+    ['an id with a fraction', listAnswer({ body: '[{"id":1.0}]' }), 'body'],
+    ['a quantity of none', listAnswer({ body: '[{"quantity":0}]' }), 'body'],
+    ['a ship date of null', listAnswer({ body: '[{"shipDate":null}]' }), 'body'],
+    ['a ship date in another zone', listAnswer({ body: '[{"shipDate":"2026-01-01T00:00:00.000+1"}]' }), 'body'],
+    ['a field that is not documented', listAnswer({ body: '[{"status":"pending"}]' }), 'body'],
+    ['no array', listAnswer({ body: '{}' }), 'body'],
+    ['another status', errorResponse(418, 'teapot'), 'status 418 is not documented'],
+    ['the error of another operation', errorResponse(404, 'order_not_found'), 'status 404 is not documented'],
+    ['a code under a wrong status', errorResponse(400, 'order_not_found'), 'code order_not_found has no example'],
+    ['a body that states another status', errorResponse(400, 'bad_request', 404), 'the body says 404'],
+  ])('is broken by %s', (_what, answer, fault) => {
+    expect(contract.faultsOf(answer, LIST).join()).toContain(fault);
+  });
+
+  it('is broken by a body where none is documented, and by a 401 that does not name the scheme', () => {
+    expect(contract.faultsOf({ ...listAnswer(), status: 204 }, CANCEL).join()).toContain('there is a body');
+    expect(contract.faultsOf(errorResponse(401, 'missing_api_key'), LIST).join()).toContain('WWW-Authenticate');
+  });
+
+  it('follows the document: what it says no more, or says otherwise, is a fault', () => {
+    const withoutConflict = changed(({ paths }) => delete paths['/store/orders/{orderId}']?.delete?.responses['409']);
+    const conflict = errorResponse(409, 'order_already_shipped');
+    expect(contract.faultsOf(conflict, CANCEL)).toEqual([]);
+    expect(new Contract(withoutConflict).faultsOf(conflict, CANCEL)).toEqual(['status 409 is not documented']);
+
+    const idIsText = changed(({ components }) => {
+      components.schemas.Order = { type: 'object', properties: { id: { type: 'string' } } };
+    });
+    expect(new Contract(idIsText).faultsOf(listAnswer(), LIST).join()).toContain('body');
+  });
+});

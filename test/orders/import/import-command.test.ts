@@ -1,0 +1,91 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type CommandResult, petstore } from '../../helpers/petstore.js';
+import { createTestDatabase, type TestDatabase } from '../../helpers/test-database.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'petstore-import-'));
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(async () => {
+  rmSync(folder, { recursive: true });
+  await database.drop();
+});
+beforeEach(() => database.db.query('TRUNCATE orders'));
+
+function importing(args: readonly string[], input = ''): Promise<CommandResult> {
+  return petstore(['orders', 'import', ...args], { DATABASE_URL: database.url }, input);
+}
+
+function file(name: string, content: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, content);
+  return path;
+}
+
+async function orderIds(): Promise<unknown[]> {
+  const { rows } = await database.db.query<{ id: string }>('SELECT id FROM orders ORDER BY id');
+  return rows.map(({ id }) => id);
+}
+
+const NDJSON = '{"id":9007199254740993,"petId":7,"quantity":1}\n{"id":2,"petId":7,"quantity":1}\n';
+const CSV = 'id,petId,quantity\n9007199254740993,7,1\n2,7,1\n';
+const IDS = ['2', '9007199254740993'];
+
+describe('petstore orders import', () => {
+  it.each([
+    ['orders.ndjson', NDJSON],
+    ['orders.JSONL', NDJSON],
+    ['orders.csv', CSV],
+  ])('takes the format of a file from its name, and says what it did and how fast: %s', async (name, content) => {
+    const result = await importing([file(name, content)]);
+    expect(result).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(result.stdout).toMatch(/^2 orders imported \(\d+\.\d s, \d+ orders\/s\)\.\n$/);
+    expect(await orderIds()).toEqual(IDS);
+  });
+
+  it('reads stdin, and prints one JSON document with --json', async () => {
+    const result = await importing(['-', '--format', 'csv', '--json'], CSV);
+    expect(result).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(JSON.parse(result.stdout)).toEqual({
+      orders: 2,
+      dryRun: false,
+      seconds: expect.any(Number) as unknown,
+      ordersPerSecond: expect.any(Number) as unknown,
+    });
+    expect(await orderIds()).toEqual(IDS);
+  });
+
+  it('changes nothing in a dry run', async () => {
+    const result = await importing([file('dry.csv', CSV), '--dry-run']);
+    expect(result).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(result.stdout).toMatch(/^2 orders can be imported; nothing was changed \(/);
+    expect(await orderIds()).toEqual([]);
+  });
+
+  it('refuses a file with faults as a whole, names each on stderr and ends with 1', async () => {
+    const path = file('faults.ndjson', '{"petId":7,"quantity":1}\n{"petId":7,"quantity":0}\n{"petId":7}\n');
+    expect(await importing([path, '--json'])).toEqual({
+      exitCode: 1,
+      stdout: '',
+      stderr:
+        'error: The file has 2 faults; nothing was imported:\n' +
+        '  - line 2, quantity must be a whole number from 1 to 2147483647, not 0\n' +
+        '  - line 3, quantity is missing; it must be a whole number from 1 to 2147483647\n',
+    });
+    expect(await orderIds()).toEqual([]);
+  });
+
+  it.each([
+    ['that is not there', join(folder, 'nothing.csv'), 'ENOENT'],
+    ['that is a folder', folder, 'EISDIR'],
+  ])('ends with 1 for a file %s', async (_what, path, reason) => {
+    expect(await importing([path, '--format', 'csv'])).toEqual({
+      exitCode: 1,
+      stdout: '',
+      stderr: `error: The file ${path} cannot be read (${reason}).\n`,
+    });
+  });
+});

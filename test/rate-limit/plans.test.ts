@@ -1,0 +1,176 @@
+import type { Plan } from '../../src/plans/plans.js';
+import { call, cancelOrder, errorOf } from '../helpers/api.js';
+import { insertKey } from '../helpers/builders.js';
+import { limitStateOf } from '../helpers/limit-state.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
+/** An order that does not exist: the cheapest request that goes all the way. */
+const ABSENT = '404404';
+
+// Bans are off: what is looked at here is every single refusal of a window.
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({ environment: { RATE_LIMIT_BAN_THRESHOLD: '0' } });
+});
+afterAll(() => service.stop());
+beforeEach(() => {
+  service.clock.set(Date.parse('2026-11-21T12:00:30.000Z'));
+});
+
+const request = (key?: string): Promise<Response> => cancelOrder(service.baseUrl, ABSENT, key);
+const stateOf = (response: Response): ReturnType<typeof limitStateOf> =>
+  limitStateOf(response.headers, service.clock.now());
+
+/** Makes requests, a few at a time, and counts their statuses. */
+async function statusesOf(count: number, key?: string): Promise<Record<number, number>> {
+  const counts: Record<number, number> = {};
+  for (let made = 0; made < count; made += 50) {
+    const batch = Array.from({ length: Math.min(50, count - made) }, () => request(key));
+    for (const { status } of await Promise.all(batch)) {
+      counts[status] = (counts[status] ?? 0) + 1;
+    }
+  }
+  return counts;
+}
+
+describe('a key', () => {
+  test.each<[Plan, number, number, number | null, number | null]>([
+    // plan, figures a minute and a day, and what is agreed for the key itself
+    ['free', 60, 1_000, null, null],
+    ['pro', 300, 10_000, null, null],
+    ['business', 1_000, 100_000, null, null],
+    ['enterprise', 5_000, 1_000_000, 5_000, 1_000_000],
+    ['enterprise', 2_147_483_647, 2_147_483_647, 2_147_483_647, 2_147_483_647],
+  ])('of the plan %s has %i requests a minute and %i a day', async (plan, perMinute, perDay, minuteQuota, dayQuota) => {
+    const { key } = await insertKey(service.db, {
+      plan,
+      requests_per_minute: minuteQuota,
+      requests_per_day: dayQuota,
+    });
+    const response = await request(key);
+    expect(response.status).toBe(404);
+    expect(stateOf(response)).toMatchObject({
+      // Where both remain alike, the longer window is shown.
+      limit: perMinute === perDay ? perDay : perMinute,
+      remaining: perMinute - 1,
+      minute: { quota: perMinute, remaining: perMinute - 1, resetsInSeconds: 30 },
+      day: { quota: perDay, remaining: perDay - 1, resetsInSeconds: 43_170 },
+    });
+  });
+
+  test.each<[Plan, number, number | null]>([
+    ['free', 60, null],
+    ['pro', 300, null],
+    ['business', 1_000, null],
+    ['enterprise', 17, 17],
+  ])('of the plan %s is admitted %i times in a minute, then refused, then admitted again', async (plan, quota, own) => {
+    const { key } = await insertKey(service.db, {
+      plan,
+      requests_per_minute: own,
+      requests_per_day: own === null ? null : 1_000,
+    });
+    expect(await statusesOf(quota, key)).toEqual({ 404: quota });
+    expect(await statusesOf(3, key)).toEqual({ 429: 3 });
+    const refused = await request(key);
+    expect(stateOf(refused)).toMatchObject({ limit: quota, remaining: 0, retryAfter: 30 });
+    expect((await errorOf(refused)).code).toBe('rate_limit_exceeded');
+    service.clock.advance(29_999);
+    expect((await request(key)).status).toBe(429);
+    service.clock.advance(1);
+    const admitted = await request(key);
+    expect(admitted.status).toBe(404);
+    // Refusals have cost nothing.
+    expect(stateOf(admitted)).toMatchObject({ remaining: quota - 1, minute: { resetsInSeconds: 60 } });
+  });
+
+  it('that is on the Free plan is admitted exactly 60 times of 400 at once', async () => {
+    const { key } = await insertKey(service.db, { plan: 'free' });
+    const responses = await Promise.all(Array.from({ length: 400 }, () => request(key)));
+    const admitted = responses.filter(({ status }) => status === 404);
+    const refused = responses.filter(({ status }) => status === 429);
+    expect([admitted.length, refused.length]).toEqual([60, 340]);
+    // Every admitted request was told another figure, from 59 down to 0.
+    const remaining = admitted.map((response) => stateOf(response).remaining).sort((one, other) => other - one);
+    expect(remaining).toEqual(Array.from({ length: 60 }, (_, index) => 59 - index));
+    expect(new Set(refused.map((response) => stateOf(response).retryAfter))).toEqual(new Set([30]));
+  });
+
+  it('has its requests counted whatever they are answered', async () => {
+    const { key } = await insertKey(service.db, { plan: 'free' });
+    const url = service.baseUrl;
+    const responses = [
+      await call(url, 'GET', '/store/orders', key),
+      await call(url, 'HEAD', '/store/orders', key),
+      await call(url, 'PUT', '/store/orders', key),
+      await call(url, 'GET', '/nowhere', key),
+      await call(url, 'DELETE', '/store/orders/x', key),
+      await call(url, 'DELETE', `/store/orders/${ABSENT}`, key),
+    ];
+    expect(responses.map(({ status }) => status)).toEqual([200, 200, 405, 404, 400, 404]);
+    expect(responses.map((response) => stateOf(response).remaining)).toEqual([59, 58, 57, 56, 55, 54]);
+  });
+
+  it('does not share what it has with another key', async () => {
+    const [one, other] = [
+      await insertKey(service.db, { requests_per_minute: 1, requests_per_day: 10 }),
+      await insertKey(service.db, { requests_per_minute: 1, requests_per_day: 10 }),
+    ];
+    expect((await request(one.key)).status).toBe(404);
+    expect((await request(one.key)).status).toBe(429);
+    expect((await request(other.key)).status).toBe(404);
+  });
+});
+
+describe('the day of a key', () => {
+  it('on the Free plan ends after 1,000 requests though every minute has room, and the next one begins at midnight', async () => {
+    const { key } = await insertKey(service.db, { plan: 'free' });
+    // 16 minutes of 60 are 960, so 40 remain for the seventeenth.
+    for (let minute = 0; minute < 16; minute++) {
+      expect(await statusesOf(60, key)).toEqual({ 404: 60 });
+      service.clock.advance(MINUTE_MS);
+    }
+    expect(await statusesOf(39, key)).toEqual({ 404: 39 });
+    const last = await request(key);
+    expect(last.status).toBe(404);
+    // 20 remain in the minute and none in the day: the day is shown.
+    expect(stateOf(last)).toMatchObject({ limit: 1_000, remaining: 0, minute: { remaining: 20 } });
+    const refused = await request(key);
+    expect(refused.status).toBe(429);
+    // 12:16:30 to midnight is 11 h 43 min 30 s, 42,210 s.
+    expect(stateOf(refused)).toMatchObject({
+      limit: 1_000,
+      remaining: 0,
+      minute: { remaining: 20 },
+      day: { remaining: 0 },
+      retryAfter: 42_210,
+    });
+    service.clock.set(Date.parse('2026-11-21T23:59:59.999Z'));
+    expect((await request(key)).status).toBe(429);
+    service.clock.set(Date.parse('2026-11-22T00:00:00.000Z'));
+    const admitted = await request(key);
+    expect(admitted.status).toBe(404);
+    expect(stateOf(admitted)).toMatchObject({ limit: 60, remaining: 59, day: { remaining: 999 } });
+  });
+
+  it('with quotas of its own may be over before its minute is', async () => {
+    const { key } = await insertKey(service.db, { requests_per_minute: 100, requests_per_day: 3 });
+    expect(await statusesOf(5, key)).toEqual({ 404: 3, 429: 2 });
+    service.clock.advance(MINUTE_MS);
+    expect((await request(key)).status).toBe(429);
+    service.clock.advance(DAY_MS);
+    expect((await request(key)).status).toBe(404);
+  });
+
+  it('names the later reset when both windows refuse', async () => {
+    const { key } = await insertKey(service.db, { requests_per_minute: 2, requests_per_day: 2 });
+    await statusesOf(2, key);
+    expect(stateOf(await request(key))).toMatchObject({
+      limit: 2,
+      resetAt: Date.parse('2026-11-22T00:00:00Z') / 1_000,
+      retryAfter: 43_170,
+      minute: { resetsInSeconds: 30 },
+    });
+  });
+});

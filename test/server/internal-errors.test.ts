@@ -1,0 +1,64 @@
+import { HttpException } from '@nestjs/common';
+import { OrdersService } from '../../src/orders/orders.service.js';
+import { insertKey } from '../helpers/builders.js';
+import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
+import { exchange, requestText } from '../helpers/wire.js';
+
+let service: TestService;
+let key: string;
+beforeAll(async () => {
+  service = await startTestService();
+  ({ key } = await insertKey(service.db));
+});
+afterAll(() => service.stop());
+afterEach(() => {
+  jest.restoreAllMocks();
+});
+
+/** Everything that is thrown below says this somewhere. */
+const SECRET = 'hunter2';
+
+class DatabaseError extends Error {
+  readonly code = '42P01';
+  readonly detail = SECRET;
+  readonly status = 418;
+}
+
+describe('a defect of ours is told as one and the same error, whatever was thrown:', () => {
+  test.each<[string, unknown]>([
+    ['an error', new Error(`password ${SECRET} is wrong`)],
+    ['an error with a cause', new Error('outer', { cause: new Error(SECRET) })],
+    ['an error of a library with a status of its own', new DatabaseError(SECRET)],
+    ['an error of the framework', new HttpException({ secret: SECRET }, 500)],
+    ['an error of the framework that it would call a bad gateway', new HttpException(SECRET, 502)],
+    ['a string', SECRET],
+    ['an object', { status: 404, message: SECRET }],
+    ['nothing', undefined],
+    ['null', null],
+  ])('%s', async (_what, thrown) => {
+    jest.spyOn(service.app.get(OrdersService), 'cancel').mockRejectedValue(thrown);
+    const { answers } = await exchange(service.port, requestText('DELETE', '/v1/store/orders/1', { key }), {
+      until: 1,
+    });
+    expectErrorResponse(answers[0], 500, 'internal_error');
+    expectLimits(answers[0], 'limits');
+    expect(JSON.parse(answers[0]?.body ?? '')).toEqual({
+      code: 'internal_error',
+      message: 'Internal server error.',
+      status: 500,
+    });
+    expect(answers[0]?.headers.get('retry-after')).toBeUndefined();
+    expect(JSON.stringify([...(answers[0]?.headers ?? [])])).not.toContain(SECRET);
+  });
+});
+
+describe('after a defect', () => {
+  it('the connection and the service go on', async () => {
+    jest.spyOn(service.app.get(OrdersService), 'cancel').mockRejectedValueOnce(new Error(SECRET));
+    const cancel = requestText('DELETE', '/v1/store/orders/404404', { key });
+    const { answers } = await exchange(service.port, cancel + cancel, { until: 2 });
+    expectErrorResponse(answers[0], 500, 'internal_error');
+    expectErrorResponse(answers[1], 404, 'order_not_found');
+  });
+});

@@ -1,0 +1,106 @@
+import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
+import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
+import { exchange, requestText, type WireAnswer } from '../helpers/wire.js';
+
+describe.each([{ gate: true }, { gate: false }])('a request target (gate: $gate)', ({ gate }) => {
+  let service: TestService;
+  let key: string;
+  beforeAll(async () => {
+    service = await startTestService({ gate });
+    ({ key } = await insertKey(service.db));
+  });
+  afterAll(() => service.stop());
+  beforeEach(() => {
+    service.clock.advance(60_000);
+  });
+
+  async function ask(method: string, target: string, withKey?: string): Promise<WireAnswer | undefined> {
+    const text = requestText(method, target, withKey === undefined ? {} : { key: withKey });
+    const { answers } = await exchange(service.port, text, { until: 1, methods: [method] });
+    return answers[0];
+  }
+
+  describe('with percent signs that encode nothing', () => {
+    it.each(['%', '%zz', '1%', '%1', '%ff', '%c3%28', '%00', '1%00', '1%0d%0aX-Injected:%20yes', '%F0%9F%90%B6'])(
+      'is no order id, but needs a key all the same: %s',
+      async (id) => {
+        const answer = await ask('DELETE', `/v1/store/orders/${id}`, key);
+        expectErrorResponse(answer, 400, 'invalid_order_id');
+        expectLimits(answer, 'limits');
+        expect([...(answer?.headers.keys() ?? [])]).not.toContain('x-injected');
+        const anonymous = await ask('DELETE', `/v1/store/orders/${id}`);
+        expectErrorResponse(anonymous, 401, 'missing_api_key');
+        expectLimits(anonymous, 'limits');
+      },
+    );
+
+    it.each(['/v1/%', '/v1/%zz/%', '/v1/store/%ff', '/v1%', '/%', '/%zz', '/docs/%zz', '/health/%ff'])(
+      'is no path: %s',
+      async (target) => {
+        expectErrorResponse(await ask('GET', target, key), 404, 'route_not_found');
+      },
+    );
+
+    it('in its query alone changes nothing', async () => {
+      const id = await insertOrder(service.db);
+      expect((await ask('DELETE', `/v1/store/orders/${id}?discount=100%`, key))?.status).toBe(204);
+      expect(await statusOf(service.db, id)).toBe('cancelled');
+    });
+  });
+
+  describe('in absolute form, as a proxy is sent it', () => {
+    it('is the path within', async () => {
+      const id = await insertOrder(service.db);
+      expect((await ask('DELETE', `http://localhost/v1/store/orders/${id}`, key))?.status).toBe(204);
+      expect(await statusOf(service.db, id)).toBe('cancelled');
+      expect((await ask('HEAD', 'https://api.example.com:8443/v1/store/orders', key))?.status).toBe(200);
+    });
+
+    it.each([
+      'http://localhost/v1/nowhere',
+      'HTTP://LOCALHOST/v1/nowhere',
+      'http://user:password@localhost/v1/nowhere',
+      'http://localhost:99999/v1/nowhere',
+      'http://localhost/v1',
+      'ftp://localhost/v1/nowhere',
+    ])('is under keys and limits when the path is: %s', async (target) => {
+      const answer = await ask('GET', target, key);
+      expectErrorResponse(answer, 404, 'route_not_found');
+      expectLimits(answer, 'limits');
+      const anonymous = await ask('GET', target);
+      expectErrorResponse(anonymous, 401, 'missing_api_key');
+      expectLimits(anonymous, 'limits');
+    });
+
+    it.each(['http://localhost', 'http://localhost/', 'http://v1/store/orders', 'http://localhost/V1/store/orders'])(
+      'is outside when the path is: %s',
+      async (target) => {
+        const answer = await ask('GET', target, key);
+        expectErrorResponse(answer, 404, 'route_not_found');
+        expectLimits(answer, 'no limits');
+      },
+    );
+  });
+
+  it('that names the whole server is no path', async () => {
+    const answer = await ask('OPTIONS', '*', key);
+    expectErrorResponse(answer, 404, 'route_not_found');
+    expectLimits(answer, 'no limits');
+  });
+
+  it('with a fragment is read without it', async () => {
+    expectErrorResponse(await ask('GET', '/v1/nowhere#part'), 401, 'missing_api_key');
+    expectErrorResponse(await ask('GET', '/v1#part'), 401, 'missing_api_key');
+    const answer = await ask('GET', '/v1#part', key);
+    expectErrorResponse(answer, 404, 'route_not_found');
+    expectLimits(answer, 'limits');
+  });
+
+  it('that is very long but fits is judged like any other', async () => {
+    const answer = await ask('DELETE', `/v1/store/orders/${'1'.repeat(15_000)}`, key);
+    expectErrorResponse(answer, 400, 'invalid_order_id');
+    expectErrorResponse(await ask('GET', `/v1/${'a/'.repeat(7_500)}`, key), 404, 'route_not_found');
+    expectErrorResponse(await ask('GET', `/v1/store/orders/x?${'a=b&'.repeat(3_500)}`, key), 405, 'method_not_allowed');
+  });
+});

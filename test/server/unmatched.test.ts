@@ -1,0 +1,164 @@
+import { METHODS } from 'node:http';
+import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
+import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
+import { exchange, requestText, type WireAnswer } from '../helpers/wire.js';
+
+let service: TestService;
+let key: string;
+let order: string;
+beforeAll(async () => {
+  service = await startTestService();
+  ({ key } = await insertKey(service.db));
+  order = await insertOrder(service.db);
+});
+afterAll(() => service.stop());
+beforeEach(() => {
+  service.clock.advance(60_000);
+});
+
+/** Every method that the HTTP parser knows. CONNECT is no request for a path. */
+const ALL_METHODS = METHODS.filter((method) => method !== 'CONNECT');
+
+async function ask(method: string, target: string, withKey?: string): Promise<WireAnswer | undefined> {
+  const text = requestText(method, target, withKey === undefined ? {} : { key: withKey });
+  const { answers } = await exchange(service.port, text, { until: 1, methods: [method] });
+  return answers[0];
+}
+
+describe('a method that a path does not answer to', () => {
+  const WRONG = ALL_METHODS.filter((method) => method !== 'GET' && method !== 'HEAD');
+  const WRONG_FOR_ONE = ALL_METHODS.filter((method) => method !== 'DELETE');
+
+  it.each(WRONG)('%s /v1/store/orders is refused with the methods that are allowed', async (method) => {
+    const answer = await ask(method, '/v1/store/orders', key);
+    expectErrorResponse(answer, 405, 'method_not_allowed', method);
+    expectLimits(answer, 'limits');
+    expect(answer?.headers.get('allow')).toEqual(['GET, HEAD']);
+  });
+
+  it.each(WRONG_FOR_ONE)('%s on one order is refused with the method that is allowed', async (method) => {
+    const answer = await ask(method, `/v1/store/orders/${order}`, key);
+    expectErrorResponse(answer, 405, 'method_not_allowed', method);
+    expectLimits(answer, 'limits');
+    expect(answer?.headers.get('allow')).toEqual(['DELETE']);
+    expect(await statusOf(service.db, order)).toBe('pending');
+  });
+
+  it('is refused for the method before anybody looks at the order id', async () => {
+    expectErrorResponse(await ask('PUT', '/v1/store/orders/not-an-id', key), 405, 'method_not_allowed');
+  });
+
+  it('is refused with a body just the same, and the connection goes on', async () => {
+    const body = JSON.stringify({ petId: 1 });
+    const post = requestText('POST', '/v1/store/orders', {
+      key,
+      headers: ['Content-Type: application/json', `Content-Length: ${body.length}`],
+      body,
+    });
+    const { answers } = await exchange(service.port, post + post, { until: 2 });
+    expectErrorResponse(answers[0], 405, 'method_not_allowed');
+    expectErrorResponse(answers[1], 405, 'method_not_allowed');
+  });
+});
+
+describe('a path under the version segment that does not exist', () => {
+  it.each(ALL_METHODS)('answers 404 to %s with a key, and 401 without', async (method) => {
+    const answer = await ask(method, '/v1/pets/1', key);
+    expectErrorResponse(answer, 404, 'route_not_found', method);
+    expectLimits(answer, 'limits');
+    const anonymous = await ask(method, '/v1/pets/1');
+    expectErrorResponse(anonymous, 401, 'missing_api_key', method);
+    expectLimits(anonymous, 'limits');
+  });
+
+  it.each([
+    ['the version segment', '/v1'],
+    ['the version segment and a slash', '/v1/'],
+    ['the version segment and a query', '/v1?a=b'],
+    ['a trailing slash behind the list', '/v1/store/orders/'],
+    ['two slashes behind the list', '/v1/store/orders//'],
+    ['two slashes within', '/v1//store/orders'],
+    ['two slashes within, further on', '/v1/store//orders'],
+    ['another case', '/v1/Store/orders'],
+    ['capitals', '/v1/STORE/ORDERS'],
+    ['a deeper path', '/v1/store/orders/1/lines'],
+    ['a dot segment', '/v1/./store/orders'],
+    ['a dot segment that leads back', '/v1/../v1/store/orders'],
+    ['an encoded slash', '/v1/store%2forders'],
+    ['an encoded question mark', '/v1/store/orders%3f'],
+    ['a path parameter', '/v1/store/orders;a=b'],
+    ['a name of every object', '/v1/__proto__'],
+    ['another one', '/v1/constructor'],
+    ['a version of its own', '/v1/v1/store/orders'],
+  ])('is %s', async (_what, target) => {
+    const answer = await ask('GET', target, key);
+    expectErrorResponse(answer, 404, 'route_not_found');
+    expectLimits(answer, 'limits');
+    expectErrorResponse(await ask('GET', target), 401, 'missing_api_key');
+  });
+
+  it('is the trailing slash behind an order, which is not cancelled', async () => {
+    expectErrorResponse(await ask('DELETE', `/v1/store/orders/${order}/`, key), 404, 'route_not_found');
+    expectErrorResponse(await ask('DELETE', '/v1/store/orders/', key), 404, 'route_not_found');
+    expect(await statusOf(service.db, order)).toBe('pending');
+  });
+});
+
+describe('a path outside the version segment that does not exist', () => {
+  it.each(ALL_METHODS)('answers 404 to %s, with a key or without, and shows no limits', async (method) => {
+    for (const withKey of [undefined, key]) {
+      const answer = await ask(method, '/store/orders', withKey);
+      expectErrorResponse(answer, 404, 'route_not_found', method);
+      expectLimits(answer, 'no limits');
+    }
+  });
+
+  it.each([
+    '/',
+    '/?',
+    '//',
+    '/v',
+    '/v2/store/orders',
+    '/v10/store/orders',
+    '/v1.0/store/orders',
+    '/v1;a/store/orders',
+    '/v1%2fstore/orders',
+    '/%76%31/store/orders',
+    '/V1/store/orders',
+    '//v1/store/orders',
+    '/api/v1/store/orders',
+    '/health',
+    '/health/',
+    '/health/live/',
+    '/Health/live',
+    '/healthz',
+    '/metrics',
+    '/docs/nothing.js',
+    // They exist in the package that Swagger UI comes from.
+    '/docs/package.json',
+    '/docs/README.md',
+    '/docs/LICENSE',
+    '/docs/index.js',
+    '/docs/index.html',
+    '/docs/swagger-ui.css.map',
+    '/docs/swagger-initializer.js',
+    '/docs/oauth2-redirect.html',
+    '/docs/..%2f..%2fpackage.json',
+    '/docs/%2e%2e/%2e%2e/package.json',
+    '/docs/%00',
+    '/.env',
+    '/favicon.ico',
+  ])('is %s', async (target) => {
+    const answer = await ask('GET', target, key);
+    expectErrorResponse(answer, 404, 'route_not_found');
+    expectLimits(answer, 'no limits');
+  });
+
+  it('is a path that exists, for other methods than its own', async () => {
+    for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'TRACE']) {
+      expectErrorResponse(await ask(method, '/health/live'), 404, 'route_not_found');
+      expectErrorResponse(await ask(method, '/docs'), 404, 'route_not_found');
+    }
+  });
+});

@@ -1,0 +1,34 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import express from 'express';
+import { expressMessages } from '../../../src/server/express-messages.js';
+
+describe('messages made for Express', () => {
+  let server: Server | undefined;
+
+  afterEach(() => {
+    server?.close();
+  });
+
+  it('have the prototypes that Express would give them, so that it changes none', async () => {
+    const app = express();
+    const prototypes: unknown[] = [];
+    app.get('/', (req, res) => {
+      prototypes.push(Object.getPrototypeOf(req), Object.getPrototypeOf(res));
+      res.json({ host: req.hostname });
+    });
+    server = createServer(expressMessages(app), (req, res) => {
+      prototypes.push(Object.getPrototypeOf(req), Object.getPrototypeOf(res));
+      app(req, res);
+    });
+    await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', resolve));
+
+    const response = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+
+    expect(await response.json()).toEqual({ host: '127.0.0.1' });
+    const [request, answer, ...inExpress] = prototypes;
+    expect(inExpress).toEqual([request, answer]);
+    expect(inExpress[0]).toBe(request);
+    expect(inExpress[1]).toBe(answer);
+  });
+});
