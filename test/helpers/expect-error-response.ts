@@ -2,7 +2,7 @@ import type { WireAnswer } from './wire.js';
 
 /** What only somebody who reads the code should see: stack frames, files, statements, names of what runs below. */
 const INTERNALS =
-  /\n\s+at |node_modules|[\\/](?:src|dist|work)[\\/]|\.[cm]?[jt]s\b|\bError\b|SELECT|prisma|postgres|express|nest/i;
+  /\n\s+at |node_modules|[\\/](?:src|dist|work)[\\/]|\.[cm]?[jt]s\b|\bError:|SELECT|prisma|postgres|express|nest/i;
 
 /**
  * Checks that an answer is an error answer in the one published shape, byte for byte what its headers say it is.

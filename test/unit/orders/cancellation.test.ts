@@ -36,7 +36,7 @@ describe('cancelling', () => {
   it.each<[CancelOutcome, RegExp]>([
     ['already_cancelled', /already been cancelled/],
     ['already_shipped', /already shipped and cannot be cancelled/],
-    ['not_found', /no order with this id/],
+    ['not_found', /No order has this id/],
   ])('with the outcome %s is refused in words that say why', (outcome, words) => {
     expect(errorForOutcome(outcome)?.message).toMatch(words);
   });
