@@ -80,6 +80,11 @@ export class AdmissionService {
     return this.#count(anonymous('missing', address));
   }
 
+  /** The verdict for a request that consumes no quota, such as a CORS preflight: that of an unused anonymous caller. */
+  unconsumed(): Verdict {
+    return verdictOfUnused(ANONYMOUS_QUOTAS, this.clock.now());
+  }
+
   #decide(req: IncomingMessage): Admission | Promise<Admission> {
     const bearer = readBearer(req.rawHeaders);
     if (bearer.kind !== 'token') {
@@ -104,7 +109,7 @@ export class AdmissionService {
 
   /** The answer still carries limit headers: those of an address that has used nothing, since nothing is counted. */
   #refuseUnverified(failure: Error): Admission {
-    return { caller: { kind: 'unverified', failure }, verdict: verdictOfUnused(ANONYMOUS_QUOTAS, this.clock.now()) };
+    return { caller: { kind: 'unverified', failure }, verdict: this.unconsumed() };
   }
 
   #count(caller: KeyCaller | AnonymousCaller): Admission | Promise<Admission> {
