@@ -1,10 +1,10 @@
-import { type DynamicModule, Module, type Provider } from '@nestjs/common';
+import { type DynamicModule, type LoggerService, Module, type Provider } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD } from '@nestjs/core';
-import type { Logger } from 'pino';
+import { type Logger, pino } from 'pino';
 import { ApiKeyGuard } from './admission/api-key.guard.js';
 import { AdmissionModule } from './admission/admission.module.js';
 import { ApiKeysModule } from './api-keys/api-keys.module.js';
-import { CLOCK, type Clock } from './common/clock.js';
+import { CLOCK, type Clock, systemClock } from './common/clock.js';
 import { CONFIG, type Config } from './config/config.js';
 import { AllExceptionsFilter } from './server/exception.filter.js';
 import { HealthModule } from './health/health.module.js';
@@ -15,30 +15,36 @@ import { REQUEST_LOGGER } from './logging/request-logger.js';
 import { MetricsModule } from './metrics/metrics.module.js';
 import { DatabaseModule } from './database/database.module.js';
 import { PlanThrottlerGuard } from './admission/plan-throttler.guard.js';
-import { TRACING, type Tracing } from './tracing/tracing.js';
+import { NO_TRACING, TRACING, type Tracing } from './tracing/tracing.js';
 import { WarmUp } from './server/warm-up.service.js';
 
-/** What the application is given from outside. */
-export interface AppContext {
-  readonly config: Config;
-  /** What time it is, for limits and key expiry. */
-  readonly clock: Clock;
-  readonly requestLogger: Logger;
-  readonly tracing: Pick<Tracing, 'statement'>;
+/** What the application is given besides its configuration. */
+export interface AppOptions {
+  /** For limits and key expiry; the system's by default. */
+  readonly clock?: Clock;
+  readonly logger?: LoggerService | false;
+  /** Gets one line per request; silent by default. */
+  readonly requestLogger?: Logger;
+  /** Where spans go; nowhere by default. */
+  readonly tracing?: Tracing | undefined;
+  /** False leaves every rejection to the guards, which are sufficient on their own. */
+  readonly rejectEarly?: boolean;
+  /** The key of the demo data that Swagger UI is filled in with. */
+  readonly demoKey?: string | undefined;
 }
 
 @Module({})
 export class AppModule {
-  static with({ config, clock, requestLogger, tracing }: AppContext): DynamicModule {
+  static with(config: Config, options: AppOptions = {}): DynamicModule {
     return {
       module: AppModule,
-      // UnmatchedModule comes last: its routes answer whatever the others leave.
+      // UnmatchedModule comes last: its routes match whatever the others leave.
       imports: [
         settings([
           { provide: CONFIG, useValue: config },
-          { provide: CLOCK, useValue: clock },
-          { provide: REQUEST_LOGGER, useValue: requestLogger },
-          { provide: TRACING, useValue: tracing },
+          { provide: CLOCK, useValue: options.clock ?? systemClock },
+          { provide: REQUEST_LOGGER, useValue: options.requestLogger ?? pino({ level: 'silent' }) },
+          { provide: TRACING, useValue: options.tracing ?? NO_TRACING },
         ]),
         MetricsModule,
         DatabaseModule,

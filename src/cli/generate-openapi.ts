@@ -1,10 +1,7 @@
 import { NestFactory } from '@nestjs/core';
-import { pino } from 'pino';
 import { AppModule } from '../app.module.js';
-import { systemClock } from '../common/clock.js';
 import { loadConfig } from '../config/load-config.js';
 import { ServiceHttpAdapter } from '../server/service-http-adapter.js';
-import { NO_TRACING } from '../tracing/tracing.js';
 import { buildOpenApiDocument } from '../openapi/openapi-document.js';
 
 /**
@@ -13,13 +10,7 @@ import { buildOpenApiDocument } from '../openapi/openapi-document.js';
  */
 export async function generateOpenApi(variables: NodeJS.ProcessEnv): Promise<string> {
   const config = loadConfig({ ...variables, NODE_ENV: undefined });
-  const module = AppModule.with({
-    config,
-    clock: systemClock,
-    requestLogger: pino({ level: 'silent' }),
-    tracing: NO_TRACING,
-  });
-  const app = await NestFactory.create(module, new ServiceHttpAdapter(), {
+  const app = await NestFactory.create(AppModule.with(config), new ServiceHttpAdapter(), {
     preview: true,
     logger: false,
     abortOnError: false,

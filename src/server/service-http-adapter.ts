@@ -47,7 +47,7 @@ export interface ServiceHttpOptions {
  */
 export class ServiceHttpAdapter extends ExpressAdapter {
   #admission: AdmissionService | undefined;
-  #gate = false;
+  #rejectsEarly = false;
   #observer: RequestObserver | undefined;
   #addLastRoutes: (() => void) | undefined;
   readonly #cors: CorsHandler | undefined;
@@ -67,9 +67,9 @@ export class ServiceHttpAdapter extends ExpressAdapter {
   }
 
   /** Opens for business: from here on the parser's errors are counted and, unless told otherwise, the gate refuses. */
-  useAdmission(admission: AdmissionService, { gate }: { gate: boolean }): void {
+  useAdmission(admission: AdmissionService, { rejectEarly }: { rejectEarly: boolean }): void {
     this.#admission = admission;
-    this.#gate = gate;
+    this.#rejectsEarly = rejectEarly;
   }
 
   /** Tells an observer of every request from here on. */
@@ -202,7 +202,7 @@ export class ServiceHttpAdapter extends ExpressAdapter {
       req.url = withLiteralPercents(req.url ?? '/');
       express(req, res);
     };
-    if (this.#gate && this.#admission !== undefined) {
+    if (this.#rejectsEarly && this.#admission !== undefined) {
       rejectEarly(req, res, this.#admission, next);
     } else {
       next();

@@ -8,11 +8,11 @@ import { exchange, requestText, type WireAnswer } from '../helpers/wire.js';
 const REALM = 'Bearer realm="petstore"';
 const INVALID = `${REALM}, error="invalid_token"`;
 
-describe.each([{ gate: true }, { gate: false }])('a key (gate: $gate)', ({ gate }) => {
+describe.each([true, false])('a key (rejectEarly: %s)', (rejectEarly) => {
   let service: TestService;
   let key: string;
   beforeAll(async () => {
-    service = await startTestService({ gate });
+    service = await startTestService({ rejectEarly });
     ({ key } = await insertKey(service.db));
   });
   afterAll(() => service.stop());

@@ -18,7 +18,7 @@ export interface TestService extends TestDatabase {
 export interface TestServiceOptions {
   readonly environment?: Readonly<Record<string, string>>;
   readonly clock?: ManualClock;
-  readonly gate?: boolean;
+  readonly rejectEarly?: boolean;
   /** Another service's database, to run a second process' worth of service on it. */
   readonly database?: TestDatabase;
 }
@@ -28,7 +28,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const database = options.database ?? (await createTestDatabase());
   const clock = options.clock ?? new ManualClock();
   const config: Config = loadConfig({ DATABASE_URL: database.url, METRICS_PORT: '0', ...options.environment });
-  const app = await createApp(config, { clock, logger: false, gate: options.gate ?? true });
+  const app = await createApp(config, { clock, logger: false, rejectEarly: options.rejectEarly ?? true });
   await app.listen(0, '127.0.0.1');
   const { port } = app.getHttpServer().address() as AddressInfo;
   return {

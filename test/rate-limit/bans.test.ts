@@ -8,12 +8,12 @@ const ABSENT = '404404';
 const BAN_SECONDS = 300;
 
 describe.each([
-  { gate: true, how: 'with the gate in front of Express' },
-  { gate: false, how: 'with the guards alone' },
-])('$how', ({ gate }) => {
+  { rejectEarly: true, how: 'with early rejection' },
+  { rejectEarly: false, how: 'with the guards alone' },
+])('$how', ({ rejectEarly }) => {
   let service: TestService;
   beforeAll(async () => {
-    service = await startTestService({ gate });
+    service = await startTestService({ rejectEarly });
   });
   afterAll(() => service.stop());
   beforeEach(() => {

@@ -9,16 +9,16 @@ import { startTestService, type TestService } from '../helpers/test-service.js';
 const MINUTE_MS = 60_000;
 
 describe.each([
-  { gate: true, how: 'with the gate in front of Express' },
-  { gate: false, how: 'with the guards alone' },
-])('$how', ({ gate }) => {
+  { rejectEarly: true, how: 'with early rejection' },
+  { rejectEarly: false, how: 'with the guards alone' },
+])('$how', ({ rejectEarly }) => {
   let service: TestService;
   let url: string;
   /** A Free key of the test's own: 60 a minute and 1,000 a day, of which nothing is used. */
   let key: string;
 
   beforeAll(async () => {
-    service = await startTestService({ gate });
+    service = await startTestService({ rejectEarly });
     url = service.baseUrl;
   });
   afterAll(() => service.stop());
@@ -178,7 +178,7 @@ describe.each([
   });
 });
 
-describe.each([{ gate: true }, { gate: false }])('while the database is away (gate: $gate)', ({ gate }) => {
+describe.each([true, false])('while the database is away (rejectEarly: %s)', (rejectEarly) => {
   let database: TestDatabase;
   let service: TestService;
 
@@ -186,7 +186,7 @@ describe.each([{ gate: true }, { gate: false }])('while the database is away (ga
     database = await createTestDatabase();
     const unreachable = new URL(database.url);
     unreachable.port = '1';
-    service = await startTestService({ gate, database: { ...database, url: unreachable.href } });
+    service = await startTestService({ rejectEarly, database: { ...database, url: unreachable.href } });
   });
   afterAll(async () => {
     await service.stop();

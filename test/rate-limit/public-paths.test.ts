@@ -3,10 +3,10 @@ import { insertKey } from '../helpers/builders.js';
 import { limitStateOf } from '../helpers/limit-state.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 
-describe.each([{ gate: true }, { gate: false }])('outside the version segment (gate: $gate)', ({ gate }) => {
+describe.each([true, false])('outside the version segment (rejectEarly: %s)', (rejectEarly) => {
   let service: TestService;
   beforeAll(async () => {
-    service = await startTestService({ gate });
+    service = await startTestService({ rejectEarly });
   });
   afterAll(() => service.stop());
 

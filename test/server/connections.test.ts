@@ -6,11 +6,11 @@ import { startTestService, type TestService } from '../helpers/test-service.js';
 import { until } from '../helpers/until.js';
 import { exchange, requestText } from '../helpers/wire.js';
 
-describe.each([{ gate: true }, { gate: false }])('several requests on one connection (gate: $gate)', ({ gate }) => {
+describe.each([true, false])('several requests on one connection (rejectEarly: %s)', (rejectEarly) => {
   let service: TestService;
   let key: string;
   beforeAll(async () => {
-    service = await startTestService({ gate });
+    service = await startTestService({ rejectEarly });
     ({ key } = await insertKey(service.db));
     // The key is known from here on, so that nothing has to be asked for it.
     await fetch(`${service.baseUrl}/v1/nowhere`, { headers: { Authorization: `Bearer ${key}` } });

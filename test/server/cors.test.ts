@@ -8,11 +8,11 @@ const PAGE = 'https://app.example.com';
 const OTHER_PAGE = 'https://admin.example.com';
 const STRANGER = 'https://evil.example.com';
 
-describe.each([{ gate: true }, { gate: false }])('with CORS_ORIGINS (gate: $gate)', ({ gate }) => {
+describe.each([true, false])('with CORS_ORIGINS (rejectEarly: %s)', (rejectEarly) => {
   let service: TestService;
   let key: string;
   beforeAll(async () => {
-    service = await startTestService({ gate, environment: { CORS_ORIGINS: `${PAGE},${OTHER_PAGE}` } });
+    service = await startTestService({ rejectEarly, environment: { CORS_ORIGINS: `${PAGE},${OTHER_PAGE}` } });
     ({ key } = await insertKey(service.db));
   });
   afterAll(() => service.stop());

@@ -66,7 +66,7 @@ describe('the request log', () => {
     },
   );
 
-  it('logs a refusal at the gate like any other answer, without a key id', async () => {
+  it('logs a refusal before Express like any other answer, without a key id', async () => {
     const response = await call(service.baseUrl, 'GET', '/store/orders', undefined, { 'X-Request-Id': 'refused-1' });
     expect(response.status).toBe(401);
     const line = await lineOf('refused-1');

@@ -3,11 +3,11 @@ import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 
 /** A request that is wrong in several ways at once is told of the first check that it fails. */
-describe.each([{ gate: true }, { gate: false }])('the order of the checks (gate: $gate)', ({ gate }) => {
+describe.each([true, false])('the order of the checks (rejectEarly: %s)', (rejectEarly) => {
   let service: TestService;
   let key: string;
   beforeAll(async () => {
-    service = await startTestService({ gate, environment: { RATE_LIMIT_BAN_THRESHOLD: '0' } });
+    service = await startTestService({ rejectEarly, environment: { RATE_LIMIT_BAN_THRESHOLD: '0' } });
     ({ key } = await insertKey(service.db));
   });
   afterAll(() => service.stop());

@@ -3,11 +3,11 @@ import { expectErrorResponse, expectLimits } from '../helpers/expect-error-respo
 import { startTestService, type TestService } from '../helpers/test-service.js';
 import { exchange, requestText, type WireAnswer } from '../helpers/wire.js';
 
-describe.each([{ gate: true }, { gate: false }])('a request target (gate: $gate)', ({ gate }) => {
+describe.each([true, false])('a request target (rejectEarly: %s)', (rejectEarly) => {
   let service: TestService;
   let key: string;
   beforeAll(async () => {
-    service = await startTestService({ gate });
+    service = await startTestService({ rejectEarly });
     ({ key } = await insertKey(service.db));
   });
   afterAll(() => service.stop());

@@ -96,7 +96,7 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
     expect(await childOf(span)).toMatchObject({ traceId: span.traceId, kind: CLIENT, name: 'COPY orders' });
   });
 
-  it('a refusal at the gate is a span, without a route where there is none', async () => {
+  it('a refusal before Express is a span, without a route where there is none', async () => {
     await call(service.baseUrl, 'GET', '/nothing', undefined, { 'X-Request-Id': 'refused-1', traceparent: 'nonsense' });
     const span = await spanOf('refused-1');
     expect(span).toMatchObject({ name: 'GET', attributes: { 'http.response.status_code': 401 } });
