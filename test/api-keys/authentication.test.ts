@@ -3,7 +3,7 @@ import { call, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
-import { exchange, requestText, type WireAnswer } from '../helpers/wire.js';
+import { exchange, requestText, type WireResponse } from '../helpers/wire.js';
 
 const REALM = 'Bearer realm="petstore"';
 const INVALID = `${REALM}, error="invalid_token"`;
@@ -20,9 +20,9 @@ describe.each([true, false])('a key (rejectEarly: %s)', (rejectEarly) => {
     service.clock.advance(60_000);
   });
 
-  async function ask(headers: readonly string[], method = 'GET'): Promise<WireAnswer | undefined> {
+  async function ask(headers: readonly string[], method = 'GET'): Promise<WireResponse | undefined> {
     const text = requestText(method, '/v1/store/orders', { headers });
-    return (await exchange(service.port, text, { until: 1, methods: [method] })).answers[0];
+    return (await exchange(service.port, text, { until: 1, methods: [method] })).responses[0];
   }
 
   test.each([
@@ -42,8 +42,8 @@ describe.each([true, false])('a key (rejectEarly: %s)', (rejectEarly) => {
 
   it('is not looked for in the target', async () => {
     const text = requestText('GET', `/v1/store/orders?access_token=${key}&api_key=${key}`);
-    const { answers } = await exchange(service.port, text, { until: 1 });
-    expectErrorResponse(answers[0], 401, 'missing_api_key');
+    const { responses } = await exchange(service.port, text, { until: 1 });
+    expectErrorResponse(responses[0], 401, 'missing_api_key');
   });
 
   test.each([

@@ -3,7 +3,7 @@ import { KeyUsageRecorder } from '../../src/api-keys/key-usage.recorder.js';
 import { call } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
-import { until } from '../helpers/until.js';
+import { waitFor } from '../helpers/wait-for.js';
 
 let service: TestService;
 beforeAll(async () => {
@@ -46,7 +46,7 @@ describe('the last use of a key', () => {
   it('is recorded without anybody asking for it, a moment later', async () => {
     const { id, key } = await insertKey(service.db);
     await use(key);
-    await until(async () => (await lastUsedAt(id)) !== null, 'the use is recorded', { withinMs: 3_000 });
+    await waitFor(async () => (await lastUsedAt(id)) !== null, 'the use is recorded', { withinMs: 3_000 });
     expect(await lastUsedAt(id)).toBeInstanceOf(Date);
   });
 
@@ -91,7 +91,7 @@ describe('the last use of a key', () => {
     await flush();
     expect(await lastUsedAt(id)).toBeInstanceOf(Date);
     await service.db.query("SELECT pg_notify('api_key_changed', 'end')");
-    await until(() => heard.includes('end'), 'the notification that comes last');
+    await waitFor(() => heard.includes('end'), 'the notification that comes last');
     await listener.end();
     expect(heard).toEqual(['end']);
   });

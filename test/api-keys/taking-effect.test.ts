@@ -2,7 +2,7 @@ import { generateKey, hashKey } from '../../src/api-keys/key-format.js';
 import { call } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
-import { until } from '../helpers/until.js';
+import { waitFor } from '../helpers/wait-for.js';
 
 const PROMPTLY = { withinMs: 1_000 };
 
@@ -35,7 +35,7 @@ async function policies(key: string): Promise<(string | null)[]> {
 
 /** Waits until both services answer so, and checks that another key goes on as it was. */
 async function expectPromptly(key: string, status: number): Promise<void> {
-  await until(
+  await waitFor(
     async () => (await statuses(key)).every((answer) => answer === status),
     `both services answer ${status}`,
     PROMPTLY,
@@ -88,7 +88,7 @@ describe('every service learns within a second, however long it remembers keys,'
     expect(await statuses(key)).toEqual([200, 200]);
     await query("UPDATE api_keys SET plan = 'pro' WHERE id = $1", [id]);
     const pro = '"minute";q=300;w=60, "day";q=10000;w=86400';
-    await until(async () => (await policies(key)).every((policy) => policy === pro), 'the new plan', PROMPTLY);
+    await waitFor(async () => (await policies(key)).every((policy) => policy === pro), 'the new plan', PROMPTLY);
     const response = await call(services[0].baseUrl, 'HEAD', '/store/orders', key);
     expect(Number(response.headers.get('x-ratelimit-remaining'))).toBeLessThan(299);
   });
@@ -97,14 +97,14 @@ describe('every service learns within a second, however long it remembers keys,'
     const { id, key } = await insertKey(services[0].db);
     await statuses(key);
     await query('UPDATE api_keys SET requests_per_minute = 7 WHERE id = $1', [id]);
-    await until(
+    await waitFor(
       async () => (await policies(key)).every((policy) => policy?.startsWith('"minute";q=7;')),
       'the new minute',
       PROMPTLY,
     );
     await query('UPDATE api_keys SET requests_per_day = 8 WHERE id = $1', [id]);
     const both = '"minute";q=7;w=60, "day";q=8;w=86400';
-    await until(async () => (await policies(key)).every((policy) => policy === both), 'the new day', PROMPTLY);
+    await waitFor(async () => (await policies(key)).every((policy) => policy === both), 'the new day', PROMPTLY);
     expect(await policies(bystander)).not.toContain(both);
   });
 
@@ -161,7 +161,7 @@ describe('a service whose listening connection was lost', () => {
       "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'petstore-listener'",
       [],
     );
-    await until(async () => (await statuses(key)).every((status) => status === 401), 'the key is refused', {
+    await waitFor(async () => (await statuses(key)).every((status) => status === 401), 'the key is refused', {
       withinMs: 3_000,
     });
     expect(await statuses(bystander)).toEqual([200, 200]);

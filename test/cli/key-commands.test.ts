@@ -3,7 +3,7 @@ import { insertKey, type KeyRow } from '../helpers/builders.js';
 import { ManualClock } from '../helpers/manual-clock.js';
 import { type CommandResult, petstore } from '../helpers/petstore.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
-import { until } from '../helpers/until.js';
+import { waitFor } from '../helpers/wait-for.js';
 
 const KEY = /^pst_[0-9A-Za-z]{49}$/;
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -154,7 +154,7 @@ describe('petstore keys revoke', () => {
     const [{ id, key }, other] = [await insertKey(service.db), await insertKey(service.db)];
     expect([await statusOf(key), await statusOf(other.key)]).toEqual([200, 200]);
     expect(await keysJson('revoke', id)).toEqual({ id, revoked: true });
-    await until(async () => (await statusOf(key)) === 401, 'the key is refused', PROMPTLY);
+    await waitFor(async () => (await statusOf(key)) === 401, 'the key is refused', PROMPTLY);
     expect(await statusOf(other.key)).toBe(200);
     const revokedAt = (await rowOf(id))?.revoked_at;
     const [again, forPeople] = await Promise.all([keysJson('revoke', id), keys('revoke', id.toUpperCase())]);
@@ -203,7 +203,7 @@ describe('petstore keys rotate', () => {
     expect(exitCode).toBe(0);
     const successor = /^key {2}(\S+)$/m.exec(stdout)?.[1] ?? '';
     service.clock.set(Date.now());
-    await until(async () => (await statusOf(key)) === 401, 'the old key is refused', PROMPTLY);
+    await waitFor(async () => (await statusOf(key)) === 401, 'the old key is refused', PROMPTLY);
     expect(await statusOf(successor)).toBe(200);
   });
 
@@ -223,12 +223,12 @@ describe('petstore keys set-plan', () => {
     const record = await keysJson('set-plan', id, '--plan', 'enterprise', '--per-minute', '8', '--per-day', '90');
     expect(record).toMatchObject({ id, plan: 'enterprise', requestsPerMinute: 8, requestsPerDay: 90 });
     const custom = '"minute";q=8;w=60, "day";q=90;w=86400';
-    await until(async () => (await quotaOf(key)) === custom, 'the new quotas', PROMPTLY);
+    await waitFor(async () => (await quotaOf(key)) === custom, 'the new quotas', PROMPTLY);
     const result = await keys('set-plan', id, '--plan', 'business');
     expect(result).toEqual({ exitCode: 0, stdout: `The key ${id} has the plan business.\n`, stderr: '' });
     expect(await rowOf(id)).toMatchObject({ plan: 'business', requests_per_minute: null, requests_per_day: null });
     const business = '"minute";q=1000;w=60, "day";q=100000;w=86400';
-    await until(async () => (await quotaOf(key)) === business, 'the published quotas', PROMPTLY);
+    await waitFor(async () => (await quotaOf(key)) === business, 'the published quotas', PROMPTLY);
     expect(await quotaOf(key)).toBe(business);
   });
 });
@@ -243,7 +243,7 @@ describe('petstore keys unban', () => {
     expect(await statusOf(key)).toBe(429);
     expect(await keysJson('unban', id)).toEqual({ id });
     let status = 429;
-    await until(async () => (status = await statusOf(key)) !== 429, 'the key is let in', PROMPTLY);
+    await waitFor(async () => (status = await statusOf(key)) !== 429, 'the key is let in', PROMPTLY);
     expect(status).toBe(200);
   });
 

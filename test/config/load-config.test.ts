@@ -99,7 +99,7 @@ describe('the configuration', () => {
   });
 
   it('takes no notice of the variables of others', () => {
-    const others = { PATH: '/bin', HOME: '/root', port: 'x', DATABASE: 'y', npm_config_port: 'z', constructor: 'a' };
+    const others = { PATH: '/bin', HOME: '/root', port: 'x', DATABASE: 'y', npm_config_port: 'z', Object: 'a' };
     expect(loadConfig(others)).toEqual(loadConfig({}));
   });
 

@@ -6,7 +6,7 @@ import { insertKey, insertOrder } from '../helpers/builders.js';
 import { freePort } from '../helpers/free-port.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
-import { until } from '../helpers/until.js';
+import { waitFor } from '../helpers/wait-for.js';
 import { type LabelMatcher, usesOf } from './promql.js';
 
 const DEPLOY = join(__dirname, '..', '..', 'deploy');
@@ -55,7 +55,7 @@ describe('the dashboard and the alerts', () => {
     });
     await useEverything(service.baseUrl, database);
     // A request is measured when its connection has taken the answer, a moment after its client has read it.
-    await until(async () => {
+    await waitFor(async () => {
       const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`);
       exported = parseMetrics(await response.text());
       return exported.get('http_server_request_duration_seconds_count')?.values('http_route').has('unmatched') ?? false;

@@ -25,11 +25,13 @@ async function drillAgainst(cancel: Cancel): Promise<Report> {
     const orderId = Number(req.url?.split('/').at(-1));
     const attempt = (attempts.get(orderId) ?? 0) + 1;
     attempts.set(orderId, attempt);
-    const answer = cancel(orderId, attempt);
-    if (answer === undefined) {
+    const response = cancel(orderId, attempt);
+    if (response === undefined) {
       req.socket.destroy();
     } else {
-      res.writeHead(answer.status).end(answer.code === undefined ? undefined : JSON.stringify({ code: answer.code }));
+      res
+        .writeHead(response.status)
+        .end(response.code === undefined ? undefined : JSON.stringify({ code: response.code }));
     }
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -5,7 +5,7 @@ import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
-import { until } from '../helpers/until.js';
+import { waitFor } from '../helpers/wait-for.js';
 
 /** SQLSTATE insufficient_privilege. */
 const REFUSED = '42501';
@@ -64,7 +64,7 @@ describe('the role of the service', () => {
       expect(response.status).toBe(200);
       expect(await response.json()).toContainEqual(expect.objectContaining({ id: Number(id), petId: 77 }));
       // Other tests write to this server meanwhile, and any write makes a new tag.
-      await until(async () => {
+      await waitFor(async () => {
         const etag = (await listOrders(service.baseUrl, key)).headers.get('etag') ?? '';
         return (await listOrders(service.baseUrl, key, { 'If-None-Match': etag })).status === 304;
       }, 'an unchanged list is answered 304');
@@ -89,7 +89,7 @@ describe('the role of the service', () => {
       await holder.query('BEGIN');
       await holder.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [id]);
       const cancelled = cancelOrder(service.baseUrl, id, key);
-      await until(async () => {
+      await waitFor(async () => {
         const { rowCount } = await database.db.query(
           "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
         );
@@ -114,7 +114,7 @@ describe('the role of the service', () => {
       const { key: other } = await insertKey(database.db);
       expect((await call(service.baseUrl, 'GET', '/nothing-here', key)).status).toBe(404);
       await database.db.query('UPDATE api_keys SET revoked_at = now() WHERE id = $1', [id]);
-      await until(
+      await waitFor(
         async () => (await call(service.baseUrl, 'GET', '/nothing-here', key)).status === 401,
         'the key is revoked',
         { withinMs: 1_000 },

@@ -30,16 +30,16 @@ async function runAsReader(command: string, service: TestService, key: string): 
   return stdout;
 }
 
-const headerNames = (answer: string): string[] =>
-  (answer.split(/\r?\n\r?\n/)[0] ?? '')
+const headerNames = (response: string): string[] =>
+  (response.split(/\r?\n\r?\n/)[0] ?? '')
     .split(/\r?\n/)
     .slice(1)
     .map((line) => line.split(':')[0] ?? '')
     .filter((name) => name !== '');
 
-const statusLine = (answer: string): string => answer.split(/\r?\n/)[0] ?? '';
+const statusLine = (response: string): string => response.split(/\r?\n/)[0] ?? '';
 
-const bodyOf = (answer: string): string => answer.slice(answer.indexOf('\r\n\r\n') + 4);
+const bodyOf = (response: string): string => response.slice(response.indexOf('\r\n\r\n') + 4);
 
 describe('the requests that the README shows', () => {
   let service: TestService;
@@ -60,9 +60,9 @@ describe('the requests that the README shows', () => {
     );
     expect(commands.map(({ command }) => /-X (\w+)/.exec(command)?.[1] ?? 'GET')).toEqual(['GET', 'DELETE']);
     for (const { command, shown } of commands) {
-      const answer = await runAsReader(command, service, key);
-      expect(statusLine(answer)).toBe(statusLine(shown));
-      expect(headerNames(answer)).toEqual(expect.arrayContaining(headerNames(shown)));
+      const response = await runAsReader(command, service, key);
+      expect(statusLine(response)).toBe(statusLine(shown));
+      expect(headerNames(response)).toEqual(expect.arrayContaining(headerNames(shown)));
     }
     const again = await runAsReader(commands[1]?.command ?? '', service, key);
     const shownError = blocks.find(({ language }) => language === 'json')?.text ?? '';
@@ -73,7 +73,7 @@ describe('the requests that the README shows', () => {
     const [list] = blocksOf('The two operations').filter(({ text }) => text.startsWith('curl'));
     const shown = blocksOf('The two operations').find(({ text }) => text.startsWith('HTTP/1.1 200'))?.text ?? '';
     const first = /\[(\{.*?\})/.exec(shown)?.[1] ?? '';
-    const answer = JSON.parse(bodyOf(await runAsReader(list?.text ?? '', service, key))) as unknown[];
-    expect(JSON.parse(first)).toEqual(answer[0]);
+    const response = JSON.parse(bodyOf(await runAsReader(list?.text ?? '', service, key))) as unknown[];
+    expect(JSON.parse(first)).toEqual(response[0]);
   });
 });

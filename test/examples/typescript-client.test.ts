@@ -10,7 +10,7 @@ import type { RetryOptions } from '../../examples/typescript-client/src/retry.ts
 import { seedOrders } from '../../src/orders/seed-orders.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
-import { until } from '../helpers/until.js';
+import { waitFor } from '../helpers/wait-for.js';
 
 const CLIENT = join(__dirname, '..', '..', 'examples', 'typescript-client');
 const INT64_MAX = 2n ** 63n - 1n;
@@ -85,7 +85,7 @@ describe('the TypeScript client', () => {
     const id = await insertOrder(service.db);
     let etag = '';
     // A transaction of another test on this PostgreSQL changes the tag, too.
-    await until(async () => {
+    await waitFor(async () => {
       const list = await client.listOrders({ etag });
       if (list === undefined) {
         return true;

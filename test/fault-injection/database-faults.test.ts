@@ -3,7 +3,7 @@ import { insertKey } from '../helpers/builders.js';
 import { FailingPostgres } from '../helpers/failing-postgres.js';
 import { type SeededRandom, withSeed } from '../helpers/seeded-random.js';
 import { ServiceProcess } from '../helpers/service-process.js';
-import { until } from '../helpers/until.js';
+import { waitFor } from '../helpers/wait-for.js';
 import { OrderTraffic } from '../model/order-traffic.js';
 
 jest.setTimeout(60_000);
@@ -53,10 +53,10 @@ async function expectSurvival(
     });
     await traffic.start();
     try {
-      await until(() => traffic.count('204') >= 50, 'all goes well');
+      await waitFor(() => traffic.count('204') >= 50, 'all goes well');
       await inflict(traffic, random);
       const [cancelled, listed] = [traffic.count('204'), traffic.count('200')];
-      await until(
+      await waitFor(
         () => traffic.count('204') >= cancelled + 50 && traffic.count('200') >= listed + 20,
         'all goes well again, by itself',
         { withinMs: 15_000 },
@@ -71,7 +71,7 @@ async function expectSurvival(
 
 async function untilUnavailable(traffic: OrderTraffic): Promise<void> {
   const before = unavailable(traffic);
-  await until(() => unavailable(traffic) > before, 'the fault is noticed');
+  await waitFor(() => unavailable(traffic) > before, 'the fault is noticed');
 }
 
 describe('nothing that was answered is lost, nothing is half done, and all goes well again by itself, when PostgreSQL', () => {
@@ -88,7 +88,7 @@ describe('nothing that was answered is lost, nothing is half done, and all goes 
       for (let crash = 0; crash < 2; crash++) {
         await postgres.crash();
         await untilUnavailable(traffic);
-        await until(
+        await waitFor(
           () =>
             postgres.run('SELECT 1').then(
               () => true,
@@ -97,7 +97,7 @@ describe('nothing that was answered is lost, nothing is half done, and all goes 
           'PostgreSQL has recovered',
         );
         const cancelled = traffic.count('204');
-        await until(() => traffic.count('204') > cancelled, 'cancels succeed again', { withinMs: 15_000 });
+        await waitFor(() => traffic.count('204') > cancelled, 'cancels succeed again', { withinMs: 15_000 });
       }
     });
   });
@@ -121,7 +121,7 @@ describe('nothing that was answered is lost, nothing is half done, and all goes 
       await postgres.run('SELECT pg_reload_conf()');
       await untilUnavailable(traffic);
       const listed = traffic.count('200') + traffic.count('304');
-      await until(() => traffic.count('200') + traffic.count('304') > listed + 20, 'lists go on');
+      await waitFor(() => traffic.count('200') + traffic.count('304') > listed + 20, 'lists go on');
       await postgres.run('ALTER SYSTEM RESET default_transaction_read_only');
       await postgres.run('SELECT pg_reload_conf()');
     });
@@ -147,8 +147,8 @@ describe('nothing that was answered is lost, nothing is half done, and all goes 
     await expectSurvival(async (traffic, random) => {
       for (let cut = 0; cut < 10; cut++) {
         const next = traffic.total + random.below(60);
-        await until(() => traffic.total > next, 'some requests later');
-        postgres.network.cut();
+        await waitFor(() => traffic.total > next, 'some requests later');
+        postgres.network.closeConnections();
       }
     });
   });
@@ -169,12 +169,12 @@ describe('a service that is killed', () => {
     await expectSurvival(async (traffic, random) => {
       for (let kill = 0; kill < 2; kill++) {
         const at = traffic.count('204') + random.below(40);
-        await until(() => traffic.count('204') > at, 'some cancels later');
+        await waitFor(() => traffic.count('204') > at, 'some cancels later');
         const victim = kill % services.length;
         await services[victim]!.stop('SIGKILL');
         services[victim] = await startService();
       }
-      await until(
+      await waitFor(
         async () =>
           (
             await db.query(`SELECT FROM pg_stat_activity WHERE state LIKE 'idle in transaction%' AND

@@ -4,8 +4,8 @@ import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { FailingPostgres } from '../helpers/failing-postgres.js';
 import { withSeed } from '../helpers/seeded-random.js';
 import { ServiceProcess } from '../helpers/service-process.js';
-import { describeWithSmallDisk, SmallDisk } from '../helpers/small-disk.js';
-import { until } from '../helpers/until.js';
+import { describeWithTmpfs, TmpfsVolume } from '../helpers/tmpfs-volume.js';
+import { waitFor } from '../helpers/wait-for.js';
 import { OrderTraffic } from '../model/order-traffic.js';
 
 jest.setTimeout(90_000);
@@ -13,15 +13,15 @@ jest.setTimeout(90_000);
 /** A new cluster takes some 60 MB: its databases, and its log in segments of 16 MB. */
 const DISK_MEGABYTES = 200;
 
-describeWithSmallDisk('when the disk of PostgreSQL is full', () => {
-  let disk: SmallDisk;
+describeWithTmpfs('when the disk of PostgreSQL is full', () => {
+  let disk: TmpfsVolume;
   let postgres: FailingPostgres;
   let db: pg.Pool;
   let key: string;
   let service: ServiceProcess;
 
   beforeEach(async () => {
-    disk = SmallDisk.mount(DISK_MEGABYTES);
+    disk = TmpfsVolume.mount(DISK_MEGABYTES);
     postgres = await FailingPostgres.create({}, disk.folder);
     db = postgres.pool(20);
     ({ key } = await insertKey(db));
@@ -60,18 +60,18 @@ describeWithSmallDisk('when the disk of PostgreSQL is full', () => {
       });
       await traffic.start();
       try {
-        await until(() => traffic.count('204') >= 50, 'all goes well');
+        await waitFor(() => traffic.count('204') >= 50, 'all goes well');
         disk.fill();
         const isFull = async (): Promise<boolean> => {
           await useUpPages();
           return traffic.count('503 service_unavailable') >= 20;
         };
-        await until(isFull, 'the disk is full');
+        await waitFor(isFull, 'the disk is full');
         const listed = traffic.count('200') + traffic.count('304');
-        await until(() => traffic.count('200') + traffic.count('304') > listed + 20, 'lists go on');
+        await waitFor(() => traffic.count('200') + traffic.count('304') > listed + 20, 'lists go on');
         disk.free();
         const cancelled = traffic.count('204');
-        await until(() => traffic.count('204') >= cancelled + 50, 'cancels go on', { withinMs: 15_000 });
+        await waitFor(() => traffic.count('204') >= cancelled + 50, 'cancels go on', { withinMs: 15_000 });
       } finally {
         disk.free();
         await traffic.stop();
@@ -89,13 +89,13 @@ describeWithSmallDisk('when the disk of PostgreSQL is full', () => {
     const refused = await cancelOrder(service.baseUrl, pending, key);
     expect([refused.status, (await errorOf(refused)).code]).toEqual([503, 'service_unavailable']);
     expect(refused.headers.get('retry-after')).toBe('1');
-    await until(() => postgres.hasEnded, 'PostgreSQL gives up');
+    await waitFor(() => postgres.hasEnded, 'PostgreSQL gives up');
     expect((await cancelOrder(service.baseUrl, pending, key)).status).toBe(503);
     expect((await listOrders(service.baseUrl, key)).status).toBe(503);
     disk.free();
     await postgres.start();
     const isCancelled = async (): Promise<boolean> => (await cancelOrder(service.baseUrl, pending, key)).status === 204;
-    await until(isCancelled, 'cancels go on', { withinMs: 15_000 });
+    await waitFor(isCancelled, 'cancels go on', { withinMs: 15_000 });
     expect([await statusOf(db, cancelled), await statusOf(db, pending)]).toEqual(['cancelled', 'cancelled']);
     expect((await listOrders(service.baseUrl, key)).status).toBe(200);
   });

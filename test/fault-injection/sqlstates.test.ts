@@ -14,17 +14,17 @@ beforeAll(async () => {
 afterAll(() => service.stop());
 
 /** Has PostgreSQL fail every change of an order as it would in the trouble that this SQLSTATE stands for. */
-async function cancelWhile(sqlState: string): Promise<{ answer: Response; status: string | undefined }> {
+async function cancelWhile(sqlState: string): Promise<{ response: Response; status: string | undefined }> {
   const id = await insertOrder(service.db);
   await service.db.query(
     `CREATE TRIGGER fail BEFORE UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION fail('${sqlState}')`,
   );
-  const answer = await cancelOrder(service.baseUrl, id, key);
+  const response = await cancelOrder(service.baseUrl, id, key);
   await service.db.query('DROP TRIGGER fail ON orders');
   const status = await statusOf(service.db, id);
   expect((await listOrders(service.baseUrl, key)).status).toBe(200);
   expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
-  return { answer, status };
+  return { response, status };
 }
 
 describe('a cancel that PostgreSQL cannot carry out for the moment is answered 503 and can be tried again:', () => {
@@ -45,9 +45,9 @@ describe('a cancel that PostgreSQL cannot carry out for the moment is answered 5
     ['a lock that is not to be had', '55P03'],
     ['a connection that failed', '08006'],
   ])('%s', async (_what, sqlState) => {
-    const { answer, status } = await cancelWhile(sqlState);
-    expect([sqlState, answer.status, (await errorOf(answer)).code]).toEqual([sqlState, 503, 'service_unavailable']);
-    expect(answer.headers.get('retry-after')).toBe('1');
+    const { response, status } = await cancelWhile(sqlState);
+    expect([sqlState, response.status, (await errorOf(response)).code]).toEqual([sqlState, 503, 'service_unavailable']);
+    expect(response.headers.get('retry-after')).toBe('1');
     expect(status).toBe('pending');
   });
 });
@@ -58,9 +58,9 @@ describe('a cancel that PostgreSQL will never carry out is answered 500 without 
     ['a permission that is missing', '42501'],
     ['a defect in PostgreSQL', 'XX000'],
   ])('%s', async (_what, sqlState) => {
-    const { answer, status } = await cancelWhile(sqlState);
-    expect([sqlState, answer.status]).toEqual([sqlState, 500]);
-    expect(await errorOf(answer)).toEqual({
+    const { response, status } = await cancelWhile(sqlState);
+    expect([sqlState, response.status]).toEqual([sqlState, 500]);
+    expect(await errorOf(response)).toEqual({
       code: 'internal_error',
       message: 'Internal server error.',
       status: 500,

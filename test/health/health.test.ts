@@ -2,7 +2,7 @@ import { errorOf } from '../helpers/api.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
-import { until } from '../helpers/until.js';
+import { waitFor } from '../helpers/wait-for.js';
 
 describe('health', () => {
   let database: TestDatabase;
@@ -11,9 +11,9 @@ describe('health', () => {
 
   beforeAll(async () => {
     database = await createTestDatabase();
-    proxy = await TcpProxy.inFrontOf(database.url);
+    proxy = await TcpProxy.start(database.url);
     service = await startTestService({
-      database: { ...database, url: proxy.through(database.url) },
+      database: { ...database, url: proxy.urlFor(database.url) },
       // Nothing listens there.
       environment: { REDIS_URL: 'redis://127.0.0.1:1' },
     });
@@ -34,7 +34,7 @@ describe('health', () => {
   });
 
   it.each([
-    ['is away', () => proxy.refuse()],
+    ['is away', () => proxy.rejectConnections()],
     ['falls silent', () => proxy.stall()],
   ])(
     'is unready within two seconds when the database %s, alive all the same, and ready again after',
@@ -47,7 +47,7 @@ describe('health', () => {
       expect((await errorOf(response)).code).toBe('service_unavailable');
       expect((await ask('live')).status).toBe(200);
       proxy.restore();
-      await until(async () => (await ask('ready')).status === 200, 'the service is ready again');
+      await waitFor(async () => (await ask('ready')).status === 200, 'the service is ready again');
     },
   );
 });

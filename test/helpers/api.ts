@@ -1,4 +1,4 @@
-import { type Asked, expectDocumented } from './contract.js';
+import { type RequestLine, expectDocumented } from './contract.js';
 
 /** A request to the API by `fetch`, with a key. The answer is checked against the document. */
 export async function call(
@@ -16,7 +16,7 @@ export async function call(
 }
 
 /** Errors are checked at once, a list as soon as its body has been read: it may be long, slow or cut. */
-async function documented(response: Response, asked: Asked): Promise<Response> {
+async function documented(response: Response, asked: RequestLine): Promise<Response> {
   const check = (body: string | undefined): void => {
     expectDocumented(
       { status: response.status, header: (name) => response.headers.get(name) ?? undefined, body },

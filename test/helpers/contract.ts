@@ -4,7 +4,7 @@ import { Ajv, type ValidateFunction } from 'ajv';
 import { parse } from 'lossless-json';
 
 /** An answer of the service, as far as the document speaks about answers. */
-export interface Answer {
+export interface ReceivedResponse {
   readonly status: number;
   /** @returns the value as it was sent, undefined when the header is missing, null when it was sent twice */
   readonly header: (name: string) => string | null | undefined;
@@ -13,7 +13,7 @@ export interface Answer {
 }
 
 /** What was asked for, where that is known; otherwise the answer may be that of any operation. */
-export interface Asked {
+export interface RequestLine {
   readonly method: string;
   /** Of the request target. */
   readonly path: string;
@@ -61,13 +61,13 @@ export class Contract {
   }
 
   /** @returns what is wrong with an answer; empty when it is as documented */
-  faultsOf(answer: Answer, asked?: Asked): string[] {
+  violationsOf(answer: ReceivedResponse, asked?: RequestLine): string[] {
     const operation = asked === undefined ? undefined : this.#operationOf(asked);
     const candidates = this.#candidates(answer.status, operation);
     if (candidates.length === 0) {
       return [`status ${answer.status} is not documented`];
     }
-    const faults = candidates.map((response) => this.#faultsAgainst(response, answer));
+    const faults = candidates.map((response) => this.#violationsAgainst(response, answer));
     return faults.some((found) => found.length === 0) ? [] : (faults[0] ?? []);
   }
 
@@ -82,7 +82,7 @@ export class Contract {
       .filter((response) => response !== undefined);
   }
 
-  #operationOf({ method, path }: Asked): Operation | undefined {
+  #operationOf({ method, path }: RequestLine): Operation | undefined {
     const name = method === 'HEAD' ? 'get' : method.toLowerCase();
     for (const [template, operations] of Object.entries(this.#document.paths)) {
       if (new RegExp(`^/v1${template.replace(/\{\w+\}/g, '[^/]+')}$`).test(path.split('?')[0] ?? '')) {
@@ -92,14 +92,14 @@ export class Contract {
     return undefined;
   }
 
-  #faultsAgainst(response: Response, answer: Answer): string[] {
+  #violationsAgainst(response: Response, answer: ReceivedResponse): string[] {
     const headers = Object.entries(response.headers ?? {}).flatMap(([name, { $ref }]) =>
-      this.#headerFaults(name, $ref, answer.header(name)),
+      this.#headerViolations(name, $ref, answer.header(name)),
     );
-    return [...headers, ...this.#bodyFaults(response, answer)];
+    return [...headers, ...this.#bodyViolations(response, answer)];
   }
 
-  #headerFaults(name: string, ref: string, value: string | null | undefined): string[] {
+  #headerViolations(name: string, ref: string, value: string | null | undefined): string[] {
     const header = this.#document.components.headers[ref.split('/').at(-1) ?? ''];
     if (header === undefined) {
       return [`header ${name} refers to nothing`];
@@ -109,10 +109,10 @@ export class Contract {
     }
     const { type, int64 } = header.schema;
     const typed = /^-?\d+$/.test(value) && (type === 'integer' || int64) ? Number(value) : value;
-    return this.#schemaFaults(`${ref}/schema`, typed).map((fault) => `header ${name}: ${value} ${fault}`);
+    return this.#schemaViolations(`${ref}/schema`, typed).map((fault) => `header ${name}: ${value} ${fault}`);
   }
 
-  #bodyFaults({ content }: Response, { header, body, status }: Answer): string[] {
+  #bodyViolations({ content }: Response, { header, body, status }: ReceivedResponse): string[] {
     if (content === undefined) {
       return body === undefined || body === ''
         ? []
@@ -127,11 +127,13 @@ export class Contract {
       return [];
     }
     const value = parse(body, undefined, exactNumber);
-    const faults = this.#schemaFaults(status < 300 ? LIST_SCHEMA : ERROR_SCHEMA, value).map((fault) => `body ${fault}`);
-    return faults.length > 0 || status < 300 ? faults : errorFaults(value, status, media.examples ?? {});
+    const faults = this.#schemaViolations(status < 300 ? LIST_SCHEMA : ERROR_SCHEMA, value).map(
+      (fault) => `body ${fault}`,
+    );
+    return faults.length > 0 || status < 300 ? faults : errorBodyViolations(value, status, media.examples ?? {});
   }
 
-  #schemaFaults(pointer: string, value: unknown): string[] {
+  #schemaViolations(pointer: string, value: unknown): string[] {
     let validate = this.#validators.get(pointer);
     if (validate === undefined) {
       validate = this.#ajv.compile({ $ref: `openapi${pointer}` });
@@ -142,7 +144,7 @@ export class Contract {
 }
 
 /** Every code that is answered is one of those that the document shows an example of, and says its own status. */
-function errorFaults(value: unknown, status: number, examples: Record<string, unknown>): string[] {
+function errorBodyViolations(value: unknown, status: number, examples: Record<string, unknown>): string[] {
   const { code, status: stated } = value as { code: string; status: number };
   return [
     ...(code in examples ? [] : [`code ${code} has no example under status ${status}`]),
@@ -183,16 +185,16 @@ function exactNumber(text: string): number | bigint {
 const contract = new Contract(committedDocument());
 
 /** An answer that is not one of those which `openapi.json` describes. */
-export class UndocumentedAnswer extends Error {}
+export class UndocumentedResponse extends Error {}
 
 /**
  * Fails the test that got an answer which `openapi.json` does not describe. Answers outside the version segment are not
  * part of the interface.
  */
-export function expectDocumented(answer: Answer, asked?: Asked): void {
-  const faults = contract.faultsOf(answer, asked);
+export function expectDocumented(answer: ReceivedResponse, asked?: RequestLine): void {
+  const faults = contract.violationsOf(answer, asked);
   if (faults.length > 0) {
     const what = asked === undefined ? 'An answer' : `The answer to ${asked.method} ${asked.path}`;
-    throw new UndocumentedAnswer(`${what} (${answer.status}) is not as documented: ${faults.join('; ')}`);
+    throw new UndocumentedResponse(`${what} (${answer.status}) is not as documented: ${faults.join('; ')}`);
   }
 }

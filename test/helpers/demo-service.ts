@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { cpSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { until } from './until.js';
+import { waitFor } from './wait-for.js';
 
 const ROOT = join(__dirname, '..', '..');
 
@@ -46,7 +46,7 @@ export class DemoCheckout {
   /** What `npm start` runs, ready for requests. */
   async serve(): Promise<DemoService> {
     const service = this.run('serve');
-    await until(() => hasStarted(service), 'the banner is printed', { withinMs: 60_000 });
+    await waitFor(() => hasStarted(service), 'the banner is printed', { withinMs: 60_000 });
     const baseUrl = /API +(http:\/\/127\.0\.0\.1:\d+)\/v1/.exec(service.output())?.[1] ?? '';
     const freeKey = /free key +(pst_\w+)/.exec(service.output())?.[1] ?? '';
     return { ...service, baseUrl, freeKey };

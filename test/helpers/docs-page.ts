@@ -1,6 +1,6 @@
 import type { Locator, Page } from 'playwright-core';
 
-export interface ShownAnswer {
+export interface DisplayedResponse {
   readonly status: number;
   readonly body: string;
 }
@@ -8,22 +8,22 @@ export interface ShownAnswer {
 /** Swagger UI as a person uses it. */
 export class DocsPage {
   /** What went wrong without anybody asking for it: messages of the console, faults of scripts, policy violations. */
-  readonly faults: string[] = [];
+  readonly errors: string[] = [];
 
   private constructor(readonly page: Page) {}
 
   static async open(page: Page, baseUrl: string): Promise<DocsPage> {
     const docs = new DocsPage(page);
-    page.on('pageerror', (error) => docs.faults.push(error.message));
+    page.on('pageerror', (error) => docs.errors.push(error.message));
     page.on('console', (message) => {
       // The browser reports every answer of 400 and above. Those of the API are what the test asked for.
       const isAnswer =
         message.location().url.startsWith(`${baseUrl}/v1/`) && message.text().startsWith('Failed to load');
       if (['error', 'warning'].includes(message.type()) && !isAnswer) {
-        docs.faults.push(message.text());
+        docs.errors.push(message.text());
       }
     });
-    page.on('requestfailed', (request) => docs.faults.push(`${request.url()}: ${request.failure()?.errorText ?? ''}`));
+    page.on('requestfailed', (request) => docs.errors.push(`${request.url()}: ${request.failure()?.errorText ?? ''}`));
     await page.goto(`${baseUrl}/docs`);
     await docs.operation('listOrders').waitFor();
     return docs;
@@ -53,11 +53,11 @@ export class DocsPage {
     await this.#closeAuthorize();
   }
 
-  async list(): Promise<ShownAnswer> {
+  async list(): Promise<DisplayedResponse> {
     return this.#execute(await this.#opened('listOrders'));
   }
 
-  async cancel(orderId: string): Promise<ShownAnswer> {
+  async cancel(orderId: string): Promise<DisplayedResponse> {
     const operation = await this.#opened('cancelOrder');
     await operation.locator('tr[data-param-name=orderId] input').fill(orderId);
     return this.#execute(operation);
@@ -101,7 +101,7 @@ export class DocsPage {
   }
 
   /** The answer that is shown once the one to this request has arrived. */
-  async #execute(operation: Locator): Promise<ShownAnswer> {
+  async #execute(operation: Locator): Promise<DisplayedResponse> {
     const clear = operation.locator('button.btn-clear');
     if ((await clear.count()) > 0) {
       await clear.click();

@@ -1,4 +1,4 @@
-import type { WireAnswer } from './wire.js';
+import type { WireResponse } from './wire.js';
 
 /** What only somebody who reads the code should see: stack frames, files, statements, names of what runs below. */
 const INTERNALS =
@@ -9,29 +9,29 @@ const INTERNALS =
  * @param method of the request: the answer to HEAD has the headers alone
  */
 export function expectErrorResponse(
-  answer: WireAnswer | undefined,
+  response: WireResponse | undefined,
   status: number,
   code: string,
   method = 'GET',
 ): void {
-  expect([answer?.status, bodyCode(answer, method)]).toEqual([status, method === 'HEAD' ? undefined : code]);
-  if (answer === undefined) {
+  expect([response?.status, bodyCode(response, method)]).toEqual([status, method === 'HEAD' ? undefined : code]);
+  if (response === undefined) {
     return;
   }
-  expect(answer.version).toBe('1.1');
-  expect(Object.fromEntries([...answer.headers].filter(([name]) => name in FIXED_HEADERS))).toEqual(FIXED_HEADERS);
-  expect(answer.headers.get('date')?.[0]).toMatch(/^\w{3}, \d{2} \w{3} \d{4} \d{2}:\d{2}:\d{2} GMT$/);
-  expect([...answer.headers.keys()]).not.toContain('x-powered-by');
-  expect([...answer.headers.values()].filter((values) => values.length > 1)).toEqual([]);
+  expect(response.version).toBe('1.1');
+  expect(Object.fromEntries([...response.headers].filter(([name]) => name in FIXED_HEADERS))).toEqual(FIXED_HEADERS);
+  expect(response.headers.get('date')?.[0]).toMatch(/^\w{3}, \d{2} \w{3} \d{4} \d{2}:\d{2}:\d{2} GMT$/);
+  expect([...response.headers.keys()]).not.toContain('x-powered-by');
+  expect([...response.headers.values()].filter((values) => values.length > 1)).toEqual([]);
   if (method === 'HEAD') {
-    expect(answer.body).toBe('');
+    expect(response.body).toBe('');
     return;
   }
-  expect(answer.headers.get('content-length')).toEqual([String(answer.body.length)]);
-  const body = JSON.parse(answer.body) as Record<string, unknown>;
+  expect(response.headers.get('content-length')).toEqual([String(response.body.length)]);
+  const body = JSON.parse(response.body) as Record<string, unknown>;
   expect(Object.keys(body)).toEqual(['code', 'message', 'status']);
   expect(body).toEqual({ code, message: expect.stringMatching(/^[A-Z].+\.$/) as unknown, status });
-  expect(answer.body).not.toMatch(INTERNALS);
+  expect(response.body).not.toMatch(INTERNALS);
 }
 
 const FIXED_HEADERS = {
@@ -40,20 +40,20 @@ const FIXED_HEADERS = {
   'x-content-type-options': ['nosniff'],
 };
 
-function bodyCode(answer: WireAnswer | undefined, method: string): unknown {
-  if (answer === undefined || method === 'HEAD') {
+function bodyCode(response: WireResponse | undefined, method: string): unknown {
+  if (response === undefined || method === 'HEAD') {
     return undefined;
   }
   try {
-    return (JSON.parse(answer.body) as { code?: unknown }).code;
+    return (JSON.parse(response.body) as { code?: unknown }).code;
   } catch {
-    return answer.body;
+    return response.body;
   }
 }
 
 /** Checks that an answer on the wire carries the limit headers, each once, or none of them. */
-export function expectLimits(answer: WireAnswer | undefined, expected: 'limits' | 'no limits'): void {
+export function expectLimits(response: WireResponse | undefined, expected: 'limits' | 'no limits'): void {
   const names = ['x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset', 'ratelimit-policy', 'ratelimit'];
-  const present = names.filter((name) => answer?.headers.get(name)?.length === 1);
+  const present = names.filter((name) => response?.headers.get(name)?.length === 1);
   expect(present).toEqual(expected === 'limits' ? names : []);
 }

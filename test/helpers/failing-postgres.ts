@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { PostgresServer } from '../../src/embedded/postgres-server.js';
-import { applyMigrations } from './quiet-database.js';
+import { applyMigrations } from './isolated-database.js';
 import { TcpProxy } from './tcp-proxy.js';
 
 const DATABASE = 'petstore';
@@ -18,7 +18,7 @@ export class FailingPostgres {
     private readonly settings: Readonly<Record<string, string>>,
     private server: PostgresServer,
     /** The way of whoever arranges and checks rows, which never fails by itself. */
-    private readonly door: TcpProxy,
+    private readonly testProxy: TcpProxy,
     /** The network between the services and the server. */
     readonly network: TcpProxy,
   ) {}
@@ -28,7 +28,7 @@ export class FailingPostgres {
     const folder = mkdtempSync(join(inside, 'petstore-faults-'));
     const server = await PostgresServer.start({ folder, settings: { fsync: 'off', ...settings } });
     await server.ensureDatabase(DATABASE);
-    const [door, network] = [await TcpProxy.inFrontOf(server.url('')), await TcpProxy.inFrontOf(server.url(''))];
+    const [door, network] = [await TcpProxy.start(server.url('')), await TcpProxy.start(server.url(''))];
     const postgres = new FailingPostgres(folder, settings, server, door, network);
     const db = new pg.Pool({ connectionString: postgres.url });
     await applyMigrations(db);
@@ -38,12 +38,12 @@ export class FailingPostgres {
 
   /** For tests. */
   get url(): string {
-    return this.door.through(this.server.url(DATABASE));
+    return this.testProxy.urlFor(this.server.url(DATABASE));
   }
 
   /** For services. */
   get serviceUrl(): string {
-    return this.network.through(this.server.url(DATABASE));
+    return this.network.urlFor(this.server.url(DATABASE));
   }
 
   /** Connections for a test, whose loss fails what they were used for and nothing else. */
@@ -84,8 +84,8 @@ export class FailingPostgres {
   /** Starts it after {@link stop}, or after it has ended by itself. */
   async start(): Promise<void> {
     this.server = await PostgresServer.start({ folder: this.folder, settings: { fsync: 'off', ...this.settings } });
-    this.door.pointAt(this.server.url(''));
-    this.network.pointAt(this.server.url(''));
+    this.testProxy.retarget(this.server.url(''));
+    this.network.retarget(this.server.url(''));
   }
 
   /** Kills a process of it, whereupon PostgreSQL throws everybody out and recovers from its log. */
@@ -101,7 +101,7 @@ export class FailingPostgres {
   /** Ends it for good. */
   async discard(): Promise<void> {
     await this.network.close();
-    await this.door.close();
+    await this.testProxy.close();
     await this.server.stop();
     rmSync(this.folder, { recursive: true, force: true });
   }

@@ -14,7 +14,7 @@ export interface RawRequest {
   readonly agent?: Agent;
 }
 
-export interface RawAnswer {
+export interface RawResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   /** The bytes of the body as they were sent: still compressed, if they were. */
@@ -25,19 +25,19 @@ export interface RawAnswer {
  * A request whose answer is shown as it came; `fetch` adds headers of its own and decompresses. The answer is checked
  * against the document.
  */
-export async function requestRaw(baseUrl: string, options: RawRequest = {}): Promise<RawAnswer> {
+export async function requestRaw(baseUrl: string, options: RawRequest = {}): Promise<RawResponse> {
   const { method = 'GET', path = '/store/orders' } = options;
-  const answer = await send(baseUrl, options);
-  const text = (answer.headers['content-encoding'] === 'gzip' ? gunzipSync(answer.body) : answer.body).toString();
-  const header = (name: string): string | undefined => answer.headers[name.toLowerCase()] as string | undefined;
+  const response = await send(baseUrl, options);
+  const text = (response.headers['content-encoding'] === 'gzip' ? gunzipSync(response.body) : response.body).toString();
+  const header = (name: string): string | undefined => response.headers[name.toLowerCase()] as string | undefined;
   expectDocumented(
-    { status: answer.status, header, body: method === 'HEAD' ? undefined : text },
+    { status: response.status, header, body: method === 'HEAD' ? undefined : text },
     { method, path: `/v1${path}` },
   );
-  return answer;
+  return response;
 }
 
-function send(baseUrl: string, options: RawRequest): Promise<RawAnswer> {
+function send(baseUrl: string, options: RawRequest): Promise<RawResponse> {
   const { method = 'GET', path = '/store/orders', key, headers = {}, body, agent } = options;
   const { hostname, port } = new URL(baseUrl);
   return new Promise((resolve, reject) => {
@@ -68,16 +68,16 @@ function send(baseUrl: string, options: RawRequest): Promise<RawAnswer> {
 const LAST_CHUNK = '0\r\n\r\n';
 
 /** A client that asks for the list, reads the beginning and then takes nothing more until it is told to. */
-export class StalledReader {
+export class StalledClient {
   readonly #received: Buffer[] = [];
   /** The last bytes of what was received, however it was cut. */
   #end = '';
 
   private constructor(private readonly socket: Socket) {}
 
-  static async open(port: number, key: string, headers: Readonly<Record<string, string>> = {}): Promise<StalledReader> {
+  static async open(port: number, key: string, headers: Readonly<Record<string, string>> = {}): Promise<StalledClient> {
     const socket = connect(port, '127.0.0.1');
-    const reader = new StalledReader(socket);
+    const reader = new StalledClient(socket);
     const lines = Object.entries({ Host: 'localhost', Authorization: `Bearer ${key}`, ...headers });
     socket.on('error', () => undefined);
     await new Promise<void>((resolve) => {
@@ -102,7 +102,7 @@ export class StalledReader {
   }
 
   /** Reads on until the server has closed the connection or the answer is complete. */
-  async readToTheEnd(): Promise<void> {
+  async readToEnd(): Promise<void> {
     await new Promise<void>((resolve) => {
       this.socket.on('data', (chunk) => {
         this.#take(chunk);
@@ -118,7 +118,7 @@ export class StalledReader {
   }
 
   /** Goes away without a word. */
-  leave(): void {
+  disconnect(): void {
     this.socket.destroy();
   }
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { describeIf } from './describe-if.js';
-import { until } from './until.js';
+import { waitFor } from './wait-for.js';
 
 /** Whether there is a `redis-server` to test with. Where there must be one, in CI, its absence is a failure. */
 export function hasRedisServer(): boolean {
@@ -96,7 +96,7 @@ export class RedisServer {
   }
 
   async #untilReady(): Promise<void> {
-    await until(async () => {
+    await waitFor(async () => {
       const redis = new Redis(this.url, { lazyConnect: true, retryStrategy: null, maxRetriesPerRequest: 0 });
       redis.on('error', () => undefined);
       try {

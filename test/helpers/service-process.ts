@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { until } from './until.js';
+import { waitFor } from './wait-for.js';
 
 const CLI = join(__dirname, '..', '..', 'dist', 'cli.js');
 
@@ -21,7 +21,7 @@ export class ServiceProcess {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     const service = new ServiceProcess(child);
-    await until(() => service.#listens(), `the service listens; so far it said: ${service.#output}`, {
+    await waitFor(() => service.#listens(), `the service listens; so far it said: ${service.#output}`, {
       withinMs: 45_000,
     });
     return service;

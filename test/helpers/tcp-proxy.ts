@@ -5,15 +5,15 @@ interface Pair {
   readonly client: Socket;
   readonly server: Socket;
   /** What the client has sent while the proxy was stalled. */
-  readonly swallowed: Buffer[];
+  readonly held: Buffer[];
 }
 
 /** A network between the service and its database that fails on demand. */
 export class TcpProxy {
   readonly #pairs = new Set<Pair>();
   /** Clients whose server is gone without their knowledge. */
-  readonly #forgotten = new Set<Socket>();
-  #refusing = false;
+  readonly #dropped = new Set<Socket>();
+  #rejecting = false;
   #stalled = false;
   #bytesFromClients = 0;
 
@@ -23,7 +23,7 @@ export class TcpProxy {
   ) {}
 
   /** @param url of the server behind the proxy */
-  static async inFrontOf(url: string): Promise<TcpProxy> {
+  static async start(url: string): Promise<TcpProxy> {
     const listener = createServer();
     const proxy = new TcpProxy(listener, addressIn(url));
     listener.on('connection', (client) => {
@@ -34,7 +34,7 @@ export class TcpProxy {
   }
 
   /** The same URL by way of the proxy. */
-  through(url: string): string {
+  urlFor(url: string): string {
     const detour = new URL(url);
     detour.hostname = '127.0.0.1';
     detour.port = String((this.listener.address() as AddressInfo).port);
@@ -42,7 +42,7 @@ export class TcpProxy {
   }
 
   /** Leads new connections to another server, such as one that was started again on another port. */
-  pointAt(url: string): void {
+  retarget(url: string): void {
     this.target = addressIn(url);
   }
 
@@ -52,7 +52,7 @@ export class TcpProxy {
   }
 
   /** Breaks every connection; new ones are let through. */
-  cut(): void {
+  closeConnections(): void {
     for (const { client, server } of this.#pairs) {
       client.destroy();
       server.destroy();
@@ -63,10 +63,10 @@ export class TcpProxy {
    * Forgets every connection without a word to the clients, as when a server or a firewall on the way loses its power:
    * what they send from here on reaches nobody. New connections are let through.
    */
-  forget(): void {
+  dropSilently(): void {
     for (const pair of this.#pairs) {
       this.#pairs.delete(pair);
-      this.#forgotten.add(pair.client);
+      this.#dropped.add(pair.client);
       pair.server.removeAllListeners('close');
       pair.server.unpipe();
       pair.server.destroy();
@@ -74,9 +74,9 @@ export class TcpProxy {
   }
 
   /** Breaks every connection, new ones as soon as they are made, like a server that is shutting down. */
-  refuse(): void {
-    this.#refusing = true;
-    this.cut();
+  rejectConnections(): void {
+    this.#rejecting = true;
+    this.closeConnections();
   }
 
   /** Passes nothing on and closes nothing, on old connections and new ones, like a network that swallows packets. */
@@ -88,16 +88,16 @@ export class TcpProxy {
   }
 
   /** Swallows what clients send from here on; what the server sends still arrives. */
-  swallow(): void {
+  holdClientData(): void {
     this.#stalled = true;
   }
 
   /** Works again; what was swallowed meanwhile arrives late. */
   restore(): void {
-    this.#refusing = false;
+    this.#rejecting = false;
     this.#stalled = false;
-    for (const { client, server, swallowed } of this.#pairs) {
-      for (const bytes of swallowed.splice(0)) {
+    for (const { client, server, held } of this.#pairs) {
+      for (const bytes of held.splice(0)) {
         server.write(bytes);
       }
       server.pipe(client);
@@ -105,19 +105,19 @@ export class TcpProxy {
   }
 
   async close(): Promise<void> {
-    this.refuse();
-    for (const client of this.#forgotten) {
+    this.rejectConnections();
+    for (const client of this.#dropped) {
       client.destroy();
     }
     await new Promise((resolve) => this.listener.close(resolve));
   }
 
   #accept(client: Socket): void {
-    if (this.#refusing) {
+    if (this.#rejecting) {
       client.destroy();
       return;
     }
-    const pair: Pair = { client, server: connect(this.target), swallowed: [] };
+    const pair: Pair = { client, server: connect(this.target), held: [] };
     this.#pairs.add(pair);
     for (const socket of [client, pair.server]) {
       socket.on('error', () => undefined);
@@ -130,7 +130,7 @@ export class TcpProxy {
     client.on('data', (bytes) => {
       this.#bytesFromClients += bytes.length;
       if (this.#stalled) {
-        pair.swallowed.push(bytes);
+        pair.held.push(bytes);
       } else {
         pair.server.write(bytes);
       }

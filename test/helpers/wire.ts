@@ -2,7 +2,7 @@ import { connect } from 'node:net';
 import { expectDocumented } from './contract.js';
 
 /** An answer as it stood on the wire. */
-export interface WireAnswer {
+export interface WireResponse {
   readonly version: string;
   readonly status: number;
   /** Names in lower case, values as they were sent; a header that is sent twice has two values. */
@@ -11,7 +11,7 @@ export interface WireAnswer {
 }
 
 export interface Exchange {
-  readonly answers: readonly WireAnswer[];
+  readonly responses: readonly WireResponse[];
   /** Whether the server has closed the connection. */
   readonly closed: boolean;
   /** Everything that the server sent. */
@@ -42,13 +42,13 @@ export function exchange(port: number, bytes: string | Buffer, options: Exchange
       clearTimeout(timer);
       socket.destroy();
       try {
-        const answers = parseAnswers(received, closed, methods);
-        if (asksTheApi(bytes)) {
-          answers.forEach((answer, index) => {
-            checkAnswer(answer, methods[index]);
+        const responses = parseResponses(received, closed, methods);
+        if (targetsApi(bytes)) {
+          responses.forEach((response, index) => {
+            checkResponse(response, methods[index]);
           });
         }
-        resolve({ answers, closed, text: received.toString('latin1') });
+        resolve({ responses, closed, text: received.toString('latin1') });
       } catch (error) {
         reject(error instanceof Error ? error : new Error(String(error)));
       }
@@ -62,7 +62,7 @@ export function exchange(port: number, bytes: string | Buffer, options: Exchange
     }
     socket.on('data', (chunk: Buffer) => {
       received = Buffer.concat([received, chunk]);
-      if (typeof until === 'number' && parseAnswers(received, false, methods).length >= until) {
+      if (typeof until === 'number' && parseResponses(received, false, methods).length >= until) {
         finish(false);
       }
     });
@@ -76,14 +76,14 @@ export function exchange(port: number, bytes: string | Buffer, options: Exchange
 }
 
 /** Whether all that is asked for lies under the version segment. A preflight asks the browser's question, not the API's. */
-function asksTheApi(bytes: string | Buffer): boolean {
+function targetsApi(bytes: string | Buffer): boolean {
   const text = bytes.toString('latin1');
   const targets = [...text.matchAll(/^[A-Z]+ (\S+) HTTP\/1/gm)].map(([, target]) => target ?? '');
   const isPreflight = text.startsWith('OPTIONS ') && /^Access-Control-Request-Method:/im.test(text);
   return targets.length > 0 && targets.every((target) => /^\/v1(?:\/|$)/.test(target)) && !isPreflight;
 }
 
-function checkAnswer({ status, headers, body }: WireAnswer, method: string | undefined): void {
+function checkResponse({ status, headers, body }: WireResponse, method: string | undefined): void {
   if (status < 200) {
     return;
   }
@@ -110,13 +110,13 @@ export function requestText(
 }
 
 /** The complete answers at the start of what was received. Interim answers (1xx) are among them. */
-export function parseAnswers(received: Buffer, closed: boolean, methods: readonly string[]): WireAnswer[] {
-  const answers: WireAnswer[] = [];
+export function parseResponses(received: Buffer, closed: boolean, methods: readonly string[]): WireResponse[] {
+  const responses: WireResponse[] = [];
   let rest = received.toString('latin1');
   for (;;) {
     const end = rest.indexOf('\r\n\r\n');
     if (end === -1) {
-      return answers;
+      return responses;
     }
     const [statusLine = '', ...lines] = rest.slice(0, end).split('\r\n');
     const [, version = '', status = '0'] = /^HTTP\/(\d\.\d) (\d{3}) /.exec(statusLine) ?? [];
@@ -127,12 +127,12 @@ export function parseAnswers(received: Buffer, closed: boolean, methods: readonl
       headers.set(name, [...(headers.get(name) ?? []), line.slice(colon + 1).trim()]);
     }
     const after = rest.slice(end + 4);
-    const hasBody = !/^(?:1..|204|304)$/.test(status) && methods[answers.length] !== 'HEAD';
+    const hasBody = !/^(?:1..|204|304)$/.test(status) && methods[responses.length] !== 'HEAD';
     const length = bodyLength(headers, after, hasBody, closed);
     if (length === undefined || after.length < length.raw) {
-      return answers;
+      return responses;
     }
-    answers.push({ version, status: Number(status), headers, body: length.text });
+    responses.push({ version, status: Number(status), headers, body: length.text });
     rest = after.slice(length.raw);
   }
 }

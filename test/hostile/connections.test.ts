@@ -65,8 +65,8 @@ describe('a client that resets its connection', () => {
 describe('a client that asks for a tunnel and stays', () => {
   it('is refused, sent away in good time, and holds up no shutdown', async () => {
     const text = 'CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n';
-    const { answers, closed } = await exchange(service.port, text, { until: 'closed' });
-    expectErrorResponse(answers[0], 400, 'bad_request');
+    const { responses, closed } = await exchange(service.port, text, { until: 'closed' });
+    expectErrorResponse(responses[0], 400, 'bad_request');
     expect(closed).toBe(true);
     // This one neither reads nor closes.
     const socket = connect({ port: service.port, host: '127.0.0.1', allowHalfOpen: true });
@@ -87,7 +87,9 @@ describe('more headers than anybody needs', () => {
   it('hide nothing: the second Authorization behind them is seen', async () => {
     const many = Array.from({ length: 2_100 }, () => 'a:');
     const headers = [...many, `Authorization: Bearer ${key}`];
-    const { answers } = await exchange(service.port, requestText('GET', '/v1/nowhere', { key, headers }), { until: 1 });
-    expectErrorResponse(answers[0], 401, 'invalid_api_key');
+    const { responses } = await exchange(service.port, requestText('GET', '/v1/nowhere', { key, headers }), {
+      until: 1,
+    });
+    expectErrorResponse(responses[0], 401, 'invalid_api_key');
   });
 });

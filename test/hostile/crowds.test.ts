@@ -3,11 +3,11 @@ import { cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { freePort } from '../helpers/free-port.js';
 import { expectErrorResponse } from '../helpers/expect-error-response.js';
-import { ServiceFigures } from '../helpers/service-figures.js';
+import { ServiceMetrics } from '../helpers/service-metrics.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
-import { until } from '../helpers/until.js';
-import { parseAnswers, requestText } from '../helpers/wire.js';
+import { waitFor } from '../helpers/wait-for.js';
+import { parseResponses, requestText } from '../helpers/wire.js';
 
 jest.setTimeout(60_000);
 
@@ -80,7 +80,7 @@ async function expectNormalService(): Promise<void> {
 
 describe('clients that hold connections and say nothing, or next to nothing,', () => {
   it('hold up nobody and are all sent away', async () => {
-    const before = await ServiceFigures.of(metricsPort);
+    const before = await ServiceMetrics.scrape(metricsPort);
     const silent: Client[] = [];
     for (let batch = 0; batch < 20; batch++) {
       silent.push(...(await Promise.all(Array.from({ length: 100 }, () => Client.connect()))));
@@ -91,27 +91,27 @@ describe('clients that hold connections and say nothing, or next to nothing,', (
     }, 500);
     slow.forEach(({ socket }) => socket.write('GET /v1/store/orders HTTP/1.1\r\nHost: localhost\r\nX-Slow: '));
     try {
-      await until(async () => (await ServiceFigures.of(metricsPort)).openFiles > 2_000, 'they are all there');
+      await waitFor(async () => (await ServiceMetrics.scrape(metricsPort)).openFiles > 2_000, 'they are all there');
       await expectNormalService();
-      const full = await ServiceFigures.of(metricsPort);
+      const full = await ServiceMetrics.scrape(metricsPort);
       expect(full.residentBytes - before.residentBytes).toBeLessThan(100 * MEGABYTE);
-      await until(() => clients.every(({ closed }) => closed), 'they are sent away', { withinMs: PATIENCE_MS });
+      await waitFor(() => clients.every(({ closed }) => closed), 'they are sent away', { withinMs: PATIENCE_MS });
     } finally {
       clearInterval(drip);
     }
     // Who never spoke is not spoken to; who began a request is told what was wrong.
     expect(silent.every(({ received }) => received.length === 0)).toBe(true);
     for (const { received } of slow) {
-      const [answer] = parseAnswers(received, true, []);
-      expect([408, 429]).toContain(answer?.status);
+      const [response] = parseResponses(received, true, []);
+      expect([408, 429]).toContain(response?.status);
       expectErrorResponse(
-        answer,
-        answer?.status ?? 0,
-        answer?.status === 408 ? 'request_timeout' : 'rate_limit_exceeded',
+        response,
+        response?.status ?? 0,
+        response?.status === 408 ? 'request_timeout' : 'rate_limit_exceeded',
       );
     }
-    await until(
-      async () => (await ServiceFigures.of(metricsPort)).openFiles <= before.openFiles + 10,
+    await waitFor(
+      async () => (await ServiceMetrics.scrape(metricsPort)).openFiles <= before.openFiles + 10,
       'their connections are gone',
     );
     await expectNormalService();
@@ -122,7 +122,7 @@ describe('a client that asks without end and reads nothing', () => {
   const REQUESTS = 4_000;
 
   it('costs little, and gets all its answers in order once it reads', async () => {
-    const before = await ServiceFigures.of(metricsPort);
+    const before = await ServiceMetrics.scrape(metricsPort);
     const client = await Client.connect();
     client.socket.pause();
     // The ids differ, so that answers out of order would show.
@@ -130,19 +130,19 @@ describe('a client that asks without end and reads nothing', () => {
       requestText('DELETE', `/v1/store/orders/${number}`, { key, headers: [`X-Request-Id: n${number}`] }),
     );
     client.socket.write(requests.join(''));
-    await until(async () => {
-      const handled = (figures: ServiceFigures): number => figures.sum('http_server_request_duration_seconds_count');
-      const [now, later] = [await ServiceFigures.of(metricsPort), await ServiceFigures.of(metricsPort)];
+    await waitFor(async () => {
+      const handled = (figures: ServiceMetrics): number => figures.sum('http_server_request_duration_seconds_count');
+      const [now, later] = [await ServiceMetrics.scrape(metricsPort), await ServiceMetrics.scrape(metricsPort)];
       return handled(now) > 100 && handled(now) === handled(later);
     }, 'the service has stopped reading');
     await expectNormalService();
-    const held = await ServiceFigures.of(metricsPort);
+    const held = await ServiceMetrics.scrape(metricsPort);
     expect(held.residentBytes - before.residentBytes).toBeLessThan(200 * MEGABYTE);
     client.socket.resume();
     const last = `X-Request-Id: n${REQUESTS - 1}\r\n`;
     let seen = 0;
     client.socket.on('data', (chunk: Buffer) => (seen += chunk.includes(last) ? 1 : 0));
-    await until(() => seen > 0 || client.received.includes(last), 'the last answer', { withinMs: 30_000 });
+    await waitFor(() => seen > 0 || client.received.includes(last), 'the last answer', { withinMs: 30_000 });
     const ids = client.received.toString('latin1').match(/X-Request-Id: n\d+/g) ?? [];
     expect(ids).toEqual(Array.from({ length: REQUESTS }, (_, number) => `X-Request-Id: n${number}`));
   });

@@ -1,13 +1,13 @@
 import { insertKey } from '../helpers/builders.js';
 import { expectErrorResponse } from '../helpers/expect-error-response.js';
 import { freePort } from '../helpers/free-port.js';
-import { provoke } from '../helpers/provoke.js';
+import { fuzzConnection } from '../helpers/fuzz-connection.js';
 import { withSeed } from '../helpers/seeded-random.js';
-import { ServiceFigures } from '../helpers/service-figures.js';
+import { ServiceMetrics } from '../helpers/service-metrics.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
-import { until } from '../helpers/until.js';
-import { parseAnswers, type WireAnswer } from '../helpers/wire.js';
+import { waitFor } from '../helpers/wait-for.js';
+import { parseResponses, type WireResponse } from '../helpers/wire.js';
 import { makeAttack } from './corpus.js';
 
 /** Few enough for every run of the tests; `FUZZ_ATTACKS` for more. */
@@ -45,22 +45,22 @@ function someAddress(number: number): string | undefined {
   return process.platform === 'linux' ? `127.1.${number % 200}.${(number % 250) + 1}` : undefined;
 }
 
-function expectAnswer(answer: WireAnswer): void {
-  expect([100, 200, 204, 301, 302, 304, 400, 401, 404, 405, 408, 409, 429, 431]).toContain(answer.status);
-  if (answer.status >= 400) {
-    expectErrorResponse(answer, answer.status, (JSON.parse(answer.body) as { code: string }).code);
+function expectAnswer(response: WireResponse): void {
+  expect([100, 200, 204, 301, 302, 304, 400, 401, 404, 405, 408, 409, 429, 431]).toContain(response.status);
+  if (response.status >= 400) {
+    expectErrorResponse(response, response.status, (JSON.parse(response.body) as { code: string }).code);
   }
 }
 
 async function attack(bytes: Buffer, number: number): Promise<void> {
-  const { text, closed } = await provoke(service.port, bytes, LAST_REQUEST, someAddress(number));
+  const { text, closed } = await fuzzConnection(service.port, bytes, LAST_REQUEST, someAddress(number));
   try {
-    const answers = parseAnswers(Buffer.from(text, 'latin1'), closed, []);
-    answers.forEach(expectAnswer);
+    const responses = parseResponses(Buffer.from(text, 'latin1'), closed, []);
+    responses.forEach(expectAnswer);
     // Nothing stands between the answers, and nothing but a list that is cut can be incomplete.
     const starts = text.match(/HTTP\/1\.1 \d{3} /g)?.length ?? 0;
     expect(text === '' || text.startsWith('HTTP/1.1 ')).toBe(true);
-    expect(answers).toHaveLength(starts);
+    expect(responses).toHaveLength(starts);
   } catch (error) {
     (error as Error).message += `\nSent: ${JSON.stringify(bytes.toString('latin1'))}\nGot: ${JSON.stringify(text)}`;
     throw error;
@@ -78,15 +78,18 @@ describe('a service that is sent whatever comes to mind', () => {
           for (let number = next++; number < attacks.length; number = next++) {
             await attack(attacks[number]!, number);
             if (number === Math.floor(ATTACKS / 2)) {
-              ({ residentBytes } = await ServiceFigures.of(metricsPort));
+              ({ residentBytes } = await ServiceMetrics.scrape(metricsPort));
             }
           }
         }),
       );
-      const after = await ServiceFigures.of(metricsPort);
+      const after = await ServiceMetrics.scrape(metricsPort);
       expect(after.residentBytes - residentBytes).toBeLessThan(GROWTH_BYTES_MAX);
-      await until(async () => (await ServiceFigures.of(metricsPort)).openFiles < 60, 'all connections are gone');
-      await until(async () => (await ServiceFigures.of(metricsPort)).connectionsInUse === 0, 'the pools are idle');
+      await waitFor(async () => (await ServiceMetrics.scrape(metricsPort)).openFiles < 60, 'all connections are gone');
+      await waitFor(
+        async () => (await ServiceMetrics.scrape(metricsPort)).connectionsInUse === 0,
+        'the pools are idle',
+      );
       expect((await fetch(`${service.baseUrl}/health/ready`)).status).toBe(200);
       expect(service.output).not.toMatch(/"level":(?:50|60)/);
     });

@@ -1,8 +1,8 @@
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { expectErrorResponse } from '../helpers/expect-error-response.js';
-import { provoke } from '../helpers/provoke.js';
+import { fuzzConnection } from '../helpers/fuzz-connection.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
-import { exchange, parseAnswers, requestText } from '../helpers/wire.js';
+import { exchange, parseResponses, requestText } from '../helpers/wire.js';
 
 let service: TestService;
 let key: string;
@@ -82,7 +82,7 @@ async function expectUnheard(method: string, headers: string, body: string): Pro
   const content = body.replace('VICTIM', hidden);
   const framing = headers.replace('LENGTH', String(content.length)).split('\r\n');
   const bytes = requestText(method, '/v1/store/orders/0', { key, headers: framing, body: content });
-  const { text, closed } = await provoke(
+  const { text, closed } = await fuzzConnection(
     service.port,
     Buffer.from(bytes, 'latin1'),
     'GET /nowhere HTTP/1.1\r\nHost: a',
@@ -90,10 +90,10 @@ async function expectUnheard(method: string, headers: string, body: string): Pro
   expect([await statusOf(service.db, victim), await statusOf(service.db, bystander)]).toEqual(['pending', 'pending']);
   // Refused as malformed, or carried out as far as it was sound; then nothing more on this connection.
   expect(closed).toBe(true);
-  const answers = parseAnswers(Buffer.from(text, 'latin1'), closed, []);
+  const answers = parseResponses(Buffer.from(text, 'latin1'), closed, []);
   expect(answers.length).toBeLessThanOrEqual(2);
-  for (const answer of answers) {
-    expectErrorResponse(answer, answer.status, (JSON.parse(answer.body) as { code: string }).code);
+  for (const response of answers) {
+    expectErrorResponse(response, response.status, (JSON.parse(response.body) as { code: string }).code);
   }
 }
 
@@ -113,8 +113,8 @@ describe('a body that no operation reads', () => {
     const text =
       requestText('DELETE', `/v1/store/orders/${one}`, { key, headers, body }) +
       requestText('DELETE', `/v1/store/orders/${other}`, { key });
-    const { answers } = await exchange(service.port, text, { until: 2 });
-    expect(answers.map(({ status }) => status)).toEqual([204, 204]);
+    const { responses } = await exchange(service.port, text, { until: 2 });
+    expect(responses.map(({ status }) => status)).toEqual([204, 204]);
     expect([await statusOf(service.db, one), await statusOf(service.db, other)]).toEqual(['cancelled', 'cancelled']);
   });
 
@@ -123,8 +123,8 @@ describe('a body that no operation reads', () => {
     const text =
       `DELETE /v1/store/orders/${order} HTTP/1.0\r\nConnection: keep-alive\r\nAuthorization: Bearer ${key}\r\n` +
       `Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n${requestText('DELETE', `/v1/store/orders/${victim}`, { key })}`;
-    const { answers } = await exchange(service.port, text, { until: 'closed' });
-    expect(answers).toHaveLength(1);
+    const { responses } = await exchange(service.port, text, { until: 'closed' });
+    expect(responses).toHaveLength(1);
     expect(await statusOf(service.db, victim)).toBe('pending');
   });
 });
@@ -133,9 +133,9 @@ describe('a request behind one that is refused for its framing', () => {
   it('is not carried out, however soon it comes', async () => {
     const victim = await insertOrder(service.db);
     const text = `GET /nowhere HTTP/1.1\r\n\r\n${requestText('DELETE', `/v1/store/orders/${victim}`, { key })}`;
-    const { answers } = await exchange(service.port, text, { until: 'closed' });
-    expect(answers).toHaveLength(1);
-    expectErrorResponse(answers[0], 400, 'bad_request');
+    const { responses } = await exchange(service.port, text, { until: 'closed' });
+    expect(responses).toHaveLength(1);
+    expectErrorResponse(responses[0], 400, 'bad_request');
     expect(await statusOf(service.db, victim)).toBe('pending');
   });
 });

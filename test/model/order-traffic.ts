@@ -1,8 +1,8 @@
 import { Agent } from 'node:http';
 import type pg from 'pg';
 import { insertOrder } from '../helpers/builders.js';
-import { UndocumentedAnswer } from '../helpers/contract.js';
-import { type RawAnswer, requestRaw } from '../helpers/raw-http.js';
+import { UndocumentedResponse } from '../helpers/contract.js';
+import { type RawResponse, requestRaw } from '../helpers/raw-http.js';
 import type { SeededRandom } from '../helpers/seeded-random.js';
 import { Ledger } from './ledger.js';
 import { ListHistory } from './list-history.js';
@@ -42,7 +42,7 @@ export class OrderTraffic {
   readonly orders = new OrderHistory();
   readonly lists: ListHistory;
   /** How often each answer came. */
-  readonly answers = new Map<string, number>();
+  readonly responses = new Map<string, number>();
   readonly ledgers: readonly Ledger[];
   readonly #faults: string[] = [];
   readonly #alive: string[] = [];
@@ -77,13 +77,13 @@ export class OrderTraffic {
   }
 
   /** How often the service answered so. */
-  count(answer: string): number {
-    return this.answers.get(answer) ?? 0;
+  count(response: string): number {
+    return this.responses.get(response) ?? 0;
   }
 
   /** Answers so far. */
   get total(): number {
-    return [...this.answers.values()].reduce((sum, count) => sum + count, 0);
+    return [...this.responses.values()].reduce((sum, count) => sum + count, 0);
   }
 
   /** Lets everybody finish what they are at. */
@@ -144,9 +144,9 @@ export class OrderTraffic {
 
   async #cancel(baseUrl: string, id: string): Promise<void> {
     const startMs = performance.now();
-    const answer = await this.#ask({ baseUrl, method: 'DELETE', path: `/store/orders/${id}` });
+    const response = await this.#ask({ baseUrl, method: 'DELETE', path: `/store/orders/${id}` });
     const when = { startMs, endMs: performance.now() };
-    switch (answer?.name) {
+    switch (response?.name) {
       case '204':
         this.orders.changed(id, 'cancelled', when);
         return;
@@ -161,23 +161,23 @@ export class OrderTraffic {
         return;
       default:
         this.orders.mayHaveChanged(id, 'cancelled', startMs);
-        this.#expectUnavailable(answer?.name);
+        this.#expectUnavailable(response?.name);
     }
   }
 
   async #list(baseUrl: string, tag?: string): Promise<void> {
     const startMs = performance.now();
     const headers = tag === undefined ? {} : { 'If-None-Match': tag };
-    const answer = await this.#ask({ baseUrl, method: 'GET', path: '/store/orders', headers });
+    const response = await this.#ask({ baseUrl, method: 'GET', path: '/store/orders', headers });
     const when = { startMs, endMs: performance.now() };
-    const etag = answer?.headers.etag ?? '';
-    if (answer?.name === '304') {
+    const etag = response?.headers.etag ?? '';
+    if (response?.name === '304') {
       this.lists.sawUnchanged(etag, when);
-    } else if (answer?.name === '200') {
-      this.#readList(answer.body.toString(), etag, when);
+    } else if (response?.name === '200') {
+      this.#readList(response.body.toString(), etag, when);
       this.#tags.push(etag);
     } else {
-      this.#expectUnavailable(answer?.name);
+      this.#expectUnavailable(response?.name);
     }
   }
 
@@ -276,15 +276,15 @@ export class OrderTraffic {
     method: string;
     path: string;
     headers?: Record<string, string>;
-  }): Promise<(RawAnswer & { name: string }) | undefined> {
+  }): Promise<(RawResponse & { name: string }) | undefined> {
     try {
-      const answer = await requestRaw(request.baseUrl, { ...request, key: this.options.key, agent: this.#agent });
-      const code = answer.status < 400 ? '' : ` ${(JSON.parse(answer.body.toString()) as { code: string }).code}`;
-      const name = `${answer.status}${code}`;
+      const response = await requestRaw(request.baseUrl, { ...request, key: this.options.key, agent: this.#agent });
+      const code = response.status < 400 ? '' : ` ${(JSON.parse(response.body.toString()) as { code: string }).code}`;
+      const name = `${response.status}${code}`;
       this.#count(name);
-      return { ...answer, name };
+      return { ...response, name };
     } catch (error) {
-      if (error instanceof UndocumentedAnswer) {
+      if (error instanceof UndocumentedResponse) {
         this.#faults.push(error.message);
       }
       this.#count('none');
@@ -293,7 +293,7 @@ export class OrderTraffic {
   }
 
   #count(name: string): void {
-    this.answers.set(name, this.count(name) + 1);
+    this.responses.set(name, this.count(name) + 1);
   }
 
   #expectUnavailable(name: string | undefined): void {

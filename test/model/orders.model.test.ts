@@ -3,7 +3,7 @@ import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
 import { withSeed } from '../helpers/seeded-random.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
-import { until } from '../helpers/until.js';
+import { waitFor } from '../helpers/wait-for.js';
 import { OrderTraffic } from './order-traffic.js';
 
 jest.setTimeout(60_000);
@@ -40,12 +40,18 @@ describeWithRedis('three services on one database and Redis, under everything at
         ledgers: 3,
       });
       await traffic.start();
-      await until(() => traffic.total >= ANSWERS, `${ANSWERS} answers`, { withinMs: 45_000 });
+      await waitFor(() => traffic.total >= ANSWERS, `${ANSWERS} answers`, { withinMs: 45_000 });
       await traffic.stop();
       expect(await traffic.faults()).toEqual([]);
       // Everything has to have occurred, or nothing was tried.
-      const answers = ['204', '409 order_already_cancelled', '409 order_already_shipped', '404 order_not_found', '200'];
-      expect(answers.filter((answer) => traffic.count(answer) < 20)).toEqual([]);
+      const responses = [
+        '204',
+        '409 order_already_cancelled',
+        '409 order_already_shipped',
+        '404 order_not_found',
+        '200',
+      ];
+      expect(responses.filter((response) => traffic.count(response) < 20)).toEqual([]);
     });
   });
 });

@@ -30,11 +30,11 @@ describe('bursts of requests at any time around the edges of minutes and days', 
         const [minute, day] = [countOf(key, MINUTE_MS), countOf(key, DAY_MS)];
         const left = Math.min(PER_MINUTE - minute, PER_DAY - day);
         const size = 1 + random.below(12);
-        const answers = await Promise.all(
+        const responses = await Promise.all(
           Array.from({ length: size }, () => call(service.baseUrl, 'GET', '/nowhere', key)),
         );
-        const taken = answers.filter(({ status }) => status === 404);
-        expect([taken.length, answers.filter(({ status }) => status === 429).length]).toEqual([
+        const taken = responses.filter(({ status }) => status === 404);
+        expect([taken.length, responses.filter(({ status }) => status === 429).length]).toEqual([
           Math.min(left, size),
           size - Math.min(left, size),
         ]);
@@ -43,7 +43,7 @@ describe('bursts of requests at any time around the edges of minutes and days', 
           admitted.set(window, countOf(key, windowMs) + taken.length);
         }
         // Each admitted request is told a number of its own: none was counted twice, none for another.
-        const told = taken.map((answer) => /"minute";r=(\d+)/.exec(answer.headers.get('ratelimit') ?? '')?.[1]);
+        const told = taken.map((response) => /"minute";r=(\d+)/.exec(response.headers.get('ratelimit') ?? '')?.[1]);
         expect(told.map(Number).sort((a, b) => b - a)).toEqual(
           taken.map((_, index) => PER_MINUTE - minute - index - 1),
         );

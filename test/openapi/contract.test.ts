@@ -1,4 +1,4 @@
-import { type Answer, committedDocument, Contract, type OpenApiDocument } from '../helpers/contract.js';
+import { type ReceivedResponse, committedDocument, Contract, type OpenApiDocument } from '../helpers/contract.js';
 
 const LIMITS: Record<string, string> = {
   'X-RateLimit-Limit': '60',
@@ -11,7 +11,9 @@ const LIST = { method: 'GET', path: '/v1/store/orders' };
 const CANCEL = { method: 'DELETE', path: '/v1/store/orders/1' };
 
 /** A list of one order that is as documented. */
-function listAnswer(overrides: { headers?: Record<string, string | null | undefined>; body?: string } = {}): Answer {
+function listAnswer(
+  overrides: { headers?: Record<string, string | null | undefined>; body?: string } = {},
+): ReceivedResponse {
   const headers: Record<string, string | null | undefined> = {
     ...LIMITS,
     ETag: 'W/"abc"',
@@ -21,7 +23,7 @@ function listAnswer(overrides: { headers?: Record<string, string | null | undefi
   return { status: 200, header: (name) => headers[name], body: overrides.body ?? '[{"id":9223372036854775807}]' };
 }
 
-function errorResponse(status: number, code: string, stated = status): Answer {
+function errorResponse(status: number, code: string, stated = status): ReceivedResponse {
   const headers: Record<string, string> = { ...LIMITS, 'Content-Type': 'application/json' };
   return {
     status,
@@ -41,16 +43,16 @@ const contract = new Contract(committedDocument());
 
 describe('the contract, which every answer of the test run is checked against,', () => {
   it('is kept by answers that are as documented', () => {
-    expect(contract.faultsOf(listAnswer(), LIST)).toEqual([]);
-    expect(contract.faultsOf(listAnswer())).toEqual([]);
-    expect(contract.faultsOf(errorResponse(404, 'order_not_found'), CANCEL)).toEqual([]);
-    expect(contract.faultsOf(errorResponse(404, 'route_not_found'), { method: 'GET', path: '/v1/nowhere' })).toEqual(
-      [],
-    );
-    expect(contract.faultsOf(errorResponse(405, 'method_not_allowed'), { ...LIST, method: 'POST' })).toEqual([]);
+    expect(contract.violationsOf(listAnswer(), LIST)).toEqual([]);
+    expect(contract.violationsOf(listAnswer())).toEqual([]);
+    expect(contract.violationsOf(errorResponse(404, 'order_not_found'), CANCEL)).toEqual([]);
+    expect(
+      contract.violationsOf(errorResponse(404, 'route_not_found'), { method: 'GET', path: '/v1/nowhere' }),
+    ).toEqual([]);
+    expect(contract.violationsOf(errorResponse(405, 'method_not_allowed'), { ...LIST, method: 'POST' })).toEqual([]);
   });
 
-  it.each<[string, Answer, string]>([
+  it.each<[string, ReceivedResponse, string]>([
     ['a missing header', listAnswer({ headers: { RateLimit: undefined } }), 'header RateLimit is not there'],
     ['a header sent twice', listAnswer({ headers: { ETag: null } }), 'header ETag is not there exactly once'],
     ['a number that is none', listAnswer({ headers: { 'X-RateLimit-Limit': 'many' } }), 'header X-RateLimit-Limit'],
@@ -73,24 +75,24 @@ describe('the contract, which every answer of the test run is checked against,',
     ['the error of another operation', errorResponse(404, 'order_not_found'), 'status 404 is not documented'],
     ['a code under a wrong status', errorResponse(400, 'order_not_found'), 'code order_not_found has no example'],
     ['a body that states another status', errorResponse(400, 'bad_request', 404), 'the body says 404'],
-  ])('is broken by %s', (_what, answer, fault) => {
-    expect(contract.faultsOf(answer, LIST).join()).toContain(fault);
+  ])('is broken by %s', (_what, response, fault) => {
+    expect(contract.violationsOf(response, LIST).join()).toContain(fault);
   });
 
   it('is broken by a body where none is documented, and by a 401 that does not name the scheme', () => {
-    expect(contract.faultsOf({ ...listAnswer(), status: 204 }, CANCEL).join()).toContain('there is a body');
-    expect(contract.faultsOf(errorResponse(401, 'missing_api_key'), LIST).join()).toContain('WWW-Authenticate');
+    expect(contract.violationsOf({ ...listAnswer(), status: 204 }, CANCEL).join()).toContain('there is a body');
+    expect(contract.violationsOf(errorResponse(401, 'missing_api_key'), LIST).join()).toContain('WWW-Authenticate');
   });
 
   it('follows the document: what it says no more, or says otherwise, is a fault', () => {
     const withoutConflict = changed(({ paths }) => delete paths['/store/orders/{orderId}']?.delete?.responses['409']);
     const conflict = errorResponse(409, 'order_already_shipped');
-    expect(contract.faultsOf(conflict, CANCEL)).toEqual([]);
-    expect(new Contract(withoutConflict).faultsOf(conflict, CANCEL)).toEqual(['status 409 is not documented']);
+    expect(contract.violationsOf(conflict, CANCEL)).toEqual([]);
+    expect(new Contract(withoutConflict).violationsOf(conflict, CANCEL)).toEqual(['status 409 is not documented']);
 
     const idIsText = changed(({ components }) => {
       components.schemas.Order = { type: 'object', properties: { id: { type: 'string' } } };
     });
-    expect(new Contract(idIsText).faultsOf(listAnswer(), LIST).join()).toContain('body');
+    expect(new Contract(idIsText).violationsOf(listAnswer(), LIST).join()).toContain('body');
   });
 });

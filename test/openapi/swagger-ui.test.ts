@@ -93,10 +93,10 @@ describeWithBrowser('Swagger UI of the embedded demo', () => {
     await screenshot(onPhone, 'swagger-ui-phone');
     expect((await onPhone.list()).status).toBe(200);
     expect([await onPhone.width(), await onPhone.overflow()]).toEqual([390, 0]);
-    expect(onPhone.faults).toEqual([]);
+    expect(onPhone.errors).toEqual([]);
   });
 
   it('has had nothing to complain about: no console message, no failed request, no violation of its policy', () => {
-    expect(docs.faults).toEqual([]);
+    expect(docs.errors).toEqual([]);
   });
 });

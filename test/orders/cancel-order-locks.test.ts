@@ -4,9 +4,9 @@ import { OrdersRepository } from '../../src/orders/orders.repository.js';
 import { Pools } from '../../src/database/pools.js';
 import { cancelOrder, errorOf } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
-import { expectLimitHeaders } from '../helpers/expect-limit-headers.js';
+import { expectLimitHeaders } from '../helpers/limit-headers.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
-import { until } from '../helpers/until.js';
+import { waitFor } from '../helpers/wait-for.js';
 
 const WAITING_SESSIONS = `
   SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
@@ -50,7 +50,7 @@ function lock(ids: readonly string[]): Promise<unknown> {
 }
 
 function untilWaiting(): Promise<void> {
-  return until(async () => (await patient.db.query(WAITING_SESSIONS)).rowCount !== 0, 'somebody waits for the lock');
+  return waitFor(async () => (await patient.db.query(WAITING_SESSIONS)).rowCount !== 0, 'somebody waits for the lock');
 }
 
 function insertOrders(count: number): Promise<string[]> {
@@ -136,19 +136,19 @@ describe('a cancel of an order that somebody else holds', () => {
     const cancelUnlocked = repository.cancelUnlocked.bind(repository);
     // The first statements are held back until everybody has arrived: the next one takes all the others.
     const statements = jest.spyOn(repository, 'cancelUnlocked').mockImplementation(async (batch) => {
-      await until(() => cancels.mock.calls.length === others.length + 2, 'everybody has arrived');
+      await waitFor(() => cancels.mock.calls.length === others.length + 2, 'everybody has arrived');
       return cancelUnlocked(batch);
     });
     try {
       const callers = [...others.slice(0, 20), id!, ...others.slice(20), '404404'];
-      const answers = new Map(callers.map((caller) => [caller, outcome(patient, caller)]));
-      const outcomes = await Promise.all([...others, '404404'].map((caller) => answers.get(caller)!));
+      const responses = new Map(callers.map((caller) => [caller, outcome(patient, caller)]));
+      const outcomes = await Promise.all([...others, '404404'].map((caller) => responses.get(caller)!));
       expect(new Set(outcomes.slice(0, -1))).toEqual(new Set(['204']));
       expect(outcomes.at(-1)).toBe('404 order_not_found');
       expect(statements.mock.calls.some(([batch]) => batch.length > 20 && batch.includes(BigInt(id!)))).toBe(true);
       expect(await statusOf(patient.db, id!)).toBe('pending');
       await session.query('ROLLBACK');
-      expect(await answers.get(id!)!).toBe('204');
+      expect(await responses.get(id!)!).toBe('204');
     } finally {
       jest.restoreAllMocks();
     }

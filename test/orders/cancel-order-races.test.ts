@@ -4,7 +4,7 @@ import { Pools } from '../../src/database/pools.js';
 import { cancelOrder, errorOf } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
-import { until } from '../helpers/until.js';
+import { waitFor } from '../helpers/wait-for.js';
 
 /** Two services on one database, as two replicas would be. */
 let services: readonly [TestService, TestService];
@@ -85,7 +85,7 @@ describe('many cancels at once', () => {
     const waits = jest.spyOn(repository, 'cancelWaiting');
     const cancelUnlocked = repository.cancelUnlocked.bind(repository);
     const statements = jest.spyOn(repository, 'cancelUnlocked').mockImplementation(async (batch) => {
-      await until(() => cancels.mock.calls.length === ids.length, 'all cancels have arrived');
+      await waitFor(() => cancels.mock.calls.length === ids.length, 'all cancels have arrived');
       return cancelUnlocked(batch);
     });
     const outcomes = await Promise.all(ids.map((id) => outcome(service.baseUrl, id)));

@@ -1,7 +1,7 @@
 import { Agent } from 'node:http';
 import { cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
-import { expectLimitHeaders } from '../helpers/expect-limit-headers.js';
+import { expectLimitHeaders } from '../helpers/limit-headers.js';
 import { requestRaw } from '../helpers/raw-http.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 

@@ -2,19 +2,19 @@ import { KeyUsageRecorder } from '../../src/api-keys/key-usage.recorder.js';
 import { SnapshotReader } from '../../src/orders/snapshot.reader.js';
 import { cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
-import { expectLimitHeaders } from '../helpers/expect-limit-headers.js';
-import { createQuietDatabase } from '../helpers/quiet-database.js';
+import { expectLimitHeaders } from '../helpers/limit-headers.js';
+import { createIsolatedDatabase } from '../helpers/isolated-database.js';
 import { requestRaw } from '../helpers/raw-http.js';
 import type { TestDatabase } from '../helpers/test-database.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
-import { until } from '../helpers/until.js';
+import { waitFor } from '../helpers/wait-for.js';
 
 let database: TestDatabase;
 let service: TestService;
 let key: string;
 
 beforeAll(async () => {
-  database = await createQuietDatabase();
+  database = await createIsolatedDatabase();
   service = await startTestService({ database });
   ({ key } = await insertKey(service.db));
   await insertOrder(service.db, { id: '1' });
@@ -162,11 +162,11 @@ describe('GET /v1/store/orders with If-None-Match', () => {
     // The first poll has looked at the database already, and learns of it late.
     const looks = jest.spyOn(snapshots, 'ofTransaction').mockImplementationOnce(async (client) => {
       const snapshot = await ofTransaction(client);
-      await until(() => changed.signal.aborted, 'the order is cancelled and asked for again');
+      await waitFor(() => changed.signal.aborted, 'the order is cancelled and asked for again');
       return snapshot;
     });
     const pollBefore = statusWith(etag);
-    await until(() => looks.mock.calls.length === 1, 'the first poll looks');
+    await waitFor(() => looks.mock.calls.length === 1, 'the first poll looks');
     expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
     const pollsAfter = [statusWith(etag), statusWith(etag), statusWith(etag)];
     // They have arrived when a request that was sent after them is answered.

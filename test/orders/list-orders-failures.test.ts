@@ -2,12 +2,12 @@ import { seedOrders } from '../../src/orders/seed-orders.js';
 import { Pools } from '../../src/database/pools.js';
 import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
-import { expectLimitHeaders } from '../helpers/expect-limit-headers.js';
-import { StalledReader } from '../helpers/raw-http.js';
+import { expectLimitHeaders } from '../helpers/limit-headers.js';
+import { StalledClient } from '../helpers/raw-http.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
-import { until } from '../helpers/until.js';
+import { waitFor } from '../helpers/wait-for.js';
 
 /** Enough for a list that no buffer between PostgreSQL and a client can hold: 26 MB. */
 const ORDERS = 300_000;
@@ -40,12 +40,12 @@ function listConnectionsInUse(): number {
 }
 
 async function untilNoListRuns(withinMs?: number): Promise<void> {
-  await until(() => listConnectionsInUse() === 0, 'no list is running', withinMs === undefined ? {} : { withinMs });
+  await waitFor(() => listConnectionsInUse() === 0, 'no list is running', withinMs === undefined ? {} : { withinMs });
 }
 
 async function untilBlocked(readers: number): Promise<number[]> {
   let pids: number[] = [];
-  await until(async () => {
+  await waitFor(async () => {
     pids = (await database.db.query<{ pid: number }>(BLOCKED_LISTS)).rows.map(({ pid }) => pid);
     return pids.length === readers;
   }, `${readers} lists cannot send on`);
@@ -69,10 +69,10 @@ describe('a list that breaks off', () => {
   });
 
   it('has its connection cut, and never a proper end, when PostgreSQL ends the session in the middle', async () => {
-    const reader = await StalledReader.open(service.port, key);
+    const reader = await StalledClient.open(service.port, key);
     const [pid] = await untilBlocked(1);
     await database.db.query('SELECT pg_terminate_backend($1)', [pid]);
-    await reader.readToTheEnd();
+    await reader.readToEnd();
     expect(reader.text).toMatch(/^HTTP\/1\.1 200 /);
     expect(reader.isComplete).toBe(false);
     await untilNoListRuns();
@@ -81,13 +81,16 @@ describe('a list that breaks off', () => {
 
   it('ends the scan and gives its place back when the client goes away', async () => {
     for (let round = 0; round < 3; round++) {
-      const reader = await StalledReader.open(service.port, key);
+      const reader = await StalledClient.open(service.port, key);
       await untilBlocked(1);
       expect(listConnectionsInUse()).toBe(1);
-      reader.leave();
+      reader.disconnect();
       await untilNoListRuns();
     }
-    await until(async () => (await database.db.query(BLOCKED_LISTS)).rowCount === 0, 'PostgreSQL has ended the scans');
+    await waitFor(
+      async () => (await database.db.query(BLOCKED_LISTS)).rowCount === 0,
+      'PostgreSQL has ended the scans',
+    );
     await expectWholeList();
   });
 
@@ -99,7 +102,7 @@ describe('a list that breaks off', () => {
       headers: { Authorization: `Bearer ${key}` },
       signal: leaving.signal,
     });
-    await until(() => listConnectionsInUse() === 1, 'the list has its connection');
+    await waitFor(() => listConnectionsInUse() === 1, 'the list has its connection');
     leaving.abort();
     await expect(gone).rejects.toThrow();
     await session.query('ROLLBACK');
@@ -111,26 +114,26 @@ describe('a list that breaks off', () => {
 
 describe('a list whose database', () => {
   let proxy: TcpProxy;
-  let reader: StalledReader | undefined;
+  let reader: StalledClient | undefined;
 
   beforeEach(async () => {
-    proxy = await TcpProxy.inFrontOf(database.url);
+    proxy = await TcpProxy.start(database.url);
     service = await startTestService({
       database,
-      environment: { DATABASE_URL: proxy.through(database.url), LIST_CONCURRENCY: '1', LIST_STALL_SECONDS: '1' },
+      environment: { DATABASE_URL: proxy.urlFor(database.url), LIST_CONCURRENCY: '1', LIST_STALL_SECONDS: '1' },
     });
   });
   afterEach(async () => {
-    reader?.leave();
+    reader?.disconnect();
     await proxy.close();
   });
 
   it.each(['identity', 'gzip'])(
     'is cut off in the middle has its own connection cut, encoded as %s',
     async (encoding) => {
-      reader = await StalledReader.open(service.port, key, { 'Accept-Encoding': encoding });
-      proxy.cut();
-      await reader.readToTheEnd();
+      reader = await StalledClient.open(service.port, key, { 'Accept-Encoding': encoding });
+      proxy.closeConnections();
+      await reader.readToEnd();
       expect(reader.text).toMatch(/^HTTP\/1\.1 200 /);
       expect(reader.isComplete).toBe(false);
       await untilNoListRuns();
@@ -139,9 +142,9 @@ describe('a list whose database', () => {
   );
 
   it('falls silent in the middle is cut in good time, and its place is free again', async () => {
-    reader = await StalledReader.open(service.port, key);
+    reader = await StalledClient.open(service.port, key);
     proxy.stall();
-    const ended = reader.readToTheEnd();
+    const ended = reader.readToEnd();
     await untilNoListRuns(8_000);
     await ended;
     expect(reader.isComplete).toBe(false);
@@ -150,19 +153,19 @@ describe('a list whose database', () => {
   });
 
   it('falls silent in the middle gives its place back when the client goes away', async () => {
-    reader = await StalledReader.open(service.port, key);
+    reader = await StalledClient.open(service.port, key);
     proxy.stall();
-    reader.leave();
+    reader.disconnect();
     await untilNoListRuns(8_000);
     proxy.restore();
     await expectWholeList();
   });
 
   it('no longer hears the service is sent whole, and its place is free again', async () => {
-    reader = await StalledReader.open(service.port, key);
-    proxy.swallow();
-    const ended = reader.readToTheEnd();
-    await until(() => reader?.isComplete === true, 'the list is complete', { withinMs: 8_000 });
+    reader = await StalledClient.open(service.port, key);
+    proxy.holdClientData();
+    const ended = reader.readToEnd();
+    await waitFor(() => reader?.isComplete === true, 'the list is complete', { withinMs: 8_000 });
     await untilNoListRuns(8_000);
     await ended;
     expect(reader.isComplete).toBe(true);
@@ -174,11 +177,11 @@ describe('a list whose database', () => {
 describe('a reader that stalls', () => {
   it('is cut after LIST_STALL_SECONDS, and its place is free again', async () => {
     service = await startTestService({ database, environment: { LIST_CONCURRENCY: '1', LIST_STALL_SECONDS: '1' } });
-    const reader = await StalledReader.open(service.port, key);
+    const reader = await StalledClient.open(service.port, key);
     await untilBlocked(1);
     await untilNoListRuns(5_000);
     await expectWholeList();
-    await reader.readToTheEnd();
+    await reader.readToEnd();
     expect(reader.isComplete).toBe(false);
   });
 
@@ -203,16 +206,16 @@ describe('a reader that stalls', () => {
 });
 
 describe('more lists at once than LIST_CONCURRENCY', () => {
-  let readers: StalledReader[];
+  let readers: StalledClient[];
 
   beforeEach(async () => {
     service = await startTestService({ database, environment: { LIST_CONCURRENCY: '2' } });
-    readers = [await StalledReader.open(service.port, key), await StalledReader.open(service.port, key)];
+    readers = [await StalledClient.open(service.port, key), await StalledClient.open(service.port, key)];
     await untilBlocked(2);
   });
   afterEach(() => {
     for (const reader of readers) {
-      reader.leave();
+      reader.disconnect();
     }
   });
 
@@ -224,13 +227,13 @@ describe('more lists at once than LIST_CONCURRENCY', () => {
       expectLimitHeaders(response.headers);
       expect((await errorOf(response)).code).toBe('service_unavailable');
     }
-    readers[0]?.leave();
+    readers[0]?.disconnect();
     await expectWholeList();
   });
 
   it('get the place of a reader that leaves while they wait for one', async () => {
     const waiting = listOrders(service.baseUrl, key);
-    readers[1]?.leave();
+    readers[1]?.disconnect();
     await expectWhole(await waiting);
   });
 
@@ -243,8 +246,8 @@ describe('more lists at once than LIST_CONCURRENCY', () => {
     await call(service.baseUrl, 'HEAD', '/store/orders', key);
     leaving.abort();
     await expect(gone).rejects.toThrow();
-    readers[0]?.leave();
-    readers[1]?.leave();
+    readers[0]?.disconnect();
+    readers[1]?.disconnect();
     await untilNoListRuns();
     await Promise.all([expectWholeList(), expectWholeList()]);
   });
@@ -256,7 +259,7 @@ describe('more stalled readers than there are connections for everything else', 
 
   it('hold up neither cancels nor the answers that need no rows', async () => {
     service = await startTestService({ database, environment: { LIST_CONCURRENCY: String(READERS) } });
-    const readers = await Promise.all(Array.from({ length: READERS }, () => StalledReader.open(service.port, key)));
+    const readers = await Promise.all(Array.from({ length: READERS }, () => StalledClient.open(service.port, key)));
     await untilBlocked(READERS);
     const ids = await Promise.all(Array.from({ length: 20 }, () => insertOrder(database.db, { id: nextId() })));
     const untouched = await insertOrder(database.db, { id: nextId() });
@@ -269,7 +272,7 @@ describe('more stalled readers than there are connections for everything else', 
     expect(performance.now() - start).toBeLessThan(5_000);
     expect(await statusOf(database.db, untouched)).toBe('pending');
     for (const reader of readers) {
-      reader.leave();
+      reader.disconnect();
     }
   });
 });

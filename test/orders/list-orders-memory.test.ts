@@ -5,7 +5,7 @@ import { insertKey } from '../helpers/builders.js';
 import { requestRaw } from '../helpers/raw-http.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
-import { until } from '../helpers/until.js';
+import { waitFor } from '../helpers/wait-for.js';
 
 const ORDERS = 1_000_000;
 const RISE_MAX_MIB = 64;
@@ -55,7 +55,7 @@ async function readList(headers: Record<string, string>): Promise<{ orders: numb
   for await (const chunk of response as AsyncIterable<Buffer>) {
     if (start === '') {
       start = chunk.subarray(0, 20).toString();
-      await until(async () => (await database.db.query(BLOCKED_LIST)).rowCount === 1, 'PostgreSQL is held up');
+      await waitFor(async () => (await database.db.query(BLOCKED_LIST)).rowCount === 1, 'PostgreSQL is held up');
     }
     // The end of the chunk before may hold the beginning of a field name, but never a whole one.
     const bytes = Buffer.concat([end.subarray(-(FIELD.length - 1)), chunk]);

@@ -2,12 +2,12 @@ import { Agent } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 import { listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder, type OrderRow } from '../helpers/builders.js';
-import { expectLimitHeaders } from '../helpers/expect-limit-headers.js';
+import { expectLimitHeaders } from '../helpers/limit-headers.js';
 import { requestRaw } from '../helpers/raw-http.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 import { seedOrders } from '../../src/orders/seed-orders.js';
-import { until } from '../helpers/until.js';
+import { waitFor } from '../helpers/wait-for.js';
 
 /** What the list has to be, written by PostgreSQL alone. */
 const EXPECTED_LIST = `
@@ -279,12 +279,12 @@ describe('HEAD /v1/store/orders', () => {
     await insertOrder(service.db, { id: '1' });
     const session = await service.db.connect();
     await session.query('BEGIN; LOCK TABLE orders IN ACCESS EXCLUSIVE MODE');
-    let answered = false;
-    const get = requestRaw(service.baseUrl, { key }).finally(() => (answered = true));
+    let responded = false;
+    const get = requestRaw(service.baseUrl, { key }).finally(() => (responded = true));
     try {
-      await until(async () => (await service.db.query(WAITING_LIST)).rowCount === 1, 'the GET waits for the table');
+      await waitFor(async () => (await service.db.query(WAITING_LIST)).rowCount === 1, 'the GET waits for the table');
       const head = await requestRaw(service.baseUrl, { method: 'HEAD', key });
-      expect([head.status, head.body.length, answered]).toEqual([200, 0, false]);
+      expect([head.status, head.body.length, responded]).toEqual([200, 0, false]);
     } finally {
       await session.query('ROLLBACK');
       session.release();

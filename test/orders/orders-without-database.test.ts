@@ -4,7 +4,7 @@ import { ServiceProcess } from '../helpers/service-process.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
-import { until } from '../helpers/until.js';
+import { waitFor } from '../helpers/wait-for.js';
 
 /** Longer than every bound of the service on a wait for its database, shorter than a client would wait. */
 const GOOD_TIME_MS = 10_000;
@@ -42,7 +42,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 beforeEach(async () => {
-  proxy = await TcpProxy.inFrontOf(database.url);
+  proxy = await TcpProxy.start(database.url);
   ({ key: unseenKey } = await insertKey(database.db));
 });
 
@@ -50,7 +50,7 @@ beforeEach(async () => {
 afterEach(() => proxy.close());
 
 /** Sends every operation at once. */
-async function answers(baseUrl: string, apiKey: string): Promise<Answers> {
+async function responses(baseUrl: string, apiKey: string): Promise<Answers> {
   const lines = Object.entries(OPERATIONS).map(async ([name, { method, path, headers }]) => {
     const response = fetch(`${baseUrl}/v1/store/orders${path}`, {
       method,
@@ -78,9 +78,9 @@ describe('while the database', () => {
   let service: TestService;
 
   beforeEach(async () => {
-    service = await startTestService({ database, environment: { DATABASE_URL: proxy.through(database.url) } });
+    service = await startTestService({ database, environment: { DATABASE_URL: proxy.urlFor(database.url) } });
     // From here on the key is known and each pool has a connection that lies idle.
-    await answers(service.baseUrl, key);
+    await responses(service.baseUrl, key);
   });
   afterEach(async () => {
     await proxy.close();
@@ -89,19 +89,19 @@ describe('while the database', () => {
 
   async function untilTheLossIsNoticed(): Promise<void> {
     const { main, list } = service.app.get(Pools);
-    await until(() => main.totalCount + list.totalCount === 0, 'the pools have noticed the loss');
+    await waitFor(() => main.totalCount + list.totalCount === 0, 'the pools have noticed the loss');
   }
 
   it('is well, every operation is answered normally', async () => {
-    expect(await answers(service.baseUrl, key)).toEqual(NORMAL);
-    expect(await answers(service.baseUrl, unseenKey)).toEqual(NORMAL);
+    expect(await responses(service.baseUrl, key)).toEqual(NORMAL);
+    expect(await responses(service.baseUrl, unseenKey)).toEqual(NORMAL);
   });
 
   it.each([
     [
       'closes every connection',
       () => {
-        proxy.refuse();
+        proxy.rejectConnections();
         return Promise.resolve();
       },
     ],
@@ -109,31 +109,31 @@ describe('while the database', () => {
   ])('%s, every operation is answered 503, whether the key is known or not', async (_what, fail) => {
     await fail();
     await untilTheLossIsNoticed();
-    expect(await answers(service.baseUrl, key)).toEqual(UNAVAILABLE);
-    expect(await answers(service.baseUrl, unseenKey)).toEqual(UNAVAILABLE);
+    expect(await responses(service.baseUrl, key)).toEqual(UNAVAILABLE);
+    expect(await responses(service.baseUrl, unseenKey)).toEqual(UNAVAILABLE);
   });
 
   it('was away and is back, every operation is answered normally at once', async () => {
-    proxy.refuse();
+    proxy.rejectConnections();
     await untilTheLossIsNoticed();
-    await answers(service.baseUrl, key);
+    await responses(service.baseUrl, key);
     proxy.restore();
-    expect(await answers(service.baseUrl, key)).toEqual(NORMAL);
-    expect(await answers(service.baseUrl, unseenKey)).toEqual(NORMAL);
+    expect(await responses(service.baseUrl, key)).toEqual(NORMAL);
+    expect(await responses(service.baseUrl, unseenKey)).toEqual(NORMAL);
   });
 
   it('answers no attempt to connect, every operation is answered 503 in good time', async () => {
-    proxy.cut();
+    proxy.closeConnections();
     await untilTheLossIsNoticed();
     proxy.stall();
-    const [known, unknown] = [answers(service.baseUrl, key), answers(service.baseUrl, unseenKey)];
+    const [known, unknown] = [responses(service.baseUrl, key), responses(service.baseUrl, unseenKey)];
     expect(await known).toEqual(UNAVAILABLE);
     expect(await unknown).toEqual(UNAVAILABLE);
   });
 
   it('has fallen silent on open connections, every operation is answered 503 in good time', async () => {
     proxy.stall();
-    const [known, unknown] = [answers(service.baseUrl, key), answers(service.baseUrl, unseenKey)];
+    const [known, unknown] = [responses(service.baseUrl, key), responses(service.baseUrl, unseenKey)];
     expect(await known).toEqual(UNAVAILABLE);
     expect(await unknown).toEqual(UNAVAILABLE);
   });
@@ -145,17 +145,17 @@ describe('when connections break under operations that wait for the database', (
     ['known', () => key],
     ['not known yet', () => unseenKey],
   ])('they are answered 503 with a key that is %s, and the service lives on', async (_what, keyOf) => {
-    const service = await ServiceProcess.start({ DATABASE_URL: proxy.through(database.url) });
+    const service = await ServiceProcess.start({ DATABASE_URL: proxy.urlFor(database.url) });
     try {
-      await answers(service.baseUrl, key);
+      await responses(service.baseUrl, key);
       const sentBefore = proxy.bytesFromClients;
       proxy.stall();
-      const waiting = answers(service.baseUrl, keyOf());
-      await until(() => proxy.bytesFromClients > sentBefore, 'the database has been asked');
-      proxy.refuse();
+      const waiting = responses(service.baseUrl, keyOf());
+      await waitFor(() => proxy.bytesFromClients > sentBefore, 'the database has been asked');
+      proxy.rejectConnections();
       expect(await waiting).toEqual(UNAVAILABLE);
       proxy.restore();
-      expect(await answers(service.baseUrl, keyOf())).toEqual(NORMAL);
+      expect(await responses(service.baseUrl, keyOf())).toEqual(NORMAL);
     } finally {
       await service.stop('SIGKILL');
     }
@@ -178,7 +178,7 @@ describe('a cancel whose session PostgreSQL ends', () => {
         method: 'DELETE',
         headers: { Authorization: `Bearer ${key}` },
       });
-      await until(async () => (await database.db.query(END_WAITING_SESSION)).rowCount === 1, 'the session is ended');
+      await waitFor(async () => (await database.db.query(END_WAITING_SESSION)).rowCount === 1, 'the session is ended');
       expect(await lineOf(await cancel)).toBe(UNAVAILABLE.cancel);
     } finally {
       await session.query('ROLLBACK');

@@ -1,7 +1,7 @@
 import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { generateKey } from '../../src/api-keys/key-format.js';
 import { insertKey } from '../helpers/builders.js';
-import { limitStateOf, type LimitState } from '../helpers/limit-state.js';
+import { parseLimitHeaders, type LimitState } from '../helpers/limit-headers.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 
 let service: TestService;
@@ -15,7 +15,7 @@ beforeEach(() => {
   service.clock.advance(60_000);
 });
 
-const stateOf = (response: Response): LimitState => limitStateOf(response.headers, service.clock.now());
+const stateOf = (response: Response): LimitState => parseLimitHeaders(response.headers, service.clock.now());
 
 describe('requests without a valid key', () => {
   it('count against their address, whatever is wrong with them', async () => {

@@ -1,8 +1,8 @@
 import { cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
-import { limitStateOf, type LimitState } from '../helpers/limit-state.js';
+import { parseLimitHeaders, type LimitState } from '../helpers/limit-headers.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
-import { until } from '../helpers/until.js';
+import { waitFor } from '../helpers/wait-for.js';
 
 const ABSENT = '404404';
 const BAN_SECONDS = 300;
@@ -22,7 +22,7 @@ describe.each([
   });
 
   const request = (key?: string): Promise<Response> => cancelOrder(service.baseUrl, ABSENT, key);
-  const stateOf = (response: Response): LimitState => limitStateOf(response.headers, service.clock.now());
+  const stateOf = (response: Response): LimitState => parseLimitHeaders(response.headers, service.clock.now());
 
   async function codesOf(count: number, key?: string): Promise<string[]> {
     const codes: string[] = [];
@@ -142,7 +142,7 @@ describe.each([
       expect(await codesOf(1, key)).toEqual(['api_key_banned']);
       await service.db.query("SELECT pg_notify('api_key_unbanned', $1)", [id]);
       let response = await request(key);
-      await until(async () => {
+      await waitFor(async () => {
         response = response.status === 429 ? await request(key) : response;
         return response.status !== 429;
       }, 'the key is let in again');
@@ -189,7 +189,7 @@ describe('the configuration of bans', () => {
     for (const advanceMs of [0, 1_000, 5_000, 1_000]) {
       service.clock.advance(advanceMs);
       const response = await cancelOrder(service.baseUrl, ABSENT, key);
-      const { retryAfter } = limitStateOf(response.headers, service.clock.now());
+      const { retryAfter } = parseLimitHeaders(response.headers, service.clock.now());
       outcomes.push([(await errorOf(response)).code, retryAfter]);
     }
     await service.stop();

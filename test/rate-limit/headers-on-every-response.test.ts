@@ -2,7 +2,7 @@ import { DomainError } from '../../src/errors/domain-error.js';
 import { OrdersService } from '../../src/orders/orders.service.js';
 import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
-import { limitStateOf } from '../helpers/limit-state.js';
+import { parseLimitHeaders } from '../helpers/limit-headers.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 
@@ -31,8 +31,8 @@ describe.each([
     jest.restoreAllMocks();
   });
 
-  const stateOf = (response: Response): ReturnType<typeof limitStateOf> =>
-    limitStateOf(response.headers, service.clock.now());
+  const stateOf = (response: Response): ReturnType<typeof parseLimitHeaders> =>
+    parseLimitHeaders(response.headers, service.clock.now());
 
   /** Where a caller stands after the first request of its minute. */
   const FIRST_OF_60 = {
@@ -197,7 +197,7 @@ describe.each([true, false])('while the database is away (rejectEarly: %s)', (re
     const { key } = await insertKey(database.db);
     for (const response of [await listOrders(service.baseUrl, key), await cancelOrder(service.baseUrl, '1', key)]) {
       expect(response.status).toBe(503);
-      expect(limitStateOf(response.headers, service.clock.now())).toMatchObject({
+      expect(parseLimitHeaders(response.headers, service.clock.now())).toMatchObject({
         limit: 60,
         remaining: 60,
         day: { quota: 1_000, remaining: 1_000 },
@@ -210,6 +210,6 @@ describe.each([true, false])('while the database is away (rejectEarly: %s)', (re
   it('a request without a key is refused as ever, 401', async () => {
     const response = await listOrders(service.baseUrl);
     expect(response.status).toBe(401);
-    expect(limitStateOf(response.headers, service.clock.now())).toMatchObject({ limit: 60, remaining: 59 });
+    expect(parseLimitHeaders(response.headers, service.clock.now())).toMatchObject({ limit: 60, remaining: 59 });
   });
 });

@@ -1,7 +1,7 @@
 import type { Plan } from '../../src/plans/plans.js';
 import { call, cancelOrder, errorOf } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
-import { limitStateOf } from '../helpers/limit-state.js';
+import { parseLimitHeaders } from '../helpers/limit-headers.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 
 const MINUTE_MS = 60_000;
@@ -20,8 +20,8 @@ beforeEach(() => {
 });
 
 const request = (key?: string): Promise<Response> => cancelOrder(service.baseUrl, ABSENT, key);
-const stateOf = (response: Response): ReturnType<typeof limitStateOf> =>
-  limitStateOf(response.headers, service.clock.now());
+const stateOf = (response: Response): ReturnType<typeof parseLimitHeaders> =>
+  parseLimitHeaders(response.headers, service.clock.now());
 
 /** Makes requests, a few at a time, and counts their statuses. */
 async function statusesOf(count: number, key?: string): Promise<Record<number, number>> {

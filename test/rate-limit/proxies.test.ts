@@ -78,8 +78,10 @@ describe('with one trusted proxy', () => {
   it('a header that is sent twice is read as one list', async () => {
     await usedBy('203.0.113.1');
     const headers = ['X-Forwarded-For: 198.51.100.1', 'X-Forwarded-For: 203.0.113.1'];
-    const { answers } = await exchange(service.port, requestText('GET', '/v1/store/orders', { headers }), { until: 1 });
-    expect(answers[0]?.headers.get('x-ratelimit-remaining')).toEqual(['58']);
+    const { responses } = await exchange(service.port, requestText('GET', '/v1/store/orders', { headers }), {
+      until: 1,
+    });
+    expect(responses[0]?.headers.get('x-ratelimit-remaining')).toEqual(['58']);
   });
 });
 

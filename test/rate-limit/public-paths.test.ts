@@ -1,6 +1,6 @@
 import { listOrders } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
-import { limitStateOf } from '../helpers/limit-state.js';
+import { parseLimitHeaders } from '../helpers/limit-headers.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 
 describe.each([true, false])('outside the version segment (rejectEarly: %s)', (rejectEarly) => {
@@ -22,7 +22,7 @@ describe.each([true, false])('outside the version segment (rejectEarly: %s)', (r
         await response.body?.cancel();
       }
       const anonymous = await listOrders(service.baseUrl);
-      expect(limitStateOf(anonymous.headers, service.clock.now()).remaining).toBe(59);
+      expect(parseLimitHeaders(anonymous.headers, service.clock.now()).remaining).toBe(59);
     },
   );
 
@@ -32,7 +32,7 @@ describe.each([true, false])('outside the version segment (rejectEarly: %s)', (r
       await fetch(`${service.baseUrl}${path}`, { headers: { Authorization: `Bearer ${key}` } });
     }
     const response = await listOrders(service.baseUrl, key);
-    expect(limitStateOf(response.headers, service.clock.now()).remaining).toBe(59);
+    expect(parseLimitHeaders(response.headers, service.clock.now()).remaining).toBe(59);
   });
 
   it('an address that is banned is still told about health', async () => {

@@ -11,7 +11,7 @@ import { freePort } from '../helpers/free-port.js';
 import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
-import { until } from '../helpers/until.js';
+import { waitFor } from '../helpers/wait-for.js';
 
 jest.setTimeout(60_000);
 
@@ -64,7 +64,7 @@ describeWithRedis('three replicas that share a Redis', () => {
     }
     await refusedUntilBanned(replicas[0]!, key);
     for (const replica of replicas) {
-      await until(
+      await waitFor(
         async () => {
           const response = await cancelOrder(replica.baseUrl, '1', key);
           return (await errorOf(response)).code === 'api_key_banned';
@@ -80,7 +80,7 @@ describeWithRedis('three replicas that share a Redis', () => {
     admin.disconnect();
     await database.db.query("SELECT pg_notify('api_key_unbanned', $1)", [id]);
     for (const replica of replicas) {
-      await until(
+      await waitFor(
         async () => (await cancelOrder(replica.baseUrl, '1', key)).status === 404,
         'the ban is lifted everywhere',
         {
@@ -117,7 +117,7 @@ describeWithRedis('three replicas that share a Redis', () => {
       "UPDATE api_keys SET plan = 'pro', requests_per_minute = NULL, requests_per_day = NULL WHERE id = $1",
       [id],
     );
-    await until(
+    await waitFor(
       async () => {
         const limits = await Promise.all(
           replicas.map(async (replica) =>
@@ -130,28 +130,36 @@ describeWithRedis('three replicas that share a Redis', () => {
       { withinMs: 1_000 },
     );
     await database.db.query('UPDATE api_keys SET expires_at = now() WHERE id = $1', [id]);
-    await until(async () => (await statuses()).every((status) => status === 401), 'the key is expired everywhere', {
+    await waitFor(async () => (await statuses()).every((status) => status === 401), 'the key is expired everywhere', {
       withinMs: 1_000,
     });
     await database.db.query('UPDATE api_keys SET expires_at = NULL WHERE id = $1', [id]);
-    await until(async () => (await statuses()).every((status) => status === 404), 'the key is good again everywhere', {
-      withinMs: 1_000,
-    });
+    await waitFor(
+      async () => (await statuses()).every((status) => status === 404),
+      'the key is good again everywhere',
+      {
+        withinMs: 1_000,
+      },
+    );
     const admin = connectPrisma(database.url);
     const successor = await new ApiKeysAdmin(admin.prisma).rotate(id, 0);
     await admin.close();
-    await until(async () => (await statuses()).every((status) => status === 401), 'the key is rotated everywhere', {
+    await waitFor(async () => (await statuses()).every((status) => status === 401), 'the key is rotated everywhere', {
       withinMs: 1_000,
     });
     for (const replica of replicas) {
       expect((await call(replica.baseUrl, 'GET', '/nothing-here', successor.key)).status).toBe(404);
     }
     await database.db.query('UPDATE api_keys SET expires_at = NULL WHERE id = $1', [id]);
-    await until(async () => (await statuses()).every((status) => status === 404), 'the key is good again everywhere', {
-      withinMs: 1_000,
-    });
+    await waitFor(
+      async () => (await statuses()).every((status) => status === 404),
+      'the key is good again everywhere',
+      {
+        withinMs: 1_000,
+      },
+    );
     await database.db.query('UPDATE api_keys SET revoked_at = now() WHERE id = $1', [id]);
-    await until(async () => (await statuses()).every((status) => status === 401), 'the key is revoked everywhere', {
+    await waitFor(async () => (await statuses()).every((status) => status === 401), 'the key is revoked everywhere', {
       withinMs: 1_000,
     });
   });
@@ -186,18 +194,18 @@ describeWithRedis('a replica whose Redis fails', () => {
         }
       }),
     );
-    await until(() => responses.length > 50, 'load is running');
+    await waitFor(() => responses.length > 50, 'load is running');
     await redis.kill();
-    await until(() => replica.output.includes('Redis does not answer'), 'the outage is noticed');
+    await waitFor(() => replica.output.includes('Redis does not answer'), 'the outage is noticed');
     const atOutage = responses.length;
-    await until(() => responses.length > atOutage + 200, 'load goes on');
+    await waitFor(() => responses.length > atOutage + 200, 'load goes on');
     const limited = await Promise.all(
       Array.from({ length: 8 }, () => call(replica.baseUrl, 'GET', '/nothing-here', small)),
     );
     expect(limited.filter(({ status }) => status === 404).length).toBeLessThanOrEqual(10);
     expect(limited.some(({ status }) => status === 429)).toBe(true);
     await redis.restart();
-    await until(() => replica.output.includes('Redis answers again'), 'Redis is taken up again');
+    await waitFor(() => replica.output.includes('Redis answers again'), 'Redis is taken up again');
     stop = true;
     await load;
     for (const response of responses) {
@@ -231,7 +239,7 @@ describeWithRedis('a replica whose Redis fails', () => {
     expect(slowestMs).toBeLessThan(500);
     redis.thaw();
     let extraRequests = 0;
-    await until(async () => {
+    await waitFor(async () => {
       await call(replica.baseUrl, 'GET', '/nothing-here', key);
       extraRequests++;
       return replica.output.includes('Redis answers again');
@@ -248,7 +256,7 @@ describeWithRedis('a replica whose Redis fails', () => {
       const { key } = await insertKey(database.db);
       expect((await listOrders(early.baseUrl, key)).status).toBe(200);
       await redis.restart();
-      await until(() => early.output.includes('Redis answers again'), 'Redis is taken up');
+      await waitFor(() => early.output.includes('Redis answers again'), 'Redis is taken up');
       expect(early.output.match(/Redis does not answer/g)).toHaveLength(1);
     } finally {
       await early.stop();
@@ -372,7 +380,7 @@ async function admittedInOneMinute(
 
 async function refusedUntilBanned(replica: ServiceProcess, key: string): Promise<Response> {
   let last: Response | undefined;
-  await until(async () => {
+  await waitFor(async () => {
     last = await cancelOrder(replica.baseUrl, '1', key);
     return (await errorOf(last.clone())).code === 'api_key_banned';
   }, 'the key is banned');
@@ -395,11 +403,11 @@ async function formCluster(masters: readonly RedisServer[]): Promise<void> {
     }
   }
   for (const client of clients) {
-    await until(
+    await waitFor(
       async () => String(await client.call('CLUSTER', 'INFO')).includes('cluster_state:ok'),
       'the cluster is up',
     );
-    await until(
+    await waitFor(
       async () => String(await client.call('CLUSTER', 'INFO')).includes('cluster_known_nodes:3'),
       'all nodes are known',
     );

@@ -3,7 +3,7 @@ import { insertKey } from '../helpers/builders.js';
 import { freePort } from '../helpers/free-port.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
-import { until } from '../helpers/until.js';
+import { waitFor } from '../helpers/wait-for.js';
 
 const CONNECTIONS_MAX = 3;
 
@@ -56,14 +56,14 @@ function answerOn(socket: Socket): Promise<string> {
 describe('MAX_CONNECTIONS', () => {
   it('closes further connections unheard, counts them, and serves those that it has and those that come later', async () => {
     const sockets = [await open(), await open(), await open()];
-    await until(async () => (await metric('petstore_connections')) === CONNECTIONS_MAX, 'the connections are open');
+    await waitFor(async () => (await metric('petstore_connections')) === CONNECTIONS_MAX, 'the connections are open');
     expect(await answerOn(await open())).toBe('');
     expect(await metric('petstore_connections_dropped_total')).toBe(1);
     for (const socket of sockets) {
       expect(await answerOn(socket)).toMatch(/^HTTP\/1\.1 404 /);
     }
     sockets[0]?.destroy();
-    await until(async () => (await metric('petstore_connections')) < CONNECTIONS_MAX, 'one of them has gone');
+    await waitFor(async () => (await metric('petstore_connections')) < CONNECTIONS_MAX, 'one of them has gone');
     const later = await open();
     expect(await answerOn(later)).toMatch(/^HTTP\/1\.1 404 /);
     expect(await metric('petstore_connections_dropped_total')).toBe(1);

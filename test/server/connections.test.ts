@@ -3,7 +3,7 @@ import { Metrics } from '../../src/metrics/metrics.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
-import { until } from '../helpers/until.js';
+import { waitFor } from '../helpers/wait-for.js';
 import { exchange, requestText } from '../helpers/wire.js';
 
 describe.each([true, false])('several requests on one connection (rejectEarly: %s)', (rejectEarly) => {
@@ -33,19 +33,19 @@ describe.each([true, false])('several requests on one connection (rejectEarly: %
       requestText('GET', '/nowhere'),
       cancel(one),
     ].join('');
-    const { answers } = await exchange(service.port, text, { until: 7 });
-    expect(answers.map(({ status }) => status)).toEqual([204, 401, 405, 400, 204, 404, 409]);
-    for (const answer of answers) {
-      expect(answer.headers.get('connection')).toEqual(['keep-alive']);
+    const { responses } = await exchange(service.port, text, { until: 7 });
+    expect(responses.map(({ status }) => status)).toEqual([204, 401, 405, 400, 204, 404, 409]);
+    for (const response of responses) {
+      expect(response.headers.get('connection')).toEqual(['keep-alive']);
     }
   });
 
   it('end where the client says so', async () => {
     const text = requestText('GET', '/v1/nowhere', { key, headers: ['Connection: close'] }) + cancel('1');
-    const { answers, closed } = await exchange(service.port, text, { until: 'closed' });
-    expect(answers).toHaveLength(1);
-    expectErrorResponse(answers[0], 404, 'route_not_found');
-    expect(answers[0]?.headers.get('connection')).toEqual(['close']);
+    const { responses, closed } = await exchange(service.port, text, { until: 'closed' });
+    expect(responses).toHaveLength(1);
+    expectErrorResponse(responses[0], 404, 'route_not_found');
+    expect(responses[0]?.headers.get('connection')).toEqual(['close']);
     expect(closed).toBe(true);
   });
 
@@ -62,42 +62,42 @@ describe.each([true, false])('several requests on one connection (rejectEarly: %
       const [method = '', target = '', without] = request.replace('ID', id).split(' ');
       return requestText(method, target, { ...(without === undefined ? { key } : {}), headers });
     };
-    const { answers, text: received } = await exchange(
+    const { responses, text: received } = await exchange(
       service.port,
       text(first, []) + text(second, ['Expect: 100-continue', 'Connection: close']),
       { until: 'closed' },
     );
     // Node would ask in front of an answer, and where its body is a buffer, as that of a document, between head and body.
     expect(received.match(/HTTP\/1\.1 [0-9]{3}/g)).toEqual([`HTTP/1.1 ${firstStatus}`, `HTTP/1.1 ${status}`]);
-    expect(answers.map((answer) => answer.status)).toEqual([firstStatus, status]);
-    for (const { body } of answers.filter((answer) => answer.status !== 204)) {
+    expect(responses.map((response) => response.status)).toEqual([firstStatus, status]);
+    for (const { body } of responses.filter((response) => response.status !== 204)) {
       expect(() => JSON.parse(body) as unknown).not.toThrow();
     }
   });
 
   it('end with a malformed one, which takes no answer of a request before it for its own', async () => {
     const id = await insertOrder(service.db);
-    const { answers } = await exchange(service.port, `${cancel(id)}hello\r\n\r\n`, { until: 'closed' });
+    const { responses } = await exchange(service.port, `${cancel(id)}hello\r\n\r\n`, { until: 'closed' });
     // Answers come in the order of requests (RFC 9112 section 9.3.2). A client that reads 400 first believes that its
     // order was not cancelled.
-    expect([answers[0]?.status ?? 'no answer', await statusOf(service.db, id)]).toEqual([204, 'cancelled']);
-    expect(answers.slice(1).map(({ status }) => status)).not.toContain(204);
+    expect([responses[0]?.status ?? 'no answer', await statusOf(service.db, id)]).toEqual([204, 'cancelled']);
+    expect(responses.slice(1).map(({ status }) => status)).not.toContain(204);
   });
 
   it('end with a malformed one, after the answers to all that came before', async () => {
     const [one, other] = [await insertOrder(service.db), await insertOrder(service.db)];
-    const { answers } = await exchange(service.port, `${cancel(one)}${cancel(other)}hello\r\n\r\n`, {
+    const { responses } = await exchange(service.port, `${cancel(one)}${cancel(other)}hello\r\n\r\n`, {
       until: 'closed',
     });
-    expect(answers.slice(0, 2).map(({ status }) => status)).toEqual([204, 204]);
+    expect(responses.slice(0, 2).map(({ status }) => status)).toEqual([204, 204]);
   });
 
   it('end with a malformed one, after the refusal of the one before', async () => {
-    const { answers } = await exchange(service.port, `${requestText('GET', '/v1/store/orders')}hello\r\n\r\n`, {
+    const { responses } = await exchange(service.port, `${requestText('GET', '/v1/store/orders')}hello\r\n\r\n`, {
       until: 'closed',
     });
-    expectErrorResponse(answers[0], 401, 'missing_api_key');
-    expectLimits(answers[0], 'limits');
+    expectErrorResponse(responses[0], 401, 'missing_api_key');
+    expectLimits(responses[0], 'limits');
   });
 
   it('are all counted, also those whose connection is lost before their turn', async () => {
@@ -118,9 +118,9 @@ describe.each([true, false])('several requests on one connection (rejectEarly: %
         const waiting = await service.db.query("SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'");
         return waiting.rowCount !== 0;
       };
-      await until(isWaited, 'the first cancel waits for its order');
+      await waitFor(isWaited, 'the first cancel waits for its order');
       client.destroy();
-      await until(async () => (await counted()) >= before + 3, 'all three are counted');
+      await waitFor(async () => (await counted()) >= before + 3, 'all three are counted');
       expect(await counted()).toBe(before + 3);
     } finally {
       await holder.query('ROLLBACK');
@@ -131,12 +131,12 @@ describe.each([true, false])('several requests on one connection (rejectEarly: %
   it('end with an order to be a proxy, after the answers to all that came before', async () => {
     const id = await insertOrder(service.db);
     const tunnel = 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n';
-    const { answers } = await exchange(
+    const { responses } = await exchange(
       service.port,
       `${requestText('GET', '/v1/store/orders')}${cancel(id)}${tunnel}`,
       { until: 'closed' },
     );
-    expect(answers.map(({ status }) => status)).toEqual([401, 204, 400]);
+    expect(responses.map(({ status }) => status)).toEqual([401, 204, 400]);
     expect(await statusOf(service.db, id)).toBe('cancelled');
   });
 
@@ -147,16 +147,16 @@ describe.each([true, false])('several requests on one connection (rejectEarly: %
       headers: ['Transfer-Encoding: chunked'],
       body: 'not a chunk\r\n\r\n',
     });
-    const { answers, closed } = await exchange(service.port, text, { until: 'closed' });
+    const { responses, closed } = await exchange(service.port, text, { until: 'closed' });
     expect(closed).toBe(true);
-    expect(answers).toHaveLength(1);
+    expect(responses).toHaveLength(1);
     // Whether it is refused or carried out is open; saying the one and doing the other, if only a little later, is not.
     const isCancelled = async (): Promise<boolean> => (await statusOf(service.db, id)) === 'cancelled';
-    await until(isCancelled, 'the order is cancelled', { withinMs: 300 }).catch(() => undefined);
+    await waitFor(isCancelled, 'the order is cancelled', { withinMs: 300 }).catch(() => undefined);
     expect([
       [204, 'cancelled'],
       [400, 'pending'],
-    ]).toContainEqual([answers[0]?.status, await statusOf(service.db, id)]);
+    ]).toContainEqual([responses[0]?.status, await statusOf(service.db, id)]);
   });
 
   it('end with one whose body is malformed, refused as it was before its body came', async () => {
@@ -164,10 +164,10 @@ describe.each([true, false])('several requests on one connection (rejectEarly: %
       headers: ['Transfer-Encoding: chunked'],
       body: 'not a chunk\r\n\r\n',
     });
-    const { answers, closed } = await exchange(service.port, text, { until: 'closed' });
+    const { responses, closed } = await exchange(service.port, text, { until: 'closed' });
     expect(closed).toBe(true);
-    expect(answers).toHaveLength(1);
-    expect([400, 401]).toContain(answers[0]?.status);
+    expect(responses).toHaveLength(1);
+    expect([400, 401]).toContain(responses[0]?.status);
   });
 
   it('end with a malformed one, without a word in the middle of the list that is being sent', async () => {
@@ -175,14 +175,14 @@ describe.each([true, false])('several requests on one connection (rejectEarly: %
     await service.db.query(
       'INSERT INTO orders (id, pet_id, quantity) SELECT 1000000 + n, n, 1 FROM generate_series(1, 120000) AS n',
     );
-    const { answers, text } = await exchange(service.port, requestText('GET', '/v1/store/orders', { key }), {
+    const { responses, text } = await exchange(service.port, requestText('GET', '/v1/store/orders', { key }), {
       until: 'closed',
       thenSend: 'hello\r\n\r\n',
     });
     await service.db.query('DELETE FROM orders WHERE id > 1000000');
     expect(text.startsWith('HTTP/1.1 200 OK\r\n')).toBe(true);
     // The list is cut off, or complete and followed by the refusal; the one is never found within the other.
-    expect(text.split('HTTP/1.1').length - 1).toBe(Math.max(1, answers.length));
-    expect(answers.length === 0 || (JSON.parse(answers[0]?.body ?? '') as unknown[]).length >= 120_000).toBe(true);
+    expect(text.split('HTTP/1.1').length - 1).toBe(Math.max(1, responses.length));
+    expect(responses.length === 0 || (JSON.parse(responses[0]?.body ?? '') as unknown[]).length >= 120_000).toBe(true);
   });
 });

@@ -2,7 +2,7 @@ import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
-import { exchange, requestText, type WireAnswer } from '../helpers/wire.js';
+import { exchange, requestText, type WireResponse } from '../helpers/wire.js';
 
 const PAGE = 'https://app.example.com';
 const OTHER_PAGE = 'https://admin.example.com';
@@ -24,9 +24,9 @@ describe.each([true, false])('with CORS_ORIGINS (rejectEarly: %s)', (rejectEarly
     target: string,
     headers: readonly string[],
     withKey?: string,
-  ): Promise<WireAnswer | undefined> {
+  ): Promise<WireResponse | undefined> {
     const text = requestText('OPTIONS', target, { headers, ...(withKey === undefined ? {} : { key: withKey }) });
-    return (await exchange(service.port, text, { until: 1 })).answers[0];
+    return (await exchange(service.port, text, { until: 1 })).responses[0];
   }
 
   describe('a page of a known origin', () => {
@@ -49,7 +49,7 @@ describe.each([true, false])('with CORS_ORIGINS (rejectEarly: %s)', (rejectEarly
     });
 
     it('is refused that question, too, when the limit of its address is spent', async () => {
-      const ask = (): Promise<WireAnswer | undefined> =>
+      const ask = (): Promise<WireResponse | undefined> =>
         options('/v1/store/orders', [`Origin: ${PAGE}`, 'Access-Control-Request-Method: GET']);
       for (let request = 0; request < 60; request++) {
         expect((await ask())?.status).toBe(204);

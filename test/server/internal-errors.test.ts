@@ -38,18 +38,18 @@ describe('a defect of ours is told as one and the same error, whatever was throw
     ['null', null],
   ])('%s', async (_what, thrown) => {
     jest.spyOn(service.app.get(OrdersService), 'cancel').mockRejectedValue(thrown);
-    const { answers } = await exchange(service.port, requestText('DELETE', '/v1/store/orders/1', { key }), {
+    const { responses } = await exchange(service.port, requestText('DELETE', '/v1/store/orders/1', { key }), {
       until: 1,
     });
-    expectErrorResponse(answers[0], 500, 'internal_error');
-    expectLimits(answers[0], 'limits');
-    expect(JSON.parse(answers[0]?.body ?? '')).toEqual({
+    expectErrorResponse(responses[0], 500, 'internal_error');
+    expectLimits(responses[0], 'limits');
+    expect(JSON.parse(responses[0]?.body ?? '')).toEqual({
       code: 'internal_error',
       message: 'Internal server error.',
       status: 500,
     });
-    expect(answers[0]?.headers.get('retry-after')).toBeUndefined();
-    expect(JSON.stringify([...(answers[0]?.headers ?? [])])).not.toContain(SECRET);
+    expect(responses[0]?.headers.get('retry-after')).toBeUndefined();
+    expect(JSON.stringify([...(responses[0]?.headers ?? [])])).not.toContain(SECRET);
   });
 });
 
@@ -57,8 +57,8 @@ describe('after a defect', () => {
   it('the connection and the service go on', async () => {
     jest.spyOn(service.app.get(OrdersService), 'cancel').mockRejectedValueOnce(new Error(SECRET));
     const cancel = requestText('DELETE', '/v1/store/orders/404404', { key });
-    const { answers } = await exchange(service.port, cancel + cancel, { until: 2 });
-    expectErrorResponse(answers[0], 500, 'internal_error');
-    expectErrorResponse(answers[1], 404, 'order_not_found');
+    const { responses } = await exchange(service.port, cancel + cancel, { until: 2 });
+    expectErrorResponse(responses[0], 500, 'internal_error');
+    expectErrorResponse(responses[1], 404, 'order_not_found');
   });
 });

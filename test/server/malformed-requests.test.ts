@@ -56,11 +56,11 @@ describe('what is no HTTP/1.1 is answered 400 in the error shape, with limits, a
     ['chunks inside another coding', `${POST}${HOST}${KEY}Transfer-Encoding: chunked, gzip\r\n\r\n`],
     ['a coding that only looks like chunks', `${POST}${HOST}${KEY}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n`],
   ])('%s', async (_what, text) => {
-    const { answers, closed } = await exchange(service.port, withKey(text), { until: 'closed' });
-    expect(answers).toHaveLength(1);
-    expectErrorResponse(answers[0], 400, 'bad_request');
-    expectLimits(answers[0], 'limits');
-    expect(answers[0]?.headers.get('connection')).toEqual(['close']);
+    const { responses, closed } = await exchange(service.port, withKey(text), { until: 'closed' });
+    expect(responses).toHaveLength(1);
+    expectErrorResponse(responses[0], 400, 'bad_request');
+    expectLimits(responses[0], 'limits');
+    expect(responses[0]?.headers.get('connection')).toEqual(['close']);
     expect(closed).toBe(true);
   });
 });
@@ -73,11 +73,11 @@ describe('a head that is larger than 16 KiB is answered 431 in the error shape, 
     ['a header that never ends', `${GET}${HOST}${KEY}X-A: ${'a'.repeat(20_000)}`],
     ['a large key', `${GET}${HOST}Authorization: Bearer ${'a'.repeat(20_000)}\r\n\r\n`],
   ])('%s', async (_what, text) => {
-    const { answers, closed } = await exchange(service.port, withKey(text), { until: 'closed' });
-    expect(answers).toHaveLength(1);
-    expectErrorResponse(answers[0], 431, 'request_header_fields_too_large');
-    expectLimits(answers[0], 'limits');
-    expect(answers[0]?.headers.get('connection')).toEqual(['close']);
+    const { responses, closed } = await exchange(service.port, withKey(text), { until: 'closed' });
+    expect(responses).toHaveLength(1);
+    expectErrorResponse(responses[0], 431, 'request_header_fields_too_large');
+    expectLimits(responses[0], 'limits');
+    expect(responses[0]?.headers.get('connection')).toEqual(['close']);
     expect(closed).toBe(true);
   });
 });
@@ -92,37 +92,37 @@ describe('the Host header (RFC 9112 section 3.2)', () => {
   ])(
     'that is %s is answered 400 under the version segment, with limits, and the connection closed',
     async (_what, headers) => {
-      const { answers, closed } = await exchange(service.port, withKey(`${GET}${headers}\r\n`), {
+      const { responses, closed } = await exchange(service.port, withKey(`${GET}${headers}\r\n`), {
         until: 'closed',
         withinMs: 1_500,
       });
-      expect(answers).toHaveLength(1);
-      expectErrorResponse(answers[0], 400, 'bad_request');
-      expectLimits(answers[0], 'limits');
-      expect(answers[0]?.headers.get('connection')).toEqual(['close']);
+      expect(responses).toHaveLength(1);
+      expectErrorResponse(responses[0], 400, 'bad_request');
+      expectLimits(responses[0], 'limits');
+      expect(responses[0]?.headers.get('connection')).toEqual(['close']);
       expect(closed).toBe(true);
     },
   );
 
   it('that is missing is answered 400 outside the version segment, too', async () => {
-    const { answers } = await exchange(service.port, 'GET /health/live HTTP/1.1\r\n\r\n', { until: 'closed' });
-    expectErrorResponse(answers[0], 400, 'bad_request');
-    expectLimits(answers[0], 'no limits');
+    const { responses } = await exchange(service.port, 'GET /health/live HTTP/1.1\r\n\r\n', { until: 'closed' });
+    expectErrorResponse(responses[0], 400, 'bad_request');
+    expectLimits(responses[0], 'no limits');
   });
 
   it('may be missing in HTTP/1.0, which closes the connection after the answer', async () => {
     const text = withKey(`GET /v1/nowhere HTTP/1.0\r\n${KEY}\r\n`);
-    const { answers, closed } = await exchange(service.port, text, { until: 'closed' });
-    expectErrorResponse(answers[0], 404, 'route_not_found');
-    expectLimits(answers[0], 'limits');
+    const { responses, closed } = await exchange(service.port, text, { until: 'closed' });
+    expectErrorResponse(responses[0], 404, 'route_not_found');
+    expectLimits(responses[0], 'limits');
     expect(closed).toBe(true);
   });
 
   it('is read to no purpose: any host is as good as another', async () => {
     for (const host of ['api.example.com', '127.0.0.1:3000', '[::1]:3000', '']) {
       const text = withKey(`${GET}Host: ${host}\r\n${KEY}\r\n`);
-      const { answers } = await exchange(service.port, text, { until: 1 });
-      expectErrorResponse(answers[0], 404, 'route_not_found');
+      const { responses } = await exchange(service.port, text, { until: 1 });
+      expectErrorResponse(responses[0], 404, 'route_not_found');
     }
   });
 });
@@ -130,32 +130,32 @@ describe('the Host header (RFC 9112 section 3.2)', () => {
 describe('requests that HTTP allows and this service has no use for', () => {
   it('are judged like any other: an unknown expectation', async () => {
     const text = withKey(`${GET}${HOST}${KEY}Expect: the-unexpected\r\n\r\n`);
-    const { answers } = await exchange(service.port, text, { until: 1 });
-    expectErrorResponse(answers[0], 404, 'route_not_found');
-    expectLimits(answers[0], 'limits');
+    const { responses } = await exchange(service.port, text, { until: 1 });
+    expectErrorResponse(responses[0], 404, 'route_not_found');
+    expectLimits(responses[0], 'limits');
   });
 
   it('are judged like any other: a body that waits to be asked for, which nobody does', async () => {
     const text = withKey(`${POST}${HOST}${KEY}Expect: 100-continue\r\nContent-Length: 3\r\n\r\nabc`);
-    const { answers } = await exchange(service.port, text, { until: 1 });
-    expectErrorResponse(answers[0], 405, 'method_not_allowed');
+    const { responses } = await exchange(service.port, text, { until: 1 });
+    expectErrorResponse(responses[0], 405, 'method_not_allowed');
   });
 
   it('are judged like any other: an upgrade to another protocol', async () => {
     const text = withKey(`${GET}${HOST}${KEY}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`);
-    const { answers } = await exchange(service.port, text, { until: 1 });
-    expectErrorResponse(answers[0], 404, 'route_not_found');
+    const { responses } = await exchange(service.port, text, { until: 1 });
+    expectErrorResponse(responses[0], 404, 'route_not_found');
   });
 
   it('are answered in the error shape: a tunnel', async () => {
     const text = withKey(`CONNECT localhost:80 HTTP/1.1\r\n${HOST}${KEY}\r\n`);
-    const { answers } = await exchange(service.port, text, { until: 'closed' });
+    const { responses } = await exchange(service.port, text, { until: 'closed' });
     // Which of the refusals it is does not matter much; that there is one does.
-    expect([400, 404, 405]).toContain(answers[0]?.status);
+    expect([400, 404, 405]).toContain(responses[0]?.status);
     expectErrorResponse(
-      answers[0],
-      answers[0]?.status ?? 0,
-      { 400: 'bad_request', 404: 'route_not_found', 405: 'method_not_allowed' }[answers[0]?.status ?? 0] ?? '',
+      responses[0],
+      responses[0]?.status ?? 0,
+      { 400: 'bad_request', 404: 'route_not_found', 405: 'method_not_allowed' }[responses[0]?.status ?? 0] ?? '',
     );
   });
 });
@@ -164,14 +164,14 @@ describe('malformed requests', () => {
   it('are counted against their address, and refused with 429 when its minute is spent', async () => {
     const remaining: (string | undefined)[] = [];
     for (let number = 0; number < 60; number++) {
-      const { answers } = await exchange(service.port, 'hello\r\n\r\n', { until: 'closed' });
-      remaining.push(answers[0]?.headers.get('x-ratelimit-remaining')?.[0]);
+      const { responses } = await exchange(service.port, 'hello\r\n\r\n', { until: 'closed' });
+      remaining.push(responses[0]?.headers.get('x-ratelimit-remaining')?.[0]);
     }
     expect(remaining).toEqual(Array.from({ length: 60 }, (_, index) => String(59 - index)));
-    const { answers } = await exchange(service.port, 'hello\r\n\r\n', { until: 'closed' });
-    expectErrorResponse(answers[0], 429, 'rate_limit_exceeded');
-    expect(answers[0]?.headers.get('retry-after')).toEqual(['30']);
-    expect(answers[0]?.headers.get('connection')).toEqual(['close']);
+    const { responses } = await exchange(service.port, 'hello\r\n\r\n', { until: 'closed' });
+    expectErrorResponse(responses[0], 429, 'rate_limit_exceeded');
+    expect(responses[0]?.headers.get('retry-after')).toEqual(['30']);
+    expect(responses[0]?.headers.get('connection')).toEqual(['close']);
   });
 
   it('do no harm to the service', async () => {

@@ -3,7 +3,7 @@ import { insertKey, insertOrder } from '../helpers/builders.js';
 import { freePort } from '../helpers/free-port.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
-import { until } from '../helpers/until.js';
+import { waitFor } from '../helpers/wait-for.js';
 
 interface RequestLine {
   requestId: string;
@@ -35,7 +35,7 @@ afterAll(async () => {
 
 async function lineOf(requestId: string): Promise<RequestLine> {
   const line = (): string | undefined => service.output.split('\n').find((text) => text.includes(`"${requestId}"`));
-  await until(() => line() !== undefined, `the request ${requestId} is logged`);
+  await waitFor(() => line() !== undefined, `the request ${requestId} is logged`);
   return JSON.parse(line() ?? '') as RequestLine;
 }
 
@@ -93,7 +93,7 @@ describe('the metrics', () => {
   it('count requests by method, route template and status, and nothing by path', async () => {
     await cancelOrder(service.baseUrl, '424242', key);
     await call(service.baseUrl, 'GET', '/some-made-up-path', key);
-    await until(async () => (await metrics()).includes('unmatched'), 'the requests are counted');
+    await waitFor(async () => (await metrics()).includes('unmatched'), 'the requests are counted');
     const text = await metrics();
     expect(text).toMatch(
       /http_server_request_duration_seconds_count\{http_request_method="DELETE",http_route="\/v1\/store\/orders\/\{orderId\}",http_response_status_code="404"\} [1-9]/,

@@ -1,7 +1,7 @@
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
-import { exchange, requestText, type WireAnswer } from '../helpers/wire.js';
+import { exchange, requestText, type WireResponse } from '../helpers/wire.js';
 
 describe.each([true, false])('a request target (rejectEarly: %s)', (rejectEarly) => {
   let service: TestService;
@@ -15,20 +15,20 @@ describe.each([true, false])('a request target (rejectEarly: %s)', (rejectEarly)
     service.clock.advance(60_000);
   });
 
-  async function ask(method: string, target: string, withKey?: string): Promise<WireAnswer | undefined> {
+  async function ask(method: string, target: string, withKey?: string): Promise<WireResponse | undefined> {
     const text = requestText(method, target, withKey === undefined ? {} : { key: withKey });
-    const { answers } = await exchange(service.port, text, { until: 1, methods: [method] });
-    return answers[0];
+    const { responses } = await exchange(service.port, text, { until: 1, methods: [method] });
+    return responses[0];
   }
 
   describe('with percent signs that encode nothing', () => {
     it.each(['%', '%zz', '1%', '%1', '%ff', '%c3%28', '%00', '1%00', '1%0d%0aX-Injected:%20yes', '%F0%9F%90%B6'])(
       'is no order id, but needs a key all the same: %s',
       async (id) => {
-        const answer = await ask('DELETE', `/v1/store/orders/${id}`, key);
-        expectErrorResponse(answer, 400, 'invalid_order_id');
-        expectLimits(answer, 'limits');
-        expect([...(answer?.headers.keys() ?? [])]).not.toContain('x-injected');
+        const response = await ask('DELETE', `/v1/store/orders/${id}`, key);
+        expectErrorResponse(response, 400, 'invalid_order_id');
+        expectLimits(response, 'limits');
+        expect([...(response?.headers.keys() ?? [])]).not.toContain('x-injected');
         const anonymous = await ask('DELETE', `/v1/store/orders/${id}`);
         expectErrorResponse(anonymous, 401, 'missing_api_key');
         expectLimits(anonymous, 'limits');
@@ -65,9 +65,9 @@ describe.each([true, false])('a request target (rejectEarly: %s)', (rejectEarly)
       'http://localhost/v1',
       'ftp://localhost/v1/nowhere',
     ])('is under keys and limits when the path is: %s', async (target) => {
-      const answer = await ask('GET', target, key);
-      expectErrorResponse(answer, 404, 'route_not_found');
-      expectLimits(answer, 'limits');
+      const response = await ask('GET', target, key);
+      expectErrorResponse(response, 404, 'route_not_found');
+      expectLimits(response, 'limits');
       const anonymous = await ask('GET', target);
       expectErrorResponse(anonymous, 401, 'missing_api_key');
       expectLimits(anonymous, 'limits');
@@ -76,30 +76,30 @@ describe.each([true, false])('a request target (rejectEarly: %s)', (rejectEarly)
     it.each(['http://localhost', 'http://localhost/', 'http://v1/store/orders', 'http://localhost/V1/store/orders'])(
       'is outside when the path is: %s',
       async (target) => {
-        const answer = await ask('GET', target, key);
-        expectErrorResponse(answer, 404, 'route_not_found');
-        expectLimits(answer, 'no limits');
+        const response = await ask('GET', target, key);
+        expectErrorResponse(response, 404, 'route_not_found');
+        expectLimits(response, 'no limits');
       },
     );
   });
 
   it('that names the whole server is no path', async () => {
-    const answer = await ask('OPTIONS', '*', key);
-    expectErrorResponse(answer, 404, 'route_not_found');
-    expectLimits(answer, 'no limits');
+    const response = await ask('OPTIONS', '*', key);
+    expectErrorResponse(response, 404, 'route_not_found');
+    expectLimits(response, 'no limits');
   });
 
   it('with a fragment is read without it', async () => {
     expectErrorResponse(await ask('GET', '/v1/nowhere#part'), 401, 'missing_api_key');
     expectErrorResponse(await ask('GET', '/v1#part'), 401, 'missing_api_key');
-    const answer = await ask('GET', '/v1#part', key);
-    expectErrorResponse(answer, 404, 'route_not_found');
-    expectLimits(answer, 'limits');
+    const response = await ask('GET', '/v1#part', key);
+    expectErrorResponse(response, 404, 'route_not_found');
+    expectLimits(response, 'limits');
   });
 
   it('that is very long but fits is judged like any other', async () => {
-    const answer = await ask('DELETE', `/v1/store/orders/${'1'.repeat(15_000)}`, key);
-    expectErrorResponse(answer, 400, 'invalid_order_id');
+    const response = await ask('DELETE', `/v1/store/orders/${'1'.repeat(15_000)}`, key);
+    expectErrorResponse(response, 400, 'invalid_order_id');
     expectErrorResponse(await ask('GET', `/v1/${'a/'.repeat(7_500)}`, key), 404, 'route_not_found');
     expectErrorResponse(await ask('GET', `/v1/store/orders/x?${'a=b&'.repeat(3_500)}`, key), 405, 'method_not_allowed');
   });

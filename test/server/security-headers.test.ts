@@ -1,6 +1,6 @@
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
-import { exchange, requestText, type WireAnswer } from '../helpers/wire.js';
+import { exchange, requestText, type WireResponse } from '../helpers/wire.js';
 
 const PAGE = 'https://app.example.com';
 
@@ -13,13 +13,13 @@ describe('security headers', () => {
   });
   afterAll(() => service.stop());
 
-  async function answerTo(text: string, method = 'GET'): Promise<WireAnswer> {
-    const { answers } = await exchange(service.port, text, { until: 1, methods: [method] });
-    return answers[0]!;
+  async function answerTo(text: string, method = 'GET'): Promise<WireResponse> {
+    const { responses } = await exchange(service.port, text, { until: 1, methods: [method] });
+    return responses[0]!;
   }
 
   /** Nothing may be guessed from the content, run in the page, or put into the frame of another. */
-  function expectProtected({ headers }: WireAnswer): void {
+  function expectProtected({ headers }: WireResponse): void {
     expect(headers.get('x-content-type-options')).toEqual(['nosniff']);
     const policy = headers.get('content-security-policy')?.join() ?? '';
     expect(policy).toContain("default-src 'none'");
@@ -58,17 +58,17 @@ describe('security headers', () => {
     ['headers that are too large', 431, withKey('GET', '/v1/store/orders', [`X-Large: ${'x'.repeat(20_000)}`])],
   ])('come with the answer to %s (%i)', async (_what, status, request) => {
     const text = request();
-    const answer = await answerTo(text, text.split(' ')[0]);
-    expect(answer.status).toBe(status);
-    expectProtected(answer);
+    const response = await answerTo(text, text.split(' ')[0]);
+    expect(response.status).toBe(status);
+    expectProtected(response);
   });
 
   it('come with a cancel and its refusal', async () => {
     const id = await insertOrder(service.db);
     for (const status of [204, 409]) {
-      const answer = await answerTo(requestText('DELETE', `/v1/store/orders/${id}`, { key }), 'DELETE');
-      expect(answer.status).toBe(status);
-      expectProtected(answer);
+      const response = await answerTo(requestText('DELETE', `/v1/store/orders/${id}`, { key }), 'DELETE');
+      expect(response.status).toBe(status);
+      expectProtected(response);
     }
   });
 });

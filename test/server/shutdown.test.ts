@@ -3,7 +3,7 @@ import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { cancelOrder } from '../helpers/api.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
-import { until } from '../helpers/until.js';
+import { waitFor } from '../helpers/wait-for.js';
 
 let database: TestDatabase;
 let key: string;
@@ -43,18 +43,18 @@ describe('SIGTERM', () => {
     const holder = await database.db.connect();
     await holder.query('BEGIN');
     await holder.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [id]);
-    const answer = cancelOrder(service.baseUrl, id, key);
-    await until(async () => {
+    const response = cancelOrder(service.baseUrl, id, key);
+    await waitFor(async () => {
       const { rowCount } = await database.db.query(
         "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
       );
       return (rowCount ?? 0) > 0;
     }, 'the cancel waits for the row');
     const stopped = service.stop();
-    await until(() => service.output.includes('"stopping"'), 'the service was told to stop');
+    await waitFor(() => service.output.includes('"stopping"'), 'the service was told to stop');
     await holder.query('COMMIT');
     holder.release();
-    expect((await answer).status).toBe(204);
+    expect((await response).status).toBe(204);
     expect(await stopped).toBe(0);
     expect(await statusOf(database.db, id)).toBe('cancelled');
   });
@@ -62,7 +62,7 @@ describe('SIGTERM', () => {
   it('goes on answering, unready and closing connections, for as long as balancers need to notice', async () => {
     const service = await start({ SHUTDOWN_DELAY_SECONDS: '3' });
     const stopped = service.stop();
-    await until(() => service.output.includes('"stopping"'), 'the service was told to stop');
+    await waitFor(() => service.output.includes('"stopping"'), 'the service was told to stop');
     const ready = await fetch(`${service.baseUrl}/health/ready`);
     expect(ready.status).toBe(503);
     expect(ready.headers.get('connection')).toBe('close');

@@ -2,7 +2,7 @@ import { METHODS } from 'node:http';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
-import { exchange, requestText, type WireAnswer } from '../helpers/wire.js';
+import { exchange, requestText, type WireResponse } from '../helpers/wire.js';
 
 let service: TestService;
 let key: string;
@@ -20,10 +20,10 @@ beforeEach(() => {
 /** Every method that the HTTP parser knows. CONNECT is no request for a path. */
 const ALL_METHODS = METHODS.filter((method) => method !== 'CONNECT');
 
-async function ask(method: string, target: string, withKey?: string): Promise<WireAnswer | undefined> {
+async function ask(method: string, target: string, withKey?: string): Promise<WireResponse | undefined> {
   const text = requestText(method, target, withKey === undefined ? {} : { key: withKey });
-  const { answers } = await exchange(service.port, text, { until: 1, methods: [method] });
-  return answers[0];
+  const { responses } = await exchange(service.port, text, { until: 1, methods: [method] });
+  return responses[0];
 }
 
 describe('a method that a path does not answer to', () => {
@@ -31,17 +31,17 @@ describe('a method that a path does not answer to', () => {
   const WRONG_FOR_ONE = ALL_METHODS.filter((method) => method !== 'DELETE');
 
   it.each(WRONG)('%s /v1/store/orders is refused with the methods that are allowed', async (method) => {
-    const answer = await ask(method, '/v1/store/orders', key);
-    expectErrorResponse(answer, 405, 'method_not_allowed', method);
-    expectLimits(answer, 'limits');
-    expect(answer?.headers.get('allow')).toEqual(['GET, HEAD']);
+    const response = await ask(method, '/v1/store/orders', key);
+    expectErrorResponse(response, 405, 'method_not_allowed', method);
+    expectLimits(response, 'limits');
+    expect(response?.headers.get('allow')).toEqual(['GET, HEAD']);
   });
 
   it.each(WRONG_FOR_ONE)('%s on one order is refused with the method that is allowed', async (method) => {
-    const answer = await ask(method, `/v1/store/orders/${order}`, key);
-    expectErrorResponse(answer, 405, 'method_not_allowed', method);
-    expectLimits(answer, 'limits');
-    expect(answer?.headers.get('allow')).toEqual(['DELETE']);
+    const response = await ask(method, `/v1/store/orders/${order}`, key);
+    expectErrorResponse(response, 405, 'method_not_allowed', method);
+    expectLimits(response, 'limits');
+    expect(response?.headers.get('allow')).toEqual(['DELETE']);
     expect(await statusOf(service.db, order)).toBe('pending');
   });
 
@@ -56,17 +56,17 @@ describe('a method that a path does not answer to', () => {
       headers: ['Content-Type: application/json', `Content-Length: ${body.length}`],
       body,
     });
-    const { answers } = await exchange(service.port, post + post, { until: 2 });
-    expectErrorResponse(answers[0], 405, 'method_not_allowed');
-    expectErrorResponse(answers[1], 405, 'method_not_allowed');
+    const { responses } = await exchange(service.port, post + post, { until: 2 });
+    expectErrorResponse(responses[0], 405, 'method_not_allowed');
+    expectErrorResponse(responses[1], 405, 'method_not_allowed');
   });
 });
 
 describe('a path under the version segment that does not exist', () => {
   it.each(ALL_METHODS)('answers 404 to %s with a key, and 401 without', async (method) => {
-    const answer = await ask(method, '/v1/pets/1', key);
-    expectErrorResponse(answer, 404, 'route_not_found', method);
-    expectLimits(answer, 'limits');
+    const response = await ask(method, '/v1/pets/1', key);
+    expectErrorResponse(response, 404, 'route_not_found', method);
+    expectLimits(response, 'limits');
     const anonymous = await ask(method, '/v1/pets/1');
     expectErrorResponse(anonymous, 401, 'missing_api_key', method);
     expectLimits(anonymous, 'limits');
@@ -92,9 +92,9 @@ describe('a path under the version segment that does not exist', () => {
     ['another one', '/v1/constructor'],
     ['a version of its own', '/v1/v1/store/orders'],
   ])('is %s', async (_what, target) => {
-    const answer = await ask('GET', target, key);
-    expectErrorResponse(answer, 404, 'route_not_found');
-    expectLimits(answer, 'limits');
+    const response = await ask('GET', target, key);
+    expectErrorResponse(response, 404, 'route_not_found');
+    expectLimits(response, 'limits');
     expectErrorResponse(await ask('GET', target), 401, 'missing_api_key');
   });
 
@@ -108,9 +108,9 @@ describe('a path under the version segment that does not exist', () => {
 describe('a path outside the version segment that does not exist', () => {
   it.each(ALL_METHODS)('answers 404 to %s, with a key or without, and shows no limits', async (method) => {
     for (const withKey of [undefined, key]) {
-      const answer = await ask(method, '/store/orders', withKey);
-      expectErrorResponse(answer, 404, 'route_not_found', method);
-      expectLimits(answer, 'no limits');
+      const response = await ask(method, '/store/orders', withKey);
+      expectErrorResponse(response, 404, 'route_not_found', method);
+      expectLimits(response, 'no limits');
     }
   });
 
@@ -150,9 +150,9 @@ describe('a path outside the version segment that does not exist', () => {
     '/.env',
     '/favicon.ico',
   ])('is %s', async (target) => {
-    const answer = await ask('GET', target, key);
-    expectErrorResponse(answer, 404, 'route_not_found');
-    expectLimits(answer, 'no limits');
+    const response = await ask('GET', target, key);
+    expectErrorResponse(response, 404, 'route_not_found');
+    expectLimits(response, 'no limits');
   });
 
   it('is a path that exists, for other methods than its own', async () => {

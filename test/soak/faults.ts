@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { FailingPostgres } from '../helpers/failing-postgres.js';
 import type { SeededRandom } from '../helpers/seeded-random.js';
 import type { RedisServer } from '../helpers/redis-server.js';
-import { until } from '../helpers/until.js';
+import { waitFor } from '../helpers/wait-for.js';
 
 export interface Stage {
   readonly postgres: FailingPostgres;
@@ -24,12 +24,12 @@ export const FAULTS: Readonly<Record<string, (stage: Stage) => Promise<void>>> =
   },
   'PostgreSQL crashes': async ({ postgres }) => {
     await postgres.crash();
-    const answers = (): Promise<boolean> =>
+    const responses = (): Promise<boolean> =>
       postgres.run('SELECT 1').then(
         () => true,
         () => false,
       );
-    await until(answers, 'PostgreSQL has recovered', { withinMs: 30_000 });
+    await waitFor(responses, 'PostgreSQL has recovered', { withinMs: 30_000 });
   },
   'PostgreSQL ends sessions': async ({ postgres, random }) => {
     for (let round = 0; round < 20; round++) {
@@ -48,7 +48,7 @@ export const FAULTS: Readonly<Record<string, (stage: Stage) => Promise<void>>> =
   },
   'the network to PostgreSQL is cut': async ({ postgres, random }) => {
     for (let round = 0; round < 10; round++) {
-      postgres.network.cut();
+      postgres.network.closeConnections();
       await delay(random.below(200));
     }
   },
@@ -58,7 +58,7 @@ export const FAULTS: Readonly<Record<string, (stage: Stage) => Promise<void>>> =
     postgres.network.restore();
   },
   'the network forgets its connections': ({ postgres }) => {
-    postgres.network.forget();
+    postgres.network.dropSilently();
     return Promise.resolve();
   },
   'Redis is killed and started, empty': async ({ redis, random, disturbQuotas }) => {

@@ -2,12 +2,12 @@ import type pg from 'pg';
 import { insertKey } from '../helpers/builders.js';
 import { FailingPostgres } from '../helpers/failing-postgres.js';
 import { freePort } from '../helpers/free-port.js';
-import { provoke } from '../helpers/provoke.js';
+import { fuzzConnection } from '../helpers/fuzz-connection.js';
 import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
 import { type SeededRandom, withSeed } from '../helpers/seeded-random.js';
-import { ServiceFigures } from '../helpers/service-figures.js';
+import { ServiceMetrics } from '../helpers/service-metrics.js';
 import { ServiceProcess } from '../helpers/service-process.js';
-import { until } from '../helpers/until.js';
+import { waitFor } from '../helpers/wait-for.js';
 import { makeAttack } from '../hostile/corpus.js';
 import { OrderTraffic } from '../model/order-traffic.js';
 import { FAULTS } from './faults.js';
@@ -78,11 +78,11 @@ describeWithRedis(`three services under mixed load and random faults, for ${MINU
         const headers = { Authorization: `Bearer ${key}` };
         const answers = await Promise.all([
           fetch(`${url}/v1/store/orders/0`, { method: 'DELETE', headers }).then(({ status }) => status === 404),
-          fetch(`${url}/v1/store/orders`, { headers }).then(async (answer) => (await answer.text()).endsWith(']')),
+          fetch(`${url}/v1/store/orders`, { headers }).then(async (response) => (await response.text()).endsWith(']')),
         ]).catch(() => [false]);
         return answers.every(Boolean);
       };
-      await until(isWell, 'all is well again', { withinMs: 30_000 });
+      await waitFor(isWell, 'all is well again', { withinMs: 30_000 });
     }
   }
 
@@ -92,7 +92,9 @@ describeWithRedis(`three services under mixed load and random faults, for ${MINU
       while (!isOver) {
         const { port } = random.pick(services).process;
         // A service that is being replaced refuses connections; what else may happen is judged by the fuzzer's own test.
-        await provoke(port, makeAttack(random, key), 'GET /nowhere HTTP/1.1\r\nHost: localhost').catch(() => undefined);
+        await fuzzConnection(port, makeAttack(random, key), 'GET /nowhere HTTP/1.1\r\nHost: localhost').catch(
+          () => undefined,
+        );
         attacks++;
       }
     })();
@@ -116,7 +118,7 @@ describeWithRedis(`three services under mixed load and random faults, for ${MINU
       const names = Object.keys(FAULTS);
       const answers = new Map<string, number>();
       const recoveries: { readonly fault: string; readonly ms: number }[] = [];
-      const samples: ServiceFigures[][] = [];
+      const samples: ServiceMetrics[][] = [];
       let [lists, changes] = [0, 0];
       for (let round = 0; performance.now() < endMs; round++) {
         // Each once, then any.
@@ -133,10 +135,10 @@ describeWithRedis(`three services under mixed load and random faults, for ${MINU
         await traffic.stop();
         const faults = await traffic.faults();
         expect({ fault, faults }).toEqual({ fault, faults: [] });
-        traffic.answers.forEach((count, answer) => answers.set(answer, (answers.get(answer) ?? 0) + count));
+        traffic.responses.forEach((count, response) => answers.set(response, (answers.get(response) ?? 0) + count));
         lists += traffic.lists.size;
         changes += traffic.ledgers.reduce((sum, { size }) => sum + size, 0);
-        samples.push(await Promise.all(services.map(({ metricsPort }) => ServiceFigures.of(metricsPort))));
+        samples.push(await Promise.all(services.map(({ metricsPort }) => ServiceMetrics.scrape(metricsPort))));
         for (const { process } of services) {
           expect(process.takeOutput()).not.toMatch(/"level":(?:50|60)(?!.*Redis does not answer)/);
         }
@@ -145,8 +147,8 @@ describeWithRedis(`three services under mixed load and random faults, for ${MINU
       const attacked = await attacks.stop();
       report({ answers, recoveries, samples, lists, changes, attacked, minutes: quotas.provenMinutes });
       expect(quotas.faults()).toEqual([]);
-      await until(async () => {
-        const figures = await Promise.all(services.map(({ metricsPort }) => ServiceFigures.of(metricsPort)));
+      await waitFor(async () => {
+        const figures = await Promise.all(services.map(({ metricsPort }) => ServiceMetrics.scrape(metricsPort)));
         return figures.every(({ connectionsInUse }) => connectionsInUse === 0);
       }, 'the pools are idle');
       for (const service of [0, 1]) {
@@ -161,7 +163,7 @@ describeWithRedis(`three services under mixed load and random faults, for ${MINU
 });
 
 async function untilAnswers(traffic: OrderTraffic, total: number): Promise<void> {
-  await until(() => traffic.total >= total, `${total} answers`, { withinMs: 60_000 });
+  await waitFor(() => traffic.total >= total, `${total} answers`, { withinMs: 60_000 });
 }
 
 /** How much higher the median of the last half is than that of the first. */
@@ -177,7 +179,7 @@ function median(values: readonly number[]): number {
 function report(run: {
   readonly answers: ReadonlyMap<string, number>;
   readonly recoveries: readonly { readonly fault: string; readonly ms: number }[];
-  readonly samples: readonly (readonly ServiceFigures[])[];
+  readonly samples: readonly (readonly ServiceMetrics[])[];
   readonly lists: number;
   readonly changes: number;
   readonly attacked: number;
@@ -186,7 +188,7 @@ function report(run: {
   const faults = [...new Set(run.recoveries.map(({ fault }) => fault))];
   const lines = [
     `rounds: ${run.samples.length}; answers: ${[...run.answers.values()].reduce((sum, count) => sum + count, 0)}`,
-    ...[...run.answers].sort().map(([answer, count]) => `  ${answer}: ${count}`),
+    ...[...run.answers].sort().map(([response, count]) => `  ${response}: ${count}`),
     `lists judged: ${run.lists}, against ${run.changes} numbered changes`,
     `attacks: ${run.attacked}; minutes in which a quota was used up exactly: ${run.minutes}`,
     'faults (times, slowest recovery after it was over):',

@@ -63,9 +63,9 @@ export class QuotaWatch {
       const batch = Array.from({ length: 6 }, () =>
         requestRaw(baseUrls[number++ % baseUrls.length]!, { path: '/nowhere', key: this.key }),
       );
-      for (const answer of await Promise.allSettled(batch)) {
-        if (answer.status === 'fulfilled') {
-          this.#count(answer.value.status, answer.value.headers);
+      for (const response of await Promise.allSettled(batch)) {
+        if (response.status === 'fulfilled') {
+          this.#count(response.value.status, response.value.headers);
         }
       }
       await new Promise((resolve) => setTimeout(resolve, 250));

@@ -5,7 +5,7 @@ import { freePort } from '../helpers/free-port.js';
 import { OtlpReceiver, type ReceivedSpan } from '../helpers/otlp-receiver.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
-import { until } from '../helpers/until.js';
+import { waitFor } from '../helpers/wait-for.js';
 
 const SERVER = 2;
 const CLIENT = 3;
@@ -49,14 +49,14 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
   async function spanOf(requestId: string): Promise<ReceivedSpan> {
     const find = (): ReceivedSpan | undefined =>
       receiver.spans.find(({ attributes }) => [attributes['http.request.header.x-request-id']].flat()[0] === requestId);
-    await until(() => find() !== undefined, `the span of ${requestId} arrives`);
+    await waitFor(() => find() !== undefined, `the span of ${requestId} arrives`);
     return find()!;
   }
 
   async function childOf(parent: ReceivedSpan): Promise<ReceivedSpan> {
     const find = (): ReceivedSpan | undefined =>
       receiver.spans.find(({ parentSpanId }) => parentSpanId === parent.spanId);
-    await until(() => find() !== undefined, `a part of ${parent.name} arrives`);
+    await waitFor(() => find() !== undefined, `a part of ${parent.name} arrives`);
     return find()!;
   }
 
@@ -114,7 +114,7 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
       await Promise.all(ids.map((id) => cancelOrder(service.baseUrl, id, key)));
       return sizes().some((size) => size > 1);
     };
-    await until(areShared, 'a statement for several orders arrives');
+    await waitFor(areShared, 'a statement for several orders arrives');
     expect(Math.max(...sizes())).toBeLessThanOrEqual(CANCELS);
   });
 
@@ -130,7 +130,7 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
     expect(response.status).toBe(503);
     const span = await spanOf('locked-1');
     expect(span).toMatchObject({ status: { code: ERROR }, attributes: { 'error.type': '503' } });
-    await until(
+    await waitFor(
       () => receiver.spans.some(({ parentSpanId, status }) => parentSpanId === span.spanId && status.code === ERROR),
       'the statement that failed arrives',
     );

@@ -23,7 +23,7 @@ function buildKey(overrides: Partial<VerifiedKey> = {}): VerifiedKey {
 class FakeRepository {
   readonly queries: {
     readonly keyHash: string;
-    answer(key: VerifiedKey | undefined): void;
+    response(key: VerifiedKey | undefined): void;
     fail(error: Error): void;
   }[] = [];
   /** Answers every query at once, unless it is undefined. */
@@ -31,7 +31,7 @@ class FakeRepository {
 
   findByHash(keyHash: string): Promise<VerifiedKey | undefined> {
     return new Promise((resolve, reject) => {
-      this.queries.push({ keyHash, answer: resolve, fail: reject });
+      this.queries.push({ keyHash, response: resolve, fail: reject });
       if (this.rows !== undefined) {
         resolve(this.rows.get(keyHash));
       }
@@ -145,8 +145,8 @@ describe('look-ups of one key that arrive together', () => {
   it('share one query', async () => {
     const waiting = Array.from({ length: 50 }, () => service.verify(TOKEN));
     expect(repository.queries).toHaveLength(1);
-    repository.queries[0]?.answer(buildKey());
-    expect(await Promise.all(waiting.map((answer) => Promise.resolve(answer)))).toEqual(Array(50).fill(buildKey()));
+    repository.queries[0]?.response(buildKey());
+    expect(await Promise.all(waiting.map((response) => Promise.resolve(response)))).toEqual(Array(50).fill(buildKey()));
     expect(service.verify(TOKEN)).toEqual(buildKey());
   });
 
@@ -155,9 +155,9 @@ describe('look-ups of one key that arrive together', () => {
     const first = service.verify(TOKEN);
     const second = service.verify(other);
     expect(repository.queries.map(({ keyHash }) => keyHash)).toEqual([hashKey(TOKEN), hashKey(other)]);
-    repository.queries[1]?.answer(buildKey({ id: 'other' }));
+    repository.queries[1]?.response(buildKey({ id: 'other' }));
     await expect(second).resolves.toMatchObject({ id: 'other' });
-    repository.queries[0]?.answer(undefined);
+    repository.queries[0]?.response(undefined);
     await expect(first).resolves.toBeUndefined();
   });
 });
@@ -166,11 +166,11 @@ describe.each(['forget', 'invalidateAll'] as const)('%s during a look-up', (meth
   it('keeps the row that was read before the change out of memory', async () => {
     const before = service.verify(TOKEN);
     service[method](hashKey(TOKEN));
-    repository.queries[0]?.answer(buildKey({ plan: 'free' }));
+    repository.queries[0]?.response(buildKey({ plan: 'free' }));
     await before;
     const after = service.verify(TOKEN);
     expect(repository.queries).toHaveLength(2);
-    repository.queries[1]?.answer(buildKey({ plan: 'pro' }));
+    repository.queries[1]?.response(buildKey({ plan: 'pro' }));
     await expect(after).resolves.toMatchObject({ plan: 'pro' });
     expect(service.verify(TOKEN)).toMatchObject({ plan: 'pro' });
   });
@@ -181,10 +181,10 @@ describe.each(['forget', 'invalidateAll'] as const)('%s during a look-up', (meth
     const fresh = service.verify(TOKEN);
     const shared = service.verify(TOKEN);
     expect(repository.queries).toHaveLength(2);
-    repository.queries[1]?.answer(undefined);
+    repository.queries[1]?.response(undefined);
     await expect(fresh).resolves.toBeUndefined();
     await expect(shared).resolves.toBeUndefined();
-    repository.queries[0]?.answer(buildKey());
+    repository.queries[0]?.response(buildKey());
     await stale;
     expect(service.verify(TOKEN)).toBeUndefined();
     expect(repository.queries).toHaveLength(2);
@@ -198,7 +198,7 @@ describe.each(['forget', 'invalidateAll'] as const)('%s during a look-up', (meth
     await expect(stale).rejects.toThrow('lost');
     const shared = service.verify(TOKEN);
     expect(repository.queries).toHaveLength(2);
-    repository.queries[1]?.answer(buildKey());
+    repository.queries[1]?.response(buildKey());
     await expect(fresh).resolves.toEqual(buildKey());
     await expect(shared).resolves.toEqual(buildKey());
   });
@@ -223,14 +223,14 @@ describe('a key that expires', () => {
   it('is refused when it expires while the query is under way', async () => {
     const waiting = service.verify(TOKEN);
     clock.advance(1_000);
-    repository.queries[0]?.answer(buildKey({ expiresAtMs: clock.now() }));
+    repository.queries[0]?.response(buildKey({ expiresAtMs: clock.now() }));
     await expect(waiting).resolves.toBeUndefined();
   });
 });
 
 describe('a look-up that fails', () => {
   it('is told to all who share it and is not remembered', async () => {
-    const waiting = [service.verify(TOKEN), service.verify(TOKEN)].map((answer) => Promise.resolve(answer));
+    const waiting = [service.verify(TOKEN), service.verify(TOKEN)].map((response) => Promise.resolve(response));
     repository.queries[0]?.fail(new Error('the database is away'));
     const settled = await Promise.allSettled(waiting);
     expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected']);

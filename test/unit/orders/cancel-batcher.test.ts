@@ -11,7 +11,7 @@ const LOCK_TIMEOUT_MS = 1_000;
 /** A statement that has been sent and is answered when the test says so. */
 interface Statement<T> {
   readonly ids: readonly bigint[];
-  readonly answer: (outcome: T) => void;
+  readonly response: (outcome: T) => void;
   readonly fail: (error: Error) => void;
 }
 
@@ -21,11 +21,11 @@ class FakeRepository {
   readonly alone: Statement<CancelOutcome>[] = [];
 
   cancelUnlocked(ids: readonly bigint[]): Promise<Map<bigint, CancelAttempt>> {
-    return new Promise((answer, fail) => this.together.push({ ids, answer, fail }));
+    return new Promise((response, fail) => this.together.push({ ids, response, fail }));
   }
 
   cancelWaiting(id: bigint): Promise<CancelOutcome> {
-    return new Promise((answer, fail) => this.alone.push({ ids: [id], answer, fail }));
+    return new Promise((response, fail) => this.alone.push({ ids: [id], response, fail }));
   }
 }
 
@@ -59,12 +59,12 @@ async function cancel(...ids: bigint[]): Promise<string[]> {
 }
 
 /** Answers a statement for each of its orders. */
-async function answer(
+async function response(
   statement: Statement<Map<bigint, CancelAttempt>> | undefined,
   attempt: CancelAttempt | ((id: bigint) => CancelAttempt) = 'cancelled',
 ): Promise<void> {
   const attempts = statement?.ids.map((id) => [id, typeof attempt === 'string' ? attempt : attempt(id)] as const);
-  statement?.answer(new Map(attempts));
+  statement?.response(new Map(attempts));
   await turn();
 }
 
@@ -77,7 +77,7 @@ describe('cancels that are asked for together', () => {
   it('share a statement, and each is told what became of its order', async () => {
     const outcomes = await cancel(1n, 2n, 3n, 4n);
     expect(repository.together.map(({ ids }) => ids)).toEqual([[1n, 2n, 3n, 4n]]);
-    repository.together[0]?.answer(
+    repository.together[0]?.response(
       new Map<bigint, CancelAttempt>([
         [3n, 'already_shipped'],
         [2n, 'already_cancelled'],
@@ -92,7 +92,7 @@ describe('cancels that are asked for together', () => {
   it('name an order once, and only the first who wanted it is told of having cancelled it', async () => {
     const outcomes = await cancel(1n, 2n, 1n, 2n, 1n);
     expect(repository.together.map(({ ids }) => ids)).toEqual([[1n, 2n]]);
-    await answer(repository.together[0], (id) => (id === 1n ? 'cancelled' : 'already_shipped'));
+    await response(repository.together[0], (id) => (id === 1n ? 'cancelled' : 'already_shipped'));
     expect(outcomes).toEqual([
       'cancelled',
       'already_shipped',
@@ -113,10 +113,10 @@ describe('cancels that come while two statements are running', () => {
     const [first] = [await cancel(1n), await cancel(2n)];
     const gathered = [await cancel(3n), await cancel(4n)];
     expect(repository.together.map(({ ids }) => ids)).toEqual([[1n], [2n]]);
-    await answer(repository.together[0]);
+    await response(repository.together[0]);
     expect(first).toEqual(['cancelled']);
     expect(repository.together.map(({ ids }) => ids)).toEqual([[1n], [2n], [3n, 4n]]);
-    await answer(repository.together[2]);
+    await response(repository.together[2]);
     expect(gathered).toEqual([['cancelled'], ['cancelled']]);
   });
 
@@ -127,7 +127,7 @@ describe('cancels that come while two statements are running', () => {
     repository.together[0]?.fail(new DomainError('service_unavailable', 'The database is away.'));
     await turn();
     expect(failing).toEqual(['service_unavailable', 'service_unavailable']);
-    await answer(repository.together[2]);
+    await response(repository.together[2]);
     expect(gathered).toEqual(['cancelled']);
   });
 });
@@ -138,16 +138,16 @@ describe('an order that somebody else holds', () => {
   /** Asks for cancels of orders that are held. */
   async function cancelHeld(...ids: bigint[]): Promise<string[]> {
     const outcomes = await cancel(...ids);
-    await answer(repository.together.at(-1), 'locked');
+    await response(repository.together.at(-1), 'locked');
     return outcomes;
   }
 
   it('is waited for apart, and holds up none of those who shared the statement', async () => {
     const outcomes = await cancel(1n, 2n);
-    await answer(repository.together[0], (id) => (id === 1n ? 'locked' : 'cancelled'));
+    await response(repository.together[0], (id) => (id === 1n ? 'locked' : 'cancelled'));
     expect(outcomes).toEqual(['open', 'cancelled']);
     expect(repository.alone.map(({ ids }) => ids)).toEqual([[1n]]);
-    repository.alone[0]?.answer('already_shipped');
+    repository.alone[0]?.response('already_shipped');
     await turn();
     expect(outcomes).toEqual(['already_shipped', 'cancelled']);
     expect(await valueOf('petstore_cancel_lock_waits_total')).toBe(1);
@@ -158,7 +158,7 @@ describe('an order that somebody else holds', () => {
     expect(outcomes).toEqual(['open', 'open', 'open']);
     const [first, later] = [await cancelHeld(2n, 2n), await cancelHeld(2n)];
     expect(repository.alone.map(({ ids }) => ids)).toEqual([[1n], [2n]]);
-    repository.alone[1]?.answer('cancelled');
+    repository.alone[1]?.response('cancelled');
     await turn();
     expect([...first, ...later]).toEqual(['cancelled', 'already_cancelled', 'already_cancelled']);
     expect(await valueOf('petstore_cancel_lock_waits_total')).toBe(6);
@@ -170,7 +170,7 @@ describe('an order that somebody else holds', () => {
     await turn();
     const outcomes = await cancelHeld(1n);
     expect(repository.alone).toHaveLength(2);
-    repository.alone[1]?.answer('cancelled');
+    repository.alone[1]?.response('cancelled');
     await turn();
     expect(outcomes).toEqual(['cancelled']);
   });
@@ -178,7 +178,7 @@ describe('an order that somebody else holds', () => {
   it('and is not let go in time fails as its statement does', async () => {
     const outcome = batcher.cancel(1n).catch((error: unknown) => error);
     await turn();
-    await answer(repository.together[0], 'locked');
+    await response(repository.together[0], 'locked');
     repository.alone[0]?.fail(NOT_LET_GO);
     expect(await outcome).toBe(NOT_LET_GO);
   });
@@ -189,7 +189,7 @@ describe('an order that somebody else holds', () => {
     repository.alone[1]?.fail(new DomainError('service_unavailable', 'The database is away.'));
     await turn();
     expect(repository.alone.map(({ ids }) => ids)).toEqual([[1n], [2n], [3n], [4n]]);
-    repository.alone[3]?.answer('cancelled');
+    repository.alone[3]?.response('cancelled');
     await turn();
     expect(outcomes).toEqual(['open', 'service_unavailable', 'open', 'cancelled']);
   });
@@ -198,7 +198,7 @@ describe('an order that somebody else holds', () => {
     const outcomes = await cancelHeld(1n, 2n, 3n, 4n);
     const error = batcher.cancel(9n).catch((reason: unknown) => reason);
     await turn();
-    await answer(repository.together.at(-1), 'locked');
+    await response(repository.together.at(-1), 'locked');
     await jest.advanceTimersByTimeAsync(LOCK_TIMEOUT_MS - 1);
     expect(outcomes).toEqual(['open', 'open', 'open', 'open']);
     await jest.advanceTimersByTimeAsync(1);
@@ -207,7 +207,7 @@ describe('an order that somebody else holds', () => {
       code: 'service_unavailable',
       message: 'The order is being changed by somebody else; try again in a moment.',
     });
-    repository.alone.forEach((statement) => statement.answer('cancelled'));
+    repository.alone.forEach((statement) => statement.response('cancelled'));
     await turn();
     // Three places are free again, and no more.
     await cancelHeld(5n, 6n, 7n, 8n);

@@ -40,7 +40,7 @@ const admission = {
   },
 } as unknown as AdmissionService;
 
-async function answer(code: string | undefined, overrides: Partial<FakeSocket> = {}): Promise<FakeSocket> {
+async function response(code: string | undefined, overrides: Partial<FakeSocket> = {}): Promise<FakeSocket> {
   const socket = Object.assign(new FakeSocket(), overrides);
   await respondToParserError(
     Object.assign(new Error('Parse Error: internals'), { code }),
@@ -66,7 +66,7 @@ describe('a request that the parser refuses', () => {
     ['HPE_HEADER_OVERFLOW', 'HTTP/1.1 431 Request Header Fields Too Large', 'request_header_fields_too_large'],
     ['ERR_HTTP_REQUEST_TIMEOUT', 'HTTP/1.1 408 Request Timeout', 'request_timeout'],
   ])('for %s is answered %s, %s', async (code, statusLine, bodyCode) => {
-    const { written } = await answer(code);
+    const { written } = await response(code);
     const [head = '', body = ''] = written.split('\r\n\r\n');
     expect(head.split('\r\n')[0]).toBe(statusLine);
     expect(head).toMatch(/^Connection: close$/m);
@@ -83,7 +83,7 @@ describe('a request that the parser refuses', () => {
   });
 
   it('may read its answer for a second before the connection is cut', async () => {
-    const socket = await answer('HPE_INVALID_METHOD');
+    const socket = await response('HPE_INVALID_METHOD');
     jest.advanceTimersByTime(999);
     expect(socket.destroyed).toBe(false);
     jest.advanceTimersByTime(1);
@@ -97,7 +97,7 @@ describe('a connection that nobody can be answered on is cut, and counted agains
     ['one that the client has reset', 'ECONNRESET', {}],
     ['one that cannot be written to', 'HPE_INVALID_METHOD', { writable: false }],
   ])('%s', async (_what, code, overrides) => {
-    const socket = await answer(code, overrides);
+    const socket = await response(code, overrides);
     expect(socket.destroyed).toBe(true);
     expect(socket.written).toBe('');
     expect(admitted).toEqual([]);

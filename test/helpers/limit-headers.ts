@@ -24,7 +24,7 @@ const STATE = /^"minute";r=(\d+);t=(\d+), "day";r=(\d+);t=(\d+)$/;
  * triple is that of the window with the fewest remaining, on a tie of the longer one.
  * @param nowMs the service's clock when it answered; Unix milliseconds
  */
-export function limitStateOf(headers: Headers, nowMs: number): LimitState {
+export function parseLimitHeaders(headers: Headers, nowMs: number): LimitState {
   const number = (name: string): number => Number(match(headers, name, /^(\d+)$/)[0]);
   const [minuteQuota = 0, dayQuota = 0] = match(headers, 'ratelimit-policy', POLICY).map(Number);
   const [minuteRemaining = 0, minuteSeconds = 0, dayRemaining = 0, daySeconds = 0] = match(
@@ -54,4 +54,14 @@ export function limitStateOf(headers: Headers, nowMs: number): LimitState {
 function match(headers: Headers, name: string, form: RegExp): string[] {
   expect([name, headers.get(name)]).toEqual([name, expect.stringMatching(form)]);
   return form.exec(headers.get(name) ?? '')?.slice(1) ?? [];
+}
+
+/** Checks that an answer says where its caller stands, as every answer under the version segment does. */
+export function expectLimitHeaders(headers: Headers | Readonly<Record<string, string | string[] | undefined>>): void {
+  for (const name of ['x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset']) {
+    expect([name, headers instanceof Headers ? headers.get(name) : headers[name]]).toEqual([
+      name,
+      expect.stringMatching(/^\d+$/),
+    ]);
+  }
 }

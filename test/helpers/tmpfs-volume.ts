@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { describeIf } from './describe-if.js';
 
 /** A disk of a few megabytes that a test can fill to the last byte: a file system in memory, which only root may mount. */
-export class SmallDisk {
+export class TmpfsVolume {
   private constructor(readonly folder: string) {}
 
   /** @throws {Error} where that is not allowed */
-  static mount(megabytes: number): SmallDisk {
+  static mount(megabytes: number): TmpfsVolume {
     const folder = mkdtempSync(join(tmpdir(), 'petstore-disk-'));
     try {
       execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m`, 'tmpfs', folder], { stdio: 'pipe' });
@@ -18,7 +18,7 @@ export class SmallDisk {
       throw error;
     }
     chmodSync(folder, 0o777);
-    return new SmallDisk(folder);
+    return new TmpfsVolume(folder);
   }
 
   /** Takes all the room that is left. */
@@ -53,7 +53,7 @@ export class SmallDisk {
 
 function canMount(): boolean {
   try {
-    SmallDisk.mount(1).unmount();
+    TmpfsVolume.mount(1).unmount();
     return true;
   } catch {
     return false;
@@ -61,7 +61,7 @@ function canMount(): boolean {
 }
 
 /** `describe` where a file system can be mounted; elsewhere it says loudly what is left out. */
-export const describeWithSmallDisk = describeIf(
+export const describeWithTmpfs = describeIf(
   canMount(),
   'to mount a file system',
   'no file system can be mounted here (that takes root)',

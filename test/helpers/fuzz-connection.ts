@@ -5,7 +5,7 @@ const RESPONSE_TIMEOUT_MS = 250;
 /** How long it may take to close a connection whose client has said its last word. Milliseconds. */
 const CLOSE_MS = 5_000;
 
-export interface Provocation {
+export interface FuzzResult {
   /** Everything that the service sent. */
   readonly text: string;
   /** Whether the service closed the connection, or else answered the last request in full and kept it open. */
@@ -22,7 +22,12 @@ const LAST_WORD = 'the-last-word';
  * @param lastRequest its headers without the empty line; it is given an id to know its answer by
  * @param localAddress to come from, so that each is counted for itself
  */
-export function provoke(port: number, bytes: Buffer, lastRequest: string, localAddress?: string): Promise<Provocation> {
+export function fuzzConnection(
+  port: number,
+  bytes: Buffer,
+  lastRequest: string,
+  localAddress?: string,
+): Promise<FuzzResult> {
   return new Promise((resolve, reject) => {
     let text = '';
     const socket = connect({ port, host: '127.0.0.1', ...(localAddress === undefined ? {} : { localAddress }) });

@@ -12,7 +12,7 @@ const MIGRATIONS = join(PROJECT_ROOT, 'prisma', 'migrations');
  * A migrated database on a PostgreSQL of its own. Whatever is written anywhere on a server moves the snapshots of all
  * its databases, so what is said of an unchanged list can only be held against a server that nobody else writes to.
  */
-export async function createQuietDatabase(): Promise<TestDatabase> {
+export async function createIsolatedDatabase(): Promise<TestDatabase> {
   const folder = mkdtempSync(join(tmpdir(), 'petstore-quiet-'));
   const server = await PostgresServer.start({ folder, settings: { fsync: 'off', autovacuum: 'off' } });
   await server.ensureDatabase('petstore');

@@ -1,10 +1,10 @@
 /** What a service says of itself on its metrics port. */
-export class ServiceFigures {
+export class ServiceMetrics {
   private constructor(private readonly text: string) {}
 
-  static async of(metricsPort: number): Promise<ServiceFigures> {
+  static async scrape(metricsPort: number): Promise<ServiceMetrics> {
     const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`);
-    return new ServiceFigures(await response.text());
+    return new ServiceMetrics(await response.text());
   }
 
   /** The sum over all series of a metric, or over those whose labels contain a text. */
