@@ -8,18 +8,18 @@ const DURATION = /^(\d{1,6})(s|m|h|d)$/;
 
 const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** A whole number of at least `min`, within what the database holds. */
-export function wholeNumber(min: number, max: number = INT32_MAX): (text: string) => number {
+/** An integer from `min` to `max`; by default up to the largest integer of the database column. */
+export function integer(min: number, max: number = INT32_MAX): (text: string) => number {
   return (text) => {
     const value = /^\d{1,15}$/.test(text) ? Number(text) : NaN;
     if (!(value >= min && value <= max)) {
-      throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`);
+      throw new InvalidArgumentError(`It must be an integer from ${min} to ${max}.`);
     }
     return value;
   };
 }
 
-/** A plan, in any letters. */
+/** The name of a plan, in upper or lower case. */
 export function plan(text: string): Plan {
   const found = PLANS.find((name) => name === text.toLowerCase());
   if (found === undefined) {
@@ -28,15 +28,15 @@ export function plan(text: string): Plan {
   return found;
 }
 
-/** The id of a key, not the key. */
+/** The id of a key, not the key itself. */
 export function keyId(text: string): string {
   if (!UUID.test(text)) {
-    throw new InvalidArgumentError('It must be the id of a key as "petstore keys list" shows it, a UUID.');
+    throw new InvalidArgumentError('It must be the UUID of a key; "petstore keys list" shows the ids.');
   }
   return text.toLowerCase();
 }
 
-/** Whose key it is, without the blanks around it. */
+/** The name of the key's holder, trimmed. */
 export function keyName(text: string): string {
   const name = text.trim();
   if (name === '' || name.length > 200) {
@@ -45,14 +45,14 @@ export function keyName(text: string): string {
   return name;
 }
 
-/** A moment to come. */
+/** A time in the future. */
 export function futureTime(text: string): Date {
   const time = parseTime(text);
   if (time === undefined) {
-    throw new InvalidArgumentError('It must be a time like 2027-01-31T12:00:00Z.');
+    throw new InvalidArgumentError('It must be an RFC 3339 time with an offset, like 2027-01-31T12:00:00Z.');
   }
   if (time.getTime() <= Date.now()) {
-    throw new InvalidArgumentError('It must lie in the future.');
+    throw new InvalidArgumentError('It must be in the future.');
   }
   return time;
 }

@@ -1,7 +1,7 @@
 import { Argument, type Command, Option } from 'commander';
 import type { ApiKeysAdmin, IssuedKey, KeyRecord } from '../api-keys/api-keys.admin.js';
 import type { Plan } from '../plans/plans.js';
-import { duration, futureTime, keyId, keyName, plan, wholeNumber } from './arguments.js';
+import { duration, futureTime, keyId, keyName, plan, integer } from './arguments.js';
 import { print } from './print.js';
 
 const OVERLAP_DEFAULT_MS = 86_400_000;
@@ -119,8 +119,8 @@ export function addKeyCommands(program: Command): void {
 function withQuotas(command: Command): Command {
   return command
     .requiredOption('--plan <plan>', 'free, pro, business or enterprise', plan)
-    .option('--per-minute <n>', 'requests per minute (enterprise only)', wholeNumber(1))
-    .option('--per-day <n>', 'requests per day (enterprise only)', wholeNumber(1));
+    .option('--per-minute <n>', 'requests per minute (enterprise only)', integer(1))
+    .option('--per-day <n>', 'requests per day (enterprise only)', integer(1));
 }
 
 function choiceOf({ plan, perMinute, perDay }: QuotaOptions & { plan: Plan }): {

@@ -1,5 +1,5 @@
 import { type Command } from 'commander';
-import { wholeNumber } from './arguments.js';
+import { integer } from './arguments.js';
 import { print } from './print.js';
 import { ProgressBar } from './progress-bar.js';
 import { UsageError } from './usage-error.js';
@@ -18,7 +18,7 @@ export function addSeedCommand(program: Command): void {
   program
     .command('seed')
     .description('make generated orders, the same ones every time; orders that exist are left as they are')
-    .option('--orders <n>', 'how many', wholeNumber(1, ORDERS_MAX), ORDERS_DEFAULT)
+    .option('--orders <n>', 'how many', integer(1, ORDERS_MAX), ORDERS_DEFAULT)
     .option('--force', 'also in production (NODE_ENV=production)')
     .option('--json', 'print {"made", "existing", "seconds", "ordersPerSecond"}')
     .addHelpText('after', '\nExample:\n  petstore seed --orders 1000000')

@@ -1,18 +1,18 @@
-/** RFC 3339 section 5.6, the offset required: a time without one would mean another moment on another machine. */
+/** RFC 3339 section 5.6. The offset is required: without it the time would depend on the machine's time zone. */
 const RFC3339 =
   /^(\d{4})-(\d{2})-(\d{2})T([01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
 
 /**
- * Reads a time, to the millisecond; seconds may be left out.
- * @returns undefined for anything else, and for what lies outside the years 1 to 9999 in UTC
+ * Parses a time to the millisecond; the seconds are optional.
+ * @returns undefined when the text is invalid or the time is outside the years 1 to 9999 in UTC
  */
 export function parseTime(text: string): Date | undefined {
   const [, year, month, day] = RFC3339.exec(text)?.map(Number) ?? [];
   if (year === undefined || month === undefined || day === undefined) {
     return undefined;
   }
-  // `Date` refuses a month that there is not, but takes the 30th of February for the 2nd of March.
-  // A leap year stays one 2,000 years later, where `Date.UTC` does not take a short year for one of the last century.
+  // `Date` rejects an invalid month but reads February 30 as March 2. Adding 2,000 years keeps leap years and avoids
+  // `Date.UTC` reading the years 0 to 99 as 1900 to 1999.
   if (new Date(Date.UTC(year + 2_000, month - 1, day)).getUTCDate() !== day) {
     return undefined;
   }

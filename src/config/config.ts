@@ -1,25 +1,25 @@
 /** Injection token of the {@link Config}. */
 export const CONFIG = Symbol('config');
 
-/** Everything that can be configured, checked and in the shape that the code uses. Read once, at start. */
+/** The validated configuration of the service. It is read once, at start. */
 export interface Config {
   readonly production: boolean;
-  /** Undefined: the embedded database, which exists outside production only. */
+  /** Undefined outside production only: the service then starts the embedded database. */
   readonly databaseUrl: string | undefined;
-  /** Addresses of one Redis, or of the nodes of a Redis Cluster; empty: limits are counted in memory. */
+  /** One Redis server, or the nodes of a Redis Cluster; empty: limits are counted in memory. */
   readonly redisUrls: readonly string[];
   readonly host: string;
   readonly port: number;
-  /** Whose `X-Forwarded-For` is believed: a number of proxies, a list of networks, or nobody's. */
+  /** Trusted proxies for `X-Forwarded-For`: their number, their networks, or false for none. */
   readonly trustProxy: number | readonly string[] | false;
-  /** Connections of clients that are open at once. */
+  /** Maximum number of open client connections. */
   readonly connectionsMax: number;
   readonly publicBaseUrl: string | undefined;
   readonly stagingBaseUrl: string | undefined;
   readonly logLevel: LogLevel;
-  /** Whether spans are exported; where to and how, the OpenTelemetry SDK reads from the environment by itself. */
+  /** Whether spans are exported; the OpenTelemetry SDK reads the other OTEL variables from the environment. */
   readonly tracing: boolean;
-  /** 0: no metrics. */
+  /** 0: metrics are not served. */
   readonly metricsPort: number;
   readonly docsEnabled: boolean;
   readonly corsOrigins: readonly string[];
@@ -27,7 +27,7 @@ export interface Config {
   readonly ban: { readonly threshold: number; readonly windowSeconds: number; readonly durationSeconds: number };
   readonly list: { readonly concurrency: number; readonly stallSeconds: number };
   readonly cancelLockTimeoutMs: number;
-  /** How long the service still answers, unready, so that balancers notice. */
+  /** How long the service still accepts requests after a stop signal while its readiness check fails. */
   readonly shutdownDelaySeconds: number;
   readonly shutdownGraceSeconds: number;
 }

@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import { type ValidationArguments, ValidatorConstraint, type ValidatorConstraintInterface } from 'class-validator';
 import ipaddr from 'ipaddr.js';
 
-/** One rule of class-validator: a test of a string, and what would be right. Values are quoted only where they hold no secret. */
+/** A class-validator rule for a string, with the message for an invalid value. A secret value is never quoted. */
 abstract class TextRule implements ValidatorConstraintInterface {
   protected abstract readonly expected: string;
   protected readonly secret: boolean = false;
@@ -14,15 +14,20 @@ abstract class TextRule implements ValidatorConstraintInterface {
   }
 
   defaultMessage({ property, value }: ValidationArguments): string {
-    return `${property} must be ${this.expected}${this.secret ? '' : `, not "${String(value)}"`}`;
+    return `${property} must be ${this.expected}${this.secret ? '' : got(value)}`;
   }
+}
+
+/** The end of an error message: the value as it was given. */
+export function got(value: unknown): string {
+  return ` (got "${String(value)}")`;
 }
 
 function isUrlWith(text: string, protocols: readonly string[]): boolean {
   return URL.canParse(text) && protocols.includes(new URL(text).protocol);
 }
 
-/** Splits a comma-separated variable; blanks around the parts do not count. */
+/** Splits a comma-separated value and trims the parts. */
 export function splitList(text: string): string[] {
   return text.split(',').map((part) => part.trim());
 }
@@ -69,9 +74,9 @@ export class TrustProxy extends TextRule {
 
 function isNetwork(text: string): boolean {
   const [address = '', bits, ...rest] = text.split('/');
-  // Four octets are required: what some read as a shorthand or as octal, others read otherwise.
+  // Four decimal octets are required: programs disagree on shorthands and octal notation.
   const isAddress = isIP(address) !== 0;
-  // A whole address space would believe everybody.
+  // A network of the whole address space would trust every client.
   return isAddress && rest.length === 0 && (bits === undefined || (ipaddr.isValidCIDR(text) && Number(bits) > 0));
 }
 
@@ -87,7 +92,7 @@ export class BaseUrl extends TextRule {
 @ValidatorConstraint()
 export class HttpUrl extends TextRule {
   protected readonly expected = 'an http or https URL like http://collector:4318';
-  // It may hold the password of a receiver.
+  // It may contain the collector's password.
   protected override readonly secret = true;
 
   protected accepts(text: string): boolean {

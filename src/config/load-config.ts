@@ -2,36 +2,39 @@ import 'reflect-metadata';
 import { readFileSync } from 'node:fs';
 import { plainToInstance } from 'class-transformer';
 import { validateSync } from 'class-validator';
-import type { Config } from './config.js';
-import { ConfigurationError } from './config.js';
+import { type Config, ConfigurationError } from './config.js';
 import { Environment } from './environment.js';
 import { splitList } from './environment-rules.js';
 
-/** Variables that hold secrets: each may be given as `NAME_FILE`, the path of a file that holds the value. */
+/** Variables that hold secrets. Each may be set as `NAME_FILE` instead: the path of a file that contains the value. */
 const SECRET_VARIABLES = ['DATABASE_URL', 'REDIS_URL'] as const;
 
 /**
- * Reads and checks the whole configuration. An empty variable counts as not set.
- * @throws {ConfigurationError} with every fault there is
+ * Reads and validates the whole configuration. An empty variable counts as not set.
+ * @throws {ConfigurationError} that lists every problem
  */
 export function loadConfig(variables: NodeJS.ProcessEnv): Config {
-  const faults: string[] = [];
-  const given = readSecretFiles(withoutEmpty(variables), faults);
+  const problems: string[] = [];
+  const given = readSecretFiles(withoutEmpty(variables), problems);
   const environment = plainToInstance(Environment, given, { exposeDefaultValues: true });
   for (const error of validateSync(environment, { stopAtFirstError: true })) {
-    faults.push(...Object.values(error.constraints ?? {}).slice(0, 1));
+    problems.push(...Object.values(error.constraints ?? {}).slice(0, 1));
   }
   const production = given.NODE_ENV === 'production';
-  if (production && given.DATABASE_URL === undefined && !faults.some((fault) => fault.startsWith('DATABASE_URL'))) {
-    faults.push(
+  if (
+    production &&
+    given.DATABASE_URL === undefined &&
+    !problems.some((problem) => problem.startsWith('DATABASE_URL'))
+  ) {
+    problems.push(
       'DATABASE_URL (or DATABASE_URL_FILE) must be set in production, a URL like postgresql://user:password@host:5432/database',
     );
   }
   if (environment.METRICS_PORT !== 0 && environment.METRICS_PORT === environment.PORT) {
-    faults.push('METRICS_PORT must differ from PORT');
+    problems.push(`METRICS_PORT must differ from PORT (both are ${environment.PORT})`);
   }
-  if (faults.length > 0) {
-    throw new ConfigurationError(faults);
+  if (problems.length > 0) {
+    throw new ConfigurationError(problems);
   }
   return toConfig(environment, production);
 }
@@ -78,7 +81,7 @@ function withoutEmpty(variables: NodeJS.ProcessEnv): Record<string, string> {
   );
 }
 
-function readSecretFiles(given: Record<string, string>, faults: string[]): Record<string, string> {
+function readSecretFiles(given: Record<string, string>, problems: string[]): Record<string, string> {
   const merged = { ...given };
   for (const name of SECRET_VARIABLES) {
     const path = given[`${name}_FILE`];
@@ -86,15 +89,14 @@ function readSecretFiles(given: Record<string, string>, faults: string[]): Recor
       continue;
     }
     if (given[name] !== undefined) {
-      faults.push(`${name} and ${name}_FILE are both set; set one of them`);
+      problems.push(`${name} and ${name}_FILE are both set; set one of them`);
       continue;
     }
     try {
       merged[name] = readFileSync(path, 'utf8').trim();
     } catch (error) {
-      faults.push(
-        `${name}_FILE must name a readable file, not "${path}" (${(error as NodeJS.ErrnoException).code ?? 'unreadable'})`,
-      );
+      const reason = (error as NodeJS.ErrnoException).code ?? 'unreadable';
+      problems.push(`${name}_FILE must be the path of a readable file (got "${path}": ${reason})`);
     }
   }
   return merged;

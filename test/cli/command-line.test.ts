@@ -5,8 +5,8 @@ function expectNoTrace({ stdout, stderr }: CommandResult): void {
   expect(stdout + stderr).not.toMatch(/\n\s+at |node_modules|\.js:\d|hunter2/);
 }
 
-describe('petstore serve with a configuration that has faults', () => {
-  it('prints all of them on stderr, starts nothing and ends with 1', async () => {
+describe('petstore serve with an invalid configuration', () => {
+  it('lists every problem on stderr, starts nothing and exits with 1', async () => {
     const result = await petstore(['serve'], {
       DATABASE_URL: 'mysql://user:hunter2@host/database',
       REDIS_URL: 'redis://:hunter2@',
@@ -15,31 +15,33 @@ describe('petstore serve with a configuration that has faults', () => {
       TRUST_PROXY: 'everybody',
     });
     expect(result).toMatchObject({ exitCode: 1, stdout: '' });
-    expect(result.stderr).toMatch(/^error: The configuration has 5 faults:\n(?: {2}- [^\n]+\n){5}$/);
+    expect(result.stderr).toMatch(/^error: Invalid configuration:\n(?: {2}- [^\n]+\n){5}$/);
     for (const name of ['DATABASE_URL', 'REDIS_URL', 'PORT', 'LOG_LEVEL', 'TRUST_PROXY']) {
       expect(result.stderr).toContain(`  - ${name} must be `);
     }
     expectNoTrace(result);
   });
 
-  it('ends with 1 in production when there is no database, and makes none', async () => {
+  it('exits with 1 in production when DATABASE_URL is not set, and starts no embedded database', async () => {
     const result = await petstore(['serve'], { NODE_ENV: 'production' });
     expect(result).toMatchObject({ exitCode: 1, stdout: '' });
     expect(result.stderr).toMatch(
-      /^error: The configuration has a fault:\n {2}- DATABASE_URL \(or DATABASE_URL_FILE\) must be set in production/,
+      /^error: Invalid configuration:\n {2}- DATABASE_URL \(or DATABASE_URL_FILE\) must be set in production/,
     );
     expectNoTrace(result);
   });
 
-  it('ends with 1 when a secret is in a file that is not there', async () => {
+  it('exits with 1 when the file of a secret does not exist', async () => {
     const result = await petstore(['serve'], { DATABASE_URL_FILE: '/nothing/here' });
     expect(result).toMatchObject({ exitCode: 1, stdout: '' });
-    expect(result.stderr).toContain('DATABASE_URL_FILE must name a readable file, not "/nothing/here" (ENOENT)');
+    expect(result.stderr).toContain(
+      'DATABASE_URL_FILE must be the path of a readable file (got "/nothing/here": ENOENT)',
+    );
     expectNoTrace(result);
   });
 });
 
-describe('petstore serve on a port that is taken', () => {
+describe('petstore serve on a port that is in use', () => {
   let other: Server;
   let taken: number;
   beforeAll(async () => {
@@ -49,7 +51,7 @@ describe('petstore serve on a port that is taken', () => {
   });
   afterAll(() => other.close());
 
-  it.each(['PORT', 'METRICS_PORT'])('ends with 1 and says so: %s', async (variable) => {
+  it.each(['PORT', 'METRICS_PORT'])('exits with 1 and names the variable: %s', async (variable) => {
     const result = await petstore(['serve'], {
       DATABASE_URL: 'postgresql://nobody@127.0.0.1:1/none',
       PORT: '0',
@@ -57,11 +59,11 @@ describe('petstore serve on a port that is taken', () => {
       LOG_LEVEL: 'silent',
       [variable]: String(taken),
     });
-    const fault = `${variable} must be a free port: another process listens on 127.0.0.1:${taken}`;
+    const problem = `${variable} must be a free port: another process listens on 127.0.0.1:${taken}`;
     expect(result).toEqual({
       exitCode: 1,
       stdout: '',
-      stderr: `error: The configuration has a fault:\n  - ${fault}\n`,
+      stderr: `error: Invalid configuration:\n  - ${problem}\n`,
     });
   });
 });
@@ -80,7 +82,7 @@ describe('a command line that is not understood', () => {
       ['orders', 'import', 'orders.csv', '--format', 'xml'],
       /--format.*choices are ndjson, csv/,
     ],
-    ['a number of orders that is none', ['seed', '--orders', 'many'], /--orders.*whole number/],
+    ['a number of orders that is none', ['seed', '--orders', 'many'], /--orders.*an integer from/],
   ])('ends with 2 and says what is wrong on stderr: %s', async (_what, args, reason) => {
     const result = await petstore(args);
     expect(result).toEqual({ exitCode: 2, stdout: '', stderr: expect.stringMatching(reason) as unknown });

@@ -1,8 +1,8 @@
 import { ConfigurationError } from '../../src/config/config.js';
 import { loadConfig } from '../../src/config/load-config.js';
 
-/** The faults that a configuration is refused for; none when it is accepted. */
-function faultsOf(variables: Readonly<Record<string, string>>): readonly string[] {
+/** The problems of an invalid configuration; empty when it is valid. */
+function problemsOf(variables: Readonly<Record<string, string>>): readonly string[] {
   try {
     loadConfig(variables);
     return [];
@@ -12,8 +12,8 @@ function faultsOf(variables: Readonly<Record<string, string>>): readonly string[
   }
 }
 
-describe('the configuration', () => {
-  it('has a default for everything', () => {
+describe('loadConfig', () => {
+  it('has a default for every setting', () => {
     expect(loadConfig({})).toEqual({
       production: false,
       databaseUrl: undefined,
@@ -38,7 +38,7 @@ describe('the configuration', () => {
     });
   });
 
-  it('takes every variable', () => {
+  it('reads every variable', () => {
     expect(
       loadConfig({
         NODE_ENV: 'production',
@@ -90,7 +90,7 @@ describe('the configuration', () => {
     });
   });
 
-  it('takes an empty variable for one that is not set', () => {
+  it('treats an empty variable as not set', () => {
     const names = ['DATABASE_URL', 'REDIS_URL', 'HOST', 'PORT', 'TRUST_PROXY', 'PUBLIC_BASE_URL', 'LOG_LEVEL'].concat(
       ['METRICS_PORT', 'DOCS_ENABLED', 'CORS_ORIGINS', 'API_KEY_CACHE_SECONDS', 'RATE_LIMIT_BAN_THRESHOLD'],
       ['DATABASE_URL_FILE', 'REDIS_URL_FILE', 'NODE_ENV'],
@@ -98,18 +98,18 @@ describe('the configuration', () => {
     expect(loadConfig(Object.fromEntries(names.map((name) => [name, ''])))).toEqual(loadConfig({}));
   });
 
-  it('takes no notice of the variables of others', () => {
-    const others = { PATH: '/bin', HOME: '/root', port: 'x', DATABASE: 'y', npm_config_port: 'z', Object: 'a' };
+  it('ignores variables of other programs', () => {
+    const others = { PATH: '/bin', HOME: '/root', port: 'x', DATABASE: 'y', npm_config_port: 'z', constructor: 'a' };
     expect(loadConfig(others)).toEqual(loadConfig({}));
   });
 
-  it.each(['development', 'test', 'Production', 'prod'])('is not that of production with NODE_ENV=%s', (value) => {
+  it.each(['development', 'test', 'Production', 'prod'])('is not in production mode when NODE_ENV=%s', (value) => {
     expect(loadConfig({ NODE_ENV: value }).production).toBe(false);
   });
 });
 
-/** Name, lowest and highest value of every variable that is a whole number. */
-const WHOLE_NUMBERS: [string, number, number][] = [
+/** Name, minimum and maximum of every integer variable. */
+const INTEGERS: [string, number, number][] = [
   ['PORT', 0, 65_535],
   ['METRICS_PORT', 0, 65_535],
   ['MAX_CONNECTIONS', 1, 1_000_000],
@@ -124,24 +124,24 @@ const WHOLE_NUMBERS: [string, number, number][] = [
   ['SHUTDOWN_GRACE_SECONDS', 0, 3_600],
 ];
 
-describe.each(WHOLE_NUMBERS)('%s, a whole number from %i to %i,', (name, min, max) => {
-  it('may be either bound', () => {
-    expect(faultsOf({ [name]: String(min) })).toEqual([]);
-    expect(faultsOf({ [name]: String(max) })).toEqual([]);
+describe.each(INTEGERS)('%s, an integer from %i to %i,', (name, min, max) => {
+  it('accepts both bounds', () => {
+    expect(problemsOf({ [name]: String(min) })).toEqual([]);
+    expect(problemsOf({ [name]: String(max) })).toEqual([]);
   });
 
-  it('may be nothing else', () => {
+  it('rejects any other value and quotes it', () => {
     const bad = [String(max + 1), '-1', '1.5', '1e2', '0x10', ' 5', '5 ', '+5', 'five', '5s', '1,000', '9'.repeat(20)];
     for (const value of [...bad, ...(min > 0 ? [String(min - 1)] : []), 'NaN', 'Infinity', 'true', '∞']) {
-      expect(faultsOf({ [name]: value })).toEqual([
-        expect.stringMatching(new RegExp(`^${name} must be a whole number from ${min} to ${max}, not "`)),
+      expect(problemsOf({ [name]: value })).toEqual([
+        expect.stringMatching(new RegExp(`^${name} must be an integer from ${min} to ${max} \\(got "`)),
       ]);
-      expect(faultsOf({ [name]: value })[0]).toContain(`not "${/^9{20}$/.test(value) ? '9999' : value}`);
+      expect(problemsOf({ [name]: value })[0]).toContain(`(got "${/^9{20}$/.test(value) ? '9999' : value}`);
     }
   });
 });
 
-describe('a variable', () => {
+describe('loadConfig, for each variable,', () => {
   test.each<[string, string[]]>([
     [
       'DATABASE_URL',
@@ -165,55 +165,55 @@ describe('a variable', () => {
       'CORS_ORIGINS',
       ['https://app.example.com', 'http://localhost:5173', 'https://a.example.com,https://b.example.com'],
     ],
-  ])('%s may be %j', (name, values) => {
+  ])('accepts %s as any of %j', (name, values) => {
     for (const value of values) {
-      expect([value, faultsOf({ [name]: value })]).toEqual([value, []]);
+      expect([value, problemsOf({ [name]: value })]).toEqual([value, []]);
     }
   });
 
   test.each<[string, RegExp, string[]]>([
     [
       'HOST',
-      /^HOST must be an address or host name to listen on, like 127\.0\.0\.1 or 0\.0\.0\.0, not "/,
+      /^HOST must be an address or host name to listen on, like 127\.0\.0\.1 or 0\.0\.0\.0 \(got "/,
       ['http://localhost', 'localhost:3000', '[::1]', 'a b', '-host', 'host-', '*', ' localhost', 'x'.repeat(300)],
     ],
     [
       'TRUST_PROXY',
-      /^TRUST_PROXY must be a number of proxies from 1 to 32, or a list of addresses and networks like 10\.0\.0\.0\/8,fd00::\/8, not "/,
+      /^TRUST_PROXY must be a number of proxies from 1 to 32, or a list of addresses and networks like 10\.0\.0\.0\/8,fd00::\/8 \(got "/,
       [
         ...['0', '33', '-1', '1.5', 'true', 'loopback', '*', 'proxy.example.com', '10.0.0.0/33', '10.0.0.0/-1'],
         ...['10.0.0.0/', '10.0.0.0/8,', ',', '256.0.0.1', '10.0.0.0/8;fd00::/8', 'fd00::/129', '1,2', '10.0.0.0/8,2'],
-        // What some read as a shorthand or as octal, and others otherwise.
+        // Shorthands and octal notation, on which programs disagree.
         ...['10/8', '10.1/16', '012.0.0.0/8', '167772160/8'],
-        // Whole address spaces: everybody would be believed. The proxy library refuses them, too, when it is too late.
+        // Whole address spaces would trust every client; the proxy library rejects them only at the first request.
         ...['0.0.0.0/0', '::/0', '10.0.0.0/8,0.0.0.0/0'],
       ],
     ],
     [
       'PUBLIC_BASE_URL',
-      /^PUBLIC_BASE_URL must be an http or https URL that ends in \/v1, like https:\/\/api\.example\.com\/v1, not "/,
+      /^PUBLIC_BASE_URL must be an http or https URL that ends in \/v1, like https:\/\/api\.example\.com\/v1 \(got "/,
       [
         ...['https://api.example.com', 'https://api.example.com/v1/', 'https://api.example.com/v2', '/v1', 'v1'],
         ...['api.example.com/v1', 'ftp://api.example.com/v1', 'https:///v1x', 'https://api.example.com/xv1'],
-        // The segment has to be the end of the path.
+        // The segment must end the path.
         ...['https://api.example.com/?next=/v1', 'https://api.example.com/#/v1'],
       ],
     ],
     ['STAGING_BASE_URL', /^STAGING_BASE_URL must be an http or https URL that ends in \/v1/, ['https://example.com/']],
     [
       'LOG_LEVEL',
-      /^LOG_LEVEL must be one of fatal, error, warn, info, debug, trace, silent, not "/,
+      /^LOG_LEVEL must be one of fatal, error, warn, info, debug, trace, silent \(got "/,
       ['INFO', 'verbose', 'warning', '30', ' info', 'constructor'],
     ],
     [
       'OTEL_EXPORTER_OTLP_PROTOCOL',
-      /^OTEL_EXPORTER_OTLP_PROTOCOL must be http\/json, not "/,
+      /^OTEL_EXPORTER_OTLP_PROTOCOL must be http\/json \(got "/,
       ['grpc', 'http/protobuf', 'HTTP/JSON', 'json'],
     ],
-    ['DOCS_ENABLED', /^DOCS_ENABLED must be true or false, not "/, ['yes', 'no', '1', '0', 'TRUE', 'on', ' true']],
+    ['DOCS_ENABLED', /^DOCS_ENABLED must be true or false \(got "/, ['yes', 'no', '1', '0', 'TRUE', 'on', ' true']],
     [
       'CORS_ORIGINS',
-      /^CORS_ORIGINS must be a list of origins like https:\/\/app\.example\.com,https:\/\/admin\.example\.com, not "/,
+      /^CORS_ORIGINS must be a list of origins like https:\/\/app\.example\.com,https:\/\/admin\.example\.com \(got "/,
       [
         ...['*', 'null', 'app.example.com', 'https://app.example.com/', 'https://app.example.com/path', 'https://'],
         ...[
@@ -225,15 +225,15 @@ describe('a variable', () => {
         'https://user@app.example.com',
       ],
     ],
-  ])('%s says what it must be when it is something else', (name, message, values) => {
+  ])('rejects any other %s and says what is expected', (name, message, values) => {
     for (const value of values) {
-      expect([value, faultsOf({ [name]: value })]).toEqual([value, [expect.stringMatching(message)]]);
-      expect(faultsOf({ [name]: value })[0]).toContain(value.slice(0, 50));
+      expect([value, problemsOf({ [name]: value })]).toEqual([value, [expect.stringMatching(message)]]);
+      expect(problemsOf({ [name]: value })[0]).toContain(value.slice(0, 50));
     }
   });
 });
 
-describe('a variable that holds a secret', () => {
+describe('loadConfig, for a variable that holds a secret,', () => {
   test.each<[string, RegExp, string[]]>([
     [
       'DATABASE_URL',
@@ -266,15 +266,15 @@ describe('a variable that holds a secret', () => {
       /^OTEL_EXPORTER_OTLP_ENDPOINT must be an http or https URL like http:\/\/collector:4318$/,
       ['collector:4318', 'grpc://:hunter2@collector:4317', 'hunter2'],
     ],
-  ])('%s says what it must be and never what it is', (name, message, values) => {
+  ])('rejects an invalid %s without quoting it', (name, message, values) => {
     for (const value of values) {
-      const faults = faultsOf({ [name]: value });
-      expect([value, faults]).toEqual([value, [expect.stringMatching(message)]]);
-      expect(faults.join()).not.toMatch(/hunter2|mysql/);
+      const problems = problemsOf({ [name]: value });
+      expect([value, problems]).toEqual([value, [expect.stringMatching(message)]]);
+      expect(problems.join()).not.toMatch(/hunter2|mysql/);
     }
   });
 
-  it('is not quoted when other variables have faults either', () => {
+  it('does not quote a valid value when another variable is invalid', () => {
     const url = 'postgresql://user:hunter2@host/database';
     const error = (): unknown => loadConfig({ DATABASE_URL: url, REDIS_URL: 'redis://:hunter2@host', PORT: 'x' });
     expect(error).toThrow('PORT must be');
@@ -282,9 +282,9 @@ describe('a variable that holds a secret', () => {
   });
 });
 
-describe('faults', () => {
-  it('are all reported together, one a variable', () => {
-    const faults = faultsOf({
+describe('ConfigurationError', () => {
+  it('reports one problem for each invalid variable', () => {
+    const problems = problemsOf({
       NODE_ENV: 'production',
       REDIS_URL: 'x',
       HOST: 'a b',
@@ -309,7 +309,7 @@ describe('faults', () => {
       SHUTDOWN_DELAY_SECONDS: 'x',
       SHUTDOWN_GRACE_SECONDS: 'x',
     });
-    expect(faults.map((fault) => fault.split(' ')[0]).sort()).toEqual(
+    expect(problems.map((fault) => fault.split(' ')[0]).sort()).toEqual(
       [
         ...['DATABASE_URL', 'REDIS_URL', 'HOST', 'PORT', 'TRUST_PROXY', 'PUBLIC_BASE_URL', 'STAGING_BASE_URL'],
         ...['LOG_LEVEL', 'METRICS_PORT', 'DOCS_ENABLED', 'CORS_ORIGINS', 'API_KEY_CACHE_SECONDS'],
@@ -321,24 +321,26 @@ describe('faults', () => {
     );
   });
 
-  it('are counted and listed in the message', () => {
-    expect(() => loadConfig({ PORT: 'x' })).toThrow(/^The configuration has a fault:\n {2}- PORT must be [^\n]+$/);
+  it('lists every problem in the message', () => {
+    expect(() => loadConfig({ PORT: 'x' })).toThrow(/^Invalid configuration:\n {2}- PORT must be [^\n]+$/);
     expect(() => loadConfig({ PORT: 'x', LOG_LEVEL: 'x' })).toThrow(
-      /^The configuration has 2 faults:\n {2}- [^\n]+\n {2}- [^\n]+$/,
+      /^Invalid configuration:\n {2}- [^\n]+\n {2}- [^\n]+$/,
     );
   });
 
-  it('include a database that is not set in production, once', () => {
-    expect(faultsOf({ NODE_ENV: 'production' })).toEqual([
+  it('reports once that no database is set in production', () => {
+    expect(problemsOf({ NODE_ENV: 'production' })).toEqual([
       'DATABASE_URL (or DATABASE_URL_FILE) must be set in production, a URL like postgresql://user:password@host:5432/database',
     ]);
-    expect(faultsOf({ NODE_ENV: 'production', DATABASE_URL: 'x' })).toHaveLength(1);
-    expect(faultsOf({ NODE_ENV: 'production', DATABASE_URL: 'postgresql://host/database' })).toEqual([]);
+    expect(problemsOf({ NODE_ENV: 'production', DATABASE_URL: 'x' })).toHaveLength(1);
+    expect(problemsOf({ NODE_ENV: 'production', DATABASE_URL: 'postgresql://host/database' })).toEqual([]);
   });
 
-  it('include one port for two servers', () => {
-    expect(faultsOf({ PORT: '9464' })).toEqual(['METRICS_PORT must differ from PORT']);
-    expect(faultsOf({ PORT: '4000', METRICS_PORT: '4000' })).toEqual(['METRICS_PORT must differ from PORT']);
-    expect(faultsOf({ PORT: '0', METRICS_PORT: '0' })).toEqual([]);
+  it('reports that PORT and METRICS_PORT are the same', () => {
+    expect(problemsOf({ PORT: '9464' })).toEqual(['METRICS_PORT must differ from PORT (both are 9464)']);
+    expect(problemsOf({ PORT: '4000', METRICS_PORT: '4000' })).toEqual([
+      'METRICS_PORT must differ from PORT (both are 4000)',
+    ]);
+    expect(problemsOf({ PORT: '0', METRICS_PORT: '0' })).toEqual([]);
   });
 });

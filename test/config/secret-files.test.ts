@@ -20,8 +20,8 @@ function file(name: string, content: string): string {
   return path;
 }
 
-describe('a secret in a file', () => {
-  it('is read from it, without the line feed at its end', () => {
+describe('loadConfig, for a secret in a file,', () => {
+  it('reads the value without the line feed at its end', () => {
     const config = loadConfig({
       DATABASE_URL_FILE: file('database', `${DATABASE_URL}\n`),
       REDIS_URL_FILE: file('redis', `${REDIS_URL}\r\n`),
@@ -29,54 +29,54 @@ describe('a secret in a file', () => {
     expect([config.databaseUrl, config.redisUrls]).toEqual([DATABASE_URL, [REDIS_URL]]);
   });
 
-  it('is enough in production', () => {
+  it('accepts DATABASE_URL_FILE alone in production', () => {
     expect(loadConfig({ NODE_ENV: 'production', DATABASE_URL_FILE: file('database', DATABASE_URL) }).databaseUrl).toBe(
       DATABASE_URL,
     );
   });
 
-  it('counts when the variable itself is empty', () => {
+  it('reads the file when the variable itself is empty', () => {
     const variables = { DATABASE_URL: '', DATABASE_URL_FILE: file('database', DATABASE_URL) };
     expect(loadConfig(variables).databaseUrl).toBe(DATABASE_URL);
   });
 
-  it.each(['DATABASE_URL', 'REDIS_URL'])('of %s is one too many when the variable is set as well', (name) => {
+  it.each(['DATABASE_URL', 'REDIS_URL'])('rejects %s together with its _FILE variant', (name) => {
     const value = name === 'REDIS_URL' ? REDIS_URL : DATABASE_URL;
     const load = (): unknown => loadConfig({ [name]: value, [`${name}_FILE`]: file('both', value) });
     expect(load).toThrow(`${name} and ${name}_FILE are both set; set one of them`);
     expect(load).not.toThrow('hunter2');
   });
 
-  it('that is not there is named with its path and the reason', () => {
+  it('rejects a file that cannot be read and gives its path and the reason', () => {
     const path = join(folder, 'nothing-here');
     expect(() => loadConfig({ DATABASE_URL_FILE: path })).toThrow(
-      `DATABASE_URL_FILE must name a readable file, not "${path}" (ENOENT)`,
+      `DATABASE_URL_FILE must be the path of a readable file (got "${path}": ENOENT)`,
     );
     const directory = join(folder, 'directory');
     mkdirSync(directory);
     expect(() => loadConfig({ REDIS_URL_FILE: directory })).toThrow(
-      `REDIS_URL_FILE must name a readable file, not "${directory}" (EISDIR)`,
+      `REDIS_URL_FILE must be the path of a readable file (got "${directory}": EISDIR)`,
     );
   });
 
-  it('that is not there is told once in production', () => {
+  it('reports an unreadable file once in production', () => {
     const load = (): unknown =>
       loadConfig({ NODE_ENV: 'production', DATABASE_URL_FILE: join(folder, 'nothing-here'), PORT: 'x' });
-    expect(load).toThrow('The configuration has 2 faults:');
+    expect(load).toThrow(/^Invalid configuration:(?:\n {2}- [^\n]+){2}$/);
   });
 
   it.each([
     ['nothing', ''],
-    ['blanks', ' \n'],
+    ['white space', ' \n'],
     ['no URL', 'hunter2'],
     ['two lines', `${DATABASE_URL}\nhunter2\n`],
-  ])('that holds %s is refused without being quoted', (_what, content) => {
+  ])('rejects a file that contains %s without quoting it', (_what, content) => {
     const load = (): unknown => loadConfig({ DATABASE_URL_FILE: file('bad', content) });
     expect(load).toThrow('DATABASE_URL');
     expect(load).not.toThrow('hunter2');
   });
 
-  it('is not looked for under other names', () => {
+  it('ignores _FILE variants of variables that hold no secret', () => {
     expect(loadConfig({ PORT_FILE: file('port', '4000'), HOST_FILE: join(folder, 'nothing-here') })).toEqual(
       loadConfig({}),
     );

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { parseTime } from '../../../src/common/rfc3339.js';
 
-describe('a time', () => {
+describe('parseTime', () => {
   it.each([
     ['2026-12-01T10:00:00Z', '2026-12-01T10:00:00.000Z'],
     ['2026-12-01T10:00Z', '2026-12-01T10:00:00.000Z'],
@@ -14,11 +14,11 @@ describe('a time', () => {
     ['2028-02-29T00:00:00Z', '2028-02-29T00:00:00.000Z'],
     ['2000-02-29T00:00:00Z', '2000-02-29T00:00:00.000Z'],
     ['0004-02-29T00:00:00Z', '0004-02-29T00:00:00.000Z'],
-    // The first and the last moment that the list can show.
+    // The first and the last time that the list can represent.
     ['0001-01-01T00:00:00Z', '0001-01-01T00:00:00.000Z'],
     ['0000-12-31T23:59:59-00:01', '0001-01-01T00:00:59.000Z'],
     ['9999-12-31T23:59:59.999Z', '9999-12-31T23:59:59.999Z'],
-  ])('%s is %s', (text, iso) => {
+  ])('parses %s as %s', (text, iso) => {
     expect(parseTime(text)?.toISOString()).toBe(iso);
   });
 
@@ -58,17 +58,17 @@ describe('a time', () => {
     '9999-12-31T23:59:59-00:01',
     'infinity',
     'now',
-  ])('%j is none', (text) => {
+  ])('returns undefined for %j', (text) => {
     expect(parseTime(text)).toBeUndefined();
   });
 
-  it('is read back from what the list shows, whenever it is', () => {
-    const moments = fc.date({ min: new Date('0001-01-01T00:00:00Z'), max: new Date('9999-12-31T23:59:59.999Z') });
+  it('parses every time in the format of the list', () => {
+    const times = fc.date({ min: new Date('0001-01-01T00:00:00Z'), max: new Date('9999-12-31T23:59:59.999Z') });
     fc.assert(
       fc.property(
-        moments.filter((moment) => !Number.isNaN(moment.getTime())),
-        (moment) => {
-          expect(parseTime(moment.toISOString())).toEqual(moment);
+        times.filter((time) => !Number.isNaN(time.getTime())),
+        (time) => {
+          expect(parseTime(time.toISOString())).toEqual(time);
         },
       ),
     );
