@@ -124,7 +124,7 @@ export class AdmissionService {
 
   #decided(caller: KeyCaller | AnonymousCaller, verdict: Verdict): Admission {
     const plan = caller.kind === 'key' ? caller.key.plan : 'anonymous';
-    this.metrics.limiterDecisions.count(plan, verdict.outcome);
+    this.metrics.limiterDecisions.inc({ plan, outcome: verdict.outcome });
     return { caller, verdict };
   }
 }

@@ -47,10 +47,10 @@ export class ApiKeysService {
     const keyHash = hashKey(token);
     const answer = this.#answers.get(keyHash);
     if (answer !== undefined && this.clock.now() < answer.goodUntilMs) {
-      this.metrics.keyLookups.count('memory');
+      this.metrics.keyLookups.inc({ source: 'memory' });
       return this.#unlessExpired(answer.key);
     }
-    this.metrics.keyLookups.count('database');
+    this.metrics.keyLookups.inc({ source: 'database' });
     return (this.#lookups.get(keyHash) ?? this.#lookUp(keyHash)).then((key) => this.#unlessExpired(key));
   }
 

@@ -1,9 +1,9 @@
 import type { Server } from 'node:net';
 import { promisify } from 'node:util';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { RequestDurations } from './request-durations.js';
-import { LazyCounter } from './tallied-counter.js';
 
+/** The buckets that the OpenTelemetry semantic conventions advise for `http.server.request.duration`. Seconds. */
+const DURATION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
 const BATCH_SIZE_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 
 /** A value that is read when it is asked for, so that nothing is done for it in between. */
@@ -17,13 +17,19 @@ export interface PoolFigures {
 export class Metrics {
   readonly registry = new Registry();
 
-  readonly requestDurations = new RequestDurations(this.registry);
+  readonly requestDurations = new Histogram({
+    name: 'http_server_request_duration_seconds',
+    help: 'Time from the headers of a request to the end of its response.',
+    labelNames: ['http_request_method', 'http_route', 'http_response_status_code', 'error_type'],
+    buckets: DURATION_BUCKETS,
+    registers: [this.registry],
+  });
 
-  readonly limiterDecisions = new LazyCounter({
+  readonly limiterDecisions = new Counter({
     name: 'petstore_limiter_decisions_total',
     help: 'Decisions of the rate limiter by plan (anonymous: counted by address) and outcome.',
     labelNames: ['plan', 'outcome'],
-    registry: this.registry,
+    registers: [this.registry],
   });
 
   readonly bans = new Counter({
@@ -33,11 +39,11 @@ export class Metrics {
     registers: [this.registry],
   });
 
-  readonly keyLookups = new LazyCounter({
+  readonly keyLookups = new Counter({
     name: 'petstore_api_key_lookups_total',
     help: 'Verifications of well-formed API keys, by where the answer came from.',
     labelNames: ['source'],
-    registry: this.registry,
+    registers: [this.registry],
   });
 
   readonly listsRunning = new Gauge({
@@ -65,11 +71,11 @@ export class Metrics {
     registers: [this.registry],
   });
 
-  readonly cancels = new LazyCounter({
+  readonly cancels = new Counter({
     name: 'petstore_cancels_total',
     help: 'Attempts to cancel an order, by outcome.',
     labelNames: ['outcome'],
-    registry: this.registry,
+    registers: [this.registry],
   });
 
   readonly cancelBatchSize = new Histogram({

@@ -17,7 +17,7 @@ export class OrdersService {
    */
   async cancel(id: bigint): Promise<void> {
     const outcome = await this.batcher.cancel(id);
-    this.metrics.cancels.count(outcome);
+    this.metrics.cancels.inc({ outcome });
     const refusal = errorForOutcome(outcome);
     if (refusal !== undefined) {
       throw refusal;

@@ -46,7 +46,10 @@ export class RequestObserver {
     const method = KNOWN_METHODS.has(req.method ?? '') ? (req.method ?? '') : OTHER_METHOD;
     const template = routeTemplateOf(target);
     const route = template ?? UNMATCHED_ROUTE;
-    this.metrics.requestDurations.observe(method, route, res.statusCode, durationMs / 1_000);
+    this.metrics.requestDurations.observe(
+      { http_request_method: method, http_route: route, http_response_status_code: res.statusCode },
+      durationMs / 1_000,
+    );
     span?.end({ method, route: template, status: res.statusCode, requestId });
     if (!this.logger.isLevelEnabled('info')) {
       return;
