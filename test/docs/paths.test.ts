@@ -1,0 +1,82 @@
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+
+const ROOT = join(__dirname, '..', '..');
+const IGNORED_FOLDERS = new Set(['node_modules', 'dist', 'coverage', '.data', '.git', 'generated']);
+/** Files that a user or a build creates, and files of other projects. */
+const NOT_IN_THE_REPOSITORY =
+  /^(?:dist|coverage|node_modules|deploy\/secrets)\/|^[.@/]|^orders\.(?:csv|ndjson)$|\.(?:go|lua)$/;
+
+const files = filesBelow(ROOT, '');
+const documents = files.filter((path) => path.endsWith('.md') && !path.startsWith('test/'));
+/** Records and the changelog describe the past, so the paths in their text may be gone. Their links must still work. */
+const current = documents.filter((path) => !path.startsWith('docs/records/') && path !== 'CHANGELOG.md');
+
+describe('documentation', () => {
+  it.each(current)('%s names only files and folders that exist', (document) => {
+    expect(pathsIn(readFileSync(join(ROOT, document), 'utf8')).filter((path) => !exists(path))).toEqual([]);
+  });
+
+  it.each(documents)('%s links only to files and headings that exist', (document) => {
+    const text = readFileSync(join(ROOT, document), 'utf8');
+    const links = [...text.matchAll(/\]\((?!https?:)([^)\s]+)\)/g)].map(([, target = '']) => target);
+    expect(links.filter((target) => !linkWorks(document, target))).toEqual([]);
+  });
+
+  it('finds paths in text, and rejects one that does not exist', () => {
+    expect(pathsIn('See `src/main.ts`, `main.ts` and src/cli/nowhere.ts.')).toEqual([
+      'src/cli/nowhere.ts',
+      'src/main.ts',
+      'main.ts',
+    ]);
+    expect(['src/main.ts', 'main.ts', 'src/cli/nowhere.ts'].filter(exists)).toEqual(['src/main.ts', 'main.ts']);
+  });
+});
+
+/** Rooted paths anywhere in the text, and file names in code spans. */
+function pathsIn(text: string): string[] {
+  const rooted =
+    text.match(/(?<![\w./@-])(?:src|test|docs|deploy|bench|prisma|examples|\.ci|bin)\/[\w.\-/]*[\w/]/g) ?? [];
+  const named = [...text.matchAll(/`([\w.\-/]+\.(?:ts|mjs|js|cjs|sh|ya?ml|json|prisma|cfg|conf|sql|md))`/g)];
+  return [...new Set([...rooted.sort(), ...named.map(([, path = '']) => path)])].filter(
+    (path) => !NOT_IN_THE_REPOSITORY.test(path),
+  );
+}
+
+/** A whole path, the end of one, a folder, or a test without its suffix. */
+function exists(path: string): boolean {
+  const name = path.replace(/\/$/, '');
+  return files.some(
+    (file) =>
+      file === name ||
+      file.endsWith(`/${name}`) ||
+      file.startsWith(`${name}/`) ||
+      file.includes(`/${name}/`) ||
+      file === `${name}.test.ts`,
+  );
+}
+
+function linkWorks(document: string, target: string): boolean {
+  const [path = '', anchor] = target.split('#');
+  const file = path === '' ? join(ROOT, document) : resolve(ROOT, dirname(document), path);
+  return existsSync(file) && (anchor === undefined || anchorsIn(file).includes(anchor));
+}
+
+/** The anchors that GitHub derives from the headings of a file. */
+function anchorsIn(file: string): string[] {
+  return [...readFileSync(file, 'utf8').matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+}
+
+function filesBelow(folder: string, prefix: string): string[] {
+  return readdirSync(folder)
+    .filter((name) => !IGNORED_FOLDERS.has(name))
+    .flatMap((name) => {
+      const path = join(folder, name);
+      return statSync(path).isDirectory() ? filesBelow(path, `${prefix}${name}/`) : [`${prefix}${name}`];
+    });
+}
