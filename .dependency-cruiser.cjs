@@ -22,7 +22,7 @@ const SEPARATE_SIBLINGS = [
 /** Rules that hold whatever runs them: they import neither Nest nor Prisma nor a driver. */
 const PURE_FILES = [
   'plans/plans',
-  'rate-limit/(windows|verdict|decision|headers|subject|quota-store)',
+  'rate-limit/(verdict|decision|headers|subject|quota-store)',
   'admission/(bearer|caller|rejection)',
   'api-keys/(key-format|verified-key)',
   'orders/(order-id|cancellation|etag|order-list-encoder|orders.paths)',

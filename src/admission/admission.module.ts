@@ -3,10 +3,10 @@ import { ThrottlerModule } from '@nestjs/throttler';
 import { ApiKeysModule } from '../api-keys/api-keys.module.js';
 import { ANONYMOUS_QUOTAS } from '../plans/plans.js';
 import { RateLimitModule } from '../rate-limit/rate-limit.module.js';
-import { MINUTE_MS } from '../rate-limit/windows.js';
+import { MINUTE_MS } from '../rate-limit/decision.js';
 import { AdmissionService } from './admission.service.js';
 import { ClientAddress } from './client-address.js';
-import { PublicRoutes } from './public.decorator.js';
+import { PublicRoutes } from './public-routes.js';
 
 /** Who calls, and whether they may: identifies the caller, counts the request, and decides. */
 @Module({

@@ -116,7 +116,7 @@ export class AdmissionService {
     if (caller.kind === 'key') {
       this.usage.used(caller.key.id);
     }
-    const verdict = this.quotas.take(caller.subject, caller.quotas);
+    const verdict = this.quotas.consume(caller.subject, caller.quotas);
     return isPromise(verdict)
       ? verdict.then((settled) => this.#decided(caller, settled))
       : this.#decided(caller, verdict);

@@ -10,7 +10,7 @@ import {
   type ThrottlerStorage,
 } from '@nestjs/throttler';
 import { AdmissionService } from './admission.service.js';
-import { PublicRoutes } from './public.decorator.js';
+import { PublicRoutes } from './public-routes.js';
 
 /**
  * The throttler with the limits of the caller's plan. The library's own decision counts windows one after the other, per

@@ -3,7 +3,7 @@ import { CUSTOM_QUOTAS, type Plan, PLAN_QUOTAS } from '../plans/plans.js';
 import { API_KEY_UNBANNED_CHANNEL } from '../database/notification-channels.js';
 import { DISPLAY_PREFIX_LENGTH, generateKey, hashKey } from './key-format.js';
 
-/** What an administrator is told about a key. The key itself is not among it: it is shown once, when it is made. */
+/** A key as an administrator sees it, without the key itself, which is shown once when it is issued. */
 export interface KeyRecord {
   readonly id: string;
   readonly name: string;
@@ -19,19 +19,29 @@ export interface KeyRecord {
 
 export interface IssuedKey {
   readonly id: string;
-  /** The key in the clear. It cannot be read again. */
+  /** The key in plain text. It cannot be read again. */
   readonly key: string;
 }
 
 export interface PlanChoice {
   readonly plan: Plan;
-  /** Required for plans with custom quotas, refused for the others. */
+  /** Required for plans with custom quotas, rejected for the others. */
   readonly requestsPerMinute?: number | undefined;
   readonly requestsPerDay?: number | undefined;
 }
 
-/** An administrative command that cannot be carried out as given. The message is for the operator. */
+/** An invalid administrative command. The message is for the operator. */
 export class KeyAdministrationError extends Error {}
+
+/** The quotas do not fit the plan: missing for one with custom quotas, or given for one with fixed quotas. */
+export class PlanQuotasError extends KeyAdministrationError {
+  constructor(
+    readonly plan: Plan,
+    readonly problem: 'missing' | 'not_allowed',
+  ) {
+    super(`The plan ${plan} ${problem === 'missing' ? 'requires' : 'does not allow'} custom quotas.`);
+  }
+}
 
 const RECORD_COLUMNS = {
   id: true,
@@ -46,7 +56,7 @@ const RECORD_COLUMNS = {
   lastUsedAt: true,
 } as const;
 
-/** Administers API keys. Running services hear of every change from the database, within a second. */
+/** Administers API keys. Database notifications make every change take effect in running services within a second. */
 export class ApiKeysAdmin {
   constructor(private readonly prisma: PrismaClient) {}
 
@@ -82,8 +92,8 @@ export class ApiKeysAdmin {
   }
 
   /**
-   * Issues a successor with the same name, plan, quotas and expiry, and lets the key run out.
-   * @param overlapMs how long both keys are good
+   * Issues a successor with the same name, plan, quotas and expiry; the old key expires after the overlap.
+   * @param overlapMs how long both keys are valid
    */
   async rotate(id: string, overlapMs: number): Promise<IssuedKey> {
     const old = await this.find(id);
@@ -118,12 +128,12 @@ export class ApiKeysAdmin {
     });
   }
 
-  /** Tells every running service to end a ban of this key. */
-  async announceUnban(id: string): Promise<void> {
+  /** Makes every running service end a ban of this key. */
+  async notifyUnbanned(id: string): Promise<void> {
     await this.prisma.$queryRaw`SELECT pg_notify(${API_KEY_UNBANNED_CHANNEL}, ${id})::text`;
   }
 
-  /** @throws {KeyAdministrationError} when there is none */
+  /** @throws {KeyAdministrationError} when the key does not exist */
   async find(id: string): Promise<KeyRecord> {
     const record = await this.prisma.apiKey.findUnique({ where: { id }, select: RECORD_COLUMNS });
     if (record === null) {
@@ -143,12 +153,10 @@ function quotaColumns({ plan, requestsPerMinute, requestsPerDay }: PlanChoice): 
 } {
   const isCustom = PLAN_QUOTAS[plan] === CUSTOM_QUOTAS;
   if (isCustom && (requestsPerMinute === undefined || requestsPerDay === undefined)) {
-    throw new KeyAdministrationError(`The plan ${plan} has quotas of its own: give both --per-minute and --per-day.`);
+    throw new PlanQuotasError(plan, 'missing');
   }
   if (!isCustom && (requestsPerMinute !== undefined || requestsPerDay !== undefined)) {
-    throw new KeyAdministrationError(
-      `The plan ${plan} has published quotas: --per-minute and --per-day are for enterprise only.`,
-    );
+    throw new PlanQuotasError(plan, 'not_allowed');
   }
   return { requestsPerMinute: requestsPerMinute ?? null, requestsPerDay: requestsPerDay ?? null };
 }

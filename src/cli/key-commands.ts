@@ -1,5 +1,5 @@
 import { Argument, type Command, Option } from 'commander';
-import type { ApiKeysAdmin, IssuedKey, KeyRecord } from '../api-keys/api-keys.admin.js';
+import type { ApiKeysAdmin, IssuedKey, KeyRecord, PlanQuotasError } from '../api-keys/api-keys.admin.js';
 import type { Plan } from '../plans/plans.js';
 import { duration, futureTime, keyId, keyName, plan, integer } from './arguments.js';
 import { print } from './print.js';
@@ -103,15 +103,8 @@ export function addKeyCommands(program: Command): void {
     .option('--json', 'print {"id"}')
     .action(async (key: string, { json }: OutputOptions) => {
       const redis = await redisUrls();
-      await withAdmin(async (admin) => {
-        await admin.find(key);
-        if (redis.length > 0) {
-          const { liftBanInRedis } = await import('../rate-limit/lift-ban.js');
-          const { subjectOfKey } = await import('../rate-limit/subject.js');
-          await liftBanInRedis(redis, subjectOfKey(key));
-        }
-        await admin.announceUnban(key);
-      });
+      const { liftKeyBan } = await import('../admission/lift-key-ban.js');
+      await withAdmin((admin) => liftKeyBan(key, admin, redis));
       print(json, { id: key }, `The key ${key} is not banned any more.`);
     });
 }
@@ -131,14 +124,22 @@ function choiceOf({ plan, perMinute, perDay }: QuotaOptions & { plan: Plan }): {
   return { plan, requestsPerMinute: perMinute, requestsPerDay: perDay };
 }
 
+function quotaHint({ plan, problem }: PlanQuotasError): string {
+  return problem === 'missing'
+    ? `The plan ${plan} has custom quotas: pass both --per-minute and --per-day.`
+    : `The plan ${plan} has published quotas: --per-minute and --per-day are for enterprise only.`;
+}
+
 /** What a command needs is loaded when it runs: asking for help must not wait for a database client. */
 async function withAdmin<T>(work: (admin: ApiKeysAdmin) => Promise<T>): Promise<T> {
   const { databaseUrl } = await import('./settings.js');
   const { connectPrisma } = await import('../database/connect-prisma.js');
-  const { ApiKeysAdmin } = await import('../api-keys/api-keys.admin.js');
+  const { ApiKeysAdmin, KeyAdministrationError, PlanQuotasError } = await import('../api-keys/api-keys.admin.js');
   const connection = connectPrisma(await databaseUrl());
   try {
     return await work(new ApiKeysAdmin(connection.prisma));
+  } catch (error) {
+    throw error instanceof PlanQuotasError ? new KeyAdministrationError(quotaHint(error), { cause: error }) : error;
   } finally {
     await connection.close();
   }

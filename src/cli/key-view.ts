@@ -1,7 +1,7 @@
 import type { KeyRecord } from '../api-keys/api-keys.admin.js';
 import { asError } from '../common/as-error.js';
 import { quotasOf } from '../plans/plans.js';
-import { readUsage, type Usage } from '../rate-limit/read-usage.js';
+import { readUsage, type Usage } from '../rate-limit/redis-admin.js';
 import { subjectOfKey } from '../rate-limit/subject.js';
 
 /** A key as the commands show it; with `--json`, these are the fields. */

@@ -1,6 +1,16 @@
 import type { Quotas } from '../plans/plans.js';
 import type { Verdict } from './verdict.js';
-import { DAY_MS, MINUTE_MS, windowEndSeconds } from './windows.js';
+
+export const MINUTE_MS = 60_000;
+export const DAY_MS = 86_400_000;
+
+/**
+ * The end of the fixed window that contains `nowMs`, in Unix seconds. Windows are aligned to the UTC minute and the UTC
+ * day, so that all replicas report the same reset.
+ */
+export function windowEndSeconds(nowMs: number, windowMs: number): number {
+  return ((Math.floor(nowMs / windowMs) + 1) * windowMs) / 1_000;
+}
 
 /** When repeated refusals turn into a temporary ban. */
 export interface BanRule {

@@ -15,7 +15,7 @@ export class MemoryQuotaStore implements QuotaStore {
     private readonly onBan: (subject: string) => void = () => undefined,
   ) {}
 
-  take(subject: string, quotas: Quotas): Verdict {
+  consume(subject: string, quotas: Quotas): Verdict {
     const state = this.#states.get(subject) ?? UNUSED;
     const { verdict, next } = decide(state, quotas, this.banRule, this.clock.now());
     this.#states.set(subject, next);

@@ -10,7 +10,7 @@ export interface QuotaStore {
    * Decides and counts one request of a subject. Answers without a promise where it knows without waiting.
    * Never rejects: a store that cannot reach its memory decides by other means.
    */
-  take(subject: string, quotas: Quotas): Verdict | Promise<Verdict>;
+  consume(subject: string, quotas: Quotas): Verdict | Promise<Verdict>;
 
   /** Ends a ban at once and forgets the refusals that led to it; what the windows have counted stays. */
   liftBan(subject: string): void | Promise<void>;

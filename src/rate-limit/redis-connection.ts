@@ -1,12 +1,12 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
-import { BAN_SCRIPT, TAKE_SCRIPT } from './redis-scripts.js';
+import { BAN_SCRIPT, CONSUME_SCRIPT } from './redis-scripts.js';
 
-/** What {@link TAKE_SCRIPT} returns. */
-export type TakeReply = [nowMs: number, counted: 0 | 1, minuteUsed: number, dayUsed: number, bannedUntilMs: number];
+/** What {@link CONSUME_SCRIPT} returns. */
+export type ConsumeReply = [nowMs: number, counted: 0 | 1, minuteUsed: number, dayUsed: number, bannedUntilMs: number];
 
 /** A Redis, or a Redis Cluster, that knows our scripts. */
 export type LimitRedis = (Redis | Cluster) & {
-  take(key: string, requestsPerMinute: number, requestsPerDay: number): Promise<TakeReply>;
+  consume(key: string, requestsPerMinute: number, requestsPerDay: number): Promise<ConsumeReply>;
   ban(key: string, bannedUntilMs: number): Promise<unknown>;
 };
 
@@ -32,7 +32,7 @@ export function connectRedis(urls: readonly string[]): LimitRedis {
   const [first = ''] = urls;
   const redis =
     urls.length === 1 ? new Redis(first, { ...COMMAND_OPTIONS, retryStrategy: reconnectDelay }) : connectCluster(urls);
-  redis.defineCommand('take', { numberOfKeys: 1, lua: TAKE_SCRIPT });
+  redis.defineCommand('consume', { numberOfKeys: 1, lua: CONSUME_SCRIPT });
   redis.defineCommand('ban', { numberOfKeys: 1, lua: BAN_SCRIPT });
   return redis as LimitRedis;
 }

@@ -3,15 +3,23 @@ import { BrokenCircuitError, circuitBreaker, ConsecutiveBreaker, handleAll } fro
 import type { Clock } from '../common/clock.js';
 import { withDeadline } from '../common/deadline.js';
 import { asError } from '../common/as-error.js';
-import { type BanRule, decide, type SubjectState, UNUSED, verdictOf } from './decision.js';
+import {
+  type BanRule,
+  DAY_MS,
+  decide,
+  MINUTE_MS,
+  type SubjectState,
+  UNUSED,
+  verdictOf,
+  windowEndSeconds,
+} from './decision.js';
 import type { Quotas } from '../plans/plans.js';
 import type { QuotaStore } from './quota-store.js';
-import type { LimitRedis, TakeReply } from './redis-connection.js';
+import type { LimitRedis, ConsumeReply } from './redis-connection.js';
 import { CoalescedWrites } from './coalesced-writes.js';
 import { redisKeyOf } from './redis-scripts.js';
 import { SubjectCache } from './subject-cache.js';
 import type { Verdict } from './verdict.js';
-import { DAY_MS, MINUTE_MS, windowEndSeconds } from './windows.js';
 
 /** How long a command may take before the request is decided without Redis. Milliseconds. */
 const COMMAND_TIMEOUT_MS = 100;
@@ -20,7 +28,7 @@ const BREAKER_FAILURES = 3;
 /** How long Redis is left alone before one request tries it again. Milliseconds. */
 const BREAKER_OPEN_MS = 1_000;
 
-/** Where the end of a ban stands in a {@link TakeReply}. */
+/** Where the end of a ban stands in a {@link ConsumeReply}. */
 const BAN_END = 4;
 
 /** What this process knows of a subject that has been refused or has used up a window. */
@@ -76,7 +84,7 @@ export class RedisQuotaStore implements QuotaStore {
     return this.#degraded;
   }
 
-  take(subject: string, quotas: Quotas): Verdict | Promise<Verdict> {
+  consume(subject: string, quotas: Quotas): Verdict | Promise<Verdict> {
     return this.#refuseFromMemory(subject, quotas) ?? this.#ask(subject, quotas);
   }
 
@@ -112,22 +120,28 @@ export class RedisQuotaStore implements QuotaStore {
 
   #ask(subject: string, quotas: Quotas): Promise<Verdict> {
     const lifts = this.#lifts;
-    const take = (): Promise<TakeReply> =>
-      this.#send(() => this.options.redis.take(redisKeyOf(subject), quotas.requestsPerMinute, quotas.requestsPerDay));
-    return this.#guarded(take).then(
+    const consume = (): Promise<ConsumeReply> =>
+      this.#send(() =>
+        this.options.redis.consume(redisKeyOf(subject), quotas.requestsPerMinute, quotas.requestsPerDay),
+      );
+    return this.#guarded(consume).then(
       (reply) => {
         this.#recovered();
         // An answer from before a ban was lifted must not bring the ban back.
-        return this.#conclude(subject, quotas, lifts === this.#lifts ? reply : (reply.with(BAN_END, 0) as TakeReply));
+        return this.#conclude(
+          subject,
+          quotas,
+          lifts === this.#lifts ? reply : (reply.with(BAN_END, 0) as ConsumeReply),
+        );
       },
       (error: unknown) => {
         this.#failed(asError(error));
-        return this.options.fallback.take(subject, quotas);
+        return this.options.fallback.consume(subject, quotas);
       },
     );
   }
 
-  #conclude(subject: string, quotas: Quotas, reply: TakeReply): Verdict {
+  #conclude(subject: string, quotas: Quotas, reply: ConsumeReply): Verdict {
     const [nowMs, counted, minuteUsed, dayUsed, bannedUntilInRedisMs] = reply;
     const known = this.#known.get(subject);
     const { refusedAtMs, bannedUntilMs: bannedUntilHereMs } = known?.state ?? UNUSED;

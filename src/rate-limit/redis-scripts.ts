@@ -12,7 +12,7 @@
  * Returns now (Unix milliseconds), whether the request was counted (1 or 0), minute used, day used, ban end (Unix
  * milliseconds). The ends of the windows follow from the time.
  */
-export const TAKE_SCRIPT = `
+export const CONSUME_SCRIPT = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local minuteEnd = (math.floor(now / 60000) + 1) * 60

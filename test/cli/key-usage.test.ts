@@ -97,8 +97,8 @@ describe('when Redis does not tell, the keys are shown all the same, with the re
   afterAll(() => silent.close());
 
   test.each<[string, () => number, RegExp]>([
-    ['nobody listens', () => 1, /^note: Redis cannot be reached \(connect ECONNREFUSED 127\.0\.0\.1:1\)/],
-    ['it falls silent', () => (silent.address() as AddressInfo).port, /^note: Redis does not answer/],
+    ['nobody listens', () => 1, /^note: Redis is unreachable \(connect ECONNREFUSED 127\.0\.0\.1:1\)/],
+    ['it falls silent', () => (silent.address() as AddressInfo).port, /^note: Redis does not respond/],
   ])('%s', async (_what, port, reason) => {
     const { id } = await insertKey(database.db, { plan: 'free' });
     const environment = { DATABASE_URL: database.url, REDIS_URL: `redis://127.0.0.1:${port()}` };
@@ -109,6 +109,6 @@ describe('when Redis does not tell, the keys are shown all the same, with the re
     expect(JSON.parse(result.stdout)).toEqual([expect.objectContaining({ id, requestsLeftToday: null })]);
     const unban = await petstore(['keys', 'unban', id], environment);
     expect(unban).toMatchObject({ exitCode: 1, stdout: '' });
-    expect(unban.stderr).toMatch(/^error: Redis .*, so the ban may stand; check REDIS_URL and try again\.\n$/);
+    expect(unban.stderr).toMatch(/^error: Redis .*, so the ban may still apply; check REDIS_URL and retry\.\n$/);
   });
 });

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import type { Redis } from 'ioredis';
 import { decide, type SubjectState, UNUSED } from '../../src/rate-limit/decision.js';
-import { BAN_SCRIPT, TAKE_SCRIPT } from '../../src/rate-limit/redis-scripts.js';
+import { BAN_SCRIPT, CONSUME_SCRIPT } from '../../src/rate-limit/redis-scripts.js';
 import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
 
 /** The script as it ships, except that the time is told and not asked for. */
-const TAKE_SCRIPT_AT = TAKE_SCRIPT.replace("redis.call('TIME')", '{ARGV[3], ARGV[4]}');
+const CONSUME_SCRIPT_AT = CONSUME_SCRIPT.replace("redis.call('TIME')", '{ARGV[3], ARGV[4]}');
 
 /** Half a second before a UTC minute that is also a UTC midnight. */
 const BEFORE_MIDNIGHT_MS = Date.UTC(2099, 10, 22) - 500;
@@ -42,7 +42,7 @@ describeWithRedis('the script that counts in Redis', () => {
   });
 
   it('decides as the rule does, at any time around the edges of minutes and days', async () => {
-    expect(TAKE_SCRIPT_AT).not.toBe(TAKE_SCRIPT);
+    expect(CONSUME_SCRIPT_AT).not.toBe(CONSUME_SCRIPT);
     await fc.assert(
       fc.asyncProperty(quotas, steps, async (quota, requests) => {
         const key = `subject-${subjects++}`;
@@ -56,7 +56,7 @@ describeWithRedis('the script that counts in Redis', () => {
           }
           const time = [Math.floor(nowMs / 1_000), (nowMs % 1_000) * 1_000];
           const reply = await redis.eval(
-            TAKE_SCRIPT_AT,
+            CONSUME_SCRIPT_AT,
             1,
             key,
             quota.requestsPerMinute,

@@ -39,7 +39,7 @@ describe('the memory store', () => {
             const { verdict, next } = decide(state, QUOTAS, RULE, clock.now());
             states.set(subject, next);
             expected.push(verdict);
-            given.push(store.take(`${prefix}/${subject}`, QUOTAS));
+            given.push(store.consume(`${prefix}/${subject}`, QUOTAS));
           }
         }
         expect(given).toEqual(expected);
@@ -51,7 +51,7 @@ describe('the memory store', () => {
   it('counts each subject for itself', () => {
     const store = new MemoryQuotaStore(new ManualClock(), NO_BANS);
     const outcomes = ['key:a', 'key:a', 'key:a', 'key:a', 'key:b'].map(
-      (subject) => store.take(subject, QUOTAS).outcome,
+      (subject) => store.consume(subject, QUOTAS).outcome,
     );
     expect(outcomes).toEqual(['admitted', 'admitted', 'admitted', 'limited', 'admitted']);
   });
@@ -59,14 +59,14 @@ describe('the memory store', () => {
   it('ends a ban when told to, and keeps what the windows have counted', () => {
     const clock = new ManualClock();
     const store = new MemoryQuotaStore(clock, RULE);
-    const take = (): string => store.take('key:a', QUOTAS).outcome;
-    expect(Array.from({ length: 7 }, take).slice(3)).toEqual(['limited', 'limited', 'banned', 'banned']);
+    const consume = (): string => store.consume('key:a', QUOTAS).outcome;
+    expect(Array.from({ length: 7 }, consume).slice(3)).toEqual(['limited', 'limited', 'banned', 'banned']);
     store.liftBan('key:a');
     // The minute is spent still, and the refusals before the ban count no more: it takes three new ones.
-    expect([take(), take(), take()]).toEqual(['limited', 'limited', 'banned']);
+    expect([consume(), consume(), consume()]).toEqual(['limited', 'limited', 'banned']);
     store.liftBan('key:a');
     clock.advance(60_000);
-    expect(store.take('key:a', QUOTAS)).toMatchObject({
+    expect(store.consume('key:a', QUOTAS)).toMatchObject({
       outcome: 'admitted',
       minute: { remaining: 2 },
       day: { remaining: 4 }, // 8 less 3 in the first minute and 1 now
@@ -76,57 +76,57 @@ describe('the memory store', () => {
   it('takes the end of a ban that nobody has for what it is', () => {
     const store = new MemoryQuotaStore(new ManualClock(), RULE);
     store.liftBan('key:a');
-    expect(store.take('key:a', QUOTAS)).toMatchObject({ outcome: 'admitted', minute: { remaining: 2 } });
+    expect(store.consume('key:a', QUOTAS)).toMatchObject({ outcome: 'admitted', minute: { remaining: 2 } });
   });
 
   it('tells of each ban once, when it begins', () => {
     const clock = new ManualClock();
     const banned: string[] = [];
     const store = new MemoryQuotaStore(clock, RULE, (subject) => banned.push(subject));
-    const take = (times: number): string[] => {
+    const consume = (times: number): string[] => {
       for (let time = 0; time < times; time++) {
-        store.take('key:a', QUOTAS);
+        store.consume('key:a', QUOTAS);
       }
       return banned;
     };
-    expect(take(QUOTAS.requestsPerMinute + RULE.threshold - 1)).toEqual([]);
-    expect(take(1)).toEqual(['key:a']);
-    expect(take(5)).toEqual(['key:a']);
-    store.take('key:b', QUOTAS);
+    expect(consume(QUOTAS.requestsPerMinute + RULE.threshold - 1)).toEqual([]);
+    expect(consume(1)).toEqual(['key:a']);
+    expect(consume(5)).toEqual(['key:a']);
+    store.consume('key:b', QUOTAS);
     clock.advance(RULE.durationSeconds * 1_000);
-    expect(take(QUOTAS.requestsPerMinute + RULE.threshold)).toEqual(['key:a', 'key:a']);
+    expect(consume(QUOTAS.requestsPerMinute + RULE.threshold)).toEqual(['key:a', 'key:a']);
   });
 
   it('remembers nothing of those whose ban is ended without their having called', () => {
     const store = new MemoryQuotaStore(new ManualClock(), NO_BANS);
     const one: Quotas = { requestsPerMinute: 1, requestsPerDay: 1 };
-    store.take('key:a', one);
+    store.consume('key:a', one);
     for (let number = 0; number < 100_001; number++) {
       store.liftBan(`key:${number}`);
     }
-    expect(store.take('key:a', one).outcome).toBe('limited');
+    expect(store.consume('key:a', one).outcome).toBe('limited');
   });
 
   it('remembers a key, whatever the number of addresses that call', () => {
     const store = new MemoryQuotaStore(new ManualClock(), NO_BANS);
     const one: Quotas = { requestsPerMinute: 1, requestsPerDay: 1 };
-    store.take('key:a', one);
+    store.consume('key:a', one);
     for (let number = 0; number < 100_001; number++) {
-      store.take(`address:${number}`, one);
+      store.consume(`address:${number}`, one);
     }
-    expect(store.take('key:a', one).outcome).toBe('limited');
+    expect(store.consume('key:a', one).outcome).toBe('limited');
   });
 
   it('forgets the address that it has not seen for longest when there are more than 100,000', () => {
     const store = new MemoryQuotaStore(new ManualClock(), NO_BANS);
     const one: Quotas = { requestsPerMinute: 1, requestsPerDay: 1 };
-    store.take('address:first', one);
-    store.take('address:second', one);
-    store.take('address:first', one);
+    store.consume('address:first', one);
+    store.consume('address:second', one);
+    store.consume('address:first', one);
     for (let number = 0; number < 99_999; number++) {
-      store.take(`address:${number}`, one);
+      store.consume(`address:${number}`, one);
     }
-    expect(store.take('address:first', one).outcome).toBe('limited');
-    expect(store.take('address:second', one).outcome).toBe('admitted');
+    expect(store.consume('address:first', one).outcome).toBe('limited');
+    expect(store.consume('address:second', one).outcome).toBe('admitted');
   });
 });

@@ -1,4 +1,4 @@
-import { DAY_MS, MINUTE_MS, windowEndSeconds } from '../../../src/rate-limit/windows.js';
+import { DAY_MS, MINUTE_MS, windowEndSeconds } from '../../../src/rate-limit/decision.js';
 
 const seconds = (iso: string): number => Date.parse(iso) / 1_000;
 

@@ -1,0 +1,83 @@
+import { asError } from '../common/as-error.js';
+import { DeadlineExceeded, withDeadline } from '../common/deadline.js';
+import { DAY_MS, windowEndSeconds } from './decision.js';
+import { connectRedis, type LimitRedis, untilReady } from './redis-connection.js';
+import { redisKeyOf } from './redis-scripts.js';
+import type { Subject } from './subject.js';
+
+const READY_TIMEOUT_MS = 2_000;
+/** For all commands together: an operator waits at a terminal. */
+const COMMANDS_TIMEOUT_MS = 5_000;
+
+/** The usage of one subject as Redis has counted it. */
+export interface Usage {
+  /** Requests counted since the UTC day began. */
+  readonly usedToday: number;
+  /** Undefined when there is no ban now. */
+  readonly bannedUntil: Date | undefined;
+}
+
+/** A command line's Redis commands failed. The message is a clause; commands that were sent may have taken effect. */
+export class RedisUnavailable extends Error {}
+
+/**
+ * Reads the counters without consuming quota.
+ * @returns one usage a subject, in the same order
+ * @throws {RedisUnavailable} within seven seconds
+ */
+export function readUsage(redisUrls: readonly string[], subjects: readonly Subject[], nowMs: number): Promise<Usage[]> {
+  const today = windowEndSeconds(nowMs, DAY_MS);
+  return withRedis(redisUrls, (redis) =>
+    Promise.all(
+      subjects.map(async (subject) => {
+        const [dayEnd, dayUsed, bannedUntil] = (await redis.hmget(redisKeyOf(subject), 'de', 'du', 'bu')).map(Number);
+        return {
+          usedToday: dayEnd === today ? (dayUsed ?? 0) : 0,
+          bannedUntil: bannedUntil !== undefined && bannedUntil > nowMs ? new Date(bannedUntil) : undefined,
+        };
+      }),
+    ),
+  );
+}
+
+/**
+ * Ends a ban in the Redis that all replicas share.
+ * @throws {Error} when Redis does not confirm it
+ */
+export async function liftBanInRedis(redisUrls: readonly string[], subject: Subject): Promise<void> {
+  try {
+    await withRedis(redisUrls, (redis) => redis.hdel(redisKeyOf(subject), 'bu'));
+  } catch (error) {
+    throw new Error(`${asError(error).message}, so the ban may still apply; check REDIS_URL and retry.`, {
+      cause: error,
+    });
+  }
+}
+
+/** Opens a connection for some commands and closes it. */
+async function withRedis<T>(redisUrls: readonly string[], work: (redis: LimitRedis) => Promise<T>): Promise<T> {
+  const redis = connectRedis(redisUrls);
+  let connectionError: Error | undefined;
+  redis.on('error', (error: Error) => {
+    connectionError = error;
+  });
+  redis.on('ready', () => {
+    connectionError = undefined;
+  });
+  try {
+    await untilReady(redis, READY_TIMEOUT_MS);
+    return await withDeadline(work(redis), COMMANDS_TIMEOUT_MS);
+  } catch (error) {
+    throw new RedisUnavailable(reasonOf(asError(error), redis, connectionError), { cause: error });
+  } finally {
+    redis.disconnect();
+  }
+}
+
+function reasonOf(error: Error, redis: LimitRedis, connectionError: Error | undefined): string {
+  if (connectionError !== undefined) {
+    return `Redis is unreachable (${connectionError.message || connectionError.name})`;
+  }
+  const hasTimedOut = error instanceof DeadlineExceeded || redis.status !== 'ready';
+  return hasTimedOut ? 'Redis does not respond' : `Redis rejects the command (${error.message})`;
+}
