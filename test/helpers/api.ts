@@ -1,6 +1,6 @@
-import { type RequestLine, expectDocumented } from './contract.js';
+import { expectDocumented, type RequestLine } from './contract.js';
 
-/** A request to the API by `fetch`, with a key. The answer is checked against the document. */
+/** Sends a request to the API with `fetch` and checks the response against `openapi.json`. */
 export async function call(
   baseUrl: string,
   method: string,
@@ -15,23 +15,23 @@ export async function call(
   return documented(response, { method, path: `/v1${path}` });
 }
 
-/** Errors are checked at once, a list as soon as its body has been read: it may be long, slow or cut. */
-async function documented(response: Response, asked: RequestLine): Promise<Response> {
+/** Checks an error immediately, and a list when the test reads its body: it may be long, slow or truncated. */
+async function documented(response: Response, request: RequestLine): Promise<Response> {
   const check = (body: string | undefined): void => {
     expectDocumented(
       { status: response.status, header: (name) => response.headers.get(name) ?? undefined, body },
-      asked,
+      request,
     );
   };
   if (response.status !== 200) {
-    check(asked.method === 'HEAD' ? undefined : await response.clone().text());
+    check(request.method === 'HEAD' ? undefined : await response.clone().text());
     return response;
   }
   check(undefined);
   const readText = response.text.bind(response);
   const text = async (): Promise<string> => {
     const body = await readText();
-    check(asked.method === 'HEAD' ? undefined : body);
+    check(request.method === 'HEAD' ? undefined : body);
     return body;
   };
   return Object.assign(response, { text, json: async () => JSON.parse(await text()) as unknown });
@@ -45,7 +45,7 @@ export function cancelOrder(baseUrl: string, id: string, key?: string): Promise<
   return call(baseUrl, 'DELETE', `/store/orders/${id}`, key);
 }
 
-/** The body of an error answer, checked to be exactly the published shape and to agree with the status line. */
+/** @returns the body of an error response, after checking that it has the published shape and repeats the status */
 export async function errorOf(response: Response): Promise<{ code: string; message: string; status: number }> {
   expect(response.headers.get('content-type')).toBe('application/json');
   const body = (await response.json()) as { code: string; message: string; status: number };

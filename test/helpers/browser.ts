@@ -5,7 +5,7 @@ import { describeIf } from './describe-if.js';
 
 const PROGRAMS = ['chromium', 'chromium-browser', 'google-chrome'];
 
-/** What keeps a browser from asking anybody but the page that it is shown. */
+/** Prevents requests other than those of the page under test. */
 const QUIET_FLAGS = [
   '--disable-gpu',
   '--disable-quic',
@@ -27,19 +27,18 @@ function findBrowser(): string | undefined {
   });
 }
 
-/** `describe` where there is a Chromium, and in CI, where there must be one; elsewhere it says loudly what is left out. */
+/** `describe` where Chromium is installed, and always in CI; skips the tests with a message elsewhere. */
 export const describeWithBrowser = describeIf(
   findBrowser() !== undefined || process.env.CI === 'true',
-  'chromium',
-  'there is no Chromium here (Debian: apt install chromium)',
+  'Chromium (Debian: apt install chromium)',
 );
 
-/** A headless Chromium without a past. */
+/** Starts a headless Chromium with an empty profile. */
 export function startBrowser(): Promise<Browser> {
   const executablePath = findBrowser();
   if (executablePath === undefined) {
-    throw new Error(`There is no Chromium here: none of ${PROGRAMS.join(', ')} is on the PATH.`);
+    throw new Error(`Chromium not found: none of ${PROGRAMS.join(', ')} is on the PATH.`);
   }
-  // The sandbox of Chromium refuses to run as root.
+  // Chromium's sandbox does not run as root.
   return chromium.launch({ executablePath, chromiumSandbox: process.getuid?.() !== 0, args: QUIET_FLAGS });
 }

@@ -15,7 +15,7 @@ export interface OrderRow {
 
 let nextOrderId = 1_000n;
 
-/** A pending order that breaks no rule; ids as decimal text, so that no digit is lost. */
+/** Builds a valid pending order. Ids are decimal text, because int64 does not fit into a JavaScript number. */
 export function buildOrder(overrides: Partial<OrderRow> = {}): OrderRow {
   return {
     id: String(nextOrderId++),
@@ -30,7 +30,7 @@ export function buildOrder(overrides: Partial<OrderRow> = {}): OrderRow {
   };
 }
 
-/** @returns the id, as decimal text */
+/** @returns the id as decimal text */
 export async function insertOrder(db: pg.Pool, overrides: Partial<OrderRow> = {}): Promise<string> {
   const order = buildOrder(overrides);
   await db.query(
@@ -64,7 +64,7 @@ export interface KeyRow {
   revoked_at: Date | null;
 }
 
-/** Enterprise with room for any test by default: a test trips only the limit that it is about. */
+/** Inserts an Enterprise key whose limits no test reaches by accident, unless overridden. */
 export async function insertKey(db: pg.Pool, overrides: Partial<KeyRow> = {}): Promise<{ id: string; key: string }> {
   const plan = overrides.plan ?? 'enterprise';
   const quota = plan === 'enterprise' ? 1_000_000 : null;

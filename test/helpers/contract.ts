@@ -3,27 +3,26 @@ import { join } from 'node:path';
 import { Ajv, type ValidateFunction } from 'ajv';
 import { parse } from 'lossless-json';
 
-/** An answer of the service, as far as the document speaks about answers. */
+/** The parts of a response that the document describes. */
 export interface ReceivedResponse {
   readonly status: number;
-  /** @returns the value as it was sent, undefined when the header is missing, null when it was sent twice */
+  /** @returns the value as sent, undefined when the header is missing, null when it was sent more than once */
   readonly header: (name: string) => string | null | undefined;
-  /** Text, decompressed; undefined when it is not known or there can be none, as after HEAD. */
+  /** Decompressed text; undefined when it has not been read or there is none, as for HEAD. */
   readonly body: string | undefined;
 }
 
-/** What was asked for, where that is known; otherwise the answer may be that of any operation. */
 export interface RequestLine {
   readonly method: string;
-  /** Of the request target. */
+  /** Path of the request target, with the version segment. */
   readonly path: string;
 }
 
-interface Response {
+interface DocumentedResponse {
   readonly headers?: Record<string, { $ref: string }>;
   readonly content?: Record<string, { examples?: Record<string, unknown> }>;
 }
-type Operation = Readonly<{ responses: Record<string, Response> }>;
+type Operation = Readonly<{ responses: Record<string, DocumentedResponse> }>;
 interface Header {
   readonly required?: boolean;
   readonly schema: { readonly type?: string; readonly int64?: true };
@@ -41,13 +40,13 @@ export function committedDocument(): OpenApiDocument {
   return JSON.parse(readFileSync(join(__dirname, '..', '..', 'openapi.json'), 'utf8')) as OpenApiDocument;
 }
 
-/** Checks answers against an OpenAPI document: status, headers and body, int64 without rounding. */
+/** Checks responses against an OpenAPI document: status, headers and body, with exact int64 values. */
 export class Contract {
   readonly #ajv = new Ajv({
     strict: false,
     formats: {
       int32: true,
-      // RFC 3339 as this interface narrows it: UTC with milliseconds.
+      // The subset of RFC 3339 that the interface uses: UTC with milliseconds.
       'date-time': /^\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-5]\d\.\d{3}Z$/,
     },
   });
@@ -60,19 +59,19 @@ export class Contract {
     this.#ajv.addSchema(this.#document, 'openapi');
   }
 
-  /** @returns what is wrong with an answer; empty when it is as documented */
-  violationsOf(answer: ReceivedResponse, asked?: RequestLine): string[] {
-    const operation = asked === undefined ? undefined : this.#operationOf(asked);
-    const candidates = this.#candidates(answer.status, operation);
+  /** @returns the differences between a response and the document; empty when it conforms */
+  violationsOf(received: ReceivedResponse, request?: RequestLine): string[] {
+    const operation = request === undefined ? undefined : this.#operationOf(request);
+    const candidates = this.#candidates(received.status, operation);
     if (candidates.length === 0) {
-      return [`status ${answer.status} is not documented`];
+      return [`status ${received.status} is not documented`];
     }
-    const faults = candidates.map((response) => this.#violationsAgainst(response, answer));
-    return faults.some((found) => found.length === 0) ? [] : (faults[0] ?? []);
+    const violations = candidates.map((documented) => this.#violationsAgainst(documented, received));
+    return violations.some((found) => found.length === 0) ? [] : (violations[0] ?? []);
   }
 
-  /** Where it is not known what was asked, or nothing that exists was, an answer of either operation or `default` will do. */
-  #candidates(status: number, operation: Operation | undefined): Response[] {
+  /** Without a known operation, a response of either operation or an operation's `default` conforms. */
+  #candidates(status: number, operation: Operation | undefined): DocumentedResponse[] {
     if (operation !== undefined) {
       return [operation.responses[status]].filter((response) => response !== undefined);
     }
@@ -92,31 +91,31 @@ export class Contract {
     return undefined;
   }
 
-  #violationsAgainst(response: Response, answer: ReceivedResponse): string[] {
-    const headers = Object.entries(response.headers ?? {}).flatMap(([name, { $ref }]) =>
-      this.#headerViolations(name, $ref, answer.header(name)),
+  #violationsAgainst(documented: DocumentedResponse, received: ReceivedResponse): string[] {
+    const headers = Object.entries(documented.headers ?? {}).flatMap(([name, { $ref }]) =>
+      this.#headerViolations(name, $ref, received.header(name)),
     );
-    return [...headers, ...this.#bodyViolations(response, answer)];
+    return [...headers, ...this.#bodyViolations(documented, received)];
   }
 
   #headerViolations(name: string, ref: string, value: string | null | undefined): string[] {
     const header = this.#document.components.headers[ref.split('/').at(-1) ?? ''];
     if (header === undefined) {
-      return [`header ${name} refers to nothing`];
+      return [`header ${name} refers to a missing component`];
     }
     if (value === undefined || value === null) {
-      return value === undefined && header.required !== true ? [] : [`header ${name} is not there exactly once`];
+      return value === undefined && header.required !== true ? [] : [`header ${name} is not present exactly once`];
     }
     const { type, int64 } = header.schema;
     const typed = /^-?\d+$/.test(value) && (type === 'integer' || int64) ? Number(value) : value;
-    return this.#schemaViolations(`${ref}/schema`, typed).map((fault) => `header ${name}: ${value} ${fault}`);
+    return this.#schemaViolations(`${ref}/schema`, typed).map((violation) => `header ${name}: ${value} ${violation}`);
   }
 
-  #bodyViolations({ content }: Response, { header, body, status }: ReceivedResponse): string[] {
+  #bodyViolations({ content }: DocumentedResponse, { header, body, status }: ReceivedResponse): string[] {
     if (content === undefined) {
       return body === undefined || body === ''
         ? []
-        : [`there is a body, and none is documented: ${body.slice(0, 200)}`];
+        : [`no body is documented, but the response has one: ${body.slice(0, 200)}`];
     }
     const type = header('Content-Type') ?? '';
     const media = content[type];
@@ -127,10 +126,12 @@ export class Contract {
       return [];
     }
     const value = parse(body, undefined, exactNumber);
-    const faults = this.#schemaViolations(status < 300 ? LIST_SCHEMA : ERROR_SCHEMA, value).map(
-      (fault) => `body ${fault}`,
+    const violations = this.#schemaViolations(status < 300 ? LIST_SCHEMA : ERROR_SCHEMA, value).map(
+      (violation) => `body ${violation}`,
     );
-    return faults.length > 0 || status < 300 ? faults : errorBodyViolations(value, status, media.examples ?? {});
+    return violations.length > 0 || status < 300
+      ? violations
+      : errorBodyViolations(value, status, media.examples ?? {});
   }
 
   #schemaViolations(pointer: string, value: unknown): string[] {
@@ -143,18 +144,18 @@ export class Contract {
   }
 }
 
-/** Every code that is answered is one of those that the document shows an example of, and says its own status. */
+/** Checks that the document has an example of the code under this status, and that the body repeats the status. */
 function errorBodyViolations(value: unknown, status: number, examples: Record<string, unknown>): string[] {
   const { code, status: stated } = value as { code: string; status: number };
   return [
     ...(code in examples ? [] : [`code ${code} has no example under status ${status}`]),
-    ...(stated === status ? [] : [`the body says ${stated}, the status line ${status}`]),
+    ...(stated === status ? [] : [`the body states status ${stated}, the status line ${status}`]),
   ];
 }
 
 /**
- * The document as a stricter JSON schema: int64 by a keyword of our own, since JavaScript's numbers do not hold it, and no
- * field but those that are named.
+ * Turns the document into a stricter JSON schema: a custom keyword checks int64, which a JavaScript number cannot hold, and
+ * fields that are not named are rejected.
  */
 function forValidation(document: OpenApiDocument): OpenApiDocument {
   return JSON.parse(JSON.stringify(document), (_key, value: unknown) => {
@@ -174,7 +175,7 @@ function isInt64(value: unknown): boolean {
   return typeof exact === 'bigint' && exact >= INT64.min && exact <= INT64.max;
 }
 
-/** Whole numbers alone, with all their digits: nothing in this interface is written as 1.0 or 1e3. */
+/** Parses integers exactly. The interface never writes a number as 1.0 or 1e3, so those become NaN. */
 function exactNumber(text: string): number | bigint {
   if (!/^-?(?:0|[1-9]\d*)$/.test(text)) {
     return Number.NaN;
@@ -184,17 +185,14 @@ function exactNumber(text: string): number | bigint {
 
 const contract = new Contract(committedDocument());
 
-/** An answer that is not one of those which `openapi.json` describes. */
+/** Thrown for a response that `openapi.json` does not describe. */
 export class UndocumentedResponse extends Error {}
 
-/**
- * Fails the test that got an answer which `openapi.json` does not describe. Answers outside the version segment are not
- * part of the interface.
- */
-export function expectDocumented(answer: ReceivedResponse, asked?: RequestLine): void {
-  const faults = contract.violationsOf(answer, asked);
-  if (faults.length > 0) {
-    const what = asked === undefined ? 'An answer' : `The answer to ${asked.method} ${asked.path}`;
-    throw new UndocumentedResponse(`${what} (${answer.status}) is not as documented: ${faults.join('; ')}`);
+/** Fails the test when `openapi.json` does not describe a response to a path under the version segment. */
+export function expectDocumented(received: ReceivedResponse, request?: RequestLine): void {
+  const violations = contract.violationsOf(received, request);
+  if (violations.length > 0) {
+    const what = request === undefined ? 'A response' : `The response to ${request.method} ${request.path}`;
+    throw new UndocumentedResponse(`${what} (${received.status}) violates openapi.json: ${violations.join('; ')}`);
   }
 }

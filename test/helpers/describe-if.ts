@@ -1,15 +1,14 @@
 type Name = string | number | ((...args: never[]) => unknown);
 
 /**
- * `describe` where what the tests need is there; elsewhere it says loudly what is left out.
- * @param needed what that is, for the list of what is left to do
- * @param missing what is said of it, as the rest of `LEFT OUT, …`
+ * `describe` where a requirement is met; elsewhere it prints a message and lists the skipped block as `todo`.
+ * @param requirement what the tests need and how to install it, such as `redis-server (Debian: apt install redis-server)`
  */
-export function describeIf(isThere: boolean, needed: string, missing: string): typeof describe {
-  return isThere
+export function describeIf(isMet: boolean, requirement: string): typeof describe {
+  return isMet
     ? describe
     : Object.assign((name: Name) => {
-        process.stderr.write(`\n!!! LEFT OUT, ${missing}: ${String(name)}\n\n`);
-        it.todo(`needs ${needed}: ${String(name)}`);
+        process.stderr.write(`\nSKIPPED: "${String(name)}" requires ${requirement}\n\n`);
+        it.todo(`${String(name)} (skipped: requires ${requirement})`);
       }, describe);
 }

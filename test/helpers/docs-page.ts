@@ -5,9 +5,9 @@ export interface DisplayedResponse {
   readonly body: string;
 }
 
-/** Swagger UI as a person uses it. */
+/** Page object for Swagger UI. */
 export class DocsPage {
-  /** What went wrong without anybody asking for it: messages of the console, faults of scripts, policy violations. */
+  /** Console errors and warnings, uncaught exceptions, failed requests and policy violations. */
   readonly errors: string[] = [];
 
   private constructor(readonly page: Page) {}
@@ -16,10 +16,10 @@ export class DocsPage {
     const docs = new DocsPage(page);
     page.on('pageerror', (error) => docs.errors.push(error.message));
     page.on('console', (message) => {
-      // The browser reports every answer of 400 and above. Those of the API are what the test asked for.
-      const isAnswer =
+      // Chromium logs every response of 400 and above; those of the API are what the test provokes.
+      const isApiResponse =
         message.location().url.startsWith(`${baseUrl}/v1/`) && message.text().startsWith('Failed to load');
-      if (['error', 'warning'].includes(message.type()) && !isAnswer) {
+      if (['error', 'warning'].includes(message.type()) && !isApiResponse) {
         docs.errors.push(message.text());
       }
     });
@@ -33,7 +33,7 @@ export class DocsPage {
     return this.page.locator(`#operations-store-${id}`);
   }
 
-  /** @returns whether a key is in place */
+  /** @returns whether a key is set */
   async isAuthorized(): Promise<boolean> {
     await this.#openAuthorize();
     const authorized = (await this.#logout.count()) > 0;
@@ -41,7 +41,7 @@ export class DocsPage {
     return authorized;
   }
 
-  /** Puts a key in place of the one that is there. */
+  /** Replaces the current key. */
   async authorize(key: string): Promise<void> {
     await this.#openAuthorize();
     if ((await this.#logout.count()) > 0) {
@@ -63,12 +63,12 @@ export class DocsPage {
     return this.#execute(operation);
   }
 
-  /** Of the window, as the page's layout sees it: a phone lays a page out wider than itself that does not say otherwise. */
+  /** Layout width in CSS pixels. A phone uses a wider layout unless the page sets the viewport. */
   width(): Promise<number> {
     return this.page.evaluate('window.innerWidth');
   }
 
-  /** How much wider the page is than the window. Pixels. */
+  /** Horizontal overflow in CSS pixels. */
   overflow(): Promise<number> {
     return this.page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');
   }
@@ -100,7 +100,7 @@ export class DocsPage {
     return operation;
   }
 
-  /** The answer that is shown once the one to this request has arrived. */
+  /** Sends the request and reads the response that Swagger UI displays. */
   async #execute(operation: Locator): Promise<DisplayedResponse> {
     const clear = operation.locator('button.btn-clear');
     if ((await clear.count()) > 0) {

@@ -1,12 +1,12 @@
 import type { WireResponse } from './wire.js';
 
-/** What only somebody who reads the code should see: stack frames, files, statements, names of what runs below. */
+/** Implementation details that must not leak: stack frames, paths, SQL, names of libraries. */
 const INTERNALS =
   /\n\s+at |node_modules|[\\/](?:src|dist|work)[\\/]|\.[cm]?[jt]s\b|\bError:|SELECT|prisma|postgres|express|nest/i;
 
 /**
- * Checks that an answer is an error answer in the one published shape, byte for byte what its headers say it is.
- * @param method of the request: the answer to HEAD has the headers alone
+ * Checks that a response is an error in the published shape and that its headers describe its body exactly.
+ * @param method of the request: a response to HEAD has no body
  */
 export function expectErrorResponse(
   response: WireResponse | undefined,
@@ -51,7 +51,7 @@ function bodyCode(response: WireResponse | undefined, method: string): unknown {
   }
 }
 
-/** Checks that an answer on the wire carries the limit headers, each once, or none of them. */
+/** Checks that a response carries every limit header exactly once, or none of them. */
 export function expectLimits(response: WireResponse | undefined, expected: 'limits' | 'no limits'): void {
   const names = ['x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset', 'ratelimit-policy', 'ratelimit'];
   const present = names.filter((name) => response?.headers.get(name)?.length === 1);

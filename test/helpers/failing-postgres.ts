@@ -9,21 +9,21 @@ import { TcpProxy } from './tcp-proxy.js';
 const DATABASE = 'petstore';
 
 /**
- * A PostgreSQL of the test's own that can be stopped, crashed and started again, with a migrated database. Its address
- * stays the same throughout, because clients come by way of a proxy. Commits are durable as far as the process can die.
+ * A PostgreSQL server with a migrated database that a test can stop, crash and restart. Clients connect through a proxy, so
+ * its address never changes. Commits survive a crash of the process, not of the machine.
  */
 export class FailingPostgres {
   private constructor(
     private readonly folder: string,
     private readonly settings: Readonly<Record<string, string>>,
     private server: PostgresServer,
-    /** The way of whoever arranges and checks rows, which never fails by itself. */
+    /** Connections of the test itself, which `network` does not affect. */
     private readonly testProxy: TcpProxy,
-    /** The network between the services and the server. */
+    /** The network between services and server. */
     readonly network: TcpProxy,
   ) {}
 
-  /** @param inside the folder to keep it in, for instance that of a disk of its own */
+  /** @param inside parent of the data directory */
   static async create(settings: Readonly<Record<string, string>> = {}, inside = tmpdir()): Promise<FailingPostgres> {
     const folder = mkdtempSync(join(inside, 'petstore-faults-'));
     const server = await PostgresServer.start({ folder, settings: { fsync: 'off', ...settings } });
@@ -36,17 +36,17 @@ export class FailingPostgres {
     return postgres;
   }
 
-  /** For tests. */
+  /** URL for the test's own connections. */
   get url(): string {
     return this.testProxy.urlFor(this.server.url(DATABASE));
   }
 
-  /** For services. */
+  /** URL for the services under test. */
   get serviceUrl(): string {
     return this.network.urlFor(this.server.url(DATABASE));
   }
 
-  /** Connections for a test, whose loss fails what they were used for and nothing else. */
+  /** Creates a pool for the test. A lost connection fails only the query that uses it. */
   pool(max: number): pg.Pool {
     const pool = new pg.Pool({ connectionString: this.url, max, connectionTimeoutMillis: 5_000 });
     pool.on('error', () => undefined);
@@ -54,7 +54,7 @@ export class FailingPostgres {
     return pool;
   }
 
-  /** Runs one statement on a connection of its own. */
+  /** Runs one statement on a new connection. */
   async run(sql: string): Promise<pg.QueryResult> {
     const client = new pg.Client({ connectionString: this.url, connectionTimeoutMillis: 5_000 });
     client.on('error', () => undefined);
@@ -66,12 +66,12 @@ export class FailingPostgres {
     }
   }
 
-  /** Shuts it down as an operator does: sessions are ended, what they were at is rolled back. */
+  /** Shuts the server down in fast mode: sessions end, open transactions are rolled back. */
   async stop(): Promise<void> {
     await this.server.stop();
   }
 
-  /** Whether it has ended, told to or not. */
+  /** Whether the server process has exited. */
   get hasEnded(): boolean {
     try {
       process.kill(this.server.pid ?? 0, 0);
@@ -81,14 +81,14 @@ export class FailingPostgres {
     }
   }
 
-  /** Starts it after {@link stop}, or after it has ended by itself. */
+  /** Starts the server after {@link stop} or an exit. */
   async start(): Promise<void> {
     this.server = await PostgresServer.start({ folder: this.folder, settings: { fsync: 'off', ...this.settings } });
     this.testProxy.retarget(this.server.url(''));
     this.network.retarget(this.server.url(''));
   }
 
-  /** Kills a process of it, whereupon PostgreSQL throws everybody out and recovers from its log. */
+  /** Kills a backend, so that PostgreSQL ends all sessions and recovers from its log. */
   async crash(): Promise<void> {
     const client = new pg.Client(this.url);
     client.on('error', () => undefined);
@@ -98,7 +98,7 @@ export class FailingPostgres {
     await client.end().catch(() => undefined);
   }
 
-  /** Ends it for good. */
+  /** Stops the server and deletes its data. */
   async discard(): Promise<void> {
     await this.network.close();
     await this.testProxy.close();

@@ -9,8 +9,8 @@ import type { TestDatabase } from './test-database.js';
 const MIGRATIONS = join(PROJECT_ROOT, 'prisma', 'migrations');
 
 /**
- * A migrated database on a PostgreSQL of its own. Whatever is written anywhere on a server moves the snapshots of all
- * its databases, so what is said of an unchanged list can only be held against a server that nobody else writes to.
+ * Creates a migrated database on a dedicated PostgreSQL server. Every write on a server changes the snapshots of all its
+ * databases, so a test of an unchanged list needs a server without other writers.
  */
 export async function createIsolatedDatabase(): Promise<TestDatabase> {
   const folder = mkdtempSync(join(tmpdir(), 'petstore-quiet-'));
@@ -31,7 +31,7 @@ export async function createIsolatedDatabase(): Promise<TestDatabase> {
   };
 }
 
-/** Brings an empty database to the schema of the service, by its migrations' own statements. */
+/** Runs the SQL of every migration on an empty database. */
 export async function applyMigrations(db: pg.Pool): Promise<void> {
   for (const entry of readdirSync(MIGRATIONS, { withFileTypes: true })) {
     if (entry.isDirectory()) {

@@ -1,4 +1,4 @@
-/** Where a caller stands, as the headers of an answer say. */
+/** The caller's limits according to the headers of a response. */
 export interface LimitState {
   readonly limit: number;
   readonly remaining: number;
@@ -6,7 +6,7 @@ export interface LimitState {
   readonly resetAt: number;
   readonly minute: WindowState;
   readonly day: WindowState;
-  /** Seconds; undefined where the header is not sent. */
+  /** Seconds; undefined without the header. */
   readonly retryAfter: number | undefined;
 }
 
@@ -20,9 +20,9 @@ const POLICY = /^"minute";q=(\d+);w=60, "day";q=(\d+);w=86400$/;
 const STATE = /^"minute";r=(\d+);t=(\d+), "day";r=(\d+);t=(\d+)$/;
 
 /**
- * Reads the limit headers and checks their form, and that the triple and the pair of the IETF draft tell one story: the
- * triple is that of the window with the fewest remaining, on a tie of the longer one.
- * @param nowMs the service's clock when it answered; Unix milliseconds
+ * Parses the limit headers. Checks their format, and that `X-RateLimit-*` show the window of `RateLimit` with the fewest
+ * requests remaining, or the longer one on a tie.
+ * @param nowMs the service's clock at the response, in Unix milliseconds
  */
 export function parseLimitHeaders(headers: Headers, nowMs: number): LimitState {
   const number = (name: string): number => Number(match(headers, name, /^(\d+)$/)[0]);
@@ -45,7 +45,7 @@ export function parseLimitHeaders(headers: Headers, nowMs: number): LimitState {
     binding.remaining,
     Math.floor(nowMs / 1_000) + binding.resetsInSeconds,
   ]);
-  // In a ban both windows show 0 until its end, and the limit is that of the window which was exceeded.
+  // During a ban both windows show 0 remaining until its end, and the limit is that of the exceeded window.
   const isBan = minuteRemaining === 0 && dayRemaining === 0 && minuteSeconds === daySeconds;
   expect(isBan ? [minuteQuota, dayQuota] : [binding.quota]).toContain(state.limit);
   return state;
@@ -56,7 +56,7 @@ function match(headers: Headers, name: string, form: RegExp): string[] {
   return form.exec(headers.get(name) ?? '')?.slice(1) ?? [];
 }
 
-/** Checks that an answer says where its caller stands, as every answer under the version segment does. */
+/** Checks that the three `X-RateLimit-*` headers are present and numeric. */
 export function expectLimitHeaders(headers: Headers | Readonly<Record<string, string | string[] | undefined>>): void {
   for (const name of ['x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset']) {
     expect([name, headers instanceof Headers ? headers.get(name) : headers[name]]).toEqual([

@@ -1,8 +1,8 @@
 import type { Clock } from '../../src/common/clock.js';
 
-/** A clock that stands still until a test moves it. */
+/** A clock that only the test advances. */
 export class ManualClock implements Clock {
-  /** @param nowMs Unix milliseconds; by default half past some UTC minute, away from every edge */
+  /** @param nowMs Unix milliseconds; by default in the middle of a UTC minute */
   constructor(private nowMs: number = Date.UTC(2026, 10, 21, 12, 0, 30)) {}
 
   now(): number {

@@ -11,7 +11,7 @@ export interface ReceivedSpan {
   readonly attributes: Readonly<Record<string, unknown>>;
   /** 2: error. */
   readonly status: { readonly code?: number };
-  /** Of the service that sent it. */
+  /** Attributes of the sending service. */
   readonly resource: Readonly<Record<string, unknown>>;
 }
 
@@ -25,10 +25,10 @@ interface Export {
   }[];
 }
 
-/** Takes spans by OTLP/HTTP in JSON, as a collector does (OTLP specification 1.x, "OTLP/HTTP"). */
+/** A collector that receives spans over OTLP/HTTP in JSON. */
 export class OtlpReceiver {
   readonly spans: ReceivedSpan[] = [];
-  /** Every body that came, as text. */
+  /** All received bodies, as text. */
   text = '';
 
   private constructor(private readonly server: Server) {}
@@ -39,7 +39,7 @@ export class OtlpReceiver {
       req.setEncoding('utf8').on('data', (chunk: string) => (body += chunk));
       req.on('end', () => {
         if (req.url === '/v1/traces' && req.headers['content-type'] === 'application/json') {
-          receiver.#take(body);
+          receiver.#receive(body);
           res.end('{}');
         } else {
           res.writeHead(404).end();
@@ -60,7 +60,7 @@ export class OtlpReceiver {
     await new Promise((resolve) => this.server.close(resolve));
   }
 
-  #take(body: string): void {
+  #receive(body: string): void {
     this.text += body;
     for (const { resource, scopeSpans } of (JSON.parse(body) as Export).resourceSpans) {
       for (const span of scopeSpans.flatMap(({ spans }) => spans)) {
@@ -71,7 +71,7 @@ export class OtlpReceiver {
   }
 }
 
-/** `[{key, value: {stringValue}}]` as a record. */
+/** Converts `[{key, value: {stringValue}}]` to a record. */
 function valuesOf(pairs: KeyValues): Record<string, unknown> {
   return Object.fromEntries(pairs.map(({ key, value }) => [key, plain(value)]));
 }

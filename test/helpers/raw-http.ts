@@ -5,25 +5,25 @@ import { expectDocumented } from './contract.js';
 
 export interface RawRequest {
   readonly method?: string;
-  /** Below the version segment, sent as it is. */
+  /** Path below the version segment, sent unchanged. */
   readonly path?: string;
   readonly key?: string;
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
   readonly body?: string;
-  /** To send several requests over one connection; by default each has its own. */
+  /** Reuses connections; by default every request opens a new one. */
   readonly agent?: Agent;
 }
 
 export interface RawResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  /** The bytes of the body as they were sent: still compressed, if they were. */
+  /** Bytes of the body as sent, compressed or not. */
   readonly body: Buffer;
 }
 
 /**
- * A request whose answer is shown as it came; `fetch` adds headers of its own and decompresses. The answer is checked
- * against the document.
+ * Sends a request and returns the unmodified response, while `fetch` adds request headers and decompresses. The response is
+ * checked against `openapi.json`.
  */
 export async function requestRaw(baseUrl: string, options: RawRequest = {}): Promise<RawResponse> {
   const { method = 'GET', path = '/store/orders' } = options;
@@ -57,55 +57,55 @@ function send(baseUrl: string, options: RawRequest): Promise<RawResponse> {
       req.setHeader(name, value);
     }
     if (body !== undefined) {
-      // Without it Node sends the body of a GET or DELETE as bytes that belong to no request.
+      // Otherwise Node sends the body of a GET or DELETE without framing.
       req.setHeader('Content-Length', Buffer.byteLength(body));
     }
     req.end(body);
   });
 }
 
-/** What ends the body of every complete HTTP/1.1 answer that is sent in chunks (RFC 9112 section 7.1). */
+/** End of a complete chunked body (RFC 9112 section 7.1). */
 const LAST_CHUNK = '0\r\n\r\n';
 
-/** A client that asks for the list, reads the beginning and then takes nothing more until it is told to. */
+/** A client that requests the list, reads the first bytes and then stops reading. */
 export class StalledClient {
   readonly #received: Buffer[] = [];
-  /** The last bytes of what was received, however it was cut. */
-  #end = '';
+  /** The last received bytes, across chunks. */
+  #tail = '';
 
   private constructor(private readonly socket: Socket) {}
 
   static async open(port: number, key: string, headers: Readonly<Record<string, string>> = {}): Promise<StalledClient> {
     const socket = connect(port, '127.0.0.1');
-    const reader = new StalledClient(socket);
+    const client = new StalledClient(socket);
     const lines = Object.entries({ Host: 'localhost', Authorization: `Bearer ${key}`, ...headers });
     socket.on('error', () => undefined);
     await new Promise<void>((resolve) => {
       socket.once('data', (chunk) => {
         socket.pause();
-        reader.#take(chunk);
+        client.#receive(chunk);
         resolve();
       });
       const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('');
       socket.write(`GET /v1/store/orders HTTP/1.1\r\n${head}\r\n`);
     });
-    return reader;
+    return client;
   }
 
   get text(): string {
     return Buffer.concat(this.#received).toString('latin1');
   }
 
-  /** Whether the answer has arrived up to its proper end. */
+  /** Whether the complete response has arrived. */
   get isComplete(): boolean {
-    return this.#end === LAST_CHUNK;
+    return this.#tail === LAST_CHUNK;
   }
 
-  /** Reads on until the server has closed the connection or the answer is complete. */
+  /** Resumes reading until the response is complete or the server closes the connection. */
   async readToEnd(): Promise<void> {
     await new Promise<void>((resolve) => {
       this.socket.on('data', (chunk) => {
-        this.#take(chunk);
+        this.#receive(chunk);
         if (this.isComplete) {
           resolve();
         }
@@ -117,13 +117,13 @@ export class StalledClient {
     });
   }
 
-  /** Goes away without a word. */
+  /** Closes the connection without reading the rest. */
   disconnect(): void {
     this.socket.destroy();
   }
 
-  #take(chunk: Buffer): void {
+  #receive(chunk: Buffer): void {
     this.#received.push(chunk);
-    this.#end = (this.#end + chunk.subarray(-LAST_CHUNK.length).toString('latin1')).slice(-LAST_CHUNK.length);
+    this.#tail = (this.#tail + chunk.subarray(-LAST_CHUNK.length).toString('latin1')).slice(-LAST_CHUNK.length);
   }
 }

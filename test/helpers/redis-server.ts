@@ -1,30 +1,31 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { describeIf } from './describe-if.js';
+import { freePort } from './free-port.js';
 import { waitFor } from './wait-for.js';
 
-/** Whether there is a `redis-server` to test with. Where there must be one, in CI, its absence is a failure. */
-export function hasRedisServer(): boolean {
+/** A cluster node also listens on its port plus 10,000. */
+const PORT_MAX = 55_535;
+
+/** `describe` where redis-server is installed, and always in CI; skips the tests with a message elsewhere. */
+export const describeWithRedis = describeIf(
+  hasRedisServer() || process.env.CI === 'true',
+  'redis-server (Debian: apt install redis-server)',
+);
+
+function hasRedisServer(): boolean {
   try {
     execFileSync('redis-server', ['--version'], { stdio: 'ignore' });
     return true;
   } catch {
-    return process.env.CI === 'true';
+    return false;
   }
 }
 
-/** `describe` where there is a `redis-server`; elsewhere it says loudly what is left out. */
-export const describeWithRedis = describeIf(
-  hasRedisServer(),
-  'redis-server',
-  'there is no redis-server here (Debian: apt install redis-server)',
-);
-
-/** A private Redis that a test can stop, freeze and start again on the same port. It keeps nothing on disk. */
+/** A Redis server that a test can kill, freeze and restart on the same port. It persists nothing. */
 export class RedisServer {
   private constructor(
     readonly port: number,
@@ -34,10 +35,10 @@ export class RedisServer {
   ) {}
 
   static async start(flags: readonly string[] = []): Promise<RedisServer> {
-    const port = await freePort();
+    const port = await freePort(PORT_MAX);
     const folder = mkdtempSync(join(tmpdir(), 'petstore-redis-'));
     const server = new RedisServer(port, flags, launch(port, folder, flags), folder);
-    await server.#untilReady();
+    await server.#waitUntilReady();
     return server;
   }
 
@@ -45,25 +46,25 @@ export class RedisServer {
     return `redis://127.0.0.1:${this.port}`;
   }
 
-  /** A connection to look at it by. The caller disconnects it. */
+  /** Opens a connection for assertions. The caller disconnects it. */
   connect(): Redis {
     return new Redis(this.url, { maxRetriesPerRequest: 1 });
   }
 
-  /** Kills it, as a crash would. */
+  /** Simulates a crash. */
   async kill(): Promise<void> {
     const exited = new Promise((resolve) => this.child.once('exit', resolve));
     this.child.kill('SIGKILL');
     await exited;
   }
 
-  /** Starts it again after {@link kill}, empty. */
+  /** Starts an empty server after {@link kill}. */
   async restart(): Promise<void> {
     this.child = launch(this.port, this.folder, this.flags);
-    await this.#untilReady();
+    await this.#waitUntilReady();
   }
 
-  /** Leaves its connections open and answers nothing. */
+  /** Stops responding while connections stay open. */
   freeze(): void {
     this.child.kill('SIGSTOP');
   }
@@ -79,7 +80,7 @@ export class RedisServer {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
-  /** How often each command was carried out, by Redis' own statistics. Commands inside scripts are counted by Redis too. */
+  /** Calls per command from INFO commandstats, which includes commands inside scripts. */
   async commandCounts(): Promise<Record<string, number>> {
     const redis = this.connect();
     try {
@@ -95,7 +96,7 @@ export class RedisServer {
     }
   }
 
-  async #untilReady(): Promise<void> {
+  async #waitUntilReady(): Promise<void> {
     await waitFor(async () => {
       const redis = new Redis(this.url, { lazyConnect: true, retryStrategy: null, maxRetriesPerRequest: 0 });
       redis.on('error', () => undefined);
@@ -108,7 +109,7 @@ export class RedisServer {
       } finally {
         redis.disconnect();
       }
-    }, 'redis-server answers');
+    }, 'redis-server accepts connections');
   }
 }
 
@@ -127,17 +128,4 @@ function launch(port: number, folder: string, flags: readonly string[]): ChildPr
     ...flags,
   ];
   return spawn('redis-server', args, { stdio: 'ignore' });
-}
-
-async function freePort(): Promise<number> {
-  // A cluster node also listens on its port plus 10,000.
-  for (;;) {
-    const server = createServer();
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as { port: number };
-    await new Promise((resolve) => server.close(resolve));
-    if (port < 55_000) {
-      return port;
-    }
-  }
 }

@@ -1,5 +1,5 @@
-// Imported by a process of ours before anything else: says at its end which of OpenTelemetry's packages it has loaded. They
-// are CommonJS, so that whatever imports them leaves them in the cache of `require`.
+// Preloaded with --import: prints at exit which OpenTelemetry packages the process has loaded. They are CommonJS, so every
+// import leaves them in the cache of `require`.
 import { createRequire } from 'node:module';
 
 const { cache } = createRequire(import.meta.url);

@@ -1,4 +1,4 @@
-/** Random choices that can be made again: the same seed gives the same choices in the same order. */
+/** A random number generator whose sequence depends only on its seed. */
 export class SeededRandom {
   #state: number;
 
@@ -7,7 +7,7 @@ export class SeededRandom {
     this.#state = seed >>> 0;
   }
 
-  /** From 0 up to, and without, 1 (the generator "mulberry32"). */
+  /** @returns a number in [0, 1), by the generator mulberry32 */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), this.#state | 1);
@@ -15,30 +15,30 @@ export class SeededRandom {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   }
 
-  /** An integer from 0 up to, and without, `bound`. */
+  /** @returns an integer in [0, bound) */
   below(bound: number): number {
     return Math.floor(this.next() * bound);
   }
 
-  /** @param values at least one */
+  /** @param values a non-empty list */
   pick<T>(values: readonly T[]): T {
     return values[this.below(values.length)]!;
   }
 
-  /** True with this probability. */
+  /** @returns true with the given probability */
   chance(probability: number): boolean {
     return this.next() < probability;
   }
 
-  /** A stream of choices of its own, so that what one client does is not moved by how often another one chooses. */
+  /** Creates an independent generator, so that one client's choices do not depend on another's. */
   fork(): SeededRandom {
     return new SeededRandom(this.below(2 ** 32));
   }
 }
 
 /**
- * Runs a test on a new seed each time, or on that of the variable `SEED`; a failure says which it was. What goes over
- * the network is timed by the machine, so a seed repeats the choices and not every interleaving.
+ * Runs a test with a new seed, or with that of the variable `SEED`, and names the seed in a failure. A seed repeats the
+ * choices, but not the timing of concurrent requests.
  */
 export async function withSeed(test: (random: SeededRandom) => Promise<void>): Promise<void> {
   const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 32));

@@ -1,4 +1,4 @@
-/** What a service says of itself on its metrics port. */
+/** The metrics of a service, read from its metrics port. */
 export class ServiceMetrics {
   private constructor(private readonly text: string) {}
 
@@ -15,7 +15,7 @@ export class ServiceMetrics {
       .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
   }
 
-  /** Files and sockets that the process holds. */
+  /** Open files and sockets of the process. */
   get openFiles(): number {
     return this.sum('process_open_fds');
   }
@@ -24,7 +24,7 @@ export class ServiceMetrics {
     return this.sum('process_resident_memory_bytes');
   }
 
-  /** Database connections that somebody holds or waits for. */
+  /** Database connections in use, plus requests that wait for one. */
   get connectionsInUse(): number {
     return (
       this.sum('petstore_pool_connections', 'state="used"') + this.sum('petstore_pool_connections', 'state="waiting"')

@@ -4,14 +4,14 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 interface Pair {
   readonly client: Socket;
   readonly server: Socket;
-  /** What the client has sent while the proxy was stalled. */
+  /** Client data received while the proxy is stalled. */
   readonly held: Buffer[];
 }
 
-/** A network between the service and its database that fails on demand. */
+/** A TCP proxy that simulates network failures. */
 export class TcpProxy {
   readonly #pairs = new Set<Pair>();
-  /** Clients whose server is gone without their knowledge. */
+  /** Clients whose server connection was dropped silently. */
   readonly #dropped = new Set<Socket>();
   #rejecting = false;
   #stalled = false;
@@ -22,7 +22,7 @@ export class TcpProxy {
     private target: { readonly host: string; readonly port: number },
   ) {}
 
-  /** @param url of the server behind the proxy */
+  /** @param url of the upstream server */
   static async start(url: string): Promise<TcpProxy> {
     const listener = createServer();
     const proxy = new TcpProxy(listener, addressIn(url));
@@ -33,7 +33,7 @@ export class TcpProxy {
     return proxy;
   }
 
-  /** The same URL by way of the proxy. */
+  /** @returns the URL with the proxy's host and port */
   urlFor(url: string): string {
     const detour = new URL(url);
     detour.hostname = '127.0.0.1';
@@ -41,17 +41,17 @@ export class TcpProxy {
     return detour.href;
   }
 
-  /** Leads new connections to another server, such as one that was started again on another port. */
+  /** Forwards new connections to another server, such as one restarted on a new port. */
   retarget(url: string): void {
     this.target = addressIn(url);
   }
 
-  /** What clients have sent so far, passed on or swallowed. */
+  /** Bytes received from clients, forwarded or held. */
   get bytesFromClients(): number {
     return this.#bytesFromClients;
   }
 
-  /** Breaks every connection; new ones are let through. */
+  /** Closes every connection; new ones are forwarded. */
   closeConnections(): void {
     for (const { client, server } of this.#pairs) {
       client.destroy();
@@ -60,8 +60,8 @@ export class TcpProxy {
   }
 
   /**
-   * Forgets every connection without a word to the clients, as when a server or a firewall on the way loses its power:
-   * what they send from here on reaches nobody. New connections are let through.
+   * Drops every connection without closing the client's side, as after a power failure of the server or a firewall. New
+   * connections are forwarded.
    */
   dropSilently(): void {
     for (const pair of this.#pairs) {
@@ -73,13 +73,13 @@ export class TcpProxy {
     }
   }
 
-  /** Breaks every connection, new ones as soon as they are made, like a server that is shutting down. */
+  /** Closes every connection, and new ones immediately, like a server that is shutting down. */
   rejectConnections(): void {
     this.#rejecting = true;
     this.closeConnections();
   }
 
-  /** Passes nothing on and closes nothing, on old connections and new ones, like a network that swallows packets. */
+  /** Forwards nothing and closes nothing, on existing and new connections, like a network that drops packets. */
   stall(): void {
     this.#stalled = true;
     for (const { server } of this.#pairs) {
@@ -87,12 +87,12 @@ export class TcpProxy {
     }
   }
 
-  /** Swallows what clients send from here on; what the server sends still arrives. */
+  /** Holds client data back; server data is still forwarded. */
   holdClientData(): void {
     this.#stalled = true;
   }
 
-  /** Works again; what was swallowed meanwhile arrives late. */
+  /** Returns to normal and forwards the held data. */
   restore(): void {
     this.#rejecting = false;
     this.#stalled = false;
@@ -136,7 +136,7 @@ export class TcpProxy {
       }
     });
     if (!this.#stalled) {
-      // At the pace of the client: a list that is not read must hold PostgreSQL up as it would without the proxy.
+      // With backpressure: a client that does not read must block PostgreSQL as it would without the proxy.
       pair.server.pipe(client);
     }
   }

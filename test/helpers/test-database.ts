@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 
-/** A migrated database of the caller's own, with a connection to arrange and check its rows by. */
+/** A migrated database for one test file, with a pool to set up and check rows. */
 export interface TestDatabase {
   readonly url: string;
   readonly db: pg.Pool;
-  /** Ends the connections and drops the database. */
+  /** Closes the pool and drops the database. */
   drop(): Promise<void>;
 }
 
@@ -36,7 +36,7 @@ function urlOf(database: string): string {
 function variable(name: string): string {
   const value = process.env[name];
   if (value === undefined) {
-    throw new Error('The tests run through Jest, whose global set-up starts PostgreSQL.');
+    throw new Error(`${name} is not set. Run the tests with Jest, whose global setup starts PostgreSQL.`);
   }
   return value;
 }

@@ -19,11 +19,11 @@ export interface TestServiceOptions {
   readonly environment?: Readonly<Record<string, string>>;
   readonly clock?: ManualClock;
   readonly rejectEarly?: boolean;
-  /** Another service's database, to run a second process' worth of service on it. */
+  /** An existing database, to run several services on one. */
   readonly database?: TestDatabase;
 }
 
-/** The application that the server runs, listening on a real socket, on a database of its own and a clock that stands still. */
+/** Starts the application on a free port, with its own database and a manual clock. */
 export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
   const database = options.database ?? (await createTestDatabase());
   const clock = options.clock ?? new ManualClock();

@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describeIf } from './describe-if.js';
 
-/** A disk of a few megabytes that a test can fill to the last byte: a file system in memory, which only root may mount. */
+/** A small in-memory file system that a test can fill completely. Only root may mount it. */
 export class TmpfsVolume {
   private constructor(readonly folder: string) {}
 
-  /** @throws {Error} where that is not allowed */
+  /** @throws {Error} without the permission to mount */
   static mount(megabytes: number): TmpfsVolume {
     const folder = mkdtempSync(join(tmpdir(), 'petstore-disk-'));
     try {
@@ -21,7 +21,7 @@ export class TmpfsVolume {
     return new TmpfsVolume(folder);
   }
 
-  /** Takes all the room that is left. */
+  /** Fills the volume. */
   fill(): void {
     const file = openSync(this.#ballast, 'a');
     const block = Buffer.alloc(4_096, 'x');
@@ -36,7 +36,7 @@ export class TmpfsVolume {
     }
   }
 
-  /** Gives the room back that {@link fill} took. */
+  /** Frees the space that {@link fill} used. */
   free(): void {
     rmSync(this.#ballast, { force: true });
   }
@@ -60,9 +60,5 @@ function canMount(): boolean {
   }
 }
 
-/** `describe` where a file system can be mounted; elsewhere it says loudly what is left out. */
-export const describeWithTmpfs = describeIf(
-  canMount(),
-  'to mount a file system',
-  'no file system can be mounted here (that takes root)',
-);
+/** `describe` where a file system can be mounted; skips the tests with a message elsewhere. */
+export const describeWithTmpfs = describeIf(canMount(), 'permission to mount a file system (run as root)');

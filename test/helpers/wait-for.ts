@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
 /**
- * Waits for a condition to come true, and fails when it does not.
- * @param description what is waited for, for the failure
+ * Polls a condition until it is true, and fails when it does not become true in time.
+ * @param description the condition, for the error message
  */
 export async function waitFor(
   condition: () => boolean | Promise<boolean>,
@@ -12,7 +12,7 @@ export async function waitFor(
   const deadline = performance.now() + withinMs;
   while (!(await condition())) {
     if (performance.now() > deadline) {
-      throw new Error(`Waited ${withinMs} ms in vain: ${description}`);
+      throw new Error(`Timed out after ${withinMs} ms waiting until ${description}`);
     }
     await delay(10);
   }

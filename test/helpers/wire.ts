@@ -1,11 +1,11 @@
 import { connect } from 'node:net';
 import { expectDocumented } from './contract.js';
 
-/** An answer as it stood on the wire. */
+/** A response as received on the socket. */
 export interface WireResponse {
   readonly version: string;
   readonly status: number;
-  /** Names in lower case, values as they were sent; a header that is sent twice has two values. */
+  /** Values by lower-case name, unchanged and in order; a repeated header has several. */
   readonly headers: ReadonlyMap<string, readonly string[]>;
   readonly body: string;
 }
@@ -14,24 +14,23 @@ export interface Exchange {
   readonly responses: readonly WireResponse[];
   /** Whether the server has closed the connection. */
   readonly closed: boolean;
-  /** Everything that the server sent. */
+  /** All bytes that the server sent, as Latin-1. */
   readonly text: string;
 }
 
 interface ExchangeOptions {
-  /** What to wait for: so many answers, or that the server closes the connection. */
+  /** Ends the exchange: after this many responses, or when the server closes the connection. */
   readonly until: number | 'closed';
-  /** Methods of the requests, where an answer's body depends on it: the answer to HEAD has none. */
+  /** Methods of the requests in order; needed for HEAD, whose response has no body. */
   readonly methods?: readonly string[];
-  /** Sent once the first bytes of an answer have arrived. */
+  /** Sent after the first bytes of a response have arrived. */
   readonly thenSend?: string;
   readonly withinMs?: number;
 }
 
 /**
- * Sends bytes to the service on a connection of their own and reads what comes back, whatever HTTP libraries would make
- * of either. Rejects when what is waited for does not happen in time, and when an answer of the API is not one that the
- * document describes.
+ * Sends bytes on a new connection and parses the responses, without an HTTP client library. Rejects on a timeout, and when
+ * `openapi.json` does not describe a response of the API.
  */
 export function exchange(port: number, bytes: string | Buffer, options: ExchangeOptions): Promise<Exchange> {
   const { until, methods = [], thenSend, withinMs = 5_000 } = options;
@@ -55,7 +54,7 @@ export function exchange(port: number, bytes: string | Buffer, options: Exchange
     };
     const timer = setTimeout(() => {
       socket.destroy();
-      reject(new Error(`No end of the exchange within ${withinMs} ms. So far: ${received.toString('latin1')}`));
+      reject(new Error(`Timed out after ${withinMs} ms. Received: ${received.toString('latin1')}`));
     }, withinMs);
     if (thenSend !== undefined) {
       socket.once('data', () => socket.write(Buffer.from(thenSend, 'latin1')));
@@ -66,7 +65,7 @@ export function exchange(port: number, bytes: string | Buffer, options: Exchange
         finish(false);
       }
     });
-    // A reset is a way of closing, too.
+    // A reset also closes the connection.
     socket.on('error', () => undefined);
     socket.on('close', () => {
       finish(true);
@@ -75,7 +74,7 @@ export function exchange(port: number, bytes: string | Buffer, options: Exchange
   });
 }
 
-/** Whether all that is asked for lies under the version segment. A preflight asks the browser's question, not the API's. */
+/** Whether all targets are under the version segment. CORS preflights are not part of the documented API. */
 function targetsApi(bytes: string | Buffer): boolean {
   const text = bytes.toString('latin1');
   const targets = [...text.matchAll(/^[A-Z]+ (\S+) HTTP\/1/gm)].map(([, target]) => target ?? '');
@@ -94,7 +93,7 @@ function checkResponse({ status, headers, body }: WireResponse, method: string |
   expectDocumented({ status, header, body: method === 'HEAD' ? undefined : Buffer.from(body, 'latin1').toString() });
 }
 
-/** The text of a request with the usual headers. */
+/** Builds the text of a request with a Host header. */
 export function requestText(
   method: string,
   target: string,
@@ -109,7 +108,7 @@ export function requestText(
   return `${lines.join('\r\n')}\r\n\r\n${body}`;
 }
 
-/** The complete answers at the start of what was received. Interim answers (1xx) are among them. */
+/** Parses the complete responses at the start of the received bytes, including interim ones (1xx). */
 export function parseResponses(received: Buffer, closed: boolean, methods: readonly string[]): WireResponse[] {
   const responses: WireResponse[] = [];
   let rest = received.toString('latin1');

@@ -54,7 +54,7 @@ describe('the contract, which every answer of the test run is checked against,',
 
   it.each<[string, ReceivedResponse, string]>([
     ['a missing header', listAnswer({ headers: { RateLimit: undefined } }), 'header RateLimit is not there'],
-    ['a header sent twice', listAnswer({ headers: { ETag: null } }), 'header ETag is not there exactly once'],
+    ['a header sent twice', listAnswer({ headers: { ETag: null } }), 'header ETag is not present exactly once'],
     ['a number that is none', listAnswer({ headers: { 'X-RateLimit-Limit': 'many' } }), 'header X-RateLimit-Limit'],
     [
       'a number out of range',
@@ -74,13 +74,13 @@ describe('the contract, which every answer of the test run is checked against,',
     ['another status', errorResponse(418, 'teapot'), 'status 418 is not documented'],
     ['the error of another operation', errorResponse(404, 'order_not_found'), 'status 404 is not documented'],
     ['a code under a wrong status', errorResponse(400, 'order_not_found'), 'code order_not_found has no example'],
-    ['a body that states another status', errorResponse(400, 'bad_request', 404), 'the body says 404'],
+    ['a body that states another status', errorResponse(400, 'bad_request', 404), 'the body states status 404'],
   ])('is broken by %s', (_what, response, fault) => {
     expect(contract.violationsOf(response, LIST).join()).toContain(fault);
   });
 
   it('is broken by a body where none is documented, and by a 401 that does not name the scheme', () => {
-    expect(contract.violationsOf({ ...listAnswer(), status: 204 }, CANCEL).join()).toContain('there is a body');
+    expect(contract.violationsOf({ ...listAnswer(), status: 204 }, CANCEL).join()).toContain('no body is documented');
     expect(contract.violationsOf(errorResponse(401, 'missing_api_key'), LIST).join()).toContain('WWW-Authenticate');
   });
 
