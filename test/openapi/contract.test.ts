@@ -53,7 +53,7 @@ describe('the contract, which every answer of the test run is checked against,',
   });
 
   it.each<[string, ReceivedResponse, string]>([
-    ['a missing header', listAnswer({ headers: { RateLimit: undefined } }), 'header RateLimit is not there'],
+    ['a missing header', listAnswer({ headers: { RateLimit: undefined } }), 'header RateLimit is not present'],
     ['a header sent twice', listAnswer({ headers: { ETag: null } }), 'header ETag is not present exactly once'],
     ['a number that is none', listAnswer({ headers: { 'X-RateLimit-Limit': 'many' } }), 'header X-RateLimit-Limit'],
     [
