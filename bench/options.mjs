@@ -1,22 +1,22 @@
 import { parseArgs } from 'node:util';
 
-export const SCENARIOS = ['list', 'polls', 'cancel', 'flat', 'refusals', 'flood', 'start'];
-export const PROFILES = ['list', 'polls', 'cancel', 'spent', 'wrong'];
+export const SCENARIOS = ['list', 'polls', 'cancel', 'flat', 'rejections', 'flood', 'start'];
+export const PROFILES = ['list', 'polls', 'cancel', 'limited', 'unknown'];
 
 export const USAGE = `Usage: npm run bench -- [options]
 
-  --only NAMES      which scenarios, separated by commas: ${SCENARIOS.join(', ')} (default: all)
-  --rounds N        how often each contestant has its turn; the medians are reported (default: 5)
-  --seconds N       how long each load run counts (default: 5)
-  --warmup N        how long each load run goes before it counts, in seconds (default: 1)
-  --orders N        size of the large table (default: 1000000; the targets are for that)
-  --json FILE       also write every value of every round to a file; with --profile, V8's profile (for DevTools)
-  --skip-check      do not check first that all contestants give the same answers
-  --profile NAME    instead of comparing, profile this service's CPU in one of: ${PROFILES.join(', ')}
-  --connections N   with --profile: connections of the load (default: 64)
+  --only NAMES      scenarios, separated by commas: ${SCENARIOS.join(', ')} (default: all)
+  --rounds N        rounds; the report contains medians (default: 5)
+  --seconds N       measured duration of each load run (default: 5)
+  --warmup N        warm-up before it, in seconds (default: 1)
+  --orders N        size of the large table (default: 1000000, the size of the targets)
+  --json FILE       write every value of every round to FILE; with --profile, V8's profile (for DevTools)
+  --skip-check      do not check first that all contestants send the same responses
+  --profile NAME    profile the CPU of this service instead of comparing; one of: ${PROFILES.join(', ')}
+  --connections N   with --profile: number of connections (default: 64)
   --help`;
 
-/** @throws {Error} that says what is wrong with the command line */
+/** @throws {Error} that names the invalid argument */
 export function readOptions(args) {
   const { values } = parseArgs({
     args,
@@ -36,10 +36,10 @@ export function readOptions(args) {
   const only = values.only.split(',');
   const unknown = only.find((name) => !SCENARIOS.includes(name));
   if (unknown !== undefined) {
-    throw new Error(`There is no scenario "${unknown}".`);
+    throw new Error(`--only must be a list of ${SCENARIOS.join(', ')} (got "${unknown}").`);
   }
   if (values.profile !== undefined && !PROFILES.includes(values.profile)) {
-    throw new Error(`There is no profile "${values.profile}".`);
+    throw new Error(`--profile must be one of ${PROFILES.join(', ')} (got "${values.profile}").`);
   }
   return {
     only,
@@ -58,7 +58,7 @@ export function readOptions(args) {
 function numberFrom(text, name, { whole = false } = {}) {
   const number = Number(text);
   if (!(number > 0) || (whole && !Number.isInteger(number))) {
-    throw new Error(`${name} must be a ${whole ? 'whole ' : ''}number above 0, not "${text}".`);
+    throw new Error(`${name} must be ${whole ? 'an integer' : 'a number'} greater than 0 (got "${text}").`);
   }
   return number;
 }

@@ -3,20 +3,20 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from './clients/client.mjs';
 import { OWN, OWN_BEHIND_PROXY, startContestant } from './contestants/contestants.mjs';
-import { spend } from './contestants/server-process.mjs';
+import { exhaustLimitedKey } from './contestants/server-process.mjs';
 import { measureLoad } from './measure/load.mjs';
 import { progress } from './measure/progress.mjs';
 import { etagOf } from './scenarios/polls.mjs';
-import { cancels, poll, refused, refusedFromManyAddresses } from './scenarios/requests.mjs';
+import { cancels, poll, rejected, rejectedFromManyAddresses } from './scenarios/requests.mjs';
 
 const ENTRIES = 40;
 const FIRST_USE_RECORDED_MS = 1_500;
 
-/** Runs this service under V8's sampling profiler and gives the functions that took the most time themselves. */
+/** Runs this service under V8's sampling profiler and returns the functions with the most self time. */
 export async function profile(bench, options) {
   const folder = join(bench.folder, 'profile');
   mkdirSync(folder);
-  const contestant = options.profile === 'wrong' ? OWN_BEHIND_PROXY : OWN;
+  const contestant = options.profile === 'unknown' ? OWN_BEHIND_PROXY : OWN;
   const isCancel = options.profile === 'cancel';
   const database = await (isCancel
     ? bench.databases.forCancels(options.orders)
@@ -34,7 +34,7 @@ export async function profile(bench, options) {
   }
   const [file] = readdirSync(folder).filter((name) => name.endsWith('.cpuprofile'));
   if (file === undefined) {
-    throw new Error(`The service wrote no profile. It said:\n${server.output}`);
+    throw new Error(`The service wrote no profile. Its output:\n${server.output}`);
   }
   if (options.json !== undefined) {
     copyFileSync(join(folder, file), options.json);
@@ -43,7 +43,7 @@ export async function profile(bench, options) {
 }
 
 async function load(server, bench, { profile: name, connections, orders, warmup, seconds }) {
-  await spend(server.port, bench.keys);
+  await exhaustLimitedKey(server.port, bench.keys);
   await delay(FIRST_USE_RECORDED_MS);
   const client = new Client('load');
   try {
@@ -65,10 +65,10 @@ async function requestOf(name, server, keys, orders) {
       return [cancels(keys.unlimited, orders), 204];
     case 'polls':
       return [poll(keys.unlimited, await etagOf(server, keys.unlimited)), 304];
-    case 'spent':
-      return [refused(keys.spent), 429];
+    case 'limited':
+      return [rejected(keys.limited), 429];
     default:
-      return [refusedFromManyAddresses(keys.wrong), 401];
+      return [rejectedFromManyAddresses(keys.unknown), 401];
   }
 }
 
@@ -88,8 +88,8 @@ async function readLists(server, bench, { seconds, orders }) {
 }
 
 /**
- * Sums the samples of a `.cpuprofile` by function, wherever it was called from.
- * @param skipMs how long the process was starting, which is not what the profile is about
+ * Sums the samples of a `.cpuprofile` by function.
+ * @param skipMs duration of the start, which is left out
  */
 function topSelfTime({ nodes, samples, timeDeltas }, skipMs) {
   const names = new Map(nodes.map(({ id, callFrame }) => [id, nameOf(callFrame)]));
@@ -114,7 +114,7 @@ function topSelfTime({ nodes, samples, timeDeltas }, skipMs) {
   return ['| self time | | function |', '| --- | --- | --- |', ...lines].join('\n');
 }
 
-/** The function and where it stands, from the last package or source folder on. */
+/** The function and its location, from the last package or source folder on. */
 function nameOf({ functionName, url, lineNumber }) {
   const place = url.replace(/^.*\/(?=node_modules\/|dist\/)/, '');
   return `${functionName === '' ? '(anonymous)' : functionName}${place === '' ? '' : ` ${place}:${lineNumber + 1}`}`;

@@ -1,7 +1,7 @@
-// Compares this service with others that do the same job, and with what it could be at best. See README.md.
+// Compares this service with other implementations and with the lower bounds of its costs. See README.md.
 import { cpus, loadavg, totalmem } from 'node:os';
 import { writeFileSync } from 'node:fs';
-import { checkSameAnswers } from './contestants/same-answers.mjs';
+import { checkSameResponses } from './contestants/same-responses.mjs';
 import { ServerProcess } from './contestants/server-process.mjs';
 import { Environment, POSTGRES_SETTINGS } from './environment/environment.mjs';
 import { progress } from './measure/progress.mjs';
@@ -16,7 +16,7 @@ import { measureFlood } from './scenarios/flood.mjs';
 import { measureLists } from './scenarios/list.mjs';
 import { measurePolls } from './scenarios/polls.mjs';
 import { psqlVersion } from './scenarios/psql.mjs';
-import { measureRefusals } from './scenarios/refusals.mjs';
+import { measureRejections } from './scenarios/rejections.mjs';
 import { measureStart } from './scenarios/start.mjs';
 
 const BUSY_LOAD = 0.5;
@@ -26,7 +26,7 @@ const MEASURES = {
   polls: measurePolls,
   cancel: measureCancels,
   flat: measureFlatCost,
-  refusals: measureRefusals,
+  rejections: measureRejections,
   flood: measureFlood,
   start: measureStart,
 };
@@ -43,13 +43,13 @@ if (options.help) {
   process.exit(0);
 }
 
-/** Runnable processes in the last minute, which nobody may compete with for a core. */
+/** The load average before the run: other processes would compete for the cores. */
 const [loadBefore] = loadavg();
 if (loadBefore > BUSY_LOAD) {
-  progress(`this machine is busy (load ${loadBefore.toFixed(1)}): the figures will not mean much`);
+  progress(`the machine is busy (load ${loadBefore.toFixed(1)}): the results will not be reliable`);
 }
 const bench = new Environment();
-// A benchmark that is broken off, or breaks, leaves no server behind.
+// An interrupted or failed benchmark leaves no server running.
 process.once('SIGINT', () => void cleanUp().then(() => process.exit(130)));
 process.once('SIGTERM', () => void cleanUp().then(() => process.exit(143)));
 process.once('uncaughtException', (error) => {
@@ -75,28 +75,29 @@ async function cleanUp() {
 
 async function compare() {
   if (!options.skipCheck) {
-    progress('checking that all give the same answers');
-    await checkSameAnswers(bench);
+    progress('checking that all contestants send the same responses');
+    await checkSameResponses(bench);
   }
   const results = new Results();
   for (const name of options.only) {
     await MEASURES[name](bench, options, results);
   }
   const rows = options.only.flatMap((name) => ROWS[name](results, options));
-  process.stdout.write(`${circumstances()}\n\n${markdownTable(rows)}\n`);
+  process.stdout.write(`${description()}\n\n${markdownTable(rows)}\n`);
   if (options.json !== undefined) {
     writeFileSync(options.json, `${JSON.stringify(results, null, 2)}\n`);
   }
 }
 
-function circumstances() {
+function description() {
   const { rounds, seconds, warmup, orders } = options;
   const settings = Object.entries(POSTGRES_SETTINGS).map(([name, value]) => `${name}=${value}`);
   return [
     `Medians of ${rounds} rounds of ${seconds} s after ${warmup} s of warm-up; large table: ${orders} orders.`,
     `${cpus().length} cores (${cpus()[0]?.model.trim()}), ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}, ` +
       `client and servers on one machine; load before the run: ${loadBefore.toFixed(1)}.`,
-    `PostgreSQL: ${settings.join(', ')}. Redis: nothing on disk.`,
-    psqlVersion() ?? 'There is no psql here (Debian: apt install postgresql-client): the floor is not measured.',
+    `PostgreSQL: ${settings.join(', ')}. Redis: without persistence.`,
+    psqlVersion() ??
+      'psql is not installed (Debian: apt install postgresql-client): the lower bound of the list is not measured.',
   ].join('\n');
 }

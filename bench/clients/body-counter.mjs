@@ -15,16 +15,16 @@ export class LengthBody {
 
 const NEWLINE = 0x0a;
 
-/** Counts a body in chunks (RFC 9112 section 7.1) by their sizes, without looking at what is inside. */
+/** Counts a chunked body (RFC 9112 section 7.1) by its chunk sizes, without reading the data. */
 export class ChunkedBody {
   bytes = 0;
-  /** The beginning of a size line that has not arrived as a whole. */
+  /** The beginning of an incomplete size line. */
   #line = '';
-  /** Bytes of the current chunk that are still to come, its line end included. */
+  /** Bytes of the current chunk that have not arrived, including its line end. */
   #left = 0;
   #last = false;
 
-  /** @returns whether the body is complete, which takes the last chunk: a stream that broke off never is */
+  /** @returns whether the body is complete; an interrupted stream never is, because it lacks the last chunk */
   take(buffer, start, end) {
     let at = start;
     while (at < end) {

@@ -2,7 +2,7 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
-/** A client in a process of its own, so that it takes no time from the process that samples and reports. */
+/** A client in its own process, so that it takes no CPU time from the process that measures and reports. */
 export class Client {
   /** @param {'load' | 'list'} kind */
   constructor(kind) {
@@ -10,7 +10,7 @@ export class Client {
   }
 
   /**
-   * Carries out one run.
+   * Executes one run.
    * @param {(event: 'begin' | 'end') => void} [onEvent]
    * @param {number} timeoutMs
    */
@@ -32,8 +32,8 @@ export class Client {
           settle(() => (error === undefined ? resolve(result) : reject(new Error(error))));
         }
       };
-      const onExit = () => settle(() => reject(new Error('The client has ended.')));
-      const timer = setTimeout(() => settle(() => reject(new Error('The run took too long.'))), timeoutMs);
+      const onExit = () => settle(() => reject(new Error('The client process ended.')));
+      const timer = setTimeout(() => settle(() => reject(new Error('The run timed out.'))), timeoutMs);
       this.child.on('message', onMessage).on('exit', onExit);
       this.child.send(spec);
     });

@@ -4,30 +4,30 @@ const RECEIVE_BYTES = 16_384;
 const LENGTH_HEADER = '\r\ncontent-length:';
 
 /**
- * One keep-alive HTTP/1.1 connection with one request at a time, reduced to what a load run needs: the status, and where
- * the answer ends. Anything but a short answer of known length is an error.
+ * One keep-alive HTTP/1.1 connection with one request at a time, reduced to what a load run needs: the status and the
+ * end of the response. Anything but a short response of known length is an error.
  */
 export class Connection {
-  /** The beginning of an answer whose head has not arrived as a whole. */
+  /** The beginning of an incomplete response head. */
   #head = '';
-  /** Bytes of a body that are still to come. */
+  /** Bytes of the body that have not arrived. */
   #bodyLeft = 0;
   #status = 0;
   busy = false;
   sentAt = 0;
 
   /**
-   * @param {(connection: Connection, status: number) => void} onAnswer
-   * @param {(connection: Connection, reason: string) => void} onBroken told once, of a connection lost with or without a request
+   * @param {(connection: Connection, status: number) => void} onResponse
+   * @param {(connection: Connection, reason: string) => void} onBroken called once when the connection is lost
    */
-  constructor(port, onAnswer, onBroken) {
-    this.onAnswer = onAnswer;
+  constructor(port, onResponse, onBroken) {
+    this.onResponse = onResponse;
     this.onBroken = onBroken;
     this.socket = connect({
       host: '127.0.0.1',
       port,
       noDelay: true,
-      // Reads into the same memory again and again: the client shares the machine with what it measures.
+      // Reuses one buffer: the client shares the machine with the server.
       onread: {
         buffer: Buffer.allocUnsafe(RECEIVE_BYTES),
         callback: (length, buffer) => this.#receive(buffer, length),
@@ -50,7 +50,7 @@ export class Connection {
 
   #receive(buffer, length) {
     if (!this.busy) {
-      this.#broken('an answer without a request');
+      this.#broken('a response without a request');
       return true;
     }
     if (this.#bodyLeft > 0) {
@@ -67,7 +67,7 @@ export class Connection {
     this.#status = Number(text.slice(9, 12));
     const bodyLength = this.#bodyLengthOf(text.slice(0, headEnd));
     if (bodyLength === undefined) {
-      this.#broken(`answered ${this.#status} without a length`);
+      this.#broken(`a ${this.#status} response without a length`);
       return true;
     }
     this.#bodyLeft = bodyLength;
@@ -86,10 +86,10 @@ export class Connection {
   #takeBody(length) {
     this.#bodyLeft -= length;
     if (this.#bodyLeft < 0) {
-      this.#broken('more bytes than announced');
+      this.#broken('more bytes than Content-Length');
     } else if (this.#bodyLeft === 0) {
       this.busy = false;
-      this.onAnswer(this, this.#status);
+      this.onResponse(this, this.#status);
     }
   }
 

@@ -5,8 +5,8 @@ import { ChunkedBody, LengthBody } from './body-counter.mjs';
 const RECEIVE_BYTES = 262_144;
 
 /**
- * Reads the list with a number of readers at once and throws it away, counting bytes.
- * @returns wall time until the last reader has all (connections are made before), first byte of the first, body bytes
+ * Reads the list with several clients at once, counts its bytes and discards them.
+ * @returns time until the last client has the whole list (connections are open before), time to first byte, body sizes
  */
 export async function listRun({ port, key, readers }) {
   const lists = Array.from({ length: readers }, () => new ListReader(port));
@@ -48,7 +48,7 @@ class ListReader {
       this.#resolve = resolve;
       this.#reject = reject;
       this.socket.once('error', reject);
-      this.socket.once('close', () => reject(new Error('The list broke off.')));
+      this.socket.once('close', () => reject(new Error('The list was interrupted.')));
       this.socket.write(`GET /v1/store/orders HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${key}\r\n\r\n`);
     });
   }
@@ -79,7 +79,7 @@ class ListReader {
 
   #takeHead(head) {
     if (!head.startsWith('HTTP/1.1 200 ')) {
-      this.#reject(new Error(`The list was answered with ${head.slice(9, 12)}.`));
+      this.#reject(new Error(`The list has status ${head.slice(9, 12)}.`));
       return false;
     }
     const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1];

@@ -1,4 +1,4 @@
-// The list client's process: reads lists as it is told.
+// The process of the list client: executes runs on request.
 import { listRun } from './list-run.mjs';
 
 process.on('message', (spec) => {

@@ -5,15 +5,15 @@ import { messages } from './messages.mjs';
 const PACE_INTERVAL_MS = 5;
 
 /**
- * One run: keeps a number of connections busy, or sends at a pace, for a warm-up that does not count and a span that does.
+ * One run: keeps connections busy, or sends at a fixed rate, during a warm-up and a measured span.
  * @param {object} spec
  * @param {number} spec.port
  * @param {number} spec.connections
  * @param {object} spec.request see {@link messages}
  * @param {number} spec.warmupSeconds
  * @param {number} spec.seconds
- * @param {number} [spec.perSecond] sends this many requests a second instead of as many as are answered
- * @param {(event: 'begin' | 'end') => void} onEvent told when the span that counts begins and ends
+ * @param {number} [spec.perSecond] sends at this rate instead of as fast as possible
+ * @param {(event: 'begin' | 'end') => void} onEvent called when the measured span begins and ends
  */
 export async function loadRun(spec, onEvent) {
   const run = new LoadRun(spec, onEvent);
@@ -44,7 +44,7 @@ class LoadRun {
       Array.from({ length: this.spec.connections }, () => {
         const connection = new Connection(
           this.spec.port,
-          (_, status) => this.#answered(connection, status),
+          (_, status) => this.#responded(connection, status),
           (_, reason) => this.#lost(connection, reason),
         );
         this.#connections.push(connection);
@@ -83,7 +83,7 @@ class LoadRun {
     this.onEvent('begin');
   }
 
-  /** From here on nothing counts; what is under way is still waited for, so that it cannot fall into the next run. */
+  /** Ends the measured span. In-flight requests are still awaited, so that they do not reach into the next run. */
   #end() {
     if (this.#stopped) {
       return;
@@ -108,7 +108,7 @@ class LoadRun {
     let sent = 0;
     return setInterval(() => {
       const due = Math.floor(((performance.now() - startedAt) / 1_000) * perSecond);
-      // What could not be sent for want of a free connection is not caught up with: a flood is paced, not a backlog.
+      // Requests that find no free connection are skipped, so that no backlog builds up.
       const possible = Math.min(due - sent, this.#idle.length);
       for (let count = 0; count < possible && !this.#stopped; count++) {
         this.#sendOn(this.#idle.pop());
@@ -131,7 +131,7 @@ class LoadRun {
     }
   }
 
-  #answered(connection, status) {
+  #responded(connection, status) {
     if (this.#counting) {
       this.#statuses[status] = (this.#statuses[status] ?? 0) + 1;
       this.#latencies.push(performance.now() - connection.sentAt);
@@ -157,12 +157,12 @@ class LoadRun {
 
   #summary() {
     if (this.beganAt === undefined) {
-      throw new Error('The run was over before its warm-up was: too few orders, or no connection held.');
+      throw new Error('The run ended during its warm-up: too few orders, or no connection stayed open.');
     }
     const seconds = (this.endedAt - this.beganAt) / 1_000;
     const sorted = Float64Array.from(this.#latencies).sort();
     return {
-      answers: sorted.length,
+      responses: sorted.length,
       seconds,
       perSecond: sorted.length / seconds,
       p50Ms: percentile(sorted, 0.5),
@@ -170,7 +170,7 @@ class LoadRun {
       statuses: this.#statuses,
       broken: this.#broken,
       exhausted: this.#exhausted,
-      /** The share of one core that this client used. */
+      /** The share of one core that the client used. */
       clientCpuShare: this.cpuSeconds / seconds,
     };
   }

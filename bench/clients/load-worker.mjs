@@ -1,4 +1,4 @@
-// The load client's process: carries out one run after the other as it is told.
+// The process of the load client: executes runs on request.
 import { loadRun } from './load-run.mjs';
 
 process.on('message', (spec) => {

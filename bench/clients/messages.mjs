@@ -1,17 +1,17 @@
-/** How far apart two consecutive cancels are: a prime, so that every order comes once before any comes twice. */
+/** The distance between two consecutive cancels: a prime, so that no order repeats before all have been cancelled. */
 const STRIDE = 611_953;
 
 /**
- * Makes the requests of a load run, one after the other.
+ * Generates the requests of a load run.
  * @param {object} spec
  * @param {'GET' | 'DELETE'} spec.method
  * @param {string} spec.path
  * @param {Record<string, string>} spec.headers
- * @param {'cancels' | 'addresses' | undefined} spec.vary `cancels`: another order each time, scattered over the table,
- *   until all `spec.orders` had their turn; `addresses`: another client address each time
+ * @param {'cancels' | 'addresses' | undefined} spec.vary `cancels`: a different order each time, scattered over the
+ *   table, until all `spec.orders` are cancelled; `addresses`: a different client address each time
  * @param {number} [spec.orders]
- * @param {number} [spec.limit] cancels that are made at most
- * @returns {() => string | undefined} undefined when there is nothing left to ask
+ * @param {number} [spec.limit] the maximum number of cancels
+ * @returns {() => string | undefined} undefined when there are no requests left
  */
 export function messages({ method, path, headers, vary, orders, limit = orders }) {
   const head = Object.entries({ host: '127.0.0.1', ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
@@ -27,7 +27,7 @@ export function messages({ method, path, headers, vary, orders, limit = orders }
   return () => message;
 }
 
-/** One of the 16 million of 10.0.0.0/8: too many for one to come often enough to be limited. */
+/** One of the 16 million addresses of 10.0.0.0/8, so that no address reaches its limit. */
 function randomAddress() {
   const bits = Math.floor(Math.random() * 0x1000000);
   return `10.${bits >> 16}.${(bits >> 8) & 0xff}.${bits & 0xff}`;

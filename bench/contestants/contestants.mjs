@@ -6,12 +6,12 @@ const file = (path) => fileURLToPath(new URL(path, import.meta.url));
 const FASTIFY = [file('../peers/fastify-pg.mjs')];
 const NEST = [file('../peers/nest-prisma.mjs')];
 
-/** Who takes part: a name for the report, the program, what is set in its environment, and what a missing order answers. */
+/** A contestant: its name in the report, program, environment, and status for a missing order. */
 export const OWN = contestant('this service', [file('../../dist/cli.js'), 'serve'], {
   METRICS_PORT: '0',
   LOG_LEVEL: 'warn',
 });
-/** Believes `X-Forwarded-For`, so that a run can come from many addresses. */
+/** Trusts `X-Forwarded-For`, so that a run can use many client addresses. */
 export const OWN_BEHIND_PROXY = contestant('this service', OWN.program, { ...OWN.environment, TRUST_PROXY: '1' });
 export const OWN_WITHOUT_DATABASE = contestant(
   'this service without a database',
@@ -24,12 +24,12 @@ export const FASTIFY_STREAM_TEXT = contestant('Fastify + pg-query-stream, dates 
   LIST: 'stream-text',
 });
 export const FASTIFY_JSON = contestant('Fastify + pg, one JSON.stringify', FASTIFY, { LIST: 'json' });
-/** For everything but lists the two forms of the list do not matter. */
+/** `LIST` matters only for lists. */
 export const FASTIFY_PG = contestant('Fastify + pg + Redis', FASTIFY, {});
 export const FASTIFY_BEHIND_PROXY = contestant('Fastify + pg + Redis', FASTIFY, { TRUST_PROXY: '1' });
 export const FASTIFY_UNCOUNTED = contestant('Fastify, 401 neither counted nor with limit headers', FASTIFY, {
   TRUST_PROXY: '1',
-  ANONYMOUS: 'refused',
+  ANONYMOUS: 'rejected',
 });
 export const NEST_PRISMA = contestant('NestJS + Prisma + Redis', NEST, {});
 export const NEST_PRISMA_CACHED_KEY = contestant('NestJS + Prisma + Redis, key cached 5 s', NEST, {
@@ -54,7 +54,7 @@ export function startContestant(
   });
 }
 
-/** Runs work with several contestants up, each on its database, and stops them whatever happens. */
+/** Starts several contestants, each on its database, runs `work`, and always stops them. */
 export async function withContestants(bench, entries, work) {
   const servers = new Map();
   try {

@@ -14,14 +14,14 @@ export class ServerProcess {
   static #over = false;
   #output = '';
 
-  /** Stops every server that was started and starts no more, for a benchmark that ends before its time. */
+  /** Stops every server and starts no more, for an interrupted benchmark. */
   static async stopAll() {
     ServerProcess.#over = true;
     await Promise.all(Array.from(ServerProcess.#running, (server) => server.stop()));
   }
 
   /**
-   * Starts a server and waits until it answers a request that needs its key look-up, its limits and its database.
+   * Starts a server and waits until it responds to a request that uses keys, limits and the database.
    * @param {{program: string[], environment: Record<string, string>, probe: {key: string, status: number}}} options
    */
   static async start({ program, environment, probe }) {
@@ -40,8 +40,8 @@ export class ServerProcess {
     for (const stream of [server.child.stdout, server.child.stderr]) {
       stream.on('data', (chunk) => (server.#output = (server.#output + chunk).slice(-OUTPUT_KEPT)));
     }
-    await server.#untilItAnswers(probe);
-    /** Milliseconds from the start of the process to its first answer. */
+    await server.#untilItResponds(probe);
+    /** Milliseconds from the start of the process to its first response. */
     server.startMs = performance.now() - server.startedAt;
     return server;
   }
@@ -54,7 +54,7 @@ export class ServerProcess {
     return this.child.exitCode === null && this.child.signalCode === null;
   }
 
-  /** The end of what it has written. */
+  /** The end of its output. */
   get output() {
     return this.#output;
   }
@@ -70,23 +70,23 @@ export class ServerProcess {
     clearTimeout(timer);
   }
 
-  async #untilItAnswers({ key, status }) {
+  async #untilItResponds({ key, status }) {
     const deadline = Date.now() + START_TIMEOUT_MS;
-    let last = 'nothing';
+    let last = 'none';
     while (this.running && Date.now() < deadline) {
-      last = await cancelNothing(this.port, key).catch((error) => error.code);
+      last = await cancelMissingOrder(this.port, key).catch((error) => error.code);
       if (last === status) {
         return;
       }
       await delay(2);
     }
     await this.stop();
-    throw new Error(`A server did not start (last answer: ${last}). It said:\n${this.#output}`);
+    throw new Error(`A server did not start (last response: ${last}). Its output:\n${this.#output}`);
   }
 }
 
-/** Cancels an order that does not exist; resolves with the status of the answer. */
-export function cancelNothing(port, key) {
+/** Cancels an order that does not exist; resolves with the status. */
+export function cancelMissingOrder(port, key) {
   return new Promise((resolve, reject) => {
     request(
       {
@@ -107,7 +107,7 @@ export function cancelNothing(port, key) {
   });
 }
 
-/** Makes the one request that the spent key has, so that every further one is refused. */
-export async function spend(port, keys) {
-  await cancelNothing(port, keys.spent);
+/** Sends the only request that the limited key may make, so that every further one gets 429. */
+export async function exhaustLimitedKey(port, keys) {
+  await cancelMissingOrder(port, keys.limited);
 }

@@ -7,11 +7,11 @@ const TEMPLATE = 'bench_template';
 const CHECKED_ORDERS = 1_000;
 
 /**
- * The benchmark's databases, made when they are first asked for: one per number of orders and purpose, so that every
- * contestant reads the same rows and a cancel run never changes what a list run reads.
+ * The databases of the benchmark, created on first use: one per number of orders and purpose. All contestants read the
+ * same rows, and a cancel run never changes the rows of a list run.
  */
 export class Databases {
-  #made = new Map();
+  #databases = new Map();
 
   constructor(server, keys) {
     this.server = server;
@@ -34,9 +34,9 @@ export class Databases {
   }
 
   /**
-   * Orders that are all pending. Half of each page is left free, so that a cancel finds room on its page in every round
-   * and not only after the first has made some. All pages are written once after a checkpoint: the first change of
-   * a page after a checkpoint costs a full page in the log, which would fall on whoever came first.
+   * Orders that are all pending. Half of each page is free, so that a cancel finds room on its page in every round. Each
+   * page is written once after a checkpoint: the first change of a page after a checkpoint writes the whole page to the
+   * log, which only the first contestant would pay for.
    */
   forCancels(orders) {
     return this.#once(`bench_cancel_${orders}`, async (client) => {
@@ -48,20 +48,20 @@ export class Databases {
     });
   }
 
-  /** A thousand seeded orders for one contestant to be checked on. */
+  /** A thousand seeded orders, for the check of one contestant. */
   forCheck(number) {
     return this.#once(`bench_check_${number}`, (client) => seedOrders(client, CHECKED_ORDERS));
   }
 
   async close() {
-    await Promise.all(Array.from(this.#made.values(), async (database) => (await database).client.end()));
+    await Promise.all(Array.from(this.#databases.values(), async (database) => (await database).client.end()));
   }
 
   #once(name, fill) {
-    let database = this.#made.get(name);
+    let database = this.#databases.get(name);
     if (database === undefined) {
       database = this.#make(name, fill);
-      this.#made.set(name, database);
+      this.#databases.set(name, database);
     }
     return database;
   }
@@ -84,26 +84,26 @@ class Database {
     this.client = client;
   }
 
-  /** Makes cancelled orders pending again, and removes what both changes left behind. */
+  /** Makes cancelled orders pending again and removes the dead rows of both changes. */
   async resetCancelled() {
     await this.client.query("UPDATE orders SET status = 'pending', cancelled_at = NULL WHERE status = 'cancelled'");
     await this.client.query('VACUUM orders');
   }
 
-  /** The whole list as JSON text, made by PostgreSQL. */
+  /** The whole list as JSON text, built by PostgreSQL. */
   async listText() {
     const { rows } = await this.client.query(LIST_TEXT);
     return rows[0].text;
   }
 
-  /** How many bytes the whole list has as JSON without blanks; what every contestant's answer is checked against. */
+  /** The size of the whole list as JSON without white space; every contestant's list is checked against it. */
   async listBytes() {
     const { rows } = await this.client.query(LIST_BYTES);
     return Number(rows[0].bytes);
   }
 }
 
-/** Two brackets, and a comma less than there are orders. Dates have 24 characters: milliseconds and `Z`. */
+/** Two brackets, and one comma fewer than orders. Dates have 24 characters, with milliseconds and `Z`. */
 const LIST_BYTES = `
   SELECT 1 + greatest(1, count(*)) + coalesce(sum(octet_length(concat(
     '{"id":', id, ',"petId":', pet_id, ',"quantity":', quantity,

@@ -7,9 +7,9 @@ import { makeKeys } from './keys.mjs';
 import { startRedis } from './redis.mjs';
 
 /**
- * Durable as PostgreSQL ships: a commit waits for the disk. What differs keeps PostgreSQL's own housekeeping out of the
- * timed spans, where it would fall on one contestant or another by chance: no automatic vacuum (the benchmark vacuums
- * between runs) and no checkpoint by time or volume; the table fits into memory.
+ * Durable, as PostgreSQL's defaults are: a commit waits for the disk. The other settings keep background work out of the
+ * measured spans, where it would hit contestants at random: no automatic vacuum (the benchmark vacuums between runs) and
+ * no checkpoint by time or volume. The table fits into memory.
  */
 export const POSTGRES_SETTINGS = {
   fsync: 'on',
@@ -22,13 +22,13 @@ export const POSTGRES_SETTINGS = {
   max_connections: '200',
 };
 
-/** PostgreSQL, Redis, databases and keys of the benchmark's own, in a temporary folder. */
+/** PostgreSQL, Redis, databases and keys for the benchmark, in a temporary folder. */
 export class Environment {
   keys = makeKeys();
 
   async start() {
     this.folder = mkdtempSync(join(tmpdir(), 'petstore-bench-'));
-    // PostgreSQL may run as another user than we, who has to reach its folder.
+    // PostgreSQL may run as another user, who needs access to its folder.
     chmodSync(this.folder, 0o755);
     this.redis = await startRedis(this.folder);
     this.postgres = await PostgresServer.start({ folder: this.folder, settings: POSTGRES_SETTINGS });

@@ -2,16 +2,16 @@ import { generateKey, hashKey } from '../../dist/api-keys/key-format.js';
 
 const NEVER_REACHED = 2_000_000_000;
 
-/** @returns the keys that requests are made with: one without a limit in practice, one to be spent, one unknown */
+/** @returns three keys: one without a practical limit, one that may make a single request a day, one that is not stored */
 export function makeKeys() {
-  return { unlimited: generateKey(), spent: generateKey(), wrong: generateKey() };
+  return { unlimited: generateKey(), limited: generateKey(), unknown: generateKey() };
 }
 
-/** The spent key may make one request a day, so that it stays spent whatever the minute. */
-export async function insertKeys(client, { unlimited, spent }) {
+/** The limited key may make one request a day, so that it stays over its limit in every minute. */
+export async function insertKeys(client, { unlimited, limited }) {
   for (const [name, key, quota] of [
     ['bench unlimited', unlimited, NEVER_REACHED],
-    ['bench spent', spent, 1],
+    ['bench limited', limited, 1],
   ]) {
     await client.query(
       `INSERT INTO api_keys (name, key_prefix, key_hash, plan, requests_per_minute, requests_per_day)

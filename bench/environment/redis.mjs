@@ -7,7 +7,7 @@ import { freePort } from './free-port.mjs';
 const START_TIMEOUT_MS = 5_000;
 
 /**
- * Starts a private `redis-server` that keeps nothing on disk.
+ * Starts a private `redis-server` without persistence.
  * @returns {Promise<{url: string, clear(): Promise<void>, stop(): Promise<void>}>}
  */
 export async function startRedis(folder) {
@@ -18,13 +18,13 @@ export async function startRedis(folder) {
     { stdio: 'ignore' },
   );
   const missing = once(child, 'error').then(() => {
-    throw new Error('There is no redis-server here (Debian: apt install redis-server).');
+    throw new Error('redis-server is not installed (Debian: apt install redis-server).');
   });
   const url = `redis://127.0.0.1:${port}`;
-  await Promise.race([missing, untilItAnswers(url)]);
+  await Promise.race([missing, untilItResponds(url)]);
   return {
     url,
-    /** Forgets all counts, so that a key that one contestant spent is fresh to the next. */
+    /** Deletes all counts, so that the next contestant starts with unused keys. */
     clear: async () => {
       const redis = new Redis(url);
       await redis.flushall();
@@ -40,7 +40,7 @@ export async function startRedis(folder) {
   };
 }
 
-async function untilItAnswers(url) {
+async function untilItResponds(url) {
   const deadline = Date.now() + START_TIMEOUT_MS;
   for (;;) {
     const redis = new Redis(url, { lazyConnect: true, retryStrategy: null, maxRetriesPerRequest: 0 });

@@ -1,7 +1,7 @@
 import { cpuSecondsOf, cpuSecondsOfFamily } from './proc.mjs';
 import { progress } from './progress.mjs';
 
-/** A run that cannot be used: it is reported as invalid and never averaged in. */
+/** A run that is reported as invalid and never included in a median. */
 export class InvalidRun extends Error {}
 
 /**
@@ -12,7 +12,7 @@ export class InvalidRun extends Error {}
  * @param {number} setting.postgresPid
  * @param {object} spec see `loadRun`; the port is added
  * @param {number[]} expected the statuses that may occur
- * @throws {InvalidRun} on any other status, on a broken connection, or when nothing was answered
+ * @throws {InvalidRun} on any other status, on a broken connection, or without any response
  */
 export async function measureLoad({ client, server, postgresPid }, spec, expected) {
   const cpu = { begin: { server: 0, postgres: 0 }, end: { server: 0, postgres: 0 } };
@@ -27,26 +27,26 @@ export async function measureLoad({ client, server, postgresPid }, spec, expecte
   if (result.broken.length > 0) {
     throw new InvalidRun(`${result.broken.length} connections broke: ${result.broken[0]}`);
   }
-  if (result.answers === 0) {
-    throw new InvalidRun('nothing was answered');
+  if (result.responses === 0) {
+    throw new InvalidRun('no response');
   }
   return {
     ...result,
-    serverCpuMicros: ((cpu.end.server - cpu.begin.server) / result.answers) * 1e6,
-    postgresCpuSecondsPer1000: ((cpu.end.postgres - cpu.begin.postgres) / result.answers) * 1_000,
+    serverCpuMicros: ((cpu.end.server - cpu.begin.server) / result.responses) * 1e6,
+    postgresCpuSecondsPer1000: ((cpu.end.postgres - cpu.begin.postgres) / result.responses) * 1_000,
   };
 }
 
 const WARM_UP_SECONDS = 2;
 
-/** Lets a server that has just started compile what it uses, so that its first round is like the others. */
+/** Lets a new server compile its code, so that its first round is like the others. */
 export async function warmUp({ client, server }, spec) {
   await client.run({ ...spec, port: server.port, warmupSeconds: 0, seconds: WARM_UP_SECONDS });
 }
 
 const METRICS = ['perSecond', 'p50Ms', 'p99Ms', 'serverCpuMicros', 'postgresCpuSecondsPer1000', 'clientCpuShare'];
 
-/** Records every figure of a run, or its failure under every name. */
+/** Records every metric of a run, or its failure under every metric. */
 export async function recordRun(results, name, contestant, measure) {
   try {
     const run = await measure();

@@ -9,7 +9,7 @@ export function cpuSecondsOf(pid) {
   return (utime + stime) / TICKS_PER_SECOND;
 }
 
-/** CPU seconds of a process, of the children that it has, and of those that have ended. */
+/** CPU seconds of a process, its children, and its children that have ended. */
 export function cpuSecondsOfFamily(pid) {
   const parent = statOf(pid);
   let ticks = parent.utime + parent.stime + parent.cutime + parent.cstime;
@@ -19,21 +19,21 @@ export function cpuSecondsOfFamily(pid) {
         const child = statOf(name);
         ticks += child.ppid === pid ? child.utime + child.stime : 0;
       } catch {
-        // It ended while the list was read.
+        // The process ended meanwhile.
       }
     }
   }
   return ticks / TICKS_PER_SECOND;
 }
 
-/** What a process occupies, now and at most so far; bytes. */
+/** The resident memory of a process and its peak so far, in bytes. */
 export function memoryOf(pid) {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   const bytes = (name) => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)[1]) * 1_024;
   return { resident: bytes('VmRSS'), peak: bytes('VmHWM') };
 }
 
-/** Forgets the peak so far, so that the next one is that of what is measured. False where that is not permitted. */
+/** Resets the peak before a measurement. Returns false if that is not permitted. */
 export function resetPeak(pid) {
   try {
     writeFileSync(`/proc/${pid}/clear_refs`, '5');
@@ -45,7 +45,7 @@ export function resetPeak(pid) {
 
 function statOf(pid) {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  // The name in parentheses may hold blanks; the fields are counted from behind it.
+  // The name in parentheses may contain spaces, so the fields are counted after it.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const [ppid, utime, stime, cutime, cstime] = [1, 11, 12, 13, 14].map((index) => Number(fields[index]));
   return { ppid, utime, stime, cutime, cstime };

@@ -1,6 +1,6 @@
 import { median } from './statistics.mjs';
 
-/** What was measured, by name and contestant. A value that cannot be trusted makes its whole series invalid. */
+/** The measured values by name and contestant. One failure makes its whole series invalid. */
 export class Results {
   #series = new Map();
 

@@ -1,6 +1,6 @@
 /**
- * Lets contestants take turns: each once a round, and another one first in each round, so that whatever changes on the
- * machine meanwhile, or in the wake of a neighbour, falls on all of them.
+ * Visits each contestant once per round, starting with a different one in each round, so that changes on the machine
+ * affect all of them.
  */
 export async function interleave(contestants, rounds, visit) {
   for (let round = 0; round < rounds; round++) {

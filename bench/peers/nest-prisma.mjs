@@ -1,6 +1,6 @@
-// The same job on NestJS (Express), Prisma and ioredis as tutorials show it: `findMany` for the list, an interactive
+// The same interface on NestJS (Express), Prisma and ioredis as tutorials show it: `findMany` for the list, an interactive
 // transaction with `SELECT … FOR UPDATE` for the cancel, a guard that looks the key up with Prisma and counts in Redis
-// with MULTI. Plain JavaScript so that it runs without a build of its own; `decorate.mjs` stands for the decorators.
+// with MULTI. Plain JavaScript so that it runs without a build of its own; `decorate.mjs` replaces the decorators.
 //
 // KEY_CACHE_SECONDS=0   the key is looked up for each request, as tutorials do
 // KEY_CACHE_SECONDS=5   it is cached, as the Fastify peer does
@@ -17,7 +17,7 @@ import { ANONYMOUS, DAY_MS, limitHeaders, MINUTE_MS, quotasOf } from './quotas.m
 
 const { DATABASE_URL, REDIS_URL, PORT, KEY_CACHE_SECONDS = '0' } = process.env;
 
-/** The usual answer to "Do not know how to serialize a BigInt". Ids here are well below 2^53. */
+/** The usual workaround for "Do not know how to serialize a BigInt". Ids here are well below 2^53. */
 BigInt.prototype.toJSON = function toJSON() {
   return Number(this);
 };

@@ -1,5 +1,4 @@
-// Our own service, assembled as it is, except that a cancel succeeds without asking the database: what HTTP, limits and
-// keys cost. The share that is left of this rate with the database is what the database costs.
+// This service, except that a cancel succeeds without the database: the cost of HTTP, limits and keys alone.
 import { createApp } from '../../dist/app.setup.js';
 import { loadConfig } from '../../dist/config/load-config.js';
 import { CancelBatcher } from '../../dist/orders/cancel-batcher.js';

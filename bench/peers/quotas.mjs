@@ -1,4 +1,4 @@
-/** The published figures per plan; an Enterprise key carries its own. */
+/** The published quotas per plan; an Enterprise key has its own. */
 const PLANS = {
   free: { perMinute: 60, perDay: 1_000 },
   pro: { perMinute: 300, perDay: 10_000 },
@@ -13,7 +13,7 @@ export function quotasOf(row) {
 }
 
 /**
- * The three published headers, of the window with fewer requests left, and `Retry-After` on a refusal.
+ * The three published headers, of the window with fewer remaining requests, and `Retry-After` on a rejection.
  * @param {{perMinute: number, perDay: number}} quotas
  * @param {{admitted: boolean, minuteUsed: number, dayUsed: number, nowMs: number}} usage
  */

@@ -1,6 +1,6 @@
 const MEBIBYTE = 1_048_576;
 
-/** How the figures of a unit are written; three figures that mean something, no more. */
+/** How values of a unit are written, with three significant digits. */
 const FORMATS = {
   ms: (value) => `${significant(value)} ms`,
   mib: (value) => `${significant(value / MEBIBYTE)} MiB`,

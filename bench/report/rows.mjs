@@ -16,10 +16,10 @@ import { flatCostSizes } from '../scenarios/flat-cost.mjs';
 import { FLOOD_PER_SECOND } from '../scenarios/flood.mjs';
 import { listSizes, MANY_READERS, MANY_READERS_ORDERS, PSQL, PSQL_ALONE } from '../scenarios/list.mjs';
 import { POLL_CONNECTIONS, pollSizes } from '../scenarios/polls.mjs';
-import { above, atLeast, atMost, below, figureAtMost } from './table.mjs';
+import { above, atLeast, atMost, below, valueAtMost } from './table.mjs';
 
 const MEBIBYTE = 1_048_576;
-/** The size that the targets of the list are set for. */
+/** The table size that the targets of the list apply to. */
 const TARGET_ORDERS = 1_000_000;
 const OF_OURS = 'theirs / ours';
 const OF_THEIRS = 'ours / theirs';
@@ -27,8 +27,8 @@ const OF_THEIRS = 'ours / theirs';
 const count = (number) => number.toLocaleString('en');
 const orders = (size) => `${count(size)} ${size === 1 ? 'order' : 'orders'}`;
 
-/** Every line of the report, by scenario. Targets stand only where they are set for what was measured. */
-export const ROWS = { list, polls, cancel, flat, refusals, flood, start };
+/** Every line of the report, by scenario. A line has a target only if one is set for the measured size. */
+export const ROWS = { list, polls, cancel, flat, rejections, flood, start };
 
 function list(results, options) {
   const rows = [];
@@ -48,10 +48,10 @@ function list(results, options) {
     rows.push({
       what: `list of ${orders(size)}, first byte`,
       unit: 'ms',
-      figure: results.get(firstByte, OWN),
+      ours: results.get(firstByte, OWN),
       against: FASTIFY_STREAM.name,
       other: results.get(firstByte, FASTIFY_STREAM),
-      ...of(figureAtMost(20, '20 ms')),
+      ...of(valueAtMost(20, '20 ms')),
     });
   }
   const large = options.orders;
@@ -59,10 +59,10 @@ function list(results, options) {
     rows.push({
       what: `list of ${orders(large)}, peak memory over idle`,
       unit: 'mib',
-      figure: results.get(`list/${large}/peakOverIdleBytes`, OWN),
+      ours: results.get(`list/${large}/peakOverIdleBytes`, OWN),
       against: other.name,
       other: results.get(`list/${large}/peakOverIdleBytes`, other),
-      ...(large === TARGET_ORDERS && other === FASTIFY_STREAM ? { target: figureAtMost(40 * MEBIBYTE, '40 MiB') } : {}),
+      ...(large === TARGET_ORDERS && other === FASTIFY_STREAM ? { target: valueAtMost(40 * MEBIBYTE, '40 MiB') } : {}),
     });
   }
   const many = Math.min(MANY_READERS_ORDERS, large);
@@ -86,8 +86,8 @@ function list(results, options) {
 function polls(results, options) {
   const [small, large = small] = pollSizes(options);
   const rate = (size) => results.get(`polls/${size}/perSecond`, OWN);
-  const what = `polls answered 304, ${POLL_CONNECTIONS} connections`;
-  const row = { what: `${what}, ${orders(large)}`, unit: 'perSecond', figure: rate(large), ratio: OF_THEIRS };
+  const what = `polls with 304, ${POLL_CONNECTIONS} connections`;
+  const row = { what: `${what}, ${orders(large)}`, unit: 'perSecond', ours: rate(large), ratio: OF_THEIRS };
   return [
     { ...row, against: `this service, ${orders(small)}`, other: rate(small), target: atLeast(0.9) },
     {
@@ -139,7 +139,7 @@ function flat(results, options) {
     {
       what: `cancel in bursts of 1,000, table of ${orders(large)}`,
       unit: 'perSecond',
-      figure: rate(large),
+      ours: rate(large),
       against: `this service, table of ${orders(small)}`,
       other: rate(small),
       ratio: OF_THEIRS,
@@ -148,16 +148,16 @@ function flat(results, options) {
   ];
 }
 
-function refusals(results) {
-  const of = (name, what) => compare(results, `refusals/${name}`, OWN_BEHIND_PROXY, what, 'perSecond');
+function rejections(results) {
+  const of = (name, what) => compare(results, `rejections/${name}`, OWN_BEHIND_PROXY, what, 'perSecond');
   const rows = [];
   for (const [name, what, peers] of [
-    ['spent', '429, spent key', [FASTIFY_BEHIND_PROXY]],
-    ['wrongFromMany', '401, wrong key, each time from another address', [FASTIFY_BEHIND_PROXY, FASTIFY_UNCOUNTED]],
-    ['wrongFromOne', '401 then 429, wrong key from one address', [FASTIFY_BEHIND_PROXY, FASTIFY_UNCOUNTED]],
+    ['limited', '429, key over its limit', [FASTIFY_BEHIND_PROXY]],
+    ['unknownFromMany', '401, unknown key, each time from another address', [FASTIFY_BEHIND_PROXY, FASTIFY_UNCOUNTED]],
+    ['unknownFromOne', '401 then 429, unknown key from one address', [FASTIFY_BEHIND_PROXY, FASTIFY_UNCOUNTED]],
   ]) {
     for (const peer of peers) {
-      // Who leaves out the count and the headers does less than the interface asks; no target is set against that.
+      // Without counting and headers this peer does less than the interface requires, so there is no target.
       const target = peer === FASTIFY_UNCOUNTED ? {} : { target: above(1) };
       rows.push(of(`${name}/perSecond`, what)(peer, OF_THEIRS, target));
     }
@@ -166,7 +166,7 @@ function refusals(results) {
       ['clientCpuShare', 'client CPU, of one core', 'share'],
     ]) {
       for (const peer of peers) {
-        rows.push(compare(results, `refusals/${name}/${metric}`, OWN_BEHIND_PROXY, `${what}, ${label}`, unit)(peer));
+        rows.push(compare(results, `rejections/${name}/${metric}`, OWN_BEHIND_PROXY, `${what}, ${label}`, unit)(peer));
       }
     }
   }
@@ -175,10 +175,10 @@ function refusals(results) {
 
 function flood(results) {
   return [OWN, FASTIFY_PG].map((contestant) => ({
-    what: `cancel beside ${count(FLOOD_PER_SECOND)} refusals/s${contestant === OWN ? '' : ` (${contestant.name})`}`,
+    what: `cancel during ${count(FLOOD_PER_SECOND)} rejections/s${contestant === OWN ? '' : ` (${contestant.name})`}`,
     unit: 'perSecond',
-    figure: results.get('flood/flooded/perSecond', contestant),
-    against: 'the same without them',
+    ours: results.get('flood/flooded/perSecond', contestant),
+    against: 'the same without the flood',
     other: results.get('flood/calm/perSecond', contestant),
     ratio: OF_THEIRS,
     ...(contestant === OWN ? { target: atLeast(0.8) } : {}),
@@ -186,17 +186,17 @@ function flood(results) {
 }
 
 function start(results) {
-  const first = compare(results, 'start/firstAnswerMs', OWN, 'start to first answer', 'ms');
+  const first = compare(results, 'start/firstResponseMs', OWN, 'start to first response', 'ms');
   const idle = compare(results, 'start/idleBytes', OWN, 'idle memory', 'mib');
   return [first(FASTIFY_PG), first(NEST_PRISMA), idle(FASTIFY_PG), idle(NEST_PRISMA)];
 }
 
-/** Lines that compare one figure of ours with that of others. */
+/** Builds lines that compare one value of this service with that of others. */
 function compare(results, name, own, what, unit) {
   return (other, ratio, more = {}) => ({
     what,
     unit,
-    figure: results.get(name, own),
+    ours: results.get(name, own),
     against: other.name,
     other: results.get(name, other),
     ...(ratio === undefined ? {} : { ratio }),

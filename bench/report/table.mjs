@@ -1,15 +1,15 @@
 import { formatted, significant } from './format.mjs';
 
 /**
- * One line of the report: what was measured, of whom, against whom, and what is asked of the ratio or of the figure.
+ * One line of the report: what was measured, for which contestants, and the target for the ratio or the value.
  * @typedef {object} Row
  * @property {string} what
  * @property {'ms' | 'mib' | 'perSecond' | 'seconds' | 'micros' | 'share'} unit
- * @property {{value?: number, failure?: string} | undefined} figure ours
+ * @property {{value?: number, failure?: string} | undefined} ours
  * @property {string} [against]
  * @property {{value?: number, failure?: string} | undefined} [other] theirs
  * @property {'ours / theirs' | 'theirs / ours'} [ratio]
- * @property {{text: string, met: (number: number) => boolean}} [target] of the ratio; without one, of the figure
+ * @property {{text: string, met: (number: number) => boolean}} [target] of the ratio; without one, of our value
  */
 
 /** @param {Row[]} rows */
@@ -19,16 +19,16 @@ export function markdownTable(rows) {
   return [header, header.map(() => '---'), ...lines].map((line) => `| ${line.join(' | ')} |`).join('\n');
 }
 
-function cells({ what, unit, figure, against, other, ratio, target }) {
-  const number = ratio === undefined ? figure?.value : ratioOf(figure, other, ratio);
+function cells({ what, unit, ours, against, other, ratio, target }) {
+  const number = ratio === undefined ? ours?.value : ratioOf(ours, other, ratio);
   return [
     what,
-    cell(figure, unit),
+    cell(ours, unit),
     against ?? '',
     against === undefined ? '' : cell(other, unit),
     ratio === undefined || number === undefined ? '' : `${significant(number)} (${ratio})`,
     target?.text ?? '',
-    target === undefined ? '' : verdict(number, [figure, other], target),
+    target === undefined ? '' : verdict(number, [ours, other], target),
   ];
 }
 
@@ -39,11 +39,11 @@ function cell(measured, unit) {
   return measured.failure === undefined ? formatted(measured.value, unit) : `invalid: ${measured.failure}`;
 }
 
-function ratioOf(figure, other, ratio) {
-  if (figure?.value === undefined || other?.value === undefined) {
+function ratioOf(ours, other, ratio) {
+  if (ours?.value === undefined || other?.value === undefined) {
     return undefined;
   }
-  return ratio === 'ours / theirs' ? figure.value / other.value : other.value / figure.value;
+  return ratio === 'ours / theirs' ? ours.value / other.value : other.value / ours.value;
 }
 
 function verdict(number, sources, target) {
@@ -57,5 +57,5 @@ export const atLeast = (bound) => ({ text: `≥ ${bound}`, met: (number) => numb
 export const atMost = (bound) => ({ text: `≤ ${bound}`, met: (number) => number <= bound });
 export const above = (bound) => ({ text: `> ${bound}`, met: (number) => number > bound });
 export const below = (bound) => ({ text: `< ${bound}`, met: (number) => number < bound });
-/** @param bound in the unit of the figure; the text says it in the reader's */
-export const figureAtMost = (bound, text) => ({ text: `≤ ${text}`, met: (number) => number <= bound });
+/** @param bound in the unit of the value; `text` is the bound for the reader */
+export const valueAtMost = (bound, text) => ({ text: `≤ ${text}`, met: (number) => number <= bound });

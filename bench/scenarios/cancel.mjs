@@ -13,12 +13,12 @@ import { interleave } from '../measure/rounds.mjs';
 import { cancels } from './requests.mjs';
 
 export const CONNECTIONS = [1, 16, 64, 256];
-/** Where the variants take part that only one comparison needs. */
+/** The number of connections at which the additional variants are measured. */
 export const MAIN_CONNECTIONS = 64;
 const ALWAYS = [OWN, FASTIFY_PG, NEST_PRISMA];
 const AT_MAIN_CONNECTIONS = [...ALWAYS, OWN_WITHOUT_DATABASE, NEST_PRISMA_CACHED_KEY];
 
-/** Each request cancels another pending order; all are pending again before the next run. */
+/** Each request cancels a different pending order; all orders are pending again before the next run. */
 export async function measureCancels(bench, options, results) {
   const database = await bench.databases.forCancels(options.orders);
   const client = new Client('load');

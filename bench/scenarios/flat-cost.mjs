@@ -7,17 +7,17 @@ import { MAIN_CONNECTIONS } from './cancel.mjs';
 import { cancels } from './requests.mjs';
 
 const SMALL = 1_000;
-/** Cancels in a row; a table of this size has no more. */
+/** Cancels per burst: all orders of the small table. */
 const BURST = 1_000;
 const BURSTS_PER_ROUND = 10;
-/** Bursts until client and server run compiled code. */
+/** Bursts until client and server run optimized code. */
 const WARMUP_BURSTS = 10;
 
 export const flatCostSizes = ({ orders }) => [SMALL, orders];
 
 /**
- * Whether a cancel costs the same in a large table as in a small one. A small table is used up in a tenth of a second, so
- * both are measured in bursts of as many cancels as the small one has orders, with all orders made pending in between.
+ * Whether a cancel costs the same in a large table as in a small one. The small table lasts a tenth of a second, so both
+ * are measured in bursts of as many cancels as the small table has orders. All orders are pending again between bursts.
  */
 export async function measureFlatCost(bench, options, results) {
   const tables = [];
@@ -33,7 +33,7 @@ export async function measureFlatCost(bench, options, results) {
         const setting = (table) => ({ client, server: servers.get(table), postgresPid: bench.postgres.pid });
         await interleave(tables, WARMUP_BURSTS, (table) => burst(setting(table), bench, table));
         progress('flat cost');
-        // Turn by turn, and not ten bursts each: a machine that is slow for a second is slow for both.
+        // Alternating after each burst: if the machine is slow for a second, it is slow for both.
         await interleave(tables, options.rounds * BURSTS_PER_ROUND, (table) =>
           burst(setting(table), bench, table).then(
             (perSecond) => results.record(`flat/${table.orders}/perSecond`, OWN, perSecond),

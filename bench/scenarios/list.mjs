@@ -14,19 +14,19 @@ import { interleave } from '../measure/rounds.mjs';
 import { psqlVersion, timeOfCopy, timeOfNothing } from './psql.mjs';
 
 const CONTESTANTS = [OWN, FASTIFY_STREAM, FASTIFY_STREAM_TEXT, FASTIFY_JSON, NEST_PRISMA];
-/** The floor: PostgreSQL's own client, throwing the same rows away. */
+/** The lower bound: PostgreSQL's own client, discarding the same rows. */
 export const PSQL = { name: 'psql COPY' };
 export const PSQL_ALONE = { name: 'psql, connecting only' };
 
 export const MANY_READERS = 8;
 export const MANY_READERS_ORDERS = 100_000;
-/** More rounds of ever new processes tell no more about memory. */
+/** More rounds do not change the memory results. */
 const MEMORY_ROUNDS_MAX = 3;
-/** After a start and a first answer, until a process has settled. */
+/** Time for a process to settle after its first response. */
 const SETTLE_MS = 1_000;
 const PAUSE_MS = 100;
 
-/** The numbers of orders that are measured: the usual sizes, up to and with the large one. */
+/** The measured numbers of orders, up to the large table. */
 export function listSizes({ orders }) {
   return [...[1, 1_000, 100_000].filter((size) => size < orders), orders];
 }
@@ -52,7 +52,7 @@ async function measureWall(bench, { options, results, client, database, size, by
     bench,
     CONTESTANTS.map((contestant) => [contestant, database]),
     async (servers) => {
-      // The first list of a process compiles what the later ones use.
+      // The first list of a process compiles the code for the later ones.
       for (const server of servers.values()) {
         await read(client, server, bench, { readers: 1, bytes }).catch(() => undefined);
       }
@@ -86,7 +86,7 @@ async function measureWall(bench, { options, results, client, database, size, by
   );
 }
 
-/** In a process that has done nothing yet: what is left of an earlier list would hide what this one takes. */
+/** In a new process: memory left from an earlier list would hide what this one uses. */
 async function measureMemory(bench, { options, results, client }) {
   progress(`list: memory at ${options.orders} orders`);
   const database = await bench.databases.forLists(options.orders);
@@ -108,12 +108,12 @@ async function measureMemory(bench, { options, results, client }) {
   });
 }
 
-/** @throws {Error} unless every reader got exactly the bytes that the rows make */
+/** @throws {Error} unless every client received exactly the expected number of bytes */
 async function read(client, server, bench, { readers, bytes }) {
   const result = await client.run({ port: server.port, key: bench.keys.unlimited, readers });
   const wrong = result.bodyBytes.find((count) => count !== bytes);
   if (wrong !== undefined) {
-    throw new Error(`a list of ${wrong} bytes, not ${bytes}`);
+    throw new Error(`received a list of ${wrong} bytes instead of ${bytes}`);
   }
   return result;
 }

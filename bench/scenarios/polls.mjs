@@ -8,12 +8,12 @@ import { poll } from './requests.mjs';
 
 export const POLL_CONNECTIONS = 64;
 const ATTEMPTS_MAX = 3;
-/** The service records the first use of a key a second later, which is a write and so a new entity tag. */
+/** The service records the first use of a key after a second; this write changes the entity tag. */
 const FIRST_USE_RECORDED_MS = 1_500;
 
 export const pollSizes = ({ orders }) => [...(orders > 1_000 ? [1_000] : []), orders];
 
-/** Conditional requests for an unchanged list. Only our service has them, so it is compared with itself. */
+/** Conditional requests for an unchanged list. Only this service supports them, so it is compared with itself. */
 export async function measurePolls(bench, options, results) {
   const sizes = pollSizes(options).map((orders) => Object.freeze({ ...OWN, orders }));
   const entries = [];
@@ -45,7 +45,7 @@ export async function measurePolls(bench, options, results) {
   }
 }
 
-/** Once a minute the use of a key is recorded, and the list has a new tag: such a run is made again, with the new tag. */
+/** A recorded use of the key changes the entity tag; such a run is repeated with the new tag. */
 async function pollUnchanged(setting, key, { warmup, seconds }) {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -63,11 +63,11 @@ async function pollUnchanged(setting, key, { warmup, seconds }) {
   }
 }
 
-/** The tag of the list as it is now. */
+/** The current entity tag of the list. */
 export async function etagOf(server, key) {
-  const answer = await fetch(`http://127.0.0.1:${server.port}/v1/store/orders`, {
+  const response = await fetch(`http://127.0.0.1:${server.port}/v1/store/orders`, {
     method: 'HEAD',
     headers: { authorization: `Bearer ${key}` },
   });
-  return answer.headers.get('etag');
+  return response.headers.get('etag');
 }

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 
 const COPY = 'COPY (SELECT id, pet_id, quantity, ship_date, complete FROM orders ORDER BY id) TO STDOUT';
 
-/** The version of psql, or undefined where there is none. */
+/** The version of psql, or undefined if it is not installed. */
 export function psqlVersion() {
   try {
     return execFileSync('psql', ['--version'], { encoding: 'utf8' }).trim();
@@ -15,7 +15,7 @@ export function psqlVersion() {
 /** Milliseconds for the whole of `psql -c "COPY …" -o /dev/null`, its start and its connection included. */
 export const timeOfCopy = (databaseUrl) => timeOf(databaseUrl, COPY);
 
-/** Milliseconds for psql to start, connect and leave: what of the floor is not the copy. */
+/** Milliseconds for psql to start, connect and exit: the part of the lower bound that is not the copy. */
 export const timeOfNothing = (databaseUrl) => timeOf(databaseUrl, 'SELECT');
 
 async function timeOf(databaseUrl, statement) {
@@ -34,7 +34,7 @@ async function timeOf(databaseUrl, statement) {
   });
   const [code] = await once(child, 'exit');
   if (code !== 0) {
-    throw new Error(`psql ended with ${code}`);
+    throw new Error(`psql exited with code ${code}`);
   }
   return performance.now() - startedAt;
 }

@@ -1,9 +1,9 @@
-/** The requests that the load runs make. */
+/** The requests of the load runs. */
 const ORDERS_PATH = '/v1/store/orders';
 
 const bearer = (key) => ({ authorization: `Bearer ${key}` });
 
-/** Cancels another order each time, until all had their turn. */
+/** Cancels a different order each time, until there are none left. */
 export const cancels = (key, orders) => ({
   method: 'DELETE',
   path: ORDERS_PATH,
@@ -12,15 +12,15 @@ export const cancels = (key, orders) => ({
   orders,
 });
 
-/** Asks whether the list has changed. */
+/** A conditional request for the list. */
 export const poll = (key, etag) => ({
   method: 'GET',
   path: ORDERS_PATH,
   headers: { ...bearer(key), 'if-none-match': etag },
 });
 
-/** A request whose key decides the answer; the order is never looked at. */
-export const refused = (key) => ({ method: 'DELETE', path: `${ORDERS_PATH}/1`, headers: bearer(key) });
+/** A request that is rejected because of its key, before the order is read. */
+export const rejected = (key) => ({ method: 'DELETE', path: `${ORDERS_PATH}/1`, headers: bearer(key) });
 
-/** The same, each time from another client address, as a trusted proxy would say it. */
-export const refusedFromManyAddresses = (key) => ({ ...refused(key), vary: 'addresses' });
+/** The same, each time with a different client address in `X-Forwarded-For`. */
+export const rejectedFromManyAddresses = (key) => ({ ...rejected(key), vary: 'addresses' });

@@ -5,47 +5,47 @@ import {
   OWN_BEHIND_PROXY,
   withContestants,
 } from '../contestants/contestants.mjs';
-import { spend } from '../contestants/server-process.mjs';
+import { exhaustLimitedKey } from '../contestants/server-process.mjs';
 import { measureLoad, recordRun, warmUp } from '../measure/load.mjs';
 import { progress } from '../measure/progress.mjs';
 import { interleave } from '../measure/rounds.mjs';
-import { refused, refusedFromManyAddresses } from './requests.mjs';
+import { rejected, rejectedFromManyAddresses } from './requests.mjs';
 
-const REFUSAL_CONNECTIONS = 64;
+const REJECTION_CONNECTIONS = 64;
 
 /**
- * What is refused: a name for the results, the request, and the answers that are right. One address is limited after 60
- * requests a minute, so a flood of wrong keys from it is answered 429 by those who count addresses.
+ * The rejected requests: a name for the results, the request, and the expected statuses. One address is limited to 60
+ * requests a minute, so contestants that count addresses respond with 429 to a flood of unknown keys.
  */
-export const REFUSALS = [
+export const REJECTIONS = [
   {
-    name: 'spent',
-    request: ({ spent }) => refused(spent),
+    name: 'limited',
+    request: ({ limited }) => rejected(limited),
     expected: [429],
     contestants: [OWN_BEHIND_PROXY, FASTIFY_BEHIND_PROXY],
   },
   {
-    name: 'wrongFromMany',
-    request: ({ wrong }) => refusedFromManyAddresses(wrong),
+    name: 'unknownFromMany',
+    request: ({ unknown }) => rejectedFromManyAddresses(unknown),
     expected: [401],
     contestants: [OWN_BEHIND_PROXY, FASTIFY_BEHIND_PROXY, FASTIFY_UNCOUNTED],
   },
   {
-    name: 'wrongFromOne',
-    request: ({ wrong }) => refused(wrong),
+    name: 'unknownFromOne',
+    request: ({ unknown }) => rejected(unknown),
     expected: [401, 429],
     contestants: [OWN_BEHIND_PROXY, FASTIFY_BEHIND_PROXY, FASTIFY_UNCOUNTED],
   },
 ];
 
-export async function measureRefusals(bench, options, results) {
+export async function measureRejections(bench, options, results) {
   const database = await bench.databases.forLists(1);
   const client = new Client('load');
-  const everybody = [OWN_BEHIND_PROXY, FASTIFY_BEHIND_PROXY, FASTIFY_UNCOUNTED];
+  const contestantsOfScenario = [OWN_BEHIND_PROXY, FASTIFY_BEHIND_PROXY, FASTIFY_UNCOUNTED];
   try {
     await withContestants(
       bench,
-      everybody.map((contestant) => [contestant, database]),
+      contestantsOfScenario.map((contestant) => [contestant, database]),
       async (servers) => {
         const settingOf = (contestant) => ({
           client,
@@ -53,19 +53,19 @@ export async function measureRefusals(bench, options, results) {
           postgresPid: bench.postgres.pid,
         });
         const specOf = (request) => ({
-          connections: REFUSAL_CONNECTIONS,
+          connections: REJECTION_CONNECTIONS,
           request,
           warmupSeconds: options.warmup,
           seconds: options.seconds,
         });
-        for (const contestant of everybody) {
-          await spend(servers.get(contestant).port, bench.keys);
-          await warmUp(settingOf(contestant), specOf(refusedFromManyAddresses(bench.keys.wrong)));
+        for (const contestant of contestantsOfScenario) {
+          await exhaustLimitedKey(servers.get(contestant).port, bench.keys);
+          await warmUp(settingOf(contestant), specOf(rejectedFromManyAddresses(bench.keys.unknown)));
         }
-        for (const { name, request, expected, contestants } of REFUSALS) {
+        for (const { name, request, expected, contestants } of REJECTIONS) {
           await interleave(contestants, options.rounds, async (contestant) => {
-            progress(`refusals: ${name}, ${contestant.name}`);
-            await recordRun(results, `refusals/${name}`, contestant, () =>
+            progress(`rejections: ${name}, ${contestant.name}`);
+            await recordRun(results, `rejections/${name}`, contestant, () =>
               measureLoad(settingOf(contestant), specOf(request(bench.keys)), expected),
             );
           });

@@ -20,25 +20,25 @@ const CHECKED = [
 ];
 const LIMIT_HEADERS = ['x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset'];
 
-/** What a client is answered in turn; the seeded orders 1, 3 and 5 are pending, shipped and cancelled. */
+/** Requests in this order, with their statuses. The seeded orders 1, 3 and 5 are pending, shipped and cancelled. */
 const CASES = [
   ['cancels a pending order', ({ unlimited }) => [unlimited, 'DELETE', '/1'], 204],
-  ['refuses to cancel it again', ({ unlimited }) => [unlimited, 'DELETE', '/1'], 409],
-  ['refuses to cancel a shipped order', ({ unlimited }) => [unlimited, 'DELETE', '/3'], 409],
-  ['refuses to cancel a cancelled order', ({ unlimited }) => [unlimited, 'DELETE', '/5'], 409],
-  ['finds no order', ({ unlimited }) => [unlimited, 'DELETE', '/999999999'], 404],
-  ['refuses what is no order id', ({ unlimited }) => [unlimited, 'DELETE', '/1x'], 400],
-  ['refuses a request without a key', () => [undefined, 'DELETE', '/7'], 401],
-  ['refuses an unknown key', ({ wrong }) => [wrong, 'GET', ''], 401],
-  ['admits the one request of a key', ({ spent }) => [spent, 'DELETE', '/999999999'], 404],
-  ['refuses a spent key', ({ spent }) => [spent, 'DELETE', '/7'], 429],
+  ['rejects a second cancel', ({ unlimited }) => [unlimited, 'DELETE', '/1'], 409],
+  ['rejects the cancel of a shipped order', ({ unlimited }) => [unlimited, 'DELETE', '/3'], 409],
+  ['rejects the cancel of a cancelled order', ({ unlimited }) => [unlimited, 'DELETE', '/5'], 409],
+  ['rejects the cancel of a missing order', ({ unlimited }) => [unlimited, 'DELETE', '/999999999'], 404],
+  ['rejects an invalid order id', ({ unlimited }) => [unlimited, 'DELETE', '/1x'], 400],
+  ['rejects a request without a key', () => [undefined, 'DELETE', '/7'], 401],
+  ['rejects an unknown key', ({ unknown }) => [unknown, 'GET', ''], 401],
+  ['admits the only request of the limited key', ({ limited }) => [limited, 'DELETE', '/999999999'], 404],
+  ['rejects the limited key afterwards', ({ limited }) => [limited, 'DELETE', '/7'], 429],
 ];
 
 /**
- * Holds every contestant to the same answers, each on a database of its own: who answers something else does another job.
- * @throws {Error} that names the contestant and the answer
+ * Checks that every contestant sends the same responses, each on its own database.
+ * @throws {Error} that names the contestant and its response
  */
-export async function checkSameAnswers(bench) {
+export async function checkSameResponses(bench) {
   const entries = [];
   for (const [number, contestant] of CHECKED.entries()) {
     entries.push([contestant, await bench.databases.forCheck(number)]);
@@ -57,19 +57,19 @@ async function check(contestant, server, database, keys) {
   };
   const list = await ask(server, keys.unlimited, 'GET', '');
   if (list.status !== 200 || (await list.text()) !== (await database.listText())) {
-    complain('lists all orders', 'gives another list');
+    complain('lists all orders', 'returns a different list');
   }
   for (const [name, request, expected] of CASES) {
-    const answer = await ask(server, ...request(keys));
-    const body = await answer.text();
-    if (answer.status !== expected) {
-      complain(name, `is answered ${answer.status} ${body}, not ${expected}`);
+    const response = await ask(server, ...request(keys));
+    const body = await response.text();
+    if (response.status !== expected) {
+      complain(name, `returns ${response.status} ${body} instead of ${expected}`);
     }
     const isUncounted = contestant === FASTIFY_UNCOUNTED && expected === 401;
-    if (!isUncounted && LIMIT_HEADERS.some((header) => !answer.headers.has(header))) {
+    if (!isUncounted && LIMIT_HEADERS.some((header) => !response.headers.has(header))) {
       complain(name, 'lacks limit headers');
     }
-    if (expected === 429 && !answer.headers.has('retry-after')) {
+    if (expected === 429 && !response.headers.has('retry-after')) {
       complain(name, 'lacks Retry-After');
     }
     if (expected === 204 ? body !== '' : JSON.parse(body).status !== expected) {
