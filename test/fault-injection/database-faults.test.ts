@@ -64,7 +64,7 @@ async function expectSurvival(
     } finally {
       await traffic.stop();
     }
-    expect(await traffic.faults()).toEqual([]);
+    expect(await traffic.violations()).toEqual([]);
   });
   return traffic;
 }

@@ -76,7 +76,7 @@ describeWithTmpfs('when the disk of PostgreSQL is full', () => {
         disk.free();
         await traffic.stop();
       }
-      expect(await traffic.faults()).toEqual([]);
+      expect(await traffic.violations()).toEqual([]);
     });
   });
 

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { Interval } from './order-history.js';
 
-/** An order as the list shows it; the ids of these tests are small enough for a JavaScript number. */
+/** An order of the list, with an id that fits into a JavaScript number. */
 export interface ListedOrder {
   readonly id: number;
   readonly quantity: number;
@@ -9,47 +9,46 @@ export interface ListedOrder {
   readonly complete: boolean;
 }
 
-/** Orders that a ledger holds besides its two counters, once it has made that many changes. */
+/** Entries that a ledger keeps besides its two counters. */
 const ENTRIES = 5;
-/** An entry ships with the second change after the one that made it. */
+/** An entry ships with the second change after its insertion. */
 const SHIPS_AFTER = 2;
-/** Ids of one ledger, without its second counter. */
+/** Size of a ledger's id range, without its second counter. */
 const SPAN = 1_000_000;
-/** How far apart the counters lie: all other orders are between them. */
-const FAR = 500_000_000;
+/** Distance between the ids of the two counters. All other orders lie between them. */
+const COUNTER_DISTANCE = 500_000_000;
 
 /**
- * A writer that makes numbered changes to orders of its own, each in one transaction that touches rows at both ends of the
- * list: after change n its counters both say n, the entries of the last {@link ENTRIES} changes are there, the older of
- * them shipped, and no others. So a list gives away which of the changes it shows, and whether it shows one by halves.
+ * Makes numbered changes to its own orders, each in one transaction that writes rows at both ends of the list. After change
+ * n both counters show n, and exactly the entries of the last {@link ENTRIES} changes exist, the older ones shipped. So a
+ * list reveals which change it shows, and whether it shows part of a transaction.
  */
 export class Ledger {
   readonly #changes: Interval[] = [];
-  #beginsAtMs: number | undefined;
+  #pendingSinceMs: number | undefined;
 
-  /** @param base its own number, from 1 up: its ids begin at that many times {@link SPAN} */
+  /** @param base number of the ledger, at least 1; its ids start at `base` times {@link SPAN} */
   constructor(
     readonly name: string,
     private readonly base: number,
     private readonly db: pg.Pool,
   ) {}
 
-  /** Writes the counters. */
-  async open(): Promise<void> {
+  async insertCounters(): Promise<void> {
     await this.db.query('INSERT INTO orders (id, pet_id, quantity) VALUES ($1, 1, 1), ($2, 1, 1)', this.#counters());
   }
 
-  /** Makes the next change. When it fails, it waits for the database to say whether the change was made all the same. */
-  async change(isOver: () => boolean): Promise<void> {
+  /** Makes the next change. After an error it reads back whether the change was committed, until the database responds. */
+  async change(isStopped: () => boolean): Promise<void> {
     const next = this.#changes.length + 1;
     const startMs = performance.now();
-    this.#beginsAtMs = startMs;
-    const made = await this.#attempt(next, isOver);
+    this.#pendingSinceMs = startMs;
+    const made = await this.#attempt(next, isStopped);
     if (made === true) {
       this.#changes.push({ startMs, endMs: performance.now() });
     }
     if (made !== undefined) {
-      this.#beginsAtMs = undefined;
+      this.#pendingSinceMs = undefined;
     }
   }
 
@@ -57,24 +56,24 @@ export class Ledger {
     return this.#changes.length;
   }
 
-  /** Changes that were committed for certain by then. */
+  /** Changes that were certainly committed at that time. */
   committedBefore(timeMs: number): number {
     return this.#changes.filter(({ endMs }) => endMs < timeMs).length;
   }
 
-  /** Changes that can have been committed by then. */
-  begunBefore(timeMs: number): number {
+  /** Changes that may have been committed at that time. */
+  startedBefore(timeMs: number): number {
     const done = this.#changes.filter(({ startMs }) => startMs < timeMs).length;
-    return done + (this.#beginsAtMs !== undefined && this.#beginsAtMs < timeMs ? 1 : 0);
+    return done + (this.#pendingSinceMs !== undefined && this.#pendingSinceMs < timeMs ? 1 : 0);
   }
 
-  /** Which change a list shows as the last one; undefined when it shows no state that this ledger was ever in. */
+  /** @returns the number of changes that a list shows; undefined when it shows a state that never existed */
   changesShownBy(orders: ReadonlyMap<string, ListedOrder>): number | undefined {
     const changes = (orders.get(String(this.#counters()[0]))?.quantity ?? 0) - 1;
     return this.describe(orders) === this.#stateAfter(changes) ? changes : undefined;
   }
 
-  /** The ledger's rows in a list. */
+  /** @returns the ledger's rows of a list as text */
   describe(orders: ReadonlyMap<string, ListedOrder>): string {
     const [low, high] = this.#counters();
     const rows = [...orders.values()].filter(({ id }) => id === high || (id >= low && id < low + SPAN));
@@ -95,20 +94,20 @@ export class Ledger {
     return [...rows, row(high, changes + 1, false, undefined)].join(' ');
   }
 
-  /** @returns whether the change was made; undefined when that could not be found out */
-  async #attempt(next: number, isOver: () => boolean): Promise<boolean | undefined> {
+  /** @returns whether the change was committed; undefined when the database did not respond */
+  async #attempt(next: number, isStopped: () => boolean): Promise<boolean | undefined> {
     try {
       await this.#write(next);
       return true;
     } catch {
       for (;;) {
-        if (isOver()) {
+        if (isStopped()) {
           return undefined;
         }
         try {
           return (await this.#read()) === next;
         } catch {
-          // Not yet.
+          // The database is still unavailable.
           await new Promise((resolve) => setTimeout(resolve, 20));
         }
       }
@@ -144,7 +143,7 @@ export class Ledger {
   }
 
   #counters(): [low: number, high: number] {
-    return [this.base * SPAN, this.base * SPAN + FAR];
+    return [this.base * SPAN, this.base * SPAN + COUNTER_DISTANCE];
   }
 }
 

@@ -2,64 +2,64 @@ import { createHash } from 'node:crypto';
 import type { Interval } from './order-history.js';
 import { type Ledger, type ListedOrder } from './ledger.js';
 
-/** A list as a client got it. */
-interface SeenList {
+interface ObservedList {
   readonly when: Interval;
   readonly etag: string;
-  /** How many changes of each ledger it shows. */
-  readonly cut: readonly number[];
+  /** Number of changes of each ledger that the list shows. */
+  readonly changes: readonly number[];
 }
 
 /**
- * The lists that clients got, and whether each shows a state that existed: every ledger's rows exactly as after some
- * number of its changes, with nothing missing, doubled or half done; no change that was not yet asked for and all that
- * were committed before the question; and all lists in one order, so that no two of them disagree on which change came
- * first. Equal entity tags mean equal bytes.
+ * Records the lists that clients received and checks that each shows a state that existed: the rows of every ledger are
+ * those after some number of its changes, with every change committed before the request and none started after the
+ * response; any two lists agree on the order of changes; and equal entity tags mean equal bytes.
  */
 export class ListHistory {
-  readonly #lists: SeenList[] = [];
-  readonly #faults: string[] = [];
+  readonly #lists: ObservedList[] = [];
+  readonly #violations: string[] = [];
   readonly #digests = new Map<string, string>();
-  readonly #cuts = new Map<string, readonly number[]>();
+  readonly #changesByTag = new Map<string, readonly number[]>();
 
   constructor(private readonly ledgers: readonly Ledger[]) {}
 
-  /** Lists seen so far. */
+  /** Number of recorded lists. */
   get size(): number {
     return this.#lists.length;
   }
 
-  /** @returns the orders of the list by id; undefined when the body is not even a list */
-  saw(body: string, etag: string, when: Interval): ReadonlyMap<string, ListedOrder> | undefined {
+  /** @returns the orders by id; undefined when the body is not JSON */
+  recordList(body: string, etag: string, when: Interval): ReadonlyMap<string, ListedOrder> | undefined {
     const orders = this.#parse(body);
     if (orders === undefined) {
       return undefined;
     }
     this.#checkTag(etag, body);
-    const cut = this.ledgers.map((ledger) => {
-      const changes = ledger.changesShownBy(orders);
-      if (changes === undefined) {
-        this.#faults.push(`a list shows ledger ${ledger.name} in a state that never was: ${ledger.describe(orders)}`);
+    const changes = this.ledgers.map((ledger) => {
+      const shown = ledger.changesShownBy(orders);
+      if (shown === undefined) {
+        this.#violations.push(
+          `a list shows ledger ${ledger.name} in a state that never existed: ${ledger.describe(orders)}`,
+        );
       }
-      return changes ?? Number.NaN;
+      return shown ?? Number.NaN;
     });
-    this.#cuts.set(etag, cut);
-    this.#place({ when, etag, cut });
+    this.#changesByTag.set(etag, changes);
+    this.#record({ when, etag, changes });
     return orders;
   }
 
-  /** A client was told that the list which it has under this tag is the current one. */
-  sawUnchanged(etag: string, when: Interval): void {
-    const cut = this.#cuts.get(etag);
-    if (cut === undefined) {
-      this.#faults.push(`a list with the tag ${etag} is unchanged, which nobody ever got`);
+  /** Records a 304: the list with this tag is the current one. */
+  recordNotModified(etag: string, when: Interval): void {
+    const changes = this.#changesByTag.get(etag);
+    if (changes === undefined) {
+      this.#violations.push(`304 for the tag ${etag}, which no client received`);
     } else {
-      this.#place({ when, etag, cut });
+      this.#record({ when, etag, changes });
     }
   }
 
-  faults(): string[] {
-    return [...this.#faults, ...this.#disorders()];
+  violations(): string[] {
+    return [...this.#violations, ...this.#orderViolations()];
   }
 
   #parse(body: string): Map<string, ListedOrder> | undefined {
@@ -67,12 +67,12 @@ export class ListHistory {
     try {
       list = JSON.parse(body) as ListedOrder[];
     } catch {
-      this.#faults.push(`a list that is no JSON: …${body.slice(-200)}`);
+      this.#violations.push(`a list is not JSON: …${body.slice(-200)}`);
       return undefined;
     }
     for (const [index, order] of list.entries()) {
       if (index > 0 && order.id <= list[index - 1]!.id) {
-        this.#faults.push(`order ${order.id} is listed after ${list[index - 1]!.id}`);
+        this.#violations.push(`order ${order.id} is listed after ${list[index - 1]!.id}`);
       }
     }
     return new Map(list.map((order) => [String(order.id), order]));
@@ -81,31 +81,31 @@ export class ListHistory {
   #checkTag(etag: string, body: string): void {
     const digest = createHash('sha256').update(body).digest('hex');
     if ((this.#digests.get(etag) ?? digest) !== digest) {
-      this.#faults.push(`two different lists have the tag ${etag}`);
+      this.#violations.push(`two different lists have the tag ${etag}`);
     }
     this.#digests.set(etag, digest);
   }
 
-  #place(list: SeenList): void {
+  #record(list: ObservedList): void {
     for (const [index, ledger] of this.ledgers.entries()) {
-      const changes = list.cut[index]!;
-      const [least, most] = [ledger.committedBefore(list.when.startMs), ledger.begunBefore(list.when.endMs)];
+      const changes = list.changes[index]!;
+      const [least, most] = [ledger.committedBefore(list.when.startMs), ledger.startedBefore(list.when.endMs)];
       if (changes < least || changes > most) {
-        this.#faults.push(
-          `a list shows ${changes} changes of ledger ${ledger.name}, when there were at least ${least} and at most ${most}`,
+        this.#violations.push(
+          `a list shows ${changes} changes of ledger ${ledger.name}, expected ${least} to ${most} at that time`,
         );
       }
     }
     this.#lists.push(list);
   }
 
-  /** States of one database follow each other: of any two lists, one shows at least what the other one shows. */
-  #disorders(): string[] {
-    const total = ({ cut }: SeenList): number => cut.reduce((sum, changes) => sum + changes, 0);
+  /** Of any two lists, one includes all changes that the other one shows. */
+  #orderViolations(): string[] {
+    const total = ({ changes }: ObservedList): number => changes.reduce((sum, count) => sum + count, 0);
     const ordered = [...this.#lists].sort((a, b) => total(a) - total(b));
     return ordered.flatMap((later, index) => {
       const earlier = ordered[index - 1];
-      return earlier === undefined || earlier.cut.every((changes, ledger) => changes <= later.cut[ledger]!)
+      return earlier === undefined || earlier.changes.every((count, ledger) => count <= later.changes[ledger]!)
         ? []
         : [`no order of changes shows both ${JSON.stringify(earlier)} and ${JSON.stringify(later)}`];
     });

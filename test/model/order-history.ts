@@ -1,97 +1,95 @@
-/** From before something was asked to after it was answered, by one clock. Milliseconds. */
+/** From before a request was sent to after its response arrived, on one clock. Milliseconds. */
 export interface Interval {
   readonly startMs: number;
   readonly endMs: number;
 }
 
-/** The four things that can happen to an order. It goes one way: into the world, out of `pending`, out of the world. */
+/** The changes of an order's life, in this order: it is inserted, leaves `pending` once at most, and is deleted. */
 export type Change = 'inserted' | 'cancelled' | 'shipped' | 'deleted';
 
-/** What somebody was told of an order. `unshipped`: pending or cancelled, which the list does not tell apart. */
-export type Sight = 'absent' | 'pending' | 'unshipped' | 'cancelled' | 'shipped';
+/** `unshipped`: pending or cancelled, which the list does not distinguish. */
+export type ObservedState = 'absent' | 'pending' | 'unshipped' | 'cancelled' | 'shipped';
 
 const INSERTED = 1;
-const LEFT = 2;
+const LEFT_PENDING = 2;
 const DELETED = 3;
-const CHANGE_NUMBER = { inserted: INSERTED, cancelled: LEFT, shipped: LEFT, deleted: DELETED } as const;
+const CHANGE_NUMBER = {
+  inserted: INSERTED,
+  cancelled: LEFT_PENDING,
+  shipped: LEFT_PENDING,
+  deleted: DELETED,
+} as const;
 
-interface Told {
-  readonly sight: Sight;
-  readonly when: Interval;
-}
-
-interface Life {
-  readonly done: { readonly change: Change; readonly when: Interval }[];
-  /** Changes that were asked for and never answered: each happened at any time since, or never. */
-  readonly perhaps: { readonly change: Change; readonly startMs: number }[];
-  readonly told: Told[];
+interface OrderRecord {
+  readonly confirmed: { readonly change: Change; readonly when: Interval }[];
+  /** Changes that were requested without a response: each happened at any later time, or never. */
+  readonly uncertain: { readonly change: Change; readonly startMs: number }[];
+  readonly observations: { readonly state: ObservedState; readonly when: Interval }[];
 }
 
 /**
- * What was done to orders and what was said of them, and whether the two can be true together: whether there is for each
- * order one course of events in which every answer was right at some moment between question and answer
- * (linearizability), and in which it left `pending` at most once.
+ * Records the changes and observed states of orders, and checks that they are linearizable: that for each order there is a
+ * sequence of changes in which every response was true at some moment between request and response, and in which the order
+ * left `pending` at most once.
  */
 export class OrderHistory {
-  readonly #lives = new Map<string, Life>();
+  readonly #records = new Map<string, OrderRecord>();
 
   get orders(): Iterable<string> {
-    return this.#lives.keys();
+    return this.#records.keys();
   }
 
-  /** Somebody was told that this change was made by them. */
-  changed(id: string, change: Change, when: Interval): void {
-    this.#life(id).done.push({ change, when });
+  recordChange(id: string, change: Change, when: Interval): void {
+    this.#recordOf(id).confirmed.push({ change, when });
   }
 
-  /** Somebody asked for this change and was not told what became of it. */
-  mayHaveChanged(id: string, change: Change, startMs: number): void {
-    this.#life(id).perhaps.push({ change, startMs });
+  /** Records a change that was requested without a response. */
+  recordUncertainChange(id: string, change: Change, startMs: number): void {
+    this.#recordOf(id).uncertain.push({ change, startMs });
   }
 
-  saw(id: string, sight: Sight, when: Interval): void {
-    this.#life(id).told.push({ sight, when });
+  recordState(id: string, state: ObservedState, when: Interval): void {
+    this.#recordOf(id).observations.push({ state, when });
   }
 
-  /** @returns a sentence for each order whose answers cannot all be true; none when all is well */
-  faults(): string[] {
-    return [...this.#lives].flatMap(([id, life]) => {
-      const fault = faultOf(life);
-      return fault === undefined ? [] : [`order ${id}: ${fault} (${JSON.stringify(life)})`];
+  /** @returns one message for each order whose record is impossible */
+  violations(): string[] {
+    return [...this.#records].flatMap(([id, record]) => {
+      const violation = violationIn(record);
+      return violation === undefined ? [] : [`order ${id} ${violation} (${JSON.stringify(record)})`];
     });
   }
 
-  #life(id: string): Life {
-    const known = this.#lives.get(id);
-    if (known !== undefined) {
-      return known;
+  #recordOf(id: string): OrderRecord {
+    let record = this.#records.get(id);
+    if (record === undefined) {
+      record = { confirmed: [], uncertain: [], observations: [] };
+      this.#records.set(id, record);
     }
-    const life: Life = { done: [], perhaps: [], told: [] };
-    this.#lives.set(id, life);
-    return life;
+    return record;
   }
 }
 
-function faultOf(life: Life): string | undefined {
-  const leavings = life.done.filter(({ change }) => CHANGE_NUMBER[change] === LEFT);
-  if (leavings.length > 1) {
-    return `left pending ${leavings.length} times`;
+function violationIn(record: OrderRecord): string | undefined {
+  const departures = record.confirmed.filter(({ change }) => CHANGE_NUMBER[change] === LEFT_PENDING);
+  if (departures.length > 1) {
+    return `left pending ${departures.length} times`;
   }
-  if (life.done.filter(({ change }) => change === 'deleted').length > 1) {
+  if (record.confirmed.filter(({ change }) => change === 'deleted').length > 1) {
     return 'was deleted twice';
   }
-  const left = leavings[0]?.change ?? stateThatWasSeen(life);
-  if (left === 'both') {
-    return 'was seen cancelled and shipped';
+  const departure = departures[0]?.change ?? observedDeparture(record);
+  if (departure === 'both') {
+    return 'was observed as cancelled and as shipped';
   }
-  const windows = ([undefined, 'inserted', left, 'deleted'] as const).map((change) => windowOf(life, change));
-  for (const { sight, when } of life.told) {
-    const phases = phasesThatShow(sight, left, when, windows);
+  const windows = ([undefined, 'inserted', departure, 'deleted'] as const).map((change) => windowOf(record, change));
+  for (const { state, when } of record.observations) {
+    const phases = phasesShowing(state, departure, when, windows);
     if (phases === undefined) {
-      return `was seen ${sight}, which nobody can have made it`;
+      return `was observed as ${state} without a change to that state`;
     }
-    // Seen in the first of these phases or later, and not after the last: the changes before had happened by the end of
-    // the question, those after had not happened at its start.
+    // The changes up to the first phase had happened by the end of the observation; those after the last phase had not
+    // happened at its start.
     for (let number = INSERTED; number <= DELETED; number++) {
       const window = windows[number]!;
       if (number <= phases.first) {
@@ -102,7 +100,7 @@ function faultOf(life: Life): string | undefined {
     }
   }
   // An order can be deleted without having left `pending`.
-  return faultOfOrder(windows, left === undefined ? [INSERTED, DELETED] : [INSERTED, LEFT, DELETED]);
+  return sequenceViolation(windows, departure === undefined ? [INSERTED, DELETED] : [INSERTED, LEFT_PENDING, DELETED]);
 }
 
 /** When a change can have happened. */
@@ -111,34 +109,35 @@ interface Window {
   latestMs: number;
 }
 
-function windowOf(life: Life, change: Change | undefined): Window {
-  const done = life.done.find((each) => each.change === change);
-  if (done !== undefined) {
-    return { earliestMs: done.when.startMs, latestMs: done.when.endMs };
+function windowOf(record: OrderRecord, change: Change | undefined): Window {
+  const confirmed = record.confirmed.find((each) => each.change === change);
+  if (confirmed !== undefined) {
+    return { earliestMs: confirmed.when.startMs, latestMs: confirmed.when.endMs };
   }
-  const starts = life.perhaps.filter((each) => each.change === change).map(({ startMs }) => startMs);
-  // Nobody asked for it: never, which is later than everything.
+  const starts = record.uncertain.filter((each) => each.change === change).map(({ startMs }) => startMs);
+  // Never requested: `Math.min()` is Infinity.
   return { earliestMs: Math.min(...starts), latestMs: Infinity };
 }
 
-/** How an order left `pending` for which nobody was told that it was their doing. */
-function stateThatWasSeen(life: Life): 'cancelled' | 'shipped' | 'both' | undefined {
-  const seen = new Set(life.told.map(({ sight }) => sight));
+/** How an order left `pending` according to its observations, when no response confirmed the change. */
+function observedDeparture({ observations }: OrderRecord): 'cancelled' | 'shipped' | 'both' | undefined {
+  const seen = new Set(observations.map(({ state }) => state));
   if (seen.has('cancelled') && seen.has('shipped')) {
     return 'both';
   }
   return seen.has('cancelled') ? 'cancelled' : seen.has('shipped') ? 'shipped' : undefined;
 }
 
-function phasesThatShow(
-  sight: Sight,
-  left: Change | undefined,
+/** Phase n follows change n; phase 0 precedes the insertion. */
+function phasesShowing(
+  state: ObservedState,
+  departure: Change | undefined,
   when: Interval,
   windows: readonly Window[],
 ): { first: number; last: number } | undefined {
-  switch (sight) {
+  switch (state) {
     case 'absent':
-      // Not yet there or no longer there; where both are possible, this sight says nothing.
+      // Not inserted yet or already deleted; when both are possible, the observation constrains nothing.
       if (when.startMs > windows[INSERTED]!.latestMs) {
         return { first: DELETED, last: DELETED };
       }
@@ -146,20 +145,20 @@ function phasesThatShow(
     case 'pending':
       return { first: INSERTED, last: INSERTED };
     case 'unshipped':
-      return { first: INSERTED, last: left === 'shipped' ? INSERTED : LEFT };
+      return { first: INSERTED, last: departure === 'shipped' ? INSERTED : LEFT_PENDING };
     case 'cancelled':
     case 'shipped':
-      return left === sight ? { first: LEFT, last: LEFT } : undefined;
+      return departure === state ? { first: LEFT_PENDING, last: LEFT_PENDING } : undefined;
   }
 }
 
-function faultOfOrder(windows: readonly Window[], changes: readonly number[]): string | undefined {
+function sequenceViolation(windows: readonly Window[], changes: readonly number[]): string | undefined {
   let earliestMs = -Infinity;
   for (const [index, number] of changes.entries()) {
     earliestMs = Math.max(earliestMs, windows[number]!.earliestMs);
     const latestMs = Math.min(...changes.slice(index).map((later) => windows[later]!.latestMs));
     if (earliestMs > latestMs) {
-      return `change ${number} of its life cannot lie both after ${earliestMs} and before ${latestMs}`;
+      return `cannot have undergone change ${number} both after ${earliestMs} and before ${latestMs}`;
     }
   }
   return undefined;

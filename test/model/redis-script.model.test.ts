@@ -4,10 +4,10 @@ import { decide, type SubjectState, UNUSED } from '../../src/rate-limit/decision
 import { BAN_SCRIPT, CONSUME_SCRIPT } from '../../src/rate-limit/redis-scripts.js';
 import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
 
-/** The script as it ships, except that the time is told and not asked for. */
+/** The script with the time as an argument instead of Redis's clock. */
 const CONSUME_SCRIPT_AT = CONSUME_SCRIPT.replace("redis.call('TIME')", '{ARGV[3], ARGV[4]}');
 
-/** Half a second before a UTC minute that is also a UTC midnight. */
+/** Half a second before a UTC midnight, which is also a minute boundary. */
 const BEFORE_MIDNIGHT_MS = Date.UTC(2099, 10, 22) - 500;
 const NO_BANS = { threshold: 0, windowSeconds: 60, durationSeconds: 300 };
 
@@ -15,7 +15,7 @@ const quotas = fc.record({
   requestsPerMinute: fc.integer({ min: 1, max: 4 }),
   requestsPerDay: fc.integer({ min: 1, max: 8 }),
 });
-/** Milliseconds between requests: many in one window, and now and then up to an edge, onto it and past it. */
+/** Milliseconds between requests: mostly within one window, sometimes around a window boundary. */
 const steps = fc.array(
   fc.record({
     afterMs: fc.oneof(
@@ -28,7 +28,7 @@ const steps = fc.array(
   { minLength: 1, maxLength: 40 },
 );
 
-describeWithRedis('the script that counts in Redis', () => {
+describeWithRedis('TAKE_SCRIPT', () => {
   let server: RedisServer;
   let redis: Redis;
   let subjects = 0;
@@ -41,7 +41,7 @@ describeWithRedis('the script that counts in Redis', () => {
     await server.stop();
   });
 
-  it('decides as the rule does, at any time around the edges of minutes and days', async () => {
+  it('returns the decision of decide() for random requests around minute and day boundaries', async () => {
     expect(CONSUME_SCRIPT_AT).not.toBe(CONSUME_SCRIPT);
     await fc.assert(
       fc.asyncProperty(quotas, steps, async (quota, requests) => {

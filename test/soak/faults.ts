@@ -4,32 +4,33 @@ import type { SeededRandom } from '../helpers/seeded-random.js';
 import type { RedisServer } from '../helpers/redis-server.js';
 import { waitFor } from '../helpers/wait-for.js';
 
+/** The systems that a fault affects. */
 export interface Stage {
   readonly postgres: FailingPostgres;
   readonly redis: RedisServer;
-  /** Ends one of the services by this signal and starts it again. */
+  /** Stops one of the services with a signal and starts another in its place. */
   readonly replaceService: (signal: NodeJS.Signals) => Promise<void>;
-  /** From here on the services may not count together. */
-  readonly disturbQuotas: () => void;
+  /** Marks the current minute as one in which the services may count separately. */
+  readonly suspendQuotaCheck: () => void;
   readonly random: SeededRandom;
 }
 
-/** What can go wrong, each until it is over. How long each takes is drawn, which is what the waits are for. */
+/** Each fault resolves when it is over. The delays are the random durations of the faults. */
 export const FAULTS: Readonly<Record<string, (stage: Stage) => Promise<void>>> = {
-  'nothing goes wrong': () => Promise.resolve(),
-  'PostgreSQL is stopped and started': async ({ postgres, random }) => {
+  'no fault': () => Promise.resolve(),
+  'PostgreSQL restarts': async ({ postgres, random }) => {
     await postgres.stop();
     await delay(random.below(3_000));
     await postgres.start();
   },
   'PostgreSQL crashes': async ({ postgres }) => {
     await postgres.crash();
-    const responses = (): Promise<boolean> =>
+    const hasRecovered = (): Promise<boolean> =>
       postgres.run('SELECT 1').then(
         () => true,
         () => false,
       );
-    await waitFor(responses, 'PostgreSQL has recovered', { withinMs: 30_000 });
+    await waitFor(hasRecovered, 'PostgreSQL has recovered', { withinMs: 30_000 });
   },
   'PostgreSQL ends sessions': async ({ postgres, random }) => {
     for (let round = 0; round < 20; round++) {
@@ -39,14 +40,14 @@ export const FAULTS: Readonly<Record<string, (stage: Stage) => Promise<void>>> =
       await delay(random.below(100));
     }
   },
-  'PostgreSQL is read-only': async ({ postgres, random }) => {
+  'PostgreSQL becomes read-only': async ({ postgres, random }) => {
     await postgres.run('ALTER SYSTEM SET default_transaction_read_only = on');
     await postgres.run('SELECT pg_reload_conf()');
     await delay(500 + random.below(2_000));
     await postgres.run('ALTER SYSTEM RESET default_transaction_read_only');
     await postgres.run('SELECT pg_reload_conf()');
   },
-  'the network to PostgreSQL is cut': async ({ postgres, random }) => {
+  'the network to PostgreSQL closes connections': async ({ postgres, random }) => {
     for (let round = 0; round < 10; round++) {
       postgres.network.closeConnections();
       await delay(random.below(200));
@@ -57,26 +58,26 @@ export const FAULTS: Readonly<Record<string, (stage: Stage) => Promise<void>>> =
     await delay(random.below(8_000));
     postgres.network.restore();
   },
-  'the network forgets its connections': ({ postgres }) => {
+  'the network drops connections silently': ({ postgres }) => {
     postgres.network.dropSilently();
     return Promise.resolve();
   },
-  'Redis is killed and started, empty': async ({ redis, random, disturbQuotas }) => {
-    disturbQuotas();
+  'Redis restarts empty': async ({ redis, random, suspendQuotaCheck }) => {
+    suspendQuotaCheck();
     await redis.kill();
     await delay(random.below(3_000));
     await redis.restart();
     await delay(2_000);
-    disturbQuotas();
+    suspendQuotaCheck();
   },
-  'Redis freezes': async ({ redis, random, disturbQuotas }) => {
-    disturbQuotas();
+  'Redis freezes': async ({ redis, random, suspendQuotaCheck }) => {
+    suspendQuotaCheck();
     redis.freeze();
     await delay(random.below(3_000));
     redis.thaw();
     await delay(2_000);
-    disturbQuotas();
+    suspendQuotaCheck();
   },
   'a service is killed': ({ replaceService }) => replaceService('SIGKILL'),
-  'a service is told to stop': ({ replaceService }) => replaceService('SIGTERM'),
+  'a service stops': ({ replaceService }) => replaceService('SIGTERM'),
 };

@@ -1,23 +1,23 @@
 import { requestRaw } from '../helpers/raw-http.js';
 
-/** What was admitted in one minute, by the reset that its answers named. */
 interface Minute {
-  readonly told: number[];
-  refused: number;
-  isDisturbed: boolean;
+  /** `Remaining` of each admitted request. */
+  readonly remaining: number[];
+  rejected: number;
+  isSuspended: boolean;
 }
 
 /**
- * Spends a key as fast as a minute's quota allows and faster, over all services, and counts what was admitted in each
- * minute. While Redis is well that is never more than the plan, whatever else fails, and each admitted request is told a
- * number of its own; while Redis is away each process counts for itself.
+ * Sends requests over all services faster than a key's limit allows, and checks every minute: while Redis is available, no
+ * more requests than the limit are admitted, and each gets a distinct `Remaining`. Without Redis each process counts
+ * separately.
  */
 export class QuotaWatch {
   readonly #minutes = new Map<number, Minute>();
-  #over = false;
+  #stopped = false;
   #running: Promise<void> = Promise.resolve();
 
-  /** @param perMinute the key's quota; its day's quota is out of reach */
+  /** @param perMinute the key's limit; its daily limit is out of reach */
   constructor(
     private readonly baseUrls: () => readonly string[],
     private readonly key: string,
@@ -25,40 +25,42 @@ export class QuotaWatch {
   ) {}
 
   start(): void {
-    this.#running = this.#spend();
+    this.#running = this.#sendRequests();
   }
 
   async stop(): Promise<void> {
-    this.#over = true;
+    this.#stopped = true;
     await this.#running;
   }
 
-  /** From here on and for this minute the services may not have counted together. */
-  disturb(): void {
-    this.#minuteOf(this.#currentReset()).isDisturbed = true;
+  /** Excludes the current minute from the check. */
+  suspendCheck(): void {
+    this.#minuteOf(this.#currentReset()).isSuspended = true;
   }
 
-  /** Minutes in which the quota was used up while Redis was well. */
-  get provenMinutes(): number {
+  /** Checked minutes in which the limit was exhausted. */
+  get exhaustedMinutes(): number {
     return [...this.#minutes.values()].filter(
-      ({ told, refused, isDisturbed }) => !isDisturbed && refused > 0 && told.length > 0,
+      ({ remaining, rejected, isSuspended }) => !isSuspended && rejected > 0 && remaining.length > 0,
     ).length;
   }
 
-  faults(): string[] {
-    return [...this.#minutes].flatMap(([reset, { told, isDisturbed }]) => {
-      if (isDisturbed) {
+  violations(): string[] {
+    return [...this.#minutes].flatMap(([reset, { remaining, isSuspended }]) => {
+      if (isSuspended) {
         return [];
       }
-      return told.length > this.perMinute || new Set(told).size !== told.length
-        ? [`of ${this.perMinute} a minute ${told.length} were admitted in that before ${reset}: ${told.join(' ')}`]
+      return remaining.length > this.perMinute || new Set(remaining).size !== remaining.length
+        ? [
+            `limit ${this.perMinute}, but ${remaining.length} requests were admitted in the minute before ${reset}, with the remaining values ${remaining.join(' ')}`,
+          ]
         : [];
     });
   }
 
-  async #spend(): Promise<void> {
+  async #sendRequests(): Promise<void> {
     let number = 0;
-    while (!this.#over) {
+    while (!this.#stopped) {
       const baseUrls = this.baseUrls();
       const batch = Array.from({ length: 6 }, () =>
         requestRaw(baseUrls[number++ % baseUrls.length]!, { path: '/nowhere', key: this.key }),
@@ -78,9 +80,9 @@ export class QuotaWatch {
       return;
     }
     if (status === 404) {
-      this.#minuteOf(Number(headers['x-ratelimit-reset'])).told.push(Number(limits[1]));
+      this.#minuteOf(Number(headers['x-ratelimit-reset'])).remaining.push(Number(limits[1]));
     } else if (status === 429) {
-      this.#minuteOf(Number(headers['x-ratelimit-reset'])).refused++;
+      this.#minuteOf(Number(headers['x-ratelimit-reset'])).rejected++;
     }
   }
 
@@ -89,12 +91,11 @@ export class QuotaWatch {
   }
 
   #minuteOf(reset: number): Minute {
-    const known = this.#minutes.get(reset);
-    if (known !== undefined) {
-      return known;
+    let minute = this.#minutes.get(reset);
+    if (minute === undefined) {
+      minute = { remaining: [], rejected: 0, isSuspended: false };
+      this.#minutes.set(reset, minute);
     }
-    const minute: Minute = { told: [], refused: 0, isDisturbed: false };
-    this.#minutes.set(reset, minute);
     return minute;
   }
 }

@@ -1,11 +1,11 @@
-// npm run test:soak -- --minutes 10: hours of trouble in minutes, against real processes. Builds nothing itself.
+// npm run test:soak -- --minutes 10: runs the soak test against the built service.
 import { spawnSync } from 'node:child_process';
 import { parseArgs } from 'node:util';
 
 const { values } = parseArgs({ options: { minutes: { type: 'string', default: '10' } } });
 const minutes = Number(values.minutes);
 if (!(minutes > 0)) {
-  console.error('--minutes takes a number above 0.');
+  console.error(`--minutes must be a number greater than 0 (got "${values.minutes}").`);
   process.exit(2);
 }
 const { status } = spawnSync('npx', ['jest', '--config', 'test/soak/jest.config.js'], {
