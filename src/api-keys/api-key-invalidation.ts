@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { DatabaseListener } from '../database/database-listener.js';
-import { API_KEY_CHANGED_CHANNEL } from '../database/notification-channels.js';
+import { API_KEY_CHANGED_CHANNEL, DatabaseListener } from '../database/database-listener.js';
 import { ApiKeysService } from './api-keys.service.js';
 
 /** Makes a change to a key take effect at once instead of when the cached answer runs out. */

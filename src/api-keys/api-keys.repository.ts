@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { databaseCall } from '../database/database-call.js';
+import { databaseCall } from '../database/postgres-errors.js';
 import { PrismaService } from '../database/prisma.service.js';
 import { quotasOf } from '../plans/plans.js';
 import type { VerifiedKey } from './verified-key.js';

@@ -133,7 +133,7 @@ function quotaHint({ plan, problem }: PlanQuotasError): string {
 /** What a command needs is loaded when it runs: asking for help must not wait for a database client. */
 async function withAdmin<T>(work: (admin: ApiKeysAdmin) => Promise<T>): Promise<T> {
   const { databaseUrl } = await import('./settings.js');
-  const { connectPrisma } = await import('../database/connect-prisma.js');
+  const { connectPrisma } = await import('../database/prisma.service.js');
   const { ApiKeysAdmin, KeyAdministrationError, PlanQuotasError } = await import('../api-keys/api-keys.admin.js');
   const connection = connectPrisma(await databaseUrl());
   try {

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { sessionSettings } from '../database/session-settings.js';
 import { databaseUrl } from './settings.js';
 
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -14,6 +15,7 @@ export async function withDatabase<T>(work: (db: pg.Client) => Promise<T>): Prom
   db.on('error', () => undefined);
   await db.connect();
   try {
+    await db.query(sessionSettings());
     return await work(db);
   } finally {
     await db.end();

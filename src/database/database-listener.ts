@@ -1,34 +1,48 @@
+import { Socket } from 'node:net';
 import { Inject, Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import pg from 'pg';
 import { CONFIG, type Config } from '../config/config.js';
+import { sessionSettings } from './session-settings.js';
+
+/** Carries the SHA-256 (hexadecimal) of an API key that was created, changed or deleted; sent by a trigger on `api_keys`. */
+export const API_KEY_CHANGED_CHANNEL = 'api_key_changed';
+
+/** Carries the id of an API key whose ban was lifted; sent by `petstore keys unban`. */
+export const API_KEY_UNBANNED_CHANNEL = 'api_key_unbanned';
 
 const RECONNECT_FIRST_MS = 100;
 const RECONNECT_MAX_MS = 5_000;
-/** A connection that died without a word is noticed by a question that goes unanswered. Milliseconds. */
+/** A connection that died without being closed is detected by a query that gets no response. Milliseconds. */
 const HEARTBEAT_MS = 10_000;
-const HEARTBEAT_TIMEOUT_MS = 5_000;
+const RESPONSE_TIMEOUT_MS = 5_000;
 
-/** Who is told what arrives on a channel. */
+/** A handler for the messages of a channel. */
 export interface Subscription {
   readonly channel: string;
   onMessage(payload: string): void;
-  /** Messages may have been missed: whatever was concluded from their absence no longer holds. */
+  /** Messages may have been missed: anything concluded from their absence no longer holds. */
   onGap?(): void;
 }
 
+interface Connection {
+  readonly client: pg.Client;
+  readonly socket: Socket;
+}
+
 /**
- * Hears what other processes announce through PostgreSQL (`NOTIFY`), on a connection of its own that comes back by
- * itself. PostgreSQL keeps no messages for an absent listener, so every reconnection is told to the subscribers as a gap.
+ * Receives what other processes announce through PostgreSQL (`NOTIFY`), on a connection of its own that is reopened when
+ * it is lost. PostgreSQL keeps no messages for an absent listener, so subscribers see each reconnection as a gap.
  */
 @Injectable()
 export class DatabaseListener implements OnApplicationBootstrap, OnApplicationShutdown {
   readonly #logger = new Logger('DatabaseListener');
   readonly #subscriptions: Subscription[] = [];
-  #client: pg.Client | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  /** The connection in use or, while reconnecting, the one being opened. */
+  #connection: Connection | undefined;
+  #retryTimer: NodeJS.Timeout | undefined;
   #heartbeat: NodeJS.Timeout | undefined;
   #retryMs = RECONNECT_FIRST_MS;
-  #closed = false;
+  #stopped = false;
 
   constructor(@Inject(CONFIG) private readonly config: Config) {}
 
@@ -37,30 +51,30 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
     this.#subscriptions.push(subscription);
   }
 
-  /** Whether messages arrive at the moment. */
-  get connected(): boolean {
-    return this.#client !== undefined;
-  }
-
   async onApplicationBootstrap(): Promise<void> {
     await this.#connect();
   }
 
-  async onApplicationShutdown(): Promise<void> {
-    this.#closed = true;
-    clearTimeout(this.#timer);
+  onApplicationShutdown(): void {
+    this.#stopped = true;
+    clearTimeout(this.#retryTimer);
     clearInterval(this.#heartbeat);
-    await this.#client?.end();
+    // Ends the session in every phase, also while connecting and when the server no longer responds.
+    this.#connection?.socket.destroy();
   }
 
   async #connect(): Promise<void> {
+    const socket = new Socket();
     const client = new pg.Client({
       connectionString: this.config.databaseUrl,
       application_name: 'petstore-listener',
-      connectionTimeoutMillis: HEARTBEAT_TIMEOUT_MS,
-      query_timeout: HEARTBEAT_TIMEOUT_MS,
+      connectionTimeoutMillis: RESPONSE_TIMEOUT_MS,
+      query_timeout: RESPONSE_TIMEOUT_MS,
       keepAlive: true,
+      stream: () => socket,
     });
+    const connection = { client, socket };
+    this.#connection = connection;
     client.on('notification', ({ channel, payload }) => {
       for (const subscription of this.#subscriptions) {
         if (subscription.channel === channel) {
@@ -69,48 +83,44 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
       }
     });
     const onLost = (error?: Error): void => {
-      this.#lost(client, error);
+      this.#lost(connection, error);
     };
     client.on('error', onLost);
     client.on('end', onLost);
     try {
       await client.connect();
-      for (const { channel } of this.#subscriptions) {
-        await client.query(`LISTEN ${client.escapeIdentifier(channel)}`);
-      }
+      const listens = this.#subscriptions.map(({ channel }) => `LISTEN ${client.escapeIdentifier(channel)}`);
+      await client.query([sessionSettings({ statement_timeout: RESPONSE_TIMEOUT_MS }), ...listens].join('; '));
     } catch (error) {
-      this.#lost(client, error as Error);
+      this.#lost(connection, error as Error);
       return;
     }
-    this.#established(client);
+    if (this.#connection === connection && !this.#stopped) {
+      this.#established(connection);
+    }
   }
 
-  #established(client: pg.Client): void {
-    this.#client = client;
+  #established(connection: Connection): void {
     this.#retryMs = RECONNECT_FIRST_MS;
     for (const subscription of this.#subscriptions) {
       subscription.onGap?.();
     }
     this.#heartbeat = setInterval(() => {
-      client.query('SELECT 1').catch((error: unknown) => {
-        this.#lost(client, error as Error);
+      connection.client.query('SELECT 1').catch((error: unknown) => {
+        this.#lost(connection, error as Error);
       });
     }, HEARTBEAT_MS).unref();
   }
 
-  #lost(client: pg.Client, error: Error | undefined): void {
-    client.removeAllListeners('end');
-    if (this.#closed || (this.#client !== undefined && this.#client !== client)) {
+  #lost(connection: Connection, error: Error | undefined): void {
+    connection.socket.destroy();
+    if (this.#stopped || this.#connection !== connection) {
       return;
     }
-    if (this.#client === client) {
-      this.#logger.warn(`lost the listening connection: ${error?.message ?? 'closed by the server'}`);
-    }
-    this.#client = undefined;
+    this.#connection = undefined;
     clearInterval(this.#heartbeat);
-    clearTimeout(this.#timer);
-    client.end().catch(() => undefined);
-    this.#timer = setTimeout(() => void this.#connect(), this.#retryMs).unref();
+    this.#logger.warn(`no connection to listen on, reconnecting: ${error?.message ?? 'closed by the server'}`);
+    this.#retryTimer = setTimeout(() => void this.#connect(), this.#retryMs).unref();
     this.#retryMs = Math.min(this.#retryMs * 2, RECONNECT_MAX_MS);
   }
 }

@@ -1,26 +1,30 @@
-import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
-import type pg from 'pg';
+import { Inject, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
+import pg from 'pg';
 import { CONFIG, type Config } from '../config/config.js';
 import { Metrics } from '../metrics/metrics.js';
-import { createServicePool } from './service-pool.js';
+import { sessionSettings } from './session-settings.js';
 
-/** Connections for everything that is answered at once: keys, cancels, snapshots, health. */
+/** How long a request waits for a connection. Milliseconds, as are all durations here. */
+const CONNECTION_TIMEOUT_MS = 2_000;
+
+/** Connections for every short statement: key look-ups, cancels, snapshots, health. */
 const MAIN_CONNECTIONS_MAX = 10;
 const MAIN_STATEMENT_TIMEOUT_MS = 3_000;
-/** After this long without an answer the server or the network has fallen silent. */
+/** Longer than the server's own timeouts: it is for a server or network that no longer responds. */
 const MAIN_QUERY_TIMEOUT_MS = 4_000;
 /**
- * Everything on these connections looks rows up by key. PostgreSQL plans each statement once for a connection, and not
- * again for each new set of values, which would take it longer than to cancel a dozen orders. Such a plan outlives what the
- * tables were like when it was made, so it reads no table from end to end, however small the table was then.
+ * Every statement looks rows up by key. PostgreSQL plans each once per connection; planning anew for each set of values
+ * would take longer than cancelling a dozen orders. A kept plan may have been made while the table was small, so it
+ * must not read a whole table even then.
  */
-const MAIN_SETTINGS = 'SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off';
-/** A list is bounded by its reader's stall timeout; this is the bound on a reader that never quite stalls. */
+const MAIN_PLANNING = { plan_cache_mode: 'force_generic_plan', enable_seqscan: 'off' };
+
+/** Shorter than the timeout of the reader, so that the server ends the wait and no backend is left behind. */
+const LIST_LOCK_TIMEOUT_MS = 3_000;
+/** A list is bounded by its client's stall timeout; this bounds a client that never quite stalls. */
 const LIST_STATEMENT_TIMEOUT_MS = 600_000;
 
-/**
- * The two pools of the service. Lists have their own, so that however slowly they are read, a cancel finds a connection.
- */
+/** The two pools of the service. Lists have their own, so that slow lists leave the connections for cancels free. */
 @Injectable()
 export class Pools implements OnApplicationShutdown {
   readonly main: pg.Pool;
@@ -29,29 +33,60 @@ export class Pools implements OnApplicationShutdown {
   constructor(@Inject(CONFIG) config: Config, metrics: Metrics) {
     const connectionString = config.databaseUrl;
     if (connectionString === undefined) {
-      throw new Error('The database URL is not known yet.');
+      throw new Error('The database URL is not set.');
     }
-    this.main = createServicePool({
-      connectionString,
-      name: 'main',
-      connectionsMax: MAIN_CONNECTIONS_MAX,
-      // A statement that waits for a lock is bounded by the lock timeout; this bounds what it does besides.
-      statementTimeoutMs: MAIN_STATEMENT_TIMEOUT_MS + config.cancelLockTimeoutMs,
-      lockTimeoutMs: config.cancelLockTimeoutMs,
-      queryTimeoutMs: MAIN_QUERY_TIMEOUT_MS + config.cancelLockTimeoutMs,
-      onConnect: MAIN_SETTINGS,
-    });
-    this.list = createServicePool({
-      connectionString,
-      name: 'list',
-      connectionsMax: config.list.concurrency,
-      statementTimeoutMs: LIST_STATEMENT_TIMEOUT_MS,
-    });
+    const statementTimeoutMs = MAIN_STATEMENT_TIMEOUT_MS + config.cancelLockTimeoutMs;
+    this.main = createPool(
+      {
+        connectionString,
+        application_name: 'petstore-main',
+        max: MAIN_CONNECTIONS_MAX,
+        query_timeout: MAIN_QUERY_TIMEOUT_MS + config.cancelLockTimeoutMs,
+      },
+      {
+        lock_timeout: config.cancelLockTimeoutMs,
+        statement_timeout: statementTimeoutMs,
+        idle_in_transaction_session_timeout: statementTimeoutMs,
+        ...MAIN_PLANNING,
+      },
+    );
+    this.list = createPool(
+      { connectionString, application_name: 'petstore-list', max: config.list.concurrency },
+      {
+        lock_timeout: LIST_LOCK_TIMEOUT_MS,
+        statement_timeout: LIST_STATEMENT_TIMEOUT_MS,
+        idle_in_transaction_session_timeout: LIST_STATEMENT_TIMEOUT_MS,
+      },
+    );
     metrics.watchPools({ main: this.main, list: this.list });
   }
 
-  /** Runs after the HTTP server has closed: until then requests under way need the pools. */
+  /** Runs after the HTTP server has closed: in-flight requests need the pools. */
   async onApplicationShutdown(): Promise<void> {
     await Promise.all([this.main.end(), this.list.end()]);
   }
+}
+
+/** A pool with every wait bounded on both sides; the defaults of `pg` wait without bound. */
+function createPool(options: pg.PoolConfig, settings: Readonly<Record<string, string | number>>): pg.Pool {
+  const begin = { text: sessionSettings(settings), query_timeout: CONNECTION_TIMEOUT_MS };
+  const pool = new pg.Pool({
+    connectionTimeoutMillis: CONNECTION_TIMEOUT_MS,
+    idleTimeoutMillis: 30_000,
+    maxLifetimeSeconds: 3_600,
+    keepAlive: true,
+    ...options,
+    // The pool waits for the promise; its type says `void`.
+    onConnect: (client: pg.ClientBase) => client.query(begin) as unknown as undefined,
+  });
+  const logger = new Logger('Database');
+  // A connection that breaks while in use fails its query; that is where the error is handled.
+  pool.on('connect', (client) => {
+    client.on('error', () => undefined);
+  });
+  // Without a listener an idle connection that breaks would end the process.
+  pool.on('error', (error) => {
+    logger.warn(`lost an idle connection: ${error.message}`);
+  });
+  return pool;
 }

@@ -1,34 +1,27 @@
 import { DeadlineExceeded } from '../common/deadline.js';
+import { DomainError } from '../errors/domain-error.js';
 import { Prisma } from './generated/client.js';
 
-/** The SQLSTATE codes that this service tells apart (PostgreSQL documentation, appendix A). */
-export const PostgresError = {
-  lockNotAvailable: '55P03',
-  idleInTransactionTimeout: '25P03',
-  deadlockDetected: '40P01',
-  serializationFailure: '40001',
-  readOnlySqlTransaction: '25006',
-  invalidPassword: '28P01',
-  checkViolation: '23514',
-  uniqueViolation: '23505',
-} as const;
+/** Another transaction held a lock for longer than `lock_timeout` (PostgreSQL documentation, appendix A). */
+export const LOCK_NOT_AVAILABLE = '55P03';
+const QUERY_CANCELED = '57014';
 
-/** Conditions that pass: the same request may well succeed a moment later. */
+/** Transient conditions: the same request may succeed a moment later. */
 const TRANSIENT_SQLSTATES: ReadonlySet<string> = new Set([
-  PostgresError.lockNotAvailable,
-  PostgresError.idleInTransactionTimeout,
-  PostgresError.deadlockDetected,
-  PostgresError.serializationFailure,
-  PostgresError.readOnlySqlTransaction,
+  LOCK_NOT_AVAILABLE,
+  '25P03', // idle_in_transaction_session_timeout
+  '40P01', // deadlock_detected
+  '40001', // serialization_failure
+  '25006', // read_only_sql_transaction
 ]);
 
 /**
- * Classes of SQLSTATE of which that is true throughout: connections that fail (08), resources that run out (53),
- * operators who intervene (57), disks and systems that fail (58).
+ * Classes of SQLSTATE whose codes are all transient: connection failure (08), insufficient resources (53), operator
+ * intervention (57), system error (58).
  */
 const TRANSIENT_SQLSTATE_CLASSES: ReadonlySet<string> = new Set(['08', '53', '57', '58']);
 
-/** Prisma's own codes for a server that is away: unreachable, timed out, closed, pool exhausted, too many connections. */
+/** Prisma's codes for an unavailable server: unreachable, timed out, closed, pool exhausted, too many connections. */
 const TRANSIENT_PRISMA_CODES: ReadonlySet<string> = new Set([
   'P1001',
   'P1002',
@@ -39,7 +32,7 @@ const TRANSIENT_PRISMA_CODES: ReadonlySet<string> = new Set([
   'P2037',
 ]);
 
-/** What the driver adapter calls a server that is away, where Prisma has no code of its own for it (raw queries). */
+/** The driver adapter's names for an unavailable server, for raw queries, where Prisma has no code. */
 const TRANSIENT_ADAPTER_KINDS: ReadonlySet<string> = new Set([
   'DatabaseNotReachable',
   'ConnectionClosed',
@@ -66,12 +59,12 @@ export function sqlStateOf(error: unknown): string | undefined {
     return adapterCauseOf(error)?.originalCode;
   }
   const code = codeOf(error);
-  // Codes of Prisma and of sockets (`EPIPE`) may have five characters too.
+  // Codes of Prisma and of sockets (`EPIPE`) can have five characters, too.
   const isForeign = code === undefined || TRANSIENT_PRISMA_CODES.has(code) || TRANSIENT_SOCKET_CODES.has(code);
   return isForeign || !/^[0-9A-Z]{5}$/.test(code) ? undefined : code;
 }
 
-/** Whether the database is away, shutting down, overloaded or busy, so that the answer is 503 and not 500. */
+/** Whether the database is unavailable, shutting down, overloaded or busy, so that the response is 503 and not 500. */
 export function isTransientDatabaseError(error: unknown): boolean {
   const sqlState = sqlStateOf(error);
   if (sqlState !== undefined) {
@@ -96,8 +89,38 @@ export function isTransientDatabaseError(error: unknown): boolean {
   if (error instanceof AggregateError) {
     return error.errors.every(isTransientDatabaseError);
   }
-  // `pg` reports a lost connection and a pool that stayed full as a bare Error, without a code to tell them by.
+  // `pg` reports a lost connection and an exhausted pool as a bare Error without a code.
   return error instanceof Error && Object.getPrototypeOf(error) === Error.prototype;
+}
+
+/**
+ * Whether only this statement failed, while the server and the connection still work. Then its parts may succeed when
+ * they are sent one by one.
+ */
+export function isStatementFailure(error: unknown): boolean {
+  const sqlState = sqlStateOf(error);
+  return (
+    sqlState !== undefined && (sqlState === QUERY_CANCELED || !TRANSIENT_SQLSTATE_CLASSES.has(sqlState.slice(0, 2)))
+  );
+}
+
+/**
+ * Runs a database operation and turns each transient failure into `service_unavailable`. Other failures are bugs and
+ * stay as they are.
+ */
+export async function databaseCall<T>(operation: () => PromiseLike<T>): Promise<T> {
+  try {
+    return await operation();
+  } catch (error) {
+    throw toServiceError(error);
+  }
+}
+
+/** The error that a failure of the database causes for the caller; see {@link databaseCall}. */
+export function toServiceError(error: unknown): unknown {
+  return isTransientDatabaseError(error)
+    ? new DomainError('service_unavailable', 'The service is temporarily unavailable; retry shortly.', { cause: error })
+    : error;
 }
 
 interface AdapterCause {

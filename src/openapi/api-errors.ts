@@ -75,10 +75,10 @@ export const ApiCommonErrors = (): MethodDecorator =>
     ApiError(500, 'Internal server error.', {
       internal_error: { when: 'a fault of the service' },
     }),
-    ApiError(503, 'The service is briefly unavailable. Try again after the seconds in `Retry-After`.', {
+    ApiError(503, 'The service is temporarily unavailable. Retry after the seconds in `Retry-After`.', {
       service_unavailable: {
         when: 'the database is away or too busy, or the order is locked',
-        message: 'The service is briefly unavailable; try again in a moment.',
+        message: 'The service is temporarily unavailable; retry shortly.',
       },
     }),
     ApiError('default', 'Any other error, in the same shape: the request did not get as far as this operation.', {

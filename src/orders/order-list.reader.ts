@@ -4,7 +4,7 @@ import { to as copyTo } from 'pg-copy-streams';
 import { CONFIG, type Config } from '../config/config.js';
 import { DomainError } from '../errors/domain-error.js';
 import { withDeadline } from '../common/deadline.js';
-import { databaseCall } from '../database/database-call.js';
+import { databaseCall } from '../database/postgres-errors.js';
 import { Pools } from '../database/pools.js';
 import { Semaphore } from '../common/semaphore.js';
 import { SnapshotReader } from './snapshot.reader.js';

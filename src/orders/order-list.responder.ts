@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { CONFIG, type Config } from '../config/config.js';
-import { databaseFailure } from '../database/database-call.js';
+import { toServiceError } from '../database/postgres-errors.js';
 import { Metrics } from '../metrics/metrics.js';
 import { writeHead } from '../http/response.js';
 import { API_SECURITY_HEADERS, type HeaderPair } from '../http/headers.js';
@@ -113,6 +113,6 @@ const GZIP_ENCODING: HeaderPair = ['Content-Encoding', 'gzip'];
 function abandon(error: unknown, res: Response): void {
   res.destroy();
   if (!(error instanceof ClientDisconnected)) {
-    throw databaseFailure(error);
+    throw toServiceError(error);
   }
 }

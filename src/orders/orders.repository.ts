@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { databaseCall } from '../database/database-call.js';
+import { databaseCall } from '../database/postgres-errors.js';
 import { Pools } from '../database/pools.js';
 import { TRACING, type Tracing } from '../tracing/tracing.js';
 import { type CancelOutcome, type OrderStatus, outcomeFrom } from './cancellation.js';

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { ClientBase } from 'pg';
-import { databaseCall } from '../database/database-call.js';
+import { databaseCall } from '../database/postgres-errors.js';
 import { Pools } from '../database/pools.js';
 
 /**

@@ -1,6 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { API_KEY_UNBANNED_CHANNEL } from '../database/notification-channels.js';
-import { DatabaseListener } from '../database/database-listener.js';
+import { API_KEY_UNBANNED_CHANNEL, DatabaseListener } from '../database/database-listener.js';
 import { Pools } from '../database/pools.js';
 import type { QuotaStore } from './quota-store.js';
 import { subjectOfKey } from './subject.js';

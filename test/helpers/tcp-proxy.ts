@@ -46,6 +46,11 @@ export class TcpProxy {
     this.target = addressIn(url);
   }
 
+  /** Connections that are open. */
+  get connections(): number {
+    return this.#pairs.size;
+  }
+
   /** Bytes received from clients, forwarded or held. */
   get bytesFromClients(): number {
     return this.#bytesFromClients;

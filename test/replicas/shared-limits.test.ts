@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { ApiKeysAdmin } from '../../src/api-keys/api-keys.admin.js';
-import { connectPrisma } from '../../src/database/connect-prisma.js';
+import { connectPrisma } from '../../src/database/prisma.service.js';
 import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { freePort } from '../helpers/free-port.js';

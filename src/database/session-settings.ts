@@ -1,0 +1,24 @@
+/**
+ * What the code relies on. Every connection sets it, because the role, the database or the URL may set something else.
+ */
+const RELIED_UPON = {
+  // The tables are in this schema, and nothing in another one may shadow them.
+  search_path: 'public',
+  // A policy that hides rows makes a statement fail; the list is never silently shorter.
+  row_security: 'off',
+  // A cancel that waited for a lock must see what the other transaction committed.
+  default_transaction_isolation: 'read committed',
+  // Prisma sends and reads timestamps without an offset, and the list is written from the text form of a timestamp.
+  timezone: 'UTC',
+  datestyle: 'ISO, MDY',
+};
+
+/**
+ * The statements that a connection begins with, for one round trip. They are statements and not startup parameters,
+ * because connection poolers reject parameters that they do not know. Durations are in milliseconds.
+ */
+export function sessionSettings(more: Readonly<Record<string, string | number>> = {}): string {
+  return Object.entries({ ...RELIED_UPON, ...more })
+    .map(([name, value]) => `SET ${name} = ${typeof value === 'number' ? value : `'${value}'`}`)
+    .join('; ');
+}

@@ -1,0 +1,77 @@
+import { loadConfig } from '../../src/config/load-config.js';
+import { DatabaseListener } from '../../src/database/database-listener.js';
+import { TcpProxy } from '../helpers/tcp-proxy.js';
+import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { waitFor } from '../helpers/wait-for.js';
+
+let database: TestDatabase;
+let proxy: TcpProxy;
+let listener: DatabaseListener;
+let messages: string[];
+let gaps: number;
+
+beforeEach(async () => {
+  database = await createTestDatabase();
+  proxy = await TcpProxy.start(database.url);
+  listener = new DatabaseListener(loadConfig({ DATABASE_URL: proxy.urlFor(database.url) }));
+  [messages, gaps] = [[], 0];
+  listener.subscribe({ channel: 'news', onMessage: (payload) => messages.push(payload), onGap: () => gaps++ });
+  await listener.onApplicationBootstrap();
+});
+afterEach(async () => {
+  listener.onApplicationShutdown();
+  await proxy.close();
+  await database.drop();
+});
+
+async function sessions(): Promise<number> {
+  const { rowCount } = await database.db.query(
+    "SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'petstore-listener'",
+  );
+  return rowCount ?? 0;
+}
+
+async function notify(payload: string): Promise<void> {
+  await database.db.query("SELECT pg_notify('news', $1)", [payload]);
+}
+
+describe('DatabaseListener', () => {
+  it('passes messages to the subscriber of their channel', async () => {
+    await notify('one');
+    await waitFor(() => messages.length === 1, 'the message arrives');
+    expect([messages, gaps]).toEqual([['one'], 1]);
+  });
+
+  it('reconnects after a lost connection and reports the gap', async () => {
+    proxy.closeConnections();
+    await waitFor(() => gaps === 2, 'the listener has reconnected');
+    await notify('two');
+    await waitFor(() => messages.length === 1, 'the message arrives');
+    expect(messages).toEqual(['two']);
+  });
+
+  it('ends its session when it is stopped', async () => {
+    listener.onApplicationShutdown();
+    await waitFor(async () => (await sessions()) === 0, 'the session has ended');
+    expect(proxy.connections).toBe(0);
+  });
+
+  it('opens no session after it was stopped while it was reconnecting', async () => {
+    proxy.closeConnections();
+    proxy.stall();
+    const before = proxy.bytesFromClients;
+    await waitFor(() => proxy.bytesFromClients > before, 'the listener is reconnecting');
+    listener.onApplicationShutdown();
+    proxy.restore();
+    await waitFor(() => proxy.connections === 0, 'no connection is left');
+    await waitFor(async () => (await sessions()) === 0, 'no session is left');
+    expect([await sessions(), gaps]).toEqual([0, 1]);
+  });
+
+  it('stops at once while the server does not respond', async () => {
+    proxy.stall();
+    listener.onApplicationShutdown();
+    await waitFor(() => proxy.connections === 0, 'the connection is closed', { withinMs: 2_000 });
+    expect(gaps).toBe(1);
+  });
+});
