@@ -1,13 +1,13 @@
 # Two images from one file:
 #   docker build --tag petstore-orders .                           the service (the last stage, and so the default)
 #   docker build --tag petstore-orders-migrate --target migrate .  `prisma migrate deploy`, run before each new version
-# Both run as `node`, write nothing to their own file systems and hold neither compiler nor test tools.
+# Both run as the user `node`, write nothing to their file systems, and contain no compiler and no test tools.
 
 # ---------------------------------------------------------------------------------------------------------------- build
 FROM node:24-bookworm-slim AS build
 WORKDIR /app
 
-# The dependencies first: this layer is made again only when they change.
+# Dependencies first, so that this layer is rebuilt only when they change.
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --no-audit --no-fund
 
@@ -16,8 +16,8 @@ COPY prisma prisma
 COPY src src
 RUN npm run build && find dist -name '*.map' -delete
 
-# What the images hold, readable by `node` whatever the umask of the checkout was. The packages stand apart from our own
-# files, so that a new version of the service shares their layer with the one before.
+# The contents of the images, readable by `node` whatever the umask of the checkout. Packages are in a layer of their own, so
+# that a new version of the service reuses it.
 COPY deploy deploy
 RUN node deploy/collect-modules.mjs /out/service-modules \
  && node deploy/collect-modules.mjs /out/migrate-modules \
@@ -35,7 +35,7 @@ LABEL org.opencontainers.image.title="petstore-orders-migrate" \
 WORKDIR /app
 COPY --from=build /out/migrate-modules ./
 COPY --from=build /out/migrate ./
-# Prisma would ask a host of its own for news; a migration needs the database's host and no other.
+# Disables Prisma's update check: a migration needs no host but the database.
 ENV NODE_ENV=production CHECKPOINT_DISABLE=1 PRISMA_HIDE_UPDATE_MESSAGE=1
 USER node
 ENTRYPOINT ["/bin/sh", "deploy/prisma.sh"]
@@ -48,17 +48,16 @@ COPY --from=build /out/service-modules ./
 COPY --from=build /out/service ./
 ENV NODE_ENV=production HOST=0.0.0.0
 USER node
-# One package or file too few fails here and not in production: printing the document loads every module of the service,
-# $connect loads the query compiler, which is otherwise loaded by the first query, without connecting anywhere, and the
-# tracing is loaded only where it is used.
+# A missing package or file fails here and not in production: `openapi` loads every module of the service, the second command
+# loads tracing, which is loaded on demand, and $connect loads the query compiler without opening a connection.
 RUN node dist/cli.js openapi | cmp - openapi.json \
  && node --input-type=module --eval "import './dist/tracing/open-telemetry.js'" \
  && node --input-type=module --eval "import { connectPrisma } from './dist/database/connect-prisma.js'; \
       await connectPrisma('postgresql://nobody@127.0.0.1:1/none').prisma.\$connect();"
 
 EXPOSE 3000 9464
-# Liveness, not readiness: what acts on this restarts the container, and no restart heals a database that is away.
-# Balancers ask /health/ready themselves.
+# Liveness, not readiness: a failed check restarts the container, which does not help when the database is unavailable.
+# Load balancers use /health/ready.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s --retries=3 CMD ["node", "deploy/healthcheck.mjs"]
 CMD ["node", "dist/cli.js", "serve"]
 

@@ -1,20 +1,20 @@
 #!/usr/bin/env node
-// Copies the packages that an image runs, and of those only what Node loads:
+// Copies the packages that an image needs, and of each package only the files that Node loads:
 //
 //   node deploy/collect-modules.mjs TARGET [PACKAGE…]
 //
-// copies the named packages (by default the dependencies in package.json) and whatever they depend on from node_modules to
-// TARGET/node_modules. `npm ci --omit=dev` does not do: TypeScript and the Prisma CLI are optional peers of @prisma/client
-// and survive it, which makes 427 MB on disk of what are 49 MB here.
+// copies the named packages (by default the dependencies in package.json) and their dependencies from node_modules to
+// TARGET/node_modules: 49 MB. `npm ci --omit=dev` would install 427 MB, because TypeScript and the Prisma CLI are optional
+// peers of @prisma/client.
 import { cpSync, existsSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 
 const ROOT = resolve(import.meta.dirname, '..');
 
-/** Types, source maps and manuals. Licences stay: they have to travel with the code. */
+/** Types, source maps and documentation. Licences are kept, because they must accompany the code. */
 const NEVER_LOADED = /\.(?:map|md|flow|[cm]?ts)$/;
 
-/** Further copies of the same code, for bundlers, browsers and other databases, by package or scope and path inside it. */
+/** Copies of the same code for bundlers, browsers and other databases, by package or scope and path inside it. */
 const OTHER_COPIES = {
   '@prisma/client': (path) => path.startsWith('runtime/') && !isNamedByOurClient(path),
   'class-transformer': (path) => /^(?:bundles|esm5|esm2015)$/.test(path),
@@ -22,13 +22,13 @@ const OTHER_COPIES = {
   'es-toolkit': (path) => path === 'dist/browser.global.js',
   'libphonenumber-js': (path) => /^(?:bundle|es6-modern)$/.test(path),
   prisma: (path) => /^build\/query_compiler_/.test(path),
-  // Each of its packages has these; Node loads `build/src`.
+  // Every package of this scope has these copies; Node loads `build/src`.
   '@opentelemetry': (path) => /^build\/(?:esm|esnext)$/.test(path),
   rxjs: (path) => /^(?:src|dist\/(?:bundles|esm|esm5))$/.test(path),
   'swagger-ui-dist': (path) => /^swagger-ui(?:-es-bundle(?:-core)?)?\.js$/.test(path),
 };
 
-/** The generated client names what it loads: one query compiler of twenty, and the runtime itself. */
+/** The generated client contains the names of the files that it loads: one of twenty query compilers, and the runtime. */
 function isNamedByOurClient(path) {
   const client = readFileSync(join(ROOT, 'dist/database/generated/internal/class.js'), 'utf8');
   const module = `@prisma/client/${path}`;
@@ -41,7 +41,7 @@ function dependenciesOf(folder) {
   return Object.keys({ ...dependencies, ...optionalDependencies });
 }
 
-/** Where Node finds a package: in the nearest node_modules on the way up. One for another platform is nowhere. */
+/** The package as Node resolves it, in the nearest node_modules; undefined for a package of another platform. */
 function installedAt(name, dependent) {
   for (let folder = dependent; folder.startsWith(ROOT); folder = dirname(folder)) {
     const candidate = join(folder, 'node_modules', name);
@@ -55,15 +55,15 @@ function installedAt(name, dependent) {
 /** @param {string} path inside the package; empty for the package itself */
 function isLoaded(name, path) {
   const isOtherCopy = OTHER_COPIES[name] ?? OTHER_COPIES[name.split('/')[0]];
-  // Packages inside a package are collected on their own account.
+  // Nested packages are collected separately.
   return path !== 'node_modules' && !NEVER_LOADED.test(path) && !(isOtherCopy?.(path) ?? false);
 }
 
 /**
  * @param {string} name
- * @param {string} dependent folder of the package that asks for it
+ * @param {string} dependent folder of the package that depends on it
  * @param {string} target
- * @param {Set<string>} collected folders of what has been copied so far
+ * @param {Set<string>} collected folders that have been copied already
  */
 function collect(name, dependent, target, collected) {
   const folder = installedAt(name, dependent);

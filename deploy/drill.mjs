@@ -1,12 +1,12 @@
 #!/usr/bin/env node
-// Counts what partners would lose while something is done to a running deployment:
+// Counts lost requests while a running deployment is changed:
 //
 //   PETSTORE_KEY=pst_… node deploy/drill.mjs http://127.0.0.1:8080 60
 //
-// For so many seconds cancels generated orders, each once, reads the list now and then, and counts every answer that is not what
-// partners expect. Then asks again for each order whose cancel was answered 204: it must have stayed cancelled. Exit code 0
-// when nothing was lost. Seed orders first (`admin seed --orders 100000 --force`), give it a key of a large plan, begin where
-// the drill before ended (`nextId`), and never run it against orders that matter.
+// Cancels generated orders for the given number of seconds, each order once, lists all orders now and then, and counts every
+// unexpected response. Then it repeats every cancel that got 204: the order must still be cancelled. It exits with 0 if nothing
+// was lost. Seed orders first (`admin seed --orders 100000 --force`), use a key with a large quota, pass the `nextId` of the
+// previous drill as FIRST_ID, and never run it against real orders.
 import { Agent, request } from 'node:http';
 
 const [baseUrl = '', seconds = '30', firstId = '1'] = process.argv.slice(2);
@@ -18,21 +18,21 @@ if (!URL.canParse(baseUrl) || key === undefined) {
 
 const CONNECTIONS = 16;
 const LIST_EVERY = 1_000;
-/** Requests per second and connection: steady, not as many as possible, so that slowness shows as slowness. */
+/** Requests per second and connection: a fixed rate, so that slow responses become visible. */
 const PACE = 25;
 
-/** `DELETE order_already_cancelled` at the first attempt is none of it: somebody on the way has sent the request twice. */
+/** A first cancel with `order_already_cancelled` is unexpected: a proxy has sent the request twice. */
 const EXPECTED = new Set(['GET 200', 'DELETE 204']);
 
 const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
-const answers = {};
+const responses = {};
 const failures = [];
 const cancelled = [];
 let slowestMs = 0;
 let nextId = Number(firstId);
 let turns = 0;
 
-/** @returns {Promise<string | undefined>} the code of an error, the status of anything else; undefined: no complete answer */
+/** @returns {Promise<string | undefined>} the error code or the status; undefined if there was no complete response */
 function send(method, path) {
   const startedMs = performance.now();
   return new Promise((resolve) => {
@@ -49,12 +49,14 @@ function send(method, path) {
     req.on('response', (res) => {
       let body = '';
       res.setEncoding('utf8');
-      // A list is long, and only its end matters.
+      // Of a list only the end matters.
       res.on('data', (chunk) => (body = res.statusCode < 400 ? '' : body + chunk));
       res.on('error', fail);
       res.on('end', () => {
         slowestMs = Math.max(slowestMs, performance.now() - startedMs);
-        resolve(res.statusCode < 400 ? String(res.statusCode) : (codeOf(body) ?? `${res.statusCode} of another shape`));
+        resolve(
+          res.statusCode < 400 ? String(res.statusCode) : (codeOf(body) ?? `${res.statusCode} without an error code`),
+        );
       });
     });
     req.end();
@@ -70,16 +72,16 @@ function codeOf(body) {
 }
 
 async function count(method, path) {
-  const answer = await send(method, path);
-  const name = `${method} ${answer ?? 'broken off'}`;
-  answers[name] = (answers[name] ?? 0) + 1;
-  if (answer !== undefined && !EXPECTED.has(name)) {
-    failures.push({ at: new Date().toISOString(), method, path, answer });
+  const response = await send(method, path);
+  const name = `${method} ${response ?? 'interrupted'}`;
+  responses[name] = (responses[name] ?? 0) + 1;
+  if (response !== undefined && !EXPECTED.has(name)) {
+    failures.push({ at: new Date().toISOString(), method, path, response });
   }
-  return answer;
+  return response;
 }
 
-/** Of six generated orders the first three are pending. */
+/** The first three of every six generated orders are pending. */
 function takePending() {
   while (nextId % 6 > 2) {
     nextId++;
@@ -109,14 +111,14 @@ const toCheck = [...cancelled];
 await Promise.all(
   Array.from({ length: CONNECTIONS }, async () => {
     for (let id = toCheck.pop(); id !== undefined; id = toCheck.pop()) {
-      const answer = await send('DELETE', `/${id}`);
-      lost += answer === 'order_already_cancelled' ? 0 : 1;
+      const response = await send('DELETE', `/${id}`);
+      lost += response === 'order_already_cancelled' ? 0 : 1;
     }
   }),
 );
 agent.destroy();
 const report = {
-  answers,
+  responses,
   slowestMs: Math.round(slowestMs),
   cancelled: cancelled.length,
   cancelsLost: lost,
@@ -125,5 +127,5 @@ const report = {
   nextId,
 };
 process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
-// A drill that cancelled nothing has shown nothing.
+// A drill without a single cancel proves nothing.
 process.exitCode = failures.length === 0 && lost === 0 && cancelled.length > 0 ? 0 : 1;

@@ -1,4 +1,4 @@
-// Exit code 0 when the service in this container answers, for the HEALTHCHECK in the Dockerfile.
+// The HEALTHCHECK of the Dockerfile: exits with 0 if the service in this container responds.
 import { get } from 'node:http';
 
 const request = get(

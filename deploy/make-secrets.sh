@@ -1,9 +1,9 @@
 #!/bin/sh
-# Makes the passwords that docker-compose.yml mounts, and the URLs that hold them. What is there already stays as it is.
+# Generates the passwords, and the URLs that contain them, for docker-compose.yml. Existing files are not changed.
 #
-# Compose mounts these files as they are, with their owner on this host, and each container reads them as a user of its own
-# (node, postgres, redis). So the folder is closed to everybody but its owner, and the files in it are open to read: on this
-# host nobody else gets as far as the files, and in a container only those files appear that it was given.
+# Compose mounts the files with their owner on this host, and each container reads them as its own user (node, postgres, redis).
+# The files are therefore readable by everyone, but only the owner can open the directory on this host. A container sees only
+# the files that are mounted into it.
 set -eu
 umask 077
 cd "$(dirname "$0")"
@@ -12,7 +12,7 @@ chmod 0700 secrets
 cd secrets
 printf '*\n' >.gitignore
 
-# Writes standard input to a file that is not there yet, all of it or nothing.
+# Writes standard input to a new file, atomically.
 make() {
   if [ -e "$1" ]; then
     cat >/dev/null
@@ -21,10 +21,10 @@ make() {
   cat >"$1.new"
   chmod 0444 "$1.new"
   mv "$1.new" "$1"
-  echo "made deploy/secrets/$1"
+  echo "created deploy/secrets/$1"
 }
 
-# 192 random bits in the alphabet of base64url, which no URL and no shell has to escape.
+# 192 random bits in base64url, which needs no escaping in a URL or a shell.
 password() { head -c 24 /dev/urandom | base64 | tr '+/' '-_'; }
 
 password | make postgres_password
@@ -34,7 +34,7 @@ printf 'postgresql://petstore_app:%s@postgres:5432/petstore\n' "$(password)" | m
 
 password | make redis_password
 printf 'redis://petstore:%s@redis:6379\n' "$(cat redis_password)" | make redis_url
-# Redis keeps its users in a file, by digest: ours has the limits' keys and what the limits' scripts do with them.
+# The users of Redis, with a digest of the password. The service may use only its own keys and the commands of its scripts.
 digest=$(tr -d '\n' <redis_password | sha256sum | cut -d ' ' -f 1)
 make redis_users <<USERS
 user default off

@@ -7,21 +7,21 @@ if [ -n "${DATABASE_URL_FILE:-}" ]; then
   export DATABASE_URL
 fi
 if [ -z "${DATABASE_URL:-}" ]; then
-  echo 'error: DATABASE_URL or DATABASE_URL_FILE must name the database to migrate' >&2
+  echo 'error: set DATABASE_URL or DATABASE_URL_FILE to the database to migrate' >&2
   exit 1
 fi
 prisma() { node node_modules/prisma/build/index.js "$@"; }
 prisma "$@"
 
-# Prisma takes an engine that ends without a word, killed for want of memory for instance, for one that is done, and exits
-# with 0. So a migration counts as carried out only when Prisma says afterwards that none is left.
+# Prisma exits with 0 even when its engine was killed, for example because memory ran out. The migration is therefore
+# successful only if `migrate status` then reports that no migration is left.
 if [ "$*" = 'migrate deploy' ]; then
   status=$(prisma migrate status 2>&1) || true
   case $status in
     *'Database schema is up to date!'*) echo 'Database schema is up to date!' ;;
     *)
       echo "$status"
-      echo 'error: there is no word that every migration is applied' >&2
+      echo 'error: not every migration has been applied; see the status above' >&2
       exit 1
       ;;
   esac

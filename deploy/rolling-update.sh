@@ -1,12 +1,12 @@
 #!/bin/sh
-# Replaces the containers of a Compose service one after the other by new ones, which have the image, configuration and
-# secrets of now:
+# Replaces the containers of a Compose service one by one with new ones, which use the current image, configuration and
+# secrets:
 #
 #   deploy/rolling-update.sh replica
 #
-# A new container joins before an old one leaves. The old one calls itself unready, goes on answering until the balancer has
-# noticed, finishes what is under way and exits; partners notice nothing. For a while there is one container more than
-# before, with its database connections.
+# A new container starts before an old one stops. The old one becomes unready, continues to respond until the balancer has
+# noticed, finishes in-flight requests and exits, so no request is lost. During the update there is one additional container,
+# with its database connections.
 set -eu
 cd "$(dirname "$0")/.."
 service=${1:?usage: deploy/rolling-update.sh SERVICE}
@@ -25,18 +25,18 @@ wait_until_ready() {
   until is_ready "$1" >/dev/null 2>&1; do
     attempts=$((attempts - 1))
     if [ "$attempts" -eq 0 ]; then
-      echo "error: $(name_of "$1") does not become ready; see docker logs. The old containers go on; remove it when you know why." >&2
+      echo "error: $(name_of "$1") did not become ready; read its log (docker logs), then remove it. The old containers are still running." >&2
       exit 1
     fi
     sleep 1
   done
-  # The balancer looks for new addresses and asks for readiness once a second.
+  # The balancer resolves addresses and checks readiness once a second.
   sleep 3
 }
 
 old=$(containers)
 count=$(echo "$old" | wc -l)
-[ -n "$old" ] || { echo "error: there is no container of $service" >&2; exit 1; }
+[ -n "$old" ] || { echo "error: no container of $service is running; start it first" >&2; exit 1; }
 
 for container in $old; do
   before=$(containers)
@@ -44,10 +44,10 @@ for container in $old; do
     { echo "$said" >&2; exit 1; }
   new=$(containers | grep --invert-match --fixed-strings "$before")
   wait_until_ready "$new"
-  left=$(name_of "$container")
-  # Longer than the service takes at most, see stop_grace_period.
+  old_name=$(name_of "$container")
+  # Longer than the service needs to stop; see stop_grace_period.
   docker stop --time 35 "$container" >/dev/null
   exit_code=$(docker inspect --format '{{.State.ExitCode}}' "$container")
   docker rm "$container" >/dev/null
-  echo "$(name_of "$new") is ready; $left ended with exit code $exit_code"
+  echo "$(name_of "$new") is ready; $old_name exited with code $exit_code"
 done

@@ -1,23 +1,23 @@
 #!/bin/sh
-# Gives a database role a new password while everything runs:
+# Changes the password of a database role without downtime:
 #
-#   deploy/rotate-password.sh owner      at once: nothing is logged in as the owner but commands while they run
-#   deploy/rotate-password.sh service    makes a second login role for the service and writes its URL; then replace the
-#   deploy/rolling-update.sh replica     containers, so that they log in by it;
-#   deploy/rotate-password.sh finish     and drop the role that nobody uses any more
+#   deploy/rotate-password.sh owner      changes the owner's password at once; only commands log in as the owner
+#   deploy/rotate-password.sh service    creates a second login role for the service and writes its URL
+#   deploy/rolling-update.sh replica     replaces the containers; the new ones use the new role
+#   deploy/rotate-password.sh finish     drops the old role
 #
-# The service's rights belong to petstore_service; login roles are its members and come and go. So there is no moment at
-# which a running service has the wrong password.
+# The service's rights belong to petstore_service, and login roles are its members. Both logins are therefore valid until
+# `finish`.
 set -eu
 cd "$(dirname "$0")/.."
 if docker compose version >/dev/null 2>&1; then compose='docker compose'; else compose=docker-compose; fi
 
-# Statements come on standard input, so that no process list shows a password.
+# Statements are read from standard input, so that no password appears in a process list.
 sql() { $compose exec -T postgres psql --quiet --tuples-only --no-align --set ON_ERROR_STOP=1 --username postgres petstore; }
 password() { head -c 24 /dev/urandom | base64 | tr '+/' '-_'; }
 login_of() { sed -E 's|^.*//([^:]*):.*$|\1|' "deploy/secrets/$1_database_url"; }
 
-# The file is replaced and not rewritten: containers that run keep the one that they were started with.
+# The file is replaced, not rewritten: running containers keep the file that they were started with.
 write_url() {
   umask 077
   printf 'postgresql://%s:%s@postgres:5432/petstore\n' "$2" "$3" >"deploy/secrets/$1_database_url.new"
@@ -30,14 +30,14 @@ case ${1:-} in
     password=$(password)
     echo "ALTER ROLE $(login_of owner) PASSWORD '$password'" | sql
     write_url owner "$(login_of owner)" "$password"
-    echo 'The owner has a new password.'
+    echo 'Changed the password of the owner.'
     ;;
   service)
     login=petstore_app_$(date -u +%Y%m%d%H%M%S)
     password=$(password)
     echo "CREATE ROLE $login LOGIN PASSWORD '$password' IN ROLE petstore_service" | sql
     write_url service "$login" "$password"
-    echo "Containers that start from now on log in as $login. Replace those that run, then: deploy/rotate-password.sh finish"
+    echo "New containers log in as $login. Replace the running ones, then run: deploy/rotate-password.sh finish"
     ;;
   finish)
     current=$(login_of service)
@@ -48,7 +48,7 @@ case ${1:-} in
     fi
     for role in $(echo "SELECT rolname FROM pg_roles WHERE rolname LIKE 'petstore_app%' AND rolname <> '$current'" | sql); do
       echo "DROP ROLE $role" | sql
-      echo "$role is dropped; the service logs in as $current."
+      echo "Dropped $role; the service logs in as $current."
     done
     ;;
   *)

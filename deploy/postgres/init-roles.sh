@@ -1,8 +1,8 @@
 #!/bin/sh
-# Run by the postgres image once, on an empty data folder. Makes the two roles that log in, with the names and passwords of
-# the URLs that they log in by: the owner, which migrates and administers keys, and the service's, which has the rights of
-# petstore_service and no others. What these rights are, a migration says. psql reads the passwords by itself, so that no
-# process list shows them.
+# The postgres image runs this script once, on an empty data directory. It creates the two login roles with the names and
+# passwords in their URLs: the owner, which runs migrations and manages keys, and the service's role, a member of
+# petstore_service. A migration grants the rights of petstore_service. psql reads the passwords itself, so that they never
+# appear in a process list.
 psql --quiet --set ON_ERROR_STOP=1 --username "$POSTGRES_USER" --dbname "$POSTGRES_DB" <<'SQL'
 \set owner `sed -E 's|^.*//([^:]*):.*$|\1|' /run/secrets/owner_database_url`
 \set owner_password `sed -E 's|^.*//[^:]*:([^@]*)@.*$|\1|' /run/secrets/owner_database_url`
