@@ -1,4 +1,4 @@
-// Compares openapi.json with the document that the code describes; with --write, writes it.
+// Compares openapi.json with the document that the code generates; with --write, writes it.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -10,6 +10,6 @@ const described = execFileSync(process.execPath, [CLI, 'openapi'], { encoding: '
 if (process.argv.includes('--write')) {
   writeFileSync(FILE, described);
 } else if (described !== readFileSync(FILE, 'utf8')) {
-  process.stderr.write('openapi.json is not what the code describes. Run "npm run openapi:write".\n');
+  process.stderr.write('openapi.json does not match the code; run "npm run openapi:write".\n');
   process.exitCode = 1;
 }

@@ -3,7 +3,7 @@ import { copyFileSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /**
- * Installs the tools of a folder with their own lock file. Needs the registry for the first installation only.
+ * Installs the tools of a folder from its own lock file. Only the first installation needs the registry.
  * @param {string} folder
  */
 export function installOnce(folder) {

@@ -9,7 +9,7 @@ delete config.globalTeardown;
 /** @type {import('jest').Config} */
 export default {
   ...config,
-  // Stryker hands the configuration on without saying which folder it comes from.
+  // Stryker does not pass on the folder of this file.
   rootDir: fileURLToPath(new URL('../..', import.meta.url)),
   testMatch: ['<rootDir>/test/unit/**/*.test.ts', '<rootDir>/test/orders/import/import-orders.test.ts'],
   maxWorkers: 1,

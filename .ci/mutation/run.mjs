@@ -1,5 +1,5 @@
-// Mutates the decision code and reports the mutants that no unit test kills, on one PostgreSQL for the whole run.
-// Arguments: the files to mutate, as paths from the root; all of stryker.config.json without any.
+// Mutates the decision code and reports the mutants that no unit test detects, with one PostgreSQL for the whole run.
+// Arguments: the files to mutate, as paths from the root; default: those in stryker.config.json.
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import globalSetup from '../../test/helpers/global-setup.mjs';

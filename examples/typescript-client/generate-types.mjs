@@ -1,4 +1,4 @@
-// Writes src/interface.ts from the published document; with --check it only says whether it is current.
+// Generates src/interface.ts from openapi.json; with --check, only verifies that it is up to date.
 import { readFileSync, writeFileSync } from 'node:fs';
 import openapiTS, { astToString } from 'openapi-typescript';
 import ts from 'typescript';
@@ -17,6 +17,6 @@ const text = `// Generated from openapi.json by "npm run generate". Do not edit.
 if (!process.argv.includes('--check')) {
   writeFileSync(TYPES, text);
 } else if (readFileSync(TYPES, 'utf8') !== text) {
-  process.stderr.write('src/interface.ts is not what openapi.json gives. Run "npm run client:types".\n');
+  process.stderr.write('src/interface.ts does not match openapi.json; run "npm run client:types".\n');
   process.exitCode = 1;
 }

@@ -49,12 +49,12 @@ async function read(orders: AsyncIterable<Order> | undefined): Promise<Order[]> 
 }
 
 describe('the TypeScript client', () => {
-  it('has the types of the committed document', async () => {
+  it('has types that match the committed openapi.json', async () => {
     const check = promisify(execFile)(process.execPath, [join(CLIENT, 'generate-types.mjs'), '--check']);
     await expect(check).resolves.toMatchObject({ stderr: '' });
   });
 
-  it('reads a list of 100,000 orders as it arrives, with exact ids', async () => {
+  it('streams a list of 100,000 orders with exact ids', async () => {
     const connection = await service.db.connect();
     await seedOrders(connection, 100_000).finally(() => {
       connection.release();
@@ -67,7 +67,7 @@ describe('the TypeScript client', () => {
     expect(orders.at(-1)).toEqual({ id: INT64_MAX, petId: -INT64_MAX, quantity: 1, complete: false });
   });
 
-  it('stops reading when it has seen enough, and when it is told to', async () => {
+  it('yields the first order before a break, and rejects when the signal is aborted', async () => {
     await insertOrder(service.db);
     await insertOrder(service.db);
     const controller = new AbortController();
@@ -80,7 +80,7 @@ describe('the TypeScript client', () => {
     await expect(clientOf().client.listOrders({ signal: controller.signal })).rejects.toThrow(/abort/);
   });
 
-  it('is told when nothing has changed', async () => {
+  it('returns undefined when the list has not changed since the etag', async () => {
     const { client } = clientOf();
     const id = await insertOrder(service.db);
     let etag = '';
@@ -98,7 +98,7 @@ describe('the TypeScript client', () => {
     expect(await client.listOrders({ etag })).toBeDefined();
   });
 
-  it('tells the outcomes of a cancel apart', async () => {
+  it('returns a distinct outcome for a pending, cancelled, shipped and missing order', async () => {
     const { client } = clientOf();
     const pending = await insertOrder(service.db, { id: String(INT64_MAX) });
     const shipped = await insertOrder(service.db, { status: 'shipped' });
@@ -109,7 +109,7 @@ describe('the TypeScript client', () => {
     expect(await client.cancelOrder(404_404n)).toBe('not_found');
   });
 
-  it('waits for Retry-After and a random while more when its limit is exceeded, and then succeeds', async () => {
+  it('waits for Retry-After plus jitter after 429, then succeeds', async () => {
     const small = await insertKey(service.db, { requests_per_minute: 1 });
     const { client, waitsMs } = clientOf(small.key);
     await insertOrder(service.db);
@@ -120,17 +120,17 @@ describe('the TypeScript client', () => {
     expect(waitsMs).toEqual([Math.ceil(secondsLeft) * 1_000 + 250]);
   });
 
-  it('does not wait longer than it was told to, nor retry what another try cannot mend', async () => {
+  it('throws without retrying when Retry-After is too long or the error is final', async () => {
     const small = await insertKey(service.db, { requests_per_minute: 9, requests_per_day: 1 });
-    const spent = clientOf(small.key);
-    await spent.client.cancelOrder(1n);
-    await expect(spent.client.cancelOrder(1n)).rejects.toMatchObject({ code: 'rate_limit_exceeded', status: 429 });
-    const wrong = clientOf('pst_nobody');
-    await expect(wrong.client.listOrders()).rejects.toMatchObject({ code: 'invalid_api_key', status: 401 });
-    expect([spent.waitsMs, wrong.waitsMs]).toEqual([[], []]);
+    const limited = clientOf(small.key);
+    await limited.client.cancelOrder(1n);
+    await expect(limited.client.cancelOrder(1n)).rejects.toMatchObject({ code: 'rate_limit_exceeded', status: 429 });
+    const unknown = clientOf('pst_nobody');
+    await expect(unknown.client.listOrders()).rejects.toMatchObject({ code: 'invalid_api_key', status: 401 });
+    expect([limited.waitsMs, unknown.waitsMs]).toEqual([[], []]);
   });
 
-  it('is told to stop while it waits', async () => {
+  it('stops waiting when the signal is aborted', async () => {
     const small = await insertKey(service.db, { requests_per_minute: 1 });
     const controller = new AbortController();
     const { client } = clientOf(small.key, {
@@ -145,19 +145,19 @@ describe('the TypeScript client', () => {
   });
 });
 
-describe('the TypeScript client, before something that is not what it should be,', () => {
+describe('the TypeScript client with a faulty server', () => {
   let server: Server | undefined;
   afterEach(() => {
     server?.closeAllConnections();
     server?.close();
   });
 
-  async function clientBefore(answer: (response: ServerResponse) => void): Promise<{
+  async function clientOfServer(respond: (response: ServerResponse) => void): Promise<{
     client: PetstoreClient;
     waitsMs: number[];
   }> {
     const listening = createServer((_req, res) => {
-      answer(res);
+      respond(res);
     });
     server = listening;
     await new Promise<void>((resolve) => listening.listen(0, '127.0.0.1', resolve));
@@ -175,24 +175,24 @@ describe('the TypeScript client, before something that is not what it should be,
   }
 
   it.each<[string, (response: ServerResponse) => void]>([
-    ['a connection that breaks off', (res) => res.write('[{"id":1},{"id', () => res.destroy())],
-    ['an answer that ends early', (res) => res.end('[{"id":1},{"id":2}')],
-    ['a page', (res) => res.end('<html></html>')],
-  ])('takes %s for an error and not for a short list', async (_what, answer) => {
-    const { client } = await clientBefore(answer);
+    ['an interrupted connection', (res) => res.write('[{"id":1},{"id', () => res.destroy())],
+    ['a response that ends early', (res) => res.end('[{"id":1},{"id":2}')],
+    ['an HTML page', (res) => res.end('<html></html>')],
+  ])('throws IncompleteListError for %s', async (_what, respond) => {
+    const { client } = await clientOfServer(respond);
     const list = await client.listOrders();
     await expect(read(list?.orders)).rejects.toThrow(IncompleteListError);
   });
 
-  it('gives up after so many attempts, waiting twice as long each time', async () => {
-    const { client, waitsMs } = await clientBefore((res) => res.writeHead(503).end('busy'));
+  it('gives up after the maximum number of attempts, doubling the wait each time', async () => {
+    const { client, waitsMs } = await clientOfServer((res) => res.writeHead(503).end('busy'));
     await expect(client.listOrders()).rejects.toThrow(ApiError);
     expect(waitsMs).toEqual([500, 1_000, 2_000]);
   });
 
-  it('sends a request again whose connection was reset', async () => {
+  it('retries when the connection is reset', async () => {
     let requests = 0;
-    const { client, waitsMs } = await clientBefore((res) => (++requests === 1 ? res.destroy() : res.end('[]')));
+    const { client, waitsMs } = await clientOfServer((res) => (++requests === 1 ? res.destroy() : res.end('[]')));
     expect(await read((await client.listOrders())?.orders)).toEqual([]);
     expect(waitsMs).toHaveLength(1);
   });

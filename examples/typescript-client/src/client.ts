@@ -10,13 +10,13 @@ export interface ClientOptions {
 }
 
 export interface OrderList {
-  /** Names this state of the list; give it to the next call. */
+  /** Identifies this state of the list; pass it to the next call. */
   readonly etag: string;
-  /** To be read once, to its end or until `break`. */
+  /** Can be read once, to its end or until `break`. */
   readonly orders: AsyncGenerator<Order, void, undefined>;
 }
 
-/** What became of the wish to cancel an order. Only `cancelled` means that this call did it. */
+/** The outcome of a cancel. Only `cancelled` means that this call cancelled the order. */
 export type CancelOutcome = 'cancelled' | 'already_cancelled' | 'already_shipped' | 'not_found';
 
 const OUTCOMES: Readonly<Record<string, CancelOutcome>> = {
@@ -25,7 +25,7 @@ const OUTCOMES: Readonly<Record<string, CancelOutcome>> = {
   order_not_found: 'not_found',
 };
 
-/** A client of the store orders service that keeps to its limits. */
+/** A client of the store orders service that respects its limits. */
 export class PetstoreClient {
   readonly #baseUrl: string;
   readonly #apiKey: string;
@@ -38,8 +38,8 @@ export class PetstoreClient {
   }
 
   /**
-   * All orders, or undefined when nothing has changed since the list that `etag` names.
-   * @throws {ApiError} what the service answered, once trying again is no use
+   * All orders, or undefined if the list has not changed since `etag`.
+   * @throws {ApiError} the error response, when retrying does not help
    */
   async listOrders(options: { etag?: string; signal?: AbortSignal } = {}): Promise<OrderList | undefined> {
     const headers: Record<string, string> = options.etag === undefined ? {} : { 'If-None-Match': options.etag };
@@ -51,8 +51,8 @@ export class PetstoreClient {
   }
 
   /**
-   * Cancels a pending order. After a lost answer the request is sent again, so that `already_cancelled` can be this
-   * call's own doing.
+   * Cancels a pending order. A lost response causes a retry, so `already_cancelled` can be the result of this call's
+   * first attempt.
    * @throws {ApiError} any other error
    */
   async cancelOrder(orderId: bigint, options: { signal?: AbortSignal } = {}): Promise<CancelOutcome> {
@@ -93,7 +93,7 @@ async function errorOf(response: Response): Promise<ApiError> {
   return new ApiError(errorBody(text, response.status), retryAfter === null ? undefined : Number(retryAfter));
 }
 
-/** What stands between the client and the service (a proxy, a balancer) answers in a shape of its own. */
+/** A proxy or load balancer in front of the service may send errors in another format. */
 function errorBody(text: string, status: number): ErrorBody {
   try {
     const body = JSON.parse(text) as Partial<ErrorBody>;
@@ -101,7 +101,7 @@ function errorBody(text: string, status: number): ErrorBody {
       return { code: body.code, message: body.message, status };
     }
   } catch {
-    // Falls through: no JSON, so not the service's own words.
+    // Not JSON: the error does not come from the service.
   }
-  return { code: 'unknown', message: `Answered ${status} by something that is not the service.`, status };
+  return { code: 'unknown', message: `Received status ${status} without an error of the service.`, status };
 }

@@ -1,14 +1,14 @@
 import type { components } from './interface.ts';
 
-/** The body of every error that the service answers. */
+/** The body of every error response. */
 export type ErrorBody = components['schemas']['Error'];
 
-/** An error that the service answered. Decide by `code`. */
+/** An error response of the service. Use `code` to tell errors apart. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly code: string;
   readonly status: number;
-  /** How long to wait before the next request, where the service said so. Seconds. */
+  /** Seconds to wait before the next request, from `Retry-After`. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(body: ErrorBody, retryAfterSeconds?: number) {
@@ -19,7 +19,7 @@ export class ApiError extends Error {
   }
 }
 
-/** The connection broke off, or what it carried was no list, before the list was complete. Discard what has arrived. */
+/** The connection was lost, or the data was invalid, before the list was complete. Discard the orders received. */
 export class IncompleteListError extends Error {
   override readonly name = 'IncompleteListError';
 }

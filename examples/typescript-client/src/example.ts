@@ -13,7 +13,7 @@ for await (const order of list?.orders ?? []) {
 console.log(`${count} orders, ${open} of them not fulfilled`);
 
 const unchanged = await client.listOrders(list === undefined ? {} : { etag: list.etag });
-console.log(unchanged === undefined ? 'nothing has changed since' : 'the list has changed meanwhile');
+console.log(unchanged === undefined ? 'the list has not changed since' : 'the list has changed since');
 
 const [orderId] = process.argv.slice(2);
 if (orderId !== undefined) {

@@ -2,24 +2,24 @@ import { TokenParser, Tokenizer } from '@streamparser/json';
 import { IncompleteListError } from './errors.ts';
 import type { components } from './interface.ts';
 
-/** An order; its ids are exact. */
+/** An order with exact ids. */
 export type Order = components['schemas']['Order'];
 
-/** What a field is called whose value is an int64. */
+/** The int64 fields. */
 const INT64_FIELDS = ['id', 'petId'] as const;
 
-/** Keeps the digits of whole numbers that a JavaScript number would round. */
+/** Returns integers that a JavaScript number would round as BigInt. */
 class ExactTokenizer extends Tokenizer {
   protected override parseNumber(text: string): number {
     const value = Number(text);
-    // The parser passes on whatever it is given; its type knows numbers only.
+    // The parser passes any value through, but its type allows only numbers.
     return Number.isSafeInteger(value) ? value : (BigInt(text) as unknown as number);
   }
 }
 
 /**
- * The orders of a list as they arrive: however long it is, no more of it is held than one chunk.
- * @throws {IncompleteListError} when the list breaks off or is no list
+ * Yields the orders of a list as they arrive. Only one chunk is in memory at a time.
+ * @throws {IncompleteListError} when the list is interrupted or invalid
  */
 export async function* readOrders(body: AsyncIterable<Uint8Array>): AsyncGenerator<Order, void, undefined> {
   let arrived: Order[] = [];
@@ -58,5 +58,5 @@ function asIncomplete(error: unknown): unknown {
   const { name } = error as Partial<Error>;
   return name === 'AbortError' || name === 'TimeoutError'
     ? error
-    : new IncompleteListError('The list broke off.', { cause: error });
+    : new IncompleteListError('The list was interrupted.', { cause: error });
 }

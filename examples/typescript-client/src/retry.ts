@@ -2,17 +2,17 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { ApiError } from './errors.ts';
 
 export interface RetryOptions {
-  /** How often a request is sent at most, the first time included. */
+  /** The maximum number of times a request is sent, including the first. */
   readonly attempts: number;
   /** Upper bound of the first random wait; it doubles with every attempt. Milliseconds. */
   readonly baseDelayMs: number;
   /** Upper bound of every random wait. Milliseconds. */
   readonly maxDelayMs: number;
-  /** A `Retry-After` beyond this is not waited for: the error is the caller's to plan with. Seconds. */
+  /** With a longer `Retry-After`, the error is thrown instead of waiting. Seconds. */
   readonly maxRetryAfterSeconds: number;
   /** From 0 to 1; replaced by tests. */
   readonly random: () => number;
-  /** Rejects as soon as the signal is aborted; replaced by tests. */
+  /** Rejects when the signal is aborted; replaced by tests. */
   readonly sleep: (milliseconds: number, signal?: AbortSignal) => Promise<void>;
 }
 
@@ -26,9 +26,8 @@ export const DEFAULT_RETRY: RetryOptions = {
 };
 
 /**
- * Sends a request again while it is refused for now (429, 503) or the connection fails. Waits for `Retry-After` first, and
- * on top of it by exponential backoff with full jitter, so that clients that were refused together do not come back
- * together. Every other error is final, and so is an abort.
+ * Retries a request after 429, 503 or a failed connection. Waits for `Retry-After` plus exponential backoff with full
+ * jitter, so that clients that were rejected together do not retry together. All other errors, and aborts, are final.
  */
 export async function withRetries<T>(
   send: () => Promise<T>,
@@ -40,7 +39,7 @@ export async function withRetries<T>(
       return await send();
     } catch (error) {
       signal?.throwIfAborted();
-      if (attempt >= options.attempts || !isWorthAnotherTry(error, options)) {
+      if (attempt >= options.attempts || !isRetryable(error, options)) {
         throw error;
       }
       const retryAfterMs = error instanceof ApiError ? (error.retryAfterSeconds ?? 0) * 1_000 : 0;
@@ -50,11 +49,11 @@ export async function withRetries<T>(
   }
 }
 
-function isWorthAnotherTry(error: unknown, { maxRetryAfterSeconds }: RetryOptions): boolean {
+function isRetryable(error: unknown, { maxRetryAfterSeconds }: RetryOptions): boolean {
   if (error instanceof ApiError) {
-    const isForNow = error.status === 429 || error.status === 503;
-    return isForNow && (error.retryAfterSeconds ?? 0) <= maxRetryAfterSeconds;
+    const isTemporary = error.status === 429 || error.status === 503;
+    return isTemporary && (error.retryAfterSeconds ?? 0) <= maxRetryAfterSeconds;
   }
-  // `fetch` rejects with a TypeError when there is no answer: refused, reset, timed out.
+  // `fetch` rejects with a TypeError when there is no response: connection refused, reset or timed out.
   return (error as Partial<Error>).name === 'TypeError';
 }
