@@ -19,7 +19,6 @@ export class Databases {
   }
 
   async prepare() {
-    await this.server.ensureDatabase(TEMPLATE);
     const url = this.server.url(TEMPLATE);
     await migrate(url);
     await withClient(url, (client) => insertKeys(client, this.keys));

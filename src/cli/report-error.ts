@@ -1,6 +1,4 @@
 import { CommanderError } from 'commander';
-import { ConfigurationError } from '../config/config.js';
-import { ImportRejected } from '../orders/import/import-errors.js';
 import { UsageError } from './usage-error.js';
 
 /** The command failed. */
@@ -22,7 +20,7 @@ export function reportError(error: unknown): number {
   return EXIT_FAILED;
 }
 
-/** Prisma puts the reason last, after where in the code it happened; several failed addresses come as one error. */
+/** Prisma puts the reason last, after its place in the code; a name with several addresses fails with one error for all. */
 function describe(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) {
     return describe(error.errors[0]);
@@ -30,6 +28,6 @@ function describe(error: unknown): string {
   if (!(error instanceof Error)) {
     return String(error);
   }
-  const isWrittenForPeople = error instanceof ConfigurationError || error instanceof ImportRejected;
-  return isWrittenForPeople ? error.message : (error.message.trim().split('\n').at(-1) ?? error.name);
+  const { name, message } = error;
+  return name.startsWith('PrismaClient') ? (message.trim().split('\n').at(-1) ?? name) : message || name;
 }

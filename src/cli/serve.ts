@@ -1,6 +1,8 @@
+import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { isatty } from 'node:tty';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { Logger } from 'pino';
 import { createApp } from '../app.setup.js';
@@ -14,66 +16,103 @@ import { serveMetrics } from '../server/metrics-server.js';
 import { createLogger, PinoLogger } from '../logging/pino-logger.js';
 import type { OpenTelemetry } from '../tracing/open-telemetry.js';
 
-/** What runs besides the application and ends after it. */
-interface RunningDatabase {
+const STDIN = 0;
+/** Copies of one Ctrl-C arrive within this time. */
+const SAME_INTERRUPT_MS = 200;
+const INTERRUPTS_TO_EXIT = 3;
+/** 128 + SIGINT, as a shell reports it. */
+const EXIT_INTERRUPTED = 130;
+
+/** The database of the service, started and stopped with it when it is the embedded one. */
+interface ServiceDatabase {
   readonly config: Config;
-  /** Of the demo data alone: whoever opens the documentation can use it. */
-  readonly demoKey?: string | undefined;
+  /** A key of the demo data, prefilled in Swagger UI. */
+  readonly demoKey?: string;
   announce(baseUrl: string): void;
   stop(): Promise<void>;
 }
 
 /**
- * Runs the service until it is told to stop (SIGTERM, SIGINT).
- * @throws {ConfigurationError} before anything has started, or when a port is taken
+ * Runs the service until SIGTERM, SIGINT or SIGHUP. A signal during the start ends the start after its current step.
+ * @throws {ConfigurationError} when a variable is invalid (before anything starts) or a port is taken
  */
 export async function serve(): Promise<void> {
   const config = loadConfig(process.env);
-  // Registered first: a stop that is asked for while things start is carried out once they have.
-  const stopRequested = new Promise<void>((resolve) => {
-    process.once('SIGTERM', resolve).once('SIGINT', resolve);
-  });
+  const stop = stopOnSignals();
   const logger = createLogger(config.logLevel);
   const tracing = config.tracing ? await startTracing(logger) : undefined;
-  const backing = config.databaseUrl === undefined ? await startEmbedded(config) : external(config);
+  let database: ServiceDatabase | undefined;
   let app: NestExpressApplication | undefined;
   let metricsServer: Server | undefined;
   try {
-    app = await createApp(backing.config, {
+    database = config.databaseUrl === undefined ? await startEmbedded(config, stop) : external(config);
+    app = await createApp(database.config, {
       logger: new PinoLogger(logger),
       requestLogger: logger,
       tracing,
-      demoKey: backing.demoKey,
+      demoKey: database.demoKey,
     });
-    await app.listen(config.port, config.host).catch(nameTakenPort('PORT'));
+    stop.throwIfAborted();
+    await app.listen(config.port, config.host).catch(explainTakenPort('PORT'));
     metricsServer =
       config.metricsPort === 0
         ? undefined
         : await serveMetrics(app.get(Metrics).registry, config.host, config.metricsPort).catch(
-            nameTakenPort('METRICS_PORT'),
+            explainTakenPort('METRICS_PORT'),
           );
     const { port } = app.getHttpServer().address() as AddressInfo;
     const host = config.host.includes(':') ? `[${config.host}]` : config.host;
     logger.info({ host: config.host, port }, 'listening');
-    backing.announce(`http://${host === '0.0.0.0' ? '127.0.0.1' : host}:${port}`);
-    await stopRequested;
+    database.announce(`http://${host === '0.0.0.0' ? '127.0.0.1' : host}:${port}`);
+    if (!stop.aborted) {
+      await once(stop, 'abort');
+    }
     logger.info('stopping');
     await shutDown(app, config);
     logger.info('stopped');
   } catch (error) {
     await app?.close();
-    throw error;
+    if (error !== stop.reason) {
+      throw error;
+    }
   } finally {
     metricsServer?.closeAllConnections();
     metricsServer?.close();
-    await backing.stop();
+    await database?.stop();
     await tracing?.stop();
     logger.flush();
   }
 }
 
-/** Turns the failure to listen into one that says which variable to change. */
-function nameTakenPort(variable: string): (error: unknown) => never {
+/**
+ * Aborts on the first signal to stop and ignores the later ones, which would cut in-flight requests. Only the third
+ * Ctrl-C ends the process at once; the embedded PostgreSQL ends with it.
+ */
+function stopOnSignals(): AbortSignal {
+  const controller = new AbortController();
+  const stop = (): void => {
+    controller.abort();
+  };
+  let [interrupts, lastInterrupt] = [0, -Infinity];
+  process
+    .on('SIGTERM', stop)
+    .on('SIGHUP', stop)
+    .on('SIGINT', () => {
+      stop();
+      // The terminal sends one to each process of its group, and npm and nest forward theirs.
+      if (performance.now() - lastInterrupt > SAME_INTERRUPT_MS) {
+        interrupts++;
+        lastInterrupt = performance.now();
+      }
+      if (interrupts === INTERRUPTS_TO_EXIT && isatty(STDIN)) {
+        process.exit(EXIT_INTERRUPTED);
+      }
+    });
+  return controller.signal;
+}
+
+/** Names the variable to change when the port is taken. */
+function explainTakenPort(variable: string): (error: unknown) => never {
   return (error) => {
     const { code, address, port } = error as NodeJS.ErrnoException & { address?: string; port?: number };
     throw code === 'EADDRINUSE'
@@ -83,8 +122,8 @@ function nameTakenPort(variable: string): (error: unknown) => never {
 }
 
 /**
- * Calls itself unready and goes on answering until balancers have noticed; then finishes what is under way, cuts what
- * outlasts the grace period, and closes the pools last.
+ * Reports unready and keeps responding until load balancers have noticed; then completes in-flight requests, cuts those
+ * that outlast the grace period, and closes the pools last.
  */
 async function shutDown(app: NestExpressApplication, config: Config): Promise<void> {
   app.get(HealthService).startDraining();
@@ -98,22 +137,21 @@ async function shutDown(app: NestExpressApplication, config: Config): Promise<vo
   clearTimeout(deadline);
 }
 
-/** Loaded only when it is used, so that it costs nothing when it is not. */
+/** Imported on demand: without tracing it would only cost time and memory. */
 async function startTracing(logger: Logger): Promise<OpenTelemetry> {
   const { OpenTelemetry } = await import('../tracing/open-telemetry.js');
   return new OpenTelemetry(logger);
 }
 
-function external(config: Config): RunningDatabase {
+function external(config: Config): ServiceDatabase {
   return { config, announce: () => undefined, stop: () => Promise.resolve() };
 }
 
-/** Loaded only when it is used: the embedded database is not there in production. */
-async function startEmbedded(config: Config): Promise<RunningDatabase> {
+/** Imported on demand: production does not have the embedded database. */
+async function startEmbedded(config: Config, stop: AbortSignal): Promise<ServiceDatabase> {
   const { startEmbeddedDatabase } = await import('../embedded/embedded-service.js');
-  const { prepareDemo } = await import('../embedded/demo.js');
-  const { demoBanner } = await import('../embedded/banner.js');
-  const database = await startEmbeddedDatabase();
+  const { demoBanner, prepareDemo } = await import('../embedded/demo.js');
+  const database = await startEmbeddedDatabase(stop);
   try {
     const keys = await prepareDemo(database.url);
     return {

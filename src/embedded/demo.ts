@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { ApiKeysAdmin } from '../api-keys/api-keys.admin.js';
@@ -14,7 +14,10 @@ const DEMO_ENTERPRISE_QUOTAS = { requestsPerMinute: 5_000, requestsPerDay: 1_000
 
 export type DemoKeys = Readonly<Record<Plan, string>>;
 
-/** Orders to look at and one key per plan, the same after every restart. */
+/**
+ * Inserts sample orders into an empty table and issues one API key per plan.
+ * @returns the same keys after a restart
+ */
 export async function prepareDemo(databaseUrl: string): Promise<DemoKeys> {
   const client = new pg.Client(databaseUrl);
   await client.connect();
@@ -27,17 +30,44 @@ export async function prepareDemo(databaseUrl: string): Promise<DemoKeys> {
   }
 }
 
+/** What a developer needs for the first requests. */
+export function demoBanner(baseUrl: string, keys: DemoKeys, docsEnabled: boolean): string {
+  const lines = [
+    '',
+    'The store orders service is running on an embedded PostgreSQL (data in .data/, Ctrl-C stops both).',
+    '',
+    `  API         ${baseUrl}/v1`,
+    ...(docsEnabled ? [`  Swagger UI  ${baseUrl}/docs`] : []),
+    '',
+    ...PLANS.map((plan) => `  ${`${plan} key`.padEnd(15)} ${keys[plan]}`),
+    '',
+    'List all orders, then cancel order 1:',
+    '',
+    `  curl -i -H 'Authorization: Bearer ${keys.free}' ${baseUrl}/v1/store/orders`,
+    `  curl -i -H 'Authorization: Bearer ${keys.free}' -X DELETE ${baseUrl}/v1/store/orders/1`,
+    '',
+    '',
+  ];
+  return lines.join('\n');
+}
+
+/** A missing or incomplete file counts as no keys: new ones are issued. */
 function readKeys(): DemoKeys | undefined {
-  return existsSync(DEMO_KEYS_FILE) ? (JSON.parse(readFileSync(DEMO_KEYS_FILE, 'utf8')) as DemoKeys) : undefined;
+  try {
+    const keys = JSON.parse(readFileSync(DEMO_KEYS_FILE, 'utf8')) as Partial<DemoKeys> | null;
+    return PLANS.every((plan) => typeof keys?.[plan] === 'string') ? (keys as DemoKeys) : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 async function allExist(client: pg.Client, keys: DemoKeys): Promise<boolean> {
   const hashes = PLANS.map((plan) => hashKey(keys[plan]));
-  const { rows } = await client.query<{ known: number }>(
-    "SELECT count(*)::integer AS known FROM api_keys WHERE encode(key_hash, 'hex') = ANY($1)",
+  const { rows } = await client.query<{ found: number }>(
+    "SELECT count(*)::integer AS found FROM api_keys WHERE encode(key_hash, 'hex') = ANY($1)",
     [hashes],
   );
-  return rows[0]?.known === PLANS.length;
+  return rows[0]?.found === PLANS.length;
 }
 
 async function issueKeys(databaseUrl: string): Promise<DemoKeys> {

@@ -1,20 +1,25 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { PROJECT_ROOT } from '../common/project-root.js';
+import { commandLineOf } from './command-line-of.js';
 import { migrate } from './migrate.js';
 import { PostgresServer } from './postgres-server.js';
 
 const DATABASE = 'petstore';
 
-/** Where the embedded service keeps its data, its keys and its lock. */
+/** Holds the cluster, the demo keys and the lock of the embedded service. */
 export const EMBEDDED_FOLDER = join(PROJECT_ROOT, '.data');
 
 const LOCK_FILE = join(EMBEDDED_FOLDER, 'service.json');
 
+/** Codes of file system errors that the operator can fix. */
+const NOT_WRITABLE = ['EACCES', 'EPERM', 'EROFS', 'ENOSPC'];
+
 interface Lock {
   readonly pid: number;
-  /** The kernel's start time of the process: a number used again by another process is not mistaken for it. */
-  readonly startedAt: string | undefined;
+  /** Tells this process from a later one with the same id. */
+  readonly commandLine: string | undefined;
   readonly databaseUrl?: string;
 }
 
@@ -24,89 +29,83 @@ export interface EmbeddedDatabase {
 }
 
 /**
- * Starts the embedded PostgreSQL under `.data/`, migrated and ready.
+ * Starts the embedded PostgreSQL in `.data/` and applies the migrations.
+ * @param stop ends the start after the current step
  * @throws {Error} when another service runs on the same folder
+ * @throws the reason of `stop`
  */
-export async function startEmbeddedDatabase(): Promise<EmbeddedDatabase> {
-  mkdirSync(EMBEDDED_FOLDER, { recursive: true });
-  takeLock();
+export async function startEmbeddedDatabase(stop: AbortSignal): Promise<EmbeddedDatabase> {
   try {
-    const server = await PostgresServer.start({ folder: EMBEDDED_FOLDER });
-    const url = server.url(DATABASE);
-    try {
-      await server.ensureDatabase(DATABASE);
-      await migrate(url);
-    } catch (error) {
-      await server.stop();
-      throw error;
-    }
-    writeLock({ ...ownLock(), databaseUrl: url });
-    return {
-      url,
-      stop: async () => {
-        await server.stop();
-        rmSync(LOCK_FILE, { force: true });
-      },
-    };
+    mkdirSync(EMBEDDED_FOLDER, { recursive: true });
+    await takeLock();
   } catch (error) {
+    throw explain(error);
+  }
+  let server: PostgresServer | undefined;
+  const release = async (): Promise<void> => {
+    await server?.stop();
     rmSync(LOCK_FILE, { force: true });
-    throw error;
+  };
+  try {
+    server = await PostgresServer.start({ folder: EMBEDDED_FOLDER });
+    stop.throwIfAborted();
+    const url = server.url(DATABASE);
+    await migrate(url);
+    stop.throwIfAborted();
+    writeLock({ ...ownLock(), databaseUrl: url });
+    return { url, stop: release };
+  } catch (error) {
+    await release();
+    throw explain(error);
   }
 }
 
-/** The database of an embedded service that is running now, for the command line beside it. */
+/** The database of an embedded service that is running, for the commands. */
 export function runningEmbeddedDatabaseUrl(): string | undefined {
   const lock = readLock();
   return lock !== undefined && isRunning(lock) ? lock.databaseUrl : undefined;
 }
 
-function takeLock(): void {
-  const lock = readLock();
-  if (lock !== undefined) {
-    if (isRunning(lock)) {
-      throw new Error(
-        `The service is already running here (process ${lock.pid}, data in .data/). Stop it first, or set DATABASE_URL to run another.`,
-      );
-    }
-    rmSync(LOCK_FILE, { force: true });
+async function takeLock(): Promise<void> {
+  // An empty file belongs to a service that is writing it now or was killed while writing it.
+  const lock = readLock() ?? (await delay(200).then(readLock));
+  if (lock !== undefined && isRunning(lock)) {
+    throw new Error(
+      `The service is already running here (process ${lock.pid}, data in .data/). Stop it first, or set DATABASE_URL to run another.`,
+    );
   }
-  // 'wx' fails when the file exists: of two starts at once, one wins.
-  writeFileSync(LOCK_FILE, JSON.stringify(ownLock()), { flag: 'wx', mode: 0o600 });
+  rmSync(LOCK_FILE, { force: true });
+  // 'wx' fails when the file exists: of two concurrent starts, one wins.
+  writeLock(ownLock(), 'wx');
 }
 
-function writeLock(lock: Lock): void {
-  writeFileSync(LOCK_FILE, JSON.stringify(lock), { mode: 0o600 });
+function writeLock(lock: Lock, flag: 'w' | 'wx' = 'w'): void {
+  writeFileSync(LOCK_FILE, JSON.stringify(lock), { flag, mode: 0o600 });
 }
 
 function readLock(): Lock | undefined {
   try {
-    return JSON.parse(readFileSync(LOCK_FILE, 'utf8')) as Lock;
+    return (JSON.parse(readFileSync(LOCK_FILE, 'utf8')) as Lock | null) ?? undefined;
   } catch {
     return undefined;
   }
 }
 
 function ownLock(): Lock {
-  return { pid: process.pid, startedAt: startTimeOf(process.pid) };
+  return { pid: process.pid, commandLine: commandLineOf(process.pid) };
 }
 
-function isRunning({ pid, startedAt }: Lock): boolean {
-  try {
-    process.kill(pid, 0);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EPERM') {
-      return false;
-    }
-  }
-  return startTimeOf(pid) === startedAt;
+/** A process that has this process's id is gone: ids repeat when a container restarts. */
+function isRunning({ pid, commandLine }: Lock): boolean {
+  return pid !== process.pid && commandLine !== undefined && commandLineOf(pid) === commandLine;
 }
 
-/** Field 22 of `/proc/<pid>/stat` (proc(5)); undefined where there is no such file system. */
-function startTimeOf(pid: number): string | undefined {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
-  } catch {
-    return undefined;
-  }
+function explain(error: unknown): unknown {
+  const { code = '', message } = error as NodeJS.ErrnoException;
+  return NOT_WRITABLE.includes(code)
+    ? new Error(
+        `Cannot write to ${EMBEDDED_FOLDER} (${message}). Make it writable for this user, free disk space, or set DATABASE_URL.`,
+        { cause: error },
+      )
+    : error;
 }

@@ -1,23 +1,17 @@
-import { execFile } from 'node:child_process';
 import { createRequire } from 'node:module';
-import { promisify } from 'node:util';
 import { PROJECT_ROOT } from '../common/project-root.js';
-
-const run = promisify(execFile);
+import { runDetached } from './run-detached.js';
 
 /**
- * Brings a database up to the latest migration with `prisma migrate deploy`.
- * @throws {Error} with what Prisma printed
+ * Creates a database unless it exists and applies the pending migrations with `prisma migrate deploy`.
+ * @throws {Error} with the output of Prisma
  */
 export async function migrate(databaseUrl: string): Promise<void> {
   const prisma = createRequire(import.meta.url).resolve('prisma/build/index.js');
-  try {
-    await run(process.execPath, [prisma, 'migrate', 'deploy'], {
-      cwd: PROJECT_ROOT,
-      env: { ...process.env, DATABASE_URL: databaseUrl },
-    });
-  } catch (error) {
-    const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string };
-    throw new Error(`The migrations could not be applied:\n${stdout}${stderr}`.trim(), { cause: error });
-  }
+  await runDetached([process.execPath, prisma, 'migrate', 'deploy'], {
+    cwd: PROJECT_ROOT,
+    env: { ...process.env, DATABASE_URL: databaseUrl },
+  }).catch((error: unknown) => {
+    throw new Error(`Cannot apply the migrations:\n${(error as Error).message}`, { cause: error });
+  });
 }

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { cpSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { waitFor } from './wait-for.js';
@@ -19,9 +19,11 @@ export interface DemoService extends DemoRun {
   readonly freeKey: string;
 }
 
-/** A checkout of its own, so that the embedded data of whoever runs the tests stays untouched. */
+/** A separate checkout, so that tests do not touch the developer's embedded data. */
 export class DemoCheckout {
   readonly folder = mkdtempSync(join(tmpdir(), 'petstore-checkout-'));
+  /** The embedded service's files. */
+  readonly data = join(this.folder, '.data');
 
   constructor() {
     for (const name of ['dist', 'prisma', 'prisma.config.ts', 'package.json']) {
@@ -31,29 +33,58 @@ export class DemoCheckout {
   }
 
   run(...args: string[]): DemoRun {
-    const environment = { ...process.env, PORT: '0', METRICS_PORT: '0', NODE_ENV: 'development' };
+    return this.#spawn([process.execPath, this.#cli, ...args]);
+  }
+
+  /** Runs a command on a pseudo-terminal: what is written to stdin is typed at it. */
+  runOnTerminal(args: readonly string[], environment: Readonly<Record<string, string>> = {}): DemoRun {
+    const command = [process.execPath, this.#cli, ...args].join(' ');
+    return this.#spawn(['script', '--quiet', '--return', '--flush', '--command', command, '/dev/null'], environment);
+  }
+
+  /** The service, ready for requests. */
+  async serve(run: DemoRun = this.run('serve')): Promise<DemoService> {
+    await waitFor(() => hasStarted(run), 'the banner is printed', { withinMs: 60_000 });
+    const baseUrl = /API +(http:\/\/127\.0\.0\.1:\d+)\/v1/.exec(run.output())?.[1] ?? '';
+    const freeKey = /free key +(pst_\w+)/.exec(run.output())?.[1] ?? '';
+    return { ...run, baseUrl, freeKey };
+  }
+
+  /** The process id that the embedded PostgreSQL has recorded. */
+  postmasterPid(): number {
+    return Number(readFileSync(join(this.data, 'postgres', 'postmaster.pid'), 'utf8').split('\n')[0]);
+  }
+
+  remove(): void {
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+
+  get #cli(): string {
+    return join(this.folder, 'dist', 'cli.js');
+  }
+
+  #spawn([command = '', ...args]: readonly string[], extra: Readonly<Record<string, string>> = {}): DemoRun {
+    const environment = { ...process.env, PORT: '0', METRICS_PORT: '0', NODE_ENV: 'development', ...extra };
     delete (environment as NodeJS.ProcessEnv).DATABASE_URL;
-    const child = spawn(process.execPath, [join(this.folder, 'dist', 'cli.js'), ...args], {
-      cwd: this.folder,
-      env: environment,
-    });
+    const child = spawn(command, args, { cwd: this.folder, env: environment });
     let output = '';
     child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
     child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()));
     return { child, output: () => output, exited: new Promise((resolve) => child.once('exit', resolve)) };
   }
+}
 
-  /** What `npm start` runs, ready for requests. */
-  async serve(): Promise<DemoService> {
-    const service = this.run('serve');
-    await waitFor(() => hasStarted(service), 'the banner is printed', { withinMs: 60_000 });
-    const baseUrl = /API +(http:\/\/127\.0\.0\.1:\d+)\/v1/.exec(service.output())?.[1] ?? '';
-    const freeKey = /free key +(pst_\w+)/.exec(service.output())?.[1] ?? '';
-    return { ...service, baseUrl, freeKey };
-  }
+/** Waits for a process that may not be a child of this one to end. */
+export async function waitForExit(pid: number): Promise<void> {
+  await waitFor(() => !isAlive(pid), `process ${pid} ends`, { withinMs: 5_000 });
+}
 
-  remove(): void {
-    rmSync(this.folder, { recursive: true, force: true });
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
   }
 }
 

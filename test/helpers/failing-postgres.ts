@@ -6,7 +6,7 @@ import { PostgresServer } from '../../src/embedded/postgres-server.js';
 import { applyMigrations } from './isolated-database.js';
 import { TcpProxy } from './tcp-proxy.js';
 
-const DATABASE = 'petstore';
+const DATABASE = 'postgres';
 
 /**
  * A PostgreSQL server with a migrated database that a test can stop, crash and restart. Clients connect through a proxy, so
@@ -27,7 +27,6 @@ export class FailingPostgres {
   static async create(settings: Readonly<Record<string, string>> = {}, inside = tmpdir()): Promise<FailingPostgres> {
     const folder = mkdtempSync(join(inside, 'petstore-faults-'));
     const server = await PostgresServer.start({ folder, settings: { fsync: 'off', ...settings } });
-    await server.ensureDatabase(DATABASE);
     const [door, network] = [await TcpProxy.start(server.url('')), await TcpProxy.start(server.url(''))];
     const postgres = new FailingPostgres(folder, settings, server, door, network);
     const db = new pg.Pool({ connectionString: postgres.url });
@@ -73,12 +72,7 @@ export class FailingPostgres {
 
   /** Whether the server process has exited. */
   get hasEnded(): boolean {
-    try {
-      process.kill(this.server.pid ?? 0, 0);
-      return false;
-    } catch {
-      return true;
-    }
+    return this.server.pid === undefined;
   }
 
   /** Starts the server after {@link stop} or an exit. */

@@ -15,6 +15,5 @@ export default async function globalSetup() {
   globalThis.testPostgres = { server, folder };
   process.env.TEST_POSTGRES_URL = server.url('postgres');
   process.env.TEST_TEMPLATE_DATABASE = 'petstore_template';
-  await server.ensureDatabase(process.env.TEST_TEMPLATE_DATABASE);
   await migrate(server.url(process.env.TEST_TEMPLATE_DATABASE));
 }

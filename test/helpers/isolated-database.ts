@@ -15,8 +15,7 @@ const MIGRATIONS = join(PROJECT_ROOT, 'prisma', 'migrations');
 export async function createIsolatedDatabase(): Promise<TestDatabase> {
   const folder = mkdtempSync(join(tmpdir(), 'petstore-quiet-'));
   const server = await PostgresServer.start({ folder, settings: { fsync: 'off', autovacuum: 'off' } });
-  await server.ensureDatabase('petstore');
-  const url = server.url('petstore');
+  const url = server.url('postgres');
   const db = new pg.Pool({ connectionString: url, max: 5 });
   db.on('error', () => undefined);
   await applyMigrations(db);

@@ -17,7 +17,7 @@ afterAll(() => database.drop());
 const start = (environment: Record<string, string> = {}): Promise<ServiceProcess> =>
   ServiceProcess.start({ DATABASE_URL: database.url, ...environment });
 
-/** Asks for the list and reads nothing of it until {@link Socket.resume}. */
+/** Requests the list and does not read the response until {@link Socket.resume}. */
 async function stalledList(service: ServiceProcess): Promise<{ socket: Socket; received: () => string }> {
   const socket = connect(service.port, '127.0.0.1');
   let received = '';
@@ -31,13 +31,13 @@ async function stalledList(service: ServiceProcess): Promise<{ socket: Socket; r
 }
 
 describe('SIGTERM', () => {
-  it('ends an idle service with exit code 0', async () => {
+  it('exits with 0 when the service is idle', async () => {
     const service = await start();
     expect(await service.stop()).toBe(0);
     expect(service.output).toContain('"stopped"');
   });
 
-  it('lets a cancel under way finish, and tells its client to close the connection', async () => {
+  it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('completes an in-flight cancel when %s follows', async (second) => {
     const service = await start({ CANCEL_LOCK_TIMEOUT_MS: '10000' });
     const id = await insertOrder(database.db);
     const holder = await database.db.connect();
@@ -51,7 +51,8 @@ describe('SIGTERM', () => {
       return (rowCount ?? 0) > 0;
     }, 'the cancel waits for the row');
     const stopped = service.stop();
-    await waitFor(() => service.output.includes('"stopping"'), 'the service was told to stop');
+    await waitFor(() => service.output.includes('"stopping"'), 'the service stops');
+    process.kill(service.pid, second);
     await holder.query('COMMIT');
     holder.release();
     expect((await response).status).toBe(204);
@@ -59,10 +60,10 @@ describe('SIGTERM', () => {
     expect(await statusOf(database.db, id)).toBe('cancelled');
   });
 
-  it('goes on answering, unready and closing connections, for as long as balancers need to notice', async () => {
+  it('keeps responding, unready and closing connections, for SHUTDOWN_DELAY_SECONDS', async () => {
     const service = await start({ SHUTDOWN_DELAY_SECONDS: '3' });
     const stopped = service.stop();
-    await waitFor(() => service.output.includes('"stopping"'), 'the service was told to stop');
+    await waitFor(() => service.output.includes('"stopping"'), 'the service stops');
     const ready = await fetch(`${service.baseUrl}/health/ready`);
     expect(ready.status).toBe(503);
     expect(ready.headers.get('connection')).toBe('close');
@@ -73,7 +74,7 @@ describe('SIGTERM', () => {
     expect(await stopped).toBe(0);
   });
 
-  it('cuts a list that outlasts the grace period, so that it cannot be taken for the whole', async () => {
+  it('cuts a list that outlasts the grace period, without the end of the body', async () => {
     await database.db.query(
       'INSERT INTO orders (id, pet_id, quantity) SELECT n, 1, 1 FROM generate_series(1000000, 1400000) AS n ON CONFLICT DO NOTHING',
     );

@@ -1,0 +1,107 @@
+import { mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { cancelOrder, errorOf, listOrders } from '../helpers/api.js';
+import { DemoCheckout, waitForExit } from '../helpers/demo-service.js';
+import { describeWithTmpfs, TmpfsVolume } from '../helpers/tmpfs-volume.js';
+
+jest.setTimeout(90_000);
+
+let checkout: DemoCheckout;
+
+beforeAll(() => {
+  checkout = new DemoCheckout();
+});
+afterAll(() => {
+  checkout.remove();
+});
+
+describe('petstore serve without DATABASE_URL', () => {
+  it('keeps data and keys after a restart and a crash, and leaves no PostgreSQL process', async () => {
+    const first = await checkout.serve();
+    const listed = (await (await listOrders(first.baseUrl, first.freeKey)).json()) as unknown[];
+    expect(listed.length).toBeGreaterThan(10);
+    expect((await cancelOrder(first.baseUrl, '1', first.freeKey)).status).toBe(204);
+    const firstPostgres = checkout.postmasterPid();
+
+    const second = checkout.run('serve');
+    expect(await second.exited).toBe(1);
+    expect(second.output()).toMatch(/already running here \(process \d+/);
+
+    const keys = checkout.run('keys', 'list', '--json');
+    expect(await keys.exited).toBe(0);
+    expect((JSON.parse(keys.output()) as { plan: string }[]).map(({ plan }) => plan).sort()).toEqual([
+      'business',
+      'enterprise',
+      'free',
+      'pro',
+    ]);
+
+    first.child.kill('SIGINT');
+    expect(await first.exited).toBe(0);
+    await waitForExit(firstPostgres);
+
+    const third = await checkout.serve();
+    expect(third.freeKey).toBe(first.freeKey);
+    expect((await errorOf(await cancelOrder(third.baseUrl, '1', third.freeKey))).code).toBe('order_already_cancelled');
+    third.child.kill('SIGKILL');
+    await third.exited;
+    const orphan = checkout.postmasterPid();
+
+    const fourth = await checkout.serve();
+    await waitForExit(orphan);
+    expect((await listOrders(fourth.baseUrl, fourth.freeKey)).status).toBe(200);
+    fourth.child.kill('SIGTERM');
+    expect(await fourth.exited).toBe(0);
+  });
+
+  it('starts when service.json is empty and demo-keys.json is truncated', async () => {
+    mkdirSync(checkout.data, { recursive: true });
+    writeFileSync(join(checkout.data, 'service.json'), '');
+    writeFileSync(join(checkout.data, 'demo-keys.json'), '{\n  "free": "pst_');
+    const service = await checkout.serve();
+    expect((await listOrders(service.baseUrl, service.freeKey)).status).toBe(200);
+    service.child.kill('SIGINT');
+    expect(await service.exited).toBe(0);
+
+    const restarted = await checkout.serve();
+    expect(restarted.freeKey).toBe(service.freeKey);
+    restarted.child.kill('SIGINT');
+    expect(await restarted.exited).toBe(0);
+  });
+});
+
+describe('petstore keys without DATABASE_URL', () => {
+  it('exits with 2 and says what to do when no service runs', async () => {
+    const keys = checkout.run('keys', 'list');
+    expect(await keys.exited).toBe(2);
+    expect(keys.output()).toContain('DATABASE_URL is not set');
+  });
+});
+
+describeWithTmpfs('petstore serve on a full disk', () => {
+  let volume: TmpfsVolume;
+
+  beforeAll(() => {
+    renameSync(checkout.data, `${checkout.data}-elsewhere`);
+    volume = TmpfsVolume.mount(20);
+    symlinkSync(volume.folder, checkout.data);
+  });
+  afterAll(() => {
+    volume.unmount();
+  });
+
+  it('names the folder and the remedy when the lock cannot be written, and starts no PostgreSQL', async () => {
+    volume.fill();
+    const service = checkout.run('serve');
+    expect(await service.exited).toBe(1);
+    expect(service.output()).toMatch(/error: Cannot write to \S+\.data \(ENOSPC.*free disk space/);
+    volume.free();
+  });
+
+  it('shows the reason when the cluster cannot be initialised', async () => {
+    const service = checkout.run('serve');
+    expect(await service.exited).toBe(1);
+    expect(service.output()).toContain('Cannot initialise the embedded PostgreSQL');
+    expect(service.output()).toContain('Check free disk space');
+  });
+});

@@ -1,0 +1,89 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { DemoCheckout, waitForExit } from '../helpers/demo-service.js';
+import { describeIf } from '../helpers/describe-if.js';
+import { waitFor } from '../helpers/wait-for.js';
+
+jest.setTimeout(120_000);
+
+const CTRL_C = '\x03';
+/** Keeps the service stopping for longer than a test waits. */
+const SLOW_STOP = { SHUTDOWN_DELAY_SECONDS: '60' };
+
+let checkout: DemoCheckout;
+
+beforeAll(() => {
+  checkout = new DemoCheckout();
+});
+afterAll(() => {
+  checkout.remove();
+});
+
+describe('a signal to the service on the embedded database', () => {
+  it.each(['SIGINT', 'SIGHUP'] as const)(
+    'exits with 0 after stopping PostgreSQL when %s arrives twice',
+    async (signal) => {
+      const service = await checkout.serve();
+      const postgres = checkout.postmasterPid();
+      service.child.kill(signal);
+      await waitFor(() => service.output().includes('"stopping"'), 'the service stops');
+      service.child.kill(signal);
+      expect(await service.exited).toBe(0);
+      await waitForExit(postgres);
+    },
+  );
+
+  it('exits with 0 and leaves no PostgreSQL when it arrives while the database starts', async () => {
+    const service = checkout.run('serve');
+    const pidFile = join(checkout.data, 'postgres', 'postmaster.pid');
+    await waitFor(() => existsSync(pidFile) && checkout.postmasterPid() > 0, 'PostgreSQL starts', { withinMs: 60_000 });
+    const postgres = checkout.postmasterPid();
+    service.child.kill('SIGTERM');
+    expect(await service.exited).toBe(0);
+    await waitForExit(postgres);
+    expect(service.output()).not.toContain('listening');
+  });
+});
+
+function hasScript(): boolean {
+  try {
+    return execFileSync('script', ['--version'], { encoding: 'utf8' }).includes('util-linux');
+  } catch {
+    return false;
+  }
+}
+
+const describeOnTerminal = describeIf(hasScript(), 'script(1) of util-linux (Debian: apt install bsdutils)');
+
+describeOnTerminal('Ctrl-C on a terminal', () => {
+  it('exits with 0 after stopping PostgreSQL', async () => {
+    const service = await checkout.serve(checkout.runOnTerminal(['serve']));
+    const postgres = checkout.postmasterPid();
+    service.child.stdin?.write(CTRL_C);
+    expect(await service.exited).toBe(0);
+    await waitForExit(postgres);
+  });
+
+  it('exits with 130 at the third time, and leaves no PostgreSQL', async () => {
+    const service = await checkout.serve(checkout.runOnTerminal(['serve'], SLOW_STOP));
+    const postgres = checkout.postmasterPid();
+    const pressed: number[] = [];
+    await waitFor(
+      () => {
+        const last = pressed.at(-1) ?? -Infinity;
+        // A repetition within 200 ms counts as the same Ctrl-C.
+        if (service.child.exitCode === null && performance.now() - last > 300) {
+          service.child.stdin?.write(CTRL_C);
+          pressed.push(performance.now());
+        }
+        return service.child.exitCode !== null;
+      },
+      'the service exits',
+      { withinMs: 20_000 },
+    );
+    expect(service.child.exitCode).toBe(130);
+    expect(pressed.length).toBeGreaterThanOrEqual(3);
+    await waitForExit(postgres);
+  });
+});
