@@ -12,6 +12,27 @@ const documents = files.filter((path) => path.endsWith('.md') && !path.startsWit
 /** Records and the changelog describe the past, so the paths in their text may be gone. Their links must still work. */
 const current = documents.filter((path) => !path.startsWith('docs/records/') && path !== 'CHANGELOG.md');
 
+const scripts = files.filter((path) => /(?:^Dockerfile|\.mjs|\.sh|\.yml)$/.test(path));
+
+describe('scripts and container files', () => {
+  it('use only compiled files whose source exists', () => {
+    const missing = scripts.flatMap((script) =>
+      compiledFilesIn(readFileSync(join(ROOT, script), 'utf8'))
+        .map((path) => path.replace(/^dist\/(.*)\.js$/, 'src/$1.ts'))
+        .filter((source) => !source.includes('/generated/') && !files.includes(source))
+        .map((source) => `${script}: ${source}`),
+    );
+    expect(missing).toEqual([]);
+  });
+
+  it('include the Dockerfile, the benchmark and the set-up of the tests', () => {
+    const users = scripts.filter((script) => compiledFilesIn(readFileSync(join(ROOT, script), 'utf8')).length > 0);
+    expect(users).toEqual(
+      expect.arrayContaining(['Dockerfile', 'bench/environment/keys.mjs', 'test/helpers/global-setup.mjs']),
+    );
+  });
+});
+
 describe('documentation', () => {
   it.each(current)('%s names only files and folders that exist', (document) => {
     expect(pathsIn(readFileSync(join(ROOT, document), 'utf8')).filter((path) => !exists(path))).toEqual([]);
@@ -41,6 +62,11 @@ function pathsIn(text: string): string[] {
   return [...new Set([...rooted.sort(), ...named.map(([, path = '']) => path)])].filter(
     (path) => !NOT_IN_THE_REPOSITORY.test(path),
   );
+}
+
+/** Files below `dist/` that a command or an import names. */
+function compiledFilesIn(text: string): string[] {
+  return [...text.matchAll(/(?:\.\/|node |ROOT, ')(dist\/[\w./-]+\.js)/g)].map(([, path = '']) => path);
 }
 
 /** A whole path, the end of one, a folder, or a test without its suffix. */
