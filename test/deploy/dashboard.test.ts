@@ -11,9 +11,9 @@ import { type LabelMatcher, usesOf } from './promql.js';
 
 const DEPLOY = join(__dirname, '..', '..', 'deploy');
 
-/** What Prometheus adds to every metric of a target. */
+/** Labels that Prometheus adds to every metric of a target. */
 const TARGET_LABELS = ['job', 'instance'];
-/** What Prometheus itself says about a target. */
+/** Metrics that Prometheus records about a target. */
 const TARGET_METRICS = ['up'];
 
 interface Query {
@@ -39,7 +39,7 @@ const queries: Query[] = [
   ...alerts.map(({ alert, expr }) => ({ where: `alert ${alert}`, expression: expr })),
 ];
 
-describe('the dashboard and the alerts', () => {
+describe('the queries of the dashboard and the alerts', () => {
   let database: TestDatabase;
   let service: ServiceProcess;
   let exported: Map<string, LabelSets>;
@@ -49,12 +49,12 @@ describe('the dashboard and the alerts', () => {
     const metricsPort = await freePort();
     service = await ServiceProcess.start({
       DATABASE_URL: database.url,
-      // Nothing listens there. What is exported about Redis is exported all the same, and the test needs no Redis.
+      // Nothing listens there: the Redis metrics are exported without a Redis server.
       REDIS_URL: 'redis://127.0.0.1:1',
       METRICS_PORT: String(metricsPort),
     });
-    await useEverything(service.baseUrl, database);
-    // A request is measured when its connection has taken the answer, a moment after its client has read it.
+    await provokeEveryResponse(service.baseUrl, database);
+    // A request is measured when its response has been sent, which can be after the client has read it.
     await waitFor(async () => {
       const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`);
       exported = parseMetrics(await response.text());
@@ -66,11 +66,11 @@ describe('the dashboard and the alerts', () => {
     await database.drop();
   });
 
-  it('have queries', () => {
+  it('are found', () => {
     expect(queries.length).toBeGreaterThan(30);
   });
 
-  it.each(queries)('$where asks for what the service exports', ({ expression }) => {
+  it.each(queries)('$where uses only metrics, labels and label values that the service exports', ({ expression }) => {
     const { selectors, groupingLabels } = usesOf(expression);
     expect(selectors).not.toEqual([]);
     for (const { metric, matchers } of selectors) {
@@ -85,7 +85,7 @@ describe('the dashboard and the alerts', () => {
     }
   });
 
-  it('ask only for the job that prometheus.yml scrapes, on the port that the service listens on', () => {
+  it('select the job that prometheus.yml scrapes, whose port is METRICS_PORT of the service', () => {
     const config = load(read('prometheus/prometheus.yml')) as {
       scrape_configs: { job_name: string; dns_sd_configs: { names: string[]; port: number }[] }[];
     };
@@ -97,33 +97,33 @@ describe('the dashboard and the alerts', () => {
     expect([...new Set(jobs)]).toEqual([job?.job_name]);
   });
 
-  it('use the variables that the dashboard has', () => {
-    const known = new Set(['__rate_interval', ...dashboard.templating.list.map(({ name }) => name)]);
+  it('use only variables that the dashboard defines', () => {
+    const defined = new Set(['__rate_interval', ...dashboard.templating.list.map(({ name }) => name)]);
     const used = queries.flatMap(({ expression }) => [...expression.matchAll(/\$(\w+)/g)].map(([, name]) => name));
-    expect(used.filter((name) => name === undefined || !known.has(name))).toEqual([]);
+    expect(used.filter((name) => name === undefined || !defined.has(name))).toEqual([]);
   });
 
-  it('are explained in the runbook, every alert by its name', () => {
+  it('have an entry in docs/operations.md for every alert', () => {
     const runbook = read('../docs/operations.md');
     expect(alerts.map(({ alert }) => alert).filter((name) => !runbook.includes(`\`${name}\``))).toEqual([]);
   });
 
-  /** A label that a metric does not have, or a value that it never takes, would make an alert that can never fire. */
+  /** An alert on a label or value that the service never exports would never fire. */
   function expectToSelect(metric: string, { label, operator, value }: LabelMatcher): void {
     const labelSets = exported.get(metric);
     expect([...(labelSets?.labels() ?? [])]).toContain(label);
     const values = [...(labelSets?.values(label) ?? [])];
     const pattern = new RegExp(`^(?:${value})$`);
     const matches = operator.includes('~') ? values.some((each) => pattern.test(each)) : values.includes(value);
-    expect([label, value, matches || HARD_TO_PROVOKE.has(`${label}=${value}`)]).toEqual([label, value, true]);
+    expect([label, value, matches || UNPROVOKED_VALUES.has(`${label}=${value}`)]).toEqual([label, value, true]);
   }
 });
 
-/** Values that only a broken database or a stopping service brings about; other tests see them happen. */
-const HARD_TO_PROVOKE = new Set(['http_response_status_code=5..', 'http_response_status_code=503', 'end=failed']);
+/** Values that need a database failure or a shutdown; other tests cover them. */
+const UNPROVOKED_VALUES = new Set(['http_response_status_code=5..', 'http_response_status_code=503', 'end=failed']);
 
-/** Brings every kind of answer about, so that every label shows its values. */
-async function useEverything(baseUrl: string, { db }: TestDatabase): Promise<void> {
+/** Causes every kind of response, so that the labels take their values. */
+async function provokeEveryResponse(baseUrl: string, { db }: TestDatabase): Promise<void> {
   const { key } = await insertKey(db);
   const { key: spent } = await insertKey(db, { requests_per_minute: 1, requests_per_day: 1 });
   const id = await insertOrder(db);
@@ -138,7 +138,7 @@ async function useEverything(baseUrl: string, { db }: TestDatabase): Promise<voi
   await call(baseUrl, 'GET', '/nothing-here', key);
 }
 
-/** The label sets that a metric was exported with. */
+/** The label sets of an exported metric. */
 class LabelSets {
   readonly #sets: Readonly<Record<string, string>>[] = [];
 
@@ -155,7 +155,7 @@ class LabelSets {
   }
 }
 
-/** Reads Prometheus' text format: one sample a line, `name{label="value",…} number`. */
+/** Parses the Prometheus text format: lines of `name{label="value",…} number`. */
 function parseMetrics(text: string): Map<string, LabelSets> {
   const metrics = new Map<string, LabelSets>();
   for (const [, name = '', labels = ''] of text.matchAll(/^(\w+)(?:\{(.*)\})? \S+$/gm)) {

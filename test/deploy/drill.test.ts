@@ -12,13 +12,13 @@ interface Report {
   readonly failures: number;
 }
 
-/** What a deployment answers to the n-th cancel of an order; undefined: it breaks off. */
+/** The deployment's response to the n-th cancel of an order; undefined closes the connection. */
 type Cancel = (orderId: number, attempt: number) => { status: number; code?: string } | undefined;
 
-const faultless: Cancel = (_orderId, attempt) =>
+const correct: Cancel = (_orderId, attempt) =>
   attempt === 1 ? { status: 204 } : { status: 409, code: 'order_already_cancelled' };
 
-/** Runs the drill for a second against a deployment that cancels like this. */
+/** Runs the drill for one second against a stub of a deployment. */
 async function drillAgainst(cancel: Cancel): Promise<Report> {
   const attempts = new Map<number, number>();
   const server = createServer((req, res) => {
@@ -59,30 +59,30 @@ function runDrill(server: Server): Promise<Report> {
   });
 }
 
-describe('the drill', () => {
-  it('is passed by a deployment that loses nothing', async () => {
-    const report = await drillAgainst(faultless);
+describe('deploy/drill.mjs', () => {
+  it('exits with 0 when no cancel is lost and no request fails', async () => {
+    const report = await drillAgainst(correct);
     expect(report).toMatchObject({ exitCode: 0, cancelsLost: 0, failures: 0 });
     expect(report.cancelled).toBeGreaterThan(50);
   });
 
-  it('counts every cancel that was answered 204 and is not there any more', async () => {
+  it('exits with 1 and counts every cancel that returned 204 and was lost', async () => {
     const lost = new Set([1, 2, 6, 7, 8]);
-    const report = await drillAgainst((id, attempt) => (lost.has(id) ? { status: 204 } : faultless(id, attempt)));
+    const report = await drillAgainst((id, attempt) => (lost.has(id) ? { status: 204 } : correct(id, attempt)));
     expect(report).toMatchObject({ exitCode: 1, cancelsLost: lost.size, failures: 0 });
   });
 
   test.each<[string, Cancel]>([
-    ['breaks off', () => undefined],
-    ['is unavailable', () => ({ status: 503, code: 'service_unavailable' })],
-    ['is sent a request twice on the way', () => ({ status: 409, code: 'order_already_cancelled' })],
-  ])('counts an answer of a deployment that %s once in a while', async (_how, failure) => {
+    ['closed connections', () => undefined],
+    ['503 responses', () => ({ status: 503, code: 'service_unavailable' })],
+    ['409 responses to a first cancel', () => ({ status: 409, code: 'order_already_cancelled' })],
+  ])('exits with 1 and counts %s as failures', async (_how, failure) => {
     const bad = new Set([2, 7, 8]);
-    const report = await drillAgainst((id, attempt) => (bad.has(id) ? failure(id, attempt) : faultless(id, attempt)));
+    const report = await drillAgainst((id, attempt) => (bad.has(id) ? failure(id, attempt) : correct(id, attempt)));
     expect(report).toMatchObject({ exitCode: 1, cancelsLost: 0, failures: bad.size });
   });
 
-  it('is not passed by a deployment where nothing could be cancelled', async () => {
+  it('exits with 1 when no order could be cancelled', async () => {
     expect(await drillAgainst(() => ({ status: 401, code: 'invalid_api_key' }))).toMatchObject({ exitCode: 1 });
   });
 });

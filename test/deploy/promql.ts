@@ -1,6 +1,6 @@
-/** What a PromQL expression reads. */
+/** The metrics and labels that a PromQL expression uses. */
 export interface QueryUse {
-  /** Label matchers by metric: what stands between the braces after a metric's name. */
+  /** Metrics with the matchers in their braces. */
   readonly selectors: readonly { readonly metric: string; readonly matchers: readonly LabelMatcher[] }[];
   /** Labels that the expression groups or joins by. */
   readonly groupingLabels: readonly string[];
@@ -16,11 +16,11 @@ const STRING = /"((?:[^"\\]|\\.)*)"/;
 const MATCHER = new RegExp(`([a-zA-Z_]\\w*)\\s*(=~|!~|!=|=)\\s*${STRING.source}`, 'g');
 const GROUPING = /\b(?:by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)/g;
 const RANGE = /\[[^\]]*\]/g;
-/** A name with a selection or without; a name before a parenthesis is a function. */
+/** A metric with optional matchers. A name before a parenthesis is a function. */
 const SELECTOR = /(?<![\w.$])([a-zA-Z_:][\w:]*)\b(?!\s*\()(?:\s*\{((?:[^"}]|"(?:[^"\\]|\\.)*")*)\})?/g;
 const WORDS = new Set(['and', 'or', 'unless', 'bool', 'offset', 'inf', 'nan']);
 
-/** Reads from a PromQL expression which metrics and labels it uses. Enough for dashboards; no validation. */
+/** Extracts the metrics and labels of a PromQL expression without validating it. */
 export function usesOf(expression: string): QueryUse {
   const groupingLabels = [...expression.matchAll(GROUPING)].flatMap(([, labels = '']) =>
     labels.split(',').flatMap((label) => (label.trim() === '' ? [] : [label.trim()])),

@@ -7,10 +7,9 @@ import { createTestDatabase, type TestDatabase } from '../helpers/test-database.
 import { startTestService, type TestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
-/** SQLSTATE insufficient_privilege. */
-const REFUSED = '42501';
+const INSUFFICIENT_PRIVILEGE = '42501';
 
-/** The database as the service of a deployment sees it: by a login role that is a member of `petstore_service`. */
+/** A login role that is a member of `petstore_service`, as in a deployment. */
 interface ServiceLogin {
   readonly url: string;
   drop(): Promise<void>;
@@ -30,7 +29,7 @@ async function createServiceLogin(database: TestDatabase): Promise<ServiceLogin>
   };
 }
 
-describe('the role of the service', () => {
+describe('petstore_service role', () => {
   let database: TestDatabase;
   let login: ServiceLogin;
 
@@ -43,7 +42,7 @@ describe('the role of the service', () => {
     await database.drop();
   });
 
-  describe('is enough for the service', () => {
+  describe('a service that connects with it', () => {
     let service: TestService;
 
     beforeAll(async () => {
@@ -53,24 +52,24 @@ describe('the role of the service', () => {
       await service.stop();
     });
 
-    it('to be ready', async () => {
+    it('is ready', async () => {
       expect((await fetch(`${service.baseUrl}/health/ready`)).status).toBe(200);
     });
 
-    it('to list the orders, and to say that a list is unchanged', async () => {
+    it('lists the orders, and returns 304 for an unchanged list', async () => {
       const { key } = await insertKey(database.db);
       const id = await insertOrder(database.db, { pet_id: '77' });
       const response = await listOrders(service.baseUrl, key);
       expect(response.status).toBe(200);
       expect(await response.json()).toContainEqual(expect.objectContaining({ id: Number(id), petId: 77 }));
-      // Other tests write to this server meanwhile, and any write makes a new tag.
+      // A concurrent write of another test file may change the tag.
       await waitFor(async () => {
         const etag = (await listOrders(service.baseUrl, key)).headers.get('etag') ?? '';
         return (await listOrders(service.baseUrl, key, { 'If-None-Match': etag })).status === 304;
-      }, 'an unchanged list is answered 304');
+      }, 'an unchanged list gets 304');
     });
 
-    it('to cancel a pending order and to tell why another one cannot be cancelled', async () => {
+    it('cancels a pending order, and returns the error codes of orders that cannot be cancelled', async () => {
       const { key } = await insertKey(database.db);
       const pending = await insertOrder(database.db);
       const shipped = await insertOrder(database.db, { status: 'shipped' });
@@ -82,7 +81,7 @@ describe('the role of the service', () => {
       expect(await statusOf(database.db, shipped)).toBe('shipped');
     });
 
-    it('to cancel an order that somebody else holds until a moment later', async () => {
+    it('cancels an order after another transaction has released its lock', async () => {
       const { key } = await insertKey(database.db);
       const id = await insertOrder(database.db);
       const holder = await database.db.connect();
@@ -94,13 +93,13 @@ describe('the role of the service', () => {
           "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
         );
         return rowCount !== 0;
-      }, 'the cancel waits');
+      }, 'the cancel waits for the lock');
       await holder.query('COMMIT');
       holder.release();
       expect((await cancelled).status).toBe(204);
     });
 
-    it('to record when a key was last used', async () => {
+    it('records when a key was last used', async () => {
       const { id, key } = await insertKey(database.db);
       const { id: unused } = await insertKey(database.db);
       expect((await cancelOrder(service.baseUrl, '999', key)).status).toBe(404);
@@ -109,14 +108,14 @@ describe('the role of the service', () => {
       expect(await lastUseOf(unused)).toBeNull();
     });
 
-    it('to hear of a revocation at once', async () => {
+    it('rejects a revoked key within a second', async () => {
       const { id, key } = await insertKey(database.db);
       const { key: other } = await insertKey(database.db);
       expect((await call(service.baseUrl, 'GET', '/nothing-here', key)).status).toBe(404);
       await database.db.query('UPDATE api_keys SET revoked_at = now() WHERE id = $1', [id]);
       await waitFor(
         async () => (await call(service.baseUrl, 'GET', '/nothing-here', key)).status === 401,
-        'the key is revoked',
+        'the revoked key is rejected',
         { withinMs: 1_000 },
       );
       expect((await call(service.baseUrl, 'GET', '/nothing-here', other)).status).toBe(404);
@@ -131,7 +130,7 @@ describe('the role of the service', () => {
     }
   });
 
-  describe('is refused everything else', () => {
+  describe('denies with insufficient_privilege', () => {
     let client: pg.Client;
     let before: unknown[];
 
@@ -147,7 +146,7 @@ describe('the role of the service', () => {
     });
 
     it.each([
-      // What an order is, and that there is one, is not the service's to decide.
+      // Orders: the service only cancels.
       'INSERT INTO orders (pet_id, quantity) VALUES (1, 1)',
       'DELETE FROM orders',
       'TRUNCATE orders',
@@ -160,7 +159,7 @@ describe('the role of the service', () => {
       'SELECT created_at FROM orders',
       'SELECT * FROM orders',
       "SELECT nextval('orders_id_seq')",
-      // Whose keys there are, it need not know; which there are, it must not change.
+      // Keys: the service reads what authentication needs and changes nothing but the last use.
       'SELECT name FROM api_keys',
       'SELECT key_prefix FROM api_keys',
       'SELECT last_used_at FROM api_keys',
@@ -174,7 +173,7 @@ describe('the role of the service', () => {
       'UPDATE api_keys SET expires_at = NULL',
       "UPDATE api_keys SET key_hash = sha256('x')",
       "UPDATE api_keys SET name = 'x'",
-      // The schema is the migrations'.
+      // Schema: only migrations change it.
       'SELECT * FROM _prisma_migrations',
       'CREATE TABLE public.intruder ()',
       'CREATE FUNCTION public.intruder() RETURNS integer LANGUAGE sql RETURN 1',
@@ -185,7 +184,7 @@ describe('the role of the service', () => {
       'DROP TABLE orders',
       'DROP FUNCTION notify_api_key_changed() CASCADE',
       'GRANT ALL ON orders TO PUBLIC',
-      // Nor does it become somebody else, or leave the database.
+      // Roles, files and settings of the server.
       'CREATE ROLE intruder',
       'SET ROLE pg_write_server_files',
       'SELECT rolpassword FROM pg_authid',
@@ -194,10 +193,10 @@ describe('the role of the service', () => {
       "SELECT pg_read_file('postgresql.conf')",
       'ALTER SYSTEM SET log_statement = $$all$$',
     ])('%s', async (statement) => {
-      await expect(client.query(statement)).rejects.toMatchObject({ code: REFUSED });
+      await expect(client.query(statement)).rejects.toMatchObject({ code: INSUFFICIENT_PRIVILEGE });
     });
 
-    it('and has changed nothing by trying', async () => {
+    it('leaves orders and keys unchanged after all attempts', async () => {
       expect(await contents()).toEqual(before);
     });
 

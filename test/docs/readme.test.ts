@@ -13,7 +13,7 @@ interface Block {
   readonly text: string;
 }
 
-/** The fenced blocks of one section, in their order. */
+/** @returns the fenced code blocks of a section, in order */
 function blocksOf(heading: string): Block[] {
   const section = README.split(/^## /m).find((text) => text.startsWith(`${heading}\n`)) ?? '';
   return [...section.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map(([, language = '', text = '']) => ({
@@ -22,8 +22,8 @@ function blocksOf(heading: string): Block[] {
   }));
 }
 
-/** A command of the README, run by a shell as a reader would, but against the service of this test. */
-async function runAsReader(command: string, service: TestService, key: string): Promise<string> {
+/** Runs a command of the README in a shell against the test service. */
+async function runCommand(command: string, service: TestService, key: string): Promise<string> {
   const script = command.replaceAll('http://127.0.0.1:3000', service.baseUrl);
   expect(script).toContain(service.baseUrl);
   const { stdout } = await promisify(execFile)('sh', ['-c', script], { env: { PATH: process.env.PATH, KEY: key } });
@@ -41,7 +41,7 @@ const statusLine = (response: string): string => response.split(/\r?\n/)[0] ?? '
 
 const bodyOf = (response: string): string => response.slice(response.indexOf('\r\n\r\n') + 4);
 
-describe('the requests that the README shows', () => {
+describe('the curl commands of the README', () => {
   let service: TestService;
   let key: string;
   beforeAll(async () => {
@@ -53,27 +53,27 @@ describe('the requests that the README shows', () => {
   });
   afterAll(() => service.stop());
 
-  it('are answered as it says: the status line, the headers, the error of a second cancel', async () => {
+  it('return the documented status lines and headers, and the documented error for a second cancel', async () => {
     const blocks = blocksOf('The two operations');
     const commands = blocks.flatMap(({ language, text }, index) =>
       language === 'sh' && text.startsWith('curl') ? [{ command: text, shown: blocks[index + 1]?.text ?? '' }] : [],
     );
     expect(commands.map(({ command }) => /-X (\w+)/.exec(command)?.[1] ?? 'GET')).toEqual(['GET', 'DELETE']);
     for (const { command, shown } of commands) {
-      const response = await runAsReader(command, service, key);
+      const response = await runCommand(command, service, key);
       expect(statusLine(response)).toBe(statusLine(shown));
       expect(headerNames(response)).toEqual(expect.arrayContaining(headerNames(shown)));
     }
-    const again = await runAsReader(commands[1]?.command ?? '', service, key);
+    const second = await runCommand(commands[1]?.command ?? '', service, key);
     const shownError = blocks.find(({ language }) => language === 'json')?.text ?? '';
-    expect(JSON.parse(bodyOf(again))).toEqual(JSON.parse(shownError));
+    expect(JSON.parse(bodyOf(second))).toEqual(JSON.parse(shownError));
   });
 
-  it('begin with the order that it shows', async () => {
+  it('list the documented order first', async () => {
     const [list] = blocksOf('The two operations').filter(({ text }) => text.startsWith('curl'));
     const shown = blocksOf('The two operations').find(({ text }) => text.startsWith('HTTP/1.1 200'))?.text ?? '';
     const first = /\[(\{.*?\})/.exec(shown)?.[1] ?? '';
-    const response = JSON.parse(bodyOf(await runAsReader(list?.text ?? '', service, key))) as unknown[];
+    const response = JSON.parse(bodyOf(await runCommand(list?.text ?? '', service, key))) as unknown[];
     expect(JSON.parse(first)).toEqual(response[0]);
   });
 });
