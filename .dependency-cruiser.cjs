@@ -25,7 +25,7 @@ const PURE_FILES = [
   'rate-limit/(verdict|decision|headers|subject|quota-store)',
   'admission/(bearer|caller|rejection)',
   'api-keys/(key-format|verified-key)',
-  'orders/(order-id|cancellation|etag|order-list-encoder|orders.paths)',
+  'orders/(order-id|etag|order-list-encoder|orders.paths)',
   'orders/import/(import-errors|order-fields|read-csv|read-ndjson)',
   'errors/(error-codes|domain-error)',
 ];

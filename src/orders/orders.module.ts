@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { CancelBatcher } from './cancel-batcher.js';
+import { OrderCancellationService } from './order-cancellation.service.js';
 import { OrderListReader } from './order-list.reader.js';
 import { OrderListResponder } from './order-list.responder.js';
 import { OrdersController } from './orders.controller.js';
@@ -9,7 +10,17 @@ import { SnapshotReader } from './snapshot.reader.js';
 
 @Module({
   controllers: [OrdersController],
-  providers: [CancelBatcher, OrderListReader, OrderListResponder, OrdersRepository, OrdersService, SnapshotReader],
+  providers: [
+    OrdersService,
+    // Cancelling: the rule, its execution in batches, the statements.
+    OrderCancellationService,
+    CancelBatcher,
+    OrdersRepository,
+    // Listing.
+    OrderListResponder,
+    OrderListReader,
+    SnapshotReader,
+  ],
   exports: [OrdersRepository],
 })
 export class OrdersModule {}

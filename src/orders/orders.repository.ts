@@ -1,129 +1,149 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { databaseCall } from '../database/postgres-errors.js';
-import { Pools } from '../database/pools.js';
+import { Prisma } from '../database/generated/client.js';
+import { databaseCall, LOCK_NOT_AVAILABLE, sqlStateOf } from '../database/postgres-errors.js';
+import { PrismaService } from '../database/prisma.service.js';
+import { DomainError } from '../errors/domain-error.js';
 import { TRACING, type Tracing } from '../tracing/tracing.js';
-import { type CancelOutcome, type OrderStatus, outcomeFrom } from './cancellation.js';
 
-/** `locked`: somebody else holds the row, so nothing is known about it yet. */
-export type CancelAttempt = CancelOutcome | 'locked';
-
-/** An order as a statement left it: `pending` when the statement has just cancelled it. */
-interface CancelRow {
-  readonly id: string;
-  readonly status: OrderStatus;
-}
-
-// Named, so that PostgreSQL keeps them prepared for the connection.
-
-/** Says no more than whether it cancelled the order, and costs less than the statement for many. */
-const CANCEL_ONE_PENDING = {
-  name: 'cancel_one_pending',
-  text: `
-    UPDATE orders SET status = 'cancelled', cancelled_at = now()
-    WHERE id = (SELECT id FROM orders WHERE id = $1 AND status = 'pending' FOR NO KEY UPDATE SKIP LOCKED)
-      AND status = 'pending'`,
-};
-
-const CANCEL_UNLOCKED = {
-  name: 'cancel_unlocked',
-  text: cancelStatement('SELECT id, status FROM orders WHERE id = ANY($1::bigint[]) FOR NO KEY UPDATE SKIP LOCKED'),
-};
-
-const CANCEL_WAITING = {
-  name: 'cancel_waiting',
-  text: cancelStatement('SELECT id, status FROM orders WHERE id = $1 FOR NO KEY UPDATE'),
-};
-
-const PRESENT = { name: 'present_orders', text: 'SELECT id FROM orders WHERE id = ANY($1::bigint[])' };
+export type OrderStatus = 'pending' | 'shipped' | 'cancelled';
 
 /**
- * Changes those of the locked orders that are pending, and says of each what it was when it was locked. The lock is the one
- * that the update takes itself. An order that is pending and yet not changed cannot be; it would be left out.
+ * What a statement saw of an order that it tried to cancel: its status under the lock (`pending`: it is cancelled now),
+ * or `locked` by another transaction. An order that does not exist has none.
  */
-function cancelStatement(locked: string): string {
-  return `
-    WITH locked AS MATERIALIZED (${locked}), changed AS (
-      UPDATE orders SET status = 'cancelled', cancelled_at = now()
-      FROM locked WHERE orders.id = locked.id AND locked.status = 'pending' AND orders.status = 'pending'
-      RETURNING orders.id
-    )
-    SELECT id, 'pending' AS status FROM changed
-    UNION ALL SELECT id, status::text FROM locked WHERE status <> 'pending'`;
-}
+export type SeenStatus = OrderStatus | 'locked';
+
+const CANCELLED = Prisma.sql`status = 'cancelled', cancelled_at = now()`;
 
 /**
- * Asks the pool directly: what Prisma does around a statement takes as long as the statement. See docs/decisions/0002.
+ * The statements that cancel orders. They lock each row before they look at its status: without the lock a statement
+ * sees the status of its snapshot, and a shipment that commits meanwhile goes unnoticed.
+ *
+ * Prisma's cost grows with the rows that it returns, so a batch returns one row and takes its ids as one text. See
+ * docs/decisions/0002.
  */
 @Injectable()
 export class OrdersRepository {
   constructor(
-    private readonly pools: Pools,
+    private readonly prisma: PrismaService,
     @Inject(TRACING) private readonly tracing: Pick<Tracing, 'statement'>,
   ) {}
 
   /**
-   * Cancels those of the orders that are pending, in one statement and one transaction; a lone order first by a statement of
-   * its own.
+   * Cancels those of the orders that are pending, in one transaction. Rows that another transaction has locked are
+   * skipped and not waited for: one slow writer cannot stall the batch, and batches that share orders cannot deadlock.
    *
-   * The rows are locked before they are judged, so the status is the latest committed one: without the lock the statement
-   * would report what its snapshot saw, and a shipment that commits meanwhile would go unnoticed. Rows that somebody else
-   * holds are skipped, never waited for: one slow writer cannot stall the whole batch, and two batches that share orders
-   * cannot deadlock.
-   *
-   * @param ids without repetition
+   * @param ids without duplicates
    * @throws {DomainError} `service_unavailable`
    */
-  async cancelUnlocked(ids: readonly bigint[]): Promise<Map<bigint, CancelAttempt>> {
+  async cancelUnlocked(ids: readonly bigint[]): Promise<Map<bigint, SeenStatus>> {
     const [first] = ids;
-    if (first !== undefined && ids.length === 1 && (await this.#cancelPending(first))) {
-      return new Map([[first, 'cancelled']]);
+    if (first !== undefined && ids.length === 1 && (await this.#cancelLone(first))) {
+      return new Map([[first, 'pending']]);
     }
-    const { rows } = await this.#update(ids.length, () =>
-      this.pools.main.query<CancelRow>({ ...CANCEL_UNLOCKED, values: [arrayOf(ids)] }),
+    const [row] = await this.#update(
+      ids.length,
+      () => this.prisma.$queryRaw<[{ seen: string | null }]>`
+        WITH locked AS MATERIALIZED (
+          SELECT id, status FROM orders WHERE id = ANY(${arrayText(ids)}::text::bigint[]) FOR NO KEY UPDATE SKIP LOCKED
+        ), updated AS (
+          UPDATE orders SET ${CANCELLED} FROM locked
+          WHERE orders.id = locked.id AND locked.status = 'pending' RETURNING orders.id
+        )
+        SELECT string_agg(id || ' ' || status, ',') AS seen FROM (
+          SELECT id, 'pending' AS status FROM updated
+          UNION ALL SELECT id, status::text FROM locked WHERE status <> 'pending'
+        ) AS each`,
     );
-    const attempts = new Map<bigint, CancelAttempt>(rows.map(({ id, status }) => [BigInt(id), outcomeFrom(status)]));
-    for (const id of await this.#present(ids.filter((wanted) => !attempts.has(wanted)))) {
-      attempts.set(id, 'locked');
+    const seen = new Map<bigint, SeenStatus>();
+    for (const pair of row.seen?.split(',') ?? []) {
+      const [id = '', status] = pair.split(' ');
+      seen.set(BigInt(id), status as OrderStatus);
     }
-    return attempts;
+    for (const id of await this.#existing(ids.filter((wanted) => !seen.has(wanted)))) {
+      seen.set(id, 'locked');
+    }
+    return seen;
   }
 
   /**
-   * Cancels one order if it is pending, waiting for its row as long as the pool's `lock_timeout` allows.
+   * Cancels one order if it is pending, and waits for its row for up to `lock_timeout`.
+   * @returns the status under the lock; undefined when there is no such order
    * @throws {DomainError} `service_unavailable`, also when the row stays locked
+   * @throws {Error} when a trigger or rule of the database keeps a pending order from being updated
    */
-  async cancelWaiting(id: bigint): Promise<CancelOutcome> {
-    const { rows } = await this.#update(1, () => this.pools.main.query<CancelRow>({ ...CANCEL_WAITING, values: [id] }));
-    return rows[0] === undefined ? 'not_found' : outcomeFrom(rows[0].status);
+  async cancelWaiting(id: bigint): Promise<OrderStatus | undefined> {
+    const [row] = await this.#update(
+      1,
+      () => this.prisma.$queryRaw<{ status: OrderStatus; updated: boolean }[]>`
+        WITH locked AS MATERIALIZED (
+          SELECT id, status FROM orders WHERE id = ${String(id)}::text::bigint FOR NO KEY UPDATE
+        ), updated AS (
+          UPDATE orders SET ${CANCELLED} FROM locked
+          WHERE orders.id = locked.id AND locked.status = 'pending' RETURNING orders.id
+        )
+        SELECT status::text, EXISTS (SELECT FROM updated) AS updated FROM locked`,
+    );
+    if (row?.status === 'pending' && !row.updated) {
+      throw new Error(
+        'PostgreSQL did not update a pending order: a trigger or rule on "orders" suppresses the update.',
+      );
+    }
+    return row?.status;
   }
 
-  async #cancelPending(id: bigint): Promise<boolean> {
-    const { rowCount } = await this.#update(1, () => this.pools.main.query({ ...CANCEL_ONE_PENDING, values: [id] }));
-    return rowCount === 1;
+  /** Says only whether it cancelled the order, and costs less than the statement for many. */
+  async #cancelLone(id: bigint): Promise<boolean> {
+    const updated = await this.#update(
+      1,
+      () => this.prisma.$executeRaw`
+        UPDATE orders SET ${CANCELLED}
+        WHERE id = (
+          SELECT id FROM orders
+          WHERE id = ${String(id)}::text::bigint AND status = 'pending' FOR NO KEY UPDATE SKIP LOCKED
+        ) AND status = 'pending'`,
+    );
+    return updated === 1;
   }
 
   /**
-   * Which of the orders that were not locked exist. All of them, if it cannot be found out: the others of the batch have
-   * been cancelled, and whoever waits for these will be told what is wrong.
+   * Which of the orders that the statement left out exist. All of them, if that cannot be read: the others of the batch
+   * have been cancelled, and waiting for these will show the error.
    */
-  async #present(ids: readonly bigint[]): Promise<readonly bigint[]> {
+  async #existing(ids: readonly bigint[]): Promise<readonly bigint[]> {
     if (ids.length === 0) {
       return [];
     }
     try {
-      const { rows } = await this.pools.main.query<{ id: string }>({ ...PRESENT, values: [arrayOf(ids)] });
-      return rows.map(({ id }) => BigInt(id));
+      const [row] = await this.prisma.$queryRaw<[{ ids: string | null }]>`
+        SELECT string_agg(id::text, ',') AS ids FROM orders WHERE id = ANY(${arrayText(ids)}::text::bigint[])`;
+      return row.ids?.split(',').map(BigInt) ?? [];
     } catch {
       return ids;
     }
   }
 
   #update<T>(batchSize: number, statement: () => PromiseLike<T>): Promise<T> {
-    return this.tracing.statement({ operation: 'UPDATE', table: 'orders', batchSize }, () => databaseCall(statement));
+    return this.tracing.statement({ operation: 'UPDATE', table: 'orders', batchSize }, () =>
+      databaseCall(async () => {
+        try {
+          return await statement();
+        } catch (error) {
+          throw sqlStateOf(error) === LOCK_NOT_AVAILABLE ? orderLocked(error) : error;
+        }
+      }),
+    );
   }
 }
 
-/** A PostgreSQL array, as it is written. */
-function arrayOf(ids: readonly bigint[]): string {
+/** The error for an order whose row stayed locked for as long as a cancel may wait. */
+export function orderLocked(cause?: unknown): DomainError {
+  return new DomainError('service_unavailable', 'The order is locked by another transaction; retry shortly.', {
+    cause,
+  });
+}
+
+/** The text form of a PostgreSQL array. */
+function arrayText(ids: readonly bigint[]): string {
   return `{${ids.join()}}`;
 }

@@ -1,13 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { Metrics } from '../metrics/metrics.js';
-import { CancelBatcher } from './cancel-batcher.js';
-import { errorForOutcome } from './cancellation.js';
+import { errorOf, OrderCancellationService } from './order-cancellation.service.js';
 
-/** The rules of the order operations. */
+/** The operations on orders, as the controller calls them. The list is written by {@link OrderListResponder}. */
 @Injectable()
 export class OrdersService {
   constructor(
-    private readonly batcher: CancelBatcher,
+    private readonly cancellation: OrderCancellationService,
     private readonly metrics: Metrics,
   ) {}
 
@@ -16,11 +15,11 @@ export class OrdersService {
    * @throws {DomainError} `order_not_found`, `order_already_shipped`, `order_already_cancelled`, `service_unavailable`
    */
   async cancel(id: bigint): Promise<void> {
-    const outcome = await this.batcher.cancel(id);
+    const outcome = await this.cancellation.cancel(id);
     this.metrics.cancels.inc({ outcome });
-    const refusal = errorForOutcome(outcome);
-    if (refusal !== undefined) {
-      throw refusal;
+    const error = errorOf(outcome);
+    if (error !== undefined) {
+      throw error;
     }
   }
 }

@@ -11,9 +11,9 @@ import { waitFor } from '../helpers/wait-for.js';
 const WAITING_SESSIONS = `
   SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
 
-/** Waits for a locked order longer than any test holds one. */
+/** Its lock timeout is longer than any test holds a lock. */
 let patient: TestService;
-/** Waits as good as not at all. */
+/** Its lock timeout is short. */
 let impatient: TestService;
 let key: string;
 let session: pg.PoolClient;
@@ -50,65 +50,79 @@ function lock(ids: readonly string[]): Promise<unknown> {
 }
 
 function untilWaiting(): Promise<void> {
-  return waitFor(async () => (await patient.db.query(WAITING_SESSIONS)).rowCount !== 0, 'somebody waits for the lock');
+  return waitFor(async () => (await patient.db.query(WAITING_SESSIONS)).rowCount !== 0, 'a session waits for the lock');
 }
 
 function insertOrders(count: number): Promise<string[]> {
   return Promise.all(Array.from({ length: count }, () => insertOrder(patient.db)));
 }
 
-describe('a cancel of an order that somebody else holds', () => {
+describe('a cancel of an order that another transaction has locked', () => {
   it.each([
     [
-      'ships it',
+      'ships the order and commits',
       "UPDATE orders SET status = 'shipped' WHERE id = $1",
       'COMMIT',
       '409 order_already_shipped',
       'shipped',
     ],
     [
-      'cancels it',
+      'cancels the order and commits',
       "UPDATE orders SET status = 'cancelled', cancelled_at = now() WHERE id = $1",
       'COMMIT',
       '409 order_already_cancelled',
       'cancelled',
     ],
-    ['deletes it', 'DELETE FROM orders WHERE id = $1', 'COMMIT', '404 order_not_found', undefined],
-    ['changes its quantity', 'UPDATE orders SET quantity = 99 WHERE id = $1', 'COMMIT', '204', 'cancelled'],
-    ['lets it go', 'SELECT FROM orders WHERE id = $1 FOR UPDATE', 'COMMIT', '204', 'cancelled'],
-    ['only shared it', 'SELECT FROM orders WHERE id = $1 FOR SHARE', 'COMMIT', '204', 'cancelled'],
+    ['deletes the order and commits', 'DELETE FROM orders WHERE id = $1', 'COMMIT', '404 order_not_found', undefined],
+    ['changes the quantity and commits', 'UPDATE orders SET quantity = 99 WHERE id = $1', 'COMMIT', '204', 'cancelled'],
+    ['changes nothing and commits', 'SELECT FROM orders WHERE id = $1 FOR UPDATE', 'COMMIT', '204', 'cancelled'],
+    ['holds a shared lock and commits', 'SELECT FROM orders WHERE id = $1 FOR SHARE', 'COMMIT', '204', 'cancelled'],
     [
-      'wanted to ship it and gives up',
+      'ships the order and rolls back',
       "UPDATE orders SET status = 'shipped' WHERE id = $1",
       'ROLLBACK',
       '204',
       'cancelled',
     ],
-    ['wanted to delete it and gives up', 'DELETE FROM orders WHERE id = $1', 'ROLLBACK', '204', 'cancelled'],
-  ])('waits, and when that one %s, the answer is right', async (_what, hold, end, expected, status) => {
+    ['deletes the order and rolls back', 'DELETE FROM orders WHERE id = $1', 'ROLLBACK', '204', 'cancelled'],
+  ])('waits; when that one %s, returns the result of the final state', async (_what, hold, end, expected, status) => {
     const id = await insertOrder(patient.db);
     await session.query(hold, [id]);
-    const answer = outcome(patient, id);
+    const result = outcome(patient, id);
     await untilWaiting();
     await session.query(end);
-    expect(await answer).toBe(expected);
+    expect(await result).toBe(expected);
     expect(await statusOf(patient.db, id)).toBe(status);
   });
 
-  it('is answered 503 when the lock outlasts CANCEL_LOCK_TIMEOUT_MS, and the order is as it was', async () => {
+  it('returns 204 when that one makes a shipped order pending again', async () => {
+    const id = await insertOrder(patient.db, { status: 'shipped' });
+    await session.query("UPDATE orders SET status = 'pending' WHERE id = $1", [id]);
+    const result = outcome(patient, id);
+    await untilWaiting();
+    await session.query('COMMIT');
+    expect(await result).toBe('204');
+    expect(await statusOf(patient.db, id)).toBe('cancelled');
+  });
+
+  it('returns 503 with a reason and changes nothing when the lock outlasts CANCEL_LOCK_TIMEOUT_MS', async () => {
     const id = await insertOrder(patient.db);
     await lock([id]);
     const response = await cancelOrder(impatient.baseUrl, id, key);
     expect(response.status).toBe(503);
     expect(response.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
     expectLimitHeaders(response.headers);
-    expect((await errorOf(response)).code).toBe('service_unavailable');
+    expect(await errorOf(response)).toEqual({
+      code: 'service_unavailable',
+      message: 'The order is locked by another transaction; retry shortly.',
+      status: 503,
+    });
     await session.query('ROLLBACK');
     expect(await statusOf(patient.db, id)).toBe('pending');
     expect(await outcome(impatient, id)).toBe('204');
   });
 
-  it('is waited for as long as CANCEL_LOCK_TIMEOUT_MS says, with no other timeout before it', async () => {
+  it('waits for CANCEL_LOCK_TIMEOUT_MS, with no shorter timeout beside it', async () => {
     const { rows } = await patient.app
       .get(Pools)
       .main.query<{ name: string; setting: string }>(
@@ -119,7 +133,7 @@ describe('a cancel of an order that somebody else holds', () => {
     expect(statementTimeout).toBeGreaterThan(15_000);
   });
 
-  it('is answered 503 when the whole table stays locked', async () => {
+  it('returns 503 when the whole table stays locked', async () => {
     const id = await insertOrder(patient.db);
     await session.query('LOCK TABLE orders IN ACCESS EXCLUSIVE MODE');
     expect(await outcome(impatient, id)).toBe('503 service_unavailable');
@@ -128,35 +142,35 @@ describe('a cancel of an order that somebody else holds', () => {
     expect(await outcome(impatient, id)).toBe('204');
   });
 
-  it('holds up nobody who wants another order, not even those who share its statement', async () => {
+  it('does not delay cancels of other orders, not even those in its batch', async () => {
     const [id, ...others] = await insertOrders(41);
     await lock([id!]);
     const repository = patient.app.get(OrdersRepository);
     const cancels = jest.spyOn(patient.app.get(CancelBatcher), 'cancel');
     const cancelUnlocked = repository.cancelUnlocked.bind(repository);
-    // The first statements are held back until everybody has arrived: the next one takes all the others.
+    // The first statements wait until all cancels have arrived: the next one takes all the others.
     const statements = jest.spyOn(repository, 'cancelUnlocked').mockImplementation(async (batch) => {
-      await waitFor(() => cancels.mock.calls.length === others.length + 2, 'everybody has arrived');
+      await waitFor(() => cancels.mock.calls.length === others.length + 2, 'all cancels have arrived');
       return cancelUnlocked(batch);
     });
     try {
       const callers = [...others.slice(0, 20), id!, ...others.slice(20), '404404'];
-      const responses = new Map(callers.map((caller) => [caller, outcome(patient, caller)]));
-      const outcomes = await Promise.all([...others, '404404'].map((caller) => responses.get(caller)!));
+      const results = new Map(callers.map((caller) => [caller, outcome(patient, caller)]));
+      const outcomes = await Promise.all([...others, '404404'].map((caller) => results.get(caller)!));
       expect(new Set(outcomes.slice(0, -1))).toEqual(new Set(['204']));
       expect(outcomes.at(-1)).toBe('404 order_not_found');
       expect(statements.mock.calls.some(([batch]) => batch.length > 20 && batch.includes(BigInt(id!)))).toBe(true);
       expect(await statusOf(patient.db, id!)).toBe('pending');
       await session.query('ROLLBACK');
-      expect(await responses.get(id!)!).toBe('204');
+      expect(await results.get(id!)!).toBe('204');
     } finally {
       jest.restoreAllMocks();
     }
   });
 });
 
-describe('fifty callers', () => {
-  it('of one order that is held: nobody else is held up, and when it is free one of them cancels it', async () => {
+describe('fifty concurrent cancels', () => {
+  it('of one locked order delay no other order; after the lock is released one returns 204, the others 409', async () => {
     const [id, ...others] = await insertOrders(21);
     await lock([id!]);
     const held = Array.from({ length: 50 }, () => outcome(patient, id!));
@@ -168,7 +182,7 @@ describe('fifty callers', () => {
     expect(outcomes.filter((each) => each === '409 order_already_cancelled')).toHaveLength(49);
   });
 
-  it('of fifty orders that are held: nobody else is held up, and when they are free each is cancelled', async () => {
+  it('of fifty locked orders delay no other order; after the locks are released each returns 204', async () => {
     const ids = await insertOrders(50);
     const others = await insertOrders(20);
     await lock(ids);
@@ -179,12 +193,12 @@ describe('fifty callers', () => {
     expect(new Set(await Promise.all(held))).toEqual(new Set(['204']));
   });
 
-  it('of fifty orders that stay held: each is answered 503 soon, and every order is as it was', async () => {
+  it('of fifty orders that stay locked return 503 within two lock timeouts and change nothing', async () => {
     const ids = await insertOrders(50);
     await lock(ids);
     const start = performance.now();
     const outcomes = await Promise.all(ids.map((id) => outcome(impatient, id)));
-    // The wait for a turn and the wait for the lock are each at most 400 ms; one after the other they would be 6.8 s.
+    // The wait for a slot and the wait for the lock are each at most 400 ms; fifty waits in threes would take 6.8 s.
     expect(performance.now() - start).toBeLessThan(5_000);
     expect(new Set(outcomes)).toEqual(new Set(['503 service_unavailable']));
     const { rows } = await session.query('SELECT DISTINCT status::text FROM orders WHERE id = ANY($1)', [ids]);
@@ -193,7 +207,7 @@ describe('fifty callers', () => {
     expect(new Set(await Promise.all(ids.map((id) => outcome(impatient, id))))).toEqual(new Set(['204']));
   });
 
-  it('of an order that stays held: each is answered 503, the lock is waited for again by the next', async () => {
+  it('of one order that stays locked return 503; a later cancel waits for the lock again', async () => {
     const id = await insertOrder(patient.db);
     await lock([id]);
     const outcomes = await Promise.all(Array.from({ length: 50 }, () => outcome(impatient, id)));

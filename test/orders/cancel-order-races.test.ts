@@ -6,7 +6,7 @@ import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
-/** Two services on one database, as two replicas would be. */
+/** Two services on one database, like two replicas. */
 let services: readonly [TestService, TestService];
 let service: TestService;
 let key: string;
@@ -24,7 +24,7 @@ afterAll(async () => {
   await service.stop();
 });
 
-/** What a cancel was answered: its status, and the code of its error. */
+/** The response to a cancel: its status and error code. */
 async function outcome(baseUrl: string, id: string): Promise<string> {
   const response = await cancelOrder(baseUrl, id, key);
   return response.status === 204 ? '204' : `${response.status} ${(await errorOf(response)).code}`;
@@ -42,15 +42,15 @@ function tally(outcomes: readonly string[]): Record<string, number> {
   return counts;
 }
 
-describe('many cancels at once', () => {
-  it('of one order: one caller cancels it, 199 are told that it is cancelled', async () => {
+describe('concurrent cancels', () => {
+  it('of one order: one returns 204, the others 409 order_already_cancelled', async () => {
     const [id, other] = [await insertOrder(service.db), await insertOrder(service.db)];
     const outcomes = await Promise.all(Array.from({ length: 200 }, () => outcome(service.baseUrl, id)));
     expect(tally(outcomes)).toEqual({ '204': 1, '409 order_already_cancelled': 199 });
     expect([await statusOf(service.db, id), await statusOf(service.db, other)]).toEqual(['cancelled', 'pending']);
   });
 
-  it('of one order, over two services: one caller cancels it, 199 are told that it is cancelled', async () => {
+  it('of one order on two replicas: one returns 204, the others 409 order_already_cancelled', async () => {
     const [id, other] = [await insertOrder(service.db), await insertOrder(service.db)];
     const outcomes = await Promise.all(
       Array.from({ length: 200 }, (_, caller) => outcome(services[caller % 2]!.baseUrl, id)),
@@ -59,11 +59,11 @@ describe('many cancels at once', () => {
     expect([await statusOf(service.db, id), await statusOf(service.db, other)]).toEqual(['cancelled', 'pending']);
   });
 
-  it('of 100 orders three times each, over two services: every order is cancelled by one caller', async () => {
+  it('of 100 orders, three times each on two replicas: one per order returns 204, the others 409', async () => {
     const ids = await insertOrders(100);
     const shipped = await insertOrder(service.db, { status: 'shipped' });
     const other = await insertOrder(service.db);
-    // The services meet the orders in opposite directions, which is how statements that wait would deadlock.
+    // The replicas take the orders in opposite directions, in which statements that wait for locks would deadlock.
     const first = [...ids, ...ids, shipped, '404404'].map((id) => [services[0].baseUrl, id] as const);
     const second = [...ids].reverse().map((id) => [services[1].baseUrl, id] as const);
     const mixed = first.flatMap((call, index) => (second[index] === undefined ? [call] : [call, second[index]]));
@@ -78,7 +78,7 @@ describe('many cancels at once', () => {
     expect(await statusOf(service.db, other)).toBe('pending');
   });
 
-  it('that arrive while statements are running share the next one', async () => {
+  it('that arrive while two statements are running share the third', async () => {
     const ids = await insertOrders(300);
     const repository = service.app.get(OrdersRepository);
     const cancels = jest.spyOn(service.app.get(CancelBatcher), 'cancel');
@@ -90,25 +90,24 @@ describe('many cancels at once', () => {
     });
     const outcomes = await Promise.all(ids.map((id) => outcome(service.baseUrl, id)));
     expect(tally(outcomes)).toEqual({ '204': 300 });
-    // Two may run at once; all that came later is in the third.
     expect(statements).toHaveBeenCalledTimes(3);
     expect(waits).not.toHaveBeenCalled();
     const asked = statements.mock.calls.flatMap(([batch]) => batch.map(String));
     expect(asked.sort()).toEqual([...ids].sort());
   });
 
-  it('need one statement when there is one cancel', async () => {
+  it('use one statement when there is only one cancel', async () => {
     const id = await insertOrder(service.db);
     const statements = jest.spyOn(service.app.get(OrdersRepository), 'cancelUnlocked');
     expect(await outcome(service.baseUrl, id)).toBe('204');
     expect(statements.mock.calls).toEqual([[[BigInt(id)]]]);
   });
 
-  it('all fail when their statement fails, and the next ones are served', async () => {
+  it('fail with their statement, and the next cancels succeed', async () => {
     const ids = await insertOrders(20);
     const repository = service.app.get(OrdersRepository);
     const failing = jest.spyOn(repository, 'cancelUnlocked').mockRejectedValue(new Error('lost'));
-    // More failures than there are slots: a batcher that lost one with each would serve nobody any more.
+    // More failures than slots: a batcher that lost a slot with each failure would stop.
     for (let round = 0; round < 4; round++) {
       const outcomes = await Promise.all(ids.map((id) => outcome(service.baseUrl, id)));
       expect(tally(outcomes)).toEqual({ '500 internal_error': 20 });
@@ -118,28 +117,27 @@ describe('many cancels at once', () => {
   });
 });
 
-describe('cancels of which it cannot be found out why some were passed over', () => {
-  it('are waited for one by one, and leave the others of their statement as they are', async () => {
+describe('a batch whose missing orders cannot be looked up', () => {
+  it('counts them as locked and keeps the result of the others', async () => {
     const [pending, shipped] = [await insertOrder(service.db), await insertOrder(service.db, { status: 'shipped' })];
     const { main } = service.app.get(Pools);
-    const query = main.query.bind(main) as (statement: { name: string }) => unknown;
-    const loseOne = (statement: { name: string }): unknown =>
-      statement.name === 'present_orders' ? Promise.reject(new Error('lost')) : query(statement);
-    jest.spyOn(main, 'query').mockImplementation(loseOne as never);
-    const attempts = await service.app
-      .get(OrdersRepository)
-      .cancelUnlocked([BigInt(pending), BigInt(shipped), 404404n]);
-    expect([...attempts]).toEqual([
-      [BigInt(pending), 'cancelled'],
-      [BigInt(shipped), 'already_shipped'],
+    const query = main.query.bind(main) as (statement: { text: string }) => unknown;
+    const loseLookUp = (statement: { text: string }): unknown =>
+      statement.text.includes('AS ids') ? Promise.reject(new Error('lost')) : query(statement);
+    const lookUps = jest.spyOn(main, 'query').mockImplementation(loseLookUp as never);
+    const seen = await service.app.get(OrdersRepository).cancelUnlocked([BigInt(pending), BigInt(shipped), 404404n]);
+    expect([...seen]).toEqual([
+      [BigInt(pending), 'pending'],
+      [BigInt(shipped), 'shipped'],
       [404404n, 'locked'],
     ]);
     expect(await outcome(service.baseUrl, '404404')).toBe('404 order_not_found');
+    lookUps.mockRestore();
   });
 });
 
 describe('the plan of a statement', () => {
-  it('is made once for a connection and never reads a whole table, however small the table was then', async () => {
+  it('is made once per connection and uses the index, even if the table was tiny at that time', async () => {
     const { main } = service.app.get(Pools);
     const client = await main.connect();
     try {
@@ -160,10 +158,10 @@ describe('the plan of a statement', () => {
   });
 });
 
-describe('a cancel that races a shipment', () => {
+describe('a cancel beside a concurrent shipment', () => {
   const SHIP = "UPDATE orders SET status = 'shipped' WHERE id = $1 AND status = 'pending'";
 
-  /** Lets a few turns of the event loop go by, so that the two meet at ever new points. */
+  /** Waits for a few turns of the event loop, so that the two meet at different points. */
   async function turns(count: number): Promise<void> {
     for (let turn = 0; turn < count; turn++) {
       await new Promise((resolve) => setImmediate(resolve));
@@ -179,20 +177,20 @@ describe('a cancel that races a shipment', () => {
     return `${cancel}, ${ship.rowCount ?? 0} shipped, ${(await statusOf(service.db, id)) ?? 'gone'}`;
   }
 
-  it('never succeeds beside it: either the order is cancelled, or it is shipped and the cancel is refused', async () => {
+  it('returns 204 and the order is cancelled, or returns 409 and the order is shipped', async () => {
     const untouched = await insertOrder(service.db);
     const endings: string[] = [];
     for (let round = 0; round < 400; round += 10) {
       endings.push(...(await Promise.all(Array.from({ length: 10 }, (_, racer) => race(round + racer)))));
     }
     expect(new Set(endings)).toEqual(
-      // Both have to occur, or nothing has raced.
+      // Both must occur, or nothing has raced.
       new Set(['204, 0 shipped, cancelled', '409 order_already_shipped, 1 shipped, shipped']),
     );
     expect(await statusOf(service.db, untouched)).toBe('pending');
   });
 
-  it('never succeeds beside one that looks first, under a lock, and ships then', async () => {
+  it('returns 204 or 409 consistently when the shipment reads the order under a lock first', async () => {
     const endings = await Promise.all(
       Array.from({ length: 60 }, async (_, round) => {
         const id = await insertOrder(service.db);

@@ -3,29 +3,37 @@ import { loadConfig } from '../../../src/config/load-config.js';
 import { DomainError } from '../../../src/errors/domain-error.js';
 import { Metrics } from '../../../src/metrics/metrics.js';
 import { CancelBatcher } from '../../../src/orders/cancel-batcher.js';
-import type { CancelOutcome } from '../../../src/orders/cancellation.js';
-import type { CancelAttempt, OrdersRepository } from '../../../src/orders/orders.repository.js';
+import type { OrdersRepository, OrderStatus, SeenStatus } from '../../../src/orders/orders.repository.js';
 
 const LOCK_TIMEOUT_MS = 1_000;
+const UNAVAILABLE = new DomainError('service_unavailable', 'The database is unavailable.');
 
-/** A statement that has been sent and is answered when the test says so. */
+/** A statement that has been sent and completes when the test says so. */
 interface Statement<T> {
   readonly ids: readonly bigint[];
-  readonly response: (outcome: T) => void;
+  readonly complete: (result: T) => void;
   readonly fail: (error: Error) => void;
 }
 
-/** Orders whose statements stay open until the test ends them. */
+/** A repository whose statements stay open until the test completes them. */
 class FakeRepository {
-  readonly together: Statement<Map<bigint, CancelAttempt>>[] = [];
-  readonly alone: Statement<CancelOutcome>[] = [];
+  readonly batches: Statement<Map<bigint, SeenStatus>>[] = [];
+  readonly waits: Statement<OrderStatus | undefined>[] = [];
 
-  cancelUnlocked(ids: readonly bigint[]): Promise<Map<bigint, CancelAttempt>> {
-    return new Promise((response, fail) => this.together.push({ ids, response, fail }));
+  cancelUnlocked(ids: readonly bigint[]): Promise<Map<bigint, SeenStatus>> {
+    return new Promise((complete, fail) => this.batches.push({ ids, complete, fail }));
   }
 
-  cancelWaiting(id: bigint): Promise<CancelOutcome> {
-    return new Promise((response, fail) => this.alone.push({ ids: [id], response, fail }));
+  cancelWaiting(id: bigint): Promise<OrderStatus | undefined> {
+    return new Promise((complete, fail) => this.waits.push({ ids: [id], complete, fail }));
+  }
+
+  get batchIds(): (readonly bigint[])[] {
+    return this.batches.map(({ ids }) => ids);
+  }
+
+  get waitIds(): (readonly bigint[])[] {
+    return this.waits.map(({ ids }) => ids);
   }
 }
 
@@ -45,172 +53,220 @@ afterEach(() => {
 
 const turn = (): Promise<void> => jest.advanceTimersByTimeAsync(0);
 
-/** Asks for cancels in one turn of the event loop; what has become of them stands in the list. */
+/** Cancels orders in one turn of the event loop; the returned list shows how far each has come. */
 async function cancel(...ids: bigint[]): Promise<string[]> {
-  const outcomes = ids.map(() => 'open');
+  const results = ids.map(() => 'open');
   ids.forEach((id, index) => {
     batcher.cancel(id).then(
-      (outcome) => (outcomes[index] = outcome),
-      (error: unknown) => (outcomes[index] = error instanceof DomainError ? error.code : String(error)),
+      (status) => (results[index] = status ?? 'absent'),
+      (error: unknown) => (results[index] = error instanceof DomainError ? error.code : String(error)),
     );
   });
   await turn();
-  return outcomes;
+  return results;
 }
 
-/** Answers a statement for each of its orders. */
-async function response(
-  statement: Statement<Map<bigint, CancelAttempt>> | undefined,
-  attempt: CancelAttempt | ((id: bigint) => CancelAttempt) = 'cancelled',
+/** Completes a batch with a status for each of its orders. */
+async function complete(
+  statement: Statement<Map<bigint, SeenStatus>> | undefined,
+  status: SeenStatus | ((id: bigint) => SeenStatus) = 'pending',
 ): Promise<void> {
-  const attempts = statement?.ids.map((id) => [id, typeof attempt === 'string' ? attempt : attempt(id)] as const);
-  statement?.response(new Map(attempts));
+  const pairs = statement?.ids.map((id) => [id, typeof status === 'string' ? status : status(id)] as const);
+  statement?.complete(new Map(pairs));
   await turn();
 }
 
-async function valueOf(name: string): Promise<number | undefined> {
-  const metric = (await metrics.registry.getMetricsAsJSON()).find((each) => each.name === name);
-  return metric?.values.find((each) => !('metricName' in each) || each.metricName === `${name}_sum`)?.value;
+async function fail(statement: { fail(error: Error): void } | undefined, error: Error): Promise<void> {
+  statement?.fail(error);
+  await turn();
 }
 
-describe('cancels that are asked for together', () => {
-  it('share a statement, and each is told what became of its order', async () => {
-    const outcomes = await cancel(1n, 2n, 3n, 4n);
-    expect(repository.together.map(({ ids }) => ids)).toEqual([[1n, 2n, 3n, 4n]]);
-    repository.together[0]?.response(
-      new Map<bigint, CancelAttempt>([
-        [3n, 'already_shipped'],
-        [2n, 'already_cancelled'],
-        [1n, 'cancelled'],
+async function metric(name: string): Promise<number | undefined> {
+  const found = (await metrics.registry.getMetricsAsJSON()).find((each) => each.name === name);
+  return found?.values.find((each) => !('metricName' in each) || each.metricName === `${name}_sum`)?.value;
+}
+
+describe('cancels in one turn of the event loop', () => {
+  it('share a statement, and each gets the status of its own order', async () => {
+    const results = await cancel(1n, 2n, 3n, 4n);
+    expect(repository.batchIds).toEqual([[1n, 2n, 3n, 4n]]);
+    repository.batches[0]?.complete(
+      new Map<bigint, SeenStatus>([
+        [3n, 'shipped'],
+        [2n, 'cancelled'],
+        [1n, 'pending'],
       ]),
     );
     await turn();
-    expect(outcomes).toEqual(['cancelled', 'already_cancelled', 'already_shipped', 'not_found']);
-    expect(await valueOf('petstore_cancel_batch_size')).toBe(4);
+    expect(results).toEqual(['pending', 'cancelled', 'shipped', 'absent']);
+    expect(await metric('petstore_cancel_batch_size')).toBe(4);
   });
 
-  it('name an order once, and only the first who wanted it is told of having cancelled it', async () => {
-    const outcomes = await cancel(1n, 2n, 1n, 2n, 1n);
-    expect(repository.together.map(({ ids }) => ids)).toEqual([[1n, 2n]]);
-    await response(repository.together[0], (id) => (id === 1n ? 'cancelled' : 'already_shipped'));
-    expect(outcomes).toEqual([
-      'cancelled',
-      'already_shipped',
-      'already_cancelled',
-      'already_shipped',
-      'already_cancelled',
-    ]);
+  it('send an order once, and only the first cancel of a pending order sees it pending', async () => {
+    const results = await cancel(1n, 2n, 1n, 2n, 1n);
+    expect(repository.batchIds).toEqual([[1n, 2n]]);
+    await complete(repository.batches[0], (id) => (id === 1n ? 'pending' : 'shipped'));
+    expect(results).toEqual(['pending', 'shipped', 'cancelled', 'shipped', 'cancelled']);
   });
 
-  it('are 500 in a statement at most', async () => {
+  it('are split into statements of at most 500 orders', async () => {
     await cancel(...Array.from({ length: 501 }, (_, index) => BigInt(index)));
-    expect(repository.together.map(({ ids }) => ids.length)).toEqual([500, 1]);
+    expect(repository.batchIds.map((ids) => ids.length)).toEqual([500, 1]);
   });
 });
 
-describe('cancels that come while two statements are running', () => {
-  it('gather, and go together when one of them has ended', async () => {
+describe('cancels that arrive while two statements are running', () => {
+  it('share the next statement, which starts when one of the two completes', async () => {
     const [first] = [await cancel(1n), await cancel(2n)];
-    const gathered = [await cancel(3n), await cancel(4n)];
-    expect(repository.together.map(({ ids }) => ids)).toEqual([[1n], [2n]]);
-    await response(repository.together[0]);
-    expect(first).toEqual(['cancelled']);
-    expect(repository.together.map(({ ids }) => ids)).toEqual([[1n], [2n], [3n, 4n]]);
-    await response(repository.together[2]);
-    expect(gathered).toEqual([['cancelled'], ['cancelled']]);
+    const later = [await cancel(3n), await cancel(4n)];
+    expect(repository.batchIds).toEqual([[1n], [2n]]);
+    await complete(repository.batches[0]);
+    expect(first).toEqual(['pending']);
+    expect(repository.batchIds).toEqual([[1n], [2n], [3n, 4n]]);
+    await complete(repository.batches[2]);
+    expect(later).toEqual([['pending'], ['pending']]);
   });
 
-  it('go also when one of them has failed, which is told to those who shared it alone', async () => {
+  it('start also when one of the two fails, and only the cancels of that one fail', async () => {
     const failing = await cancel(1n, 2n);
     await cancel(3n);
-    const gathered = await cancel(4n);
-    repository.together[0]?.fail(new DomainError('service_unavailable', 'The database is away.'));
-    await turn();
+    const later = await cancel(4n);
+    await fail(repository.batches[0], UNAVAILABLE);
     expect(failing).toEqual(['service_unavailable', 'service_unavailable']);
-    await response(repository.together[2]);
-    expect(gathered).toEqual(['cancelled']);
+    await complete(repository.batches[2]);
+    expect(later).toEqual(['pending']);
   });
 });
 
-describe('an order that somebody else holds', () => {
-  const NOT_LET_GO = new DomainError('service_unavailable', 'The lock timeout has passed.');
+describe('a statement for several orders that fails', () => {
+  const rejected = Object.assign(new Error('raised by a trigger'), { code: 'P0001' });
+  const timedOut = new DomainError('service_unavailable', 'Timeout.', {
+    cause: Object.assign(new Error('statement timeout'), { code: '57014' }),
+  });
 
-  /** Asks for cancels of orders that are held. */
-  async function cancelHeld(...ids: bigint[]): Promise<string[]> {
-    const outcomes = await cancel(...ids);
-    await response(repository.together.at(-1), 'locked');
-    return outcomes;
+  it('is repeated order by order when the server rejected it, and only the order that causes the error fails', async () => {
+    const results = await cancel(1n, 2n, 3n, 2n);
+    await fail(repository.batches[0], rejected);
+    await complete(repository.batches[1]);
+    await fail(repository.batches[2], rejected);
+    await complete(repository.batches[3], 'shipped');
+    expect(repository.batchIds).toEqual([[1n, 2n, 3n], [1n], [2n], [3n]]);
+    expect(results).toEqual(['pending', String(rejected), 'shipped', String(rejected)]);
+  });
+
+  it('is repeated until an order times out again, and the remaining orders fail without another wait', async () => {
+    const results = await cancel(1n, 2n, 3n, 4n);
+    await fail(repository.batches[0], timedOut);
+    await complete(repository.batches[1]);
+    await fail(repository.batches[2], timedOut);
+    expect(repository.batchIds).toEqual([[1n, 2n, 3n, 4n], [1n], [2n]]);
+    expect(results).toEqual(['pending', 'service_unavailable', 'service_unavailable', 'service_unavailable']);
+  });
+
+  it.each([
+    ['a lost connection', undefined],
+    ['a server that shuts down', '57P01'],
+    ['a full disk', '53100'],
+  ])('is not repeated after %s', async (_what, code) => {
+    const results = await cancel(1n, 2n);
+    const cause = Object.assign(new Error('lost'), code === undefined ? {} : { code });
+    await fail(repository.batches[0], new DomainError('service_unavailable', 'Unavailable.', { cause }));
+    expect(repository.batches).toHaveLength(1);
+    expect(results).toEqual(['service_unavailable', 'service_unavailable']);
+  });
+
+  it('gives its slot back after the last repetition', async () => {
+    await cancel(1n, 2n);
+    await cancel(3n);
+    await fail(repository.batches[0], rejected);
+    const later = await cancel(4n);
+    await complete(repository.batches[2]);
+    expect(repository.batchIds.slice(2)).toEqual([[1n], [2n]]);
+    await complete(repository.batches[3]);
+    await complete(repository.batches[4]);
+    expect(later).toEqual(['pending']);
+  });
+});
+
+describe('an order that another transaction has locked', () => {
+  const LOCK_TIMEOUT = new DomainError('service_unavailable', 'The lock timeout has passed.');
+
+  /** Cancels orders that are locked. */
+  async function cancelLocked(...ids: bigint[]): Promise<string[]> {
+    const results = await cancel(...ids);
+    await complete(repository.batches.at(-1), 'locked');
+    return results;
   }
 
-  it('is waited for apart, and holds up none of those who shared the statement', async () => {
-    const outcomes = await cancel(1n, 2n);
-    await response(repository.together[0], (id) => (id === 1n ? 'locked' : 'cancelled'));
-    expect(outcomes).toEqual(['open', 'cancelled']);
-    expect(repository.alone.map(({ ids }) => ids)).toEqual([[1n]]);
-    repository.alone[0]?.response('already_shipped');
+  it('is waited for apart and delays no other order of its statement', async () => {
+    const results = await cancel(1n, 2n);
+    await complete(repository.batches[0], (id) => (id === 1n ? 'locked' : 'pending'));
+    expect(results).toEqual(['open', 'pending']);
+    expect(repository.waitIds).toEqual([[1n]]);
+    repository.waits[0]?.complete('shipped');
     await turn();
-    expect(outcomes).toEqual(['already_shipped', 'cancelled']);
-    expect(await valueOf('petstore_cancel_lock_waits_total')).toBe(1);
+    expect(results).toEqual(['shipped', 'pending']);
+    expect(await metric('petstore_cancel_lock_waits_total')).toBe(1);
   });
 
-  it('is waited for once, and only the first who wanted it is told of having cancelled it', async () => {
-    const outcomes = [...(await cancelHeld(1n, 1n)), ...(await cancelHeld(1n))];
-    expect(outcomes).toEqual(['open', 'open', 'open']);
-    const [first, later] = [await cancelHeld(2n, 2n), await cancelHeld(2n)];
-    expect(repository.alone.map(({ ids }) => ids)).toEqual([[1n], [2n]]);
-    repository.alone[1]?.response('cancelled');
+  it('is waited for once by all its cancels, and only the first sees it pending', async () => {
+    const results = [...(await cancelLocked(1n, 1n)), ...(await cancelLocked(1n))];
+    expect(results).toEqual(['open', 'open', 'open']);
+    const [first, later] = [await cancelLocked(2n, 2n), await cancelLocked(2n)];
+    expect(repository.waitIds).toEqual([[1n], [2n]]);
+    repository.waits[1]?.complete('pending');
     await turn();
-    expect([...first, ...later]).toEqual(['cancelled', 'already_cancelled', 'already_cancelled']);
-    expect(await valueOf('petstore_cancel_lock_waits_total')).toBe(6);
+    expect([...first, ...later]).toEqual(['pending', 'cancelled', 'cancelled']);
+    expect(await metric('petstore_cancel_lock_waits_total')).toBe(6);
   });
 
-  it('is waited for anew by who comes when the wait is over', async () => {
-    await cancelHeld(1n);
-    repository.alone[0]?.fail(NOT_LET_GO);
+  it('is waited for again by a cancel that arrives after the wait has failed', async () => {
+    await cancelLocked(1n);
+    await fail(repository.waits[0], LOCK_TIMEOUT);
+    const results = await cancelLocked(1n);
+    expect(repository.waits).toHaveLength(2);
+    repository.waits[1]?.complete('pending');
     await turn();
-    const outcomes = await cancelHeld(1n);
-    expect(repository.alone).toHaveLength(2);
-    repository.alone[1]?.response('cancelled');
-    await turn();
-    expect(outcomes).toEqual(['cancelled']);
+    expect(results).toEqual(['pending']);
   });
 
-  it('and is not let go in time fails as its statement does', async () => {
-    const outcome = batcher.cancel(1n).catch((error: unknown) => error);
+  it('fails with the error of its statement when the lock is not released in time', async () => {
+    const error = batcher.cancel(1n).catch((reason: unknown) => reason);
     await turn();
-    await response(repository.together[0], 'locked');
-    repository.alone[0]?.fail(NOT_LET_GO);
-    expect(await outcome).toBe(NOT_LET_GO);
+    await complete(repository.batches[0], 'locked');
+    repository.waits[0]?.fail(LOCK_TIMEOUT);
+    expect(await error).toBe(LOCK_TIMEOUT);
   });
 
-  it('is one of three that are waited for at once; the next has its turn when one of them is over', async () => {
-    const outcomes = await cancelHeld(1n, 2n, 3n, 4n);
-    expect(repository.alone.map(({ ids }) => ids)).toEqual([[1n], [2n], [3n]]);
-    repository.alone[1]?.fail(new DomainError('service_unavailable', 'The database is away.'));
+  it('is one of three that are waited for at once; the next starts when one of them ends', async () => {
+    const results = await cancelLocked(1n, 2n, 3n, 4n);
+    expect(repository.waitIds).toEqual([[1n], [2n], [3n]]);
+    await fail(repository.waits[1], UNAVAILABLE);
+    expect(repository.waitIds).toEqual([[1n], [2n], [3n], [4n]]);
+    repository.waits[3]?.complete('pending');
     await turn();
-    expect(repository.alone.map(({ ids }) => ids)).toEqual([[1n], [2n], [3n], [4n]]);
-    repository.alone[3]?.response('cancelled');
-    await turn();
-    expect(outcomes).toEqual(['open', 'service_unavailable', 'open', 'cancelled']);
+    expect(results).toEqual(['open', 'service_unavailable', 'open', 'pending']);
   });
 
-  it('is 503 when its turn to be waited for does not come in time, and takes no place from anybody', async () => {
-    const outcomes = await cancelHeld(1n, 2n, 3n, 4n);
+  it('fails with 503 when no slot for waiting is free within the lock timeout, and takes no slot afterwards', async () => {
+    const results = await cancelLocked(1n, 2n, 3n, 4n);
     const error = batcher.cancel(9n).catch((reason: unknown) => reason);
     await turn();
-    await response(repository.together.at(-1), 'locked');
+    await complete(repository.batches.at(-1), 'locked');
     await jest.advanceTimersByTimeAsync(LOCK_TIMEOUT_MS - 1);
-    expect(outcomes).toEqual(['open', 'open', 'open', 'open']);
+    expect(results).toEqual(['open', 'open', 'open', 'open']);
     await jest.advanceTimersByTimeAsync(1);
-    expect(outcomes).toEqual(['open', 'open', 'open', 'service_unavailable']);
+    expect(results).toEqual(['open', 'open', 'open', 'service_unavailable']);
     expect(await error).toMatchObject({
       code: 'service_unavailable',
-      message: 'The order is being changed by somebody else; try again in a moment.',
+      message: 'The order is locked by another transaction; retry shortly.',
     });
-    repository.alone.forEach((statement) => statement.response('cancelled'));
+    repository.waits.forEach((statement) => {
+      statement.complete('pending');
+    });
     await turn();
-    // Three places are free again, and no more.
-    await cancelHeld(5n, 6n, 7n, 8n);
-    expect(repository.alone.map(({ ids }) => ids)).toEqual([[1n], [2n], [3n], [5n], [6n], [7n]]);
+    // Exactly three slots are free again.
+    await cancelLocked(5n, 6n, 7n, 8n);
+    expect(repository.waitIds).toEqual([[1n], [2n], [3n], [5n], [6n], [7n]]);
   });
 });
