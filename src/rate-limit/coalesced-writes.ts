@@ -2,41 +2,41 @@ import type { Duplex } from 'node:stream';
 import { Redis } from 'ioredis';
 import type { LimitRedis } from './redis-connection.js';
 
-/** Commands that leave together at most: Redis begins with them while we read the next requests. */
-const GATHERED_MAX = 16;
+/** Commands written together at most: Redis runs them while we read the next requests. */
+const BATCH_MAX = 16;
 
 /**
- * Lets commands that are sent in one turn of the event loop leave in few system calls. Each stays a command of its own;
- * ioredis' own pipelining would do the same, but not load a script again that Redis has forgotten.
+ * Writes the commands of one turn of the event loop in few system calls. Each stays a command of its own; the pipelining
+ * of ioredis would do the same, but does not load a script again that Redis has evicted.
  */
 export class CoalescedWrites {
-  /** The connection that is held back until this turn ends. */
-  #held: Duplex | undefined;
-  #gathered = 0;
+  /** The connection that is corked until this turn ends. */
+  #corked: Duplex | undefined;
+  #batched = 0;
 
   constructor(private readonly redis: LimitRedis) {}
 
-  /** Call before a command is sent. The nodes of a cluster have connections of their own, which are left as they are. */
-  gather(): void {
-    if (this.#held === undefined) {
-      this.#hold();
-    } else if (this.#gathered % GATHERED_MAX === 0) {
-      this.#held.uncork();
-      this.#held.cork();
+  /** Call before a command is sent. The connections to the nodes of a cluster are not corked. */
+  batch(): void {
+    if (this.#corked === undefined) {
+      this.#cork();
+    } else if (this.#batched % BATCH_MAX === 0) {
+      this.#corked.uncork();
+      this.#corked.cork();
     }
-    this.#gathered++;
+    this.#batched++;
   }
 
-  #hold(): void {
+  #cork(): void {
     if (!(this.redis instanceof Redis) || this.redis.status !== 'ready') {
       return;
     }
     const stream: Duplex = this.redis.stream;
     stream.cork();
-    this.#held = stream;
-    this.#gathered = 0;
+    this.#corked = stream;
+    this.#batched = 0;
     setImmediate(() => {
-      this.#held = undefined;
+      this.#corked = undefined;
       stream.uncork();
     });
   }

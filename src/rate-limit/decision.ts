@@ -12,15 +12,15 @@ export function windowEndSeconds(nowMs: number, windowMs: number): number {
   return ((Math.floor(nowMs / windowMs) + 1) * windowMs) / 1_000;
 }
 
-/** When repeated refusals turn into a temporary ban. */
+/** When repeated rejections lead to a temporary ban. */
 export interface BanRule {
-  /** Refusals within the window that ban the subject; 0 turns bans off. */
+  /** Rejections within the window that ban the subject; 0 turns bans off. */
   readonly threshold: number;
   readonly windowSeconds: number;
   readonly durationSeconds: number;
 }
 
-/** What is remembered about one subject between its requests. */
+/** The state of one subject between its requests. */
 export interface SubjectState {
   /** Unix seconds at which the counted minute ends. */
   readonly minuteEndSeconds: number;
@@ -28,23 +28,23 @@ export interface SubjectState {
   /** Unix seconds at which the counted day ends. */
   readonly dayEndSeconds: number;
   readonly dayUsed: number;
-  /** Unix milliseconds of the latest refusals, oldest first; fewer than the ban threshold. */
-  readonly refusedAtMs: readonly number[];
+  /** Unix milliseconds of the latest rejections, oldest first; fewer than the ban threshold. */
+  readonly rejectedAtMs: readonly number[];
   /** Unix milliseconds; 0 when there has been no ban. */
   readonly bannedUntilMs: number;
 }
 
-/** The state of a subject that nothing has been counted against. */
+/** The state of a subject without any requests. */
 export const UNUSED: SubjectState = Object.freeze({
   minuteEndSeconds: 0,
   minuteUsed: 0,
   dayEndSeconds: 0,
   dayUsed: 0,
-  refusedAtMs: Object.freeze([]),
+  rejectedAtMs: Object.freeze([]),
   bannedUntilMs: 0,
 });
 
-/** What one request is told, and the state that it leaves behind. */
+/** The verdict for one request and the state after it. */
 export interface Decision {
   readonly verdict: Verdict;
   readonly next: SubjectState;
@@ -62,7 +62,7 @@ export function decide(state: SubjectState, quotas: Quotas, rule: BanRule, nowMs
     minuteUsed: state.minuteEndSeconds === minuteEndSeconds ? state.minuteUsed : 0,
     dayEndSeconds,
     dayUsed: state.dayEndSeconds === dayEndSeconds ? state.dayUsed : 0,
-    refusedAtMs: state.refusedAtMs,
+    rejectedAtMs: state.rejectedAtMs,
     bannedUntilMs: state.bannedUntilMs,
   };
   if (nowMs < current.bannedUntilMs) {
@@ -72,11 +72,11 @@ export function decide(state: SubjectState, quotas: Quotas, rule: BanRule, nowMs
     const next = { ...current, minuteUsed: current.minuteUsed + 1, dayUsed: current.dayUsed + 1 };
     return { verdict: verdictOf('admitted', next, quotas, nowMs), next };
   }
-  const next = withRefusal(current, rule, nowMs);
+  const next = withRejection(current, rule, nowMs);
   return { verdict: verdictOf(nowMs < next.bannedUntilMs ? 'banned' : 'limited', next, quotas, nowMs), next };
 }
 
-/** How a subject stands that has used nothing. */
+/** The verdict for a subject that has used nothing. */
 export function verdictOfUnused(quotas: Quotas, nowMs: number): Verdict {
   const unused = {
     ...UNUSED,
@@ -86,19 +86,19 @@ export function verdictOfUnused(quotas: Quotas, nowMs: number): Verdict {
   return verdictOf('admitted', unused, quotas, nowMs);
 }
 
-/** The refusals that a ban forgets: afterwards the subject starts with a clean slate, only its windows go on. */
-function withRefusal(state: SubjectState, rule: BanRule, nowMs: number): SubjectState {
+/** Adds a rejection. One that reaches the threshold starts a ban and resets the rejections; the windows continue. */
+function withRejection(state: SubjectState, rule: BanRule, nowMs: number): SubjectState {
   if (rule.threshold === 0) {
     return state;
   }
   const oldestThatCounts = nowMs - rule.windowSeconds * 1_000;
-  const refusedAtMs = [...state.refusedAtMs.filter((at) => at > oldestThatCounts), nowMs];
-  return refusedAtMs.length < rule.threshold
-    ? { ...state, refusedAtMs }
-    : { ...state, refusedAtMs: UNUSED.refusedAtMs, bannedUntilMs: nowMs + rule.durationSeconds * 1_000 };
+  const rejectedAtMs = [...state.rejectedAtMs.filter((at) => at > oldestThatCounts), nowMs];
+  return rejectedAtMs.length < rule.threshold
+    ? { ...state, rejectedAtMs }
+    : { ...state, rejectedAtMs: UNUSED.rejectedAtMs, bannedUntilMs: nowMs + rule.durationSeconds * 1_000 };
 }
 
-/** A decision in the form that the client is told of it. */
+/** An outcome with the state of both windows. */
 export function verdictOf(outcome: Verdict['outcome'], state: SubjectState, quotas: Quotas, nowMs: number): Verdict {
   return {
     outcome,

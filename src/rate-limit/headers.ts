@@ -10,18 +10,18 @@ export const LIMIT_HEADER_NAMES = [
   'RateLimit',
 ] as const;
 
-/** Those that a refusal sets besides, too. */
+/** The headers of every verdict and those that only a rejection sets. */
 export const RATE_LIMIT_HEADER_NAMES = [...LIMIT_HEADER_NAMES, 'Retry-After'] as const;
 
 /**
- * The headers that tell a client where it stands: the published triple for the window that binds it, and both windows
- * in the form of draft-ietf-httpapi-ratelimit-headers. A refusal adds `Retry-After` (RFC 9110 section 10.2.3): whole
- * seconds, at least 1, never earlier than the reset.
+ * The rate-limit headers of a response: the published triple for the binding window, and both windows in the form of
+ * draft-ietf-httpapi-ratelimit-headers. A rejection adds `Retry-After` (RFC 9110 section 10.2.3): whole seconds, at
+ * least 1, never earlier than the reset.
  */
 export function rateLimitHeaders(verdict: Verdict): HeaderPair[] {
   const { minute, day, decidedAtMs } = verdict;
   const binding = bindingWindow(verdict);
-  const resetAtSeconds = resetOf(verdict, binding);
+  const resetAtSeconds = resetAtSecondsOf(verdict);
   const headers: HeaderPair[] = [
     ['X-RateLimit-Limit', String(binding.limit)],
     ['X-RateLimit-Remaining', verdict.outcome === 'admitted' ? String(binding.remaining) : '0'],
@@ -36,18 +36,21 @@ export function rateLimitHeaders(verdict: Verdict): HeaderPair[] {
 }
 
 /**
- * The window that the triple shows: the one with the fewest remaining, on a tie the longer one. On a refusal that is
- * the refusing window, and where both refuse the one that resets later.
+ * The window that the triple shows: the one with the fewest remaining, on a tie the longer one. On a rejection that is
+ * the window that rejects, and if both reject the one that resets later.
  */
 function bindingWindow({ minute, day }: Verdict): WindowVerdict {
   return minute.remaining < day.remaining ? minute : day;
 }
 
-function resetOf(verdict: Verdict, binding: WindowVerdict): number {
-  return verdict.bannedUntilMs === undefined ? binding.resetAtSeconds : Math.ceil(verdict.bannedUntilMs / 1_000);
+/** Unix seconds at which the binding window, or the ban, ends. */
+export function resetAtSecondsOf(verdict: Verdict): number {
+  return verdict.bannedUntilMs === undefined
+    ? bindingWindow(verdict).resetAtSeconds
+    : Math.ceil(verdict.bannedUntilMs / 1_000);
 }
 
-/** During a ban nothing remains in either window until the ban ends, whatever the counts say. */
+/** During a ban nothing remains in either window until the ban ends, whatever the counts are. */
 function itemParameters(window: WindowVerdict, verdict: Verdict): string {
   if (verdict.bannedUntilMs === undefined) {
     return `r=${window.remaining};t=${secondsUntil(window.resetAtSeconds, verdict.decidedAtMs)}`;

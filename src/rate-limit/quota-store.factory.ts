@@ -1,18 +1,18 @@
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { CLOCK, type Clock } from '../common/clock.js';
 import { CONFIG, type Config } from '../config/config.js';
+import { API_KEY_UNBANNED_CHANNEL, DatabaseListener } from '../database/database-listener.js';
 import { Metrics } from '../metrics/metrics.js';
-import { BanSharing } from './ban-sharing.js';
 import { MemoryQuotaStore } from './memory-quota-store.js';
 import type { QuotaStore } from './quota-store.js';
 import { connectRedis, type LimitRedis, untilReady } from './redis-connection.js';
-import { RedisQuotaStore } from './redis-quota-store.js';
-import { isKeySubject } from './subject.js';
+import { RedisQuotaStore, type RedisQuotaStoreOptions } from './redis-quota-store.js';
+import { isKeySubject, subjectOfKey } from './subject.js';
 
-/** How long a start waits for Redis before it goes ahead without. Milliseconds. */
-const READY_WAIT_MS = 2_000;
+/** How long a start waits for Redis before the service starts without it. Milliseconds. */
+const READY_TIMEOUT_MS = 2_000;
 
-/** Chooses where requests are counted: in Redis where `REDIS_URL` is set, in memory otherwise. */
+/** Creates the store that counts requests: in Redis when `REDIS_URL` is set, in memory otherwise. */
 @Injectable()
 export class QuotaStoreFactory implements OnApplicationShutdown {
   #redis: LimitRedis | undefined;
@@ -20,16 +20,25 @@ export class QuotaStoreFactory implements OnApplicationShutdown {
   constructor(
     @Inject(CLOCK) private readonly clock: Clock,
     @Inject(CONFIG) private readonly config: Config,
-    private readonly bans: BanSharing,
+    private readonly listener: DatabaseListener,
     private readonly metrics: Metrics,
   ) {}
 
   async create(): Promise<QuotaStore> {
-    const memory = new MemoryQuotaStore(this.clock, this.config.ban, (subject) => {
-      this.#countBan(subject);
+    const { redisUrls, ban: banRule } = this.config;
+    const onBan = (subject: string): void => {
+      this.metrics.bans.inc({ subject: isKeySubject(subject) ? 'key' : 'address' });
+    };
+    const store =
+      redisUrls.length === 0
+        ? new MemoryQuotaStore(this.clock, banRule, onBan)
+        : await this.#createOverRedis(redisUrls, { clock: this.clock, banRule, onBan });
+    this.listener.subscribe({
+      channel: API_KEY_UNBANNED_CHANNEL,
+      onMessage: (keyId) => {
+        void store.liftBan(subjectOfKey(keyId));
+      },
     });
-    const store = this.config.redisUrls.length === 0 ? memory : await this.#createOverRedis(memory);
-    this.bans.shareLifts(store);
     return store;
   }
 
@@ -37,28 +46,14 @@ export class QuotaStoreFactory implements OnApplicationShutdown {
     this.#redis?.disconnect();
   }
 
-  #countBan(subject: string): void {
-    this.metrics.bans.inc({ subject: isKeySubject(subject) ? 'key' : 'address' });
-  }
-
-  async #createOverRedis(fallback: MemoryQuotaStore): Promise<RedisQuotaStore> {
-    const redis = connectRedis(this.config.redisUrls);
-    this.#redis = redis;
-    const store = new RedisQuotaStore({
-      redis,
-      clock: this.clock,
-      banRule: this.config.ban,
-      fallback,
-      onBan: (subject, bannedUntilMs) => {
-        this.#countBan(subject);
-        this.bans.announce(subject, bannedUntilMs);
-      },
-    });
-    this.bans.onBanElsewhere((subject, bannedUntilMs) => {
-      store.recordBan(subject, bannedUntilMs);
-    });
+  async #createOverRedis(
+    urls: readonly string[],
+    options: Omit<RedisQuotaStoreOptions, 'redis'>,
+  ): Promise<RedisQuotaStore> {
+    this.#redis = connectRedis(urls);
+    const store = new RedisQuotaStore({ redis: this.#redis, ...options });
     this.metrics.watchDegraded(() => store.degraded);
-    await untilReady(redis, READY_WAIT_MS);
+    await untilReady(this.#redis, READY_TIMEOUT_MS);
     return store;
   }
 }

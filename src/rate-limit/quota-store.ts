@@ -2,17 +2,20 @@ import type { Quotas } from '../plans/plans.js';
 import type { Verdict } from './verdict.js';
 
 /**
- * Where requests are counted. One call decides ban, minute and day together and counts the request only when all of
- * them admit it, atomically for everybody who shares the store.
+ * Counts requests. One call decides ban, minute and day together and counts the request only when all of them admit it,
+ * atomically for all processes that share the store.
  */
 export interface QuotaStore {
   /**
-   * Decides and counts one request of a subject. Answers without a promise where it knows without waiting.
-   * Never rejects: a store that cannot reach its memory decides by other means.
+   * Decides and counts one request of a subject. Returns without a promise when no round trip is needed.
+   * Never rejects: a store that cannot reach its server counts in memory.
    */
   consume(subject: string, quotas: Quotas): Verdict | Promise<Verdict>;
 
-  /** Ends a ban at once and forgets the refusals that led to it; what the windows have counted stays. */
+  /** Whether this process would reject a request of the subject now. Consumes nothing and asks no server. */
+  rejects(subject: string, quotas: Quotas): boolean;
+
+  /** Ends a ban at once and resets the rejections that led to it; the counts of the windows stay. */
   liftBan(subject: string): void | Promise<void>;
 }
 

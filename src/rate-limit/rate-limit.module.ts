@@ -1,11 +1,9 @@
 import { Module } from '@nestjs/common';
-import { BanSharing } from './ban-sharing.js';
 import { QuotaStoreFactory } from './quota-store.factory.js';
 import { QUOTA_STORE } from './quota-store.js';
 
 @Module({
   providers: [
-    BanSharing,
     QuotaStoreFactory,
     { provide: QUOTA_STORE, inject: [QuotaStoreFactory], useFactory: (stores: QuotaStoreFactory) => stores.create() },
   ],

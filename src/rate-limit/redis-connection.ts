@@ -1,28 +1,36 @@
-import { Cluster, Redis, type RedisOptions } from 'ioredis';
+import { Cluster, Command, Redis, type RedisOptions } from 'ioredis';
 import { BAN_SCRIPT, CONSUME_SCRIPT } from './redis-scripts.js';
 
 /** What {@link CONSUME_SCRIPT} returns. */
 export type ConsumeReply = [nowMs: number, counted: 0 | 1, minuteUsed: number, dayUsed: number, bannedUntilMs: number];
 
-/** A Redis, or a Redis Cluster, that knows our scripts. */
+/** A client of one Redis or of a Redis Cluster, with our scripts as commands. */
 export type LimitRedis = (Redis | Cluster) & {
   consume(key: string, requestsPerMinute: number, requestsPerDay: number): Promise<ConsumeReply>;
-  ban(key: string, bannedUntilMs: number): Promise<unknown>;
+  /** Resolves with the end of the ban in effect: an earlier ban of the same subject stands. Unix milliseconds. */
+  ban(key: string, bannedUntilMs: number): Promise<number>;
 };
 
 const RECONNECT_MAX_MS = 1_000;
 
+/** Errors of a server that is not the primary any more, or not yet: a new connection may reach the one that is. */
+const WRONG_SERVER_ERROR = /^(?:READONLY|LOADING|MASTERDOWN|NOAUTH)\b/;
+
 /**
- * Every command is sent at most once and waits for nothing but its answer: a script that timed out may have counted, and
- * a queue of commands would all be carried out, late, when Redis returns. `NOSCRIPT` alone is answered by sending the
- * script's text, because then nothing was carried out.
+ * Every command is sent at most once and never queued: a script that timed out may have counted, and queued commands
+ * would all run late, when Redis returns. Only `NOSCRIPT` makes the client send the script's text, because then nothing
+ * was counted.
  */
 const COMMAND_OPTIONS = {
   enableOfflineQueue: false,
   autoResendUnfulfilledCommands: false,
   maxRetriesPerRequest: 0,
   connectTimeout: 2_000,
+  // A connection on which a command gets no reply for this long is replaced. Well above the timeout of a command, so
+  // that neither a slow reply nor a busy event loop breaks it.
+  socketTimeout: 2_000,
   keepAlive: 10_000,
+  reconnectOnError: ({ message }) => WRONG_SERVER_ERROR.test(message),
 } satisfies RedisOptions;
 
 const reconnectDelay = (attempt: number): number => Math.min(attempt * 50, RECONNECT_MAX_MS);
@@ -45,7 +53,7 @@ function connectCluster(urls: readonly string[]): Cluster {
     clusterRetryStrategy: reconnectDelay,
     slotsRefreshTimeout: 1_000,
     slotsRefreshInterval: 5_000,
-    // Redirections (MOVED, ASK) are followed, since nothing was carried out; waits for a cluster in trouble are not.
+    // Redirections (MOVED, ASK) are followed, because nothing was counted; commands do not wait for a failed node.
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,
     retryDelayOnTryAgain: 0,
@@ -62,9 +70,14 @@ function connectCluster(urls: readonly string[]): Cluster {
   );
 }
 
+/** The node (`host:port`) of a cluster that stores a key, as far as the client knows; empty for a single Redis. */
+export function nodeOf(redis: LimitRedis, key: string): string {
+  return redis instanceof Cluster ? (redis.slots[new Command('get', [key]).getSlot()]?.[0] ?? '') : '';
+}
+
 /**
- * Resolves when Redis can be asked, or after `timeoutMs`, so that the first requests are counted where the later ones are.
- * The nodes of a cluster are connected to on first use; that is done here, so that no request has to wait for it.
+ * Resolves when Redis is ready, or after `timeoutMs`, so that the first requests are counted where later ones are.
+ * The client connects to the nodes of a cluster on first use; this connects to them in advance.
  */
 export async function untilReady(redis: LimitRedis, timeoutMs: number): Promise<void> {
   const ready = new Promise<void>((resolve) => {

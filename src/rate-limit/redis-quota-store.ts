@@ -1,8 +1,9 @@
 import { Logger } from '@nestjs/common';
-import { BrokenCircuitError, circuitBreaker, ConsecutiveBreaker, handleAll } from 'cockatiel';
-import type { Clock } from '../common/clock.js';
-import { withDeadline } from '../common/deadline.js';
+import { LRUCache } from 'lru-cache';
 import { asError } from '../common/as-error.js';
+import type { Clock } from '../common/clock.js';
+import type { Quotas } from '../plans/plans.js';
+import { CoalescedWrites } from './coalesced-writes.js';
 import {
   type BanRule,
   DAY_MS,
@@ -13,217 +14,231 @@ import {
   verdictOf,
   windowEndSeconds,
 } from './decision.js';
-import type { Quotas } from '../plans/plans.js';
+import { resetAtSecondsOf } from './headers.js';
+import { MemoryQuotaStore } from './memory-quota-store.js';
 import type { QuotaStore } from './quota-store.js';
-import type { LimitRedis, ConsumeReply } from './redis-connection.js';
-import { CoalescedWrites } from './coalesced-writes.js';
+import { RedisBreakers } from './redis-breakers.js';
+import type { ConsumeReply, LimitRedis } from './redis-connection.js';
 import { redisKeyOf } from './redis-scripts.js';
 import { SubjectCache } from './subject-cache.js';
 import type { Verdict } from './verdict.js';
 
-/** How long a command may take before the request is decided without Redis. Milliseconds. */
-const COMMAND_TIMEOUT_MS = 100;
-/** Commands in a row that fail before Redis is left alone for a while. */
-const BREAKER_FAILURES = 3;
-/** How long Redis is left alone before one request tries it again. Milliseconds. */
-const BREAKER_OPEN_MS = 1_000;
+/** How long a cached rejection is used before one request asks Redis again, for bans and unbans by other processes. */
+const RECHECK_MS = 1_000;
+const UNSAVED_BANS_MAX = 100_000;
 
-/** Where the end of a ban stands in a {@link ConsumeReply}. */
-const BAN_END = 4;
-
-/** What this process knows of a subject that has been refused or has used up a window. */
+/** The cached state of a subject that has been rejected or has used up a window. */
 interface CachedSubject {
   readonly state: SubjectState;
-  /** Redis' clock less ours, in milliseconds, when the state was learned. */
+  /**
+   * The clock of Redis less ours when the command was sent, in milliseconds. An upper bound: a cached window ends at
+   * the latest when it ends in Redis, so no reset of the past is reported.
+   */
   readonly clockOffsetMs: number;
+  /** By how much the offset may be too high. */
+  readonly latencyMs: number;
+  /** Our clock when Redis was last asked. */
+  readonly checkedAtMs: number;
 }
 
 export interface RedisQuotaStoreOptions {
   readonly redis: LimitRedis;
   readonly clock: Clock;
   readonly banRule: BanRule;
-  /** Decides while Redis does not: the same figures, for this process alone. */
-  readonly fallback: QuotaStore;
-  /** Told of each ban that begins here, for the other processes to know. */
-  readonly onBan: (subject: string, bannedUntilMs: number) => void;
+  /** Called for each ban that this process imposes. */
+  readonly onBan: (subject: string) => void;
 }
 
 /**
- * Counts in Redis, exactly for any number of processes: one script, one round trip, one decision. Counts only grow
- * within a window, so a subject that is known to be refused stays refused until the window or the ban ends: such
- * requests are refused from memory, and a flood costs no round trip. Refusals are counted by the process that refuses.
+ * Counts in Redis, exactly for any number of processes: one script and one round trip for an admitted request. Counts
+ * only grow within a window, so a subject over its limit is rejected from a cache, with at most one round trip a second.
+ * Each process counts the rejections that it makes. While Redis is unavailable this process counts in its own memory.
  */
 export class RedisQuotaStore implements QuotaStore {
   readonly #logger = new Logger('RateLimit');
-  readonly #known = new SubjectCache<CachedSubject>();
-  readonly #breaker = circuitBreaker(handleAll, {
-    halfOpenAfter: BREAKER_OPEN_MS,
-    breaker: new ConsecutiveBreaker(BREAKER_FAILURES),
-  });
+  readonly #cache = new SubjectCache<CachedSubject>();
+  /** Ends of bans that Redis has not confirmed, in its clock's Unix milliseconds. */
+  readonly #unsavedBans = new LRUCache<string, number>({ max: UNSAVED_BANS_MAX });
+  readonly #fallback: MemoryQuotaStore;
+  readonly #breakers: RedisBreakers;
+  readonly #writes: CoalescedWrites;
+  /** The clock of Redis less ours, as of the latest reply. */
+  #clockOffsetMs = 0;
   /** How often a ban was lifted. */
   #lifts = 0;
-  /** Whether a command has failed since the last one that succeeded. */
-  #troubled = false;
-  #degraded = false;
-
-  readonly #writes: CoalescedWrites;
 
   constructor(private readonly options: RedisQuotaStoreOptions) {
-    this.#writes = new CoalescedWrites(options.redis);
-    options.redis.on('error', (error: Error) => {
-      this.#failed(error);
+    const { redis, clock, banRule } = options;
+    const redisClock: Clock = { now: () => clock.now() + this.#clockOffsetMs };
+    this.#fallback = new MemoryQuotaStore(redisClock, banRule, (subject, bannedUntilMs) => {
+      const state = { ...UNUSED, bannedUntilMs };
+      this.#cache.set(subject, {
+        state,
+        clockOffsetMs: this.#clockOffsetMs,
+        latencyMs: 0,
+        checkedAtMs: clock.now(),
+      });
+      this.#addBan(subject, bannedUntilMs);
     });
-    options.redis.on('ready', () => {
-      // Whether or not there are requests to try it with, once the breaker lets a command through again.
-      setTimeout(() => void this.#tryAgain(), BREAKER_OPEN_MS).unref();
+    this.#breakers = new RedisBreakers(redis, () => {
+      this.#saveBans();
     });
+    this.#writes = new CoalescedWrites(redis);
   }
 
-  /** Whether requests are counted by this process alone, because Redis does not answer. */
+  /** Whether some requests are counted by this process alone because Redis is unavailable. */
   get degraded(): boolean {
-    return this.#degraded;
+    return this.#breakers.degraded;
   }
 
   consume(subject: string, quotas: Quotas): Verdict | Promise<Verdict> {
-    return this.#refuseFromMemory(subject, quotas) ?? this.#ask(subject, quotas);
+    const cached = this.#cache.get(subject);
+    if (cached === undefined) {
+      return this.#consumeInRedis(subject, quotas);
+    }
+    const nowMs = this.options.clock.now();
+    if (Math.abs(nowMs - cached.checkedAtMs) >= RECHECK_MS && !this.#unsavedBans.has(subject)) {
+      // Set before Redis has replied, so that of many requests one asks.
+      this.#cache.set(subject, { ...cached, checkedAtMs: nowMs });
+      return this.#consumeInRedis(subject, quotas);
+    }
+    return this.#rejectFromCache(subject, quotas) ?? this.#consumeInRedis(subject, quotas);
+  }
+
+  rejects(subject: string, quotas: Quotas): boolean {
+    const cached = this.#cache.get(subject);
+    return (
+      (cached !== undefined && this.#decide(cached, quotas).verdict.outcome !== 'admitted') ||
+      this.#fallback.rejects(subject, quotas)
+    );
   }
 
   async liftBan(subject: string): Promise<void> {
-    await this.options.fallback.liftBan(subject);
+    this.#fallback.liftBan(subject);
+    this.#unsavedBans.delete(subject);
     try {
-      await withDeadline(this.options.redis.hdel(redisKeyOf(subject), 'bu'), COMMAND_TIMEOUT_MS);
+      await this.#send(subject, (key) => this.options.redis.hdel(key, 'bu'));
     } catch (error) {
       this.#logger.warn(`could not lift the ban of ${subject} in Redis: ${asError(error).message}`);
     }
     this.#lifts++;
-    this.#known.delete(subject);
+    this.#cache.delete(subject);
   }
 
-  /** Takes notice of a ban that began in another process. */
-  recordBan(subject: string, bannedUntilMs: number): void {
-    const known = this.#known.get(subject) ?? { state: UNUSED, clockOffsetMs: 0 };
-    this.#known.set(subject, { ...known, state: { ...known.state, bannedUntilMs, refusedAtMs: UNUSED.refusedAtMs } });
+  #decide({ state, clockOffsetMs }: CachedSubject, quotas: Quotas): ReturnType<typeof decide> {
+    return decide(state, quotas, this.options.banRule, this.options.clock.now() + clockOffsetMs);
   }
 
-  #refuseFromMemory(subject: string, quotas: Quotas): Verdict | undefined {
-    const known = this.#known.get(subject);
-    if (known === undefined) {
+  #rejectFromCache(subject: string, quotas: Quotas): Verdict | undefined {
+    const cached = this.#cache.get(subject);
+    if (cached === undefined) {
       return undefined;
     }
-    const decision = decide(known.state, quotas, this.options.banRule, this.options.clock.now() + known.clockOffsetMs);
-    if (decision.verdict.outcome === 'admitted') {
+    const { verdict, next } = this.#decide(cached, quotas);
+    if (verdict.outcome === 'admitted') {
       return undefined;
     }
-    this.#remember(subject, known, decision.next);
-    return decision.verdict;
+    this.#update(subject, cached, next);
+    // A lower bound of the time, so that Retry-After is never too short.
+    return { ...verdict, decidedAtMs: verdict.decidedAtMs - cached.latencyMs };
   }
 
-  #ask(subject: string, quotas: Quotas): Promise<Verdict> {
+  #consumeInRedis(subject: string, quotas: Quotas, mayRepeat = true): Promise<Verdict> {
+    const sentAtMs = this.options.clock.now();
     const lifts = this.#lifts;
-    const consume = (): Promise<ConsumeReply> =>
-      this.#send(() =>
-        this.options.redis.consume(redisKeyOf(subject), quotas.requestsPerMinute, quotas.requestsPerDay),
-      );
-    return this.#guarded(consume).then(
+    return this.#send(subject, (key) =>
+      this.options.redis.consume(key, quotas.requestsPerMinute, quotas.requestsPerDay),
+    ).then(
       (reply) => {
-        this.#recovered();
-        // An answer from before a ban was lifted must not bring the ban back.
-        return this.#conclude(
-          subject,
-          quotas,
-          lifts === this.#lifts ? reply : (reply.with(BAN_END, 0) as ConsumeReply),
-        );
+        const latencyMs = Math.max(0, this.options.clock.now() - sentAtMs);
+        const cached = this.#toCached(subject, reply, sentAtMs, latencyMs);
+        this.#clockOffsetMs = cached.clockOffsetMs;
+        const { verdict, next } = this.#conclude(cached.state, quotas, reply);
+        if (verdict.outcome === 'admitted') {
+          const isSpent = verdict.minute.remaining === 0 || verdict.day.remaining === 0;
+          if (isSpent || this.#cache.get(subject) !== undefined) {
+            this.#cache.set(subject, cached);
+          }
+        } else if (mayRepeat && reply[0] + latencyMs >= resetAtSecondsOf(verdict) * 1_000) {
+          // What rejects may have ended while the reply was on its way.
+          return this.#consumeInRedis(subject, quotas, false);
+        } else if (lifts === this.#lifts) {
+          // A reply from before a ban was lifted must not restore the ban.
+          this.#update(subject, cached, next);
+        }
+        return verdict;
       },
-      (error: unknown) => {
-        this.#failed(asError(error));
-        return this.options.fallback.consume(subject, quotas);
-      },
+      () => this.#rejectFromCache(subject, quotas) ?? this.#fallback.consume(subject, quotas),
     );
   }
 
-  #conclude(subject: string, quotas: Quotas, reply: ConsumeReply): Verdict {
-    const [nowMs, counted, minuteUsed, dayUsed, bannedUntilInRedisMs] = reply;
-    const known = this.#known.get(subject);
-    const { refusedAtMs, bannedUntilMs: bannedUntilHereMs } = known?.state ?? UNUSED;
-    // A ban that began here a moment ago may not have reached Redis when it answered.
-    const bannedUntilMs = Math.max(bannedUntilInRedisMs, bannedUntilHereMs);
-    const state: SubjectState = {
-      minuteEndSeconds: windowEndSeconds(nowMs, MINUTE_MS),
-      minuteUsed,
-      dayEndSeconds: windowEndSeconds(nowMs, DAY_MS),
-      dayUsed,
-      refusedAtMs,
-      bannedUntilMs,
+  #toCached(subject: string, reply: ConsumeReply, sentAtMs: number, latencyMs: number): CachedSubject {
+    const [nowMs, , minuteUsed, dayUsed, bannedUntilMs] = reply;
+    return {
+      state: {
+        minuteEndSeconds: windowEndSeconds(nowMs, MINUTE_MS),
+        minuteUsed,
+        dayEndSeconds: windowEndSeconds(nowMs, DAY_MS),
+        dayUsed,
+        rejectedAtMs: this.#cache.get(subject)?.state.rejectedAtMs ?? UNUSED.rejectedAtMs,
+        bannedUntilMs: Math.max(bannedUntilMs, this.#unsavedBans.get(subject) ?? 0),
+      },
+      clockOffsetMs: nowMs - sentAtMs,
+      latencyMs,
+      checkedAtMs: sentAtMs + latencyMs,
     };
-    const learned: CachedSubject = { state, clockOffsetMs: nowMs - this.options.clock.now() };
-    if (counted === 0) {
-      const { verdict, next } = decide(state, quotas, this.options.banRule, nowMs);
-      this.#remember(subject, learned, next);
-      return verdict;
-    }
-    const isSpent = minuteUsed >= quotas.requestsPerMinute || dayUsed >= quotas.requestsPerDay;
-    if (isSpent || known !== undefined) {
-      this.#known.set(subject, learned);
-    }
-    return verdictOf('admitted', state, quotas, nowMs);
   }
 
-  #remember(subject: string, { state, clockOffsetMs }: CachedSubject, next: SubjectState): void {
-    this.#known.set(subject, { state: next, clockOffsetMs });
-    if (next.bannedUntilMs > state.bannedUntilMs) {
-      withDeadline(this.options.redis.ban(redisKeyOf(subject), next.bannedUntilMs), COMMAND_TIMEOUT_MS).catch(
-        (error: unknown) => {
-          this.#logger.warn(`a ban stays with this process: ${asError(error).message}`);
-        },
-      );
-      this.options.onBan(subject, next.bannedUntilMs);
+  #conclude(state: SubjectState, quotas: Quotas, [nowMs, counted]: ConsumeReply): ReturnType<typeof decide> {
+    return counted === 1
+      ? { verdict: verdictOf('admitted', state, quotas, nowMs), next: state }
+      : decide(state, quotas, this.options.banRule, nowMs);
+  }
+
+  #update(subject: string, cached: CachedSubject, next: SubjectState): void {
+    this.#cache.set(subject, { ...cached, state: next });
+    if (next.bannedUntilMs > cached.state.bannedUntilMs) {
+      this.#addBan(subject, next.bannedUntilMs);
     }
   }
 
-  /**
-   * Runs a command under the breaker. The breaker is told of a success only when it has something to forget: while all
-   * goes well, a request pays nothing for it.
-   */
-  #guarded<T>(command: () => Promise<T>): Promise<T> {
-    if (this.#troubled) {
-      return this.#breaker.execute(command).then((result) => {
-        this.#troubled = false;
-        return result;
-      });
+  #addBan(subject: string, bannedUntilMs: number): void {
+    this.#unsavedBans.set(subject, bannedUntilMs);
+    this.options.onBan(subject);
+    void this.#saveBan(subject, bannedUntilMs);
+  }
+
+  /** Saves the bans that began while Redis was unavailable. */
+  #saveBans(): void {
+    const nowMs = this.options.clock.now() + this.#clockOffsetMs;
+    for (const [subject, bannedUntilMs] of [...this.#unsavedBans.entries()]) {
+      if (bannedUntilMs > nowMs) {
+        void this.#saveBan(subject, bannedUntilMs);
+      } else {
+        this.#unsavedBans.delete(subject);
+      }
     }
-    return command().catch((error: unknown) => {
-      this.#troubled = true;
-      return this.#breaker.execute(() => Promise.reject(asError(error)));
-    });
+  }
+
+  async #saveBan(subject: string, bannedUntilMs: number): Promise<void> {
+    try {
+      const inEffectUntilMs = await this.#send(subject, (key) => this.options.redis.ban(key, bannedUntilMs));
+      this.#unsavedBans.delete(subject);
+      const cached = this.#cache.get(subject);
+      if (cached?.state.bannedUntilMs === bannedUntilMs) {
+        this.#cache.set(subject, { ...cached, state: { ...cached.state, bannedUntilMs: inEffectUntilMs } });
+      }
+    } catch {
+      // Saved when Redis is available again.
+    }
   }
 
   /** Sends a command, together with those that other requests send in the same turn of the event loop. */
-  #send<T>(command: () => Promise<T>): Promise<T> {
-    this.#writes.gather();
-    return withDeadline(command(), COMMAND_TIMEOUT_MS);
-  }
-
-  async #tryAgain(): Promise<void> {
-    try {
-      await this.#breaker.execute(() => withDeadline(this.options.redis.ping(), COMMAND_TIMEOUT_MS));
-      this.#recovered();
-    } catch (error) {
-      this.#failed(asError(error));
-    }
-  }
-
-  /** Says once that Redis is away, not once a request. */
-  #failed(error: Error): void {
-    if (!this.#degraded && !(error instanceof BrokenCircuitError)) {
-      this.#degraded = true;
-      this.#logger.error(`Redis does not answer (${error.message}); each process counts for itself until it does`);
-    }
-  }
-
-  #recovered(): void {
-    if (this.#degraded) {
-      this.#degraded = false;
-      this.#logger.warn('Redis answers again; requests are counted together');
-    }
+  #send<T>(subject: string, command: (key: string) => Promise<T>): Promise<T> {
+    const key = redisKeyOf(subject);
+    return this.#breakers.execute(key, () => {
+      this.#writes.batch();
+      return command(key);
+    });
   }
 }

@@ -1,9 +1,9 @@
 /**
- * All that Redis remembers of a subject is one hash, so one key, so one slot of a cluster: `me`/`de` the ends of the
- * counted minute and day (Unix seconds), `mu`/`du` the requests counted in them, `bu` the end of a ban (Unix
- * milliseconds). It expires by itself when neither the day nor the ban is left.
+ * Redis stores each subject in one hash, so in one slot of a cluster: `me`/`de` the ends of the counted minute and day
+ * (Unix seconds), `mu`/`du` the requests counted in them, `bu` the end of a ban (Unix milliseconds). The hash expires
+ * when both the day and the ban have ended.
  *
- * The time is Redis' own: replicas whose clocks differ still agree on the window. Scripts with TIME replicate by effect.
+ * The scripts use the clock of Redis, so replicas whose clocks differ agree on the windows.
  */
 
 /**
@@ -31,12 +31,22 @@ if now >= bannedUntil and minuteUsed < tonumber(ARGV[1]) and dayUsed < tonumber(
 end
 return {now, counted, minuteUsed, dayUsed, bannedUntil}`;
 
-/** Sets the end of a ban, never to an earlier one. KEYS: the subject's hash. ARGV: Unix milliseconds. */
+/**
+ * Bans a subject, unless a ban is in effect: replicas that ban the same subject one after the other must not prolong the
+ * first ban. KEYS: the subject's hash. ARGV: end of the ban (Unix milliseconds). Returns the end of the ban in effect.
+ */
 export const BAN_SCRIPT = `
-local bannedUntil = math.max(tonumber(ARGV[1]), tonumber(redis.call('HGET', KEYS[1], 'bu')) or 0)
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local current = tonumber(redis.call('HGET', KEYS[1], 'bu')) or 0
+if current > now then
+  return current
+end
+local bannedUntil = tonumber(ARGV[1])
 redis.call('HSET', KEYS[1], 'bu', string.format('%.0f', bannedUntil))
 local dayEnd = tonumber(redis.call('HGET', KEYS[1], 'de')) or 0
-return redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', math.max(dayEnd * 1000, bannedUntil)))`;
+redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', math.max(dayEnd * 1000, bannedUntil)))
+return bannedUntil`;
 
 /** The key of a subject's hash. The braces make the subject the hash tag (Redis Cluster specification, "Hash tags"). */
 export function redisKeyOf(subject: string): string {

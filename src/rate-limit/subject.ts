@@ -1,9 +1,9 @@
 import ipaddr from 'ipaddr.js';
 
-/** Who a request is counted against, as the name of the counters. */
+/** The key or address that a request is counted against, as the name of its counters. */
 export type Subject = `key:${string}` | `address:${string}`;
 
-/** Requests with a valid key count against the key alone. */
+/** Requests with a valid key count against the key only. */
 export function subjectOfKey(keyId: string): Subject {
   return `key:${keyId}`;
 }
@@ -14,7 +14,7 @@ export function isKeySubject(subject: string): boolean {
 
 /**
  * Requests without a valid key count against the client's address: an IPv4 address as it is, an IPv6 address by its /64,
- * which is what one customer holds; an IPv4 address inside IPv6 (RFC 4291 section 2.5.5.2) is the IPv4 address.
+ * which is what one customer gets; an IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2) is the IPv4 address.
  */
 export function subjectOfAddress(address: string): Subject {
   if (!ipaddr.IPv6.isValid(address)) {

@@ -4,8 +4,9 @@ import { decide, type SubjectState, UNUSED } from '../../src/rate-limit/decision
 import { BAN_SCRIPT, CONSUME_SCRIPT } from '../../src/rate-limit/redis-scripts.js';
 import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
 
-/** The script with the time as an argument instead of Redis's clock. */
+/** The scripts with the time as an argument instead of the clock of Redis. */
 const CONSUME_SCRIPT_AT = CONSUME_SCRIPT.replace("redis.call('TIME')", '{ARGV[3], ARGV[4]}');
+const BAN_SCRIPT_AT = BAN_SCRIPT.replace("redis.call('TIME')", '{ARGV[2], ARGV[3]}');
 
 /** Half a second before a UTC midnight, which is also a minute boundary. */
 const BEFORE_MIDNIGHT_MS = Date.UTC(2099, 10, 22) - 500;
@@ -28,7 +29,7 @@ const steps = fc.array(
   { minLength: 1, maxLength: 40 },
 );
 
-describeWithRedis('TAKE_SCRIPT', () => {
+describeWithRedis('CONSUME_SCRIPT and BAN_SCRIPT', () => {
   let server: RedisServer;
   let redis: Redis;
   let subjects = 0;
@@ -43,6 +44,7 @@ describeWithRedis('TAKE_SCRIPT', () => {
 
   it('returns the decision of decide() for random requests around minute and day boundaries', async () => {
     expect(CONSUME_SCRIPT_AT).not.toBe(CONSUME_SCRIPT);
+    expect(BAN_SCRIPT_AT).not.toBe(BAN_SCRIPT);
     await fc.assert(
       fc.asyncProperty(quotas, steps, async (quota, requests) => {
         const key = `subject-${subjects++}`;
@@ -50,11 +52,13 @@ describeWithRedis('TAKE_SCRIPT', () => {
         let nowMs = BEFORE_MIDNIGHT_MS;
         for (const { afterMs, banForMs } of requests) {
           nowMs += afterMs;
-          if (banForMs > 0) {
-            await redis.eval(BAN_SCRIPT, 1, key, nowMs + banForMs);
-            state = { ...state, bannedUntilMs: Math.max(state.bannedUntilMs, nowMs + banForMs) };
-          }
           const time = [Math.floor(nowMs / 1_000), (nowMs % 1_000) * 1_000];
+          if (banForMs > 0) {
+            // A ban in effect stands; a later one does not prolong it.
+            const bannedUntilMs = state.bannedUntilMs > nowMs ? state.bannedUntilMs : nowMs + banForMs;
+            expect(await redis.eval(BAN_SCRIPT_AT, 1, key, nowMs + banForMs, ...time)).toBe(bannedUntilMs);
+            state = { ...state, bannedUntilMs };
+          }
           const reply = await redis.eval(
             CONSUME_SCRIPT_AT,
             1,

@@ -40,7 +40,7 @@ function play(rule: BanRule, quota: Quotas, advances: readonly number[]): Step[]
   let state: SubjectState = UNUSED;
   return advances.map((advance) => {
     now += advance;
-    const before = Object.freeze({ ...state, refusedAtMs: Object.freeze([...state.refusedAtMs]) });
+    const before = Object.freeze({ ...state, rejectedAtMs: Object.freeze([...state.rejectedAtMs]) });
     const { verdict, next } = decide(before, quota, rule, now);
     state = next;
     return { now, before, after: next, verdict };
@@ -153,7 +153,7 @@ describe('for any sequence of requests', () => {
   it('no more is remembered of refusals than the threshold needs', () => {
     expectForAll((played, _quota, rule) => {
       for (const { after } of played) {
-        expect(after.refusedAtMs.length).toBeLessThanOrEqual(Math.max(0, rule.threshold - 1));
+        expect(after.rejectedAtMs.length).toBeLessThanOrEqual(Math.max(0, rule.threshold - 1));
       }
     });
   });

@@ -148,7 +148,7 @@ describe('a ban', () => {
   it('never comes when the threshold is 0, and refusals are not even remembered', () => {
     const decisions = play(spent, FREE, NO_BANS, Array<number>(1_000).fill(NOON));
     expect(new Set(outcomes(decisions))).toEqual(new Set(['limited']));
-    expect(decisions.at(-1)?.next.refusedAtMs).toEqual([]);
+    expect(decisions.at(-1)?.next.rejectedAtMs).toEqual([]);
   });
 
   it('consumes nothing in either window, neither when it starts nor while it lasts', () => {

@@ -1,0 +1,254 @@
+import { Logger } from '@nestjs/common';
+import { type Clock, systemClock } from '../../src/common/clock.js';
+import type { Quotas } from '../../src/plans/plans.js';
+import { rateLimitHeaders } from '../../src/rate-limit/headers.js';
+import { connectRedis, type LimitRedis, nodeOf, untilReady } from '../../src/rate-limit/redis-connection.js';
+import { RedisQuotaStore } from '../../src/rate-limit/redis-quota-store.js';
+import { redisKeyOf } from '../../src/rate-limit/redis-scripts.js';
+import { formCluster } from '../helpers/redis-cluster.js';
+import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
+import { TcpProxy } from '../helpers/tcp-proxy.js';
+import { waitFor } from '../helpers/wait-for.js';
+
+jest.setTimeout(60_000);
+
+const ROOMY: Quotas = { requestsPerMinute: 1_000_000, requestsPerDay: 1_000_000 };
+const ONE: Quotas = { requestsPerMinute: 100, requestsPerDay: 1 };
+const BAN_SECONDS = 300;
+const BAN_RULE = { threshold: 3, windowSeconds: 60, durationSeconds: BAN_SECONDS };
+/** Far longer than a cached rejection is used without asking Redis. */
+const PROMPTLY = { withinMs: 5_000 };
+
+const clients: LimitRedis[] = [];
+let logged: string[];
+beforeEach(() => {
+  logged = [];
+  for (const level of ['warn', 'error'] as const) {
+    jest.spyOn(Logger.prototype, level).mockImplementation((...[message]: unknown[]) => {
+      logged.push(String(message));
+    });
+  }
+});
+afterEach(() => {
+  for (const client of clients.splice(0)) {
+    client.disconnect();
+  }
+  jest.restoreAllMocks();
+});
+
+async function storeOn(urls: readonly string[], clock: Clock = systemClock): Promise<RedisQuotaStore> {
+  const redis = connectRedis(urls);
+  clients.push(redis);
+  const store = new RedisQuotaStore({ redis, clock, banRule: BAN_RULE, onBan: () => undefined });
+  await untilReady(redis, 5_000);
+  return store;
+}
+
+async function countOf(server: RedisServer, subject: string): Promise<number> {
+  const redis = server.connect();
+  const count = Number(await redis.hget(redisKeyOf(subject), 'du'));
+  redis.disconnect();
+  return count;
+}
+
+/** Commands that a server has rejected because it is a replica. */
+async function rejectedWritesOf(server: RedisServer): Promise<number> {
+  const redis = server.connect();
+  const [, count] = /errorstat_READONLY:count=(\d+)/.exec(await redis.info('errorstats')) ?? [];
+  redis.disconnect();
+  return Number(count ?? 0);
+}
+
+async function ban(store: RedisQuotaStore, subject: string): Promise<void> {
+  await waitFor(async () => (await store.consume(subject, ONE)).outcome === 'banned', `${subject} is banned`);
+}
+
+/** One failed and one restored connection: each change of state is logged once. */
+function expectOneOutage(): void {
+  expect(logged.filter((line) => line.includes('unavailable'))).toHaveLength(1);
+  expect(logged.filter((line) => line.includes('available again'))).toHaveLength(1);
+}
+
+describeWithRedis('when Redis fails over', () => {
+  let primary: RedisServer;
+  let standby: RedisServer;
+  let proxy: TcpProxy;
+  beforeEach(async () => {
+    [primary, standby] = await Promise.all([RedisServer.start(), RedisServer.start()]);
+    proxy = await TcpProxy.start(primary.url);
+  });
+  afterEach(async () => {
+    await proxy.close();
+    await Promise.all([primary.stop(), standby.stop()]);
+  });
+
+  async function demote(): Promise<void> {
+    const admin = primary.connect();
+    await admin.replicaof('127.0.0.1', standby.port);
+    admin.disconnect();
+  }
+
+  it('counts in the new primary although the connection to the demoted one stays open', async () => {
+    const store = await storeOn([proxy.urlFor(primary.url)]);
+    await store.consume('key:a', ROOMY);
+    await demote();
+    proxy.retarget(standby.url);
+    await waitFor(async () => {
+      await store.consume('key:b', ROOMY);
+      return (await countOf(standby, 'key:b')) > 0;
+    }, 'requests are counted in the new primary');
+    await waitFor(() => !store.degraded, 'the store is not degraded');
+    expect((await store.consume('key:a', ROOMY)).outcome).toBe('admitted');
+  });
+
+  it('stays degraded, without log lines in between, until the server accepts writes', async () => {
+    const store = await storeOn([primary.url]);
+    await demote();
+    await waitFor(async () => {
+      await store.consume('key:a', ROOMY);
+      return store.degraded;
+    }, 'the store is degraded');
+    const rejectedBefore = await rejectedWritesOf(primary);
+    await waitFor(async () => (await rejectedWritesOf(primary)) >= rejectedBefore + 2, 'Redis is probed twice');
+    expect(store.degraded).toBe(true);
+    const admin = primary.connect();
+    await admin.replicaof('NO', 'ONE');
+    admin.disconnect();
+    await waitFor(() => !store.degraded, 'the store is not degraded');
+    expectOneOutage();
+  });
+
+  it('replaces a connection that has gone silent', async () => {
+    const store = await storeOn([proxy.urlFor(primary.url)]);
+    await store.consume('key:a', ROOMY);
+    proxy.dropSilently();
+    await waitFor(async () => {
+      await store.consume('key:b', ROOMY);
+      return (await countOf(primary, 'key:b')) > 0;
+    }, 'requests are counted in Redis again');
+    await waitFor(() => !store.degraded, 'the store is not degraded');
+    expectOneOutage();
+  });
+
+  it('saves the bans of the outage in Redis when it returns', async () => {
+    const store = await storeOn([primary.url]);
+    await primary.kill();
+    await waitFor(() => store.degraded, 'the store is degraded');
+    await ban(store, 'key:a');
+    await primary.restart();
+    await waitFor(() => !store.degraded, 'the store is not degraded');
+    expect((await store.consume('key:a', ONE)).outcome).toBe('banned');
+    const other = await storeOn([primary.url]);
+    await waitFor(async () => (await other.consume('key:a', ONE)).outcome === 'banned', 'the other replica rejects');
+    expectOneOutage();
+  });
+});
+
+describeWithRedis('replicas that share a Redis', () => {
+  let server: RedisServer;
+  beforeAll(async () => {
+    server = await RedisServer.start();
+  });
+  afterAll(() => server.stop());
+
+  it('learn of a ban from Redis, with the end of the first ban', async () => {
+    const [one, other] = await Promise.all([storeOn([server.url]), storeOn([server.url])]);
+    expect((await other.consume('key:shared', ONE)).outcome).toBe('admitted');
+    // Cached as over its limit: only the recheck tells the other replica of the ban.
+    expect((await other.consume('key:shared', ONE)).outcome).toBe('limited');
+    await ban(one, 'key:shared');
+    const { bannedUntilMs } = await one.consume('key:shared', ONE);
+    await waitFor(
+      async () => (await other.consume('key:shared', ONE)).outcome === 'banned',
+      'the ban is known',
+      PROMPTLY,
+    );
+    await waitFor(
+      async () => (await other.consume('key:shared', ONE)).bannedUntilMs === bannedUntilMs,
+      'both report the same end',
+      PROMPTLY,
+    );
+  });
+
+  it('learn that a ban was lifted although its notification was lost', async () => {
+    const store = await storeOn([server.url]);
+    await ban(store, 'key:lifted');
+    const admin = server.connect();
+    await waitFor(async () => (await admin.hdel(redisKeyOf('key:lifted'), 'bu')) === 1, 'the ban is removed');
+    admin.disconnect();
+    const more: Quotas = { requestsPerMinute: 100, requestsPerDay: 100 };
+    await waitFor(async () => (await store.consume('key:lifted', more)).outcome === 'admitted', 'admitted', PROMPTLY);
+    expect(logged).toEqual([]);
+  });
+
+  it('send Retry-After for the whole ban when the clock of a replica is 10 minutes behind', async () => {
+    const behind: Clock = { now: () => Date.now() - 600_000 };
+    const store = await storeOn([server.url], behind);
+    await ban(store, 'key:clock');
+    const other = await storeOn([server.url], behind);
+    for (const replica of [store, other]) {
+      const verdict = await replica.consume('key:clock', ONE);
+      expect(verdict.outcome).toBe('banned');
+      const headers = new Map(rateLimitHeaders(verdict));
+      expect(Math.abs(Number(headers.get('Retry-After')) - BAN_SECONDS)).toBeLessThanOrEqual(2);
+      expect(Math.abs(Number(headers.get('X-RateLimit-Reset')) - Date.now() / 1_000 - BAN_SECONDS)).toBeLessThan(3);
+    }
+  });
+
+  it('ask Redis at most once a second about a subject over its limit', async () => {
+    const store = await storeOn([server.url]);
+    await store.consume('key:flood', ONE);
+    await store.consume('key:flood', ONE);
+    const before = (await server.commandCounts()).evalsha ?? 0;
+    const start = performance.now();
+    for (let request = 0; request < 2_000; request++) {
+      expect((await store.consume('key:flood', ONE)).outcome).not.toBe('admitted');
+    }
+    const seconds = (performance.now() - start) / 1_000;
+    // One more for saving the ban, which the third rejection starts.
+    expect(((await server.commandCounts()).evalsha ?? 0) - before).toBeLessThanOrEqual(seconds + 2);
+  });
+});
+
+describeWithRedis('when one shard of a Redis Cluster fails', () => {
+  it('goes on counting in Redis for the other shards, and logs one line for the failed node', async () => {
+    const flags = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '2000'];
+    const masters = await Promise.all(
+      [1, 2, 3].map(() => RedisServer.start([...flags, '--cluster-require-full-coverage', 'no'])),
+    );
+    await formCluster(masters);
+    const [failed, ...live] = masters as [RedisServer, RedisServer, RedisServer];
+    const store = await storeOn(masters.map(({ url }) => url));
+    const [redis] = clients as [LimitRedis];
+    const failedNode = `127.0.0.1:${failed.port}`;
+    const subjects = Array.from({ length: 30 }, (_, number) => `key:${number}`);
+    const isOnLiveNode = (subject: string): boolean => nodeOf(redis, redisKeyOf(subject)) !== failedNode;
+    const onLiveNodes = subjects.filter(isOnLiveNode);
+    expect(onLiveNodes.length).toBeLessThan(subjects.length);
+    expect(onLiveNodes.length).toBeGreaterThan(0);
+    await failed.kill();
+    const startedAtMs = performance.now();
+    let rounds = 0;
+    await waitFor(
+      async () => {
+        await Promise.all(subjects.map(async (subject) => store.consume(subject, ROOMY)));
+        rounds++;
+        // Past the time after which the cluster itself takes the node for failed.
+        return rounds >= 20 && performance.now() - startedAtMs > 4_000;
+      },
+      'requests are sent during the failure',
+      { withinMs: 30_000 },
+    );
+    const countOfLive = async (subject: string): Promise<number> => {
+      const server = live.find(({ port }) => nodeOf(redis, redisKeyOf(subject)).endsWith(`:${port}`));
+      return server === undefined ? 0 : countOf(server, subject);
+    };
+    const totals = await Promise.all(onLiveNodes.map(countOfLive));
+    expect(totals).toEqual(onLiveNodes.map(() => rounds));
+    expect(store.degraded).toBe(true);
+    expect(logged.filter((line) => line.includes('unavailable'))).toEqual([
+      expect.stringContaining(`Redis node ${failedNode} unavailable`),
+    ]);
+    await Promise.all(masters.map((master) => master.stop()));
+  });
+});
