@@ -11,7 +11,7 @@ import { HealthModule } from './health/health.module.js';
 import { RequestObserver } from './server/request-observer.js';
 import { UnmatchedModule } from './server/unmatched.module.js';
 import { OrdersModule } from './orders/orders.module.js';
-import { REQUEST_LOGGER } from './logging/request-logger.js';
+import { REQUEST_LOGGER } from './logging/pino-logger.js';
 import { MetricsModule } from './metrics/metrics.module.js';
 import { DatabaseModule } from './database/database.module.js';
 import { PlanThrottlerGuard } from './admission/plan-throttler.guard.js';

@@ -23,7 +23,10 @@ export async function createApp(config: Config, options: AppOptions = {}): Promi
   }
   await app.init();
   app.get(Metrics).watchConnections(app.getHttpServer());
-  adapter.useObserver(app.get(RequestObserver));
-  adapter.useAdmission(app.get(AdmissionService), { rejectEarly: options.rejectEarly ?? true });
+  adapter.useServices({
+    admission: app.get(AdmissionService),
+    observer: app.get(RequestObserver),
+    rejectEarly: options.rejectEarly ?? true,
+  });
   return app;
 }

@@ -5,24 +5,22 @@ const API_ROOT = `/${API_VERSION}`;
 
 /** Whether a request target lies under the API's version segment, and so under keys and limits. */
 export function isApiPath(target: string): boolean {
-  if (!target.startsWith(API_ROOT)) {
-    return !target.startsWith('/') && isApiUrl(target);
-  }
-  const next = target.charCodeAt(API_ROOT.length);
-  return Number.isNaN(next) || next === SLASH || next === QUESTION_MARK;
+  const path = pathOf(target);
+  return path.startsWith(API_ROOT) && (path.length === API_ROOT.length || path[API_ROOT.length] === '/');
 }
 
-const SLASH = '/'.charCodeAt(0);
-const QUESTION_MARK = '?'.charCodeAt(0);
-
-/** A target in absolute form (RFC 9112 section 3.2.2), as a proxy is sent it. */
-function isApiUrl(target: string): boolean {
-  return URL.canParse(target) && isApiPath(new URL(target).pathname);
+/** The path of a request target without its query, also of one in absolute form (RFC 9112 section 3.2.2). */
+export function pathOf(target: string): string {
+  if (!target.startsWith('/') && URL.canParse(target)) {
+    return new URL(target).pathname;
+  }
+  const query = target.indexOf('?');
+  return query === -1 ? target : target.slice(0, query);
 }
 
 /**
- * Reads percent signs that encode nothing as what they are, the way the WHATWG URL standard does. Without that the
- * router answers such a target before any route, and so before keys and limits.
+ * Reads percent signs that encode nothing literally, as the WHATWG URL standard does. Otherwise the router would reject
+ * such a target before any route, and so before keys and limits.
  */
 export function withLiteralPercents(target: string): string {
   if (!target.includes('%')) {

@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto';
+
 export type HeaderPair = readonly [name: string, value: string];
 
 /**
@@ -10,3 +12,13 @@ export const API_SECURITY_HEADERS: readonly HeaderPair[] = [
 ];
 
 export const NO_STORE_HEADERS: readonly HeaderPair[] = [['Cache-Control', 'no-store'], ...API_SECURITY_HEADERS];
+
+export const REQUEST_ID_HEADER = 'X-Request-Id';
+
+/** Safe in a log line and in a header, and long enough for any common scheme. */
+const WELL_FORMED_REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
+
+/** The client's own request id when it is well-formed, a new one otherwise. */
+export function requestIdFrom(header: string | string[] | undefined): string {
+  return typeof header === 'string' && WELL_FORMED_REQUEST_ID.test(header) ? header : randomUUID();
+}

@@ -3,7 +3,10 @@ import { destination, type Logger, pino } from 'pino';
 import { default as pretty } from 'pino-pretty';
 import type { LogLevel } from '../config/config.js';
 
-/** JSON lines on stdout; on a terminal, lines for a person. */
+/** Injection token of the pino logger for single requests: its lines carry the request id. */
+export const REQUEST_LOGGER = Symbol('request logger');
+
+/** JSON lines on stdout; human-readable lines on a terminal. */
 export function createLogger(level: LogLevel): Logger {
   const stream = process.stdout.isTTY
     ? pretty({ colorize: true, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss.l' })
@@ -19,12 +22,12 @@ const FRAMEWORK_CONTEXTS: ReadonlySet<unknown> = new Set([
   'NestApplication',
 ]);
 
-/** Hands what Nest and our own code log to pino. The last argument of each call is the name of who logs. */
+/** Passes the log lines of Nest and of this service to pino. The last argument of each call is the logger's context. */
 export class PinoLogger implements LoggerService {
   constructor(private readonly logger: Logger) {}
 
   log(message: unknown, ...rest: unknown[]): void {
-    // What Nest tells about its own wiring is for those who debug it.
+    // Nest's lines about its own wiring are for debugging.
     this.#write(FRAMEWORK_CONTEXTS.has(rest.at(-1)) ? 'debug' : 'info', message, rest);
   }
 

@@ -3,23 +3,37 @@ import { SwaggerModule } from '@nestjs/swagger';
 import type { NextFunction, Request, Response } from 'express';
 import type { Config } from '../config/config.js';
 import { DomainError } from '../errors/domain-error.js';
-import { isSwaggerUiFile } from './swagger-ui-files.js';
 import { BEARER_SCHEME, buildOpenApiDocument } from './openapi-document.js';
 
 const DOCS_PATH = 'docs';
 const DOCS_JSON_PATH = `${DOCS_PATH}/openapi.json`;
 
 /**
- * Swagger UI needs inline styles and images from data URLs, and scripts from here alone. There is no
- * `upgrade-insecure-requests`: over plain http it would leave the page blank.
+ * The files of Swagger UI's page, relative to its path. Its package holds more (source maps, its package.json, other
+ * builds), which the static file server would serve as well.
+ */
+const DOCS_FILES: ReadonlySet<string> = new Set([
+  '/',
+  '/openapi.json',
+  '/favicon-16x16.png',
+  '/favicon-32x32.png',
+  '/swagger-ui.css',
+  '/swagger-ui-bundle.js',
+  '/swagger-ui-init.js',
+  '/swagger-ui-standalone-preset.js',
+]);
+
+/**
+ * Swagger UI needs inline styles and images from data URLs, and scripts of the same origin. With
+ * `upgrade-insecure-requests` the page would stay blank over plain http.
  */
 const DOCS_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /**
- * No bar that offers other documents, and no column of links, which no answer has. On a phone wide tables and long lines
- * scroll by themselves, not the page, and what describes an answer stands below its status, not beside it.
+ * Hides the bar for other documents and the column of links, which no response has. On a phone, wide tables and long
+ * lines scroll on their own, and the description of a response stands below its status.
  */
 const DOCS_STYLE = `
   .swagger-ui .topbar, .swagger-ui .response-col_links { display: none }
@@ -42,11 +56,11 @@ const VIEWPORT = '<meta name="viewport" content="width=device-width, initial-sca
 
 /**
  * Serves Swagger UI and the document, outside the version segment and without key or limits.
- * @param demoKey filled in under Authorize; anybody who can open the page can read it
+ * @param demoKey filled in under Authorize; everyone who can open the page can read it
  */
 export function setUpSwaggerUi(app: NestExpressApplication, config: Config, demoKey?: string): void {
   app.use(`/${DOCS_PATH}`, (req: Request, res: Response, next: NextFunction) => {
-    if (!isSwaggerUiFile(req.path)) {
+    if (!DOCS_FILES.has(req.path)) {
       next(DomainError.of('route_not_found'));
       return;
     }
@@ -57,7 +71,7 @@ export function setUpSwaggerUi(app: NestExpressApplication, config: Config, demo
     res.setHeader('Cross-Origin-Resource-Policy', 'same-origin');
     res.setHeader('Cache-Control', 'no-cache');
     if (req.path === '/') {
-      fitPhones(res);
+      addViewport(res);
     }
     next();
   });
@@ -75,13 +89,13 @@ export function setUpSwaggerUi(app: NestExpressApplication, config: Config, demo
   });
 }
 
-/** The page of `@nestjs/swagger` does not say that it fits any width, so a phone would show it as wide as a desktop's. */
-function fitPhones(res: Response): void {
+/** The page of `@nestjs/swagger` has no viewport element, so a phone would lay it out as wide as a desktop window. */
+function addViewport(res: Response): void {
   const send = res.send.bind(res);
   res.send = (page: string) => send(page.replace('<head>', `<head>\n  ${VIEWPORT}`));
 }
 
-/** What Authorize would do with a key that is typed in. */
+/** The state of Swagger UI after a key has been entered under Authorize. */
 function authorizedWith(key: string): object {
   const schema = { type: 'http', scheme: 'bearer' };
   return { [BEARER_SCHEME]: { name: BEARER_SCHEME, schema, value: key } };

@@ -1,33 +1,39 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import type { Duplex } from 'node:stream';
 import type { Socket } from 'node:net';
 
-const PENDING_RESPONSES = Symbol('answers under way');
+const STATE = Symbol('connection state');
 
 /**
- * A connection with its answers that have not ended, more than one where requests are pipelined. Kept by connection: one
- * set of all answers would be made anew by V8 every few dozen requests, and each that it leaves behind keeps the answers that
- * were in it alive until the next full garbage collection.
+ * Stored on the connection itself. V8 would rebuild one set of all pending responses every few dozen requests, and each
+ * old table keeps the responses that were in it alive until the next full garbage collection.
  */
-type Connection = Socket & { [PENDING_RESPONSES]: ServerResponse[] };
+interface ConnectionState {
+  /** Responses that have not ended, in the order of their requests; several when requests are pipelined. */
+  readonly pending: ServerResponse[];
+  /** The latest request, until it has been received completely and its response has ended. */
+  latest: IncomingMessage | undefined;
+  /** The connection ends with its last pending response: later requests on it are not executed (RFC 9112 section 9.6). */
+  closing: boolean;
+}
 
-/** The connections of a server, and what is still to be answered on each. */
+type Connection = Socket & { [STATE]: ConnectionState };
+
+/** The connections of a server and the pending responses on each. Sockets are those of the watched server. */
 export class Connections {
   readonly #open = new Set<Connection>();
-  /** Connections that are closed after a refusal, because it is in doubt where the refused request ends. */
-  readonly #distrusted = new WeakSet<Socket>();
   #draining = false;
 
   /** Call before the server listens. */
   watch(server: Server): void {
     server.on('connection', (connection: Connection) => {
-      connection[PENDING_RESPONSES] = [];
+      const state: ConnectionState = { pending: [], latest: undefined, closing: false };
+      connection[STATE] = state;
       this.#open.add(connection);
       connection.once('close', () => {
         this.#open.delete(connection);
-        // Node tells only the answer whose turn it is that its connection is gone; for those behind it that is the end too.
+        // Node emits `close` only on the response that is being sent; the connection of those behind it is lost too.
         setImmediate(() => {
-          for (const res of [...connection[PENDING_RESPONSES]]) {
+          for (const res of [...state.pending]) {
             res.emit('close');
           }
         });
@@ -36,51 +42,76 @@ export class Connections {
   }
 
   /**
-   * Keeps an answer until it has ended or its connection has.
-   * @param ended called then, once
+   * Adds a pending response.
+   * @param onEnd called once, when the response has ended or its connection is lost
    */
-  begin(res: ServerResponse, ended: (() => void) | undefined): void {
-    const pendingResponses = (res.req.socket as Connection)[PENDING_RESPONSES];
-    pendingResponses.push(res);
+  begin(req: IncomingMessage, res: ServerResponse, onEnd: (() => void) | undefined): void {
+    const connection = req.socket as Connection;
+    const state = connection[STATE];
+    state.pending.push(res);
+    state.latest = req;
     res.once('close', () => {
-      pendingResponses.splice(pendingResponses.indexOf(res), 1);
-      ended?.();
+      state.pending.splice(state.pending.indexOf(res), 1);
+      if (state.latest === req && req.complete) {
+        state.latest = undefined;
+      }
+      if (this.#draining && state.pending.length === 0) {
+        // For a response whose headers were sent before the drain. For all others Node does the same.
+        connection.destroySoon();
+      }
+      onEnd?.();
     });
     if (this.#draining) {
+      this.closeAfterResponse(req, res);
+    }
+  }
+
+  /** Ends the connection with this response, which must be the last pending one. */
+  closeAfterResponse({ socket }: IncomingMessage, res: ServerResponse): void {
+    this.stopReceiving(socket);
+    if (!res.headersSent) {
       res.setHeader('Connection', 'close');
     }
   }
 
-  /** The answers that have not ended, in the order of their requests. Typed for HTTP over anything; ours is over sockets. */
-  pendingResponsesOn(connection: Duplex): readonly ServerResponse[] {
-    return [...(connection as Connection)[PENDING_RESPONSES]];
+  /** No later request on this connection is executed. */
+  stopReceiving(socket: Socket): void {
+    (socket as Connection)[STATE].closing = true;
   }
 
-  /** From here on every answer tells its client to close the connection. */
+  isClosing(socket: Socket): boolean {
+    return (socket as Connection)[STATE].closing;
+  }
+
+  /** Whether what arrives now is the body of a request that has been handed on, perhaps responded to, already. */
+  isReceivingBody(socket: Socket): boolean {
+    const { latest } = (socket as Connection)[STATE];
+    return latest !== undefined && !latest.complete;
+  }
+
+  /** Resolves when the responses that are pending now have ended or their connection is lost. */
+  async pendingResponsesEnd(socket: Socket): Promise<void> {
+    const { pending } = (socket as Connection)[STATE];
+    await Promise.all(pending.map((res) => new Promise((resolve) => res.once('close', resolve))));
+  }
+
+  /** From now on each connection ends with its last pending response, or with its next one when it has none. */
   startDraining(): void {
     this.#draining = true;
-    for (const { [PENDING_RESPONSES]: answers } of this.#open) {
-      for (const res of answers) {
-        if (!res.headersSent) {
-          res.setHeader('Connection', 'close');
-        }
+    for (const { [STATE]: state } of this.#open) {
+      const last = state.pending.at(-1);
+      if (last !== undefined) {
+        this.closeAfterResponse(last.req, last);
       }
     }
   }
 
-  /** Ends the connection with the answer to this request. */
-  closeAfterResponse(req: IncomingMessage, res: ServerResponse): void {
-    this.#distrusted.add(req.socket);
-    res.setHeader('Connection', 'close');
+  /** Closes the connections without a pending response, whatever part of a request they have sent. */
+  closeIdle(): void {
+    for (const connection of this.#open) {
+      if (connection[STATE].pending.length === 0) {
+        connection.destroySoon();
+      }
+    }
   }
-
-  /** Whether a request came after one that its connection ends with: it is not carried out (RFC 9112 section 9.6). */
-  isClosingAfterResponse(req: IncomingMessage): boolean {
-    return this.#distrusted.has(req.socket);
-  }
-}
-
-/** Waits until answers have ended, one way or the other. */
-export async function allClosed(answers: readonly ServerResponse[]): Promise<void> {
-  await Promise.all(answers.map((res) => new Promise((resolve) => res.once('close', resolve))));
 }

@@ -1,16 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import cors from 'cors';
+import { REQUEST_ID_HEADER } from '../http/headers.js';
 import { RATE_LIMIT_HEADER_NAMES } from '../rate-limit/headers.js';
-import { REQUEST_ID_HEADER } from '../http/request-id.js';
 
 const PREFLIGHT_MAX_AGE_SECONDS = 600;
 
 export type CorsHandler = (req: IncomingMessage, res: ServerResponse, next: () => void) => void;
 
 /**
- * Lets web pages of these origins call the API and read where they stand. Runs in front of everything else: a page must
- * be able to read a refusal too.
- * @param origins none: no page of another origin may
+ * Lets web pages of these origins call the API and read its headers. It runs before everything else: a page must be able
+ * to read a rejection, too.
+ * @returns undefined without origins: no page of another origin may call the API
  */
 export function corsFor(origins: readonly string[]): CorsHandler | undefined {
   if (origins.length === 0) {
@@ -25,7 +25,7 @@ export function corsFor(origins: readonly string[]): CorsHandler | undefined {
   });
 }
 
-/** A browser's question whether a page may make a request (Fetch standard, "CORS-preflight request"). It carries no key. */
+/** Whether a request is a CORS preflight of the Fetch standard, which carries no key. */
 export function isPreflight({ method, headers }: IncomingMessage): boolean {
   return method === 'OPTIONS' && headers.origin !== undefined && headers['access-control-request-method'] !== undefined;
 }

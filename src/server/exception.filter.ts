@@ -1,35 +1,38 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Logger } from '@nestjs/common';
-import { isApiPath } from '../http/api-path.js';
-import { sendError } from '../http/response.js';
+import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Inject } from '@nestjs/common';
+import type { Logger } from 'pino';
 import { AdmissionService } from '../admission/admission.service.js';
 import { DomainError } from '../errors/domain-error.js';
+import { isApiPath } from '../http/api-path.js';
+import { sendError } from '../http/response.js';
+import { REQUEST_LOGGER } from '../logging/pino-logger.js';
 
 type Request = IncomingMessage & { originalUrl?: string };
 
-/** Writes every error answer that Nest and Express give, in the one shape, and logs what is our own fault once. */
+/** Writes every error response of Nest and Express in the one error shape, and logs errors of the service once. */
 @Catch()
 export class AllExceptionsFilter implements ExceptionFilter {
-  readonly #logger = new Logger('Errors');
-
-  constructor(private readonly admission: AdmissionService) {}
+  constructor(
+    private readonly admission: AdmissionService,
+    @Inject(REQUEST_LOGGER) private readonly logger: Logger,
+  ) {}
 
   async catch(exception: unknown, host: ArgumentsHost): Promise<void> {
     const http = host.switchToHttp();
     const req = http.getRequest<Request>();
     const res = http.getResponse<ServerResponse>();
-    const error = (await this.#refusalMissedByGuards(req, res)) ?? toDomainError(exception);
+    const error = (await this.#rejectionBeforeRouting(req, res)) ?? toDomainError(exception);
     this.#log(error, req);
     if (res.headersSent) {
-      // Ending the response would make a part look like the whole; a cut connection cannot be mistaken.
+      // Ended properly, a partial response would look complete; a cut connection does not.
       res.destroy();
       return;
     }
     sendError(res, error.code, error.message);
   }
 
-  /** Errors raised before any route matched have not met the guards; limits and key come first. For others this changes nothing. */
-  async #refusalMissedByGuards(req: Request, res: ServerResponse): Promise<DomainError | undefined> {
+  /** An error that was raised before routing has not passed the guards. After them the cached decision is no rejection. */
+  async #rejectionBeforeRouting(req: Request, res: ServerResponse): Promise<DomainError | undefined> {
     if (res.headersSent || !isApiPath(req.originalUrl ?? req.url ?? '')) {
       return undefined;
     }
@@ -37,14 +40,12 @@ export class AllExceptionsFilter implements ExceptionFilter {
     return rejection === undefined ? undefined : toDomainError(rejection.error);
   }
 
-  #log(error: DomainError, req: Request): void {
-    if (error.code === 'internal_error') {
-      this.#logger.error(
-        `${req.method ?? ''} failed`,
-        error.cause instanceof Error ? error.cause.stack : String(error.cause),
-      );
-    } else if (error.code === 'service_unavailable') {
-      this.#logger.warn(`unavailable: ${error.cause instanceof Error ? error.cause.message : error.message}`);
+  #log({ code, message, cause }: DomainError, req: Request): void {
+    const fields = { context: 'Errors', requestId: req.headers['x-request-id'], method: req.method };
+    if (code === 'internal_error') {
+      this.logger.error({ ...fields, detail: cause instanceof Error ? cause.stack : String(cause) }, 'request failed');
+    } else if (code === 'service_unavailable') {
+      this.logger.warn({ ...fields, detail: cause instanceof Error ? cause.message : message }, 'service unavailable');
     }
   }
 }

@@ -1,44 +1,98 @@
-import type { ServerResponse } from 'node:http';
+import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
-import { DomainError } from '../errors/domain-error.js';
 import type { AdmissionService } from '../admission/admission.service.js';
-import { rateLimitHeaders } from '../rate-limit/headers.js';
 import { rejectionOf } from '../admission/rejection.js';
-import { allClosed } from './connections.js';
-import { endConnection, rawErrorResponse } from './raw-response.js';
+import { DomainError } from '../errors/domain-error.js';
+import { type HeaderPair, REQUEST_ID_HEADER, requestIdFrom } from '../http/headers.js';
+import { errorResponse } from '../http/response.js';
+import { rateLimitHeaders } from '../rate-limit/headers.js';
+import type { Connections } from './connections.js';
+import type { RequestObserver } from './request-observer.js';
 
-/**
- * Answers what Node's HTTP parser refuses, which by default gets a bare status line. Such a request has no identity, so
- * it is counted against the address of the connection, and carries that address's limit headers.
- * @param pendingResponses answers to earlier requests on this connection, which come first (RFC 9112 section 9.3.2)
- */
-export async function respondToParserError(
-  error: NodeJS.ErrnoException,
-  socket: Socket,
-  admission: AdmissionService,
-  pendingResponses: readonly ServerResponse[] = [],
-): Promise<void> {
-  await allClosed(pendingResponses);
-  const hasNeverSpoken = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0;
-  if (hasNeverSpoken || error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy();
-    return;
+/** How long a closed connection stays readable, so that the client can read its response. Milliseconds. */
+const LINGER_MS = 1_000;
+
+/** Responds to what never becomes a request of ours: input that Node's HTTP parser rejects, and CONNECT. */
+export class ParserErrors {
+  constructor(
+    private readonly connections: Connections,
+    private readonly admission: AdmissionService,
+    private readonly observer: RequestObserver,
+  ) {}
+
+  /**
+   * Responds in the error shape, where Node would send a bare status line. Such a request has no identity, so it is
+   * counted against the address of the connection. Earlier requests get their responses first (RFC 9112 section 9.3.2).
+   */
+  async respond(error: NodeJS.ErrnoException, socket: Socket): Promise<void> {
+    const hasSentNothing = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0;
+    if (hasSentNothing || error.code === 'ECONNRESET' || !socket.writable) {
+      socket.destroy();
+      return;
+    }
+    if (this.connections.isClosing(socket)) {
+      return;
+    }
+    // The body of a request that has its own response, or input after a request with `Connection: close`.
+    const needsNoResponse = this.connections.isReceivingBody(socket) || error.code === 'HPE_CLOSED_CONNECTION';
+    // Read now: a socket that the client resets in the meantime has no address.
+    const address = socket.remoteAddress;
+    this.connections.stopReceiving(socket);
+    await this.connections.pendingResponsesEnd(socket);
+    if (needsNoResponse || address === undefined) {
+      endConnection(socket);
+    } else {
+      const admitted = await this.admission.admitAddress(address);
+      const rejection = rejectionOf(admitted);
+      // Only limits reject: the key, if there is one, could not be read.
+      const rejected = rejection?.by === 'limits' && rejection.error instanceof DomainError;
+      this.#send(socket, rejected ? rejection.error : toDomainError(error), {
+        headers: rateLimitHeaders(admitted.verdict),
+      });
+    }
   }
-  if (belongsToAnswered(error, pendingResponses.at(-1))) {
-    endConnection(socket);
-    return;
+
+  /** Rejects CONNECT, whose connection Node would close without a response. */
+  async respondToConnect(req: IncomingMessage): Promise<void> {
+    const { socket } = req;
+    // Node has removed its own listener: an unhandled reset would end the process.
+    socket.on('error', () => undefined);
+    if (this.connections.isClosing(socket)) {
+      return;
+    }
+    this.connections.stopReceiving(socket);
+    await this.connections.pendingResponsesEnd(socket);
+    this.#send(socket, new DomainError('bad_request', 'This service is not a proxy.'), { req });
   }
-  const admitted = await admission.admitAddress(socket.remoteAddress ?? 'unknown');
-  const rejection = rejectionOf(admitted);
-  // The key is not judged: whatever it was, the request that carried it could not be read.
-  const { code, message } =
-    rejection?.by === 'limits' && rejection.error instanceof DomainError ? rejection.error : toDomainError(error);
-  endConnection(socket, rawErrorResponse(code, message, rateLimitHeaders(admitted.verdict)));
+
+  #send(
+    socket: Socket,
+    { code, message }: DomainError,
+    { req, headers: more = [] }: { req?: IncomingMessage; headers?: readonly HeaderPair[] },
+  ): void {
+    if (!socket.writable) {
+      socket.destroy();
+      return;
+    }
+    const requestId = requestIdFrom(req?.headers['x-request-id']);
+    const { status, headers: own, body } = errorResponse(code, message);
+    const headers: HeaderPair[] = [
+      ['Date', new Date().toUTCString()],
+      ['Connection', 'close'],
+      [REQUEST_ID_HEADER, requestId],
+      ...own,
+      ...more,
+    ];
+    const head = headers.map(([name, value]) => `${name}: ${value}\r\n`).join('');
+    endConnection(socket, `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${head}\r\n${body}`);
+    this.observer.record({ method: req?.method, target: '', status, aborted: false, durationMs: 0, requestId });
+  }
 }
 
-/** The malformed part was the body of a request that has had its response, or came after what the client called its last. */
-function belongsToAnswered(error: NodeJS.ErrnoException, last: ServerResponse | undefined): boolean {
-  return error.code === 'HPE_CLOSED_CONNECTION' || (last !== undefined && !last.req.complete);
+/** Ends a connection, and destroys it after {@link LINGER_MS}: the client may neither read nor close. */
+function endConnection(socket: Socket, lastBytes = ''): void {
+  socket.end(lastBytes);
+  setTimeout(() => socket.destroy(), LINGER_MS).unref();
 }
 
 function toDomainError({ code }: NodeJS.ErrnoException): DomainError {

@@ -1,19 +1,34 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Inject, Injectable } from '@nestjs/common';
 import type { Logger } from 'pino';
-import { REQUEST_LOGGER } from '../logging/request-logger.js';
-import { Metrics } from '../metrics/metrics.js';
 import { AdmissionService } from '../admission/admission.service.js';
+import type { Caller } from '../admission/caller.js';
+import { REQUEST_LOGGER } from '../logging/pino-logger.js';
+import { Metrics } from '../metrics/metrics.js';
 import type { RequestSpan } from '../tracing/tracing.js';
 import { routeTemplateOf } from './route-template.js';
 
-const KNOWN_METHODS = new Set(['GET', 'HEAD', 'DELETE', 'POST', 'PUT', 'PATCH', 'OPTIONS']);
-/** What the OpenTelemetry conventions call methods that anybody could make up. */
+/** The methods that the OpenTelemetry conventions list; all others are `_OTHER`, since clients can make up any number. */
+const LISTED_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH']);
 const OTHER_METHOD = '_OTHER';
 /** The label of every path without a route: made-up paths have unbounded cardinality. */
 const UNMATCHED_ROUTE = 'unmatched';
 
-/** Measures and logs every request once, when its answer has ended or its connection has. */
+interface EndedExchange {
+  /** Undefined when the request could not be parsed. */
+  readonly method: string | undefined;
+  readonly target: string;
+  /** Undefined when no response was sent. */
+  readonly status: number | undefined;
+  /** The connection was lost, or closed on purpose, before the response had been sent in full. */
+  readonly aborted: boolean;
+  readonly durationMs: number;
+  readonly requestId: string;
+  readonly caller?: Caller | undefined;
+  readonly span?: RequestSpan | undefined;
+}
+
+/** Measures and logs every request once, when its response has ended or its connection is lost. */
 @Injectable()
 export class RequestObserver {
   constructor(
@@ -22,46 +37,49 @@ export class RequestObserver {
     @Inject(REQUEST_LOGGER) private readonly logger: Logger,
   ) {}
 
-  /**
-   * @param span of the request, where it is traced
-   * @returns to be called when the answer has ended or its connection has
-   */
+  /** @returns to be called when the response has ended or its connection is lost */
   observe(req: IncomingMessage, res: ServerResponse, requestId: string, span?: RequestSpan): () => void {
     const startedAtMs = performance.now();
     // Express shortens the URL while it walks its routers.
     const target = req.url ?? '';
     return () => {
-      this.#ended(req, res, target, requestId, performance.now() - startedAtMs, span);
+      this.record({
+        method: req.method,
+        target,
+        status: res.headersSent ? res.statusCode : undefined,
+        // A response whose end is still buffered when its connection is destroyed counts as finished for Node.
+        aborted: !res.writableFinished || req.socket.destroyed,
+        durationMs: performance.now() - startedAtMs,
+        requestId,
+        caller: this.admission.settledAdmissionOf(req)?.caller,
+        span,
+      });
     };
   }
 
-  #ended(
-    req: IncomingMessage,
-    res: ServerResponse,
-    target: string,
-    requestId: string,
-    durationMs: number,
-    span: RequestSpan | undefined,
-  ): void {
-    const method = KNOWN_METHODS.has(req.method ?? '') ? (req.method ?? '') : OTHER_METHOD;
+  record({ method: sent = '', target, status, aborted, durationMs, requestId, caller, span }: EndedExchange): void {
+    const method = LISTED_METHODS.has(sent) ? sent : OTHER_METHOD;
     const template = routeTemplateOf(target);
     const route = template ?? UNMATCHED_ROUTE;
     this.metrics.requestDurations.observe(
-      { http_request_method: method, http_route: route, http_response_status_code: res.statusCode },
+      {
+        http_request_method: method,
+        http_route: route,
+        ...(aborted || status === undefined ? { error_type: 'aborted' } : { http_response_status_code: status }),
+      },
       durationMs / 1_000,
     );
-    span?.end({ method, route: template, status: res.statusCode, requestId });
+    span?.end({ method, route: template, status, aborted, requestId });
     if (!this.logger.isLevelEnabled('info')) {
       return;
     }
-    const caller = this.admission.settledAdmissionOf(req)?.caller;
     this.logger.info({
       requestId,
       method,
       route,
-      status: res.statusCode,
+      status,
       durationMs: Math.round(durationMs * 1_000) / 1_000,
-      ...(res.writableFinished ? {} : { aborted: true }),
+      ...(aborted ? { aborted } : {}),
       ...(caller?.kind === 'key' ? { keyId: caller.key.id, plan: caller.key.plan } : {}),
     });
   }

@@ -1,8 +1,9 @@
+import { pathOf } from '../http/api-path.js';
 import { ORDER_ROUTES } from '../orders/orders.paths.js';
 
 const ROUTES: readonly string[] = [...ORDER_ROUTES, '/health/live', '/health/ready', '/docs'];
 const FIXED = new Set(ROUTES.filter((route) => !route.includes('{')));
-/** Templates whose last segment is a parameter, by what stands before it. */
+/** Templates whose last segment is a parameter, with the part before it. */
 const WITH_PARAMETER = ROUTES.filter((route) => route.endsWith('}')).map((route) => ({
   route,
   prefix: route.slice(0, route.indexOf('{')),
@@ -14,8 +15,7 @@ const WITH_PARAMETER = ROUTES.filter((route) => route.endsWith('}')).map((route)
  * @returns undefined when it matches none: the paths that clients make up have unbounded cardinality
  */
 export function routeTemplateOf(target: string): string | undefined {
-  const query = target.indexOf('?');
-  const path = query === -1 ? target : target.slice(0, query);
+  const path = pathOf(target);
   if (FIXED.has(path)) {
     return path;
   }

@@ -2,25 +2,22 @@ import { createServer, type IncomingMessage, type RequestListener, type ServerRe
 import type { Socket } from 'node:net';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type Express } from 'express';
-import { DomainError } from '../errors/domain-error.js';
-import { API_SECURITY_HEADERS, type HeaderPair } from '../http/headers.js';
 import type { AdmissionService } from '../admission/admission.service.js';
-import { rateLimitHeaders } from '../rate-limit/headers.js';
-import { rejectionOf } from '../admission/rejection.js';
-import { rejectEarly } from './early-rejection.js';
+import { DomainError } from '../errors/domain-error.js';
 import { isApiPath, withLiteralPercents } from '../http/api-path.js';
-import { allClosed, Connections } from './connections.js';
+import { API_SECURITY_HEADERS, REQUEST_ID_HEADER, requestIdFrom } from '../http/headers.js';
+import { deferHeaders, sendError } from '../http/response.js';
+import { rateLimitHeaders } from '../rate-limit/headers.js';
+import type { Tracing } from '../tracing/tracing.js';
+import { Connections } from './connections.js';
 import { corsFor, type CorsHandler, isPreflight } from './cors.js';
+import { rejectEarly } from './early-rejection.js';
 import { expressMessages } from './express-messages.js';
 import { framingError } from './framing.js';
-import { respondToParserError } from './parser-errors.js';
-import { sendError, deferHeaders } from '../http/response.js';
-import { REQUEST_ID_HEADER, requestIdFrom } from '../http/request-id.js';
+import { ParserErrors } from './parser-errors.js';
 import type { RequestObserver } from './request-observer.js';
-import { endConnection, rawErrorResponse } from './raw-response.js';
-import type { Tracing } from '../tracing/tracing.js';
 
-/** Milliseconds and bytes; see `docs/operations.md` for why these. */
+/** Milliseconds and bytes; `docs/operations.md` gives the reasons. */
 const SERVER_OPTIONS = {
   headersTimeout: 10_000,
   requestTimeout: 30_000,
@@ -28,27 +25,33 @@ const SERVER_OPTIONS = {
   keepAliveTimeout: 65_000,
   connectionsCheckingInterval: 5_000,
   maxHeaderSize: 16_384,
-  // Node would answer a request without Host with an empty body; we check it ourselves.
+  // Node would respond to a request without Host with an empty body; `framingError` checks it.
   requireHostHeader: false,
 } as const;
 
 export interface ServiceHttpOptions {
   /** Origins of web pages that may call the API; none by default. */
   readonly corsOrigins?: readonly string[];
-  /** Connections that are open at once; further ones are closed unheard. Without a bound by default. */
+  /** Connections that are open at once; further ones are closed at once. Unlimited by default. */
   readonly connectionsMax?: number;
-  /** Makes a span of every request; nothing does by default. */
+  /** Starts a span for every request; none by default. */
   readonly tracing?: Tracing | undefined;
+}
+
+/** What the module of the application provides once it has been initialised. */
+export interface RequestServices {
+  readonly admission: AdmissionService;
+  readonly observer: RequestObserver;
+  /** Whether requests are rejected before Express; the guards reject them otherwise. */
+  readonly rejectEarly: boolean;
 }
 
 /**
  * Express behind an HTTP server of our own: with timeouts that Nest does not expose, the error shape for what Node's
- * parser refuses, and the gate in front. Without an admission service (see {@link useAdmission}) the gate stands open.
+ * parser rejects, and early rejection.
  */
 export class ServiceHttpAdapter extends ExpressAdapter {
-  #admission: AdmissionService | undefined;
-  #rejectsEarly = false;
-  #observer: RequestObserver | undefined;
+  #services: (RequestServices & { readonly parserErrors: ParserErrors }) | undefined;
   #addLastRoutes: (() => void) | undefined;
   readonly #cors: CorsHandler | undefined;
   readonly #connectionsMax: number | undefined;
@@ -57,7 +60,7 @@ export class ServiceHttpAdapter extends ExpressAdapter {
 
   constructor(options: ServiceHttpOptions = {}) {
     const app = express();
-    // Settings have to stand before the first route: Express makes its router from them.
+    // Before the first route: Express creates its router from these settings.
     app.enable('case sensitive routing').enable('strict routing');
     app.disable('x-powered-by').disable('etag').disable('query parser');
     super(app);
@@ -66,18 +69,13 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     this.#tracing = options.tracing;
   }
 
-  /** Opens for business: from here on the parser's errors are counted and, unless told otherwise, the gate refuses. */
-  useAdmission(admission: AdmissionService, { rejectEarly }: { rejectEarly: boolean }): void {
-    this.#admission = admission;
-    this.#rejectsEarly = rejectEarly;
+  /** Call before the server listens. */
+  useServices(services: RequestServices): void {
+    const parserErrors = new ParserErrors(this.#connections, services.admission, services.observer);
+    this.#services = { ...services, parserErrors };
   }
 
-  /** Tells an observer of every request from here on. */
-  useObserver(observer: RequestObserver): void {
-    this.#observer = observer;
-  }
-
-  /** Adds routes behind those of the operations: Express tries one after the other, and most requests are operations. */
+  /** Adds routes after those of the operations: Express tries them in order, and most requests are operations. */
   addLastRoutes(add: () => void): void {
     this.#addLastRoutes = add;
   }
@@ -88,9 +86,16 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     return super.setNotFoundHandler(...handler) as unknown;
   }
 
-  /** From here on every answer tells its client to close the connection. */
+  /** From now on each connection ends with its last pending response. */
   startDraining(): void {
     this.#connections.startDraining();
+  }
+
+  /** Resolves when every pending response has ended. Connections without one are closed at once. */
+  override close(): Promise<void> | undefined {
+    this.#connections.startDraining();
+    this.#connections.closeIdle();
+    return super.close() as Promise<void> | undefined;
   }
 
   override initHttpServer(): void {
@@ -100,51 +105,39 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     if (this.#connectionsMax !== undefined) {
       server.maxConnections = this.#connectionsMax;
     }
-    // Without a listener Node answers an unknown expectation with an empty 417.
+    // Without a listener Node responds to an unknown expectation with an empty 417.
     server.on('checkExpectation', handle);
-    // No operation takes a body, so nobody is asked to send one: the answer is final at once (RFC 9110 section 10.1.1). Node's
-    // own `100 Continue` would end up inside the answer of a pipelined request.
+    // No operation takes a body, so the final response comes at once (RFC 9110 section 10.1.1). Node's own
+    // `100 Continue` could end up inside the response to an earlier pipelined request.
     server.on('checkContinue', handle);
     server.on('clientError', (error, socket) => {
-      if (this.#admission === undefined) {
-        socket.destroy();
-      } else {
-        // Typed as a Duplex for HTTP over anything; over `listen()` it is a socket.
-        void respondToParserError(
-          error,
-          socket as Socket,
-          this.#admission,
-          this.#connections.pendingResponsesOn(socket),
-        );
-      }
+      // Typed as a Duplex for HTTP over anything; over `listen()` it is a socket.
+      void this.#services?.parserErrors.respond(error, socket as Socket);
+    });
+    // Without a listener Node closes the connection of a CONNECT without a response.
+    server.on('connect', (req) => {
+      void this.#services?.parserErrors.respondToConnect(req);
     });
     this.#connections.watch(server);
-    // Without a listener Node closes the connection of a CONNECT without a word.
-    server.on('connect', (_req, socket) => {
-      // From here on Node listens for nothing on this socket: a reset that nobody heard would end the process.
-      socket.on('error', () => undefined);
-      void allClosed(this.#connections.pendingResponsesOn(socket)).then(() => {
-        endConnection(socket, rawErrorResponse('bad_request', 'This service is no proxy.', []));
-      });
-    });
-    // By default Node drops what comes after the 2,000th header without a word, a second `Authorization` for instance.
+    // By default Node silently drops the headers after the 2,000th, a second `Authorization` for instance.
     server.maxHeadersCount = 0;
     this.setHttpServer(server);
   }
 
   #handler(express: RequestListener) {
     return (req: IncomingMessage, res: ServerResponse): void => {
-      if (this.#connections.isClosingAfterResponse(req)) {
+      if (this.#connections.isClosing(req.socket)) {
         return;
       }
       const requestId = requestIdFrom(req.headers['x-request-id']);
-      if (isApiPath(req.url ?? '')) {
+      req.headers['x-request-id'] = requestId;
+      if (isApiPath(req.url ?? '') && !isPreflight(req)) {
         deferHeaders(res, [[REQUEST_ID_HEADER, requestId]]);
       } else {
         res.setHeader(REQUEST_ID_HEADER, requestId);
       }
       const span = this.#tracing?.startRequest(req);
-      this.#connections.begin(res, this.#observer?.observe(req, res, requestId, span));
+      this.#connections.begin(req, res, this.#services?.observer.observe(req, res, requestId, span));
       if (span === undefined) {
         this.#handle(req, res, express);
       } else {
@@ -157,14 +150,14 @@ export class ServiceHttpAdapter extends ExpressAdapter {
 
   #handle(req: IncomingMessage, res: ServerResponse, express: RequestListener): void {
     const cors = this.#cors;
-    const fault = framingError(req);
-    if (fault !== undefined) {
+    const error = framingError(req);
+    if (error !== undefined) {
       this.#connections.closeAfterResponse(req, res);
-      void this.#refuse(req, res, fault);
+      void this.#reject(req, res, error);
     } else if (cors === undefined || (req.method === 'OPTIONS' && !isPreflight(req))) {
       this.#route(req, res, express);
     } else if (isPreflight(req)) {
-      void this.#answerPreflight(req, res, cors);
+      this.#respondToPreflight(req, res, cors);
     } else {
       cors(req, res, () => {
         this.#route(req, res, express);
@@ -172,28 +165,22 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     }
   }
 
-  /** Refuses a request that no route sees; limits and key come first where they apply. */
-  async #refuse(req: IncomingMessage, res: ServerResponse, error: DomainError): Promise<void> {
-    const rejection =
-      this.#admission !== undefined && isApiPath(req.url ?? '') ? await this.#admission.check(req, res) : undefined;
+  /** Rejects a request before routing; limits and key come first where they apply. */
+  async #reject(req: IncomingMessage, res: ServerResponse, error: DomainError): Promise<void> {
+    const rejection = isApiPath(req.url ?? '') ? await this.#services?.admission.check(req, res) : undefined;
     const { code, message } = rejection?.error instanceof DomainError ? rejection.error : error;
     sendError(res, code, message);
   }
 
-  /** A preflight has no key and needs none, but it counts like every request without one. */
-  async #answerPreflight(req: IncomingMessage, res: ServerResponse, cors: CorsHandler): Promise<void> {
-    if (this.#admission !== undefined && isApiPath(req.url ?? '')) {
-      const admitted = await this.#admission.admit(req);
-      const headers = rateLimitHeaders(admitted.verdict);
-      const rejection = rejectionOf(admitted);
-      if (rejection?.by === 'limits' && rejection.error instanceof DomainError) {
-        deferHeaders(res, headers);
-        sendError(res, rejection.error.code, rejection.error.message);
-        return;
-      }
-      set(res, headers);
+  /** A preflight carries no key: were it counted, a page's requests with a key would exhaust the limit of its address. */
+  #respondToPreflight(req: IncomingMessage, res: ServerResponse, cors: CorsHandler): void {
+    const limits =
+      this.#services !== undefined && isApiPath(req.url ?? '')
+        ? rateLimitHeaders(this.#services.admission.unconsumed())
+        : [];
+    for (const [name, value] of [...limits, ...API_SECURITY_HEADERS]) {
+      res.setHeader(name, value);
     }
-    set(res, API_SECURITY_HEADERS);
     cors(req, res, () => undefined);
   }
 
@@ -202,17 +189,10 @@ export class ServiceHttpAdapter extends ExpressAdapter {
       req.url = withLiteralPercents(req.url ?? '/');
       express(req, res);
     };
-    if (this.#rejectsEarly && this.#admission !== undefined) {
-      rejectEarly(req, res, this.#admission, next);
+    if (this.#services?.rejectEarly === true) {
+      rejectEarly(req, res, this.#services.admission, next);
     } else {
       next();
     }
-  }
-}
-
-/** For an answer that a library ends, with the headers that are set. */
-function set(res: ServerResponse, headers: readonly HeaderPair[]): void {
-  for (const [name, value] of headers) {
-    res.setHeader(name, value);
   }
 }

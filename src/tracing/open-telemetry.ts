@@ -34,18 +34,18 @@ import type { EndedRequest, RequestSpan, StatementSpan, Tracing } from './tracin
 
 const SERVICE_NAME = 'petstore-orders';
 
-/** How long a stop waits for the last spans to be taken. Milliseconds. */
+/** How long a stop waits until the last spans have been exported. Milliseconds. */
 const FLUSH_TIMEOUT_MS = 2_000;
 
 /**
- * Exports spans by OTLP/HTTP in JSON. The SDK reads the `OTEL_` variables of its specification itself, the endpoint among
- * them. Importing this file loads the SDK, so it is imported only when there is an endpoint.
+ * Exports spans by OTLP/HTTP in JSON. The SDK itself reads the `OTEL_` variables of its specification, the endpoint
+ * included. Importing this file loads the SDK, so it is imported only when an endpoint is configured.
  */
 export class OpenTelemetry implements Tracing {
   readonly #provider: NodeTracerProvider;
   readonly #tracer;
 
-  /** @param logger is told when spans are not taken */
+  /** @param logger gets the warnings and errors of the SDK */
   constructor(private readonly logger: Logger) {
     const log = (message: string): void => {
       logger.warn({ context: 'OpenTelemetry' }, message);
@@ -82,7 +82,7 @@ export class OpenTelemetry implements Tracing {
       [ATTR_DB_OPERATION_NAME]: operation,
       [ATTR_DB_COLLECTION_NAME]: table,
       [ATTR_DB_QUERY_SUMMARY]: summary,
-      // The conventions want it for more than one only.
+      // By the conventions only for batches of two or more.
       ...(batchSize > 1 ? { [ATTR_DB_OPERATION_BATCH_SIZE]: batchSize } : {}),
     };
     return this.#tracer.startActiveSpan(summary, { kind: SpanKind.CLIENT, attributes }, async (span) => {
@@ -97,33 +97,35 @@ export class OpenTelemetry implements Tracing {
     });
   }
 
-  /** Hands over the spans that are left. A receiver that does not take them is no reason not to stop. */
+  /** Exports the remaining spans. Never rejects: an unreachable receiver must not prevent a stop. */
   async stop(): Promise<void> {
     try {
       await withDeadline(this.#provider.shutdown(), FLUSH_TIMEOUT_MS);
     } catch (error) {
-      this.logger.warn({ context: 'OpenTelemetry' }, `the last spans are lost: ${String(error)}`);
+      this.logger.warn({ context: 'OpenTelemetry' }, `failed to export the last spans: ${String(error)}`);
     }
   }
 }
 
-function endRequest(span: Span, { method, route, status, requestId }: EndedRequest): void {
+function endRequest(span: Span, { method, route, status, aborted, requestId }: EndedRequest): void {
   span.updateName(route === undefined ? method : `${method} ${route}`);
   span.setAttributes({
     [ATTR_HTTP_REQUEST_METHOD]: method,
     ...(route === undefined ? {} : { [ATTR_HTTP_ROUTE]: route }),
-    [ATTR_HTTP_RESPONSE_STATUS_CODE]: status,
+    ...(status === undefined ? {} : { [ATTR_HTTP_RESPONSE_STATUS_CODE]: status }),
     [ATTR_URL_SCHEME]: 'http',
-    // Where a line of the log and a span are found by each other.
+    // Correlates spans and log lines.
     'http.request.header.x-request-id': [requestId],
   });
-  if (status >= 500) {
+  if (aborted) {
+    fail(span, 'aborted');
+  } else if (status !== undefined && status >= 500) {
     fail(span, String(status));
   }
   span.end();
 }
 
-/** Messages stay in the log: of what they may hold, a trace is told nothing. */
+/** Sets the type of an error only: its message may hold data, and belongs in the log. */
 function fail(span: Span, type: string): void {
   span.setAttribute(ATTR_ERROR_TYPE, type);
   span.setStatus({ code: SpanStatusCode.ERROR });

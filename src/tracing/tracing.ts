@@ -3,18 +3,21 @@ import type { IncomingMessage } from 'node:http';
 /** Injection token of the {@link Tracing}. */
 export const TRACING = Symbol('tracing');
 
-/** What is told about a request when it has ended. Paths are not: a caller may have put a key there. */
+/** An ended request, without its path: a caller may have put a key there. */
 export interface EndedRequest {
   readonly method: string;
   /** The route template; undefined when none matched. */
   readonly route: string | undefined;
-  readonly status: number;
+  /** Undefined when no response was sent. */
+  readonly status: number | undefined;
+  /** Whether the response was not sent in full. */
+  readonly aborted: boolean;
   readonly requestId: string;
 }
 
 /** The span of a request that is being handled. */
 export interface RequestSpan {
-  /** Handles the request; what this starts becomes a part of its trace. */
+  /** Handles the request; spans that start meanwhile are its children. */
   run(handle: () => void): void;
   end(request: EndedRequest): void;
 }
@@ -23,19 +26,19 @@ export interface RequestSpan {
 export interface StatementSpan {
   readonly operation: 'COPY' | 'UPDATE';
   readonly table: string;
-  /** How many of the operation the statement carries out together. */
+  /** How many operations the statement combines. */
   readonly batchSize?: number;
 }
 
-/** Starts spans. Nothing in the service depends on whether they go anywhere. */
+/** Starts spans. Requests never depend on whether they are exported. */
 export interface Tracing {
-  /** Starts the span of a request, in the trace of its caller where it names one (W3C Trace Context). */
+  /** Starts the span of a request, in the trace that its `traceparent` header names, if any (W3C Trace Context). */
   startRequest(req: IncomingMessage): RequestSpan;
-  /** Runs a statement in a span, a part of the request that it is run for. */
+  /** Runs a statement in a span, a child of that of its request. */
   statement<T>(statement: StatementSpan, run: () => Promise<T>): Promise<T>;
 }
 
-/** For statements while nothing is traced. */
+/** Runs statements without spans. */
 export const NO_TRACING: Pick<Tracing, 'statement'> = {
   statement: (_statement, run) => run(),
 };

@@ -170,6 +170,18 @@ describe.each([true, false])('several requests on one connection (rejectEarly: %
     expect([400, 401]).toContain(responses[0]?.status);
   });
 
+  it('close the connection, without a second response and uncounted, when a body turns out malformed after its response', async () => {
+    const remaining = async (): Promise<number> => {
+      const { headers } = await fetch(`${service.baseUrl}/v1/nowhere`);
+      return Number(headers.get('x-ratelimit-remaining'));
+    };
+    const before = await remaining();
+    const text = requestText('POST', '/v1/store/orders', { headers: ['Transfer-Encoding: chunked'] });
+    const { responses } = await exchange(service.port, text, { until: 'closed', thenSend: 'not a chunk\r\n\r\n' });
+    expect(responses.map(({ status }) => status)).toEqual([401]);
+    expect(await remaining()).toBe(before - 2);
+  });
+
   it('end with a malformed one, without a word in the middle of the list that is being sent', async () => {
     // About 8 MB as JSON: more than the buffers of both ends of the connection hold.
     await service.db.query(

@@ -1,12 +1,12 @@
 import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
-import { insertKey } from '../helpers/builders.js';
+import { insertKey, insertOrder } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 import { exchange, requestText, type WireResponse } from '../helpers/wire.js';
 
 const PAGE = 'https://app.example.com';
 const OTHER_PAGE = 'https://admin.example.com';
-const STRANGER = 'https://evil.example.com';
+const FOREIGN_PAGE = 'https://evil.example.com';
 
 describe.each([true, false])('with CORS_ORIGINS (rejectEarly: %s)', (rejectEarly) => {
   let service: TestService;
@@ -17,7 +17,8 @@ describe.each([true, false])('with CORS_ORIGINS (rejectEarly: %s)', (rejectEarly
   });
   afterAll(() => service.stop());
   beforeEach(() => {
-    service.clock.advance(60_000);
+    // Longer than a ban.
+    service.clock.advance(600_000);
   });
 
   async function options(
@@ -29,8 +30,8 @@ describe.each([true, false])('with CORS_ORIGINS (rejectEarly: %s)', (rejectEarly
     return (await exchange(service.port, text, { until: 1 })).responses[0];
   }
 
-  describe('a page of a known origin', () => {
-    it.each([PAGE, OTHER_PAGE])('may ask before it cancels an order, without a key: %s', async (origin) => {
+  describe('a page of an allowed origin', () => {
+    it.each([PAGE, OTHER_PAGE])('gets 204 with the CORS headers for a preflight without a key: %s', async (origin) => {
       const answer = await options('/v1/store/orders/1', [
         `Origin: ${origin}`,
         'Access-Control-Request-Method: DELETE',
@@ -43,23 +44,53 @@ describe.each([true, false])('with CORS_ORIGINS (rejectEarly: %s)', (rejectEarly
       expect(answer?.headers.get('vary')?.join()).toContain('Origin');
     });
 
-    it('is shown the limits in the answer to that question, as in every other', async () => {
-      const answer = await options('/v1/store/orders', [`Origin: ${PAGE}`, 'Access-Control-Request-Method: GET']);
-      expectLimits(answer, 'limits');
+    const preflight = (): Promise<WireResponse | undefined> =>
+      options('/v1/store/orders/1', [`Origin: ${PAGE}`, 'Access-Control-Request-Method: DELETE']);
+
+    it('gets the rate-limit headers, the security headers and a request id in the response to a preflight', async () => {
+      const response = await preflight();
+      expectLimits(response, 'limits');
+      expect(response?.headers.get('x-content-type-options')).toEqual(['nosniff']);
+      expect(response?.headers.get('x-request-id')).toHaveLength(1);
     });
 
-    it('is refused that question, too, when the limit of its address is spent', async () => {
-      const ask = (): Promise<WireResponse | undefined> =>
-        options('/v1/store/orders', [`Origin: ${PAGE}`, 'Access-Control-Request-Method: GET']);
-      for (let request = 0; request < 60; request++) {
-        expect((await ask())?.status).toBe(204);
+    it('gets 204 for every preflight and consumes no quota, whatever the number', async () => {
+      const remaining = async (): Promise<number> =>
+        Number((await listOrders(service.baseUrl)).headers.get('x-ratelimit-remaining'));
+      const before = await remaining();
+      for (let request = 0; request < 70; request++) {
+        expect((await preflight())?.status).toBe(204);
       }
-      const refused = await ask();
-      expectErrorResponse(refused, 429, 'rate_limit_exceeded');
-      expectLimits(refused, 'limits');
+      expect(await remaining()).toBe(before - 1);
     });
 
-    it('may read successes and errors alike, and where it stands', async () => {
+    it('gets 204 with the CORS headers for a preflight from a banned address', async () => {
+      const statuses = new Set<number>();
+      for (let request = 0; request < 80; request++) {
+        statuses.add((await listOrders(service.baseUrl)).status);
+      }
+      expect(statuses).toEqual(new Set([401, 429]));
+      const response = await preflight();
+      expect(response?.status).toBe(204);
+      expect(response?.headers.get('access-control-allow-origin')).toEqual([PAGE]);
+      expectLimits(response, 'limits');
+    });
+
+    it('cancels 100 orders with a Business key, each with its preflight', async () => {
+      const business = await insertKey(service.db, { plan: 'business' });
+      const remaining: (string | null)[] = [];
+      for (let order = 0; order < 100; order++) {
+        const id = await insertOrder(service.db);
+        expect((await preflight())?.status).toBe(204);
+        const response = await call(service.baseUrl, 'DELETE', `/store/orders/${id}`, business.key, { Origin: PAGE });
+        expect(response.status).toBe(204);
+        expect(response.headers.get('access-control-allow-origin')).toBe(PAGE);
+        remaining.push(response.headers.get('x-ratelimit-remaining'));
+      }
+      expect(remaining.at(-1)).toBe('900');
+    });
+
+    it('may read successes, errors and the rate-limit headers', async () => {
       const spent = await insertKey(service.db, { requests_per_minute: 1, requests_per_day: 10 });
       await listOrders(service.baseUrl, spent.key);
       const headers = { Origin: PAGE };
@@ -80,7 +111,7 @@ describe.each([true, false])('with CORS_ORIGINS (rejectEarly: %s)', (rejectEarly
       }
     });
 
-    it('is not given an answer that was kept for another page', async () => {
+    it('gets Vary: Origin, so that no cache gives it the response for another origin', async () => {
       const list = await listOrders(service.baseUrl, key, { Origin: PAGE });
       const refusal = await listOrders(service.baseUrl, undefined, { Origin: PAGE });
       expect(list.headers.get('vary')).toContain('Origin');
@@ -90,25 +121,25 @@ describe.each([true, false])('with CORS_ORIGINS (rejectEarly: %s)', (rejectEarly
   });
 
   describe('a page of another origin', () => {
-    it('is not told that it may read anything', async () => {
+    it('gets no CORS headers', async () => {
       const preflight = await options('/v1/store/orders', [
-        `Origin: ${STRANGER}`,
+        `Origin: ${FOREIGN_PAGE}`,
         'Access-Control-Request-Method: DELETE',
       ]);
       expect(preflight?.headers.has('access-control-allow-origin')).toBe(false);
-      for (const origin of [STRANGER, 'null', `${PAGE}.evil.example.com`, PAGE.replace('https', 'http')]) {
+      for (const origin of [FOREIGN_PAGE, 'null', `${PAGE}.evil.example.com`, PAGE.replace('https', 'http')]) {
         const response = await listOrders(service.baseUrl, key, { Origin: origin });
         expect(response.headers.has('access-control-allow-origin')).toBe(false);
       }
     });
   });
 
-  describe('OPTIONS that is no question of a browser', () => {
+  describe('OPTIONS that is not a preflight', () => {
     it.each([
       ['no origin', []],
-      ['an origin and no method to ask for', [`Origin: ${PAGE}`]],
-      ['a method to ask for and no origin', ['Access-Control-Request-Method: GET']],
-    ])('is a wrong method like any other: %s', async (_what, headers) => {
+      ['an origin, no requested method', [`Origin: ${PAGE}`]],
+      ['a requested method, no origin', ['Access-Control-Request-Method: GET']],
+    ])('gets 405 with a key and 401 without one: %s', async (_what, headers) => {
       const answer = await options('/v1/store/orders', headers, key);
       expectErrorResponse(answer, 405, 'method_not_allowed');
       expectLimits(answer, 'limits');
@@ -119,7 +150,7 @@ describe.each([true, false])('with CORS_ORIGINS (rejectEarly: %s)', (rejectEarly
 });
 
 describe('without CORS_ORIGINS', () => {
-  it('no page may read anything, and its question is a wrong method', async () => {
+  it('sends no CORS headers and rejects a preflight as a wrong method', async () => {
     const service = await startTestService();
     const { key } = await insertKey(service.db);
     const cancelled = await cancelOrder(service.baseUrl, '404404', key);

@@ -1,16 +1,19 @@
+import { connect } from 'node:net';
 import { call, cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { freePort } from '../helpers/free-port.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { exchange, requestText } from '../helpers/wire.js';
 import { waitFor } from '../helpers/wait-for.js';
 
 interface RequestLine {
   requestId: string;
   method: string;
   route: string;
-  status: number;
+  status?: number;
   durationMs: number;
+  aborted?: boolean;
   keyId?: string;
   plan?: string;
 }
@@ -40,7 +43,7 @@ async function lineOf(requestId: string): Promise<RequestLine> {
 }
 
 describe('the request log', () => {
-  it('has one line a request, with method, route template, status, duration, request id, key id and plan', async () => {
+  it('has one line per request, with method, route template, status, duration, request id, key id and plan', async () => {
     const id = await insertOrder(database.db);
     const response = await call(service.baseUrl, 'DELETE', `/store/orders/${id}`, key, { 'X-Request-Id': 'cancel-1' });
     expect(response.headers.get('x-request-id')).toBe('cancel-1');
@@ -57,7 +60,7 @@ describe('the request log', () => {
   });
 
   it.each(['with blank', 'quote"', 'a'.repeat(65), '../../etc', '{}'])(
-    'makes an id of its own where the caller sends the malformed %j',
+    'has a new request id when the client sends the malformed %j',
     async (given) => {
       const response = await call(service.baseUrl, 'GET', '/nothing', key, { 'X-Request-Id': given });
       const requestId = response.headers.get('x-request-id') ?? '';
@@ -66,7 +69,7 @@ describe('the request log', () => {
     },
   );
 
-  it('logs a refusal before Express like any other answer, without a key id', async () => {
+  it('logs an early rejection like every response, without a key id', async () => {
     const response = await call(service.baseUrl, 'GET', '/store/orders', undefined, { 'X-Request-Id': 'refused-1' });
     expect(response.status).toBe(401);
     const line = await lineOf('refused-1');
@@ -74,7 +77,7 @@ describe('the request log', () => {
     expect(line.keyId).toBeUndefined();
   });
 
-  it('never holds a key, good or bad, wherever a caller puts it', async () => {
+  it('never contains a key, valid or invalid, wherever a client puts it', async () => {
     const bad = `${key.slice(0, -1)}!`;
     await listOrders(service.baseUrl, key);
     await listOrders(service.baseUrl, bad);
@@ -87,10 +90,88 @@ describe('the request log', () => {
   });
 });
 
-describe('the metrics', () => {
-  const metrics = async (): Promise<string> => (await fetch(metricsUrl)).text();
+const metrics = async (): Promise<string> => (await fetch(metricsUrl)).text();
 
-  it('count requests by method, route template and status, and nothing by path', async () => {
+describe('a request whose client disconnects before the response', () => {
+  it('is logged and measured as aborted, without a status', async () => {
+    const id = await insertOrder(database.db);
+    const holder = await database.db.connect();
+    await holder.query('BEGIN');
+    await holder.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [id]);
+    const ids = Array.from({ length: 5 }, (_, index) => `aborted-${index}`);
+    const sockets = ids.map((requestId) => {
+      const socket = connect(service.port, '127.0.0.1');
+      socket.on('error', () => undefined);
+      return socket.setNoDelay().on('connect', () => {
+        const headers = [`X-Request-Id: ${requestId}`];
+        socket.write(requestText('DELETE', `/v1/store/orders/${id}`, { key, headers }));
+      });
+    });
+    await waitFor(async () => {
+      const { rowCount } = await database.db.query("SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'");
+      return rowCount !== 0;
+    }, 'a cancel waits for the locked order');
+    // Handled after the cancels have been read.
+    await fetch(`${service.baseUrl}/health/live`);
+    for (const socket of sockets) {
+      socket.destroy();
+    }
+    const lines = await Promise.all(ids.map((requestId) => lineOf(requestId)));
+    await holder.query('ROLLBACK');
+    holder.release();
+    expect(lines).toEqual(ids.map(() => expect.objectContaining({ method: 'DELETE', aborted: true }) as unknown));
+    expect(lines.filter(({ status }) => status !== undefined)).toEqual([]);
+    expect(await metrics()).toMatch(
+      /_count\{http_request_method="DELETE",http_route="\/v1\/store\/orders\/\{orderId\}",error_type="aborted"\} 5/,
+    );
+  });
+});
+
+describe('a request that never reaches a route', () => {
+  it.each([
+    ['rejected by the parser', 'hello\r\n\r\n', { method: '_OTHER', route: 'unmatched', status: 400 }],
+    [
+      'CONNECT',
+      'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n',
+      { method: 'CONNECT', route: 'unmatched', status: 400 },
+    ],
+    [
+      'rejected for its framing',
+      'GET /v1/store/orders HTTP/1.1\r\n\r\n',
+      { method: 'GET', route: '/v1/store/orders', status: 400 },
+    ],
+  ])('is logged with the request id of its response and measured: %s', async (_kind, text, expected) => {
+    const { responses } = await exchange(service.port, text, { until: 'closed' });
+    const line = await lineOf(responses[0]?.headers.get('x-request-id')?.[0] ?? 'no request id');
+    expect(line).toMatchObject({ ...expected, status: responses[0]?.status });
+    expect(await metrics()).toMatch(
+      new RegExp(`_count\\{http_request_method="${expected.method}",.*code="${String(responses[0]?.status)}"\\} [1-9]`),
+    );
+  });
+
+  it('has the route template of its path when the target is in absolute form', async () => {
+    const target = 'http://api.example.com/v1/store/orders?x=1';
+    await exchange(service.port, requestText('GET', target, { key, headers: ['X-Request-Id: absolute-1'] }), {
+      until: 1,
+    });
+    expect(await lineOf('absolute-1')).toMatchObject({ route: '/v1/store/orders', status: 200 });
+  });
+});
+
+describe('an unexpected error', () => {
+  it('is logged with the request id of its response', async () => {
+    await database.db.query('ALTER TABLE orders RENAME COLUMN status TO other');
+    const response = await cancelOrder(service.baseUrl, '1', key);
+    await database.db.query('ALTER TABLE orders RENAME COLUMN other TO status');
+    expect(response.status).toBe(500);
+    const requestId = response.headers.get('x-request-id') ?? '';
+    const lines = service.output.split('\n').filter((line) => line.includes(requestId));
+    expect(lines.join('\n')).toMatch(/"level":50,.*"context":"Errors".*"detail":".+"/);
+  });
+});
+
+describe('the metrics', () => {
+  it('count requests by method, route template and status, never by path', async () => {
     await cancelOrder(service.baseUrl, '424242', key);
     await call(service.baseUrl, 'GET', '/some-made-up-path', key);
     await waitFor(async () => (await metrics()).includes('unmatched'), 'the requests are counted');
@@ -118,7 +199,7 @@ describe('the metrics', () => {
     }
   });
 
-  it('are not shown to partners', async () => {
+  it('are not served on the public port', async () => {
     expect((await fetch(`${service.baseUrl}/metrics`)).status).toBe(404);
   });
 });

@@ -1,17 +1,19 @@
 import type { Socket } from 'node:net';
-import { respondToParserError } from '../../../src/server/parser-errors.js';
-import { verdictOfUnused } from '../../../src/rate-limit/decision.js';
 import type { AdmissionService } from '../../../src/admission/admission.service.js';
 import { ANONYMOUS_QUOTAS } from '../../../src/plans/plans.js';
+import { verdictOfUnused } from '../../../src/rate-limit/decision.js';
 import { subjectOfAddress } from '../../../src/rate-limit/subject.js';
+import type { Connections } from '../../../src/server/connections.js';
+import { ParserErrors } from '../../../src/server/parser-errors.js';
+import type { RequestObserver } from '../../../src/server/request-observer.js';
 
 const NOW = Date.UTC(2026, 10, 21, 12, 0, 30);
 
-/** A connection that notes what is written to it. */
+/** A connection that records what is written to it. */
 class FakeSocket {
   written = '';
   destroyed = false;
-  readonly remoteAddress = '203.0.113.1';
+  remoteAddress: string | undefined = '203.0.113.1';
   bytesRead = 10;
   writable = true;
 
@@ -40,50 +42,65 @@ const admission = {
   },
 } as unknown as AdmissionService;
 
-async function response(code: string | undefined, overrides: Partial<FakeSocket> = {}): Promise<FakeSocket> {
+const recorded: unknown[] = [];
+const observer = { record: (exchange: object) => recorded.push(exchange) } as unknown as RequestObserver;
+
+/** A connection with these properties and no pending response. */
+async function respond(
+  code: string | undefined,
+  overrides: Partial<FakeSocket> = {},
+  { closing = false, receivingBody = false } = {},
+): Promise<FakeSocket> {
   const socket = Object.assign(new FakeSocket(), overrides);
-  await respondToParserError(
-    Object.assign(new Error('Parse Error: internals'), { code }),
-    socket as unknown as Socket,
-    admission,
-  );
+  const connections = {
+    isClosing: () => closing,
+    isReceivingBody: () => receivingBody,
+    stopReceiving: () => undefined,
+    pendingResponsesEnd: () => Promise.resolve(),
+  } as unknown as Connections;
+  const error = Object.assign(new Error('Parse Error: internals'), { code });
+  await new ParserErrors(connections, admission, observer).respond(error, socket as unknown as Socket);
   return socket;
 }
 
 beforeEach(() => {
   jest.useFakeTimers();
   admitted.length = 0;
+  recorded.length = 0;
 });
 afterEach(() => {
   jest.useRealTimers();
 });
 
-describe('a request that the parser refuses', () => {
+describe('a request that the parser rejects', () => {
   test.each([
     ['HPE_INVALID_METHOD', 'HTTP/1.1 400 Bad Request', 'bad_request'],
     ['HPE_INVALID_CHUNK_SIZE', 'HTTP/1.1 400 Bad Request', 'bad_request'],
     [undefined, 'HTTP/1.1 400 Bad Request', 'bad_request'],
     ['HPE_HEADER_OVERFLOW', 'HTTP/1.1 431 Request Header Fields Too Large', 'request_header_fields_too_large'],
     ['ERR_HTTP_REQUEST_TIMEOUT', 'HTTP/1.1 408 Request Timeout', 'request_timeout'],
-  ])('for %s is answered %s, %s', async (code, statusLine, bodyCode) => {
-    const { written } = await response(code);
+  ])('with %s gets %s, %s', async (code, statusLine, bodyCode) => {
+    const { written } = await respond(code);
     const [head = '', body = ''] = written.split('\r\n\r\n');
+    const status = Number(statusLine.slice(9, 12));
     expect(head.split('\r\n')[0]).toBe(statusLine);
     expect(head).toMatch(/^Connection: close$/m);
     expect(head).toMatch(/^Content-Type: application\/json$/m);
     expect(head).toMatch(/^X-RateLimit-Limit: 60$/m);
     expect(head).toContain(`Content-Length: ${Buffer.byteLength(body)}`);
-    expect(JSON.parse(body)).toEqual({
-      code: bodyCode,
-      message: expect.any(String) as string,
-      status: Number(statusLine.slice(9, 12)),
-    });
+    expect(JSON.parse(body)).toEqual({ code: bodyCode, message: expect.any(String) as string, status });
     expect(written).not.toContain('internals');
     expect(admitted).toEqual(['203.0.113.1']);
   });
 
-  it('may read its answer for a second before the connection is cut', async () => {
-    const socket = await response('HPE_INVALID_METHOD');
+  it('is recorded with the request id of its response', async () => {
+    const { written } = await respond('HPE_INVALID_METHOD');
+    const requestId = /^X-Request-Id: (.+)$/m.exec(written)?.[1];
+    expect(recorded).toEqual([expect.objectContaining({ method: undefined, status: 400, aborted: false, requestId })]);
+  });
+
+  it('leaves its connection readable for a second, then destroyed', async () => {
+    const socket = await respond('HPE_INVALID_METHOD');
     jest.advanceTimersByTime(999);
     expect(socket.destroyed).toBe(false);
     jest.advanceTimersByTime(1);
@@ -91,15 +108,21 @@ describe('a request that the parser refuses', () => {
   });
 });
 
-describe('a connection that nobody can be answered on is cut, and counted against nobody:', () => {
-  test.each<[string, string, Partial<FakeSocket>]>([
-    ['one that was opened ahead of need and never used', 'ERR_HTTP_REQUEST_TIMEOUT', { bytesRead: 0 }],
-    ['one that the client has reset', 'ECONNRESET', {}],
-    ['one that cannot be written to', 'HPE_INVALID_METHOD', { writable: false }],
-  ])('%s', async (_what, code, overrides) => {
-    const socket = await response(code, overrides);
-    expect(socket.destroyed).toBe(true);
+describe('a parser error gets no response, is not counted and not recorded', () => {
+  test.each<[string, string, Partial<FakeSocket>, { closing?: boolean; receivingBody?: boolean }]>([
+    ['when the connection was opened ahead of need and never used', 'ERR_HTTP_REQUEST_TIMEOUT', { bytesRead: 0 }, {}],
+    ['when the client has reset the connection', 'ECONNRESET', {}, {}],
+    ['when the connection cannot be written to', 'HPE_INVALID_METHOD', { writable: false }, {}],
+    ['when the address is unknown because of a reset', 'HPE_INVALID_METHOD', { remoteAddress: undefined }, {}],
+    ['after a request with Connection: close', 'HPE_CLOSED_CONNECTION', {}, {}],
+    ['in the body of a request that has its response', 'HPE_INVALID_CHUNK_SIZE', {}, { receivingBody: true }],
+    ['when the body of a request with a response times out', 'ERR_HTTP_REQUEST_TIMEOUT', {}, { receivingBody: true }],
+    ['when the connection is closing', 'HPE_INVALID_METHOD', {}, { closing: true }],
+  ])('%s', async (_condition, code, overrides, connection) => {
+    const socket = await respond(code, overrides, connection);
+    jest.advanceTimersByTime(1_000);
+    expect(socket.destroyed).toBe(connection.closing !== true);
     expect(socket.written).toBe('');
-    expect(admitted).toEqual([]);
+    expect([admitted, recorded]).toEqual([[], []]);
   });
 });

@@ -1,4 +1,4 @@
-import { REQUEST_ID_HEADER, requestIdFrom } from '../../../src/http/request-id.js';
+import { REQUEST_ID_HEADER, requestIdFrom } from '../../../src/http/headers.js';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 

@@ -1,0 +1,200 @@
+import { connect, type Socket } from 'node:net';
+import type { PoolClient } from 'pg';
+import type { ServiceHttpAdapter } from '../../src/server/service-http-adapter.js';
+import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
+import { waitFor } from '../helpers/wait-for.js';
+import { parseResponses, requestText, type WireResponse } from '../helpers/wire.js';
+
+let service: TestService;
+let key: string;
+let holder: PoolClient;
+beforeEach(async () => {
+  service = await startTestService({ environment: { CANCEL_LOCK_TIMEOUT_MS: '10000' } });
+  ({ key } = await insertKey(service.db));
+  // Caches the key, so that a pipelined cancel starts at once.
+  await fetch(`${service.baseUrl}/v1/nowhere`, { headers: { Authorization: `Bearer ${key}`, Connection: 'close' } });
+  holder = await service.db.connect();
+});
+afterEach(async () => {
+  await holder.query('ROLLBACK');
+  holder.release();
+  await service.stop();
+});
+
+const adapter = (): ServiceHttpAdapter => service.app.getHttpAdapter() as unknown as ServiceHttpAdapter;
+const cancel = (id: string): string => requestText('DELETE', `/v1/store/orders/${id}`, { key });
+
+class Client {
+  #received = Buffer.alloc(0);
+  closed = false;
+
+  private constructor(readonly socket: Socket) {
+    socket.on('data', (chunk: Buffer) => (this.#received = Buffer.concat([this.#received, chunk])));
+    socket.on('error', () => undefined);
+    socket.on('close', () => (this.closed = true));
+  }
+
+  static async open(text = ''): Promise<Client> {
+    const socket = connect(service.port, '127.0.0.1');
+    const client = new Client(socket);
+    await new Promise((resolve) => socket.once('connect', resolve));
+    if (text !== '') {
+      socket.write(text);
+    }
+    return client;
+  }
+
+  get responses(): WireResponse[] {
+    return parseResponses(this.#received, this.closed, []);
+  }
+
+  /** Status and `Connection` header of each response. */
+  get summary(): string[] {
+    return this.responses.map(({ status, headers }) => `${status} ${headers.get('connection')?.join() ?? ''}`);
+  }
+
+  async untilClosed(): Promise<void> {
+    await waitFor(() => this.closed, 'the service closes the connection');
+  }
+}
+
+async function lock(...ids: string[]): Promise<void> {
+  await holder.query('BEGIN');
+  await holder.query('SELECT FROM orders WHERE id = ANY($1::bigint[]) FOR UPDATE', [ids]);
+}
+
+async function untilACancelWaits(): Promise<void> {
+  await waitFor(async () => {
+    const { rowCount } = await service.db.query(
+      "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+    );
+    return rowCount !== 0;
+  }, 'a cancel waits for the locked order');
+}
+
+describe('pipelined cancels during a drain', () => {
+  it('get every pending response, with Connection: close on the last, and none is executed after it', async () => {
+    const ids = [await insertOrder(service.db), await insertOrder(service.db), await insertOrder(service.db)];
+    const late = await insertOrder(service.db);
+    await lock(...ids);
+    const client = await Client.open(ids.map(cancel).join(''));
+    await untilACancelWaits();
+
+    adapter().startDraining();
+    client.socket.write(cancel(late));
+    // A later request on another connection is handled after the late cancel has been read.
+    await fetch(`${service.baseUrl}/health/live`);
+    await holder.query('ROLLBACK');
+    await client.untilClosed();
+
+    expect(client.summary).toEqual(['204 keep-alive', '204 keep-alive', '204 close']);
+    expect(await Promise.all([...ids, late].map((id) => statusOf(service.db, id)))).toEqual([
+      'cancelled',
+      'cancelled',
+      'cancelled',
+      'pending',
+    ]);
+  });
+
+  it('get every response when the last is complete before the drain begins and waits for the first', async () => {
+    const [one, other, late] = [
+      await insertOrder(service.db),
+      await insertOrder(service.db),
+      await insertOrder(service.db),
+    ];
+    await lock(one);
+    const client = await Client.open(cancel(one) + cancel(other));
+    await untilACancelWaits();
+    await waitFor(async () => (await statusOf(service.db, other)) === 'cancelled', 'the second cancel is executed');
+    adapter().startDraining();
+    client.socket.write(cancel(late));
+    await fetch(`${service.baseUrl}/health/live`);
+    await holder.query('ROLLBACK');
+    await client.untilClosed();
+    expect(client.responses.map(({ status }) => status)).toEqual([204, 204]);
+    expect(await statusOf(service.db, late)).toBe('pending');
+  });
+
+  it('are executed up to the first when they arrive together after the drain has begun', async () => {
+    const ids = [await insertOrder(service.db), await insertOrder(service.db), await insertOrder(service.db)];
+    const client = await Client.open();
+    adapter().startDraining();
+    client.socket.write(ids.map(cancel).join(''));
+    await client.untilClosed();
+    expect(client.summary).toEqual(['204 close']);
+    expect(await Promise.all(ids.map((id) => statusOf(service.db, id)))).toEqual(['cancelled', 'pending', 'pending']);
+  });
+
+  it('get no response to a malformed request behind them', async () => {
+    const id = await insertOrder(service.db);
+    await lock(id);
+    const client = await Client.open(cancel(id));
+    await untilACancelWaits();
+    adapter().startDraining();
+    client.socket.write('hello\r\n\r\n');
+    await fetch(`${service.baseUrl}/health/live`);
+    await holder.query('ROLLBACK');
+    await client.untilClosed();
+    expect(client.summary).toEqual(['204 close']);
+  });
+});
+
+describe('a list whose headers were sent before the drain', () => {
+  it('is sent in full, and its connection is closed after it', async () => {
+    // About 8 MB: more than the buffers of both ends of a connection hold.
+    await service.db.query(
+      'INSERT INTO orders (id, pet_id, quantity) SELECT 1000000 + n, n, 1 FROM generate_series(1, 120000) AS n',
+    );
+    const client = await Client.open(requestText('GET', '/v1/store/orders', { key }));
+    await new Promise((resolve) => client.socket.once('data', resolve));
+    client.socket.pause();
+    adapter().startDraining();
+    client.socket.resume();
+    await client.untilClosed();
+    expect(client.summary).toEqual(['200 keep-alive']);
+    expect(JSON.parse(client.responses[0]?.body ?? '')).toHaveLength(120_000);
+  });
+});
+
+describe('closing the server', () => {
+  it.each([
+    ['has sent nothing', ''],
+    ['has sent half a request head', 'GET /v1/store/orders HTTP/1.1\r\nHost: loc'],
+    ['is idle after a response', requestText('GET', '/health/live')],
+    [
+      'has its response and still sends a body',
+      requestText('POST', '/v1/store/orders', { headers: ['Content-Length: 9'] }),
+    ],
+  ])('closes a connection at once that %s', async (_condition, text) => {
+    const client = await Client.open(text);
+    if (text.includes('\r\n\r\n')) {
+      await waitFor(() => client.responses.length === 1, 'the response arrives');
+    } else {
+      await waitFor(async () => (await connections()) > 0, 'the connection is accepted');
+    }
+    await service.app.close();
+    await client.untilClosed();
+    expect(client.responses).toHaveLength(text.includes('\r\n\r\n') ? 1 : 0);
+  });
+
+  it('waits for a pending cancel', async () => {
+    const id = await insertOrder(service.db);
+    await lock(id);
+    const client = await Client.open(cancel(id));
+    await untilACancelWaits();
+    adapter().startDraining();
+    const closed = service.app.close();
+    await holder.query('ROLLBACK');
+    await closed;
+    await client.untilClosed();
+    expect(client.summary).toEqual(['204 close']);
+    expect(await statusOf(service.db, id)).toBe('cancelled');
+  });
+});
+
+function connections(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    service.app.getHttpServer().getConnections((error, count) => (error === null ? resolve(count) : reject(error)));
+  });
+}

@@ -1,0 +1,63 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { pino } from 'pino';
+import type { AdmissionService } from '../../../src/admission/admission.service.js';
+import { Metrics } from '../../../src/metrics/metrics.js';
+import { RequestObserver } from '../../../src/server/request-observer.js';
+
+const admission = { settledAdmissionOf: () => undefined } as unknown as AdmissionService;
+
+describe('the request observer', () => {
+  let server: Server;
+  const lines: string[] = [];
+  const observer = new RequestObserver(
+    new Metrics(),
+    admission,
+    pino({ base: null, timestamp: false }, { write: (line) => lines.push(line) }),
+  );
+
+  /** Sends a request to a server that responds like this, and returns its log line. */
+  async function lineOf(respond: (req: IncomingMessage, res: ServerResponse) => void): Promise<unknown> {
+    lines.length = 0;
+    server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const ended = new Promise<void>((resolve) => {
+      server.once('request', (req: IncomingMessage, res: ServerResponse) => {
+        const end = observer.observe(req, res, 'id-1');
+        res.once('close', () => {
+          end();
+          resolve();
+        });
+        respond(req, res);
+      });
+    });
+    const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    client.on('error', () => undefined);
+    client.pause();
+    client.write('GET /v1/store/orders HTTP/1.1\r\nHost: a\r\n\r\n');
+    await ended;
+    client.destroy();
+    return JSON.parse(lines.join('')) as unknown;
+  }
+
+  afterEach(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+
+  it('logs a response that was sent in full', async () => {
+    const line = await lineOf((_req, res) => res.writeHead(200).end('[]'));
+    expect(line).toMatchObject({ requestId: 'id-1', method: 'GET', route: '/v1/store/orders', status: 200 });
+    expect(line).not.toHaveProperty('aborted');
+  });
+
+  it('logs a response as aborted that has been ended but is destroyed before the client has taken it', async () => {
+    const line = await lineOf((_req, res) => {
+      // More than the buffers of both ends of a connection hold.
+      res.writeHead(200).end(Buffer.alloc(64 * 1024 * 1024));
+      setImmediate(() => res.destroy());
+    });
+    expect(line).toMatchObject({ status: 200, aborted: true });
+  });
+});
