@@ -54,6 +54,32 @@ describe('documentation', () => {
   });
 });
 
+describe('configuration of the mutation tests', () => {
+  const config = JSON.parse(readFileSync(join(ROOT, '.ci/mutation/stryker.config.json'), 'utf8')) as {
+    mutate: string[];
+  };
+
+  it.each(config.mutate.flatMap(expandBraces))('mutates %s, which exists', (path) => {
+    expect(files).toContain(path);
+  });
+
+  it('runs only tests that exist', () => {
+    const source = readFileSync(join(ROOT, '.ci/mutation/jest.config.js'), 'utf8');
+    const [, list = ''] = /testMatch: \[([^\]]*)\]/.exec(source) ?? [];
+    const patterns = [...list.matchAll(/'<rootDir>\/([^']+)'/g)].map(
+      ([, pattern = '']) => pattern.split('/**')[0] ?? '',
+    );
+    expect(patterns).not.toEqual([]);
+    expect(patterns.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+  });
+});
+
+/** Expands the one group of a pattern such as `src/{a,b}.ts`. */
+function expandBraces(pattern: string): string[] {
+  const [, before = '', group, after = ''] = /^(.*?)\{(.*)\}(.*)$/.exec(pattern) ?? [];
+  return group === undefined ? [pattern] : group.split(',').map((name) => `${before}${name}${after}`);
+}
+
 /** Rooted paths anywhere in the text, and file names in code spans. */
 function pathsIn(text: string): string[] {
   const rooted =
