@@ -16,61 +16,60 @@ import { SnapshotReader } from './snapshot.reader.js';
 const COPY_ORDERS = 'COPY (SELECT id, pet_id, quantity, ship_date, complete FROM orders ORDER BY id) TO STDOUT';
 
 /**
- * The encoder reads ISO dates in UTC, whatever the database, the role or the URL ask for; so the transaction says so.
+ * The lock comes before the snapshot, which the first query takes. TRUNCATE and rewrites by ALTER TABLE are not MVCC-safe:
+ * a list that waited for one of them with an older snapshot would see an empty table.
  */
-const BEGIN_LIST =
-  "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL timezone = 'UTC'; SET LOCAL datestyle = 'ISO, MDY'";
+const BEGIN_LIST = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; LOCK TABLE orders IN ACCESS SHARE MODE';
 
-/** After this long without a word, at the start or between rows, the server or the network has fallen silent. Milliseconds. */
+/**
+ * How long the server may send nothing, at the start or between rows; longer than the pool's `lock_timeout`. Milliseconds.
+ */
 const RESPONSE_TIMEOUT_MS = 4_000;
 
-/** How long a list waits for one of the places that `LIST_CONCURRENCY` allows. Milliseconds. */
+/** How long a list waits for one of the slots that `LIST_CONCURRENCY` allows. Milliseconds. */
 const SLOT_TIMEOUT_MS = 1_000;
 
-/** A list that has begun: its rows and the name of the state they show. */
+/** A list that has started: its rows and the name of the snapshot that they show. */
 export interface OpenOrderList {
   readonly snapshot: string;
-  /** The bytes of the copy, cut anywhere; the first are there already. */
+  /** The bytes of the copy in chunks of any size; the first chunk has been read. */
   readonly rows: AsyncIterable<Buffer>;
-  /** Must be called once, with whether all rows were taken. A list given up closes its connection, which ends the scan. */
+  /** Must be called once. Unless all rows were read, it closes the connection, which ends the scan. */
   close(complete: boolean): Promise<void>;
 }
 
 /** Opens lists: a bounded number at once, each on a connection of the list pool. */
 @Injectable()
 export class OrderListReader {
-  readonly #places: Semaphore;
+  readonly #slots: Semaphore;
 
   constructor(
     private readonly pools: Pools,
     private readonly snapshots: SnapshotReader,
     @Inject(CONFIG) config: Config,
   ) {
-    this.#places = new Semaphore(config.list.concurrency);
+    this.#slots = new Semaphore(config.list.concurrency);
   }
 
   /**
-   * Opens a list and reads its first bytes, so that a database that fails does so before an answer has begun.
-   * @throws {DomainError} `service_unavailable` when too many lists are being read or the database is away
+   * Opens a list and reads its first bytes, so that a database error comes before the response has started.
+   * @throws {DomainError} `service_unavailable` when no slot is free or the database is unavailable
    */
   async open(): Promise<OpenOrderList> {
-    if (!(await this.#places.acquireWithin(SLOT_TIMEOUT_MS))) {
-      throw new DomainError(
-        'service_unavailable',
-        'Too many order lists are being read at once; try again in a moment.',
-      );
+    if (!(await this.#slots.acquireWithin(SLOT_TIMEOUT_MS))) {
+      throw new DomainError('service_unavailable', 'Too many order lists are being read; retry shortly.');
     }
     try {
       return await databaseCall(() => this.#openOn());
     } catch (error) {
-      this.#places.release();
+      this.#slots.release();
       throw error;
     }
   }
 
   async #openOn(): Promise<OpenOrderList> {
     const client = await this.pools.list.connect();
-    // The connection may break between two queries; whoever reads next is told, so nothing is to be done here.
+    // A connection that breaks between two queries fails the next one.
     const ignore = (): void => undefined;
     client.on('error', ignore);
     const release = (broken: boolean): void => {
@@ -78,11 +77,10 @@ export class OrderListReader {
       client.release(broken);
     };
     try {
-      // The name of the state and the rows have to come from the same snapshot.
       await withDeadline(client.query(BEGIN_LIST), RESPONSE_TIMEOUT_MS);
       const snapshot = await withDeadline(this.snapshots.ofTransaction(client), RESPONSE_TIMEOUT_MS);
       const copy = client.query(copyTo(COPY_ORDERS));
-      // A failure reaches the iteration below; one that comes after the list was given up reaches nobody.
+      // Errors reach the iteration below.
       copy.on('error', ignore);
       const rows = copy[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
       const first = await withDeadline(rows.next(), RESPONSE_TIMEOUT_MS);
@@ -100,11 +98,11 @@ export class OrderListReader {
         await withDeadline(client.query('COMMIT'), RESPONSE_TIMEOUT_MS);
       }
     } catch {
-      // All rows were read: a connection lost now is only a connection to be replaced.
+      // All rows were read: the connection is replaced.
       broken = true;
     } finally {
       release(broken);
-      this.#places.release();
+      this.#slots.release();
     }
   }
 }

@@ -19,7 +19,7 @@ const EXPECTED_LIST = `
 /** The lists that wait for a lock. */
 const WAITING_LIST = `
   SELECT FROM pg_stat_activity
-  WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'COPY %'`;
+  WHERE datname = current_database() AND wait_event_type = 'Lock' AND application_name = 'petstore-list'`;
 
 let service: TestService;
 let key: string;

@@ -1,0 +1,99 @@
+import { listOrders } from '../helpers/api.js';
+import { insertKey, insertOrder } from '../helpers/builders.js';
+import { createIsolatedDatabase } from '../helpers/isolated-database.js';
+import type { TestDatabase } from '../helpers/test-database.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
+import { waitFor } from '../helpers/wait-for.js';
+
+const WAITING_LISTS = `
+  SELECT FROM pg_stat_activity WHERE application_name = 'petstore-list' AND wait_event_type = 'Lock'`;
+
+let database: TestDatabase;
+let service: TestService;
+let key: string;
+
+beforeAll(async () => {
+  database = await createIsolatedDatabase();
+  service = await startTestService({ database });
+  ({ key } = await insertKey(database.db));
+});
+beforeEach(async () => {
+  await database.db.query('TRUNCATE orders');
+  await insertOrder(database.db, { id: '1' });
+  await insertOrder(database.db, { id: '2' });
+});
+afterAll(async () => {
+  await service.stop();
+  await database.drop();
+});
+
+async function waitForWaitingLists(count: number): Promise<void> {
+  await waitFor(async () => (await database.db.query(WAITING_LISTS)).rowCount === count, `${count} lists wait`);
+}
+
+/** Runs statements in a transaction that commits once the requests wait for its lock. */
+async function whileLocked<T>(statements: string, requests: () => Promise<T>, waiting: number): Promise<T> {
+  const session = await database.db.connect();
+  try {
+    await session.query(`BEGIN; ${statements}`);
+    const responses = requests();
+    await waitForWaitingLists(waiting);
+    await session.query('COMMIT');
+    return await responses;
+  } finally {
+    session.release();
+  }
+}
+
+describe('a list that waits for a transaction that rewrites the table', () => {
+  const NEW_ROWS = 'INSERT INTO orders (id, pet_id, quantity) VALUES (1, 7, 1), (3, 7, 1), (4, 7, 1)';
+
+  it.each([
+    ['alters a column', 'ALTER TABLE orders ALTER COLUMN quantity TYPE integer USING quantity + 1', [1, 2]],
+    ['truncates and fills the table', `TRUNCATE orders; ${NEW_ROWS}`, [1, 3, 4]],
+    ['replaces the table', 'ALTER TABLE orders SET UNLOGGED; DELETE FROM orders WHERE id = 1', [2]],
+    ['truncates the table', 'TRUNCATE orders', []],
+  ])('returns the committed orders with their own ETag when that transaction %s', async (_what, statements, ids) => {
+    const before = (await listOrders(service.baseUrl, key)).headers.get('etag') ?? '';
+    const conditional = { 'If-None-Match': `${before}, "other"` };
+    const responses = await whileLocked(
+      statements,
+      async () => {
+        const list = listOrders(service.baseUrl, key);
+        // While nothing is committed the list is unchanged; this request does not wait.
+        const poll = await listOrders(service.baseUrl, key, conditional);
+        expect([poll.status, poll.headers.get('etag')]).toEqual([304, before]);
+        return Promise.all([list, listOrders(service.baseUrl, key, { 'If-None-Match': '"other"' })]);
+      },
+      2,
+    );
+    for (const response of responses) {
+      expect(response.status).toBe(200);
+      const orders = (await response.json()) as { id: number }[];
+      expect(orders.map(({ id }) => id)).toEqual(ids);
+      expect(response.headers.get('etag')).not.toBe(before);
+    }
+    const after = responses[0].headers.get('etag') ?? '';
+    expect((await listOrders(service.baseUrl, key, { 'If-None-Match': after })).status).toBe(304);
+    expect((await listOrders(service.baseUrl, key, { 'If-None-Match': before })).status).toBe(200);
+  });
+});
+
+describe('lists while the table stays locked', () => {
+  it('return 503 and leave no waiting backend behind', async () => {
+    const session = await database.db.connect();
+    try {
+      await session.query('BEGIN; LOCK TABLE orders IN ACCESS EXCLUSIVE MODE');
+      for (let round = 0; round < 2; round++) {
+        const lists = Array.from({ length: 8 }, () => listOrders(service.baseUrl, key));
+        await waitForWaitingLists(8);
+        expect((await Promise.all(lists)).map(({ status }) => status)).toEqual(Array<number>(8).fill(503));
+        expect((await database.db.query(WAITING_LISTS)).rowCount).toBe(0);
+      }
+    } finally {
+      await session.query('ROLLBACK');
+      session.release();
+    }
+    expect((await listOrders(service.baseUrl, key)).status).toBe(200);
+  });
+});
