@@ -2,7 +2,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { extname } from 'node:path';
 import type { Readable } from 'node:stream';
 import { type Command, Option } from 'commander';
-import type { ImportFormat } from '../orders/import/import-orders.js';
+import type { ImportFormat } from '../orders/import/stage-orders.js';
 import { print } from './print.js';
 import { ProgressBar } from './progress-bar.js';
 import { UsageError } from './usage-error.js';

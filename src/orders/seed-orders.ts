@@ -1,12 +1,12 @@
 import type pg from 'pg';
-import { raiseOrderSequence } from './order-sequence.js';
+import { analyzeOrders, raiseOrderSequence } from './bulk-load.js';
 
-/** Orders that one statement makes: small enough to report progress, large enough to be quick. */
+/** Orders per statement: small enough to report progress, large enough to be fast. */
 const CHUNK = 100_000;
 
 /**
- * Generated orders, a function of their number alone: about half pending, a third shipped, the rest cancelled. The same
- * number always gives the same order, and orders that exist are left as they are, so seeding twice changes nothing.
+ * Each generated order depends on its number only: half are pending, a third shipped, the rest cancelled. Existing orders
+ * stay as they are, so seeding twice changes nothing.
  */
 const INSERT_GENERATED = `
   INSERT INTO orders (id, pet_id, quantity, ship_date, complete, status, created_at, cancelled_at)
@@ -21,26 +21,27 @@ const INSERT_GENERATED = `
   ON CONFLICT (id) DO NOTHING`;
 
 /**
- * Makes the orders 1 to `count`.
- * @param onProgress told how many of them are in place
+ * Generates the orders 1 to `count`, in one transaction per {@link CHUNK}.
+ * @param onProgress called with the number of orders in place
+ * @param onWarning called when the orders are committed and something after that failed
  * @returns how many did not exist before
  */
 export async function seedOrders(
   db: pg.ClientBase,
   count: number,
-  onProgress: (done: number) => void = () => undefined,
+  onProgress?: (done: number) => void,
+  onWarning?: (message: string) => void,
 ): Promise<number> {
-  let made = 0;
+  let created = 0;
+  await raiseOrderSequence(db, count);
   for (let first = 1; first <= count; first += CHUNK) {
     const last = Math.min(first + CHUNK - 1, count);
     const { rowCount } = await db.query(INSERT_GENERATED, [first, last]);
-    made += rowCount ?? 0;
-    onProgress(last);
+    created += rowCount ?? 0;
+    onProgress?.(last);
   }
-  if (made > 0) {
-    await raiseOrderSequence(db);
-    // The list is read by the primary key; fresh statistics let the planner see that the table lies in its order.
-    await db.query('ANALYZE orders');
+  if (created > 0) {
+    await analyzeOrders(db, onWarning);
   }
-  return made;
+  return created;
 }

@@ -1,57 +1,58 @@
-/** After so many the rest of the file is not read: what is wrong is known by then. */
+/** Reading stops after this many errors. */
 export const IMPORT_ERRORS_MAX = 20;
-/** Longer problems quote a value that is better looked at in the file. */
+/** Longer error texts are cut: they quote a value that is better read in the file. */
 const PROBLEM_CHARACTERS_MAX = 200;
 
-/** One thing that is wrong with a file of orders. */
-export interface Fault {
-  /** The line of the file, counted from 1. */
+/** An error in a line of the file. */
+export interface LineError {
+  /** Line of the file, counted from 1. */
   readonly line: number;
-  /** Undefined when the line as a whole is wrong. */
+  /** Undefined when the error concerns the whole line. */
   readonly field?: string;
-  /** Follows the name of the field or line as the rest of a sentence. */
+  /** Continues a sentence that begins with the field or line. */
   readonly problem: string;
 }
 
-/** A file is not imported, not even in part. The message names every fault that was found, in the order of the lines. */
+/** The file is invalid and nothing was imported. The message lists the errors in the order of the lines. */
 export class ImportRejected extends Error {
-  constructor(readonly faults: readonly Fault[]) {
-    const count = faults.length === 1 ? 'a fault' : `${faults.length} faults`;
-    const head =
-      faults.length < IMPORT_ERRORS_MAX
-        ? `The file has ${count}`
-        : `These are the first ${IMPORT_ERRORS_MAX} faults of the file`;
-    super(`${head}; nothing was imported:\n${faults.map((fault) => `  - ${describe(fault)}`).join('\n')}`);
+  constructor(readonly errors: readonly LineError[]) {
+    const count =
+      errors.length < IMPORT_ERRORS_MAX
+        ? `${errors.length} ${errors.length === 1 ? 'error' : 'errors'}`
+        : `at least ${IMPORT_ERRORS_MAX} errors`;
+    super(
+      `The file has ${count}; nothing was imported:\n${errors.map((error) => `  - ${describe(error)}`).join('\n')}`,
+    );
     this.name = 'ImportRejected';
   }
 }
 
-/** Gathers what is wrong, up to a bound. */
+/** Collects errors up to {@link IMPORT_ERRORS_MAX}. */
 export class ImportErrorList {
-  readonly #faults: Fault[] = [];
+  readonly #errors: LineError[] = [];
 
   get count(): number {
-    return this.#faults.length;
+    return this.#errors.length;
   }
 
-  /** @throws {ImportRejected} when there are enough */
-  add(fault: Fault): void {
-    this.#faults.push(fault);
-    if (this.#faults.length === IMPORT_ERRORS_MAX) {
-      this.refuseIfAny();
+  /** @throws {ImportRejected} when the list is full */
+  add(error: LineError): void {
+    this.#errors.push(error);
+    if (this.#errors.length === IMPORT_ERRORS_MAX) {
+      this.throwIfAny();
     }
   }
 
-  /** @throws {ImportRejected} when there are any */
-  refuseIfAny(): void {
-    if (this.#faults.length > 0) {
-      throw new ImportRejected(this.#faults.toSorted((a, b) => a.line - b.line));
+  /** @throws {ImportRejected} when there are errors */
+  throwIfAny(): void {
+    if (this.#errors.length > 0) {
+      throw new ImportRejected(this.#errors.toSorted((a, b) => a.line - b.line));
     }
   }
 }
 
-/** Without control characters: what a file holds must not reach a terminal as a command. */
-function describe({ line, field, problem }: Fault): string {
+/** Without control characters, which could be commands to a terminal. */
+function describe({ line, field, problem }: LineError): string {
   const text = problem.replace(/\p{Cc}+/gu, ' ');
   const shown = text.length > PROBLEM_CHARACTERS_MAX ? `${text.slice(0, PROBLEM_CHARACTERS_MAX)}…` : text;
   return `line ${line}${field === undefined ? '' : `, ${field}`} ${shown}`;

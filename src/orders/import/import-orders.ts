@@ -1,136 +1,114 @@
-import { pipeline } from 'node:stream/promises';
-import type pg from 'pg';
-import { from as copyFrom } from 'pg-copy-streams';
-import { raiseOrderSequence } from '../order-sequence.js';
-import { IMPORT_ERRORS_MAX, ImportErrorList } from './import-errors.js';
-import { COPY_COLUMNS, copyLineOf, type OrderText } from './order-fields.js';
-import { readCsv } from './read-csv.js';
-import { readNdjson } from './read-ndjson.js';
+import pg from 'pg';
+import { asError } from '../../common/as-error.js';
+import { analyzeOrders, raiseOrderSequence, SEQUENCE_END } from '../bulk-load.js';
+import { checkIds, type OrderFile, stageOrders } from './stage-orders.js';
 
-const READERS = { ndjson: readNdjson, csv: readCsv };
+// Named here because importing `database/postgres-errors` would load the Prisma client.
+const LOCK_NOT_AVAILABLE = '55P03';
+const UNIQUE_VIOLATION = '23505';
 
-export type ImportFormat = keyof typeof READERS;
+const LOCK_TIMEOUT_MESSAGE =
+  'Another transaction locks the table orders or is inserting an order with an id of the file; nothing was imported. ' +
+  'Retry when it has ended.';
 
-export interface ImportOptions {
-  readonly source: AsyncIterable<Buffer>;
-  readonly format: ImportFormat;
-  /** Checks everything, also against the orders that exist, and changes nothing. */
+export interface ImportOptions extends OrderFile {
+  /** Checks everything, also against the existing orders, and changes nothing. */
   readonly dryRun: boolean;
-  /** Told, as the file is read, how many bytes and orders of it have been. */
-  readonly onProgress?: (bytes: number, orders: number) => void;
+  /** Called when the orders are committed and something after that failed. */
+  readonly onWarning?: (message: string) => void;
 }
 
-/**
- * The file is staged under the rules of the table itself, so that the database judges every row before an order is
- * touched: a refused file and a dry run leave no dead rows and take no number from the sequence.
- */
-const CREATE_STAGE = `
-  CREATE TEMPORARY TABLE order_import (LIKE orders INCLUDING DEFAULTS INCLUDING CONSTRAINTS, line bigint NOT NULL) ON COMMIT DROP;
-  ALTER TABLE order_import ALTER COLUMN id DROP NOT NULL`;
+/** Each statement sees what others have committed, whatever the role's default isolation level is. */
+const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED';
 
-const COPY_TO_STAGE = `COPY order_import (${COPY_COLUMNS}) FROM STDIN`;
+/** One import at a time, by an advisory lock: it conflicts with other imports only, not with VACUUM or index builds. */
+const LOCK_OUT_OTHER_IMPORTS = 'SELECT pg_advisory_xact_lock(482871112564)';
 
-/** Conflicts with itself alone: one import at a time, while orders are listed and cancelled as ever. */
-const LOCK_OUT_OTHER_IMPORTS = 'LOCK TABLE orders IN SHARE UPDATE EXCLUSIVE MODE';
-
-/** Ids that stand twice in the file. */
-const REPEATED_IDS = `
-  SELECT line, id, first_line FROM (
-    SELECT line, id, min(line) OVER (PARTITION BY id) AS first_line FROM order_import WHERE id IS NOT NULL
-  ) AS numbered
-  WHERE line > first_line ORDER BY line LIMIT $1`;
-
-/** Ids that orders have already. */
-const TAKEN_IDS = 'SELECT line, id FROM order_import JOIN orders USING (id) ORDER BY line LIMIT $1';
+const HIGHEST_ID = `SELECT max(id) AS id FROM order_import WHERE id < ${SEQUENCE_END}`;
 
 const COLUMNS = 'pet_id, quantity, ship_date, complete, status, cancelled_at';
 
-/** By id, so that the table lies in the order that the list reads it in. */
-const INSERT_NUMBERED = `
+/** By id, so that the rows lie in the order in which the list reads them. */
+const INSERT_WITH_ID = `
   INSERT INTO orders (id, ${COLUMNS}) SELECT id, ${COLUMNS} FROM order_import WHERE id IS NOT NULL ORDER BY id`;
 
-/** The rows without an id get theirs in the order of the file. */
-const INSERT_UNNUMBERED = `
+/** Rows without an id get ids in the order of the file. */
+const INSERT_WITHOUT_ID = `
   INSERT INTO orders (${COLUMNS}) SELECT ${COLUMNS} FROM order_import WHERE id IS NULL ORDER BY line`;
 
 /**
- * Imports a file of orders in one transaction: all of them or none. Takes memory for a few chunks, however long the file.
- * @param db a connection without a transaction
- * @returns how many orders the file holds
- * @throws {ImportRejected} with the lines and fields that are wrong
+ * Imports a file of orders in one transaction: all of them or none. Memory use does not depend on the size of the file.
+ * @param db a connection outside a transaction; its `lock_timeout` bounds the waits
+ * @returns the number of orders in the file
+ * @throws {ImportRejected} with the invalid lines and fields
  */
 export async function importOrders(db: pg.ClientBase, options: ImportOptions): Promise<number> {
-  await db.query('BEGIN');
+  await db.query(BEGIN);
+  let count: number;
   try {
-    const count = await stage(db, options);
+    if (!options.dryRun) {
+      await lockOutOtherImports(db);
+    }
+    count = await stageOrders(db, options);
     if (options.dryRun) {
       await db.query('ROLLBACK');
       return count;
     }
-    await db.query(INSERT_NUMBERED);
-    await raiseOrderSequence(db);
-    await db.query(INSERT_UNNUMBERED);
-    await db.query('COMMIT');
-    // The list is read by the primary key; fresh statistics let the planner see that the table lies in its order.
-    await db.query('ANALYZE orders');
-    return count;
+    await insertStaged(db);
+    await commit(db);
   } catch (error) {
-    // When the connection is lost, the server rolls back by itself, and the first error is the one to tell.
+    // After a lost connection the server rolls back by itself; the first error is the one to report.
     await db.query('ROLLBACK').catch(() => undefined);
+    throw sqlStateOf(error) === LOCK_NOT_AVAILABLE ? new Error(LOCK_TIMEOUT_MESSAGE, { cause: error }) : error;
+  }
+  await analyzeOrders(db, options.onWarning);
+  return count;
+}
+
+async function lockOutOtherImports(db: pg.ClientBase): Promise<void> {
+  try {
+    await db.query(LOCK_OUT_OTHER_IMPORTS);
+  } catch (error) {
+    throw sqlStateOf(error) === LOCK_NOT_AVAILABLE
+      ? new Error('Another import is running; nothing was imported. Retry when it has ended.', { cause: error })
+      : error;
+  }
+}
+
+async function insertStaged(db: pg.ClientBase): Promise<void> {
+  const { rows } = await db.query<{ id: string | null }>(HIGHEST_ID);
+  await raiseOrderSequence(db, rows[0]?.id ?? null);
+  await db.query('SAVEPOINT staged');
+  try {
+    await db.query(INSERT_WITH_ID);
+    await db.query(INSERT_WITHOUT_ID);
+  } catch (error) {
+    if (sqlStateOf(error) === UNIQUE_VIOLATION) {
+      // An order with an id of the file was inserted after the check: checking again finds its line.
+      await db.query('ROLLBACK TO SAVEPOINT staged');
+      await checkIds(db);
+    }
     throw error;
   }
 }
 
-/** Brings the file into the stage, where every row is known to be right and to have an id of its own. */
-async function stage(db: pg.ClientBase, options: ImportOptions): Promise<number> {
-  const faults = new ImportErrorList();
-  await db.query(CREATE_STAGE);
-  const copy = db.query(copyFrom(COPY_TO_STAGE));
-  await pipeline(copyLines(options, faults), copy);
-  await db.query('ANALYZE order_import');
-  if (!options.dryRun) {
-    await db.query(LOCK_OUT_OTHER_IMPORTS);
-  }
-  await findConflicts(db, faults);
-  faults.refuseIfAny();
-  return copy.rowCount;
+function sqlStateOf(error: unknown): string | undefined {
+  return error instanceof pg.DatabaseError ? error.code : undefined;
 }
 
-async function* copyLines(
-  { source, format, onProgress }: ImportOptions,
-  faults: ImportErrorList,
-): AsyncGenerator<string> {
-  let [bytes, count] = [0, 0];
-  const counted = counting(source, (length) => (bytes += length));
-  for await (const orders of READERS[format](counted, faults)) {
-    yield copyTextOf(orders, faults);
-    count += orders.length;
-    onProgress?.(bytes, count);
-  }
-}
-
-async function* counting(source: AsyncIterable<Buffer>, add: (bytes: number) => void): AsyncGenerator<Buffer> {
-  for await (const chunk of source) {
-    add(chunk.length);
-    yield chunk;
-  }
-}
-
-function copyTextOf(orders: readonly OrderText[], faults: ImportErrorList): string {
-  let text = '';
-  for (const order of orders) {
-    text += copyLineOf(order, faults) ?? '';
-  }
-  return text;
-}
-
-async function findConflicts(db: pg.ClientBase, faults: ImportErrorList): Promise<void> {
-  const repeated = await db.query<{ line: string; id: string; first_line: string }>(REPEATED_IDS, [IMPORT_ERRORS_MAX]);
-  const taken = await db.query<{ line: string; id: string }>(TAKEN_IDS, [IMPORT_ERRORS_MAX]);
-  for (const { line, id, first_line } of repeated.rows) {
-    faults.add({ line: Number(line), field: 'id', problem: `${id} stands in line ${first_line} already` });
-  }
-  for (const { line, id } of taken.rows) {
-    faults.add({ line: Number(line), field: 'id', problem: `${id} is that of an order that exists already` });
+/** @throws {Error} that says so when the connection is lost before PostgreSQL has confirmed or rejected the commit */
+async function commit(db: pg.ClientBase): Promise<void> {
+  try {
+    await db.query('COMMIT');
+  } catch (error) {
+    // Errors of these classes end the connection.
+    const isConfirmed = !/^(?:08|57|58)/.test(sqlStateOf(error) ?? '08');
+    throw isConfirmed
+      ? error
+      : new Error(
+          `The connection was lost during COMMIT (${asError(error).message}): the orders may or may not have been imported. ` +
+            'Check whether orders of the file exist before importing it again.',
+          { cause: error },
+        );
   }
 }

@@ -5,26 +5,31 @@ import type { ImportErrorList } from './import-errors.js';
 const INT32_MAX = 2_147_483_647;
 const STATUSES = ['pending', 'shipped', 'cancelled'];
 
-/** An order as a file gives it: the text of each field that has a value there. */
+/** A JSON value of the wrong type, described for the error message. */
+export class WrongType {
+  constructor(readonly description: string) {}
+}
+
+/** An order as read from a file. Fields without a value are left out. */
 export interface OrderText {
-  /** The line of the file, counted from 1. */
+  /** Line of the file, counted from 1. */
   readonly line: number;
-  readonly fields: Readonly<Partial<Record<OrderField, string>>>;
+  readonly fields: Readonly<Partial<Record<OrderField, string | WrongType>>>;
 }
 
 interface FieldRule {
-  /** How JSON writes the field. */
+  /** Type of the field in JSON. */
   readonly jsonType: 'number' | 'string' | 'boolean';
   readonly required: boolean;
-  /** What is right, as the rest of "must be". */
+  /** Continues the sentence "must be …". */
   readonly expected: string;
-  /** The value in the one form that the database gets; undefined when it is not right. */
+  /** Converts the text to what is stored; undefined when it is invalid. */
   readonly read: (text: string) => string | undefined;
 }
 
 const INT64 = 'an integer from -9223372036854775808 to 9223372036854775807';
-// Kept as decimal text all the way: a JavaScript number would turn 9007199254740993 into …992, another order.
-const readInt64 = (text: string): string | undefined => parseOrderId(text)?.toString();
+// Decimal text throughout: as a JavaScript number, 9007199254740993 would become …992. Only the canonical form is valid.
+const readInt64 = (text: string): string | undefined => (parseOrderId(text)?.toString() === text ? text : undefined);
 
 const FIELDS = {
   id: { jsonType: 'number', required: false, expected: INT64, read: readInt64 },
@@ -32,7 +37,7 @@ const FIELDS = {
   quantity: {
     jsonType: 'number',
     required: true,
-    expected: `a whole number from 1 to ${INT32_MAX}`,
+    expected: `an integer from 1 to ${INT32_MAX}`,
     read: (text) => (/^[1-9]\d{0,9}$/.test(text) && Number(text) <= INT32_MAX ? text : undefined),
   },
   shipDate: {
@@ -58,7 +63,7 @@ const FIELDS = {
 
 export type OrderField = keyof typeof FIELDS;
 
-/** The rules of all fields that a file may have. */
+/** The rules of all fields. */
 export const ORDER_FIELDS: Readonly<Record<OrderField, FieldRule>> = FIELDS;
 
 const FIELD_NAMES = Object.keys(FIELDS) as OrderField[];
@@ -67,32 +72,32 @@ export function isOrderField(name: string): name is OrderField {
   return Object.hasOwn(FIELDS, name);
 }
 
-/** What is wrong with a field that nobody knows. */
-export const UNKNOWN_FIELD = `is no field of an order; the fields are ${FIELD_NAMES.join(', ')}`;
+export const UNKNOWN_FIELD = `is not a field of an order; the fields are ${FIELD_NAMES.join(', ')}`;
 
-/** The columns of {@link copyLineOf}, in its order. */
+/** The columns of {@link copyLineOf}, in order. */
 export const COPY_COLUMNS = 'line, id, pet_id, quantity, ship_date, complete, status, cancelled_at';
 
 const NULL = '\\N';
 
 /**
- * An order as one line of COPY's text format. What the rules let through holds nothing that would have to be escaped.
- * @returns undefined when the order has faults, which are added to the list
+ * Formats an order as one line of COPY's text format. Valid values contain no character that needs escaping.
+ * @returns undefined when the order is invalid; its errors are added to the list
  */
-export function copyLineOf({ line, fields }: OrderText, faults: ImportErrorList): string | undefined {
-  const before = faults.count;
+export function copyLineOf({ line, fields }: OrderText, errors: ImportErrorList): string | undefined {
+  const before = errors.count;
   const read = (field: OrderField): string | undefined => {
     const { required, expected, read: readText } = ORDER_FIELDS[field];
-    const text = fields[field];
-    if (text === undefined) {
+    const given = fields[field];
+    if (given === undefined) {
       if (required) {
-        faults.add({ line, field, problem: `is missing; it must be ${expected}` });
+        errors.add({ line, field, problem: `is missing; it must be ${expected}` });
       }
       return undefined;
     }
-    const value = readText(text);
+    const isText = typeof given === 'string';
+    const value = isText ? readText(given) : undefined;
     if (value === undefined) {
-      faults.add({ line, field, problem: `must be ${expected}, not ${text}` });
+      errors.add({ line, field, problem: `must be ${expected} (got ${isText ? `"${given}"` : given.description})` });
     }
     return value;
   };
@@ -101,14 +106,17 @@ export function copyLineOf({ line, fields }: OrderText, faults: ImportErrorList)
   const quantity = read('quantity');
   const shipDate = read('shipDate') ?? NULL;
   const complete = read('complete') ?? 'false';
-  // The interface's own orders have no status: one that is complete has been shipped.
+  // Orders of the published interface have no status: a complete order has been shipped.
   const status = read('status') ?? (complete === 'true' ? 'shipped' : 'pending');
   if (complete === 'true' && status !== 'shipped') {
-    const problem = `cannot be true for an order that is ${status}: only a shipped order is complete`;
-    faults.add({ line, field: 'complete', problem });
+    errors.add({
+      line,
+      field: 'complete',
+      problem: `must be false unless the status is shipped (got status "${status}")`,
+    });
   }
   const cancelledAt = status === 'cancelled' ? 'now' : NULL;
-  return faults.count === before
+  return errors.count === before
     ? `${[line, id, petId, quantity, shipDate, complete, status, cancelledAt].join('\t')}\n`
     : undefined;
 }

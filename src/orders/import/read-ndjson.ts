@@ -1,19 +1,19 @@
-import { parse, parseNumberAndBigInt } from 'lossless-json';
+import { isLosslessNumber, parse } from 'lossless-json';
 import { asError } from '../../common/as-error.js';
 import type { ImportErrorList } from './import-errors.js';
-import { isOrderField, ORDER_FIELDS, type OrderText, UNKNOWN_FIELD } from './order-fields.js';
+import { isOrderField, ORDER_FIELDS, type OrderText, UNKNOWN_FIELD, WrongType } from './order-fields.js';
 
-/** Far longer than any order; a file without line breaks must not fill the memory. */
+/** Far longer than any order. Bounds the memory that a file without line breaks takes. */
 const LINE_CHARACTERS_MAX = 65_536;
 
-/** Reads one JSON object a line, in batches as they arrive. Blank lines do not count as orders. */
-export async function* readNdjson(source: AsyncIterable<Buffer>, faults: ImportErrorList): AsyncGenerator<OrderText[]> {
+/** Reads one JSON object per line, in batches as they arrive. Blank lines are skipped. */
+export async function* readNdjson(source: AsyncIterable<Buffer>, errors: ImportErrorList): AsyncGenerator<OrderText[]> {
   let lineNumber = 0;
   for await (const lines of linesOf(source)) {
     const orders: OrderText[] = [];
     for (const line of lines) {
       lineNumber++;
-      const order = readLine(line, lineNumber, faults);
+      const order = readLine(line, lineNumber, errors);
       if (order !== undefined) {
         orders.push(order);
       }
@@ -23,7 +23,7 @@ export async function* readNdjson(source: AsyncIterable<Buffer>, faults: ImportE
 }
 
 async function* linesOf(source: AsyncIterable<Buffer>): AsyncGenerator<string[]> {
-  // It drops a byte order mark.
+  // Drops a byte order mark.
   const decoder = new TextDecoder();
   let rest = '';
   for await (const chunk of source) {
@@ -37,9 +37,9 @@ async function* linesOf(source: AsyncIterable<Buffer>): AsyncGenerator<string[]>
   yield [rest + decoder.decode()];
 }
 
-function readLine(text: string, line: number, faults: ImportErrorList): OrderText | undefined {
+function readLine(text: string, line: number, errors: ImportErrorList): OrderText | undefined {
   if (text.length > LINE_CHARACTERS_MAX) {
-    faults.add({ line, problem: `is longer than ${LINE_CHARACTERS_MAX} characters` });
+    errors.add({ line, problem: `must have at most ${LINE_CHARACTERS_MAX} characters` });
     return undefined;
   }
   if (text.trim() === '') {
@@ -47,25 +47,25 @@ function readLine(text: string, line: number, faults: ImportErrorList): OrderTex
   }
   let value: unknown;
   try {
-    // Integers become exact BigInts, whatever their size.
-    value = parse(text, null, parseNumberAndBigInt);
+    // Keeps the text of each number: 9007199254740993.0 must not be rounded to a valid id.
+    value = parse(text);
   } catch (error) {
-    faults.add({ line, problem: `is not JSON: ${asError(error).message}` });
+    errors.add({ line, problem: `is not valid JSON: ${asError(error).message}` });
     return undefined;
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    faults.add({ line, problem: `must be an object, not ${describe(value)}` });
+  if (typeof value !== 'object' || value === null || Array.isArray(value) || isLosslessNumber(value)) {
+    errors.add({ line, problem: `must be a JSON object (got ${describe(value)})` });
     return undefined;
   }
-  return { line, fields: textsOf(value, line, faults) };
+  return { line, fields: textsOf(value, line, errors) };
 }
 
-/** The text of each field; null is no value. */
-function textsOf(object: object, line: number, faults: ImportErrorList): OrderText['fields'] {
-  const texts: Record<string, string> = {};
+/** The text of each field; null means no value. */
+function textsOf(object: object, line: number, errors: ImportErrorList): OrderText['fields'] {
+  const texts: Record<string, string | WrongType> = {};
   for (const [field, value] of Object.entries(object) as [string, unknown][]) {
     if (!isOrderField(field)) {
-      faults.add({ line, field, problem: UNKNOWN_FIELD });
+      errors.add({ line, field, problem: UNKNOWN_FIELD });
     } else if (value !== null) {
       texts[field] = textOf(value, ORDER_FIELDS[field].jsonType);
     }
@@ -73,22 +73,24 @@ function textsOf(object: object, line: number, faults: ImportErrorList): OrderTe
   return texts;
 }
 
-/** The text that the rules of the field judge; of a wrong type, a description that no rule lets through. */
-function textOf(value: unknown, jsonType: 'number' | 'string' | 'boolean'): string {
-  const type = typeof value === 'bigint' ? 'number' : typeof value;
-  return type === jsonType ? String(value) : describe(value);
+function textOf(value: unknown, jsonType: 'number' | 'string' | 'boolean'): string | WrongType {
+  return typeOf(value) === jsonType ? String(value) : new WrongType(describe(value));
+}
+
+function typeOf(value: unknown): string {
+  return isLosslessNumber(value) ? 'number' : typeof value;
 }
 
 function describe(value: unknown): string {
   if (Array.isArray(value)) {
     return 'an array';
   }
-  switch (typeof value) {
+  switch (typeOf(value)) {
     case 'string':
-      return `the string "${value}"`;
+      return `the string "${String(value)}"`;
     case 'object':
       return value === null ? 'null' : 'an object';
     default:
-      return `the ${typeof value === 'bigint' ? 'number' : typeof value} ${String(value)}`;
+      return `the ${typeOf(value)} ${String(value)}`;
   }
 }

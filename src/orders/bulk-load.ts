@@ -1,0 +1,39 @@
+import type pg from 'pg';
+import { asError } from '../common/as-error.js';
+
+/** Ids from here on do not raise the sequence: above the highest of them it would have no ids left. 2^62. */
+export const SEQUENCE_END = '4611686018427387904';
+
+/**
+ * A small step draws the ids, so that inserts at the same time cannot move the sequence past `highest` before `setval`
+ * moves it back. Over a large step they cannot draw enough ids within the statement.
+ */
+const RAISE_SEQUENCE = `
+  SELECT CASE WHEN highest - last > 1000 THEN setval(sequence, highest)
+              ELSE (SELECT max(id) FROM (SELECT nextval(sequence) AS id FROM generate_series(last + 1, highest)) AS drawn) END
+  FROM CAST(pg_get_serial_sequence('orders', 'id') AS regclass) AS sequence,
+       coalesce(pg_sequence_last_value(sequence), 0) AS last,
+       (SELECT greatest(max(id), $1::bigint) FROM orders WHERE id < ${SEQUENCE_END}) AS used (highest)
+  WHERE highest > last`;
+
+/**
+ * Raises the id sequence above the existing orders and the ids that are about to be inserted. Runs before the insert, so
+ * that orders inserted at the same time get other ids. Takes effect at once, whatever becomes of the transaction.
+ * @param highestId the highest id to be inserted, below {@link SEQUENCE_END}; null when the rows have no ids
+ */
+export async function raiseOrderSequence(db: pg.ClientBase, highestId: string | number | null): Promise<void> {
+  await db.query(RAISE_SEQUENCE, [highestId]);
+}
+
+/**
+ * Updates the planner's statistics, so that the list is read in the order of the primary key. The orders are committed
+ * by then: a failure is a warning.
+ */
+export async function analyzeOrders(db: pg.ClientBase, onWarning?: (message: string) => void): Promise<void> {
+  try {
+    await db.query('ANALYZE orders');
+  } catch (error) {
+    const reason = asError(error).message;
+    onWarning?.(`The orders are committed, but ANALYZE failed (${reason}). Run "ANALYZE orders" in the database.`);
+  }
+}

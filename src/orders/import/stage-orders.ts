@@ -1,0 +1,94 @@
+import { pipeline } from 'node:stream/promises';
+import type pg from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
+import { IMPORT_ERRORS_MAX, ImportErrorList } from './import-errors.js';
+import { COPY_COLUMNS, copyLineOf, type OrderText } from './order-fields.js';
+import { readCsv } from './read-csv.js';
+import { readNdjson } from './read-ndjson.js';
+
+const READERS = { ndjson: readNdjson, csv: readCsv };
+
+export type ImportFormat = keyof typeof READERS;
+
+export interface OrderFile {
+  readonly source: AsyncIterable<Buffer>;
+  readonly format: ImportFormat;
+  /** Called with the bytes and orders read so far. */
+  readonly onProgress?: (bytes: number, orders: number) => void;
+}
+
+/**
+ * The file is staged under the constraints of `orders`, so that PostgreSQL checks every row before an order is inserted:
+ * a rejected file and a dry run leave no dead rows and draw no id from the sequence.
+ */
+const CREATE_STAGE = `
+  CREATE TEMPORARY TABLE order_import (LIKE orders INCLUDING DEFAULTS INCLUDING CONSTRAINTS, line bigint NOT NULL) ON COMMIT DROP;
+  ALTER TABLE order_import ALTER COLUMN id DROP NOT NULL`;
+
+const COPY_TO_STAGE = `COPY order_import (${COPY_COLUMNS}) FROM STDIN`;
+
+/** Ids that occur more than once in the file. */
+const REPEATED_IDS = `
+  SELECT line, id, first_line FROM (
+    SELECT line, id, min(line) OVER (PARTITION BY id) AS first_line FROM order_import WHERE id IS NOT NULL
+  ) AS numbered
+  WHERE line > first_line ORDER BY line LIMIT $1`;
+
+/** Ids of existing orders. */
+const EXISTING_IDS = 'SELECT line, id FROM order_import JOIN orders USING (id) ORDER BY line LIMIT $1';
+
+/** Copies the file into the stage and checks it against itself and the existing orders. */
+export async function stageOrders(db: pg.ClientBase, file: OrderFile): Promise<number> {
+  const errors = new ImportErrorList();
+  await db.query(CREATE_STAGE);
+  const copy = db.query(copyFrom(COPY_TO_STAGE));
+  await pipeline(copyLines(file, errors), copy);
+  await db.query('ANALYZE order_import');
+  await checkIds(db, errors);
+  return copy.rowCount;
+}
+
+async function* copyLines({ source, format, onProgress }: OrderFile, errors: ImportErrorList): AsyncGenerator<string> {
+  let [bytes, count] = [0, 0];
+  const counted = counting(source, (length) => (bytes += length));
+  for await (const orders of READERS[format](counted, errors)) {
+    yield copyTextOf(orders, errors);
+    count += orders.length;
+    onProgress?.(bytes, count);
+  }
+}
+
+async function* counting(source: AsyncIterable<Buffer>, add: (bytes: number) => void): AsyncGenerator<Buffer> {
+  for await (const chunk of source) {
+    add(chunk.length);
+    yield chunk;
+  }
+}
+
+function copyTextOf(orders: readonly OrderText[], errors: ImportErrorList): string {
+  let text = '';
+  for (const order of orders) {
+    text += copyLineOf(order, errors) ?? '';
+  }
+  return text;
+}
+
+/**
+ * Checks the staged ids against each other and the existing orders.
+ * @throws {ImportRejected} when the list has errors, including those of the file
+ */
+export async function checkIds(db: pg.ClientBase, errors = new ImportErrorList()): Promise<void> {
+  const repeated = await db.query<{ line: string; id: string; first_line: string }>(REPEATED_IDS, [IMPORT_ERRORS_MAX]);
+  const existing = await db.query<{ line: string; id: string }>(EXISTING_IDS, [IMPORT_ERRORS_MAX]);
+  for (const { line, id, first_line } of repeated.rows) {
+    errors.add({
+      line: Number(line),
+      field: 'id',
+      problem: `must be unique in the file (got ${id}, as in line ${first_line})`,
+    });
+  }
+  for (const { line, id } of existing.rows) {
+    errors.add({ line: Number(line), field: 'id', problem: `must not be the id of an existing order (got ${id})` });
+  }
+  errors.throwIfAny();
+}

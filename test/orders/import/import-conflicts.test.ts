@@ -1,0 +1,195 @@
+import { Readable } from 'node:stream';
+import pg from 'pg';
+import { ImportRejected } from '../../../src/orders/import/import-errors.js';
+import { importOrders } from '../../../src/orders/import/import-orders.js';
+import { seedOrders } from '../../../src/orders/seed-orders.js';
+import { failAnalyze } from '../../helpers/fail-analyze.js';
+import { createTestDatabase, type TestDatabase } from '../../helpers/test-database.js';
+
+let database: TestDatabase;
+let importer: pg.Client;
+let other: pg.Client;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+beforeEach(async () => {
+  await database.db.query('TRUNCATE orders RESTART IDENTITY');
+  // A default that the import must not rely on.
+  importer = await connect({ lock_timeout: 300, options: '-c default_transaction_isolation=serializable' });
+  other = await connect({ lock_timeout: 5_000 });
+});
+afterEach(async () => {
+  await Promise.all([importer.end(), other.end()]);
+});
+
+async function connect(options: pg.ClientConfig): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: database.url, ...options });
+  client.on('error', () => undefined);
+  await client.connect();
+  return client;
+}
+
+const row = (id: number): string => `{"id":${id},"petId":7,"quantity":1}\n`;
+
+function importIds(ids: readonly number[], onWarning?: (message: string) => void): Promise<number> {
+  const source = Readable.from([Buffer.from(ids.map(row).join(''))]);
+  return importOrders(importer, { source, format: 'ndjson', dryRun: false, ...(onWarning && { onWarning }) });
+}
+
+/** Runs something before or after the importer's statement that begins like this. */
+function aroundStatement(
+  start: string,
+  steps: { before?: () => Promise<unknown>; after?: () => Promise<unknown> },
+): void {
+  const query = importer.query.bind(importer) as (...args: unknown[]) => unknown;
+  jest.spyOn(importer, 'query').mockImplementation((...args: unknown[]) => {
+    if (typeof args[0] !== 'string' || !args[0].trim().startsWith(start)) {
+      return query(...args);
+    }
+    return (async () => {
+      await steps.before?.();
+      const result = await query(...args);
+      await steps.after?.();
+      return result;
+    })();
+  });
+}
+
+const insertNext = (): Promise<pg.QueryResult<{ id: string }>> =>
+  other.query<{ id: string }>('INSERT INTO orders (pet_id, quantity) VALUES (8, 1) RETURNING id');
+
+async function orderIds(): Promise<number[]> {
+  const { rows } = await database.db.query<{ id: string }>('SELECT id FROM orders ORDER BY id');
+  return rows.map(({ id }) => Number(id));
+}
+
+describe('importOrders and an insert by another connection', () => {
+  it('gives an order inserted during the import an id above the imported ones, without a wait', async () => {
+    aroundStatement('INSERT INTO orders (id', { after: insertNext });
+    expect(await importIds([1, 2, 3])).toBe(3);
+    expect(await orderIds()).toEqual([1, 2, 3, 4]);
+  });
+
+  it('does not move the sequence back when orders take ids while it is raised', async () => {
+    aroundStatement('SELECT CASE', {
+      before: async () => [await insertNext(), await insertNext(), await insertNext()],
+    });
+    await expect(importIds([2])).rejects.toThrow(ImportRejected);
+    expect((await insertNext()).rows).toEqual([{ id: '4' }]);
+  });
+
+  it('raises the sequence across a large gap', async () => {
+    await importIds([1_000_000]);
+    expect((await insertNext()).rows).toEqual([{ id: '1000001' }]);
+  });
+
+  it('rejects the file and names the line when an order takes an id of the file after the check', async () => {
+    aroundStatement('INSERT INTO orders (id', {
+      before: () => other.query('INSERT INTO orders (id, pet_id, quantity) VALUES (2, 8, 1)'),
+    });
+    await expect(importIds([1, 2])).rejects.toThrow(
+      'The file has 1 error; nothing was imported:\n  - line 2, id must not be the id of an existing order (got 2)',
+    );
+    expect(await orderIds()).toEqual([2]);
+  });
+
+  it('fails within the lock timeout when an uncommitted order has an id of the file', async () => {
+    await other.query('BEGIN');
+    await other.query('INSERT INTO orders (id, pet_id, quantity) VALUES (2, 8, 1)');
+    await expect(importIds([1, 2])).rejects.toThrow(
+      /is inserting an order with an id of the file; nothing was imported/,
+    );
+    await other.query('COMMIT');
+    expect(await orderIds()).toEqual([2]);
+  });
+});
+
+describe('importOrders and the locks of others', () => {
+  it('imports while another transaction holds the lock of VACUUM, ANALYZE and CREATE INDEX CONCURRENTLY', async () => {
+    await other.query('BEGIN; LOCK TABLE orders IN SHARE UPDATE EXCLUSIVE MODE');
+    expect(await importIds([1])).toBe(1);
+    expect(await orderIds()).toEqual([1]);
+    await other.query('ROLLBACK');
+  });
+
+  it('fails within the lock timeout when another transaction locks the table', async () => {
+    await other.query('BEGIN; LOCK TABLE orders IN ACCESS EXCLUSIVE MODE');
+    await expect(importIds([1])).rejects.toThrow(/^Another transaction locks the table orders/);
+    await other.query('ROLLBACK');
+    expect(await importIds([1])).toBe(1);
+  });
+
+  it('fails within the lock timeout, before it reads the file, when another import is running', async () => {
+    let finish = (): void => undefined;
+    const finished = new Promise<void>((resolve) => (finish = resolve));
+    let started = (): void => undefined;
+    const isReading = new Promise<void>((resolve) => (started = resolve));
+    async function* slowFile(): AsyncGenerator<Buffer> {
+      started();
+      await finished;
+      yield Buffer.from(row(1));
+    }
+    const first = importOrders(other, { source: slowFile(), format: 'ndjson', dryRun: false });
+    await isReading;
+    const unread = jest.fn(() => Buffer.from(row(2)));
+    const source = Readable.from([0]).map(unread);
+    await expect(importOrders(importer, { source, format: 'ndjson', dryRun: false })).rejects.toThrow(
+      'Another import is running; nothing was imported. Retry when it has ended.',
+    );
+    expect(unread).not.toHaveBeenCalled();
+    finish();
+    expect(await first).toBe(1);
+    expect(await importIds([2])).toBe(1);
+  });
+});
+
+describe('a failure after COMMIT', () => {
+  it('is a warning of importOrders when ANALYZE fails', async () => {
+    const restore = await failAnalyze(database.db);
+    const onWarning = jest.fn();
+    try {
+      expect(await importIds([1], onWarning)).toBe(1);
+    } finally {
+      await restore();
+    }
+    const warning =
+      'The orders are committed, but ANALYZE failed (no statistics today). Run "ANALYZE orders" in the database.';
+    expect(onWarning.mock.calls).toEqual([[warning]]);
+    expect(await orderIds()).toEqual([1]);
+  });
+
+  it('is a warning of seedOrders when ANALYZE fails', async () => {
+    const restore = await failAnalyze(database.db);
+    const onWarning = jest.fn();
+    try {
+      expect(await seedOrders(importer, 3, undefined, onWarning)).toBe(3);
+    } finally {
+      await restore();
+    }
+    expect(onWarning).toHaveBeenCalledTimes(1);
+    expect(await orderIds()).toEqual([1, 2, 3]);
+  });
+});
+
+it('importOrders reports an unknown outcome when the connection is lost during COMMIT', async () => {
+  const { rows } = await importer.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+  aroundStatement('COMMIT', {
+    before: () => database.db.query('SELECT pg_terminate_backend($1, 5000)', [rows[0]?.pid]),
+  });
+  await expect(importIds([1])).rejects.toThrow(
+    /^The connection was lost during COMMIT \(.+\): the orders may or may not have been imported/,
+  );
+});
+
+it('importOrders reports a failure, not an unknown outcome, when COMMIT is rejected', async () => {
+  await database.db.query(
+    'ALTER TABLE orders ADD CONSTRAINT one_per_pet UNIQUE (pet_id) DEFERRABLE INITIALLY DEFERRED',
+  );
+  try {
+    await expect(importIds([1, 2])).rejects.toThrow('one_per_pet');
+    expect(await orderIds()).toEqual([]);
+  } finally {
+    await database.db.query('ALTER TABLE orders DROP CONSTRAINT one_per_pet');
+  }
+});
