@@ -60,18 +60,21 @@ const RECORD_COLUMNS = {
 export class ApiKeysAdmin {
   constructor(private readonly prisma: PrismaClient) {}
 
-  async issue({
-    name,
-    expiresAt,
-    ...choice
-  }: PlanChoice & { name: string; expiresAt?: Date | undefined }): Promise<IssuedKey> {
+  /** @param deliver hands the key over before it is committed; when that fails, no key is issued */
+  async issue(
+    { name, expiresAt, ...choice }: PlanChoice & { name: string; expiresAt?: Date | undefined },
+    deliver?: (issued: IssuedKey) => Promise<void>,
+  ): Promise<IssuedKey> {
     const quotas = quotaColumns(choice);
     const key = generateKey();
-    const { id } = await this.prisma.apiKey.create({
-      data: { name, plan: choice.plan, ...quotas, expiresAt: expiresAt ?? null, ...storedForm(key) },
-      select: { id: true },
+    return this.prisma.$transaction(async (transaction) => {
+      const { id } = await transaction.apiKey.create({
+        data: { name, plan: choice.plan, ...quotas, expiresAt: expiresAt ?? null, ...storedForm(key) },
+        select: { id: true },
+      });
+      await deliver?.({ id, key });
+      return { id, key };
     });
-    return { id, key };
   }
 
   /** All keys, the newest first. */
@@ -94,8 +97,9 @@ export class ApiKeysAdmin {
   /**
    * Issues a successor with the same name, plan, quotas and expiry; the old key expires after the overlap.
    * @param overlapMs how long both keys are valid
+   * @param deliver as for {@link issue}
    */
-  async rotate(id: string, overlapMs: number): Promise<IssuedKey> {
+  async rotate(id: string, overlapMs: number, deliver?: (issued: IssuedKey) => Promise<void>): Promise<IssuedKey> {
     const old = await this.find(id);
     const now = Date.now();
     if (old.revokedAt !== null || (old.expiresAt !== null && old.expiresAt.getTime() <= now)) {
@@ -106,17 +110,18 @@ export class ApiKeysAdmin {
     const endOfOverlap = new Date(now + overlapMs);
     const key = generateKey();
     const { name, plan, requestsPerMinute, requestsPerDay, expiresAt } = old;
-    const [successor] = await this.prisma.$transaction([
-      this.prisma.apiKey.create({
+    return this.prisma.$transaction(async (transaction) => {
+      const successor = await transaction.apiKey.create({
         data: { name, plan, requestsPerMinute, requestsPerDay, expiresAt, ...storedForm(key) },
         select: { id: true },
-      }),
-      this.prisma.apiKey.update({
+      });
+      await transaction.apiKey.update({
         where: { id },
         data: { expiresAt: expiresAt !== null && expiresAt < endOfOverlap ? expiresAt : endOfOverlap },
-      }),
-    ]);
-    return { id: successor.id, key };
+      });
+      await deliver?.({ id: successor.id, key });
+      return { id: successor.id, key };
+    });
   }
 
   async setPlan(id: string, choice: PlanChoice): Promise<KeyRecord> {

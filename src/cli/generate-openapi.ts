@@ -5,11 +5,12 @@ import { ServiceHttpAdapter } from '../server/service-http-adapter.js';
 import { buildOpenApiDocument } from '../openapi/openapi-document.js';
 
 /**
- * The OpenAPI document as JSON text, from the code alone: nothing is started, no database is needed.
- * @param variables the environment; `PUBLIC_BASE_URL` and `STAGING_BASE_URL` name the servers
+ * Generates the OpenAPI document as JSON from the code. Starts nothing and needs no database.
+ * @param environment `PUBLIC_BASE_URL` and `STAGING_BASE_URL` are the servers; other variables are not read
  */
-export async function generateOpenApi(variables: NodeJS.ProcessEnv): Promise<string> {
-  const config = loadConfig({ ...variables, NODE_ENV: undefined });
+export async function generateOpenApi(environment: NodeJS.ProcessEnv): Promise<string> {
+  const { PUBLIC_BASE_URL, STAGING_BASE_URL } = environment;
+  const config = loadConfig({ PUBLIC_BASE_URL, STAGING_BASE_URL });
   const app = await NestFactory.create(AppModule.with(config), new ServiceHttpAdapter(), {
     preview: true,
     logger: false,

@@ -1,8 +1,10 @@
 import { Argument, type Command, Option } from 'commander';
 import type { ApiKeysAdmin, IssuedKey, KeyRecord, PlanQuotasError } from '../api-keys/api-keys.admin.js';
 import type { Plan } from '../plans/plans.js';
-import { duration, futureTime, keyId, keyName, plan, integer } from './arguments.js';
-import { print } from './print.js';
+import { duration, futureTime, integer, keyId, keyName, plan } from './arguments.js';
+import type { TableAccess } from './command-database.js';
+import { OutputError, print, printResult } from './output.js';
+import { messageOf } from './report-error.js';
 
 const OVERLAP_DEFAULT_MS = 86_400_000;
 
@@ -22,78 +24,84 @@ Examples:
   petstore keys list --json
   petstore keys rotate ID --overlap 24h
 
-Every change takes effect in all running services within a second.`;
+Changes take effect in all running services within a second.`;
 
 export function addKeyCommands(program: Command): void {
   const keys = program.command('keys').description('administer API keys').addHelpText('after', KEYS_HELP);
-  const id = (): Argument => new Argument('<id>', 'the id of the key').argParser(keyId);
+  const id = (): Argument => new Argument('<id>', 'id of the key').argParser(keyId);
 
-  withQuotas(keys.command('issue').description('make a key; it is shown once'))
-    .requiredOption('--name <name>', 'whose key it is', keyName)
-    .option('--expires-at <time>', 'when it stops working, like 2027-01-31T12:00:00Z', futureTime)
+  withQuotas(keys.command('issue').description('issue a key; it is printed once'))
+    .requiredOption('--name <name>', 'name of the holder', keyName)
+    .option('--expires-at <time>', 'expiry time, like 2027-01-31T12:00:00Z', futureTime)
     .option('--json', 'print {"id", "key"}')
     .action(async (options: QuotaOptions & OutputOptions & { name: string; plan: Plan; expiresAt?: Date }) => {
       const { name, expiresAt } = options;
-      printIssued(await withAdmin((admin) => admin.issue({ name, expiresAt, ...choiceOf(options) })), options);
+      const choice = choiceOf(options);
+      await printNewKey(options, ['SELECT', 'INSERT'], (admin, deliver) =>
+        admin.issue({ name, expiresAt, ...choice }, deliver),
+      );
     });
 
   keys
     .command('list')
-    .description('show all keys, the newest first; how many requests they have left today is known with REDIS_URL')
+    .description('list all keys, the newest first; the remaining requests of today need REDIS_URL')
     .option('--json', 'print an array of objects')
     .action(async ({ json }: OutputOptions) => {
       const { viewsOf } = await import('./key-view.js');
       const { keyTable } = await import('./key-table.js');
-      const records = await withAdmin((admin) => admin.list());
+      const records = await withAdmin(['SELECT'], (admin) => admin.list());
       const nowMs = Date.now();
       const views = await viewsOf(records, await redisUrls(), nowMs);
-      print(json, views, keyTable(views, nowMs));
+      await print(json, views, keyTable(views, nowMs));
     });
 
   keys
     .command('show')
-    .description('show all that is known of one key')
+    .description('show one key')
     .addArgument(id())
-    .option('--json', 'print the key as an object, as "keys list" does')
+    .option('--json', 'print the key as an object with the fields of "keys list"')
     .action(async (key: string, { json }: OutputOptions) => {
       const { viewOf } = await import('./key-view.js');
       const { keyDetails } = await import('./key-table.js');
-      const record = await withAdmin((admin) => admin.find(key));
+      const record = await withAdmin(['SELECT'], (admin) => admin.find(key));
       const nowMs = Date.now();
       const view = await viewOf(record, await redisUrls(), nowMs);
-      print(json, view, keyDetails(view, nowMs));
+      await print(json, view, keyDetails(view, nowMs));
     });
 
   keys
     .command('revoke')
-    .description('make a key invalid at once and for good')
+    .description('revoke a key permanently')
     .addArgument(id())
     .option('--json', 'print {"id", "revoked"}')
     .action(async (key: string, { json }: OutputOptions) => {
-      const revoked = await withAdmin((admin) => admin.revoke(key));
-      print(json, { id: key, revoked }, revoked ? `The key ${key} is revoked.` : `The key ${key} was revoked before.`);
+      const revoked = await withAdmin(['SELECT', 'UPDATE'], (admin) => admin.revoke(key));
+      const text = revoked ? `The key ${key} is revoked.` : `The key ${key} was revoked already.`;
+      await printResult(json, { id: key, revoked }, text);
     });
 
   keys
     .command('rotate')
-    .description('make a successor of a key; it is shown once, and the old key runs out')
+    .description('issue a successor of a key, which is printed once; the old key expires after the overlap')
     .addArgument(id())
     .addOption(
-      new Option('--overlap <duration>', 'how long the old key stays good, like 30m, 24h, 7d or 0')
+      new Option('--overlap <duration>', 'how long the old key stays valid, like 30m, 24h, 7d or 0')
         .argParser(duration)
         .default(OVERLAP_DEFAULT_MS, '24h'),
     )
     .option('--json', 'print {"id", "key"}')
     .action(async (key: string, options: OutputOptions & { overlap: number }) => {
-      printIssued(await withAdmin((admin) => admin.rotate(key, options.overlap)), options);
+      await printNewKey(options, ['SELECT', 'INSERT', 'UPDATE'], (admin, deliver) =>
+        admin.rotate(key, options.overlap, deliver),
+      );
     });
 
   withQuotas(keys.command('set-plan').description('change the plan of a key'))
     .addArgument(id())
     .option('--json', 'print the key as an object')
     .action(async (key: string, options: QuotaOptions & OutputOptions & { plan: Plan }) => {
-      const record: KeyRecord = await withAdmin((admin) => admin.setPlan(key, choiceOf(options)));
-      print(options.json, record, `The key ${key} has the plan ${record.plan}.`);
+      const record: KeyRecord = await withAdmin(['SELECT', 'UPDATE'], (admin) => admin.setPlan(key, choiceOf(options)));
+      await printResult(options.json, record, `The key ${key} has the plan ${record.plan}.`);
     });
 
   keys
@@ -104,8 +112,8 @@ export function addKeyCommands(program: Command): void {
     .action(async (key: string, { json }: OutputOptions) => {
       const redis = await redisUrls();
       const { liftKeyBan } = await import('../admission/lift-key-ban.js');
-      await withAdmin((admin) => liftKeyBan(key, admin, redis));
-      print(json, { id: key }, `The key ${key} is not banned any more.`);
+      await withAdmin(['SELECT'], (admin) => liftKeyBan(key, admin, redis));
+      await printResult(json, { id: key }, `The key ${key} is not banned.`);
     });
 }
 
@@ -130,26 +138,53 @@ function quotaHint({ plan, problem }: PlanQuotasError): string {
     : `The plan ${plan} has published quotas: --per-minute and --per-day are for enterprise only.`;
 }
 
-/** What a command needs is loaded when it runs: asking for help must not wait for a database client. */
-async function withAdmin<T>(work: (admin: ApiKeysAdmin) => Promise<T>): Promise<T> {
-  const { databaseUrl } = await import('./settings.js');
+/** Imports the database client only when a command runs, so that --help is fast. */
+async function withAdmin<T>(
+  privileges: TableAccess['privileges'],
+  work: (admin: ApiKeysAdmin) => Promise<T>,
+): Promise<T> {
+  const { withDatabase } = await import('./command-database.js');
   const { connectPrisma } = await import('../database/prisma.service.js');
   const { ApiKeysAdmin, KeyAdministrationError, PlanQuotasError } = await import('../api-keys/api-keys.admin.js');
-  const connection = connectPrisma(await databaseUrl());
+  const databaseUrl = await withDatabase({ table: 'api_keys', privileges }, (_db, url) => Promise.resolve(url));
+  const connection = connectPrisma(databaseUrl);
   try {
     return await work(new ApiKeysAdmin(connection.prisma));
   } catch (error) {
     throw error instanceof PlanQuotasError ? new KeyAdministrationError(quotaHint(error), { cause: error }) : error;
   } finally {
-    await connection.close();
+    await connection.close().catch(() => undefined);
   }
 }
 
 async function redisUrls(): Promise<readonly string[]> {
-  const settings = await import('./settings.js');
-  return settings.redisUrls();
+  const { redisUrls } = await import('./command-database.js');
+  return redisUrls();
 }
 
-function printIssued({ id, key }: IssuedKey, { json }: OutputOptions): void {
-  print(json, { id, key }, `id   ${id}\nkey  ${key}\n\nThe key is shown this once; it is stored as a digest only.`);
+/** Prints a new key before it is committed: a key that nobody has seen never becomes valid. */
+async function printNewKey(
+  { json }: OutputOptions,
+  privileges: TableAccess['privileges'],
+  create: (admin: ApiKeysAdmin, deliver: (issued: IssuedKey) => Promise<void>) => Promise<IssuedKey>,
+): Promise<void> {
+  let printedId: string | undefined;
+  const deliver = async ({ id, key }: IssuedKey): Promise<void> => {
+    await print(json, { id, key }, `id   ${id}\nkey  ${key}\n\nStore the key now: it is not shown again.`);
+    printedId = id;
+  };
+  try {
+    await withAdmin(privileges, (admin) => create(admin, deliver));
+  } catch (error) {
+    if (error instanceof OutputError) {
+      throw new Error(`${error.message}, so no key was issued. Run the command again.`, { cause: error });
+    }
+    if (printedId !== undefined) {
+      throw new Error(
+        `${messageOf(error)}. The printed key may be invalid: check with "petstore keys show ${printedId}".`,
+        { cause: error },
+      );
+    }
+    throw error;
+  }
 }

@@ -13,7 +13,7 @@ const STATE_STYLES: Readonly<Record<KeyView['state'], Style>> = {
   revoked: 'red',
 };
 
-/** A column: what stands in it, and how that looks on a terminal that shows colours. */
+/** A column: title, text and, on a terminal with colours, style. */
 interface Column {
   readonly title: string;
   readonly text: (key: KeyView, nowMs: number) => string;
@@ -31,10 +31,10 @@ const COLUMNS: readonly Column[] = [
   { title: 'ID', text: ({ id }) => id },
 ];
 
-/** Keys as a table for a person. */
+/** Formats keys as a table. */
 export function keyTable(keys: readonly KeyView[], nowMs: number): string {
   if (keys.length === 0) {
-    return 'There are no keys yet. "petstore keys issue --name NAME --plan PLAN" makes one.';
+    return 'There are no keys yet. Run "petstore keys issue --name NAME --plan PLAN" to issue one.';
   }
   const columns = COLUMNS.map(({ title, text, style }) => {
     const texts = keys.map((key) => text(key, nowMs));
@@ -48,9 +48,9 @@ export function keyTable(keys: readonly KeyView[], nowMs: number): string {
     .join('\n');
 }
 
-/** One key, a line for each thing that is known of it. */
+/** Formats one key, one line per property. */
 export function keyDetails(key: KeyView, nowMs: number): string {
-  const moment = (time: Date | null, otherwise: string): string =>
+  const timeAndDistance = (time: Date | null, otherwise: string): string =>
     time === null
       ? otherwise
       : `${minuteOf(time)} (${time.getTime() > nowMs ? `in ${distance(time, nowMs)}` : ago(time, nowMs)})`;
@@ -61,16 +61,18 @@ export function keyDetails(key: KeyView, nowMs: number): string {
     ['plan', `${key.plan}: ${count(key.requestsPerMinute)} requests per minute, ${count(key.requestsPerDay)} per day`],
     ['state', paint(STATE_STYLES[key.state], stateOf(key, nowMs))],
     ['left today', leftToday(key)],
-    ['last used', moment(key.lastUsedAt, 'never')],
-    ['created', moment(key.createdAt, '')],
-    ['expires', moment(key.expiresAt, 'never')],
-    ...(key.revokedAt === null ? [] : [['revoked', moment(key.revokedAt, '')] satisfies [string, string]]),
-    ...(key.bannedUntil === null ? [] : [['banned until', moment(key.bannedUntil, '')] satisfies [string, string]]),
+    ['last used', timeAndDistance(key.lastUsedAt, 'never')],
+    ['created', timeAndDistance(key.createdAt, '')],
+    ['expires', timeAndDistance(key.expiresAt, 'never')],
+    ...(key.revokedAt === null ? [] : [['revoked', timeAndDistance(key.revokedAt, '')] satisfies [string, string]]),
+    ...(key.bannedUntil === null
+      ? []
+      : [['banned until', timeAndDistance(key.bannedUntil, '')] satisfies [string, string]]),
   ];
   return lines.map(([label, value]) => `${paint('dim', label.padEnd(14))}${value}`).join('\n');
 }
 
-/** Colours on a terminal only, and not with NO_COLOR: `styleText` looks at both. */
+/** Colours on a terminal only, and not with NO_COLOR; `styleText` checks both. */
 function paint(style: Style | undefined, text: string): string {
   return style === undefined ? text : styleText(style, text, { stream: process.stdout });
 }

@@ -3,19 +3,20 @@ import { asError } from '../common/as-error.js';
 import { quotasOf } from '../plans/plans.js';
 import { readUsage, type Usage } from '../rate-limit/redis-admin.js';
 import { subjectOfKey } from '../rate-limit/subject.js';
+import { warn } from './output.js';
 
-/** A key as the commands show it; with `--json`, these are the fields. */
+/** A key as the commands print it; the fields of `--json`. */
 export interface KeyView extends KeyRecord {
   readonly state: 'active' | 'banned' | 'expired' | 'revoked';
-  /** The quotas that hold: the plan's, or the key's own. */
+  /** The effective quotas: those of the plan, or the custom ones of the key. */
   readonly requestsPerMinute: number;
   readonly requestsPerDay: number;
-  /** Null when that is not known: without Redis each service counts in its own memory. */
+  /** Null without Redis, where each process counts in its own memory. */
   readonly requestsLeftToday: number | null;
   readonly bannedUntil: Date | null;
 }
 
-/** Brings together what the database and, where there is one, Redis know of the keys. Says on stderr when Redis does not tell. */
+/** Combines the keys of the database with their usage in Redis, if configured. A failure of Redis is a note on stderr. */
 export async function viewsOf(
   records: readonly KeyRecord[],
   redisUrls: readonly string[],
@@ -25,7 +26,7 @@ export async function viewsOf(
   return records.map((record, index) => toView(record, usages[index], nowMs));
 }
 
-/** {@link viewsOf} of one key. */
+/** {@link viewsOf} for one key. */
 export async function viewOf(record: KeyRecord, redisUrls: readonly string[], nowMs: number): Promise<KeyView> {
   const [usage] = await usagesOf([record], redisUrls, nowMs);
   return toView(record, usage, nowMs);
@@ -39,8 +40,7 @@ async function usagesOf(records: readonly KeyRecord[], redisUrls: readonly strin
   try {
     return await readUsage(redisUrls, subjects, nowMs);
   } catch (error) {
-    const reason = asError(error).message;
-    process.stderr.write(`note: ${reason}, so the requests left and the bans are not known.\n`);
+    warn(`${asError(error).message}; remaining requests and bans are unknown.`);
     return [];
   }
 }

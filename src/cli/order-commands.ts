@@ -3,10 +3,13 @@ import { extname } from 'node:path';
 import type { Readable } from 'node:stream';
 import { type Command, Option } from 'commander';
 import type { ImportFormat } from '../orders/import/stage-orders.js';
-import { print } from './print.js';
+import type { TableAccess } from './command-database.js';
+import { printResult, warn } from './output.js';
 import { ProgressBar } from './progress-bar.js';
-import { UsageError } from './usage-error.js';
+import { UsageError } from './report-error.js';
 import { count, describePace, paceOf } from './wording.js';
+
+const ACCESS: TableAccess = { table: 'orders', privileges: ['SELECT', 'INSERT'] };
 
 const FORMAT_OF_EXTENSION: Readonly<Record<string, ImportFormat>> = {
   '.ndjson': 'ndjson',
@@ -15,13 +18,13 @@ const FORMAT_OF_EXTENSION: Readonly<Record<string, ImportFormat>> = {
 };
 
 const IMPORT_HELP = `
-A file holds one order a line, as NDJSON or as CSV with a header line. Fields:
+The file has one order per line, as NDJSON or as CSV with a header line. Fields:
   petId     required  int64
-  quantity  required  a whole number, at least 1
-  shipDate            RFC 3339, like 2026-12-01T10:00:00Z; kept to the millisecond
-  complete            true or false (false)
-  id                  int64, not taken yet; the next free one when left out
-  status              pending, shipped or cancelled (shipped when complete, else pending)
+  quantity  required  an integer, at least 1
+  shipDate            RFC 3339, like 2026-12-01T10:00:00Z; stored to the millisecond
+  complete            true or false (false when left out)
+  id                  int64, not the id of an existing order (default: the next id)
+  status              pending, shipped or cancelled (default: shipped when complete, otherwise pending)
 
 Examples:
   petstore orders import orders.ndjson --dry-run
@@ -36,24 +39,23 @@ interface ImportCommandOptions {
 
 interface Input {
   readonly source: Readable;
-  /** Undefined when that is not known. */
+  /** Undefined for stdin and other streams. */
   readonly sizeBytes: number | undefined;
 }
 
 export function addOrderCommands(program: Command): void {
   program
     .command('orders')
-    .description('fill the order table')
+    .description('load orders')
     .command('import')
-    .description('import orders from a file: all of them, or none and a list of what is wrong')
-    .argument('<file>', 'the file, or - for stdin')
+    .description('import the orders of a file: all of them, or none and a list of the errors')
+    .argument('<file>', 'path of the file, or - for stdin')
     .addOption(
-      new Option('--format <format>', 'what the file is (default: by its extension, .ndjson, .jsonl or .csv)').choices([
-        'ndjson',
-        'csv',
-      ]),
+      new Option('--format <format>', 'format of the file (default: by the extension .ndjson, .jsonl or .csv)').choices(
+        ['ndjson', 'csv'],
+      ),
     )
-    .option('--dry-run', 'check everything, also against the orders that exist, and change nothing')
+    .option('--dry-run', 'check everything, also against the existing orders, and change nothing')
     .option('--json', 'print {"orders", "dryRun", "seconds", "ordersPerSecond"}')
     .addHelpText('after', IMPORT_HELP)
     .action(importFile);
@@ -63,27 +65,27 @@ async function importFile(file: string, options: ImportCommandOptions): Promise<
   const dryRun = options.dryRun ?? false;
   const chosen = options.format ?? FORMAT_OF_EXTENSION[extname(file).toLowerCase()];
   if (chosen === undefined) {
-    throw new UsageError('Say with --format whether the file is ndjson or csv: its name does not.');
+    throw new UsageError('Cannot infer the format from the file name; pass --format csv or --format ndjson.');
   }
   const { importOrders } = await import('../orders/import/import-orders.js');
-  const { withDatabase } = await import('./with-database.js');
+  const { withDatabase } = await import('./command-database.js');
   const { source, sizeBytes } = await openInput(file);
   const bar = new ProgressBar();
   const onProgress = (bytes: number, read: number): void =>
     bar.update(sizeBytes === undefined ? undefined : bytes / sizeBytes, read);
   const startedAtMs = performance.now();
-  const orders = await withDatabase((db) => importOrders(db, { source, format: chosen, dryRun, onProgress })).finally(
-    () => {
-      bar.clear();
-      source.destroy();
-    },
-  );
+  const orders = await withDatabase(ACCESS, (db) =>
+    importOrders(db, { source, format: chosen, dryRun, onProgress, onWarning: warn }),
+  ).finally(() => {
+    bar.clear();
+    source.destroy();
+  });
   const pace = paceOf(orders, performance.now() - startedAtMs);
-  const done = dryRun ? 'orders can be imported; nothing was changed' : 'orders imported';
-  print(options.json, { orders, dryRun, ...pace }, `${count(orders)} ${done} (${describePace(pace)}).`);
+  const done = dryRun ? 'orders are valid; nothing was imported' : 'orders imported';
+  await printResult(options.json, { orders, dryRun, ...pace }, `${count(orders)} ${done} (${describePace(pace)}).`);
 }
 
-/** Before anything else, so that a file that is not there is told without a database. */
+/** Opened before the connection, so that a wrong path is reported without a database. */
 async function openInput(file: string): Promise<Input> {
   if (file === '-') {
     return { source: process.stdin, sizeBytes: undefined };
@@ -98,8 +100,7 @@ async function openInput(file: string): Promise<Input> {
     return { source: handle.createReadStream(), sizeBytes: stats.size > 0 ? stats.size : undefined };
   } catch (error) {
     await handle?.close();
-    throw new Error(`The file ${file} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unreadable'}).`, {
-      cause: error,
-    });
+    const reason = (error as NodeJS.ErrnoException).code ?? 'unreadable';
+    throw new Error(`Cannot read the file ${file} (${reason}); check the path and its permissions.`, { cause: error });
   }
 }

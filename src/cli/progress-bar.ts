@@ -2,19 +2,19 @@ import type { WriteStream } from 'node:tty';
 import { count } from './wording.js';
 
 const WIDTH = 30;
-/** Terminals, and the people before them, see no more than this. */
+/** Minimum time between two redraws. */
 const REDRAW_MS = 100;
 const ERASE_LINE = '\r\u001b[K';
 
-/** A line that is drawn over itself, on a terminal; elsewhere nothing is written. */
+/** A progress line on a terminal. Writes nothing to a file or pipe. */
 export class ProgressBar {
   #drawnAtMs = -Infinity;
 
   constructor(private readonly out: Pick<WriteStream, 'isTTY' | 'write'> = process.stderr) {}
 
   /**
-   * @param done how much of the whole is done, from 0 to 1; undefined when the whole is not known
-   * @param orders how many orders that is
+   * @param done the fraction done, from 0 to 1; undefined when the total is unknown
+   * @param orders the number of orders done
    */
   update(done: number | undefined, orders: number): void {
     const nowMs = performance.now();
@@ -26,7 +26,7 @@ export class ProgressBar {
     this.out.write(`${ERASE_LINE}${bar}${count(orders)} orders`);
   }
 
-  /** Makes room for what is said next. */
+  /** Erases the line. */
   clear(): void {
     if (this.out.isTTY && this.#drawnAtMs !== -Infinity) {
       this.out.write(ERASE_LINE);

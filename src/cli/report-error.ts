@@ -1,10 +1,13 @@
 import { CommanderError } from 'commander';
-import { UsageError } from './usage-error.js';
+import { OutputError } from './output.js';
 
 /** The command failed. */
 const EXIT_FAILED = 1;
 /** The command line is invalid or incomplete; nothing was done. */
 const EXIT_USAGE = 2;
+
+/** The arguments are valid by themselves, but the command cannot run with them in this environment. */
+export class UsageError extends Error {}
 
 /** Writes an error to stderr and returns the exit code. */
 export function reportError(error: unknown): number {
@@ -12,18 +15,18 @@ export function reportError(error: unknown): number {
     // Commander has written its message already.
     return error.exitCode === 0 ? 0 : EXIT_USAGE;
   }
-  if (error instanceof UsageError) {
-    process.stderr.write(`error: ${error.message}\n`);
-    return EXIT_USAGE;
+  if (error instanceof OutputError && error.isClosedPipe) {
+    // The reader, such as `head`, has all it wants.
+    return 0;
   }
-  process.stderr.write(`error: ${describe(error)}\n`);
-  return EXIT_FAILED;
+  process.stderr.write(`error: ${messageOf(error)}\n`);
+  return error instanceof UsageError ? EXIT_USAGE : EXIT_FAILED;
 }
 
-/** Prisma puts the reason last, after its place in the code; a name with several addresses fails with one error for all. */
-function describe(error: unknown): string {
+/** The reason alone: Prisma puts it last, after its place in the code; several addresses fail with one error for all. */
+export function messageOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) {
-    return describe(error.errors[0]);
+    return messageOf(error.errors[0]);
   }
   if (!(error instanceof Error)) {
     return String(error);

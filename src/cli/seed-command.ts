@@ -1,8 +1,8 @@
 import { type Command } from 'commander';
 import { integer } from './arguments.js';
-import { print } from './print.js';
+import { printResult, warn } from './output.js';
 import { ProgressBar } from './progress-bar.js';
-import { UsageError } from './usage-error.js';
+import { messageOf, UsageError } from './report-error.js';
 import { count, describePace, paceOf } from './wording.js';
 
 const ORDERS_DEFAULT = 1_000;
@@ -17,29 +17,43 @@ interface SeedOptions {
 export function addSeedCommand(program: Command): void {
   program
     .command('seed')
-    .description('make generated orders, the same ones every time; orders that exist are left as they are')
-    .option('--orders <n>', 'how many', integer(1, ORDERS_MAX), ORDERS_DEFAULT)
-    .option('--force', 'also in production (NODE_ENV=production)')
+    .description('insert generated orders, the same ones every time; existing orders stay as they are')
+    .option('--orders <n>', 'number of orders', integer(1, ORDERS_MAX), ORDERS_DEFAULT)
+    .option('--force', 'run with NODE_ENV=production too')
     .option('--json', 'print {"made", "existing", "seconds", "ordersPerSecond"}')
     .addHelpText('after', '\nExample:\n  petstore seed --orders 1000000')
     .action(async ({ orders, force, json }: SeedOptions) => {
       if (process.env.NODE_ENV === 'production' && force !== true) {
         throw new UsageError(
-          'Generated orders do not belong into a production database; --force makes them all the same.',
+          'NODE_ENV is production, where generated orders are rarely wanted; pass --force to insert them.',
         );
       }
       const { seedOrders } = await import('../orders/seed-orders.js');
-      const { withDatabase } = await import('./with-database.js');
+      const { withDatabase } = await import('./command-database.js');
       const bar = new ProgressBar();
       const startedAtMs = performance.now();
-      const made = await withDatabase((db) => {
-        return seedOrders(db, orders, (done) => bar.update(done / orders, done));
-      }).finally(() => bar.clear());
+      let committed = 0;
+      const onProgress = (done: number): void => {
+        committed = done;
+        bar.update(done / orders, done);
+      };
+      const made = await withDatabase({ table: 'orders', privileges: ['SELECT', 'INSERT'] }, (db) =>
+        seedOrders(db, orders, onProgress, warn),
+      )
+        .finally(() => bar.clear())
+        .catch((error: unknown) => {
+          throw committed === 0
+            ? error
+            : new Error(
+                `${messageOf(error)}; the orders up to id ${committed} are committed. Run the command again for the rest.`,
+                { cause: error },
+              );
+        });
       const pace = paceOf(made, performance.now() - startedAtMs);
-      print(
+      await printResult(
         json,
         { made, existing: orders - made, ...pace },
-        `${count(made)} orders made (${describePace(pace)}), ${count(orders - made)} were there already.`,
+        `${count(made)} orders inserted (${describePace(pace)}), ${count(orders - made)} existed already.`,
       );
     });
 }

@@ -68,36 +68,36 @@ describe('petstore serve on a port that is in use', () => {
   });
 });
 
-describe('a command line that is not understood', () => {
+describe('an invalid command line', () => {
   it.each([
-    ['a command that nobody knows', ['frobnicate'], /unknown command 'frobnicate'/],
-    ['a command that is nearly right', ['serv'], /unknown command 'serv'\n\(Did you mean serve\?\)/],
-    ['an option that nobody knows', ['serve', '--colour'], /unknown option '--colour'/],
-    ['an argument that nobody asked for', ['serve', 'now'], /too many arguments/],
-    ['nothing', [], /Usage: petstore/],
+    ['an unknown command', ['frobnicate'], /unknown command 'frobnicate'/],
+    ['a misspelt command', ['serv'], /unknown command 'serv'\n\(Did you mean serve\?\)/],
+    ['an unknown option', ['serve', '--colour'], /unknown option '--colour'/],
+    ['an extra argument', ['serve', 'now'], /too many arguments/],
+    ['no command', [], /Usage: petstore/],
     ['a group without a command', ['keys'], /Usage: petstore keys/],
-    ['an order file of unknown form', ['orders', 'import', 'orders.xml'], /Say with --format whether/],
     [
-      'a format that is none',
-      ['orders', 'import', 'orders.csv', '--format', 'xml'],
-      /--format.*choices are ndjson, csv/,
+      'an unknown file extension',
+      ['orders', 'import', 'orders.xml'],
+      /Cannot infer the format .* pass --format csv or/,
     ],
-    ['a number of orders that is none', ['seed', '--orders', 'many'], /--orders.*an integer from/],
-  ])('ends with 2 and says what is wrong on stderr: %s', async (_what, args, reason) => {
+    ['an unknown format', ['orders', 'import', 'orders.csv', '--format', 'xml'], /--format.*choices are ndjson, csv/],
+    ['an invalid number of orders', ['seed', '--orders', 'many'], /--orders.*an integer from/],
+  ])('exits with 2 and names the error on stderr: %s', async (_what, args, reason) => {
     const result = await petstore(args);
     expect(result).toEqual({ exitCode: 2, stdout: '', stderr: expect.stringMatching(reason) as unknown });
     expectNoTrace(result);
   });
 });
 
-describe('a question for help', () => {
+describe('--help', () => {
   it.each([
     [['--help']],
     [['keys', '--help']],
     [['keys', 'issue', '--help']],
     [['orders', 'import', '--help']],
     [['seed', '--help']],
-  ])('is answered on stdout and ends with 0: %j', async (args) => {
+  ])('prints the usage on stdout and exits with 0: %j', async (args) => {
     const result = await petstore(args);
     expect(result).toMatchObject({ exitCode: 0, stderr: '' });
     expect(result.stdout).toMatch(/^Usage: petstore/);
@@ -106,7 +106,7 @@ describe('a question for help', () => {
 });
 
 describe('petstore openapi', () => {
-  it('names the servers that are configured, and reads nothing else', async () => {
+  it('uses the configured servers and reads no other variable', async () => {
     const result = await petstore(['openapi'], { PUBLIC_BASE_URL: 'https://api.example.com/v1', PORT: 'http' });
     expect(result).toMatchObject({ exitCode: 0, stderr: '' });
     expect(JSON.parse(result.stdout)).toMatchObject({ servers: [{ url: 'https://api.example.com/v1' }] });

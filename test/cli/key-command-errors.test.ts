@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { Command, CommanderError } from 'commander';
 import { KeyAdministrationError } from '../../src/api-keys/api-keys.admin.js';
 import { addKeyCommands } from '../../src/cli/key-commands.js';
@@ -31,7 +32,7 @@ async function allKeys(): Promise<unknown[]> {
 const withIds = (args: readonly string[]): string[] =>
   args.map((arg) => arg.replace('REVOKED', revokedId).replace('EXPIRED', expiredId));
 
-/** Runs a command in this process, which is quick; what is made of its failure is for {@link petstore} to show. */
+/** Runs a command in this process, which is fast; {@link petstore} shows how a failure is reported. */
 async function failureOf(args: readonly string[]): Promise<{ failure: unknown; stdout: string; stderr: string }> {
   let [stdout, stderr] = ['', ''];
   const program = new Command('petstore').exitOverride().configureOutput({
@@ -55,12 +56,12 @@ async function failureOf(args: readonly string[]): Promise<{ failure: unknown; s
 
 const ISSUE = ['issue', '--name', 'Partner'];
 
-describe('a command that cannot be carried out says why, ends with a code of its own and writes nothing:', () => {
+describe('a keys command fails with a message, prints nothing and changes nothing, for', () => {
   test.each<[string, string[], number, RegExp]>([
     ['no plan', [...ISSUE], USAGE, /required option '--plan <plan>'/],
     ['no name', ['issue', '--plan', 'free'], USAGE, /required option '--name <name>'/],
     ['a blank name', ['issue', '--name', '  ', '--plan', 'free'], USAGE, /--name.*1 to 200 characters/],
-    ['a plan that is none', [...ISSUE, '--plan', 'gold'], USAGE, /--plan.*'gold'.*free, pro, business, enterprise/],
+    ['an unknown plan', [...ISSUE, '--plan', 'gold'], USAGE, /--plan.*'gold'.*free, pro, business, enterprise/],
     ['enterprise without quotas', [...ISSUE, '--plan', 'enterprise'], FAILED, /both --per-minute and --per-day/],
     [
       'enterprise with half of its quotas',
@@ -75,40 +76,30 @@ describe('a command that cannot be carried out says why, ends with a code of its
       /plan pro has published quotas/,
     ],
     ['a quota of 0', [...ISSUE, '--plan', 'enterprise', '--per-minute', '0', '--per-day', '5'], USAGE, /--per-minute/],
-    [
-      'an expiry that is no time',
-      [...ISSUE, '--plan', 'free', '--expires-at', 'tomorrow'],
-      USAGE,
-      /--expires-at.*2027/,
-    ],
+    ['an invalid expiry time', [...ISSUE, '--plan', 'free', '--expires-at', 'tomorrow'], USAGE, /--expires-at.*2027/],
     [
       'an expiry in the past',
       [...ISSUE, '--plan', 'free', '--expires-at', '2026-01-01T00:00:00Z', '--json'],
       USAGE,
       /--expires-at.*future/,
     ],
-    [
-      'an option that nobody knows',
-      [...ISSUE, '--plan', 'free', '--colour', 'red'],
-      USAGE,
-      /unknown option '--colour'/,
-    ],
-    ['an argument too many', ['list', 'everything'], USAGE, /too many arguments/],
-    ['a command that nobody knows', ['frobnicate'], USAGE, /unknown command 'frobnicate'/],
+    ['an unknown option', [...ISSUE, '--plan', 'free', '--colour', 'red'], USAGE, /unknown option '--colour'/],
+    ['an extra argument', ['list', 'everything'], USAGE, /too many arguments/],
+    ['an unknown command', ['frobnicate'], USAGE, /unknown command 'frobnicate'/],
     ['no id', ['revoke'], USAGE, /missing required argument 'id'/],
-    ['an id that is no UUID', ['revoke', '42'], USAGE, /'42'.*UUID/],
+    ['an id that is not a UUID', ['revoke', '42'], USAGE, /'42'.*UUID/],
     ['the key in place of its id', ['revoke', 'pst_0123456789', '--json'], USAGE, /UUID/],
-    ['to revoke a key that is not there', ['revoke', UNKNOWN_ID, '--json'], FAILED, /There is no key with the id 0000/],
-    ['to rotate a key that is not there', ['rotate', UNKNOWN_ID], FAILED, /There is no key with the id 0000/],
-    ['to change a key that is not there', ['set-plan', UNKNOWN_ID, '--plan', 'pro'], FAILED, /There is no key with/],
-    ['to show a key that is not there', ['show', UNKNOWN_ID, '--json'], FAILED, /There is no key with the id 0000/],
-    ['to unban a key that is not there', ['unban', UNKNOWN_ID], FAILED, /There is no key with the id 0000/],
-    ['to rotate a revoked key', ['rotate', 'REVOKED'], FAILED, /is revoked; issue a new one instead/],
-    ['to rotate an expired key', ['rotate', 'EXPIRED'], FAILED, /is expired; issue a new one instead/],
-    ['an overlap that is no duration', ['rotate', 'REVOKED', '--overlap', 'long'], USAGE, /--overlap.*90s, 30m, 24h/],
-    ['to give a key no plan', ['set-plan', 'EXPIRED'], USAGE, /required option '--plan <plan>'/],
+    ['revoking an unknown key', ['revoke', UNKNOWN_ID, '--json'], FAILED, /There is no key with the id 0000/],
+    ['rotating an unknown key', ['rotate', UNKNOWN_ID], FAILED, /There is no key with the id 0000/],
+    ['changing an unknown key', ['set-plan', UNKNOWN_ID, '--plan', 'pro'], FAILED, /There is no key with/],
+    ['showing an unknown key', ['show', UNKNOWN_ID, '--json'], FAILED, /There is no key with the id 0000/],
+    ['unbanning an unknown key', ['unban', UNKNOWN_ID], FAILED, /There is no key with the id 0000/],
+    ['rotating a revoked key', ['rotate', 'REVOKED'], FAILED, /is revoked; issue a new one instead/],
+    ['rotating an expired key', ['rotate', 'EXPIRED'], FAILED, /is expired; issue a new one instead/],
+    ['an invalid overlap', ['rotate', 'REVOKED', '--overlap', 'long'], USAGE, /--overlap.*90s, 30m, 24h/],
+    ['set-plan without a plan', ['set-plan', 'EXPIRED'], USAGE, /required option '--plan <plan>'/],
     [
-      'to give a key half of its quotas',
+      'set-plan with half of the quotas',
       ['set-plan', 'EXPIRED', '--plan', 'enterprise', '--per-day', '5'],
       FAILED,
       /both/,
@@ -123,17 +114,17 @@ describe('a command that cannot be carried out says why, ends with a code of its
   });
 });
 
-describe('a command that fails as a process of its own says so on stderr and by its exit code:', () => {
+describe('petstore keys reports on stderr and by the exit code', () => {
   test.each<[string, string[], number, RegExp]>([
-    ['an option that is missing', [...ISSUE, '--json'], USAGE, /required option '--plan <plan>'/],
-    ['an argument that is wrong', ['revoke', '42', '--json'], USAGE, /'42'.*UUID/],
+    ['a missing option', [...ISSUE, '--json'], USAGE, /required option '--plan <plan>'/],
+    ['an invalid argument', ['revoke', '42', '--json'], USAGE, /'42'.*UUID/],
     [
       'options that do not fit',
       [...ISSUE, '--plan', 'enterprise', '--json'],
       FAILED,
       /both --per-minute and --per-day/,
     ],
-    ['a key that is not there', ['revoke', UNKNOWN_ID, '--json'], FAILED, /There is no key with the id 0000/],
+    ['an unknown key', ['revoke', UNKNOWN_ID, '--json'], FAILED, /There is no key with the id 0000/],
   ])('%s', async (_what, args, exitCode, reason) => {
     const before = await allKeys();
     const result = await petstore(['keys', ...args], { DATABASE_URL: database.url });
@@ -144,7 +135,7 @@ describe('a command that fails as a process of its own says so on stderr and by 
   });
 });
 
-describe('a command without a usable database says so, without its password:', () => {
+describe('a command reports an unusable database in one line, without the password, when', () => {
   const withHost = (host: string, overrides: Partial<Pick<URL, 'password' | 'pathname'>> = {}): string => {
     const url = new URL('postgresql://petstore:hunter2secret@localhost/petstore');
     url.host = host;
@@ -152,15 +143,23 @@ describe('a command without a usable database says so, without its password:', (
   };
 
   test.each<[string, () => string, RegExp]>([
-    ['nobody listens', () => withHost('127.0.0.1:1'), /127\.0\.0\.1:1|ECONNREFUSED/],
-    ['there is no such host', () => withHost('no-such-host.invalid'), /no-such-host\.invalid|ENOTFOUND/],
+    [
+      'the connection is refused',
+      () => withHost('127.0.0.1:1'),
+      /^error: Cannot connect to the database "petstore" at 127\.0\.0\.1:1 as "petstore": .*ECONNREFUSED.*\. Check DATABASE_URL/,
+    ],
+    ['the host does not exist', () => withHost('no-such-host.invalid'), /no-such-host\.invalid|ENOTFOUND/],
     ['the password is wrong', () => withHost(new URL(database.url).host), /[Aa]uthentication failed/],
     [
-      'there is no such database',
+      'the database does not exist',
       () => Object.assign(new URL(database.url), { pathname: '/no_such_database' }).href,
       /no_such_database/,
     ],
-    ['the URL is none', () => 'mysql://petstore:hunter2secret@localhost/petstore', /DATABASE_URL must be a URL like/],
+    [
+      'the URL is invalid',
+      () => 'mysql://petstore:hunter2secret@localhost/petstore',
+      /DATABASE_URL must be a URL like/,
+    ],
   ])('%s', async (_what, url, reason) => {
     const result = await petstore(['keys', 'list', '--json'], { DATABASE_URL: url() });
     expect(result).toEqual({
@@ -174,15 +173,62 @@ describe('a command without a usable database says so, without its password:', (
   });
 });
 
-describe('a command reads the variables that it needs:', () => {
-  it('those that only the service reads do not keep it from its work', async () => {
+describe('a command without the access that it needs', () => {
+  let serviceUrl: URL;
+  let role: string;
+  beforeAll(async () => {
+    role = `test_${randomUUID().replaceAll('-', '')}`;
+    await database.db.query(`CREATE ROLE ${role} LOGIN PASSWORD 'hunter2secret' IN ROLE petstore_service`);
+    serviceUrl = Object.assign(new URL(database.url), { username: role, password: 'hunter2secret' });
+  });
+  afterAll(() => database.db.query(`DROP ROLE ${role}`));
+
+  it.each([
+    [['keys', 'issue', '--name', 'Partner', '--plan', 'free'], 'SELECT, INSERT', 'api_keys'],
+    [['keys', 'list'], 'SELECT', 'api_keys'],
+    [['keys', 'revoke', UNKNOWN_ID], 'SELECT, UPDATE', 'api_keys'],
+    [['keys', 'rotate', UNKNOWN_ID], 'SELECT, INSERT, UPDATE', 'api_keys'],
+    [['orders', 'import', '-', '--format', 'csv'], 'SELECT, INSERT', 'orders'],
+    [['seed'], 'SELECT, INSERT', 'orders'],
+  ])('names the role of the service, the missing privileges and the way out: %j', async (args, privileges, table) => {
+    expect(await petstore(args, { DATABASE_URL: serviceUrl.href })).toEqual({
+      exitCode: FAILED,
+      stdout: '',
+      stderr:
+        `error: The role "${role}" lacks the privilege ${privileges} on the table ${table}. ` +
+        'Set DATABASE_URL to the login of an administrator; in containers use "docker compose run --rm admin".\n',
+    });
+  });
+
+  it('says that the migrations are missing when the table does not exist', async () => {
+    const { href } = Object.assign(new URL(database.url), { pathname: '/postgres' });
+    const result = await petstore(['keys', 'list'], { DATABASE_URL: href });
+    expect(result).toMatchObject({ exitCode: FAILED, stdout: '' });
+    expect(result.stderr).toMatch(/^error: The database has no table api_keys\. Apply the migrations: [^\n]+\n$/);
+  });
+
+  it('says that the server is read-only when it would write, and reads from it all the same', async () => {
+    const url = new URL(database.url);
+    url.searchParams.set('options', '-c default_transaction_read_only=on');
+    const result = await petstore(['keys', ...ISSUE, '--plan', 'free'], { DATABASE_URL: url.href });
+    expect(result).toEqual({
+      exitCode: FAILED,
+      stdout: '',
+      stderr: 'error: The database is read-only, as a standby server is. Set DATABASE_URL to the primary server.\n',
+    });
+    expect(await petstore(['keys', 'list'], { DATABASE_URL: url.href })).toMatchObject({ exitCode: 0, stderr: '' });
+  });
+});
+
+describe('a command', () => {
+  it('ignores invalid variables that only the service reads', async () => {
     const variables = { DATABASE_URL: database.url, PORT: 'http', LOG_LEVEL: 'loud' };
     const result = await petstore(['keys', 'list', '--json'], variables);
     expect(result).toMatchObject({ exitCode: 0, stderr: '' });
     expect(JSON.parse(result.stdout)).toHaveLength(2);
   });
 
-  it('what is wrong with its own it tells, without quoting it', async () => {
+  it('reports an invalid secret variable without quoting it', async () => {
     const result = await petstore(['keys', 'unban', revokedId], { DATABASE_URL: database.url, REDIS_URL: 'hunter2' });
     expect(result).toMatchObject({ exitCode: FAILED, stdout: '' });
     expect(result.stderr).toContain('REDIS_URL must be');

@@ -7,7 +7,7 @@ import { waitFor } from '../helpers/wait-for.js';
 
 const KEY = /^pst_[0-9A-Za-z]{49}$/;
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-/** What is promised of a change: it takes effect within a second of the command's end. */
+/** A change takes effect within a second of the end of the command. */
 const PROMPTLY = { withinMs: 1_000 };
 
 // The clock of the service stands still, so that no cached answer ever runs out: whatever it learns, it was told.
@@ -46,7 +46,7 @@ async function rowOf(id: unknown): Promise<(KeyRow & { key_prefix: string }) | u
 }
 
 describe('petstore keys issue', () => {
-  it('makes a key that works at once, and prints {"id", "key"} with --json', async () => {
+  it('issues a key that is valid at once, and prints {"id", "key"} with --json', async () => {
     const issued = await keysJson('issue', '--name', 'Partner A', '--plan', 'free');
     expect(issued).toEqual({ id: expect.stringMatching(UUID) as unknown, key: expect.stringMatching(KEY) as unknown });
     const key = String(issued.key);
@@ -68,18 +68,18 @@ describe('petstore keys issue', () => {
     expect(rows[0]?.row).not.toContain(key.slice(4, 20));
   });
 
-  it('prints id and key for a person without it, and takes an expiry', async () => {
+  it('prints id and key as text without --json, and accepts an expiry time', async () => {
     const { exitCode, stdout, stderr } = await keys(
       ...['issue', '--name', ' B ', '--plan', 'PRO', '--expires-at', '2099-12-31T23:59:59+01:00'],
     );
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
     const [, id, key] = /^id {3}(\S+)\nkey {2}(\S+)\n/.exec(stdout) ?? [];
     expect(key).toMatch(KEY);
-    expect(stdout).toContain('shown this once');
+    expect(stdout).toContain('Store the key now: it is not shown again.');
     expect(await rowOf(id)).toMatchObject({ name: 'B', plan: 'pro', expires_at: new Date('2099-12-31T22:59:59Z') });
   });
 
-  it('takes the quotas of an enterprise key', async () => {
+  it('accepts the quotas of an enterprise key', async () => {
     const { key } = await keysJson(
       ...['issue', '--name', 'C', '--plan', 'enterprise', '--per-minute', '7', '--per-day', '2147483647'],
     );
@@ -88,7 +88,7 @@ describe('petstore keys issue', () => {
 });
 
 describe('petstore keys list', () => {
-  it('shows all keys, the newest first, for a person and as JSON, and never a key or its digest', async () => {
+  it('lists all keys, the newest first, as a table and as JSON, without any key or digest', async () => {
     await service.db.query('DELETE FROM api_keys');
     const nothing = await keys('list');
     expect(nothing).toMatchObject({ exitCode: 0, stderr: '' });
@@ -150,7 +150,7 @@ describe('petstore keys list', () => {
 });
 
 describe('petstore keys revoke', () => {
-  it('makes a key invalid in a running service within a second, and says whether it did', async () => {
+  it('invalidates a key in a running service within a second, and reports whether it was valid', async () => {
     const [{ id, key }, other] = [await insertKey(service.db), await insertKey(service.db)];
     expect([await statusOf(key), await statusOf(other.key)]).toEqual([200, 200]);
     expect(await keysJson('revoke', id)).toEqual({ id, revoked: true });
@@ -159,13 +159,13 @@ describe('petstore keys revoke', () => {
     const revokedAt = (await rowOf(id))?.revoked_at;
     const [again, forPeople] = await Promise.all([keysJson('revoke', id), keys('revoke', id.toUpperCase())]);
     expect(again).toEqual({ id, revoked: false });
-    expect(forPeople).toEqual({ exitCode: 0, stdout: `The key ${id} was revoked before.\n`, stderr: '' });
+    expect(forPeople).toEqual({ exitCode: 0, stdout: `The key ${id} was revoked already.\n`, stderr: '' });
     expect((await rowOf(id))?.revoked_at).toEqual(revokedAt);
   });
 });
 
 describe('petstore keys rotate', () => {
-  it('makes a successor with the same name, plan, quotas and expiry, and lets the old key run out after a day', async () => {
+  it('issues a successor with the same name, plan, quotas and expiry; the old key expires after a day', async () => {
     const expiry = new Date('2099-01-01T00:00:00Z');
     const { id, key } = await insertKey(service.db, {
       name: 'Partner E',
@@ -196,7 +196,7 @@ describe('petstore keys rotate', () => {
     expect([await statusOf(key), await statusOf(String(successor.key))]).toEqual([200, 200]);
   });
 
-  it('ends the old key at once with --overlap 0, also in a running service, and prints for a person', async () => {
+  it('expires the old key at once with --overlap 0, also in a running service', async () => {
     const { id, key } = await insertKey(service.db);
     expect(await statusOf(key)).toBe(200);
     const { exitCode, stdout } = await keys('rotate', id, '--overlap', '0');
@@ -207,7 +207,7 @@ describe('petstore keys rotate', () => {
     expect(await statusOf(successor)).toBe(200);
   });
 
-  it('never makes the old key live longer than it would have', async () => {
+  it('does not prolong the old key', async () => {
     const soon = new Date(Date.now() + 3_600_000);
     const { id } = await insertKey(service.db, { expires_at: soon });
     const successor = await keysJson('rotate', id, '--overlap', '7d');
@@ -217,7 +217,7 @@ describe('petstore keys rotate', () => {
 });
 
 describe('petstore keys set-plan', () => {
-  it('changes what a running service allows within a second, to quotas of its own and back', async () => {
+  it('changes the quotas in a running service within a second, to custom ones and back', async () => {
     const { id, key } = await insertKey(service.db, { plan: 'free' });
     expect(await quotaOf(key)).toBe('"minute";q=60;w=60, "day";q=1000;w=86400');
     const record = await keysJson('set-plan', id, '--plan', 'enterprise', '--per-minute', '8', '--per-day', '90');
@@ -234,7 +234,7 @@ describe('petstore keys set-plan', () => {
 });
 
 describe('petstore keys unban', () => {
-  it('lets a banned key in again within a second', async () => {
+  it('ends the ban of a key within a second', async () => {
     const { id, key } = await insertKey(service.db, { requests_per_minute: 1, requests_per_day: 1_000 });
     for (let number = 0; number < 12; number++) {
       await statusOf(key);
@@ -247,10 +247,10 @@ describe('petstore keys unban', () => {
     expect(status).toBe(200);
   });
 
-  it('of a key that is not banned changes nothing, and tells a person that it is not', async () => {
+  it('succeeds without a change when the key is not banned', async () => {
     const { id, key } = await insertKey(service.db);
     const result = await keys('unban', id);
-    expect(result).toEqual({ exitCode: 0, stdout: `The key ${id} is not banned any more.\n`, stderr: '' });
+    expect(result).toEqual({ exitCode: 0, stdout: `The key ${id} is not banned.\n`, stderr: '' });
     expect(await statusOf(key)).toBe(200);
   });
 });

@@ -20,14 +20,14 @@ async function keysJson(args: readonly string[], redisUrl: string): Promise<unkn
   return JSON.parse(result.stdout);
 }
 
-describeWithRedis('keys list and keys show with a Redis', () => {
+describeWithRedis('keys list and keys show with Redis', () => {
   let redis: RedisServer;
   beforeAll(async () => {
     redis = await RedisServer.start();
   });
   afterAll(() => redis.stop());
 
-  it('tell how many requests are left today, and count none for asking', async () => {
+  it('show the remaining requests of today and consume no quota', async () => {
     const service = await startTestService({
       database,
       clock: new ManualClock(Date.now()),
@@ -51,7 +51,7 @@ describeWithRedis('keys list and keys show with a Redis', () => {
     expect(table.stdout).toContain('9,997 of 10,000');
   });
 
-  it('tell of a ban that is on, and take yesterday for what it is', async () => {
+  it('show an active ban, and do not count the requests of yesterday', async () => {
     const { id } = await insertKey(database.db, { plan: 'free' });
     const bannedUntil = new Date(Date.now() + 240_000);
     const connection = redis.connect();
@@ -65,14 +65,14 @@ describeWithRedis('keys list and keys show with a Redis', () => {
   });
 });
 
-/** What a client hears while it connects. */
+/** Replies to a client while it connects. */
 const GREETINGS: Readonly<Record<string, string>> = {
   hello: '%1\r\n$5\r\nproto\r\n:3\r\n',
   client: '+OK\r\n',
   info: '$9\r\nloading:0\r\n',
 };
 
-/** Lets a client connect and answers nothing that it asks afterwards. */
+/** Accepts connections and does not reply to any later command. */
 async function startSilentRedis(): Promise<Server> {
   const server = createServer((socket) => {
     socket
@@ -89,7 +89,7 @@ async function startSilentRedis(): Promise<Server> {
   return server;
 }
 
-describe('when Redis does not tell, the keys are shown all the same, with the reason:', () => {
+describe('without a working Redis, keys list works with a warning and keys unban fails, when', () => {
   let silent: Server;
   beforeAll(async () => {
     silent = await startSilentRedis();
@@ -97,15 +97,15 @@ describe('when Redis does not tell, the keys are shown all the same, with the re
   afterAll(() => silent.close());
 
   test.each<[string, () => number, RegExp]>([
-    ['nobody listens', () => 1, /^note: Redis is unreachable \(connect ECONNREFUSED 127\.0\.0\.1:1\)/],
-    ['it falls silent', () => (silent.address() as AddressInfo).port, /^note: Redis does not respond/],
+    ['the connection is refused', () => 1, /^warning: Redis is unreachable \(connect ECONNREFUSED 127\.0\.0\.1:1\)/],
+    ['Redis does not respond', () => (silent.address() as AddressInfo).port, /^warning: Redis does not respond/],
   ])('%s', async (_what, port, reason) => {
     const { id } = await insertKey(database.db, { plan: 'free' });
     const environment = { DATABASE_URL: database.url, REDIS_URL: `redis://127.0.0.1:${port()}` };
     const result = await petstore(['keys', 'list', '--json'], environment);
     expect(result.exitCode).toBe(0);
     expect(result.stderr).toMatch(reason);
-    expect(result.stderr).toMatch(/, so the requests left and the bans are not known\.\n$/);
+    expect(result.stderr).toMatch(/; remaining requests and bans are unknown\.\n$/);
     expect(JSON.parse(result.stdout)).toEqual([expect.objectContaining({ id, requestsLeftToday: null })]);
     const unban = await petstore(['keys', 'unban', id], environment);
     expect(unban).toMatchObject({ exitCode: 1, stdout: '' });

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 
-const CLI = join(__dirname, '..', '..', 'dist', 'cli.js');
+export const CLI = join(__dirname, '..', '..', 'dist', 'cli.js');
 
 export interface CommandResult {
   readonly exitCode: number | null;

@@ -39,14 +39,14 @@ describe('petstore orders import', () => {
     ['orders.ndjson', NDJSON],
     ['orders.JSONL', NDJSON],
     ['orders.csv', CSV],
-  ])('takes the format of a file from its name, and says what it did and how fast: %s', async (name, content) => {
+  ])('infers the format from the file name and prints the number of orders and the rate: %s', async (name, content) => {
     const result = await importing([file(name, content)]);
     expect(result).toMatchObject({ exitCode: 0, stderr: '' });
     expect(result.stdout).toMatch(/^2 orders imported \(\d+\.\d s, \d+ orders\/s\)\.\n$/);
     expect(await orderIds()).toEqual(IDS);
   });
 
-  it('reads stdin, and prints one JSON document with --json', async () => {
+  it('reads stdin and prints one JSON document with --json', async () => {
     const result = await importing(['-', '--format', 'csv', '--json'], CSV);
     expect(result).toMatchObject({ exitCode: 0, stderr: '' });
     expect(JSON.parse(result.stdout)).toEqual({
@@ -58,34 +58,34 @@ describe('petstore orders import', () => {
     expect(await orderIds()).toEqual(IDS);
   });
 
-  it('changes nothing in a dry run', async () => {
+  it('changes nothing with --dry-run', async () => {
     const result = await importing([file('dry.csv', CSV), '--dry-run']);
     expect(result).toMatchObject({ exitCode: 0, stderr: '' });
-    expect(result.stdout).toMatch(/^2 orders can be imported; nothing was changed \(/);
+    expect(result.stdout).toMatch(/^2 orders are valid; nothing was imported \(/);
     expect(await orderIds()).toEqual([]);
   });
 
-  it('refuses a file with faults as a whole, names each on stderr and ends with 1', async () => {
-    const path = file('faults.ndjson', '{"petId":7,"quantity":1}\n{"petId":7,"quantity":0}\n{"petId":7}\n');
+  it('rejects a file with errors as a whole, lists them on stderr and exits with 1', async () => {
+    const path = file('errors.ndjson', '{"petId":7,"quantity":1}\n{"petId":7,"quantity":0}\n{"petId":7}\n');
     expect(await importing([path, '--json'])).toEqual({
       exitCode: 1,
       stdout: '',
       stderr:
-        'error: The file has 2 faults; nothing was imported:\n' +
-        '  - line 2, quantity must be a whole number from 1 to 2147483647, not 0\n' +
-        '  - line 3, quantity is missing; it must be a whole number from 1 to 2147483647\n',
+        'error: The file has 2 errors; nothing was imported:\n' +
+        '  - line 2, quantity must be an integer from 1 to 2147483647 (got "0")\n' +
+        '  - line 3, quantity is missing; it must be an integer from 1 to 2147483647\n',
     });
     expect(await orderIds()).toEqual([]);
   });
 
   it.each([
-    ['that is not there', join(folder, 'nothing.csv'), 'ENOENT'],
-    ['that is a folder', folder, 'EISDIR'],
-  ])('ends with 1 for a file %s', async (_what, path, reason) => {
+    ['that does not exist', join(folder, 'nothing.csv'), 'ENOENT'],
+    ['that is a directory', folder, 'EISDIR'],
+  ])('exits with 1 for a file %s', async (_what, path, reason) => {
     expect(await importing([path, '--format', 'csv'])).toEqual({
       exitCode: 1,
       stdout: '',
-      stderr: `error: The file ${path} cannot be read (${reason}).\n`,
+      stderr: `error: Cannot read the file ${path} (${reason}); check the path and its permissions.\n`,
     });
   });
 });

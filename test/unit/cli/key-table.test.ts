@@ -23,8 +23,8 @@ function buildView(overrides: Partial<KeyView> = {}): KeyView {
   };
 }
 
-describe('the table of keys', () => {
-  it('says of each key what it may do, whether it works and when it was used', () => {
+describe('keyTable', () => {
+  it('shows plan, state, remaining requests and last use of each key in aligned columns', () => {
     const keys = [
       buildView(),
       buildView({ name: 'B', state: 'banned', bannedUntil: at('2026-11-21T12:04:10Z'), requestsLeftToday: 0 }),
@@ -41,13 +41,12 @@ describe('the table of keys', () => {
       ['D', 'pro', 'revoked 40 s ago', '-', '11 min ago', '3 d'],
       ['E', 'pro', 'active for 2 d', '9,412 of 10,000', '11 min ago', '3 d'],
     ]);
-    // Its columns stand below each other.
     expect(new Set(rows.map((row) => row.search(/ (?:ID|1{8}-\S+)$/))).size).toBe(1);
   });
 });
 
-describe('the details of a key', () => {
-  it('give every moment as a date and as a distance', () => {
+describe('keyDetails', () => {
+  it('shows each time as a date and relative to now', () => {
     expect(keyDetails(buildView({ expiresAt: at('2026-11-23T12:00:00Z') }), NOW).split('\n')).toEqual([
       'id            11111111-1111-4111-8111-111111111111',
       'name          Partner Inc.',
@@ -61,7 +60,7 @@ describe('the details of a key', () => {
     ]);
   });
 
-  it('name the end of a key and of a ban', () => {
+  it('shows when a key was revoked and when a ban ends', () => {
     const revoked = keyDetails(buildView({ state: 'revoked', revokedAt: at('2026-11-20T12:00:00Z') }), NOW);
     expect(revoked).toContain('state         revoked 1 d ago\n');
     expect(revoked).toContain('\nrevoked       2026-11-20 12:00Z (1 d ago)');

@@ -9,8 +9,8 @@ class Terminal {
   }
 }
 
-describe('a progress bar', () => {
-  it('draws over its own line, leaves out what nobody could see, and goes away', () => {
+describe('ProgressBar', () => {
+  it('redraws its line at a limited rate, and erases it', () => {
     const terminal = new Terminal(true);
     const bar = new ProgressBar(terminal);
     bar.update(0.5, 1_234_567);
@@ -19,13 +19,13 @@ describe('a progress bar', () => {
     expect(terminal.written).toBe(`\r\u001b[K${'█'.repeat(15)}${'░'.repeat(15)}  50 %  1,234,567 orders\r\u001b[K`);
   });
 
-  it('counts where the end is not known', () => {
+  it('shows a count without a bar when the total is unknown', () => {
     const terminal = new Terminal(true);
     new ProgressBar(terminal).update(undefined, 1_000);
     expect(terminal.written).toBe('\r\u001b[K1,000 orders');
   });
 
-  it('writes nothing into a file or a pipe', () => {
+  it('writes nothing to a file or a pipe', () => {
     const pipe = new Terminal(false);
     const bar = new ProgressBar(pipe);
     bar.update(0.5, 1_000);

@@ -1,0 +1,163 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ApiKeysAdmin } from '../../src/api-keys/api-keys.admin.js';
+import { connectPrisma } from '../../src/database/prisma.service.js';
+import { insertKey } from '../helpers/builders.js';
+import { failAnalyze } from '../helpers/fail-analyze.js';
+import { CLI, petstore } from '../helpers/petstore.js';
+import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+beforeEach(() => database.db.query('TRUNCATE api_keys, orders'));
+
+const CLOSED_PIPE = '"$@" | head -c 0; exit "${PIPESTATUS[0]}"';
+const FULL_DISK = '"$@" > /dev/full';
+
+/** Runs `petstore` with a stdout that fails. */
+function petstoreInto(script: string, args: readonly string[]): Promise<{ exitCode: number | null; stderr: string }> {
+  return new Promise((resolve, reject) => {
+    const child = spawn('bash', ['-c', script, 'bash', process.execPath, CLI, ...args], {
+      env: { PATH: process.env.PATH, DATABASE_URL: database.url },
+      stdio: ['ignore', 'ignore', 'pipe'],
+      timeout: 15_000,
+    });
+    let stderr = '';
+    child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+    child.on('error', reject);
+    child.on('close', (exitCode) => {
+      resolve({ exitCode, stderr });
+    });
+  });
+}
+
+async function allKeys(): Promise<unknown[]> {
+  return (await database.db.query<Record<string, unknown>>('SELECT * FROM api_keys ORDER BY id')).rows;
+}
+
+const ISSUE = ['keys', 'issue', '--name', 'Partner', '--plan', 'free'];
+
+describe('a command whose stdout is a closed pipe', () => {
+  it.each([[['keys', 'list']], [['openapi']], [['--help']]])('prints no error and exits with 0: %j', async (args) => {
+    expect(await petstoreInto(CLOSED_PIPE, args)).toEqual({ exitCode: 0, stderr: '' });
+  });
+
+  it('issues no key and exits with 1', async () => {
+    expect(await petstoreInto(CLOSED_PIPE, ISSUE)).toEqual({
+      exitCode: 1,
+      stderr: 'error: Cannot write to stdout (EPIPE), so no key was issued. Run the command again.\n',
+    });
+    expect(await allKeys()).toEqual([]);
+  });
+});
+
+describe('a command whose stdout is a full disk', () => {
+  it('exits with 1 when it only reads', async () => {
+    const stderr = 'error: Cannot write to stdout (ENOSPC)\n';
+    expect(await petstoreInto(FULL_DISK, ['keys', 'list'])).toEqual({ exitCode: 1, stderr });
+    expect(await petstoreInto(FULL_DISK, ['openapi'])).toEqual({ exitCode: 1, stderr });
+  });
+
+  it('leaves no key behind and the old key as it was when it issues or rotates', async () => {
+    const { id } = await insertKey(database.db);
+    const before = await allKeys();
+    const failure = {
+      exitCode: 1,
+      stderr: 'error: Cannot write to stdout (ENOSPC), so no key was issued. Run the command again.\n',
+    };
+    expect(await petstoreInto(FULL_DISK, ISSUE)).toEqual(failure);
+    expect(await petstoreInto(FULL_DISK, ['keys', 'rotate', id])).toEqual(failure);
+    expect(await allKeys()).toEqual(before);
+  });
+
+  it('exits with 0 and warns when its change is committed', async () => {
+    const { id } = await insertKey(database.db);
+    expect(await petstoreInto(FULL_DISK, ['keys', 'revoke', id])).toEqual({
+      exitCode: 0,
+      stderr: 'warning: Cannot write to stdout (ENOSPC); the changes are committed.\n',
+    });
+    expect(await allKeys()).toEqual([expect.objectContaining({ id, revoked_at: expect.any(Date) as unknown })]);
+  });
+});
+
+describe('ApiKeysAdmin', () => {
+  it('commits a new key only after it has been delivered', async () => {
+    const connection = connectPrisma(database.url);
+    const admin = new ApiKeysAdmin(connection.prisma);
+    let duringDelivery: unknown[] | undefined;
+    try {
+      const deliver = async (): Promise<void> => {
+        duringDelivery = await allKeys();
+      };
+      const { id } = await admin.issue({ name: 'Partner', plan: 'free' }, deliver);
+      expect(duringDelivery).toEqual([]);
+      const before = await allKeys();
+      await admin.rotate(id, 0, deliver);
+      expect(duringDelivery).toEqual(before);
+    } finally {
+      await connection.close();
+    }
+    expect(await allKeys()).toHaveLength(2);
+  });
+});
+
+describe('petstore keys issue', () => {
+  it('exits with 1 and says that the printed key may be invalid when the commit fails', async () => {
+    await database.db.query(`
+      CREATE FUNCTION fail_commit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no commit today'; END $$;
+      CREATE CONSTRAINT TRIGGER fails_commit AFTER INSERT ON api_keys DEFERRABLE INITIALLY DEFERRED
+      FOR EACH ROW EXECUTE FUNCTION fail_commit()`);
+    try {
+      const result = await petstore([...ISSUE, '--json'], { DATABASE_URL: database.url });
+      const { id } = JSON.parse(result.stdout) as { id: string };
+      expect(result.exitCode).toBe(1);
+      expect(result.stderr).toMatch(/^error: .*no commit today/);
+      expect(result.stderr).toContain(`The printed key may be invalid: check with "petstore keys show ${id}".`);
+    } finally {
+      await database.db.query('DROP TRIGGER fails_commit ON api_keys; DROP FUNCTION fail_commit()');
+    }
+    expect(await allKeys()).toEqual([]);
+  });
+});
+
+describe('a command whose ANALYZE fails after the commit', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'petstore-analyze-'));
+  const file = join(folder, 'orders.csv');
+  writeFileSync(file, 'petId,quantity\n7,1\n');
+  afterAll(() => {
+    rmSync(folder, { recursive: true });
+  });
+
+  it.each([[['orders', 'import', file]], [['seed', '--orders', '3']]])('warns and exits with 0: %j', async (args) => {
+    const restore = await failAnalyze(database.db);
+    try {
+      const result = await petstore([...args, '--json'], { DATABASE_URL: database.url });
+      expect(result).toMatchObject({
+        exitCode: 0,
+        stderr:
+          'warning: The orders are committed, but ANALYZE failed (no statistics today). Run "ANALYZE orders" in the database.\n',
+      });
+      expect(() => void JSON.parse(result.stdout)).not.toThrow();
+    } finally {
+      await restore();
+    }
+    expect((await database.db.query('SELECT FROM orders')).rowCount).toBeGreaterThan(0);
+  });
+});
+
+it('petstore seed keeps the committed orders when a later statement fails, and says so', async () => {
+  await database.db.query('ALTER TABLE orders ADD CONSTRAINT short CHECK (id < 150000)');
+  try {
+    const result = await petstore(['seed', '--orders', '200000'], { DATABASE_URL: database.url });
+    expect(result).toMatchObject({ exitCode: 1, stdout: '' });
+    expect(result.stderr).toContain('; the orders up to id 100000 are committed. Run the command again for the rest.');
+  } finally {
+    await database.db.query('ALTER TABLE orders DROP CONSTRAINT short');
+  }
+  expect((await database.db.query('SELECT FROM orders')).rowCount).toBe(100_000);
+});
