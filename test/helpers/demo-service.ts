@@ -33,12 +33,11 @@ export class DemoCheckout {
   }
 
   run(...args: string[]): DemoRun {
-    return this.#spawn([process.execPath, this.#cli, ...args]);
+    return this.#spawn([process.execPath, join(this.folder, 'dist', 'cli.js'), ...args]);
   }
 
   /** Runs a command on a pseudo-terminal: what is written to stdin is typed at it. */
-  runOnTerminal(args: readonly string[], environment: Readonly<Record<string, string>> = {}): DemoRun {
-    const command = [process.execPath, this.#cli, ...args].join(' ');
+  runOnTerminal(command: string, environment: Readonly<Record<string, string>> = {}): DemoRun {
     return this.#spawn(['script', '--quiet', '--return', '--flush', '--command', command, '/dev/null'], environment);
   }
 
@@ -57,10 +56,6 @@ export class DemoCheckout {
 
   remove(): void {
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
-  }
-
-  get #cli(): string {
-    return join(this.folder, 'dist', 'cli.js');
   }
 
   #spawn([command = '', ...args]: readonly string[], extra: Readonly<Record<string, string>> = {}): DemoRun {
