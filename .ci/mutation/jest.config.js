@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import base from '../../jest.config.js';
 
 const config = { ...base };
-// Jest would set it up for every mutant; `run.mjs` does it once.
+// `run.mjs` runs the global setup once; Jest would run it for every mutant.
 delete config.globalSetup;
 delete config.globalTeardown;
 

@@ -24,8 +24,8 @@ export async function formCluster(masters: readonly RedisServer[]): Promise<void
       'the cluster is up',
     );
     await waitFor(
-      async () => String(await client.call('CLUSTER', 'INFO')).includes('cluster_known_nodes:3'),
-      'all nodes are known',
+      async () => String(await client.call('CLUSTER', 'INFO')).includes(`cluster_known_nodes:${masters.length}`),
+      'every node has met all others',
     );
     client.disconnect();
   }
