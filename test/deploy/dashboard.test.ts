@@ -135,7 +135,32 @@ async function provokeEveryResponse(baseUrl: string, { db }: TestDatabase): Prom
   for (let request = 0; request < 15; request++) {
     await cancelOrder(baseUrl, '1', spent);
   }
+  await abortCancel(baseUrl, db, key);
   await call(baseUrl, 'GET', '/nothing-here', key);
+}
+
+/** Disconnects the client of a cancel that waits for a locked order. */
+async function abortCancel(baseUrl: string, db: TestDatabase['db'], key: string): Promise<void> {
+  const id = await insertOrder(db);
+  const holder = await db.connect();
+  await holder.query('BEGIN');
+  await holder.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [id]);
+  const controller = new AbortController();
+  const response = fetch(`${baseUrl}/v1/store/orders/${id}`, {
+    method: 'DELETE',
+    headers: { Authorization: `Bearer ${key}` },
+    signal: controller.signal,
+  });
+  await waitFor(async () => {
+    const { rowCount } = await db.query(
+      "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+    );
+    return rowCount !== 0;
+  }, 'the cancel waits for the lock');
+  controller.abort();
+  await expect(response).rejects.toThrow(/abort/);
+  await holder.query('ROLLBACK');
+  holder.release();
 }
 
 /** The label sets of an exported metric. */
