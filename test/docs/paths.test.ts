@@ -44,6 +44,14 @@ describe('documentation', () => {
     expect(links.filter((target) => !linkWorks(document, target))).toEqual([]);
   });
 
+  it.each(current)('%s names only npm scripts that exist', (document) => {
+    const { scripts: defined } = JSON.parse(
+      readFileSync(join(ROOT, document.startsWith('examples/') ? dirname(document) : '', 'package.json'), 'utf8'),
+    ) as { scripts: Record<string, string> };
+    const named = readFileSync(join(ROOT, document), 'utf8').matchAll(/npm run (?:--silent )?([\w:]+)/g);
+    expect([...named].map(([, name = '']) => name).filter((name) => !(name in defined))).toEqual([]);
+  });
+
   it('finds paths in text, and rejects one that does not exist', () => {
     expect(pathsIn('See `src/main.ts`, `main.ts` and src/cli/nowhere.ts.')).toEqual([
       'src/cli/nowhere.ts',
