@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Fails when the migrations do not produce the schema: applies them to a database of its own, on the server that
-// DATABASE_URL names, and compares that database with schema.prisma.
+// Fails when the migrations do not produce the schema: applies them to a temporary database on the server in
+// DATABASE_URL and compares that database with schema.prisma.
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
@@ -10,7 +10,7 @@ import { describe } from './engine/user-facing-error.mjs';
 const CLI = fileURLToPath(import.meta.resolve('prisma/build/index.js'));
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
-/** The exit code by which `migrate diff --exit-code` says that it found a difference. */
+/** The exit code of `migrate diff --exit-code` when it finds a difference. */
 const DIFFERENCE_FOUND = 2;
 
 /**
@@ -29,9 +29,9 @@ function prisma(databaseUrl, command) {
 
 /**
  * @param {string} databaseUrl of an empty database
- * @returns {Promise<string | undefined>} what is wrong, if anything is
+ * @returns {Promise<string | undefined>} the problem, if there is one
  */
-async function findFault(databaseUrl) {
+async function findProblem(databaseUrl) {
   const deploy = await prisma(databaseUrl, 'migrate deploy');
   if (deploy.exitCode !== 0) return `The migrations do not apply to an empty database.\n\n${deploy.stderr}`;
 
@@ -45,26 +45,26 @@ async function findFault(databaseUrl) {
       'Write the missing migration with `npx prisma migrate dev --create-only`.'
     );
   }
-  // The CLI ends with 0 even when its engine dies over the question, but then there is no answer either.
+  // The CLI exits with 0 even when its engine crashes, but then it prints nothing.
   if (diff.exitCode !== 0 || diff.stdout.trim() === '') return `The comparison failed.\n\n${diff.stderr}`;
   return undefined;
 }
 
-/** @returns {Promise<string | undefined>} what is wrong, if anything is */
+/** @returns {Promise<string | undefined>} the problem, if there is one */
 async function check() {
   const url = process.env.DATABASE_URL;
-  if (!url) return 'DATABASE_URL has to name a PostgreSQL server on which databases may be created.';
+  if (!url) return 'DATABASE_URL must name a PostgreSQL server and a role that may create databases.';
   const scratchUrl = siblingUrl(url, `check_migrations_${randomUUID()}`);
   await createDatabase(scratchUrl);
-  return findFault(scratchUrl).finally(() => dropDatabase(scratchUrl));
+  return findProblem(scratchUrl).finally(() => dropDatabase(scratchUrl));
 }
 
-// An interrupt ends the command that is running, upon which the database is dropped as after any other failure.
+// An interrupt ends the running command; the temporary database is then dropped as after any other failure.
 process.on('SIGINT', () => {});
-const fault = await check().catch(describe);
-if (fault === undefined) {
+const problem = await check().catch(describe);
+if (problem === undefined) {
   console.log('The migrations produce the schema.');
 } else {
-  console.error(fault);
+  console.error(problem);
   process.exitCode = 1;
 }

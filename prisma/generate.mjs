@@ -1,4 +1,4 @@
-// Generates the Prisma client. Prints what Prisma says only when it fails, so that a build is quiet.
+// Generates the Prisma client. Prints Prisma's output only when it fails.
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 

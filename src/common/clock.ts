@@ -1,4 +1,4 @@
-/** The one source of time for every rule that depends on it, so that tests set it instead of waiting for it. */
+/** The source of time for every time-dependent rule. Tests set it instead of waiting. */
 export interface Clock {
   /** Milliseconds since the Unix epoch. */
   now(): number;

@@ -1,20 +1,19 @@
-/** What was waited for did not come in time. It may still happen. */
+/** The operation did not complete in time. It may still complete. */
 export class DeadlineExceeded extends Error {
   constructor(milliseconds: number) {
-    super(`no answer within ${milliseconds} ms`);
+    super(`no response within ${milliseconds} ms`);
     this.name = 'DeadlineExceeded';
   }
 }
 
 /**
- * Waits for an answer from the network, but no longer than `milliseconds`.
+ * Waits for a response from the network for at most `milliseconds`.
  *
- * Our own slowness is not held against the other side. The time starts at the end of this turn of the event loop, when
- * what was written in it has been sent. Timers run before sockets are read: in a process that was busy for that long the
- * answer may lie unread in the socket when the timer fires, so one more turn is granted in which it can be read.
+ * A busy process does not count against the other side: the time starts when this turn of the event loop has sent its
+ * writes, and ends one turn after the timer, because timers run before sockets are read.
  * @throws {DeadlineExceeded}
  */
-export function withDeadline<T>(answer: Promise<T>, milliseconds: number): Promise<T> {
+export function withDeadline<T>(response: Promise<T>, milliseconds: number): Promise<T> {
   return new Promise((resolve, reject) => {
     let timer: NodeJS.Timeout | undefined;
     const start = setImmediate(() => {
@@ -28,14 +27,14 @@ export function withDeadline<T>(answer: Promise<T>, milliseconds: number): Promi
       clearImmediate(start);
       clearTimeout(timer);
     };
-    answer.then(
+    response.then(
       (value) => {
         stop();
         resolve(value);
       },
       (error: unknown) => {
         stop();
-        // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- passed on as it came
+        // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- rethrown unchanged
         reject(error);
       },
     );

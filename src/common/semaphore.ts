@@ -1,14 +1,14 @@
-/** Admits a bounded number of holders at once; the others wait in the order in which they came. */
+/** Limits the number of concurrent holders; further callers wait in first-in, first-out order. */
 export class Semaphore {
   #free: number;
   readonly #waiting: (() => void)[] = [];
 
-  /** @param size holders admitted at once, at least 1 */
+  /** @param size concurrent holders, at least 1 */
   constructor(size: number) {
     this.#free = size;
   }
 
-  /** Resolves when the caller holds a place; each must be given back by {@link release}. */
+  /** Resolves when the caller holds a permit, to be returned with {@link release}. */
   acquire(): Promise<void> {
     if (this.#free > 0) {
       this.#free--;
@@ -18,8 +18,8 @@ export class Semaphore {
   }
 
   /**
-   * Like {@link acquire}, but gives up after a while.
-   * @returns whether the caller holds a place
+   * Like {@link acquire}, with a timeout.
+   * @returns whether the caller holds a permit
    */
   async acquireWithin(milliseconds: number): Promise<boolean> {
     if (this.#free > 0) {

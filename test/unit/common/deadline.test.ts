@@ -7,7 +7,7 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
-/** What has become of a promise so far. */
+/** Records the current state of a promise. */
 function watch(promise: Promise<unknown>): { state: unknown } {
   const watched: { state: unknown } = { state: 'pending' };
   promise.then(
@@ -27,8 +27,8 @@ function open(): { promise: Promise<string>; resolve: (value: string) => void; r
   return { promise, ...settle };
 }
 
-describe('an answer with a deadline', () => {
-  it('is passed on as it came, and no timer is left behind', async () => {
+describe('withDeadline', () => {
+  it('passes on the value or the error unchanged and clears its timer', async () => {
     expect(await withDeadline(Promise.resolve('pong'), 100)).toBe('pong');
     expect(jest.getTimerCount()).toBe(0);
     const failure = new Error('refused');
@@ -37,9 +37,9 @@ describe('an answer with a deadline', () => {
   });
 
   it.each([
-    ['an answer', 'pong'],
+    ['a response', 'pong'],
     ['an error', new Error('refused')],
-  ])('may be %s up to the last moment, and no timer is left behind', async (_what, outcome) => {
+  ])('passes on %s that arrives one millisecond before the deadline and clears its timer', async (_what, outcome) => {
     const { promise, resolve, reject } = open();
     const watched = watch(withDeadline(promise, 100));
     await turn();
@@ -55,24 +55,24 @@ describe('an answer with a deadline', () => {
     expect(jest.getTimerCount()).toBe(0);
   });
 
-  it('is given up after the time, not before, and the error says what the time was', async () => {
+  it('rejects after the deadline, not before, with an error that names the deadline', async () => {
     const watched = watch(withDeadline(never, 100));
     await turn();
     await jest.advanceTimersByTimeAsync(99);
     expect(watched.state).toBe('pending');
     await jest.advanceTimersByTimeAsync(1);
     expect(watched.state).toBe('pending');
-    // The turn of grace: by the fake clock, a turn that a timer asks for comes a millisecond later.
+    // The extra turn: with the fake clock, setImmediate called by a timer runs a millisecond later.
     await jest.advanceTimersByTimeAsync(1);
     expect(watched.state).toBeInstanceOf(DeadlineExceeded);
-    expect(watched.state).toMatchObject({ name: 'DeadlineExceeded', message: 'no answer within 100 ms' });
+    expect(watched.state).toMatchObject({ name: 'DeadlineExceeded', message: 'no response within 100 ms' });
   });
 
-  it('is read in the turn that follows the time, for it may have lain there unread', async () => {
+  it('passes on a response that is read from the socket in the turn after the timer', async () => {
     const { promise, resolve } = open();
     const watched = watch(withDeadline(promise, 100));
     await turn();
-    // The timer runs, and only then is the socket read.
+    // The timer runs before the socket is read.
     setTimeout(() => {
       resolve('pong');
     }, 100);

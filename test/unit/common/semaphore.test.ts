@@ -8,11 +8,11 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
-/** Lets everything that has settled be noticed. */
+/** Runs the callbacks of settled promises. */
 const settled = (): Promise<void> => jest.advanceTimersByTimeAsync(0);
 
 describe('Semaphore', () => {
-  it('admits as many as it has places, and nobody more until a place is given back', async () => {
+  it('admits as many holders as it has permits, and another one after a release', async () => {
     const semaphore = new Semaphore(2);
     let admitted = 0;
     for (let caller = 0; caller < 3; caller++) {
@@ -25,7 +25,7 @@ describe('Semaphore', () => {
     expect(admitted).toBe(3);
   });
 
-  it('admits those who wait in the order in which they came, whichever way they wait', async () => {
+  it('admits waiting callers in first-in, first-out order, with and without a timeout', async () => {
     const semaphore = new Semaphore(1);
     await semaphore.acquire();
     const admitted: string[] = [];
@@ -39,18 +39,18 @@ describe('Semaphore', () => {
     }
   });
 
-  it('does not let a newcomer in front of one who has been given a place', async () => {
+  it('does not give a released permit to a later caller when one is waiting', async () => {
     const semaphore = new Semaphore(1);
     await semaphore.acquire();
     const waiting = semaphore.acquireWithin(1_000);
     semaphore.release();
-    const newcomer = semaphore.acquireWithin(10);
+    const later = semaphore.acquireWithin(10);
     expect(await waiting).toBe(true);
     await jest.advanceTimersByTimeAsync(10);
-    expect(await newcomer).toBe(false);
+    expect(await later).toBe(false);
   });
 
-  it('gives up waiting after the time that was asked for, not before', async () => {
+  it('returns false after the timeout, not before', async () => {
     const semaphore = new Semaphore(1);
     await semaphore.acquire();
     let outcome: boolean | undefined;
@@ -61,7 +61,7 @@ describe('Semaphore', () => {
     expect(outcome).toBe(false);
   });
 
-  it('gives the place to the next one when the first in line has given up', async () => {
+  it('gives the permit to the next caller when the first has timed out', async () => {
     const semaphore = new Semaphore(1);
     await semaphore.acquire();
     const [gaveUp, patient] = [semaphore.acquireWithin(10), semaphore.acquireWithin(1_000)];
@@ -70,7 +70,7 @@ describe('Semaphore', () => {
     expect([await gaveUp, await patient]).toEqual([false, true]);
   });
 
-  it('leaves no timer behind for one who was admitted', async () => {
+  it('clears the timer when the caller is admitted', async () => {
     const semaphore = new Semaphore(1);
     expect(await semaphore.acquireWithin(1_000)).toBe(true);
     const waiting = semaphore.acquireWithin(1_000);
@@ -79,7 +79,7 @@ describe('Semaphore', () => {
     expect(jest.getTimerCount()).toBe(0);
   });
 
-  it('loses and makes no place, whatever the order of coming, giving up and leaving', async () => {
+  it('neither loses nor creates permits in any order of acquire, timeout and release', async () => {
     const step = fc.oneof(
       fc.constant('acquire' as const),
       fc.record({ within: fc.integer({ min: 0, max: 30 }) }),
@@ -112,23 +112,23 @@ describe('Semaphore', () => {
           }
           await settled();
           expect(holding).toBeLessThanOrEqual(size);
-          // Nobody waits beside a free place.
+          // No caller waits while a permit is free.
           expect(waiting === 0 || holding === size).toBe(true);
         }
-        // In the end all leave, and every place can be taken again.
+        // After all holders have released, every permit can be acquired again.
         while (holding > 0) {
           holding--;
           semaphore.release();
           await settled();
         }
-        const places = await Promise.all(
+        const permits = await Promise.all(
           Array.from({ length: size + 1 }, async () => {
             const held = semaphore.acquireWithin(5);
             await jest.advanceTimersByTimeAsync(5);
             return held;
           }),
         );
-        expect(places.filter(Boolean)).toHaveLength(size);
+        expect(permits.filter(Boolean)).toHaveLength(size);
       }),
       { numRuns: 100 },
     );
