@@ -8,13 +8,13 @@ import { describe } from './user-facing-error.mjs';
 /** @import { FailedScript } from './session.mjs' */
 
 /**
- * Connects the engine to a database, and to a shadow database when it wants to replay the migrations somewhere.
+ * Connects the engine to the database, and to a temporary shadow database in which it replays the migrations.
  *
  * @param {string} url
  * @param {object} listeners
- * @param {(session: Session) => void} listeners.onSession hears of every session, of those with a shadow database too
- * @param {(failure: FailedScript) => void} listeners.onScriptError hears of what fails in the database itself
- * @param {(message: string) => void} listeners.onWarning hears the database itself warn
+ * @param {(session: Session) => void} listeners.onSession receives every session, shadow databases included
+ * @param {(failure: FailedScript) => void} listeners.onScriptError receives failures of scripts in the database (not the shadow database)
+ * @param {(message: string) => void} listeners.onWarning receives warnings of the database (not the shadow database)
  */
 export function createAdapterFactory(url, { onSession, onScriptError, onWarning }) {
   return bindMigrationAwareSqlAdapterFactory({
@@ -28,7 +28,7 @@ export function createAdapterFactory(url, { onSession, onScriptError, onWarning 
     async connectToShadowDb() {
       const shadowUrl = siblingUrl(url, `prisma_migrate_shadow_db_${randomUUID()}`);
       await createDatabase(shadowUrl).catch((error) => {
-        throw rawQueryError(`The migrations could not be replayed in a database of their own. ${describe(error)}`);
+        throw rawQueryError(`Cannot create the shadow database to replay the migrations. ${describe(error)}`);
       });
       const session = new Session(shadowUrl, { afterClose: () => dropDatabase(shadowUrl) });
       onSession(session);
@@ -37,12 +37,9 @@ export function createAdapterFactory(url, { onSession, onScriptError, onWarning 
   });
 }
 
-/**
- * Answers the one question that the engine asks on connecting and refuses any other: comparing schema files with each
- * other, or with nothing, takes no database.
- */
+/** Supports only the version query that the engine sends on connecting: comparing schema files needs no database. */
 export function createOfflineAdapterFactory() {
-  const refuse = () => Promise.reject(new Error('This command needs a database: set DATABASE_URL.'));
+  const reject = () => Promise.reject(new Error('This command needs a database: set DATABASE_URL.'));
   /** @type {SqlDriverAdapter} */
   const adapter = {
     provider: 'postgres',
@@ -53,15 +50,15 @@ export function createOfflineAdapterFactory() {
         columnTypes: [ColumnTypeEnum.Boolean, ColumnTypeEnum.Text, ColumnTypeEnum.Int32],
         rows: [[true, 'PostgreSQL 18', 180000]],
       }),
-    executeRaw: refuse,
-    executeScript: refuse,
-    startTransaction: refuse,
+    executeRaw: reject,
+    executeScript: reject,
+    startTransaction: reject,
     dispose: () => Promise.resolve(),
   };
   return bindMigrationAwareSqlAdapterFactory({
     provider: adapter.provider,
     adapterName: adapter.adapterName,
     connect: () => Promise.resolve(adapter),
-    connectToShadowDb: refuse,
+    connectToShadowDb: reject,
   });
 }

@@ -1,20 +1,17 @@
 import pg from 'pg';
 import { connectionError, UserFacingError } from './user-facing-error.mjs';
 
-/** How long a server may take to accept a connection, in milliseconds. `pg` waits for ever unless told. */
+/** Timeout for connecting, in milliseconds; the default of `pg` is none. */
 export const connectionTimeoutMillis = 10_000;
 
-/** Databases to connect to while creating another one, as the native engine tries them; the last is DigitalOcean's. */
+/** Databases to connect to while creating another one, in the order of the native engine; the last is DigitalOcean's. */
 const MAINTENANCE_DATABASES = ['postgres', 'template1', 'defaultdb'];
 
-/**
- * What CREATE DATABASE answers to whoever comes second: 42P04 when the first is done, 23505 when they come at once and
- * meet in the catalogue's unique index.
- */
+/** Errors of CREATE DATABASE when the database exists: 42P04, or 23505 when two run concurrently. */
 const DATABASE_EXISTS = ['42P04', '23505'];
 
 /**
- * Runs `work` on a connection of its own.
+ * Runs `work` on a new connection.
  *
  * @template T
  * @param {string} url
@@ -24,7 +21,7 @@ const DATABASE_EXISTS = ['42P04', '23505'];
  */
 export async function withClient(url, work) {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis });
-  // A connection that breaks outside a query says so here only, and an unheard error event would end the process.
+  // Without a listener, a connection that breaks outside a query would end the process.
   client.on('error', () => {});
   try {
     await client.connect();
@@ -47,8 +44,7 @@ export async function ensureConnection(url) {
 }
 
 /**
- * Creates the database that the URL names. One that is already there counts as created: several migrators that start
- * together all find it missing, and only one of them creates it.
+ * Creates the database in the URL. An existing one is no error, because several migrators may start at once.
  *
  * @param {string} url
  * @returns {Promise<string>} its name
@@ -68,7 +64,7 @@ export async function createDatabase(url) {
 /** @param {string} url */
 export async function dropDatabase(url) {
   const name = databaseName(url);
-  // FORCE because the server notices the end of our own last connection only after we do.
+  // FORCE: the server may not have noticed yet that our last connection is closed.
   await withMaintenanceClient(url, (client) =>
     client.query(`DROP DATABASE IF EXISTS ${pg.escapeIdentifier(name)} WITH (FORCE)`),
   );
@@ -104,10 +100,10 @@ async function withMaintenanceClient(url, work) {
     try {
       return await withClient(siblingUrl(url, database), work);
     } catch (error) {
-      // This one is not there or not for us; the next may be.
+      // Missing or not accessible; try the next one.
       if (!(error instanceof UserFacingError && ['P1003', 'P1010'].includes(error.code))) throw error;
     }
   }
   const names = MAINTENANCE_DATABASES.join(', ');
-  throw new Error(`A database is created or dropped from another one, and none of ${names} takes a connection.`);
+  throw new Error(`Cannot create or drop the database: none of ${names} accepts a connection.`);
 }

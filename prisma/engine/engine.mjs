@@ -7,7 +7,7 @@ import { loadWasm } from './wasm.mjs';
 /** @import { EvaluateDataLossInput, EvaluateDataLossOutput, SchemaEngine } from '@prisma/schema-engine-wasm' */
 /** @import { FailedScript, Session } from './session.mjs' */
 
-/** What the CLI calls and the WebAssembly engine offers under the same name, with the same parameters and result. */
+/** Methods of the CLI that the WebAssembly engine has with the same name, parameters and result. */
 const SAME_IN_WASM = new Set([
   'createMigration',
   'dbExecute',
@@ -21,7 +21,7 @@ const SAME_IN_WASM = new Set([
   'schemaPush',
 ]);
 
-/** The methods of the native schema engine, on the WebAssembly engine and `pg`. */
+/** The methods of the native schema engine, implemented with the WebAssembly engine and `pg`. */
 export class Engine {
   #url;
   #datamodels;
@@ -35,8 +35,8 @@ export class Engine {
 
   /**
    * @param {object} options
-   * @param {string | undefined} options.url of the database; comparing schema files needs none
-   * @param {[path: string, content: string][]} options.datamodels the schema files, for their namespaces
+   * @param {string | undefined} options.url of the database; not needed to compare schema files
+   * @param {[path: string, content: string][]} options.datamodels the schema files
    * @param {(text: string) => void} options.print writes to the standard output of the CLI
    */
   constructor({ url, datamodels, print }) {
@@ -49,7 +49,7 @@ export class Engine {
    * @param {string} method
    * @param {any} params
    * @returns {Promise<unknown>}
-   * @throws whatever the engine, the driver or the server has to say
+   * @throws the error of the engine, the driver or the server
    */
   async call(method, params) {
     switch (method) {
@@ -71,7 +71,7 @@ export class Engine {
     return /** @type {Record<string, (params: unknown) => unknown>} */ (engine)[method]?.(params);
   }
 
-  /** Stops what is running in the database, upon which the call that waits for it fails and tidies up after itself. */
+  /** Cancels running statements; the calls that wait for them fail and clean up. */
   async cancel() {
     await Promise.all(this.#sessions.map((session) => session.cancel()));
   }
@@ -102,7 +102,7 @@ export class Engine {
     try {
       return await engine.applyMigrations(params);
     } catch (error) {
-      // The WebAssembly engine knows a failed script only as an "external connector error", without code and name.
+      // The WebAssembly engine reports a failed script as an "external connector error", without code and name.
       throw this.#failedScript ? migrationFailed(this.#failedScript, params.migrationsList) : error;
     }
   }
@@ -113,8 +113,8 @@ export class Engine {
    */
   async #evaluateDataLoss(params) {
     const engine = await this.#connect();
-    // It wants the outcome of all migrations and looks for it in a cache only. `migrate dev` fills the cache by this
-    // question before it applies the pending ones, which are then missing; asked again, it replays them too.
+    // It reads the result of all migrations from a cache that `migrate dev` filled before it applied the pending ones.
+    // Another diagnosis replays those too.
     await engine.devDiagnostic({ migrationsList: params.migrationsList, filters: params.filters });
     return engine.evaluateDataLoss(params);
   }
@@ -122,7 +122,7 @@ export class Engine {
   #connect() {
     this.#connected ??= (async () => {
       const url = this.#requireUrl();
-      // The engine words the failure of its own first query without a code.
+      // The engine reports a failure of its own first query without a code.
       await ensureConnection(url);
       const adapterFactory = createAdapterFactory(url, {
         onSession: (session) => void this.#sessions.push(session),
@@ -137,9 +137,9 @@ export class Engine {
   /** @param {ReturnType<typeof createAdapterFactory>} adapterFactory */
   async #start(adapterFactory) {
     const { SchemaEngine } = await loadWasm();
-    // It takes one or more schema files, or none at all, but panics over an empty list of them.
+    // The engine panics on an empty list.
     const datamodels = this.#datamodels.length > 0 ? this.#datamodels : undefined;
-    return SchemaEngine.new({ datamodels }, passOnLog, adapterFactory);
+    return SchemaEngine.new({ datamodels }, forwardLog, adapterFactory);
   }
 
   #requireUrl() {
@@ -148,7 +148,7 @@ export class Engine {
   }
 }
 
-/** @param {string} line what the engine logs; it is in the form that the CLI expects */
-function passOnLog(line) {
+/** @param {string} line a log line of the engine, in the format that the CLI expects */
+function forwardLog(line) {
   process.stderr.write(`${line.trimEnd()}\n`);
 }

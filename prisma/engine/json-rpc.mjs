@@ -4,13 +4,13 @@ import { describe, prismaCode } from './user-facing-error.mjs';
 
 /** @import { Engine } from './engine.mjs' */
 
-/** Where the native engine puts its own errors in the range that JSON-RPC 2.0 leaves to servers. */
+/** The JSON-RPC error code of the native engine. */
 const ENGINE_ERROR = 4466;
 
 let printed = 0;
 
 /**
- * Prints on the standard output of the CLI, which listens for this one request among our responses.
+ * Prints to the standard output of the CLI, by a request among the responses.
  *
  * @param {string} text
  */
@@ -20,15 +20,15 @@ export function print(text) {
 }
 
 /**
- * Answers JSON-RPC 2.0 requests, one a line and one after the other, until standard input ends or the signal is given.
- * Whichever comes cancels what is under way: the CLI is gone, and a statement that waits for a lock would wait unseen.
+ * Handles JSON-RPC 2.0 requests, one per line and one at a time, until stdin ends or the signal aborts. Either cancels
+ * running statements, which could otherwise wait for a lock after the CLI has exited.
  *
  * @param {Engine} engine
  * @param {AbortSignal} signal
  */
 export async function serve(engine, signal) {
-  // The engine runs on microtasks, so a panic in it rejects no promise. It has to be answered like any other failure:
-  // when the process dies over a request instead, the CLI reports nothing and exits with 0.
+  // A panic of the engine happens in a microtask and rejects no promise. It needs a response like any other error:
+  // when the process crashes instead, the CLI reports nothing and exits with 0.
   const panicked = new Promise((_resolve, reject) => process.on('uncaughtException', reject));
   panicked.catch(() => {});
 
@@ -38,7 +38,7 @@ export async function serve(engine, signal) {
   });
   for await (const line of lines) {
     const { id, method, params } = JSON.parse(line);
-    // Without a method it is the acknowledgement of something printed.
+    // The CLI's response to a print request.
     if (method === undefined) continue;
     try {
       send({ id, result: (await Promise.race([engine.call(method, params), panicked])) ?? null });

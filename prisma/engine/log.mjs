@@ -1,11 +1,10 @@
 /**
- * Writes what the engine has to say the way the Prisma CLI expects it: one JSON object a line on standard error, in the
- * shape of Rust's `tracing` crate. The CLI drops the first line unread and takes what failed from the last `ERROR` line
- * whose target is `schema_engine::logger`.
+ * Writes a log line in the format that the Prisma CLI expects: JSON on stderr, as the `tracing` crate of Rust writes it.
+ * The CLI skips the first line and takes the error from the last `ERROR` line with this target.
  *
  * @param {'INFO' | 'ERROR'} level
  * @param {string} message
- * @param {Record<string, unknown>} [fields] further fields; the CLI knows `error_code` and `is_panic`
+ * @param {Record<string, unknown>} [fields] further fields; the CLI reads `error_code` and `is_panic`
  */
 export function log(level, message, fields = {}) {
   const line = {

@@ -24,7 +24,7 @@ async function main() {
       version: { type: 'boolean', short: 'V' },
       datamodels: { type: 'string', short: 'd', multiple: true, default: [] },
       datasource: { type: 'string', default: '{}' },
-      // Taken because the CLI may send them; this schema has neither.
+      // Accepted because the CLI may send them; this schema uses neither.
       'enabled-preview-features': { type: 'string' },
       'extension-types': { type: 'string' },
     },
@@ -57,13 +57,13 @@ async function runServer(url, paths) {
   );
   const engine = new Engine({ url, datamodels, print });
   const stop = new AbortController();
-  // The CLI ends every run with SIGTERM, when nothing is under way any more; a Ctrl-C reaches us as it reaches the CLI.
+  // The CLI ends every run with SIGTERM when all calls are complete; Ctrl-C reaches both processes.
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => stop.abort());
-  // A CLI that is gone reads no answer, which is no reason to leave a failure unrecorded or a shadow database behind.
+  // When the CLI has exited, still record failures and drop the shadow database.
   process.stdout.on('error', () => {});
   await serve(engine, stop.signal);
   await engine.close();
-  // Timers of the engine, such as the one on its advisory lock, outlive what they were set for.
+  // The engine leaves timers behind, such as the one for its advisory lock.
   process.exit();
 }
 
@@ -73,6 +73,6 @@ function fail(error) {
   process.exitCode = 1;
 }
 
-// Warnings of Node and its packages go the way of every other line: the CLI gives up on one that is not JSON.
+// The CLI fails on a line that is not JSON, so log the warnings of Node and its packages as JSON too.
 process.removeAllListeners('warning').on('warning', (warning) => log('INFO', warning.message));
 await main().catch(fail);

@@ -7,16 +7,15 @@ import { describeFailedScript } from './user-facing-error.mjs';
 /** @import { SqlDriverAdapter } from '@prisma/driver-adapter-utils' */
 /** @typedef {{ script: string, error: unknown }} FailedScript */
 
-/** The class of SQLSTATE codes that warnings have; mere notices have another, whatever language the server speaks. */
+/** The SQLSTATE class of warnings; notices have another. */
 const WARNING_CLASS = '01';
 
-/** Object identifiers of `"char"`, the single byte in which the catalogue keeps its codes, and of an array of it. */
+/** Type OIDs of `"char"`, which the system catalogs use, and of its array. */
 const TypeOid = Object.freeze({ singleByte: 18, singleByteArray: 1002 });
 
 /**
- * One session with the server, in the form of the pool that `@prisma/adapter-pg` asks for. It stays the same to the end
- * because the engine's advisory lock belongs to the session that took it: a pool as it comes replaces its connection
- * after any failed query, and would from then on migrate beside whoever holds the lock by now.
+ * One session, as the pool that `@prisma/adapter-pg` requires. It keeps its connection because the engine's advisory lock
+ * belongs to the session: a plain pool replaces the connection after a failed query and loses the lock.
  */
 export class Session extends pg.Pool {
   #url;
@@ -31,8 +30,8 @@ export class Session extends pg.Pool {
   /**
    * @param {string} url
    * @param {object} [options]
-   * @param {(message: string) => void} [options.onWarning] hears the warnings of what runs in the session
-   * @param {() => Promise<void>} [options.afterClose] what there is to do once the session has ended
+   * @param {(message: string) => void} [options.onWarning] receives warnings
+   * @param {() => Promise<void>} [options.afterClose] runs after the session has ended
    */
   constructor(url, { onWarning, afterClose } = {}) {
     super({ connectionString: url, connectionTimeoutMillis, max: 1 });
@@ -50,13 +49,13 @@ export class Session extends pg.Pool {
     try {
       return await this.#run(...args);
     } catch (error) {
-      // The adapter has no name for a connection that is lost, and the engine no words for an error without one.
+      // The adapter does not map a lost connection, and the engine has no message for an unmapped error.
       throw error instanceof pg.DatabaseError ? error : new DriverAdapterError({ kind: 'ConnectionClosed' });
     }
   }
 
   /**
-   * @param {(failure: FailedScript) => void} [onScriptError] hears what the adapter's error types cannot carry
+   * @param {(failure: FailedScript) => void} [onScriptError] receives what the adapter's error types lack
    * @returns {Promise<SqlDriverAdapter>}
    */
   async toAdapter(onScriptError) {
@@ -69,39 +68,39 @@ export class Session extends pg.Pool {
       return { ...rest, columnTypes: columnTypes.map((type) => (type === CharacterArray ? Character : type)) };
     };
 
-    // One simple query, as the native engine sends it: PostgreSQL then runs the script as one transaction. The adapter
-    // itself cuts a script at every semicolon, through function bodies and literals, and commits piece by piece.
+    // One simple query, which PostgreSQL runs as one transaction, as with the native engine. The adapter splits a script
+    // at every semicolon, also inside function bodies and literals, and commits each part.
     adapter.executeScript = async (script) => {
       try {
         await this.#run(script);
       } catch (error) {
         onScriptError?.({ script, error });
-        // Under a code of its own the engine would put general words in the place of the server's.
+        // With a code, the engine would replace the server's message by a generic one.
         throw rawQueryError(describeFailedScript({ script, error }));
       }
     };
 
-    // It would ask for a second connection, and wait for it for ever. The engine has no transactions for PostgreSQL.
+    // The adapter would wait forever for a second connection. The engine uses no transactions on PostgreSQL.
     adapter.startTransaction = () => Promise.reject(new Error('The schema engine runs without transactions.'));
     adapter.dispose = () => this.close();
     return adapter;
   }
 
-  /** Stops what is running, if anything is. A script is one transaction, so nothing of it stays behind. */
+  /** Cancels the running statement. A script is one transaction, so it leaves no partial changes. */
   async cancel() {
     if (this.#running === 0) return;
     const { processID } = /** @type {{ processID?: number }} */ (/** @type {unknown} */ (await this.#connect()));
     await withClient(this.#url, (client) => client.query('SELECT pg_cancel_backend($1)', [processID]));
   }
 
-  /** Ends the session, once, however often it is asked to. */
+  /** Ends the session. Further calls return the same promise. */
   close() {
     this.#closed ??= this.#close();
     return this.#closed;
   }
 
   async #close() {
-    // The engine gives up waiting for its advisory lock on its own side only; the statement still waits.
+    // When the engine stops waiting for its advisory lock, the statement still waits on the server.
     await this.cancel();
     const client = await this.#client?.catch(() => undefined);
     client?.release(true);
@@ -118,8 +117,8 @@ export class Session extends pg.Pool {
     this.#running += 1;
     try {
       const result = await client.query(.../** @type {[any]} */ (args));
-      // The adapter throws at a column of type "char", though not at an array of it, which the engine reads nowhere. So
-      // such a column goes through the adapter by the array's name and gets its own back in `queryRaw` above.
+      // The adapter rejects columns of type "char" but accepts its array, which the engine never reads. Such a column
+      // passes through the adapter as an array and gets its type back in `queryRaw` above.
       for (const field of result.fields ?? []) {
         if (field.dataTypeID === TypeOid.singleByte) field.dataTypeID = TypeOid.singleByteArray;
       }
@@ -131,7 +130,7 @@ export class Session extends pg.Pool {
 
   #connect() {
     this.#client ??= this.connect().then((client) => {
-      // The next query reports a lost connection; an unheard error event would end the process.
+      // The next query reports a lost connection; without a listener the event would end the process.
       client.on('error', () => {});
       client.on('notice', ({ code, message = '' }) => {
         if (code?.startsWith(WARNING_CLASS)) this.#onWarning?.(message);
@@ -143,7 +142,7 @@ export class Session extends pg.Pool {
 }
 
 /**
- * The one kind of the adapter's errors whose message the engine passes on as it is, below the code that it knows.
+ * The kind of adapter error whose message the engine prints unchanged.
  *
  * @param {string} message
  */

@@ -4,7 +4,7 @@ import { panic } from './wasm.mjs';
 /** @import { MigrationList } from '@prisma/schema-engine-wasm' */
 /** @import { FailedScript } from './session.mjs' */
 
-/** An error that Prisma documents under a code, worded as the native engine words it, so that a search finds it. */
+/** An error with a code that Prisma documents, in the words of the native engine. */
 export class UserFacingError extends Error {
   /**
    * @param {string} code such as `P1001`
@@ -17,7 +17,7 @@ export class UserFacingError extends Error {
   }
 }
 
-/** The conditions of PostgreSQL that have a code of Prisma's. */
+/** SQLSTATE codes that have an error code of Prisma. */
 const SqlState = Object.freeze({
   invalidAuthorization: '28000',
   invalidPassword: '28P01',
@@ -25,12 +25,12 @@ const SqlState = Object.freeze({
 });
 
 /**
- * Says in Prisma's words why no connection came about. Whatever the server did not answer itself counts as not reached,
- * and the driver's own words follow, because "not reached" also covers a refused TLS handshake and a missing password.
+ * Converts a connection error to Prisma's. Any error that is not from the server is P1001, followed by the driver's
+ * message, because it may also be a failed TLS handshake or a missing password.
  *
  * @param {unknown} error what `pg` threw
  * @param {pg.Client} client the client that failed, for the address it tried
- * @returns {unknown} a {@link UserFacingError}, or the server's own error where Prisma has no code for it
+ * @returns {unknown} a {@link UserFacingError}, or the server's error when Prisma has no code for it
  */
 export function connectionError(error, client) {
   const { user, host, port, database } = client;
@@ -59,7 +59,7 @@ export function connectionError(error, client) {
 
 /**
  * @param {FailedScript} failure
- * @param {MigrationList} migrations for the name of the one that the script belongs to
+ * @param {MigrationList} migrations to find the name of the failed one
  */
 export function migrationFailed(failure, { migrationDirectories }) {
   const { script, error } = failure;
@@ -78,7 +78,7 @@ export function migrationFailed(failure, { migrationDirectories }) {
 
 /**
  * @param {FailedScript} failure
- * @returns {string} the error with its detail, its hint and the lines of the script that lead to it
+ * @returns {string} the error with detail, hint and the lines of the script up to it
  */
 export function describeFailedScript({ script, error }) {
   if (!(error instanceof pg.DatabaseError)) return describe(error);
@@ -101,16 +101,16 @@ export function describeFailedScript({ script, error }) {
  * @returns {string}
  */
 export function describe(error) {
-  // A name with several addresses fails once per address, under an AggregateError without a message of its own.
+  // A host name with several addresses fails with an AggregateError that has no message.
   if (error instanceof AggregateError) return error.errors.map(describe).join('\n');
-  // WebAssembly itself knows of a panic only that it reached the unreachable.
+  // The WebAssembly error of a panic says only "unreachable".
   if (error instanceof WebAssembly.RuntimeError) return panic.message;
   return error instanceof Error ? error.message : String(error);
 }
 
 /**
  * @param {unknown} error
- * @returns {string | undefined} the code that Prisma documents for it; the server's own codes look alike and are none
+ * @returns {string | undefined} Prisma's error code; SQLSTATE codes look alike and are excluded
  */
 export function prismaCode(error) {
   if (!(error instanceof Error) || error instanceof pg.DatabaseError || !('code' in error)) return undefined;

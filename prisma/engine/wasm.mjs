@@ -1,17 +1,17 @@
 import { readFile } from 'node:fs/promises';
 import * as bindings from '@prisma/schema-engine-wasm/schema_engine_bg';
 
-/** The engine's own account of why it panicked. */
+/** The message of the engine's last panic. */
 export const panic = { message: '' };
 
 /**
- * Instantiates the engine. The package's own entry point imports the `.wasm` file as an ES module, which Node refuses
- * without a flag, so the two halves are put together by hand.
+ * Instantiates the engine. The entry point of the package imports the `.wasm` file as an ES module, which Node
+ * supports only with a flag.
  *
  * @returns {Promise<typeof bindings>}
  */
 export async function loadWasm() {
-  // The engine's panic hook calls this global, and only this one.
+  // The engine's panic hook calls this global.
   Object.assign(globalThis, {
     PRISMA_WASM_PANIC_REGISTRY: {
       /** @param {string} message */
