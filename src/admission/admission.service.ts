@@ -26,8 +26,8 @@ type AdmittedRequest = IncomingMessage & { [ADMISSION]?: Admission | Promise<Adm
 type MarkedResponse = ServerResponse & { [LIMITS_DEFERRED]?: true };
 
 /**
- * Decides whether a request may go on: identifies the caller, then counts the request against it. Every request is
- * decided once, however many ask: the gate in front of Express, the guards and the exception filter read one memo.
+ * Admits or rejects requests: identifies the caller, then counts the request against it. Every request is decided once;
+ * the early rejection, the guards and the exception filter share the cached decision.
  */
 @Injectable()
 export class AdmissionService {
@@ -42,7 +42,7 @@ export class AdmissionService {
 
   /**
    * Admits or rejects a request, and defers the rate-limit headers of its response, once.
-   * Returns without a promise where nothing has to be waited for. Never rejects.
+   * Returns without a promise when no round trip is needed. Never rejects.
    * @returns undefined when the request is admitted
    */
   check(req: IncomingMessage, res: ServerResponse): Rejection | undefined | Promise<Rejection | undefined> {
@@ -52,7 +52,7 @@ export class AdmissionService {
       : deferLimitHeaders(admission, res);
   }
 
-  /** The decision about a request; without a promise where everything is known without waiting. Never rejects. */
+  /** The decision about a request; without a promise when no round trip is needed. Never rejects. */
   admit(req: IncomingMessage): Admission | Promise<Admission> {
     const request = req as AdmittedRequest;
     const memo = request[ADMISSION];
@@ -69,13 +69,13 @@ export class AdmissionService {
     return admission;
   }
 
-  /** The decision if it has been made and is known by now. */
+  /** The decision if it has been made by now. */
   settledAdmissionOf(req: IncomingMessage): Admission | undefined {
     const memo = (req as AdmittedRequest)[ADMISSION];
     return memo === undefined || isPromise(memo) ? undefined : memo;
   }
 
-  /** Counts a request that has no identity, such as one that the HTTP parser refused, against an address. */
+  /** Counts a request that has no identity, such as one that the HTTP parser rejected, against an address. */
   admitAddress(address: string): Admission | Promise<Admission> {
     return this.#count(anonymous('missing', address));
   }
@@ -90,26 +90,29 @@ export class AdmissionService {
     if (bearer.kind !== 'token') {
       return this.#count(anonymous(bearer.kind === 'missing' ? 'missing' : 'invalid', this.clientAddress.of(req)));
     }
-    const key = this.apiKeys.verify(bearer.token);
-    return isPromise(key)
-      ? key.then(
-          (found) => this.#countKey(found, req),
-          (failure: unknown) => this.#refuseUnverified(asError(failure)),
-        )
-      : this.#countKey(key, req);
-  }
-
-  #countKey(key: VerifiedKey | undefined, req: IncomingMessage): Admission | Promise<Admission> {
-    return this.#count(
-      key === undefined
-        ? anonymous('invalid', this.clientAddress.of(req))
-        : { kind: 'key', key, subject: subjectOfKey(key.id), quotas: key.quotas },
+    const { token } = bearer;
+    const key = this.apiKeys.verify(token, () =>
+      this.quotas.rejects(subjectOfAddress(this.clientAddress.of(req)), ANONYMOUS_QUOTAS),
+    );
+    if (!isPromise(key)) {
+      return this.#count(key === undefined ? anonymous('invalid', this.clientAddress.of(req)) : keyCaller(key));
+    }
+    // Read before the look-up: a socket that the client resets meanwhile has no address.
+    const address = this.clientAddress.of(req);
+    return key.then(
+      (found) => this.#count(found === undefined ? anonymous('invalid', address) : keyCaller(found)),
+      (failure: unknown) => this.#countUnverified(token, asError(failure)),
     );
   }
 
-  /** The answer still carries limit headers: those of an address that has used nothing, since nothing is counted. */
-  #refuseUnverified(failure: Error): Admission {
-    return { caller: { kind: 'unverified', failure }, verdict: this.unconsumed() };
+  /**
+   * Counts a request whose key cannot be verified against the key that the token had before, so that the headers show its
+   * plan. A token that this process has never seen is not counted and gets the headers of an unused anonymous caller.
+   */
+  async #countUnverified(token: string, failure: Error): Promise<Admission> {
+    const key = this.apiKeys.lastKnown(token);
+    const verdict = key === undefined ? this.unconsumed() : await this.quotas.consume(subjectOfKey(key.id), key.quotas);
+    return { caller: { kind: 'unverified', failure }, verdict };
   }
 
   #count(caller: KeyCaller | AnonymousCaller): Admission | Promise<Admission> {
@@ -127,6 +130,10 @@ export class AdmissionService {
     this.metrics.limiterDecisions.inc({ plan, outcome: verdict.outcome });
     return { caller, verdict };
   }
+}
+
+function keyCaller(key: VerifiedKey): KeyCaller {
+  return { kind: 'key', key, subject: subjectOfKey(key.id), quotas: key.quotas };
 }
 
 function anonymous(credentials: 'missing' | 'invalid', address: string): AnonymousCaller {

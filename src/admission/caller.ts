@@ -3,7 +3,7 @@ import type { Quotas } from '../plans/plans.js';
 import type { Subject } from '../rate-limit/subject.js';
 import type { Verdict } from '../rate-limit/verdict.js';
 
-/** Who makes a request, and against whom it is counted. */
+/** The caller of a request and the subject that the request is counted against. */
 export type Caller = KeyCaller | AnonymousCaller | UnverifiedCaller;
 
 /** Has a valid key and is counted against it. */
@@ -17,19 +17,19 @@ export interface KeyCaller {
 /** Has no valid key and is counted against the address. */
 export interface AnonymousCaller {
   readonly kind: 'anonymous';
-  /** Why the request has no key: none was sent, or what was sent is no key of ours. */
+  /** Why the request has no key: none was sent, or an invalid one. */
   readonly credentials: 'missing' | 'invalid';
   readonly subject: Subject;
   readonly quotas: Quotas;
 }
 
-/** A key was sent but the database could not be asked about it: the request is refused, and counted against nobody. */
+/** A key was sent, but the database is unavailable to verify it: the request is rejected with 503. */
 export interface UnverifiedCaller {
   readonly kind: 'unverified';
   readonly failure: Error;
 }
 
-/** The decision about one request, made once and read by all who need it. */
+/** The decision about one request, made once and cached with the request. */
 export interface Admission {
   readonly caller: Caller;
   readonly verdict: Verdict;

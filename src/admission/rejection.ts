@@ -29,7 +29,7 @@ function rejectionByLimits({ verdict, caller }: Admission): Rejection | undefine
     case 'limited':
       return RATE_LIMIT_EXCEEDED;
     case 'banned':
-      return caller.kind === 'key' ? API_KEY_BANNED : ADDRESS_BANNED;
+      return caller.kind === 'anonymous' ? ADDRESS_BANNED : API_KEY_BANNED;
   }
 }
 

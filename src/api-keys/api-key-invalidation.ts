@@ -1,18 +1,24 @@
 import { Injectable } from '@nestjs/common';
 import { API_KEY_CHANGED_CHANNEL, DatabaseListener } from '../database/database-listener.js';
+import { ApiKeyIndex } from './api-key-index.js';
 import { ApiKeysService } from './api-keys.service.js';
 
-/** Makes a change to a key take effect at once instead of when the cached answer runs out. */
+/** Makes a change to a key take effect at once instead of when its cache entry expires. */
 @Injectable()
 export class ApiKeyInvalidation {
-  constructor(listener: DatabaseListener, apiKeys: ApiKeysService) {
+  constructor(listener: DatabaseListener, apiKeys: ApiKeysService, index: ApiKeyIndex) {
     listener.subscribe({
       channel: API_KEY_CHANGED_CHANNEL,
       onMessage: (keyHash) => {
-        apiKeys.forget(keyHash);
+        index.add(keyHash);
+        apiKeys.invalidate(keyHash);
+      },
+      onLost: () => {
+        index.invalidate();
       },
       onGap: () => {
         apiKeys.invalidateAll();
+        void index.load();
       },
     });
   }

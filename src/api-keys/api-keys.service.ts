@@ -1,33 +1,45 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { CLOCK, type Clock } from '../common/clock.js';
+import { Semaphore } from '../common/semaphore.js';
 import { CONFIG, type Config } from '../config/config.js';
+import { DomainError } from '../errors/domain-error.js';
 import { Metrics } from '../metrics/metrics.js';
+import { ApiKeyIndex } from './api-key-index.js';
 import { ApiKeysRepository } from './api-keys.repository.js';
 import { hashKey, isWellFormedKey } from './key-format.js';
 import type { VerifiedKey } from './verified-key.js';
 
-/** How many keys are remembered, known and unknown together; least recently used forgotten first. */
+/** Cached keys that exist, and cached digests that do not: invented keys evict no valid one. */
 const CACHED_KEYS_MAX = 10_000;
+/** Concurrent queries for digests that probably belong to no key, in all. */
+const UNKNOWN_LOOKUPS_MAX = 2;
+/** How long such a query waits for its turn while the index is incomplete. Milliseconds. */
+const SLOT_TIMEOUT_MS = 1_000;
 
-/** A remembered answer. An unknown key is remembered too, so that a guess repeated costs no second query. */
-interface CachedAnswer {
-  readonly key: VerifiedKey | undefined;
-  readonly goodUntilMs: number;
+interface CachedKey {
+  readonly key: VerifiedKey;
+  /** Unix milliseconds. A stale entry still shows that the key existed. */
+  freshUntilMs: number;
 }
 
 /**
- * Verifies API keys. Answers from memory for `API_KEY_CACHE_SECONDS`; look-ups of one key that arrive together share one
- * query; {@link forget} and {@link invalidateAll} make the next request ask the database again.
+ * Verifies API keys. Results are cached for `API_KEY_CACHE_SECONDS`; concurrent look-ups of one key share a query. Queries
+ * for keys that probably do not exist are bounded, so that a flood of them costs the database next to nothing; a key
+ * that exists is always looked up.
  */
 @Injectable()
 export class ApiKeysService {
-  readonly #answers = new LRUCache<string, CachedAnswer>({ max: CACHED_KEYS_MAX });
+  readonly #keys = new LRUCache<string, CachedKey>({ max: CACHED_KEYS_MAX });
+  /** Digests without a key, with the end of their entry in Unix milliseconds. */
+  readonly #unknown = new LRUCache<string, number>({ max: CACHED_KEYS_MAX });
   readonly #lookups = new Map<string, Promise<VerifiedKey | undefined>>();
+  readonly #unknownSlots = new Semaphore(UNKNOWN_LOOKUPS_MAX);
   readonly #cacheMs: number;
 
   constructor(
     private readonly repository: ApiKeysRepository,
+    private readonly index: ApiKeyIndex,
     @Inject(CLOCK) private readonly clock: Clock,
     @Inject(CONFIG) config: Config,
     private readonly metrics: Metrics,
@@ -37,41 +49,86 @@ export class ApiKeysService {
 
   /**
    * The key behind a token; undefined when it is malformed, unknown, revoked or expired.
-   * Answers without a promise where no query is needed.
-   * @throws {DomainError} `service_unavailable` (by rejection) when the database cannot be asked
+   * Returns without a promise when no query is needed.
+   * @param isAddressLimited whether the caller's address is over its limits; keys missing from the index cost it no query
+   * @throws {DomainError} `service_unavailable` (by rejection) when the database is unavailable
    */
-  verify(token: string): VerifiedKey | undefined | Promise<VerifiedKey | undefined> {
+  verify(
+    token: string,
+    isAddressLimited: () => boolean = () => false,
+  ): VerifiedKey | undefined | Promise<VerifiedKey | undefined> {
     if (!isWellFormedKey(token)) {
       return undefined;
     }
     const keyHash = hashKey(token);
-    const answer = this.#answers.get(keyHash);
-    if (answer !== undefined && this.clock.now() < answer.goodUntilMs) {
+    const cached = this.#keys.get(keyHash);
+    const nowMs = this.clock.now();
+    if (nowMs < (cached?.freshUntilMs ?? this.#unknown.get(keyHash) ?? 0)) {
       this.metrics.keyLookups.inc({ source: 'memory' });
-      return this.#unlessExpired(answer.key);
+      return this.#unlessExpired(cached?.key);
     }
-    this.metrics.keyLookups.inc({ source: 'database' });
-    return (this.#lookups.get(keyHash) ?? this.#lookUp(keyHash)).then((key) => this.#unlessExpired(key));
+    const isMissing = this.index.complete && !this.index.has(keyHash);
+    if (isMissing && cached === undefined && isAddressLimited()) {
+      this.metrics.keyLookups.inc({ source: 'index' });
+      return undefined;
+    }
+    const isLikely = cached !== undefined || (this.index.complete && !isMissing);
+    const lookup = isLikely ? this.#sharedLookUp(keyHash) : this.#lookUpInTurn(keyHash);
+    return lookup.then((key) => this.#unlessExpired(key));
   }
 
-  /** Forgets what is known of one key, named by its SHA-256; a look-up under way no longer counts as fresh. */
-  forget(keyHash: string): void {
-    this.#answers.delete(keyHash);
+  /** The key that a token belonged to when it was last looked up, however long ago. */
+  lastKnown(token: string): VerifiedKey | undefined {
+    return this.#keys.peek(hashKey(token))?.key;
+  }
+
+  /** Invalidates the cache entry of one key, named by its SHA-256; a look-up in flight is not cached. */
+  invalidate(keyHash: string): void {
+    const cached = this.#keys.peek(keyHash);
+    if (cached !== undefined) {
+      cached.freshUntilMs = 0;
+    }
+    this.#unknown.delete(keyHash);
     this.#lookups.delete(keyHash);
   }
 
   invalidateAll(): void {
-    this.#answers.clear();
+    for (const cached of this.#keys.values()) {
+      cached.freshUntilMs = 0;
+    }
+    this.#unknown.clear();
     this.#lookups.clear();
+  }
+
+  /** Looks up a digest that is in no cache and, as far as the index is complete, belongs to no key. */
+  async #lookUpInTurn(keyHash: string): Promise<VerifiedKey | undefined> {
+    const { complete } = this.index;
+    if (!(await this.#unknownSlots.acquireWithin(complete ? 0 : SLOT_TIMEOUT_MS))) {
+      if (complete) {
+        this.metrics.keyLookups.inc({ source: 'index' });
+        return undefined;
+      }
+      throw new DomainError('service_unavailable', 'The API key cannot be verified at the moment; retry shortly.');
+    }
+    try {
+      return await this.#sharedLookUp(keyHash);
+    } finally {
+      this.#unknownSlots.release();
+    }
+  }
+
+  #sharedLookUp(keyHash: string): Promise<VerifiedKey | undefined> {
+    this.metrics.keyLookups.inc({ source: 'database' });
+    return this.#lookups.get(keyHash) ?? this.#lookUp(keyHash);
   }
 
   #lookUp(keyHash: string): Promise<VerifiedKey | undefined> {
     const lookup = this.repository.findByHash(keyHash).then(
       (key) => {
-        // Forgotten while it was under way: the row may have changed after it was read, so it is not remembered.
+        // Not cached when it was invalidated meanwhile: the row may have changed after it was read.
         if (this.#lookups.get(keyHash) === lookup) {
           this.#lookups.delete(keyHash);
-          this.#answers.set(keyHash, { key, goodUntilMs: this.clock.now() + this.#cacheMs });
+          this.#cache(keyHash, key);
         }
         return key;
       },
@@ -84,6 +141,17 @@ export class ApiKeysService {
     );
     this.#lookups.set(keyHash, lookup);
     return lookup;
+  }
+
+  #cache(keyHash: string, key: VerifiedKey | undefined): void {
+    const freshUntilMs = this.clock.now() + this.#cacheMs;
+    if (key === undefined) {
+      this.#keys.delete(keyHash);
+      this.#unknown.set(keyHash, freshUntilMs);
+    } else {
+      this.#unknown.delete(keyHash);
+      this.#keys.set(keyHash, { key, freshUntilMs });
+    }
   }
 
   #unlessExpired(key: VerifiedKey | undefined): VerifiedKey | undefined {

@@ -20,6 +20,8 @@ const RESPONSE_TIMEOUT_MS = 5_000;
 export interface Subscription {
   readonly channel: string;
   onMessage(payload: string): void;
+  /** The connection is lost: messages may be missed from now on. */
+  onLost?(): void;
   /** Messages may have been missed: anything concluded from their absence no longer holds. */
   onGap?(): void;
 }
@@ -119,6 +121,9 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
     }
     this.#connection = undefined;
     clearInterval(this.#heartbeat);
+    for (const subscription of this.#subscriptions) {
+      subscription.onLost?.();
+    }
     this.#logger.warn(`no connection to listen on, reconnecting: ${error?.message ?? 'closed by the server'}`);
     this.#retryTimer = setTimeout(() => void this.#connect(), this.#retryMs).unref();
     this.#retryMs = Math.min(this.#retryMs * 2, RECONNECT_MAX_MS);

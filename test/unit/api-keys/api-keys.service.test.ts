@@ -1,3 +1,4 @@
+import { ApiKeyIndex } from '../../../src/api-keys/api-key-index.js';
 import type { ApiKeysRepository } from '../../../src/api-keys/api-keys.repository.js';
 import { ApiKeysService } from '../../../src/api-keys/api-keys.service.js';
 import { generateKey, hashKey } from '../../../src/api-keys/key-format.js';
@@ -29,6 +30,10 @@ class FakeRepository {
   /** Answers every query at once, unless it is undefined. */
   rows: Map<string, VerifiedKey> | undefined;
 
+  digestPrefixes(): Promise<string> {
+    return Promise.resolve([...(this.rows?.keys() ?? [])].map((keyHash) => keyHash.slice(0, 16)).join(''));
+  }
+
   findByHash(keyHash: string): Promise<VerifiedKey | undefined> {
     return new Promise((resolve, reject) => {
       this.queries.push({ keyHash, response: resolve, fail: reject });
@@ -41,17 +46,21 @@ class FakeRepository {
 
 let clock: ManualClock;
 let repository: FakeRepository;
+let index: ApiKeyIndex;
 let service: ApiKeysService;
 
 function start(cacheSeconds = CACHE_SECONDS): void {
   clock = new ManualClock();
   repository = new FakeRepository();
   const config = loadConfig({ API_KEY_CACHE_SECONDS: String(cacheSeconds) });
-  service = new ApiKeysService(repository as unknown as ApiKeysRepository, clock, config, new Metrics());
+  index = new ApiKeyIndex(repository as unknown as ApiKeysRepository);
+  service = new ApiKeysService(repository as unknown as ApiKeysRepository, index, clock, config, new Metrics());
 }
 
-beforeEach(() => {
+beforeEach(async () => {
   start();
+  await index.load();
+  index.add(hashKey(TOKEN));
 });
 
 describe('a key that exists', () => {
@@ -94,7 +103,7 @@ describe('a key that exists', () => {
     expect(repository.queries).toHaveLength(2);
   });
 
-  it.each(['forget', 'invalidateAll'] as const)('is asked for again after %s', async (method) => {
+  it.each(['invalidate', 'invalidateAll'] as const)('is asked for again after %s', async (method) => {
     await service.verify(TOKEN);
     service[method](hashKey(TOKEN));
     repository.rows = new Map();
@@ -103,7 +112,7 @@ describe('a key that exists', () => {
 
   it('stays known when another one is forgotten', async () => {
     await service.verify(TOKEN);
-    service.forget(hashKey(generateKey()));
+    service.invalidate(hashKey(generateKey()));
     expect(service.verify(TOKEN)).toEqual(key);
   });
 });
@@ -126,7 +135,7 @@ describe('a key that does not exist', () => {
   it('is found once it is made and the unknown answer forgotten', async () => {
     await service.verify(TOKEN);
     repository.rows = new Map([[hashKey(TOKEN), buildKey()]]);
-    service.forget(hashKey(TOKEN));
+    service.invalidate(hashKey(TOKEN));
     await expect(service.verify(TOKEN)).resolves.toEqual(buildKey());
   });
 });
@@ -152,6 +161,7 @@ describe('look-ups of one key that arrive together', () => {
 
   it('do not hold up those of another key', async () => {
     const other = generateKey();
+    index.add(hashKey(other));
     const first = service.verify(TOKEN);
     const second = service.verify(other);
     expect(repository.queries.map(({ keyHash }) => keyHash)).toEqual([hashKey(TOKEN), hashKey(other)]);
@@ -162,7 +172,7 @@ describe('look-ups of one key that arrive together', () => {
   });
 });
 
-describe.each(['forget', 'invalidateAll'] as const)('%s during a look-up', (method) => {
+describe.each(['invalidate', 'invalidateAll'] as const)('%s during a look-up', (method) => {
   it('keeps the row that was read before the change out of memory', async () => {
     const before = service.verify(TOKEN);
     service[method](hashKey(TOKEN));
@@ -250,14 +260,94 @@ describe('a look-up that fails', () => {
   });
 });
 
-describe('the memory', () => {
-  it('forgets the key that was used longest ago when there are more than 10,000', async () => {
-    repository.rows = new Map();
+describe('the cache of keys that exist', () => {
+  it('evicts the least recently used key when it holds more than 10,000', async () => {
     const tokens = Array.from({ length: 10_001 }, () => generateKey());
+    repository.rows = new Map(tokens.map((token) => [hashKey(token), buildKey()]));
+    await index.load();
     for (const token of tokens) {
       await service.verify(token);
     }
-    expect(service.verify(tokens[1] ?? '')).toBeUndefined();
+    expect(service.verify(tokens[1] ?? '')).toEqual(buildKey());
     expect(service.verify(tokens[0] ?? '')).toBeInstanceOf(Promise);
+  });
+
+  it('keeps a valid key whatever number of unknown keys are looked up', async () => {
+    repository.rows = new Map([[hashKey(TOKEN), buildKey()]]);
+    await service.verify(TOKEN);
+    for (let guess = 0; guess < 10_001; guess++) {
+      await service.verify(generateKey());
+    }
+    expect(service.verify(TOKEN)).toEqual(buildKey());
+  });
+});
+
+describe('unknown keys from an address over its limits', () => {
+  const isLimited = (): boolean => true;
+
+  it('cost no query', async () => {
+    repository.rows = new Map([[hashKey(TOKEN), buildKey()]]);
+    for (let guess = 0; guess < 300; guess++) {
+      expect(service.verify(generateKey(), isLimited)).toBeUndefined();
+    }
+    expect(repository.queries).toHaveLength(0);
+    await expect(service.verify(TOKEN, isLimited)).resolves.toEqual(buildKey());
+  });
+
+  it('are looked up while the index is incomplete', async () => {
+    index.invalidate();
+    repository.rows = new Map([[hashKey(TOKEN), buildKey()]]);
+    await expect(service.verify(TOKEN, isLimited)).resolves.toEqual(buildKey());
+  });
+
+  it('are looked up when a notification has announced them', async () => {
+    const token = generateKey();
+    repository.rows = new Map([[hashKey(token), buildKey()]]);
+    expect(service.verify(token, isLimited)).toBeUndefined();
+    index.add(hashKey(token));
+    await expect(service.verify(token, isLimited)).resolves.toEqual(buildKey());
+  });
+});
+
+describe('concurrent look-ups of unknown keys', () => {
+  it('are at most two, and the others are unknown by the index', async () => {
+    const guesses = Array.from({ length: 50 }, () => Promise.resolve(service.verify(generateKey())));
+    const settled = Promise.all(guesses.slice(2));
+    expect(await settled).toEqual(Array(48).fill(undefined));
+    expect(repository.queries).toHaveLength(2);
+    repository.queries.forEach((query) => {
+      query.response(undefined);
+    });
+    await Promise.all(guesses);
+  });
+
+  it('do not delay a key that the index contains', async () => {
+    const guesses = Array.from({ length: 50 }, () => Promise.resolve(service.verify(generateKey())));
+    repository.rows = new Map([[hashKey(TOKEN), buildKey()]]);
+    await expect(service.verify(TOKEN)).resolves.toEqual(buildKey());
+    repository.queries.forEach((query) => {
+      query.response(undefined);
+    });
+    await Promise.all(guesses);
+  });
+
+  it('are rejected with service_unavailable when the index is incomplete and none ends in time', async () => {
+    index.invalidate();
+    const guesses = Array.from({ length: 3 }, () => Promise.resolve(service.verify(generateKey())));
+    await expect(guesses[2]).rejects.toMatchObject({ code: 'service_unavailable' });
+    repository.queries.forEach((query) => {
+      query.response(undefined);
+    });
+    await Promise.all(guesses.slice(0, 2));
+  });
+});
+
+describe('a key whose cache entry is stale', () => {
+  it('is still the last known key of its token, also after all entries were invalidated', async () => {
+    repository.rows = new Map([[hashKey(TOKEN), buildKey({ plan: 'business' })]]);
+    await service.verify(TOKEN);
+    service.invalidateAll();
+    expect(service.lastKnown(TOKEN)).toMatchObject({ plan: 'business' });
+    expect(service.lastKnown(generateKey())).toBeUndefined();
   });
 });

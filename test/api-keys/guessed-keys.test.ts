@@ -1,0 +1,100 @@
+import { connect } from 'node:net';
+import { ApiKeysRepository } from '../../src/api-keys/api-keys.repository.js';
+import { generateKey } from '../../src/api-keys/key-format.js';
+import { DomainError } from '../../src/errors/domain-error.js';
+import { cancelOrder, errorOf, listOrders } from '../helpers/api.js';
+import { insertKey, insertOrder } from '../helpers/builders.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
+import { waitFor } from '../helpers/wait-for.js';
+
+describe.each([{ rejectEarly: true }, { rejectEarly: false }])(
+  'guessed keys with a valid checksum (rejectEarly: $rejectEarly)',
+  ({ rejectEarly }) => {
+    let service: TestService;
+    let queries: jest.SpiedFunction<ApiKeysRepository['findByHash']>;
+    beforeAll(async () => {
+      service = await startTestService({ rejectEarly });
+    });
+    afterAll(() => service.stop());
+    beforeEach(() => {
+      service.clock.advance(3_600_000);
+      queries = jest.spyOn(service.app.get(ApiKeysRepository), 'findByHash');
+    });
+    afterEach(() => {
+      queries.mockRestore();
+    });
+
+    it('cost no more queries than the address may send requests, and a valid key from there still works', async () => {
+      const [used, unused] = [await insertKey(service.db), await insertKey(service.db)];
+      const [order, other] = [await insertOrder(service.db), await insertOrder(service.db)];
+      await listOrders(service.baseUrl, used.key);
+      queries.mockClear();
+      const codes: string[] = [];
+      for (let guess = 0; guess < 300; guess++) {
+        codes.push((await errorOf(await listOrders(service.baseUrl, generateKey()))).code);
+      }
+      expect(codes.filter((code) => code === 'invalid_api_key')).toHaveLength(60);
+      expect(codes.at(-1)).toBe('address_banned');
+      expect(queries.mock.calls.length).toBeLessThanOrEqual(60);
+      expect((await cancelOrder(service.baseUrl, order, used.key)).status).toBe(204);
+      // Not in the cache of this process.
+      expect((await cancelOrder(service.baseUrl, other, unused.key)).status).toBe(204);
+    });
+
+    it('cost few queries when they arrive together, and cancels go on meanwhile', async () => {
+      const { key } = await insertKey(service.db);
+      const orders = await Promise.all(Array.from({ length: 20 }, () => insertOrder(service.db)));
+      await listOrders(service.baseUrl, key);
+      queries.mockClear();
+      const guesses = Array.from({ length: 300 }, () => listOrders(service.baseUrl, generateKey()));
+      const cancels = await Promise.all(orders.map((id) => cancelOrder(service.baseUrl, id, key)));
+      expect(cancels.map(({ status }) => status)).toEqual(Array(20).fill(204));
+      const statuses = (await Promise.all(guesses)).map(({ status }) => status);
+      expect(statuses.filter((status) => status === 401)).toHaveLength(60);
+      expect(statuses.filter((status) => status === 429)).toHaveLength(240);
+      expect(queries.mock.calls.length).toBeLessThanOrEqual(60);
+    });
+
+    it('count against the address although the client resets the connection during the look-up', async () => {
+      let respond: () => void = () => undefined;
+      queries.mockImplementation(() => new Promise((resolve) => (respond = () => resolve(undefined))));
+      const socket = connect(service.port, '127.0.0.1');
+      socket.on('error', () => undefined);
+      socket.write(`GET /v1/store/orders HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${generateKey()}\r\n\r\n`);
+      await waitFor(() => queries.mock.calls.length > 0, 'the key is looked up');
+      const server = service.app.getHttpServer();
+      const connections = (): Promise<number> =>
+        new Promise((resolve) => {
+          server.getConnections((_error, count) => {
+            resolve(count);
+          });
+        });
+      const before = await connections();
+      socket.resetAndDestroy();
+      await waitFor(async () => (await connections()) < before, 'the server has noticed the reset');
+      respond();
+      const { headers } = await listOrders(service.baseUrl);
+      expect(headers.get('x-ratelimit-remaining')).toBe('58');
+    });
+  },
+);
+
+describe('a key that cannot be verified', () => {
+  it('gets 503 with the limits of its last known plan, and counts against it', async () => {
+    const service = await startTestService();
+    try {
+      const { key } = await insertKey(service.db, { plan: 'business' });
+      await cancelOrder(service.baseUrl, '404404', key);
+      service.clock.advance(11_000);
+      jest
+        .spyOn(service.app.get(ApiKeysRepository), 'findByHash')
+        .mockRejectedValue(new DomainError('service_unavailable', 'The database is unavailable.'));
+      const response = await cancelOrder(service.baseUrl, '404404', key);
+      expect(response.status).toBe(503);
+      expect(response.headers.get('x-ratelimit-limit')).toBe('1000');
+      expect(response.headers.get('x-ratelimit-remaining')).toBe('998');
+    } finally {
+      await service.stop();
+    }
+  });
+});
