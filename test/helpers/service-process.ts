@@ -21,9 +21,13 @@ export class ServiceProcess {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     const service = new ServiceProcess(child);
-    await waitFor(() => service.#listens(), `the service listens; so far it said: ${service.#output}`, {
-      withinMs: 45_000,
-    });
+    await waitFor(
+      () => service.#listens(),
+      () => `the service listens; its output: ${service.#output}`,
+      {
+        withinMs: 45_000,
+      },
+    );
     return service;
   }
 
