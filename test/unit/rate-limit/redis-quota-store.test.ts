@@ -1,0 +1,78 @@
+import { EventEmitter } from 'node:events';
+import type { Quotas } from '../../../src/plans/plans.js';
+import { rateLimitHeaders } from '../../../src/rate-limit/headers.js';
+import type { ConsumeReply, LimitRedis } from '../../../src/rate-limit/redis-connection.js';
+import { RedisQuotaStore } from '../../../src/rate-limit/redis-quota-store.js';
+import { ManualClock } from '../../helpers/manual-clock.js';
+
+const ONE: Quotas = { requestsPerMinute: 1, requestsPerDay: 1_000 };
+const LATENCY_MS = 90;
+
+/** A Redis whose replies take {@link LATENCY_MS}, of which the request on its way takes nothing. */
+class SlowRedis extends EventEmitter {
+  readonly status = 'ready';
+  readonly isCluster = false;
+  used = 0;
+
+  constructor(private readonly clock: ManualClock) {
+    super();
+  }
+
+  consume(_key: string, perMinute: number): Promise<ConsumeReply> {
+    const nowMs = this.clock.now();
+    const counted = this.used < perMinute ? 1 : 0;
+    this.used += counted;
+    const { used } = this;
+    this.clock.advance(LATENCY_MS);
+    return Promise.resolve([nowMs, counted, used, used, 0]);
+  }
+
+  startNextMinute(): void {
+    this.used = 0;
+  }
+}
+
+let clock: ManualClock;
+let redis: SlowRedis;
+let store: RedisQuotaStore;
+beforeEach(() => {
+  clock = new ManualClock(Date.UTC(2026, 10, 21, 12, 0, 30));
+  redis = new SlowRedis(clock);
+  store = new RedisQuotaStore({
+    redis: redis as unknown as LimitRedis,
+    clock,
+    banRule: { threshold: 0, windowSeconds: 60, durationSeconds: 300 },
+    onBan: () => undefined,
+  });
+});
+
+describe('the Redis store, when replies are slow', () => {
+  const endOfMinuteMs = Date.UTC(2026, 10, 21, 12, 1, 0);
+
+  it('asks Redis again from the first millisecond of the next window on', async () => {
+    await store.consume('key:a', ONE);
+    expect((await store.consume('key:a', ONE)).outcome).toBe('limited');
+    clock.set(endOfMinuteMs);
+    redis.startNextMinute();
+    expect((await store.consume('key:a', ONE)).outcome).toBe('admitted');
+  });
+
+  it('reports no Retry-After that is earlier than the reset when it rejects from the cache', async () => {
+    await store.consume('key:a', ONE);
+    await store.consume('key:a', ONE);
+    clock.set(endOfMinuteMs - 1_050);
+    await store.consume('key:a', ONE);
+    clock.set(endOfMinuteMs - 950);
+    const headers = new Map(rateLimitHeaders(await store.consume('key:a', ONE)));
+    expect(headers.get('X-RateLimit-Reset')).toBe(String(endOfMinuteMs / 1_000));
+    expect(Number(headers.get('Retry-After')) * 1_000).toBeGreaterThanOrEqual(950);
+  });
+
+  it('asks once more when the window ends while the rejection is on its way', async () => {
+    await store.consume('key:a', ONE);
+    clock.set(endOfMinuteMs - 10);
+    const verdict = store.consume('key:a', ONE);
+    redis.startNextMinute();
+    expect((await verdict).outcome).toBe('admitted');
+  });
+});
