@@ -10,8 +10,8 @@ const SERVICE_ROLE_MIGRATION = join(ROOT, 'prisma', 'migrations', '2026112100000
 
 jest.setTimeout(60_000);
 
-describe('the migrations', () => {
-  it('produce exactly the schema', async () => {
+describe('migrations', () => {
+  it('produce exactly the schema of schema.prisma', async () => {
     const { stdout } = await run(process.execPath, [join(ROOT, 'prisma', 'check-migrations.mjs')], {
       cwd: ROOT,
       env: { ...process.env, DATABASE_URL: process.env.TEST_POSTGRES_URL },
@@ -19,7 +19,7 @@ describe('the migrations', () => {
     expect(stdout).toMatch(/migrations produce/i);
   });
 
-  it('are content with a service role that an administrator has made, where the owner may make none', async () => {
+  it('use an existing service role when the owner may not create roles', async () => {
     const database = await createTestDatabase();
     const db = await database.db.connect();
     const notices: string[] = [];

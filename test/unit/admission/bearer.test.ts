@@ -3,14 +3,14 @@ import { type Bearer, readBearer } from '../../../src/admission/bearer.js';
 
 const MISSING: Bearer = { kind: 'missing' };
 const MALFORMED: Bearer = { kind: 'malformed' };
-// Blanks around a value are not in these tables: they are not part of it (RFC 9110 section 5.5), and the HTTP parser
-// takes them off; `test/keys/authentication.test.ts` sends them.
+// Values with surrounding white space are missing here: the HTTP parser removes it (RFC 9110 section 5.5).
+// `test/api-keys/authentication.test.ts` sends them.
 const token = (text: string): Bearer => ({ kind: 'token', token: text });
 
-/** All characters of `b64token` (RFC 6750 section 2.1) but the closing equals signs. */
+/** All characters of `b64token` (RFC 6750 section 2.1), without the final equals signs. */
 const B64TOKEN = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/';
 
-describe('the Authorization header', () => {
+describe('readBearer', () => {
   test.each<[string, Bearer]>([
     ['Bearer abc', token('abc')],
     // The scheme is case-insensitive (RFC 9110 section 11.1); the token is not.
@@ -23,7 +23,7 @@ describe('the Authorization header', () => {
     ['Bearer abc=', token('abc=')],
     ['Bearer abc==', token('abc==')],
     [`Bearer ${'a'.repeat(8_000)}`, token('a'.repeat(8_000))],
-  ])('%j carries a token', (value, expected) => {
+  ])('returns the token of %j', (value, expected) => {
     expect(readBearer(['Authorization', value])).toEqual(expected);
   });
 
@@ -32,7 +32,7 @@ describe('the Authorization header', () => {
     ['Bearer abc, Bearer def'],
     ['Bearer abc,def'],
     ['Bearer "abc"'],
-    ['Bearer =abc'], // the equals signs close the token
+    ['Bearer =abc'], // equals signs only at the end
     ['Bearer a=b'],
     ['Bearer ='],
     ['Bearer abc!'],
@@ -43,10 +43,10 @@ describe('the Authorization header', () => {
     ['Bearer abc\tdef'],
     ['Bearer \tabc'],
     ['Bearer abc\u0000'],
-    // Blanks of other alphabets are characters, and not of the token's.
+    // A no-break space is a character, and not one of `b64token`.
     ['Bearer abc\u00a0'],
     ['Bearer \u00a0abc'],
-  ])('%j is malformed', (value) => {
+  ])('returns malformed for %j', (value) => {
     expect(readBearer(['Authorization', value])).toEqual(MALFORMED);
   });
 
@@ -62,17 +62,17 @@ describe('the Authorization header', () => {
     ['Bearer-abc def'],
     ['Token abc'],
     ['pst_abc'],
-  ])('%j carries no credentials of ours', (value) => {
+  ])('returns missing for %j', (value) => {
     expect(readBearer(['Authorization', value])).toEqual(MISSING);
   });
 
-  it('is found whatever the case of its name and wherever it stands', () => {
+  it('finds the header in any case and at any position', () => {
     for (const name of ['authorization', 'Authorization', 'AUTHORIZATION', 'aUtHoRiZaTiOn']) {
       expect(readBearer(['Host', 'localhost', name, 'Bearer abc', 'Accept', '*/*'])).toEqual(token('abc'));
     }
   });
 
-  it('is missing when only headers of similar names or values are there', () => {
+  it('returns missing when only headers with similar names or values are present', () => {
     expect(readBearer([])).toEqual(MISSING);
     expect(
       readBearer(['Proxy-Authorization', 'Bearer abc', 'X-Authorization', 'Bearer abc', 'X-A', 'authorization']),
@@ -89,13 +89,13 @@ describe('the Authorization header', () => {
     [['Bearer abc', '']],
     [['Bearer', 'Bearer']],
     [['Bearer abc', 'Bearer def', 'Bearer abc']],
-  ])('is malformed when it comes more than once: %j', (values) => {
+  ])('returns malformed for several Authorization headers: %j', (values) => {
     expect(readBearer(values.flatMap((value) => ['Authorization', value]))).toEqual(MALFORMED);
     const mixed = values.flatMap((value, index) => [index === 0 ? 'authorization' : 'AUTHORIZATION', value]);
     expect(readBearer(mixed)).toEqual(MALFORMED);
   });
 
-  it('gives back every token of the alphabet as it was sent', () => {
+  it('returns every valid token unchanged', () => {
     const tokens = fc
       .tuple(fc.string({ unit: fc.constantFrom(...Array.from(B64TOKEN)), minLength: 1 }), fc.nat({ max: 3 }))
       .map(([body, equalsSigns]) => body + '='.repeat(equalsSigns));
@@ -106,7 +106,7 @@ describe('the Authorization header', () => {
     );
   });
 
-  it('is read in no time however long and odd it is', () => {
+  it('takes linear time for long and malformed values', () => {
     const started = performance.now();
     for (const value of [
       `Bearer ${'a='.repeat(8_000)}`,

@@ -14,7 +14,7 @@ function addressOf(trustProxy: string | undefined, forwardedFor: string | undefi
   return new ClientAddress(config).of(req as unknown as IncomingMessage);
 }
 
-describe('the address of a client', () => {
+describe('ClientAddress', () => {
   test.each([
     // TRUST_PROXY        X-Forwarded-For                              is
     [undefined, undefined, SOCKET_ADDRESS],
@@ -34,25 +34,25 @@ describe('the address of a client', () => {
     ['32', '192.0.2.1, 198.51.100.1', '192.0.2.1'],
     ['10.0.0.0/8', '203.0.113.1', '203.0.113.1'],
     ['10.0.0.0/8', '203.0.113.1, 10.9.9.9', '203.0.113.1'],
-    ['10.0.0.0/8', '10.1.1.1, 10.9.9.9', '10.1.1.1'], // all trusted: the first there is
+    ['10.0.0.0/8', '10.1.1.1, 10.9.9.9', '10.1.1.1'], // all trusted: the first one
     ['10.0.0.0/8', '203.0.113.1, 198.51.100.1', '198.51.100.1'],
     ['10.0.0.0/8', 'nonsense, 10.9.9.9', SOCKET_ADDRESS],
     ['10.0.0.1', '203.0.113.1', '203.0.113.1'],
     ['10.0.0.2', '203.0.113.1', SOCKET_ADDRESS],
     ['192.168.0.0/16,fd00::/8', '203.0.113.1', SOCKET_ADDRESS],
-  ])('with TRUST_PROXY %p and X-Forwarded-For %p is %s', (trustProxy, forwardedFor, expected) => {
+  ])('with TRUST_PROXY %p and X-Forwarded-For %p returns %s', (trustProxy, forwardedFor, expected) => {
     expect(addressOf(trustProxy, forwardedFor, SOCKET_ADDRESS)).toBe(expected);
   });
 
-  it('whose connection is gone already is unknown', () => {
+  it('returns unknown when the connection is closed already', () => {
     expect(addressOf(undefined, '203.0.113.1')).toBe('unknown');
   });
 
-  it('behind a dual-stack socket is recognised in its networks', () => {
+  it('matches trusted networks for an IPv4 address on a dual-stack socket', () => {
     expect(addressOf('10.0.0.0/8', '203.0.113.1', '::ffff:10.0.0.1')).toBe('203.0.113.1');
   });
 
-  it('is always an address, whatever the header says', () => {
+  it('always returns an address, whatever the header contains', () => {
     const headers = fc.string({ unit: fc.constantFrom('1', '.', ':', ',', ' ', 'a', '203.0.113.1', '10.0.0.9', '\t') });
     fc.assert(
       fc.property(fc.constantFrom('1', '2', '10.0.0.0/8'), headers, (trustProxy, header) => {

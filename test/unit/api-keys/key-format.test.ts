@@ -4,7 +4,7 @@ import { DISPLAY_PREFIX_LENGTH, generateKey, hashKey, isWellFormedKey } from '..
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-/** CRC-32 as ISO/IEC 3309 defines it, bit by bit: nothing in common with the library that the service uses. */
+/** CRC-32 as ISO/IEC 3309 defines it, bit by bit, independent of the service's implementation. */
 function crc32BitByBit(text: string): bigint {
   let crc = 0xffffffffn;
   for (const byte of Buffer.from(text, 'latin1')) {
@@ -28,42 +28,42 @@ function checksum(body: string): string {
 
 const keys = fc.constant(undefined).map(() => generateKey());
 
-describe('a generated key', () => {
+describe('generateKey', () => {
   const many = Array.from({ length: 500 }, () => generateKey());
 
-  it('is pst_ and 49 base62 characters, which a double click selects as one word', () => {
+  it('returns pst_ and 49 base62 characters, which a double click selects as one word', () => {
     expect(many.filter((key) => !/^pst_[0-9A-Za-z]{49}$/.test(key))).toEqual([]);
     expect(many.filter((key) => !/^\w+$/.test(key))).toEqual([]);
   });
 
-  it('is well-formed', () => {
+  it('returns a well-formed key', () => {
     expect(many.filter((key) => !isWellFormedKey(key))).toEqual([]);
   });
 
-  it('ends in the CRC-32 of what stands before, as six base62 digits', () => {
+  it('ends in the CRC-32 of the preceding characters, as six base62 digits', () => {
     expect(many.filter((key) => key.slice(-6) !== checksum(key.slice(0, -6)))).toEqual([]);
   });
 
-  it('is never the same as another, and uses the whole alphabet at every place', () => {
+  it('returns a different key each time, with the whole alphabet at every position', () => {
     expect(new Set(many).size).toBe(many.length);
-    // 62 characters at 43 places in 500 keys: a character that is missing everywhere has a chance of (61/62)^21500.
+    // 62 characters at 43 positions in 500 keys: a character is missing everywhere with a probability of (61/62)^21500.
     const secrets = new Set(many.map((key) => key.slice(4, 47)).join(''));
     expect([...secrets].sort().join('')).toBe(Array.from(BASE62).sort().join(''));
   });
 
-  it('shows four characters of prefix and six of secret in lists, too few to guess the rest', () => {
+  it('has a display prefix of ten characters, too short to guess the rest', () => {
     expect(DISPLAY_PREFIX_LENGTH).toBe(10);
   });
 });
 
-describe('the form of a key', () => {
-  it('is computed from a CRC-32 with the published check value', () => {
-    // The check value of CRC-32/ISO-HDLC in every catalogue of CRCs.
+describe('isWellFormedKey', () => {
+  it('uses a CRC-32 with the published check value', () => {
+    // The check value of CRC-32/ISO-HDLC.
     expect(crc32BitByBit('123456789')).toBe(0xcbf43926n);
   });
 
   test.each([
-    // Computed apart from this project, with Python's zlib.crc32 and hashlib.sha256.
+    // Computed with Python's zlib.crc32 and hashlib.sha256.
     [
       'pst_00000000000000000000000000000000000000000000O7J8C',
       '653053d6e41d19bfe9eabe96c8fd04b5c33352aceb940909dec090aac007770f',
@@ -76,12 +76,12 @@ describe('the form of a key', () => {
       'pst_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefg3f1V6h',
       '62cbdc1447c9e24f395df21175c2a81aa0173bec4aadb141bf6a2fa8a6a95b69',
     ],
-  ])('is kept by the known key %s, whose digest is %s', (key, digest) => {
+  ])('accepts the reference key %s with the digest %s', (key, digest) => {
     expect(isWellFormedKey(key)).toBe(true);
     expect(hashKey(key)).toBe(digest);
   });
 
-  it('is broken by every change of a single character', () => {
+  it('rejects a key with one changed character', () => {
     const replacement = fc.oneof(fc.constantFrom(...Array.from(BASE62)), fc.string({ minLength: 1, maxLength: 1 }));
     fc.assert(
       fc.property(keys, fc.nat({ max: 52 }), replacement, (key, index, character) => {
@@ -92,7 +92,7 @@ describe('the form of a key', () => {
     );
   });
 
-  it('is broken by swapping two neighbours that differ', () => {
+  it('rejects a key with two swapped neighbouring characters', () => {
     fc.assert(
       fc.property(keys, fc.nat({ max: 51 }), (key, index) => {
         const [one, other] = [key.charAt(index), key.charAt(index + 1)];
@@ -102,14 +102,14 @@ describe('the form of a key', () => {
     );
   });
 
-  it('is not kept by more or fewer characters, whatever their checksum', () => {
+  it('rejects a key of another length with a correct checksum', () => {
     const secret = '0'.repeat(43);
     const bodies = [`xpst_${secret}`, `pst_${secret}0`, `pst_${secret.slice(1)}`, `PST_${secret}`, secret];
     expect(bodies.filter((body) => isWellFormedKey(body + checksum(body)))).toEqual([]);
     expect(isWellFormedKey(`pst_${secret}${checksum(`pst_${secret}`)}`)).toBe(true);
   });
 
-  it('is not kept by whatever else is sent', () => {
+  it('rejects arbitrary text', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.stringMatching(/^pst_[0-9A-Za-z]{49}$/)), (text) => {
         fc.pre(checksum(text.slice(0, -6)) !== text.slice(-6));
@@ -120,12 +120,12 @@ describe('the form of a key', () => {
 
   const key = 'pst_00000000000000000000000000000000000000000000O7J8C';
   test.each([
-    ['nothing', ''],
+    ['an empty string', ''],
     ['the prefix alone', 'pst_'],
     ['one character too few', key.slice(0, -1)],
     ['one character too many', `${key}0`],
-    ['a blank in front', ` ${key}`],
-    ['a line feed behind', `${key}\n`],
+    ['a leading space', ` ${key}`],
+    ['a trailing line feed', `${key}\n`],
     ['the prefix in capitals', key.replace('pst_', 'PST_')],
     [
       'another prefix with its own checksum',
@@ -140,13 +140,13 @@ describe('the form of a key', () => {
       ),
     ],
     ['a checksum in another case', key.toLowerCase()],
-  ])('is not kept by %s', (_what, text) => {
+  ])('rejects %s', (_what, text) => {
     expect(isWellFormedKey(text)).toBe(false);
   });
 });
 
-describe('the digest of a key', () => {
-  it('is its SHA-256 as 64 lower-case hexadecimal digits', () => {
+describe('hashKey', () => {
+  it('returns the SHA-256 as 64 lower-case hexadecimal digits', () => {
     fc.assert(
       fc.property(keys, (key) => {
         expect(hashKey(key)).toMatch(/^[0-9a-f]{64}$/);

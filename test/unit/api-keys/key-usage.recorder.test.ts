@@ -20,8 +20,8 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
-describe('the uses of keys', () => {
-  it('that come within a second are written by one statement, each key once', async () => {
+describe('KeyUsageRecorder', () => {
+  it('writes the uses of one second in one statement, each key once', async () => {
     for (const id of ['a', 'b', 'a', 'c', 'b']) {
       recorder.used(id);
     }
@@ -31,7 +31,7 @@ describe('the uses of keys', () => {
     expect(touch.mock.calls).toEqual([[['a', 'b', 'c']]]);
   });
 
-  it('are written at most once in ten minutes for one key', async () => {
+  it('writes a key at most once in ten minutes', async () => {
     recorder.used('a');
     await recorder.flush();
     clock.advance(599_999);
@@ -45,7 +45,7 @@ describe('the uses of keys', () => {
     expect(touch.mock.calls).toEqual([[['a']], [['b']], [['a']]]);
   });
 
-  it('are written when the service stops, so that none is lost', async () => {
+  it('writes pending uses when the service stops', async () => {
     recorder.used('a');
     await recorder.beforeApplicationShutdown();
     expect(touch.mock.calls).toEqual([[['a']]]);
@@ -53,13 +53,13 @@ describe('the uses of keys', () => {
     expect(touch).toHaveBeenCalledTimes(1);
   });
 
-  it('cost nothing while there are none', async () => {
+  it('sends no statement without uses', async () => {
     await recorder.flush();
     await recorder.beforeApplicationShutdown();
     expect(touch).not.toHaveBeenCalled();
   });
 
-  it('that cannot be written hurt nobody, and the next use after ten minutes is written again', async () => {
+  it('ignores a failed write and writes the next use after ten minutes', async () => {
     touch.mockRejectedValueOnce(new Error('the database is away'));
     recorder.used('a');
     await expect(recorder.flush()).resolves.toBeUndefined();

@@ -2,7 +2,7 @@ import { DeadlineExceeded } from '../../../src/common/deadline.js';
 import { Prisma } from '../../../src/database/generated/client.js';
 import { isTransientDatabaseError, sqlStateOf } from '../../../src/database/postgres-errors.js';
 
-describe('what a failure of the database means', () => {
+describe('sqlStateOf and isTransientDatabaseError', () => {
   it.each([
     'ECONNREFUSED',
     'ECONNRESET',
@@ -15,7 +15,7 @@ describe('what a failure of the database means', () => {
     'ENOENT',
     'P1001',
     'P2024',
-  ])('%s is no SQLSTATE, and it passes', (code) => {
+  ])('treats the code %s as transient and not as a SQLSTATE', (code) => {
     const error = Object.assign(new Error('lost'), { code });
     expect(sqlStateOf(error)).toBeUndefined();
     expect(isTransientDatabaseError(error)).toBe(true);
@@ -27,25 +27,25 @@ describe('what a failure of the database means', () => {
     ['08006', true],
     ['23514', false],
     ['42P01', false],
-  ])('%s is a SQLSTATE; that it passes is %s', (code, passes) => {
-    const error = Object.assign(new Error('said by the server'), { code });
+  ])('recognizes the SQLSTATE %s; transient: %s', (code, transient) => {
+    const error = Object.assign(new Error('from the server'), { code });
     expect(sqlStateOf(error)).toBe(code);
-    expect(isTransientDatabaseError(error)).toBe(passes);
+    expect(isTransientDatabaseError(error)).toBe(transient);
   });
 
   const refused = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
   const denied = Object.assign(new Error('denied'), { code: '28P01' });
 
   it.each<[string, boolean, unknown]>([
-    ['an answer that does not come in time', true, new DeadlineExceeded(1_000)],
-    ['a connection that is lost, of which the driver says no more', true, new Error('Connection terminated')],
-    ['a client that cannot start', true, new Prisma.PrismaClientInitializationError('away', '7.10.0')],
-    ['every address of a server failing', true, new AggregateError([refused, refused])],
-    ['one address failing for good', false, new AggregateError([refused, denied])],
-    ['a defect of ours', false, new TypeError('undefined is not a function')],
-    ['a code of Prisma for a question that is wrong', false, Object.assign(new Error('no'), { code: 'P2010' })],
-    ['nothing that is an error', false, undefined],
-  ])('%s: that it passes is %s', (_what, passes, error) => {
-    expect(isTransientDatabaseError(error)).toBe(passes);
+    ['a timeout', true, new DeadlineExceeded(1_000)],
+    ['a lost connection without an error code', true, new Error('Connection terminated')],
+    ['a Prisma client that cannot connect', true, new Prisma.PrismaClientInitializationError('away', '7.10.0')],
+    ['a server whose addresses all fail temporarily', true, new AggregateError([refused, refused])],
+    ['a server with an address that fails permanently', false, new AggregateError([refused, denied])],
+    ['a programming error', false, new TypeError('undefined is not a function')],
+    ['a Prisma error code for an invalid query', false, Object.assign(new Error('no'), { code: 'P2010' })],
+    ['undefined', false, undefined],
+  ])('classifies %s; transient: %s', (_what, transient, error) => {
+    expect(isTransientDatabaseError(error)).toBe(transient);
   });
 });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { isApiPath, withLiteralPercents } from '../../../src/http/api-path.js';
 
-describe('a target under the version segment', () => {
+describe('isApiPath', () => {
   it.each([
     '/v1',
     '/v1/',
@@ -15,7 +15,7 @@ describe('a target under the version segment', () => {
     'http://localhost/v1/store/orders',
     'https://user:password@api.example.com:8443/v1?a',
     'HTTP://LOCALHOST/v1/',
-  ])('is %s', (target) => {
+  ])('returns true for %s', (target) => {
     expect(isApiPath(target)).toBe(true);
   });
 
@@ -39,36 +39,33 @@ describe('a target under the version segment', () => {
     'http://localhost/V1',
     'http://v1/store',
     'http://',
-  ])('is not %p', (target) => {
+  ])('returns false for %p', (target) => {
     expect(isApiPath(target)).toBe(false);
   });
 });
 
-describe('percent signs that encode nothing', () => {
+describe('withLiteralPercents', () => {
   test.each([
     ['/v1/store/orders/%', '/v1/store/orders/%25'],
     ['/%zz', '/%25zz'],
     ['/%1', '/%251'],
     ['/100%/a', '/100%25/a'],
     ['/%%', '/%25%25'],
-    // Bytes that are no UTF-8 encode nothing either.
+    // Bytes that are not UTF-8 encode nothing.
     ['/%ff', '/%25ff'],
     ['/%C3%28', '/%25C3%2528'],
-    // Only they are read as themselves: what encodes something goes on to do so, as in the WHATWG URL standard.
+    // Valid encodings stay, as in the WHATWG URL standard.
     ['/%31%', '/1%25'],
     ['/%31?discount=100%', '/1?discount=100%25'],
-  ])('are read as themselves in %s', (target, literal) => {
+  ])('escapes the literal percent signs of %s', (target, literal) => {
     expect(decodeURIComponent(withLiteralPercents(target))).toBe(decodeURIComponent(literal));
   });
 
-  it.each(['/v1/store/orders/1', '/a%20b', '/%F0%9F%90%B6', '/%25zz', '', '*'])(
-    'are not in %p, which stays',
-    (target) => {
-      expect(withLiteralPercents(target)).toBe(target);
-    },
-  );
+  it.each(['/v1/store/orders/1', '/a%20b', '/%F0%9F%90%B6', '/%25zz', '', '*'])('returns %p unchanged', (target) => {
+    expect(withLiteralPercents(target)).toBe(target);
+  });
 
-  it('leave nothing behind that cannot be decoded, whatever the target', () => {
+  it('returns a target that can be decoded, whatever the input', () => {
     const targets = fc.string({ unit: fc.constantFrom('%', '2', '5', 'f', 'z', '/', '?', 'c3') });
     fc.assert(
       fc.property(targets, (target) => {

@@ -1,11 +1,11 @@
 import { etagOf, matchesEtag } from '../../../src/orders/etag.js';
 
 describe('etagOf', () => {
-  it('gives a weak tag of characters that every header may hold', () => {
+  it('returns a weak entity tag of valid characters', () => {
     expect(etagOf('7391/1/5/100:105:101')).toMatch(/^W\/"[A-Za-z0-9_-]{22}"$/);
   });
 
-  it('gives one snapshot one tag and other snapshots other tags', () => {
+  it('returns equal tags for equal snapshots and different tags for different snapshots', () => {
     expect(etagOf('100:105:101')).toBe(etagOf('100:105:101'));
     const snapshots = ['', '100:105:', '100:105:101', '100:105:101,102', '100:106:101', '101:105:101'];
     expect(new Set(snapshots.map(etagOf)).size).toBe(snapshots.length);
@@ -21,7 +21,7 @@ describe('matchesEtag', () => {
     ['   ', false],
     ['*', true],
     [' * ', true],
-    // An asterisk stands alone (RFC 9110 section 13.1.2); in quotes it is a tag.
+    // An asterisk is valid only alone (RFC 9110 section 13.1.2); in quotes it is a tag.
     ['"*"', false],
     ['W/"*"', false],
     ['W/"abc-123_DEF"', true],
@@ -33,7 +33,7 @@ describe('matchesEtag', () => {
     ['W/"abc-123_DEF", "x"', true],
     [',, "abc-123_DEF" ,', true],
     ['"x\t", "abc-123_DEF"', true],
-    // Commas and blanks are content inside a tag, not separators.
+    // Commas and spaces inside a tag are content, not separators.
     ['"x,y", "abc-123_DEF"', true],
     ['"", "abc-123_DEF"', true],
     ['""', false],
@@ -49,11 +49,11 @@ describe('matchesEtag', () => {
     ['" abc-123_DEF"', false],
     ['"W/abc-123_DEF"', false],
     ['"x, abc-123_DEF"', false],
-  ])('reads If-None-Match %p and answers %p', (ifNoneMatch, matches) => {
+  ])('for If-None-Match %p returns %p', (ifNoneMatch, matches) => {
     expect(matchesEtag(ifNoneMatch, etag)).toBe(matches);
   });
 
-  it('takes no longer for a header full of quotes than for any other of its length', () => {
+  it('takes linear time for a header full of quotes', () => {
     const start = performance.now();
     expect(matchesEtag('"'.repeat(8_001) + 'W/'.repeat(4_000), etag)).toBe(false);
     expect(performance.now() - start).toBeLessThan(200);

@@ -5,7 +5,7 @@ const INT64_MIN = -(2n ** 63n);
 const INT64_MAX = 2n ** 63n - 1n;
 
 describe('parseOrderId', () => {
-  it('reads every int64 back from its decimal digits, exactly', () => {
+  it('parses every int64 exactly', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: INT64_MIN, max: INT64_MAX }), (id) => {
         expect(parseOrderId(id.toString())).toBe(id);
@@ -20,7 +20,7 @@ describe('parseOrderId', () => {
     },
   );
 
-  it('refuses every integer outside int64', () => {
+  it('rejects every integer outside int64', () => {
     const outside = fc.oneof(
       fc.bigInt({ min: INT64_MAX + 1n, max: 2n ** 200n }),
       fc.bigInt({ min: -(2n ** 200n), max: INT64_MIN - 1n }),
@@ -32,11 +32,11 @@ describe('parseOrderId', () => {
     );
   });
 
-  it.each([INT64_MIN - 1n, INT64_MAX + 1n, 2n ** 64n, 10n ** 19n, -(10n ** 19n)])('refuses %p', (id) => {
+  it.each([INT64_MIN - 1n, INT64_MAX + 1n, 2n ** 64n, 10n ** 19n, -(10n ** 19n)])('rejects %p', (id) => {
     expect(parseOrderId(id.toString())).toBeUndefined();
   });
 
-  it('refuses an int64 in any other notation', () => {
+  it('rejects an int64 in any other notation', () => {
     const id = fc.bigInt({ min: INT64_MIN, max: INT64_MAX });
     const notations: ((digits: string) => string)[] = [
       (digits) => digits.replace(/(?=\d)/, '0'),
@@ -58,8 +58,8 @@ describe('parseOrderId', () => {
     );
   });
 
-  it('never reads a text as an id that is written otherwise', () => {
-    // Minus zero is the one exception that the pattern of the design admits.
+  it('accepts only the canonical form of an id', () => {
+    // Minus zero is the only exception.
     const text = fc.oneof(fc.string(), fc.stringMatching(/^[-+ 0-9.eExXn_]{0,22}$/)).filter((each) => each !== '-0');
     fc.assert(
       fc.property(text, (written) => {

@@ -3,28 +3,31 @@ import { ANONYMOUS_QUOTAS, type Plan, PLAN_QUOTAS, PLANS, quotasOf } from '../..
 
 const NONE = { requestsPerMinute: null, requestsPerDay: null };
 
-describe('the quotas', () => {
+describe('quotasOf', () => {
   test.each<[Plan, number, number]>([
     // The table of section 8 of the interface.
     ['free', 60, 1_000],
     ['pro', 300, 10_000],
     ['business', 1_000, 100_000],
-  ])('of the plan %s are the published %i a minute and %i a day', (plan, requestsPerMinute, requestsPerDay) => {
-    expect(quotasOf(plan, NONE)).toEqual({ requestsPerMinute, requestsPerDay });
-  });
+  ])(
+    'returns the published quotas of the plan %s: %i per minute, %i per day',
+    (plan, requestsPerMinute, requestsPerDay) => {
+      expect(quotasOf(plan, NONE)).toEqual({ requestsPerMinute, requestsPerDay });
+    },
+  );
 
-  it('of a published plan are not changed by figures on the key', () => {
+  it('ignores quotas on a key with a published plan', () => {
     expect(quotasOf('free', { requestsPerMinute: 9_999, requestsPerDay: 9_999 })).toEqual(quotasOf('free', NONE));
   });
 
-  it('of an enterprise key are its own', () => {
+  it('returns the quotas of an Enterprise key', () => {
     expect(quotasOf('enterprise', { requestsPerMinute: 7, requestsPerDay: 2_147_483_647 })).toEqual({
       requestsPerMinute: 7,
       requestsPerDay: 2_147_483_647,
     });
   });
 
-  it('of requests without a key are those of the Free plan', () => {
+  it('uses the quotas of the Free plan for requests without a key', () => {
     expect(ANONYMOUS_QUOTAS).toEqual(quotasOf('free', NONE));
   });
 
@@ -32,15 +35,15 @@ describe('the quotas', () => {
     [null, null],
     [100, null],
     [null, 100],
-  ])('of an enterprise key with %p a minute and %p a day admit nobody', (requestsPerMinute, requestsPerDay) => {
+  ])('throws for an Enterprise key with %p per minute and %p per day', (requestsPerMinute, requestsPerDay) => {
     expect(() => quotasOf('enterprise', { requestsPerMinute, requestsPerDay })).toThrow('has no quotas of its own');
   });
 
-  it.each(['platinum', '', 'FREE', 'custom'])('of the unknown plan "%s" admit nobody', (plan) => {
+  it.each(['platinum', '', 'FREE', 'custom'])('throws for the unknown plan "%s"', (plan) => {
     expect(() => quotasOf(plan as Plan, { requestsPerMinute: 5, requestsPerDay: 5 })).toThrow('No quotas are known');
   });
 
-  it('cannot be changed while the service runs', () => {
+  it('has frozen quotas', () => {
     expect(Object.isFrozen(PLAN_QUOTAS)).toBe(true);
     expect(Object.isFrozen(PLAN_QUOTAS.free)).toBe(true);
     expect(Object.isFrozen(PLAN_QUOTAS.pro)).toBe(true);
@@ -48,7 +51,7 @@ describe('the quotas', () => {
     expect(Object.isFrozen(ANONYMOUS_QUOTAS)).toBe(true);
   });
 
-  it('exist for exactly the plans that the database knows', () => {
+  it('supports exactly the plans of the database', () => {
     expect([...PLANS]).toEqual(Object.values(DatabasePlan));
     expect(Object.keys(PLAN_QUOTAS)).toEqual([...PLANS]);
   });

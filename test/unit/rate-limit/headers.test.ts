@@ -23,8 +23,8 @@ function verdict({ minute, day }: Counts, overrides: Partial<Verdict> = {}): Ver
 
 const headersOf = (value: Verdict): Record<string, string> => Object.fromEntries(rateLimitHeaders(value));
 
-describe('the headers of an admitted request', () => {
-  it('show the minute while it has fewer requests remaining', () => {
+describe('rateLimitHeaders for an admitted request', () => {
+  it('shows the minute when it has fewer requests remaining', () => {
     expect(headersOf(verdict({ minute: [59, 60], day: [999, 1_000] }))).toEqual({
       'X-RateLimit-Limit': '60',
       'X-RateLimit-Remaining': '59',
@@ -46,7 +46,7 @@ describe('the headers of an admitted request', () => {
     [{ minute: [99, 100], day: [99, 100] }, '100', '99', DAY_END],
     [{ minute: [298, 300], day: [9_998, 10_000] }, '300', '298', MINUTE_END],
     [{ minute: [4, 5], day: [2, 3] }, '3', '2', DAY_END],
-  ])('of %j are Limit %s, Remaining %s and Reset %s', (counts, limit, remaining, reset) => {
+  ])('for the counts %j returns Limit %s, Remaining %s and Reset %s', (counts, limit, remaining, reset) => {
     const headers = headersOf(verdict(counts));
     expect(headers).toMatchObject({
       'X-RateLimit-Limit': limit,
@@ -58,19 +58,19 @@ describe('the headers of an admitted request', () => {
 
   test.each([
     ['2026-11-21T12:00:00.000Z', 60, 43_200],
-    ['2026-11-21T12:00:30.001Z', 30, 43_170], // 29.999 s round up: nobody is told to come back early
+    ['2026-11-21T12:00:30.001Z', 30, 43_170], // 29.999 s, rounded up
     ['2026-11-21T12:00:59.000Z', 1, 43_141],
     ['2026-11-21T12:00:59.999Z', 1, 43_141],
-  ])('at %s say that the minute resets in %i s and the day in %i s', (now, minuteSeconds, daySeconds) => {
+  ])('at %s returns a reset of the minute in %i s and of the day in %i s', (now, minuteSeconds, daySeconds) => {
     const value = verdict({ minute: [1, 60], day: [2, 1_000] }, { decidedAtMs: Date.parse(now) });
     expect(headersOf(value).RateLimit).toBe(`"minute";r=1;t=${minuteSeconds}, "day";r=2;t=${daySeconds}`);
   });
 });
 
-describe('the headers of a refusal', () => {
+describe('rateLimitHeaders for a limited request', () => {
   test.each<[string, Counts, Record<string, string>]>([
     [
-      'the minute, when it refuses alone',
+      'the minute when only the minute is exhausted',
       { minute: [0, 60], day: [940, 1_000] },
       {
         'X-RateLimit-Limit': '60',
@@ -80,7 +80,7 @@ describe('the headers of a refusal', () => {
       },
     ],
     [
-      'the day, when it refuses alone',
+      'the day when only the day is exhausted',
       { minute: [60, 60], day: [0, 1_000] },
       {
         'X-RateLimit-Limit': '1000',
@@ -90,7 +90,7 @@ describe('the headers of a refusal', () => {
       },
     ],
     [
-      'the day, when both refuse, because it resets later',
+      'the day, which resets later, when both are exhausted',
       { minute: [0, 60], day: [0, 1_000] },
       {
         'X-RateLimit-Limit': '1000',
@@ -99,7 +99,7 @@ describe('the headers of a refusal', () => {
         RateLimit: '"minute";r=0;t=30, "day";r=0;t=43170',
       },
     ],
-  ])('name %s', (_window, counts, expected) => {
+  ])('shows %s', (_window, counts, expected) => {
     expect(headersOf(verdict(counts, { outcome: 'limited' }))).toEqual({
       'X-RateLimit-Remaining': '0',
       'RateLimit-Policy': '"minute";q=60;w=60, "day";q=1000;w=86400',
@@ -113,29 +113,29 @@ describe('the headers of a refusal', () => {
     ['2026-11-21T12:00:58.999Z', '2'], // 1.001 s
     ['2026-11-21T12:00:59.000Z', '1'],
     ['2026-11-21T12:00:59.999Z', '1'], // 1 ms: never 0
-    ['2026-11-21T12:01:00.000Z', '1'], // a store whose clock is ahead of ours: still never 0
+    ['2026-11-21T12:01:00.000Z', '1'], // the clock of the store is ahead: still never 0
     ['2026-11-21T12:01:05.000Z', '1'],
-  ])('at %s say Retry-After %s', (now, retryAfter) => {
+  ])('at %s returns Retry-After %s', (now, retryAfter) => {
     const value = verdict({ minute: [0, 60], day: [940, 1_000] }, { outcome: 'limited', decidedAtMs: Date.parse(now) });
     expect(headersOf(value)['Retry-After']).toBe(retryAfter);
   });
 
-  it('never show more than 0 remaining, whatever the counts say', () => {
+  it('returns Remaining 0 when the counts exceed the limit', () => {
     const value = verdict({ minute: [3, 60], day: [940, 1_000] }, { outcome: 'limited' });
     expect(headersOf(value)['X-RateLimit-Remaining']).toBe('0');
   });
 });
 
-describe('the headers of a ban', () => {
+describe('rateLimitHeaders for a banned request', () => {
   test.each([
     // now         banned until        Reset, rounded up     Retry-After
     ['12:00:30.000', '12:05:30.000', '2026-11-21T12:05:30Z', '300'],
-    ['12:00:30.500', '12:05:30.500', '2026-11-21T12:05:31Z', '301'], // not before the reset that is named
+    ['12:00:30.500', '12:05:30.500', '2026-11-21T12:05:31Z', '301'], // not before the reset
     ['12:00:30.001', '12:05:30.000', '2026-11-21T12:05:30Z', '300'],
     ['12:05:29.999', '12:05:30.000', '2026-11-21T12:05:30Z', '1'],
     ['12:05:29.998', '12:05:29.999', '2026-11-21T12:05:30Z', '1'],
     ['12:00:30.000', '12:00:31.000', '2026-11-21T12:00:31Z', '1'], // before the end of the minute
-  ])('at %s until %s are Reset %s and Retry-After %s', (now, until, reset, retryAfter) => {
+  ])('at %s for a ban until %s returns Reset %s and Retry-After %s', (now, until, reset, retryAfter) => {
     const value = verdict(
       { minute: [0, 60], day: [940, 1_000] },
       {
@@ -154,7 +154,7 @@ describe('the headers of a ban', () => {
     });
   });
 
-  it('show that nothing remains also where the windows have room', () => {
+  it('returns Remaining 0 although the windows have requests left', () => {
     const value = verdict(
       { minute: [60, 60], day: [1_000, 1_000] },
       { outcome: 'banned', bannedUntilMs: NOON_30 + 300_000 },
@@ -166,8 +166,8 @@ describe('the headers of a ban', () => {
   });
 });
 
-describe('the headers', () => {
-  it('of somebody who has used nothing show both windows whole', () => {
+describe('rateLimitHeaders', () => {
+  it('shows both windows unused for a new caller', () => {
     expect(headersOf(verdictOfUnused({ requestsPerMinute: 60, requestsPerDay: 1_000 }, NOON_30))).toEqual({
       'X-RateLimit-Limit': '60',
       'X-RateLimit-Remaining': '60',
@@ -177,7 +177,7 @@ describe('the headers', () => {
     });
   });
 
-  it('are the ones that are documented, and the triple keeps its published names', () => {
+  it('returns exactly the documented headers, with their published names', () => {
     const refusal = verdict({ minute: [0, 60], day: [940, 1_000] }, { outcome: 'limited' });
     expect(rateLimitHeaders(refusal).map(([name]) => name)).toEqual([...RATE_LIMIT_HEADER_NAMES]);
     expect(RATE_LIMIT_HEADER_NAMES.slice(0, 3)).toEqual([

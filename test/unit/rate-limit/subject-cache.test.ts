@@ -1,7 +1,7 @@
 import { SubjectCache } from '../../../src/rate-limit/subject-cache.js';
 
-describe('what is remembered of a subject', () => {
-  it.each(['key:a', 'address:203.0.113.7'])('%s is its own, is replaced, and is forgotten when told to', (subject) => {
+describe('SubjectCache', () => {
+  it.each(['key:a', 'address:203.0.113.7'])('stores, replaces and deletes the value of %s', (subject) => {
     const memory = new SubjectCache<{ what: string }>();
     memory.set('key:other', { what: 'of another key' });
     memory.set('address:other', { what: 'of another address' });

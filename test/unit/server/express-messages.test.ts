@@ -3,14 +3,14 @@ import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { expressMessages } from '../../../src/server/express-messages.js';
 
-describe('messages made for Express', () => {
+describe('expressMessages', () => {
   let server: Server | undefined;
 
   afterEach(() => {
     server?.close();
   });
 
-  it('have the prototypes that Express would give them, so that it changes none', async () => {
+  it('creates messages whose prototypes Express does not change', async () => {
     const app = express();
     const prototypes: unknown[] = [];
     app.get('/', (req, res) => {

@@ -6,8 +6,8 @@ interface Framing {
   readonly minor?: 0 | 1;
 }
 
-/** What is wrong with a request, put together as Node hands it on. */
-function faultOf({ headers, minor = 1 }: Framing): string | undefined {
+/** The framing error of a request with these raw headers. */
+function errorOf({ headers, minor = 1 }: Framing): string | undefined {
   const coding = headers.filter(([name]) => name.toLowerCase() === 'transfer-encoding').map(([, value]) => value);
   const req = {
     rawHeaders: headers.flat(),
@@ -18,10 +18,10 @@ function faultOf({ headers, minor = 1 }: Framing): string | undefined {
   return fault && `${fault.code}: ${fault.message}`;
 }
 
-const HOST_FAULT = 'bad_request: There must be one Host header with a host.';
-const CODING_FAULT = 'bad_request: The only transfer coding that is understood is chunked.';
+const HOST_ERROR = 'bad_request: There must be one Host header with a host.';
+const CODING_ERROR = 'bad_request: The only transfer coding that is understood is chunked.';
 
-describe('the host of a request', () => {
+describe('framingError for the Host header', () => {
   it.each([
     'localhost',
     'api.example.com',
@@ -30,12 +30,12 @@ describe('the host of a request', () => {
     '192.0.2.1:80',
     '[2001:db8::1]',
     '[::ffff:192.0.2.1]:3000',
-    // Every character of reg-name (RFC 3986 section 3.2.2), and no name at all.
+    // Every character of reg-name (RFC 3986 section 3.2.2), and an empty name.
     "aZ09-._~!$&'()*+,;=%20",
     '',
     ':3000',
-  ])('may be %j', (host) => {
-    expect(faultOf({ headers: [['Host', host]] })).toBeUndefined();
+  ])('accepts %j', (host) => {
+    expect(errorOf({ headers: [['Host', host]] })).toBeUndefined();
   });
 
   it.each([
@@ -57,50 +57,50 @@ describe('the host of a request', () => {
     '"a"',
     'a?b',
     'a#b',
-  ])('may not be %j', (host) => {
-    // Commas are characters of a name, as odd as that is; blanks are not.
-    expect(faultOf({ headers: [['Host', host]] })).toBe(HOST_FAULT);
+  ])('rejects %j', (host) => {
+    // Commas are valid characters of a name; spaces are not.
+    expect(errorOf({ headers: [['Host', host]] })).toBe(HOST_ERROR);
   });
 
-  it('is said in a header of that name, whatever its case and place', () => {
+  it('finds the header in any case and at any position', () => {
     for (const name of ['host', 'Host', 'HOST', 'hOsT']) {
       const headers = [
         ['X-A', 'b'],
         [name, 'localhost'],
         ['Accept', '*/*'],
       ] as const;
-      expect(faultOf({ headers })).toBeUndefined();
+      expect(errorOf({ headers })).toBeUndefined();
     }
   });
 
-  it('is not said by headers of similar names or values', () => {
-    expect(faultOf({ headers: [] })).toBe(HOST_FAULT);
+  it('ignores headers with similar names or values', () => {
+    expect(errorOf({ headers: [] })).toBe(HOST_ERROR);
     const headers = [
       ['X-Host', 'a'],
       ['Hosts', 'a'],
       ['Most', 'a'],
       ['X-A', 'host'],
     ] as const;
-    expect(faultOf({ headers })).toBe(HOST_FAULT);
+    expect(errorOf({ headers })).toBe(HOST_ERROR);
   });
 
-  it('must be said in HTTP/1.1 and need not be in HTTP/1.0', () => {
-    expect(faultOf({ headers: [['Accept', '*/*']], minor: 1 })).toBe(HOST_FAULT);
-    expect(faultOf({ headers: [['Accept', '*/*']], minor: 0 })).toBeUndefined();
+  it('requires Host in HTTP/1.1 and not in HTTP/1.0', () => {
+    expect(errorOf({ headers: [['Accept', '*/*']], minor: 1 })).toBe(HOST_ERROR);
+    expect(errorOf({ headers: [['Accept', '*/*']], minor: 0 })).toBeUndefined();
   });
 
-  it.each([0, 1] as const)('is said once and well, also in HTTP/1.%i', (minor) => {
+  it.each([0, 1] as const)('rejects repeated and invalid Host headers in HTTP/1.%i', (minor) => {
     const [one, same, other] = [['Host', 'a'] as const, ['host', 'a'] as const, ['HOST', 'b'] as const];
-    expect(faultOf({ headers: [one], minor })).toBeUndefined();
-    expect(faultOf({ headers: [one, same], minor })).toBe(HOST_FAULT);
-    expect(faultOf({ headers: [one, ['X-A', 'b'], other], minor })).toBe(HOST_FAULT);
-    expect(faultOf({ headers: [['Host', 'a b']], minor })).toBe(HOST_FAULT);
+    expect(errorOf({ headers: [one], minor })).toBeUndefined();
+    expect(errorOf({ headers: [one, same], minor })).toBe(HOST_ERROR);
+    expect(errorOf({ headers: [one, ['X-A', 'b'], other], minor })).toBe(HOST_ERROR);
+    expect(errorOf({ headers: [['Host', 'a b']], minor })).toBe(HOST_ERROR);
   });
 });
 
-describe('the transfer coding of a request', () => {
+describe('framingError for Transfer-Encoding', () => {
   const withCoding = (coding: string, minor: 0 | 1 = 1): string | undefined =>
-    faultOf({
+    errorOf({
       headers: [
         ['Host', 'a'],
         ['Transfer-Encoding', coding],
@@ -108,18 +108,18 @@ describe('the transfer coding of a request', () => {
       minor,
     });
 
-  it.each(['chunked', 'Chunked', 'CHUNKED'])('may be %j', (coding) => {
+  it.each(['chunked', 'Chunked', 'CHUNKED'])('accepts %j', (coding) => {
     expect(withCoding(coding)).toBeUndefined();
   });
 
   it.each(['gzip', 'gzip, chunked', 'chunked, chunked', 'identity', 'chunked;q=1', '"chunked"', 'xchunked', ''])(
-    'may not be %j',
+    'rejects %j',
     (coding) => {
-      expect(withCoding(coding)).toBe(CODING_FAULT);
+      expect(withCoding(coding)).toBe(CODING_ERROR);
     },
   );
 
-  it('may not be chunked in HTTP/1.0, which knows none', () => {
-    expect(withCoding('chunked', 0)).toBe(CODING_FAULT);
+  it('rejects chunked in HTTP/1.0', () => {
+    expect(withCoding('chunked', 0)).toBe(CODING_ERROR);
   });
 });
