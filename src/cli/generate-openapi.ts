@@ -16,6 +16,6 @@ export async function generateOpenApi(environment: NodeJS.ProcessEnv): Promise<s
     logger: false,
     abortOnError: false,
   });
-  const document = buildOpenApiDocument(app, config);
+  const document = buildOpenApiDocument(app, config, { served: false });
   return `${JSON.stringify(document, null, 2)}\n`;
 }

@@ -1,14 +1,14 @@
-/** What a partner reads first in Swagger UI. Markdown. */
+/** The introduction of the document and of Swagger UI. Markdown. */
 export const API_DESCRIPTION = `
-The orders of a pet store: list all of them, and cancel one that is still pending.
+Lists the orders of a pet store and cancels orders that are still pending.
 
 ### Authentication
 
-Send your API key with every request, as \`Authorization: Bearer <key>\`. To try the operations on this page, press **Authorize** and paste the key alone, without "Bearer". The operator of the store issues keys; a key reads and cancels all orders, so keep it secret and off web pages.
+Send your API key with every request, as \`Authorization: Bearer <key>\`. To try the operations on this page, press **Authorize** and paste the key without "Bearer". The operator of the store issues keys. A key can read and cancel all orders, so keep it secret and do not embed it in web pages.
 
 ### Limits
 
-A key may make so many requests per UTC minute and per UTC day:
+The plan of a key limits its requests per UTC minute and per UTC day:
 
 | Plan | per minute | per day |
 |---|---|---|
@@ -17,26 +17,26 @@ A key may make so many requests per UTC minute and per UTC day:
 | Business | 1,000 | 100,000 |
 | Enterprise | custom | custom |
 
-Every response says where you stand:
+Every response carries the current state of the limits:
 
 | Header | Meaning |
 |---|---|
-| \`X-RateLimit-Limit\` | The limit that applies: of minute and day, the window with the fewest requests left |
-| \`X-RateLimit-Remaining\` | Requests left in that window |
+| \`X-RateLimit-Limit\` | The limit that applies: of minute and day, the window with the fewest requests remaining |
+| \`X-RateLimit-Remaining\` | Requests remaining in that window |
 | \`X-RateLimit-Reset\` | When that window ends, as a Unix timestamp in seconds |
-| \`RateLimit-Policy\`, \`RateLimit\` | Both windows at once, in the form of the IETF draft |
+| \`RateLimit-Policy\`, \`RateLimit\` | Both windows, in the format of the IETF draft |
 
-A request beyond the limit is answered **429**, has no effect and is not counted. Wait for the seconds in \`Retry-After\` before you try again, and back off exponentially if that is refused too. A key that keeps calling regardless is banned for a while. Requests without a valid key are counted against the address they come from.
+A request beyond the limit gets **429**, has no effect and consumes no quota. Wait for the number of seconds in \`Retry-After\` before you retry, and use exponential backoff if the retry is rejected, too. A key that keeps sending requests is temporarily banned. Requests without a valid key count against the address of the client.
 
 ### Errors
 
-Every error has the body \`{"code", "message", "status"}\`. Decide by \`code\`; \`message\` is for people and may change. New codes may be added: treat one that you do not know by its status.
+Every error has the body \`{"code", "message", "status"}\`. Use \`code\` in programs; \`message\` is for humans and may change. New codes may be added: treat an unknown code by its status.
 
 ### Numbers
 
-\`id\` and \`petId\` are exact 64-bit integers. JavaScript's \`JSON.parse\` rounds those above 9007199254740991; use a parser that keeps all digits.
+\`id\` and \`petId\` are exact 64-bit integers. JavaScript's \`JSON.parse\` rounds integers above 9007199254740991; use a parser that preserves all digits.
 
 ### Versions
 
-The version is part of the base address: \`/v1\` stays as it is described here. Filtering and pagination of the list are planned for v2. An operation that is to go is marked *deprecated* on this page, with its sunset date, before it goes; one that may still change is marked experimental or beta. The two operations below are neither.
+The version is part of the base address: \`/v1\` stays as described here. Filtering and pagination of the list are planned for v2. An operation is marked *deprecated* on this page, with its sunset date, before it is removed; an operation that may still change is marked experimental or beta. Neither applies to the two operations below.
 `.trim();

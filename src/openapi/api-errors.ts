@@ -9,13 +9,13 @@ const HEADERS_BY_STATUS: Readonly<Record<number, Headers>> = {
   503: headers('Retry-After'),
 };
 
-/** What an example shows: when the code is answered, and a message that comes with it. */
+/** When an error has this code, and an example of its message. */
 interface ErrorExample {
   readonly when: string;
   readonly message: string;
 }
 
-/** Without its message, which is always the same. */
+/** For a code whose message is always the same. */
 interface PlainErrorExample {
   readonly when: string;
   readonly message?: undefined;
@@ -26,7 +26,7 @@ export type ErrorExamples = {
 };
 
 /**
- * One error answer, with an example for each code that it can carry.
+ * One error response, with an example for each code that it can carry.
  * @param status `default` stands for every status that is not listed
  */
 export function ApiError(status: number | 'default', description: string, examples: ErrorExamples): MethodDecorator {
@@ -47,44 +47,44 @@ export function ApiError(status: number | 'default', description: string, exampl
   });
 }
 
-/** A 400 that every operation can answer. */
+/** A 400 of every operation. */
 export const BAD_REQUEST: ErrorExamples = {
   bad_request: {
-    when: 'the request is not well-formed HTTP, or its address cannot be decoded',
+    when: 'the request is not well-formed HTTP, or its target cannot be decoded',
     message: 'The request is not well-formed HTTP.',
   },
 };
 
-/** The error answers that every operation can give. */
+/** The error responses of every operation. */
 export const ApiCommonErrors = (): MethodDecorator =>
   applyDecorators(
-    ApiError(401, 'The API key is missing or invalid. Unknown, expired and revoked keys are answered alike.', {
-      missing_api_key: { when: 'no key was sent' },
-      invalid_api_key: { when: 'the key is not, or no longer, valid' },
+    ApiError(401, 'The API key is missing or invalid. Unknown, expired and revoked keys get the same response.', {
+      missing_api_key: { when: 'the request has no key' },
+      invalid_api_key: { when: 'the key is unknown, expired or revoked' },
     }),
     ApiError(
       429,
-      'The rate limit is exceeded, or the key or address is banned for a while. The request has had no effect and is ' +
-        'not counted. Wait for the seconds in `Retry-After`, then back off exponentially.',
+      'The rate limit is exceeded, or the key or address is temporarily banned. The request has no effect and consumes ' +
+        'no quota. Wait for the number of seconds in `Retry-After`, and use exponential backoff.',
       {
         rate_limit_exceeded: { when: 'no request remains in this minute or day' },
-        api_key_banned: { when: 'the key kept calling after its limit was exceeded' },
-        address_banned: { when: 'the same, for an address that sends no valid key' },
+        api_key_banned: { when: 'the key kept sending requests after its limit was exceeded' },
+        address_banned: { when: 'the address kept sending requests without a valid key after its limit was exceeded' },
       },
     ),
     ApiError(500, 'Internal server error.', {
-      internal_error: { when: 'a fault of the service' },
+      internal_error: { when: 'an unexpected error in the service' },
     }),
-    ApiError(503, 'The service is temporarily unavailable. Retry after the seconds in `Retry-After`.', {
+    ApiError(503, 'The service is temporarily unavailable. Retry after the number of seconds in `Retry-After`.', {
       service_unavailable: {
-        when: 'the database is away or too busy, or the order is locked',
+        when: 'the database is unreachable or overloaded, or the order is locked',
         message: 'The service is temporarily unavailable; retry shortly.',
       },
     }),
-    ApiError('default', 'Any other error, in the same shape: the request did not get as far as this operation.', {
-      route_not_found: { when: 'there is nothing at the path' },
+    ApiError('default', 'Any other error, in the same shape: the request did not reach this operation.', {
+      route_not_found: { when: 'the path does not exist' },
       method_not_allowed: {
-        when: 'the path does not answer to the method; `Allow` names those that it answers to',
+        when: 'the path does not support the method; `Allow` lists the supported ones',
         message: 'This path supports GET, HEAD only.',
       },
       request_timeout: { when: 'the request did not arrive in time' },

@@ -3,7 +3,7 @@ import { LIMIT_HEADER_NAMES } from '../rate-limit/headers.js';
 
 export type Headers = NonNullable<ApiResponseOptions['headers']>;
 
-/** Every documented header of an answer, described once: `components.headers` of the document. */
+/** Every documented response header: `components.headers` of the document. */
 export const HEADER_COMPONENTS: Headers = {
   'X-RateLimit-Limit': {
     required: true,
@@ -31,7 +31,7 @@ export const HEADER_COMPONENTS: Headers = {
   },
   RateLimit: {
     required: true,
-    description: 'Where both windows stand: `r` requests remain, and the window resets in `t` seconds.',
+    description: 'The state of both windows: `r` requests remain, and the window resets in `t` seconds.',
     schema: { type: 'string', maxLength: 200, pattern: '^"minute";r=\\d+;t=\\d+, "day";r=\\d+;t=\\d+$' },
     example: '"minute";r=59;t=42, "day";r=999;t=51642',
   },
@@ -43,13 +43,13 @@ export const HEADER_COMPONENTS: Headers = {
   },
   'WWW-Authenticate': {
     required: true,
-    description: 'The scheme that is expected (RFC 6750 section 3); `invalid_token` when a key was sent.',
+    description: 'The expected scheme (RFC 6750 section 3); `invalid_token` when the request has a key.',
     schema: { type: 'string', maxLength: 200, pattern: '^Bearer realm="petstore"(, error="invalid_token")?$' },
     example: 'Bearer realm="petstore", error="invalid_token"',
   },
   ETag: {
     required: true,
-    description: 'Names the state of the list; send it back in `If-None-Match` to be told when nothing has changed.',
+    description: 'Identifies the state of the list; send it in `If-None-Match` to get 304 while the list is unchanged.',
     schema: { type: 'string', maxLength: 100, pattern: '^W/"[\\w-]+"$' },
     example: 'W/"m4Yl3C0bQy1bJ5rXo9u3Rg"',
   },
@@ -60,5 +60,5 @@ export function headers(...names: readonly string[]): Headers {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-/** On every answer under the version segment. */
+/** Headers of every response under the version segment. */
 export const LIMIT_HEADERS = headers(...LIMIT_HEADER_NAMES);

@@ -15,8 +15,18 @@ const BEARER_DESCRIPTION = 'An API key (`pst_…`), as issued by the operator of
 
 type ServerUrls = Pick<Config, 'publicBaseUrl' | 'stagingBaseUrl'>;
 
-/** Describes the interface as the code implements it. Addresses end in the version segment, so paths are relative to it. */
-export function buildOpenApiDocument(app: INestApplication, urls: ServerUrls): OpenAPIObject {
+/** The first server in Swagger UI: the one that serves the page, unless its public address is configured. */
+const THIS_SERVER = { url: `/${API_VERSION}`, description: 'This server' };
+
+/**
+ * Describes the interface as the code implements it. Addresses end in the version segment, so paths are relative to it.
+ * @param served whether a running service serves the document, which then names this service first
+ */
+export function buildOpenApiDocument(
+  app: INestApplication,
+  urls: ServerUrls,
+  { served }: { served: boolean },
+): OpenAPIObject {
   const config = new DocumentBuilder()
     .setTitle('Pet Store: Store Orders')
     .setVersion(INTERFACE_VERSION)
@@ -27,24 +37,39 @@ export function buildOpenApiDocument(app: INestApplication, urls: ServerUrls): O
   const document = SwaggerModule.createDocument(app, config);
   return {
     ...document,
-    servers: serversOf(urls),
+    servers: serversOf(urls, served),
     paths: relativeToVersion(document.paths),
     components: {
       ...document.components,
       headers: HEADER_COMPONENTS,
-      // Not by the builder's `addBearerAuth`, which calls every bearer token a JWT.
+      // The builder's `addBearerAuth` would describe every bearer token as a JWT.
       securitySchemes: { [BEARER_SCHEME]: { type: 'http', scheme: 'bearer', description: BEARER_DESCRIPTION } },
     },
   };
 }
 
-function serversOf({ publicBaseUrl, stagingBaseUrl }: ServerUrls): NonNullable<OpenAPIObject['servers']> {
-  const production =
+type Servers = NonNullable<OpenAPIObject['servers']>;
+
+function serversOf({ publicBaseUrl, stagingBaseUrl }: ServerUrls, served: boolean): Servers {
+  const servers: Servers = [
+    ...(served && publicBaseUrl === undefined ? [THIS_SERVER] : []),
     publicBaseUrl === undefined
-      ? { url: `/${API_VERSION}`, description: 'The service that this document came from, local or in production' }
-      : { url: publicBaseUrl, description: 'Production' };
-  const staging = stagingBaseUrl === undefined ? [] : [{ url: stagingBaseUrl, description: 'Staging' }];
-  return [production, ...staging].map((server) => ({ ...server, 'x-internal': false }));
+      ? serverWithVariable('Production', 'productionHost', 'api.petstore.example')
+      : { url: publicBaseUrl, description: 'Production' },
+    stagingBaseUrl === undefined
+      ? serverWithVariable('Staging', 'stagingHost', 'staging.api.petstore.example')
+      : { url: stagingBaseUrl, description: 'Staging' },
+  ];
+  return servers.map((server) => ({ ...server, 'x-internal': false }));
+}
+
+/** Swagger UI tells servers apart by their URL, so the variables have different names. */
+function serverWithVariable(description: string, variable: string, host: string): Servers[number] {
+  return {
+    url: `https://{${variable}}/${API_VERSION}`,
+    description,
+    variables: { [variable]: { default: host, description: 'The host that the operator of the store names.' } },
+  };
 }
 
 function relativeToVersion(paths: OpenAPIObject['paths']): OpenAPIObject['paths'] {

@@ -75,7 +75,7 @@ export function setUpSwaggerUi(app: NestExpressApplication, config: Config, demo
     }
     next();
   });
-  SwaggerModule.setup(DOCS_PATH, app, () => buildOpenApiDocument(app, config), {
+  SwaggerModule.setup(DOCS_PATH, app, () => buildOpenApiDocument(app, config, { served: true }), {
     jsonDocumentUrl: DOCS_JSON_PATH,
     raw: ['json'],
     customCss: DOCS_STYLE,

@@ -1,6 +1,6 @@
 import { ApiPropertyOptional } from '@nestjs/swagger';
 
-/** An order as the interface shows it. For the document only: the list is written without an object per order. */
+/** The Order of the interface, for the document only: the list is encoded without an object per order. */
 export class Order {
   @ApiPropertyOptional({ type: 'integer', format: 'int64', description: 'Unique order identifier.', example: 10 })
   id?: bigint;
@@ -27,7 +27,7 @@ export class Order {
     type: 'string',
     format: 'date-time',
     maxLength: 24,
-    description: 'Expected or actual ship date, in UTC with milliseconds; left out while there is none.',
+    description: 'Expected or actual ship date, in UTC with milliseconds; omitted when there is none.',
     example: '2026-11-21T09:30:00.000Z',
   })
   shipDate?: string;

@@ -16,16 +16,16 @@ export const ApiListOrders = (): MethodDecorator =>
       description:
         'Returns all orders placed in the store (pending, shipped and cancelled) in a single response, by ascending id, ' +
         'as one consistent snapshot. Filtering and pagination are not supported; they are planned for v2.\n\n' +
-        'The response is streamed, however long it is. One whose connection breaks off is not complete and must be ' +
-        'discarded. Send `Accept-Encoding: gzip` for a compressed response, and the `ETag` of the list that you have ' +
-        'as `If-None-Match` to be answered 304, without a body, for as long as nothing has changed.',
+        'The response is streamed. When its connection breaks off, it is incomplete and must be discarded. Send ' +
+        '`Accept-Encoding: gzip` for a compressed response, and the `ETag` of your latest list in `If-None-Match` to ' +
+        'get 304 without a body while the list is unchanged.',
     }),
     ApiHeader({
       name: 'If-None-Match',
       required: false,
-      description: 'The `ETag` of a list that the client has; while it is current the answer is 304 without a body.',
+      description: 'The `ETag` of your latest list; the response is 304 without a body while the list is unchanged.',
+      // Without an example: Swagger UI would fill it in and send it.
       schema: { type: 'string', maxLength: 4_096, pattern: '^(\\*|[!-~ ]*)$' },
-      example: 'W/"m4Yl3C0bQy1bJ5rXo9u3Rg"',
     }),
     ApiResponse({
       status: 200,
@@ -43,7 +43,7 @@ export const ApiListOrders = (): MethodDecorator =>
     }),
     ApiResponse({
       status: 304,
-      description: 'The list that the client has is current: nothing has changed since. No body.',
+      description: 'The list is unchanged since the `ETag` in `If-None-Match`. No body.',
       headers: LIST_HEADERS,
     }),
     ApiError(400, 'The request is malformed.', BAD_REQUEST),
@@ -58,9 +58,9 @@ export const ApiCancelOrder = (): MethodDecorator =>
       operationId: 'cancelOrder',
       summary: 'Cancel an order',
       description:
-        'Cancels an order with status `pending`; it stays in the list. An order that has already shipped cannot be ' +
-        'cancelled (409), and neither can one that has been cancelled before (409 with a code of its own): when the ' +
-        'answer to a cancel was lost, asking again tells whether it took effect.',
+        'Cancels an order with status `pending`; the order stays in the list. An order that has already shipped cannot ' +
+        'be cancelled (409 `order_already_shipped`), nor can one that is already cancelled (409 ' +
+        '`order_already_cancelled`). When the response to a cancel is lost, repeat the request to learn its outcome.',
     }),
     ApiParam({
       name: 'orderId',
@@ -77,9 +77,9 @@ export const ApiCancelOrder = (): MethodDecorator =>
     ApiError(404, 'The order cannot be found.', {
       order_not_found: { when: 'no order has this id' },
     }),
-    ApiError(409, 'The order cannot be cancelled because it has already shipped or has been cancelled before.', {
-      order_already_shipped: { when: 'it has left the store' },
-      order_already_cancelled: { when: 'it has been cancelled before, perhaps by your own request' },
+    ApiError(409, 'The order cannot be cancelled because it has already shipped or is already cancelled.', {
+      order_already_shipped: { when: 'the order has already shipped' },
+      order_already_cancelled: { when: 'the order is already cancelled, perhaps by an earlier request of yours' },
     }),
     ApiCommonErrors(),
   );

@@ -109,6 +109,8 @@ describe('petstore openapi', () => {
   it('uses the configured servers and reads no other variable', async () => {
     const result = await petstore(['openapi'], { PUBLIC_BASE_URL: 'https://api.example.com/v1', PORT: 'http' });
     expect(result).toMatchObject({ exitCode: 0, stderr: '' });
-    expect(JSON.parse(result.stdout)).toMatchObject({ servers: [{ url: 'https://api.example.com/v1' }] });
+    expect(JSON.parse(result.stdout)).toMatchObject({
+      servers: [{ url: 'https://api.example.com/v1' }, { description: 'Staging' }],
+    });
   });
 });

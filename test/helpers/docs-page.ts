@@ -57,6 +57,11 @@ export class DocsPage {
     return this.#execute(await this.#opened('listOrders'));
   }
 
+  /** The value of a parameter in the opened operation. */
+  async parameter(id: 'listOrders' | 'cancelOrder', name: string): Promise<string> {
+    return (await this.#opened(id)).locator(`tr[data-param-name="${name}"] input`).inputValue();
+  }
+
   async cancel(orderId: string): Promise<DisplayedResponse> {
     const operation = await this.#opened('cancelOrder');
     await operation.locator('tr[data-param-name=orderId] input').fill(orderId);

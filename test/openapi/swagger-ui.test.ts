@@ -58,6 +58,10 @@ describeWithBrowser('Swagger UI of the embedded demo', () => {
     expect(log.join()).not.toContain(service.freeKey);
   });
 
+  it('leaves If-None-Match empty', async () => {
+    expect(await docs.parameter('listOrders', 'If-None-Match')).toBe('');
+  });
+
   it('lists and cancels, and shows the answers to what cannot be cancelled', async () => {
     const list = await docs.list();
     expect(list.status).toBe(200);

@@ -12,7 +12,7 @@ export interface paths {
          * List orders
          * @description Returns all orders placed in the store (pending, shipped and cancelled) in a single response, by ascending id, as one consistent snapshot. Filtering and pagination are not supported; they are planned for v2.
          *
-         *     The response is streamed, however long it is. One whose connection breaks off is not complete and must be discarded. Send `Accept-Encoding: gzip` for a compressed response, and the `ETag` of the list that you have as `If-None-Match` to be answered 304, without a body, for as long as nothing has changed.
+         *     The response is streamed. When its connection breaks off, it is incomplete and must be discarded. Send `Accept-Encoding: gzip` for a compressed response, and the `ETag` of your latest list in `If-None-Match` to get 304 without a body while the list is unchanged.
          */
         get: operations["listOrders"];
         put?: never;
@@ -35,7 +35,7 @@ export interface paths {
         post?: never;
         /**
          * Cancel an order
-         * @description Cancels an order with status `pending`; it stays in the list. An order that has already shipped cannot be cancelled (409), and neither can one that has been cancelled before (409 with a code of its own): when the answer to a cancel was lost, asking again tells whether it took effect.
+         * @description Cancels an order with status `pending`; the order stays in the list. An order that has already shipped cannot be cancelled (409 `order_already_shipped`), nor can one that is already cancelled (409 `order_already_cancelled`). When the response to a cancel is lost, repeat the request to learn its outcome.
          */
         delete: operations["cancelOrder"];
         options?: never;
@@ -68,7 +68,7 @@ export interface components {
             quantity?: number;
             /**
              * Format: date-time
-             * @description Expected or actual ship date, in UTC with milliseconds; left out while there is none.
+             * @description Expected or actual ship date, in UTC with milliseconds; omitted when there is none.
              * @example 2026-11-21T09:30:00.000Z
              */
             shipDate?: string;
@@ -122,7 +122,7 @@ export interface components {
          */
         "RateLimit-Policy": string;
         /**
-         * @description Where both windows stand: `r` requests remain, and the window resets in `t` seconds.
+         * @description The state of both windows: `r` requests remain, and the window resets in `t` seconds.
          * @example "minute";r=59;t=42, "day";r=999;t=51642
          */
         RateLimit: string;
@@ -132,12 +132,12 @@ export interface components {
          */
         "Retry-After": number;
         /**
-         * @description The scheme that is expected (RFC 6750 section 3); `invalid_token` when a key was sent.
+         * @description The expected scheme (RFC 6750 section 3); `invalid_token` when the request has a key.
          * @example Bearer realm="petstore", error="invalid_token"
          */
         "WWW-Authenticate": string;
         /**
-         * @description Names the state of the list; send it back in `If-None-Match` to be told when nothing has changed.
+         * @description Identifies the state of the list; send it in `If-None-Match` to get 304 while the list is unchanged.
          * @example W/"m4Yl3C0bQy1bJ5rXo9u3Rg"
          */
         ETag: string;
@@ -150,7 +150,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of a list that the client has; while it is current the answer is 304 without a body. */
+                /** @description The `ETag` of your latest list; the response is 304 without a body while the list is unchanged. */
                 "If-None-Match"?: string;
             };
             path?: never;
@@ -190,7 +190,7 @@ export interface operations {
                     "application/json": components["schemas"]["Order"][];
                 };
             };
-            /** @description The list that the client has is current: nothing has changed since. No body. */
+            /** @description The list is unchanged since the `ETag` in `If-None-Match`. No body. */
             304: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -217,7 +217,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description The API key is missing or invalid. Unknown, expired and revoked keys are answered alike. */
+            /** @description The API key is missing or invalid. Unknown, expired and revoked keys get the same response. */
             401: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -232,7 +232,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description The rate limit is exceeded, or the key or address is banned for a while. The request has had no effect and is not counted. Wait for the seconds in `Retry-After`, then back off exponentially. */
+            /** @description The rate limit is exceeded, or the key or address is temporarily banned. The request has no effect and consumes no quota. Wait for the number of seconds in `Retry-After`, and use exponential backoff. */
             429: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -247,7 +247,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Something went wrong on our side. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -261,7 +261,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description The service is briefly unavailable. Try again after the seconds in `Retry-After`. */
+            /** @description The service is temporarily unavailable. Retry after the number of seconds in `Retry-After`. */
             503: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -276,7 +276,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Any other error, in the same shape: the request did not get as far as this operation. */
+            /** @description Any other error, in the same shape: the request did not reach this operation. */
             default: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -330,7 +330,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description The API key is missing or invalid. Unknown, expired and revoked keys are answered alike. */
+            /** @description The API key is missing or invalid. Unknown, expired and revoked keys get the same response. */
             401: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -359,7 +359,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description The order cannot be cancelled because it has already shipped or has been cancelled before. */
+            /** @description The order cannot be cancelled because it has already shipped or is already cancelled. */
             409: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -373,7 +373,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description The rate limit is exceeded, or the key or address is banned for a while. The request has had no effect and is not counted. Wait for the seconds in `Retry-After`, then back off exponentially. */
+            /** @description The rate limit is exceeded, or the key or address is temporarily banned. The request has no effect and consumes no quota. Wait for the number of seconds in `Retry-After`, and use exponential backoff. */
             429: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -388,7 +388,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Something went wrong on our side. */
+            /** @description Internal server error. */
             500: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -402,7 +402,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description The service is briefly unavailable. Try again after the seconds in `Retry-After`. */
+            /** @description The service is temporarily unavailable. Retry after the number of seconds in `Retry-After`. */
             503: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -417,7 +417,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Any other error, in the same shape: the request did not get as far as this operation. */
+            /** @description Any other error, in the same shape: the request did not reach this operation. */
             default: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
