@@ -162,7 +162,7 @@ async function redisUrls(): Promise<readonly string[]> {
   return redisUrls();
 }
 
-/** Prints a new key before it is committed: a key that nobody has seen never becomes valid. */
+/** Prints a new key before it is committed: a key that was not shown never becomes valid. */
 async function printNewKey(
   { json }: OutputOptions,
   privileges: TableAccess['privileges'],

@@ -10,7 +10,7 @@ const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** A change takes effect within a second of the end of the command. */
 const PROMPTLY = { withinMs: 1_000 };
 
-// The clock of the service stands still, so that no cached answer ever runs out: whatever it learns, it was told.
+// The clock of the service stands still, so that no cache entry expires: it learns of changes by notifications only.
 let service: TestService;
 beforeAll(async () => {
   service = await startTestService({
@@ -154,7 +154,7 @@ describe('petstore keys revoke', () => {
     const [{ id, key }, other] = [await insertKey(service.db), await insertKey(service.db)];
     expect([await statusOf(key), await statusOf(other.key)]).toEqual([200, 200]);
     expect(await keysJson('revoke', id)).toEqual({ id, revoked: true });
-    await waitFor(async () => (await statusOf(key)) === 401, 'the key is refused', PROMPTLY);
+    await waitFor(async () => (await statusOf(key)) === 401, 'the key is rejected', PROMPTLY);
     expect(await statusOf(other.key)).toBe(200);
     const revokedAt = (await rowOf(id))?.revoked_at;
     const [again, forPeople] = await Promise.all([keysJson('revoke', id), keys('revoke', id.toUpperCase())]);
@@ -203,7 +203,7 @@ describe('petstore keys rotate', () => {
     expect(exitCode).toBe(0);
     const successor = /^key {2}(\S+)$/m.exec(stdout)?.[1] ?? '';
     service.clock.set(Date.now());
-    await waitFor(async () => (await statusOf(key)) === 401, 'the old key is refused', PROMPTLY);
+    await waitFor(async () => (await statusOf(key)) === 401, 'the old key is rejected', PROMPTLY);
     expect(await statusOf(successor)).toBe(200);
   });
 

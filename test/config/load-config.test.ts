@@ -309,7 +309,7 @@ describe('ConfigurationError', () => {
       SHUTDOWN_DELAY_SECONDS: 'x',
       SHUTDOWN_GRACE_SECONDS: 'x',
     });
-    expect(problems.map((fault) => fault.split(' ')[0]).sort()).toEqual(
+    expect(problems.map((problem) => problem.split(' ')[0]).sort()).toEqual(
       [
         ...['DATABASE_URL', 'REDIS_URL', 'HOST', 'PORT', 'TRUST_PROXY', 'PUBLIC_BASE_URL', 'STAGING_BASE_URL'],
         ...['LOG_LEVEL', 'METRICS_PORT', 'DOCS_ENABLED', 'CORS_ORIGINS', 'API_KEY_CACHE_SECONDS'],
