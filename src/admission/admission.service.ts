@@ -91,14 +91,14 @@ export class AdmissionService {
       return this.#count(anonymous(bearer.kind === 'missing' ? 'missing' : 'invalid', this.clientAddress.of(req)));
     }
     const { token } = bearer;
-    const key = this.apiKeys.verify(token, () =>
-      this.quotas.rejects(subjectOfAddress(this.clientAddress.of(req)), ANONYMOUS_QUOTAS),
-    );
+    let cachedAddress: string | undefined;
+    const addressOf = (): string => (cachedAddress ??= this.clientAddress.of(req));
+    const key = this.apiKeys.verify(token, () => this.quotas.rejects(subjectOfAddress(addressOf()), ANONYMOUS_QUOTAS));
     if (!isPromise(key)) {
-      return this.#count(key === undefined ? anonymous('invalid', this.clientAddress.of(req)) : keyCaller(key));
+      return this.#count(key === undefined ? anonymous('invalid', addressOf()) : keyCaller(key));
     }
     // Read before the look-up: a socket that the client resets meanwhile has no address.
-    const address = this.clientAddress.of(req);
+    const address = addressOf();
     return key.then(
       (found) => this.#count(found === undefined ? anonymous('invalid', address) : keyCaller(found)),
       (failure: unknown) => this.#countUnverified(token, asError(failure)),

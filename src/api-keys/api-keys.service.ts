@@ -14,7 +14,7 @@ import type { VerifiedKey } from './verified-key.js';
 const CACHED_KEYS_MAX = 10_000;
 /** Concurrent queries for digests that probably belong to no key, in all. */
 const UNKNOWN_LOOKUPS_MAX = 2;
-/** How long such a query waits for its turn while the index is incomplete. Milliseconds. */
+/** How long such a query waits for its turn; by then the notification of a new key has arrived. Milliseconds. */
 const SLOT_TIMEOUT_MS = 1_000;
 
 interface CachedKey {
@@ -34,6 +34,8 @@ export class ApiKeysService {
   /** Digests without a key, with the end of their entry in Unix milliseconds. */
   readonly #unknown = new LRUCache<string, number>({ max: CACHED_KEYS_MAX });
   readonly #lookups = new Map<string, Promise<VerifiedKey | undefined>>();
+  /** Look-ups that wait for a slot or have one. */
+  readonly #turns = new Map<string, Promise<VerifiedKey | undefined>>();
   readonly #unknownSlots = new Semaphore(UNKNOWN_LOOKUPS_MAX);
   readonly #cacheMs: number;
 
@@ -73,7 +75,7 @@ export class ApiKeysService {
       return undefined;
     }
     const isLikely = cached !== undefined || (this.index.complete && !isMissing);
-    const lookup = isLikely ? this.#sharedLookUp(keyHash) : this.#lookUpInTurn(keyHash);
+    const lookup = isLikely ? this.#sharedLookUp(keyHash) : this.#sharedTurn(keyHash, isAddressLimited);
     return lookup.then((key) => this.#unlessExpired(key));
   }
 
@@ -90,6 +92,7 @@ export class ApiKeysService {
     }
     this.#unknown.delete(keyHash);
     this.#lookups.delete(keyHash);
+    this.#turns.delete(keyHash);
   }
 
   invalidateAll(): void {
@@ -98,22 +101,41 @@ export class ApiKeysService {
     }
     this.#unknown.clear();
     this.#lookups.clear();
+    this.#turns.clear();
+  }
+
+  #sharedTurn(keyHash: string, isAddressLimited: () => boolean): Promise<VerifiedKey | undefined> {
+    const waiting = this.#turns.get(keyHash);
+    if (waiting !== undefined) {
+      return waiting;
+    }
+    const turn = this.#lookUpInTurn(keyHash, isAddressLimited).finally(() => {
+      if (this.#turns.get(keyHash) === turn) {
+        this.#turns.delete(keyHash);
+      }
+    });
+    this.#turns.set(keyHash, turn);
+    return turn;
   }
 
   /** Looks up a digest that is in no cache and, as far as the index is complete, belongs to no key. */
-  async #lookUpInTurn(keyHash: string): Promise<VerifiedKey | undefined> {
-    const { complete } = this.index;
-    if (!(await this.#unknownSlots.acquireWithin(complete ? 0 : SLOT_TIMEOUT_MS))) {
-      if (complete) {
+  async #lookUpInTurn(keyHash: string, isAddressLimited: () => boolean): Promise<VerifiedKey | undefined> {
+    const hasSlot = await this.#unknownSlots.acquireWithin(SLOT_TIMEOUT_MS);
+    try {
+      // Both may have changed while this look-up waited.
+      const isMissing = this.index.complete && !this.index.has(keyHash);
+      if (isMissing && (!hasSlot || isAddressLimited())) {
         this.metrics.keyLookups.inc({ source: 'index' });
         return undefined;
       }
-      throw new DomainError('service_unavailable', 'The API key cannot be verified at the moment; retry shortly.');
-    }
-    try {
+      if (!hasSlot && !this.index.complete) {
+        throw new DomainError('service_unavailable', 'The API key cannot be verified at the moment; retry shortly.');
+      }
       return await this.#sharedLookUp(keyHash);
     } finally {
-      this.#unknownSlots.release();
+      if (hasSlot) {
+        this.#unknownSlots.release();
+      }
     }
   }
 

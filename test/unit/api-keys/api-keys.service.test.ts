@@ -310,6 +310,21 @@ describe('unknown keys from an address over its limits', () => {
 });
 
 describe('concurrent look-ups of unknown keys', () => {
+  it('of one new key share a query before its notification arrives', async () => {
+    const token = generateKey();
+    const requests = Array.from({ length: 50 }, () => Promise.resolve(service.verify(token)));
+    repository.rows = new Map([[hashKey(token), buildKey()]]);
+    expect(await Promise.all(requests)).toEqual(Array(50).fill(buildKey()));
+    expect(repository.queries).toHaveLength(1);
+  });
+
+  it('stop once their address is over its limits', async () => {
+    repository.rows = new Map();
+    const isLimited = (): boolean => repository.queries.length >= 5;
+    await Promise.all(Array.from({ length: 50 }, async () => service.verify(generateKey(), isLimited)));
+    expect(repository.queries.length).toBeLessThanOrEqual(6);
+  });
+
   it('are at most two, and the others are unknown by the index', async () => {
     const guesses = Array.from({ length: 50 }, () => Promise.resolve(service.verify(generateKey())));
     const settled = Promise.all(guesses.slice(2));
