@@ -12,10 +12,10 @@ import { type OpenOrderList, OrderListReader } from './order-list.reader.js';
 import { ResponseBody, ClientDisconnected } from './response-body.js';
 import { SnapshotReader } from './snapshot.reader.js';
 
-/** What is written at once. */
+/** Size of the buffers that are written. */
 const BUFFER_BYTES = 65_536;
 
-/** Answers the list operation: 304 where the client has the current list, the headers alone to HEAD, all orders to GET. */
+/** Responds to the list operation: 304 if the client has the current list, headers only to HEAD, all orders to GET. */
 @Injectable()
 export class OrderListResponder {
   readonly #stallMs: number;
@@ -36,11 +36,11 @@ export class OrderListResponder {
     if (ifNoneMatch !== undefined || req.method === 'HEAD') {
       const etag = etagOf(await this.snapshots.current());
       if (matchesEtag(ifNoneMatch, etag)) {
-        startAnswer(res, 304, etag).end();
+        startResponse(res, 304, etag).end();
         return;
       }
       if (req.method === 'HEAD') {
-        startAnswer(res, 200, etag).end();
+        startResponse(res, 200, etag).end();
         return;
       }
     }
@@ -51,13 +51,13 @@ export class OrderListResponder {
   }
 
   async #send(list: OpenOrderList, res: Response, gzip: boolean): Promise<void> {
-    startAnswer(res, 200, etagOf(list.snapshot), gzip ? [GZIP_ENCODING] : []);
+    startResponse(res, 200, etagOf(list.snapshot), gzip ? [GZIP_ENCODING] : []);
     const body = new ResponseBody(res, this.#stallMs, gzip);
     let end: 'complete' | 'lost_reader' | 'failed' = 'failed';
+    let complete = false;
     this.metrics.listsRunning.inc();
     try {
-      // Buffers come back when they have been written: a long list uses a few, and not one after the other for the
-      // garbage collector to find.
+      // Buffers are reused once they have been written, so that a long list allocates only a few.
       const spare: Buffer[] = [];
       const encoder = new OrderListEncoder(
         (bytes) => {
@@ -72,23 +72,26 @@ export class OrderListResponder {
       }
       encoder.end();
       this.metrics.listRows.inc(encoder.rows);
+      complete = true;
+      // All rows are read: a slow client no longer needs the database.
+      await list.close(true);
+      await body.end();
       end = 'complete';
     } catch (error) {
       end = error instanceof ClientDisconnected ? 'lost_reader' : 'failed';
-      abandon(error, res);
+      abort(error, res);
     } finally {
-      await list.close(end === 'complete');
+      if (!complete) {
+        await list.close(false);
+      }
       this.metrics.listsRunning.dec();
       this.metrics.lists.inc({ end });
     }
-    await body.end().catch((error: unknown) => {
-      abandon(error, res);
-    });
   }
 }
 
-function startAnswer(res: Response, status: 200 | 304, etag: string, more: readonly HeaderPair[] = []): Response {
-  // Pages of other origins have added `Origin` already where they are let in.
+function startResponse(res: Response, status: 200 | 304, etag: string, more: readonly HeaderPair[] = []): Response {
+  // The CORS handler may have set `Vary: Origin`.
   res.vary('Authorization, Accept-Encoding');
   const vary = res.getHeader('Vary');
   res.removeHeader('Vary');
@@ -107,10 +110,11 @@ const JSON_TYPE: HeaderPair = ['Content-Type', 'application/json'];
 const GZIP_ENCODING: HeaderPair = ['Content-Encoding', 'gzip'];
 
 /**
- * Cuts the connection of a list that cannot be completed: ended properly, it would look like the whole list.
- * @throws whatever was not the reader's doing, for the exception filter to log
+ * Closes the connection of a list that cannot be completed: ended normally, it would look complete. The response stays
+ * unfinished (`writableFinished` is false), which is how observers recognise it.
+ * @throws an error that the client did not cause, for the exception filter to log
  */
-function abandon(error: unknown, res: Response): void {
+function abort(error: unknown, res: Response): void {
   res.destroy();
   if (!(error instanceof ClientDisconnected)) {
     throw toServiceError(error);

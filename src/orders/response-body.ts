@@ -1,11 +1,12 @@
 import type { ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import { createGzip } from 'node:zlib';
+import { clientProgress } from './client-progress.js';
 
-/** The reader took nothing for too long, or went away. There is nobody left to tell. */
+/** The client closed the connection or took no byte for too long. Nobody can receive an error response. */
 export class ClientDisconnected extends Error {
   constructor() {
-    super('The reader of the response is lost.');
+    super('The client of the response is disconnected.');
     this.name = 'ClientDisconnected';
   }
 }
@@ -13,15 +14,22 @@ export class ClientDisconnected extends Error {
 /** Fast rather than small: level 1 makes this list 8 to 10 times smaller, and higher levels cost several times the CPU. */
 const GZIP_LEVEL = 1;
 
-/** The body of a response, compressed or not, written at the pace of its reader and no slower than `stallMs` allows. */
+/** How often progress is checked within the stall timeout; so a stall is detected at most a quarter of it late. */
+const CHECKS_PER_STALL = 4;
+
+/** The body of a response, compressed or not, written at the pace of its client. */
 export class ResponseBody {
   readonly #target: Writable;
 
-  /** @param stallMs how long the reader may take nothing before it is given up; milliseconds */
+  /**
+   * @param stallMs how long the client may take no byte before it is disconnected; milliseconds
+   * @param progress changes whenever the client takes bytes
+   */
   constructor(
     private readonly res: ServerResponse,
     private readonly stallMs: number,
     gzip: boolean,
+    private readonly progress = () => clientProgress(res.socket),
   ) {
     this.#target = gzip ? createGzip({ level: GZIP_LEVEL }) : res;
     if (this.#target !== res) {
@@ -30,19 +38,19 @@ export class ResponseBody {
   }
 
   /**
-   * Takes bytes at once, whatever the pace; {@link ready} must be awaited before the next portion.
-   * @param onTaken told when the bytes have been passed on and their memory may be used again
+   * Accepts bytes at once, whatever the pace; await {@link ready} before the next portion.
+   * @param onWritten called when the bytes have been passed on and their memory may be reused
    */
-  write(bytes: Buffer, onTaken: () => void = () => undefined): void {
+  write(bytes: Buffer, onWritten: () => void = () => undefined): void {
     this.#target.write(bytes, (error) => {
       if (error == null) {
-        onTaken();
+        onWritten();
       }
     });
   }
 
   /**
-   * Resolves when the reader has room.
+   * Resolves when there is room for the next portion.
    * @throws {ClientDisconnected}
    */
   async ready(): Promise<void> {
@@ -66,24 +74,34 @@ export class ResponseBody {
   }
 
   async #until(emitter: Writable, event: 'drain' | 'finish'): Promise<void> {
-    // A connection that is gone already says so no second time.
+    // A connection that is closed already emits no further event.
     if (this.res.destroyed) {
       throw new ClientDisconnected();
     }
     await new Promise<void>((resolve, reject) => {
       const settle = (outcome: () => void) => (): void => {
-        clearTimeout(timer);
+        clearInterval(timer);
         emitter.off(event, onEvent);
-        this.res.off('close', onLost);
+        this.res.off('close', onDisconnected);
         outcome();
       };
       const onEvent = settle(resolve);
-      const onLost = settle(() => {
+      const onDisconnected = settle(() => {
         reject(new ClientDisconnected());
       });
-      const timer = setTimeout(onLost, this.stallMs);
+      let last: string | undefined;
+      let unchanged = 0;
+      const check = async (): Promise<void> => {
+        const current = await this.progress();
+        unchanged = current === last ? unchanged + 1 : 0;
+        last = current;
+        if (unchanged === CHECKS_PER_STALL) {
+          onDisconnected();
+        }
+      };
+      const timer = setInterval(() => void check(), this.stallMs / CHECKS_PER_STALL);
       emitter.once(event, onEvent);
-      this.res.once('close', onLost);
+      this.res.once('close', onDisconnected);
     });
   }
 }

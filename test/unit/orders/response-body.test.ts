@@ -6,12 +6,15 @@ import { ResponseBody, ClientDisconnected } from '../../../src/orders/response-b
 const STALL_MS = 1_000;
 const PORTION = Buffer.alloc(100, 'x');
 
-/** Stands in for a response: holds a portion until the reader at its other side takes it. */
+/** Stands in for a response: holds a portion until its client takes it. */
 let response: PassThrough;
+/** Changes while the client takes bytes that make no room for another portion yet. */
+let progress: string;
 
 beforeEach(() => {
   jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask'] });
   response = new PassThrough({ highWaterMark: PORTION.length });
+  progress = '';
 });
 afterEach(() => {
   jest.useRealTimers();
@@ -19,7 +22,7 @@ afterEach(() => {
 });
 
 function bodyOf(gzip = false): ResponseBody {
-  return new ResponseBody(response as unknown as ServerResponse, STALL_MS, gzip);
+  return new ResponseBody(response as unknown as ServerResponse, STALL_MS, gzip, () => Promise.resolve(progress));
 }
 
 /** What has become of a promise after the streams have had their turns. */
@@ -27,7 +30,7 @@ async function stateOf(promise: Promise<void>): Promise<string> {
   let state = 'pending';
   promise.then(
     () => (state = 'done'),
-    (error: unknown) => (state = error instanceof ClientDisconnected ? 'reader lost' : String(error)),
+    (error: unknown) => (state = error instanceof ClientDisconnected ? 'disconnected' : String(error)),
   );
   for (let turn = 0; turn < 5; turn++) {
     await new Promise((resolve) => setImmediate(resolve));
@@ -36,13 +39,13 @@ async function stateOf(promise: Promise<void>): Promise<string> {
 }
 
 describe('ResponseBody', () => {
-  it('is ready for another portion while the reader has room', async () => {
+  it('is ready for another portion while the client has room', async () => {
     const body = bodyOf();
     body.write(PORTION.subarray(1));
     expect(await stateOf(body.ready())).toBe('done');
   });
 
-  it('is not ready until the reader has taken what it was sent', async () => {
+  it('is not ready until the client has taken the previous portion', async () => {
     const body = bodyOf();
     body.write(PORTION);
     const ready = body.ready();
@@ -51,17 +54,30 @@ describe('ResponseBody', () => {
     expect(await stateOf(ready)).toBe('done');
   });
 
-  it('gives the reader up when it takes nothing for the given time, not before', async () => {
+  it('rejects when the client takes nothing for the stall timeout and at most a quarter of it more', async () => {
     const body = bodyOf();
     body.write(PORTION);
     const ready = body.ready();
-    jest.advanceTimersByTime(STALL_MS - 1);
+    await jest.advanceTimersByTimeAsync(1.25 * STALL_MS - 1);
     expect(await stateOf(ready)).toBe('pending');
-    jest.advanceTimersByTime(1);
-    expect(await stateOf(ready)).toBe('reader lost');
+    await jest.advanceTimersByTimeAsync(1);
+    expect(await stateOf(ready)).toBe('disconnected');
   });
 
-  it('gives a reader that goes on taking the whole time again for each portion', async () => {
+  it('waits as long as the client takes any bytes within each stall timeout, also without room for a portion', async () => {
+    const body = bodyOf();
+    body.write(PORTION);
+    const ready = body.ready();
+    for (let taken = 0; taken < 5; taken++) {
+      progress = String(taken);
+      await jest.advanceTimersByTimeAsync(STALL_MS);
+      expect(await stateOf(ready)).toBe('pending');
+    }
+    await jest.advanceTimersByTimeAsync(0.25 * STALL_MS);
+    expect(await stateOf(ready)).toBe('disconnected');
+  });
+
+  it('gives a slow client the whole stall timeout for each portion', async () => {
     const body = bodyOf();
     for (let portion = 0; portion < 5; portion++) {
       body.write(PORTION);
@@ -72,22 +88,22 @@ describe('ResponseBody', () => {
     }
   });
 
-  it('gives the reader up at once when it goes away while it is waited for', async () => {
+  it('rejects at once when the client disconnects during the wait', async () => {
     const body = bodyOf();
     body.write(PORTION);
     const ready = body.ready();
     response.destroy();
-    expect(await stateOf(ready)).toBe('reader lost');
+    expect(await stateOf(ready)).toBe('disconnected');
   });
 
-  it('gives the reader up at once when it has gone away before', async () => {
+  it('rejects at once when the client has disconnected before', async () => {
     const body = bodyOf();
     response.destroy();
     await new Promise((resolve) => setImmediate(resolve));
-    expect(await stateOf(body.ready())).toBe('reader lost');
+    expect(await stateOf(body.ready())).toBe('disconnected');
   });
 
-  it.each([false, true])('ends when everything has been taken (compressed: %p)', async (gzip) => {
+  it.each([false, true])('ends when the client has taken everything (compressed: %p)', async (gzip) => {
     const body = bodyOf(gzip);
     body.write(PORTION);
     const end = body.end();
@@ -99,18 +115,18 @@ describe('ResponseBody', () => {
   });
 
   it.each([false, true])(
-    'gives the reader up at once when it goes away before the end (compressed: %p)',
+    'rejects at once when the client disconnects before the end (compressed: %p)',
     async (gzip) => {
       const body = bodyOf(gzip);
       body.write(PORTION);
       response.destroy();
       await new Promise((resolve) => setImmediate(resolve));
-      expect(await stateOf(body.end())).toBe('reader lost');
+      expect(await stateOf(body.end())).toBe('disconnected');
       expect(jest.getTimerCount()).toBe(0);
     },
   );
 
-  it('leaves neither timers nor listeners behind, however it went', async () => {
+  it('leaves neither timers nor listeners behind', async () => {
     const listeners = (): number => response.listenerCount('close') + response.listenerCount('drain');
     const body = bodyOf();
     const before = listeners();
@@ -122,8 +138,8 @@ describe('ResponseBody', () => {
     }
     body.write(PORTION);
     const stalled = body.ready();
-    jest.advanceTimersByTime(STALL_MS);
-    expect(await stateOf(stalled)).toBe('reader lost');
+    await jest.advanceTimersByTimeAsync(1.25 * STALL_MS);
+    expect(await stateOf(stalled)).toBe('disconnected');
     expect([jest.getTimerCount(), listeners()]).toEqual([0, before]);
   });
 });
