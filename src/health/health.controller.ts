@@ -19,19 +19,19 @@ const OK: HealthReport = { status: 'ok' };
 export class HealthController {
   constructor(private readonly health: HealthService) {}
 
-  /** Whether the process answers at all; depends on nothing else. */
+  /** Whether the process responds; depends on nothing else. */
   @Get('live')
   @NoStore()
   live(): HealthReport {
     return OK;
   }
 
-  /** Whether requests should be sent here: the database answers and the service is not shutting down. */
+  /** Whether to send requests here: the database responds and the service is not shutting down. */
   @Get('ready')
   @NoStore()
   async ready(): Promise<HealthReport> {
     if (!(await this.health.isReady())) {
-      throw new DomainError('service_unavailable', 'The service is not ready to take requests.');
+      throw new DomainError('service_unavailable', 'The service is not ready for requests.');
     }
     return OK;
   }

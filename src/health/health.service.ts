@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Pools } from '../database/pools.js';
 
-/** How long the database may take to answer before the service calls itself unready. Milliseconds. */
+/** How long the database may take to respond before the service reports unready. Milliseconds. */
 const PING_TIMEOUT_MS = 1_000;
 
 @Injectable()
@@ -10,17 +10,17 @@ export class HealthService {
 
   constructor(private readonly pools: Pools) {}
 
-  /** From here on the service is unready, so that balancers send no more requests. */
+  /** From now on the service reports unready, so that balancers send no more requests. */
   startDraining(): void {
     this.#draining = true;
   }
 
-  /** Whether requests should be sent here. Answers within a second. */
+  /** Whether to send requests here. Resolves within a second. */
   async isReady(): Promise<boolean> {
-    return !this.#draining && (await this.#databaseAnswers());
+    return !this.#draining && (await this.#databaseResponds());
   }
 
-  async #databaseAnswers(): Promise<boolean> {
+  async #databaseResponds(): Promise<boolean> {
     const timeout = new Promise<false>((resolve) => setTimeout(resolve, PING_TIMEOUT_MS, false).unref());
     const ping = this.pools.main.query('SELECT 1').then(
       () => true,

@@ -6,14 +6,14 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom
 const DURATION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
 const BATCH_SIZE_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 
-/** A value that is read when it is asked for, so that nothing is done for it in between. */
+/** The connection counts of a pool, read at scrape time. */
 export interface PoolFigures {
   readonly totalCount: number;
   readonly idleCount: number;
   readonly waitingCount: number;
 }
 
-/** Everything that the service measures about itself. Labels hold no key, no address and no path, only their kinds. */
+/** The metrics of the service. Labels never contain keys, addresses or paths, whose cardinality is unbounded. */
 export class Metrics {
   readonly registry = new Registry();
 
@@ -34,21 +34,21 @@ export class Metrics {
 
   readonly bans = new Counter({
     name: 'petstore_limiter_bans_total',
-    help: 'Temporary bans that this process imposed.',
+    help: 'Temporary bans imposed by this process.',
     labelNames: ['subject'],
     registers: [this.registry],
   });
 
   readonly keyLookups = new Counter({
     name: 'petstore_api_key_lookups_total',
-    help: 'Verifications of well-formed API keys, by where the answer came from.',
+    help: 'Verifications of well-formed API keys by source of the result: memory or database.',
     labelNames: ['source'],
     registers: [this.registry],
   });
 
   readonly listsRunning = new Gauge({
     name: 'petstore_lists_running',
-    help: 'Order lists that are being written now.',
+    help: 'In-flight order lists.',
     registers: [this.registry],
   });
 
@@ -66,7 +66,7 @@ export class Metrics {
 
   readonly lists = new Counter({
     name: 'petstore_lists_total',
-    help: 'Order lists by how they ended: complete, cut by their reader, or failed.',
+    help: 'Order lists by how they ended.',
     labelNames: ['end'],
     registers: [this.registry],
   });
@@ -80,20 +80,20 @@ export class Metrics {
 
   readonly cancelBatchSize = new Histogram({
     name: 'petstore_cancel_batch_size',
-    help: 'Orders that one statement cancelled together.',
+    help: 'Orders per cancel statement.',
     buckets: BATCH_SIZE_BUCKETS,
     registers: [this.registry],
   });
 
   readonly cancelLockWaits = new Counter({
     name: 'petstore_cancel_lock_waits_total',
-    help: 'Cancels that had to wait for an order that somebody else was changing.',
+    help: 'Cancels that waited for an order locked by another transaction.',
     registers: [this.registry],
   });
 
   readonly connectionsDropped = new Counter({
     name: 'petstore_connections_dropped_total',
-    help: 'Connections that were closed unheard because MAX_CONNECTIONS were open.',
+    help: 'New connections closed because MAX_CONNECTIONS were open.',
     registers: [this.registry],
   });
 
@@ -101,11 +101,11 @@ export class Metrics {
     collectDefaultMetrics({ register: this.registry });
   }
 
-  /** Shows a pool's connections by state, as they are when somebody looks. */
+  /** Exports the connections of each pool by state, read at scrape time. */
   watchPools(pools: Readonly<Record<string, PoolFigures>>): void {
     new Gauge({
       name: 'petstore_pool_connections',
-      help: 'Database connections by pool and state, and the requests that wait for one.',
+      help: 'Database connections by pool and state; waiting: requests that wait for one.',
       labelNames: ['pool', 'state'],
       registers: [this.registry],
       collect() {
@@ -118,7 +118,7 @@ export class Metrics {
     });
   }
 
-  /** Counts the connections that a server turns away, and shows how many are open when somebody looks. */
+  /** Counts the connections that a server rejects, and exports the open ones, read at scrape time. */
   watchConnections(server: Server): void {
     server.on('drop', () => {
       this.connectionsDropped.inc();
@@ -126,7 +126,7 @@ export class Metrics {
     const open = promisify(server.getConnections.bind(server));
     new Gauge({
       name: 'petstore_connections',
-      help: 'Connections of clients that are open.',
+      help: 'Open client connections.',
       registers: [this.registry],
       async collect() {
         this.set(await open());

@@ -2,11 +2,10 @@ import { IncomingMessage, type ServerOptions, ServerResponse } from 'node:http';
 import type { Express } from 'express';
 
 /**
- * The classes of an HTTP server whose requests and responses are Express's from the beginning.
+ * Message classes for an HTTP server whose requests and responses have Express's prototypes from the start.
  *
- * Express changes the prototype of every message that it is given. V8 then treats each as a kind of object of its own,
- * and everything that touches it afterwards is slow: that was more than a third of the time of a request. Messages that are made with
- * the prototype that Express wants are left alone by it.
+ * Express changes the prototype of every message. V8 then deoptimises all code that uses the message, which took more than
+ * a third of the time of a request. Express leaves messages alone that are created with its prototypes.
  */
 export function expressMessages(app: Express): Pick<ServerOptions, 'IncomingMessage' | 'ServerResponse'> {
   class ExpressRequest extends IncomingMessage {}

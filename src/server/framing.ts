@@ -3,10 +3,10 @@ import { DomainError } from '../errors/domain-error.js';
 
 const HOST = 'host';
 
-/** `uri-host [ ":" port ]` (RFC 9110 section 7.2), without judging what stands inside the brackets of an IP literal. */
+/** `uri-host [ ":" port ]` (RFC 9110 section 7.2); the inside of an IP literal's brackets is not validated. */
 const WELL_FORMED = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9\-._~!$&'()*+,;=%]*)(?::\d*)?$/;
 
-/** Whether a request says what host it wants as RFC 9112 section 3.2 demands: HTTP/1.1 exactly once, HTTP/1.0 at most. */
+/** RFC 9112 section 3.2: exactly one Host header in HTTP/1.1, at most one in HTTP/1.0. */
 function hasValidHost(rawHeaders: readonly string[], httpVersionMinor: number): boolean {
   let seen = false;
   for (let index = 0; index < rawHeaders.length; index += 2) {
@@ -22,14 +22,14 @@ function hasValidHost(rawHeaders: readonly string[], httpVersionMinor: number): 
   return seen || httpVersionMinor === 0;
 }
 
-/** What is wrong with the way a request is put together, where Node's parser lets it pass. */
+/** @returns the framing error of a request that Node's parser accepts; undefined when there is none */
 export function framingError({ rawHeaders, headers, httpVersionMinor }: IncomingMessage): DomainError | undefined {
   if (!hasValidHost(rawHeaders, httpVersionMinor)) {
     return new DomainError('bad_request', 'There must be one Host header with a host.');
   }
   const coding = headers['transfer-encoding'];
-  // RFC 9112 section 6.1: a coding that does not end in chunks, and any coding in HTTP/1.0, which knows none, leave nobody
-  // sure where the request ends.
+  // RFC 9112 section 6.1: with a coding that does not end in chunked, or any coding in HTTP/1.0, the end of the request is
+  // ambiguous.
   return coding === undefined || (coding.toLowerCase() === 'chunked' && httpVersionMinor > 0)
     ? undefined
     : new DomainError('bad_request', 'The only transfer coding that is understood is chunked.');

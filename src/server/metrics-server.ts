@@ -3,7 +3,7 @@ import type { Registry } from 'prom-client';
 import { sendError } from '../http/response.js';
 
 /**
- * Serves `/metrics` on a port of its own, so that what faces partners never shows it.
+ * Serves `/metrics` on a separate port, so that the public port never exposes it.
  * @throws {Error} (by rejection) when the port is taken
  */
 export async function serveMetrics(registry: Registry, host: string, port: number): Promise<Server> {

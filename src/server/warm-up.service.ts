@@ -5,8 +5,8 @@ import { OrdersRepository } from '../orders/orders.repository.js';
 const HASH_OF_NO_KEY = '00'.repeat(32);
 
 /**
- * Does once at start, on nothing, what requests do: connections are made and Prisma's query compiler is loaded before
- * the first partner calls, who would wait some 200 ms for it. A database that is away is no reason not to start.
+ * Runs the statements of requests once at start, without effect: this opens connections and loads Prisma's query compiler,
+ * for which the first request would wait about 200 ms. The service starts even when the database is unreachable.
  */
 @Injectable()
 export class WarmUp implements OnApplicationBootstrap {
@@ -21,7 +21,7 @@ export class WarmUp implements OnApplicationBootstrap {
     try {
       await Promise.all([this.apiKeys.findByHash(HASH_OF_NO_KEY), this.orders.cancelUnlocked([])]);
     } catch (error) {
-      this.#logger.warn(`the database does not answer yet: ${String(error)}`);
+      this.#logger.warn(`database is unreachable: ${String(error)}`);
     }
   }
 }
