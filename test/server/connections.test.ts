@@ -6,13 +6,13 @@ import { startTestService, type TestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { exchange, requestText } from '../helpers/wire.js';
 
-describe.each([true, false])('several requests on one connection (rejectEarly: %s)', (rejectEarly) => {
+describe.each([true, false])('pipelined requests (rejectEarly: %s)', (rejectEarly) => {
   let service: TestService;
   let key: string;
   beforeAll(async () => {
     service = await startTestService({ rejectEarly });
     ({ key } = await insertKey(service.db));
-    // The key is known from here on, so that nothing has to be asked for it.
+    // Caches the key.
     await fetch(`${service.baseUrl}/v1/nowhere`, { headers: { Authorization: `Bearer ${key}` } });
   });
   afterAll(() => service.stop());
@@ -22,7 +22,7 @@ describe.each([true, false])('several requests on one connection (rejectEarly: %
 
   const cancel = (id: string): string => requestText('DELETE', `/v1/store/orders/${id}`, { key });
 
-  it('are all answered, in their order, errors and successes alike', async () => {
+  it('get their responses in order, errors and successes', async () => {
     const [one, other] = [await insertOrder(service.db), await insertOrder(service.db)];
     const text = [
       cancel(one),
@@ -40,7 +40,7 @@ describe.each([true, false])('several requests on one connection (rejectEarly: %
     }
   });
 
-  it('end where the client says so', async () => {
+  it('are not executed after one with Connection: close', async () => {
     const text = requestText('GET', '/v1/nowhere', { key, headers: ['Connection: close'] }) + cancel('1');
     const { responses, closed } = await exchange(service.port, text, { until: 'closed' });
     expect(responses).toHaveLength(1);
@@ -56,7 +56,7 @@ describe.each([true, false])('several requests on one connection (rejectEarly: %
     ['a list behind a cancel', 'DELETE /v1/store/orders/ID', 204, 'GET /v1/store/orders', 200],
     ['an error behind a list', 'GET /v1/store/orders', 200, 'PUT /v1/store/orders', 405],
     ['a document behind a list', 'GET /v1/store/orders', 200, 'GET /docs/openapi.json', 200],
-  ])('are asked for no body in the middle of the answers: %s', async (_what, first, firstStatus, second, status) => {
+  ])('get no 100 Continue between or inside responses: %s', async (_what, first, firstStatus, second, status) => {
     const id = await insertOrder(service.db);
     const text = (request: string, headers: readonly string[]): string => {
       const [method = '', target = '', without] = request.replace('ID', id).split(' ');
@@ -75,7 +75,7 @@ describe.each([true, false])('several requests on one connection (rejectEarly: %
     }
   });
 
-  it('end with a malformed one, which takes no answer of a request before it for its own', async () => {
+  it('get the response of a cancel before that of a malformed request behind it', async () => {
     const id = await insertOrder(service.db);
     const { responses } = await exchange(service.port, `${cancel(id)}hello\r\n\r\n`, { until: 'closed' });
     // Answers come in the order of requests (RFC 9112 section 9.3.2). A client that reads 400 first believes that its
@@ -84,7 +84,7 @@ describe.each([true, false])('several requests on one connection (rejectEarly: %
     expect(responses.slice(1).map(({ status }) => status)).not.toContain(204);
   });
 
-  it('end with a malformed one, after the answers to all that came before', async () => {
+  it('get all earlier responses before that of a malformed request', async () => {
     const [one, other] = [await insertOrder(service.db), await insertOrder(service.db)];
     const { responses } = await exchange(service.port, `${cancel(one)}${cancel(other)}hello\r\n\r\n`, {
       until: 'closed',
@@ -92,7 +92,7 @@ describe.each([true, false])('several requests on one connection (rejectEarly: %
     expect(responses.slice(0, 2).map(({ status }) => status)).toEqual([204, 204]);
   });
 
-  it('end with a malformed one, after the refusal of the one before', async () => {
+  it('get the rejection of an earlier request before that of a malformed one', async () => {
     const { responses } = await exchange(service.port, `${requestText('GET', '/v1/store/orders')}hello\r\n\r\n`, {
       until: 'closed',
     });
@@ -100,7 +100,7 @@ describe.each([true, false])('several requests on one connection (rejectEarly: %
     expectLimits(responses[0], 'limits');
   });
 
-  it('are all counted, also those whose connection is lost before their turn', async () => {
+  it('are all measured when the connection is lost before their responses', async () => {
     const counted = async (): Promise<number> => {
       const metrics = await service.app.get(Metrics).registry.metrics();
       const counts = metrics.matchAll(/^http_server_request_duration_seconds_count\{.*orderId.*\} (\d+)$/gm);
@@ -128,7 +128,7 @@ describe.each([true, false])('several requests on one connection (rejectEarly: %
     }
   });
 
-  it('end with an order to be a proxy, after the answers to all that came before', async () => {
+  it('get all earlier responses before the 400 of a CONNECT', async () => {
     const id = await insertOrder(service.db);
     const tunnel = 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n';
     const { responses } = await exchange(
@@ -140,7 +140,7 @@ describe.each([true, false])('several requests on one connection (rejectEarly: %
     expect(await statusOf(service.db, id)).toBe('cancelled');
   });
 
-  it('end with one whose body is malformed, and its answer says what was done', async () => {
+  it('get one response, which states the outcome, when the body of a cancel is malformed', async () => {
     const id = await insertOrder(service.db);
     const text = requestText('DELETE', `/v1/store/orders/${id}`, {
       key,
@@ -159,7 +159,7 @@ describe.each([true, false])('several requests on one connection (rejectEarly: %
     ]).toContainEqual([responses[0]?.status, await statusOf(service.db, id)]);
   });
 
-  it('end with one whose body is malformed, refused as it was before its body came', async () => {
+  it('get one rejection when the body of a rejected request is malformed', async () => {
     const text = requestText('POST', '/v1/store/orders', {
       headers: ['Transfer-Encoding: chunked'],
       body: 'not a chunk\r\n\r\n',
@@ -170,7 +170,7 @@ describe.each([true, false])('several requests on one connection (rejectEarly: %
     expect([400, 401]).toContain(responses[0]?.status);
   });
 
-  it('close the connection, without a second response and uncounted, when a body turns out malformed after its response', async () => {
+  it('get no second response and consume no quota when a body is malformed after its response', async () => {
     const remaining = async (): Promise<number> => {
       const { headers } = await fetch(`${service.baseUrl}/v1/nowhere`);
       return Number(headers.get('x-ratelimit-remaining'));
@@ -182,7 +182,7 @@ describe.each([true, false])('several requests on one connection (rejectEarly: %
     expect(await remaining()).toBe(before - 2);
   });
 
-  it('end with a malformed one, without a word in the middle of the list that is being sent', async () => {
+  it('get no response to a malformed request inside a list that is being sent', async () => {
     // About 8 MB as JSON: more than the buffers of both ends of the connection hold.
     await service.db.query(
       'INSERT INTO orders (id, pet_id, quantity) SELECT 1000000 + n, n, 1 FROM generate_series(1, 120000) AS n',

@@ -25,7 +25,7 @@ class DatabaseError extends Error {
   readonly status = 418;
 }
 
-describe('a defect of ours is told as one and the same error, whatever was thrown:', () => {
+describe('returns the same 500 internal_error without details when a handler throws', () => {
   test.each<[string, unknown]>([
     ['an error', new Error(`password ${SECRET} is wrong`)],
     ['an error with a cause', new Error('outer', { cause: new Error(SECRET) })],
@@ -53,8 +53,8 @@ describe('a defect of ours is told as one and the same error, whatever was throw
   });
 });
 
-describe('after a defect', () => {
-  it('the connection and the service go on', async () => {
+describe('after an unexpected error', () => {
+  it('the connection and the service continue to work', async () => {
     jest.spyOn(service.app.get(OrdersService), 'cancel').mockRejectedValueOnce(new Error(SECRET));
     const cancel = requestText('DELETE', '/v1/store/orders/404404', { key });
     const { responses } = await exchange(service.port, cancel + cancel, { until: 2 });

@@ -21,7 +21,7 @@ const POST = 'POST /v1/store/orders HTTP/1.1\r\n';
 const HOST = 'Host: localhost\r\n';
 const withKey = (text: string): string => text.replace('KEY', key);
 
-describe('what is no HTTP/1.1 is answered 400 in the error shape, with limits, and the connection closed:', () => {
+describe('returns 400 bad_request with limit headers and closes the connection when the request has', () => {
   test.each([
     ['a greeting', 'hello\r\n\r\n'],
     ['a TLS handshake', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
@@ -65,7 +65,7 @@ describe('what is no HTTP/1.1 is answered 400 in the error shape, with limits, a
   });
 });
 
-describe('a head that is larger than 16 KiB is answered 431 in the error shape, with limits, and the connection closed:', () => {
+describe('returns 431 with limit headers and closes the connection when the head exceeds 16 KiB by', () => {
   test.each([
     ['one large header', `${GET}${HOST}${KEY}X-A: ${'a'.repeat(20_000)}\r\n\r\n`],
     ['many headers', `${GET}${HOST}${KEY}${`X-A: ${'b'.repeat(100)}\r\n`.repeat(200)}\r\n`],
@@ -161,7 +161,7 @@ describe('requests that HTTP allows and this service has no use for', () => {
 });
 
 describe('malformed requests', () => {
-  it('are counted against their address, and refused with 429 when its minute is spent', async () => {
+  it('count against their address and get 429 when its minute is used up', async () => {
     const remaining: (string | undefined)[] = [];
     for (let number = 0; number < 60; number++) {
       const { responses } = await exchange(service.port, 'hello\r\n\r\n', { until: 'closed' });
@@ -174,7 +174,7 @@ describe('malformed requests', () => {
     expect(responses[0]?.headers.get('connection')).toEqual(['close']);
   });
 
-  it('do no harm to the service', async () => {
+  it('leave the service working', async () => {
     const noise = Array.from({ length: 200 }, (_, index) =>
       Buffer.from(Array.from({ length: 64 }, (_byte, at) => (index * 131 + at * 17 + ((index * at) % 251)) % 256)),
     );
