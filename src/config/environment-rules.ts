@@ -42,6 +42,20 @@ export class PostgresUrl extends TextRule {
   }
 }
 
+/** Every connection sets `search_path` to `public`, so that another schema in the URL would be ignored. */
+@ValidatorConstraint()
+export class PublicSchemaUrl extends TextRule {
+  protected readonly expected = 'a URL without a schema or search_path other than public, where the tables are';
+  protected override readonly secret = true;
+
+  protected accepts(text: string): boolean {
+    const parameters = URL.canParse(text) ? new URL(text).searchParams : new URLSearchParams();
+    return (
+      (parameters.get('schema') ?? 'public') === 'public' && !(parameters.get('options') ?? '').includes('search_path')
+    );
+  }
+}
+
 @ValidatorConstraint()
 export class RedisUrlList extends TextRule {
   protected readonly expected =

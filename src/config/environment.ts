@@ -8,6 +8,7 @@ import {
   HttpUrl,
   OriginList,
   PostgresUrl,
+  PublicSchemaUrl,
   RedisUrlList,
   TrustProxy,
 } from './environment-rules.js';
@@ -33,6 +34,7 @@ function Integer(min: number, max: number): PropertyDecorator {
 /** The environment variables of the service: one property per variable, with its default and its rule. */
 export class Environment {
   @IsOptional()
+  @Validate(PublicSchemaUrl)
   @Validate(PostgresUrl)
   readonly DATABASE_URL?: string;
 

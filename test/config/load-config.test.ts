@@ -344,3 +344,21 @@ describe('ConfigurationError', () => {
     expect(problemsOf({ PORT: '0', METRICS_PORT: '0' })).toEqual([]);
   });
 });
+
+describe('DATABASE_URL with a schema', () => {
+  it.each(['?schema=app', '?options=-csearch_path%3Dapp', '?options=-c%20search_path%3Dapp,public'])(
+    'is rejected when it names another schema than public (%s)',
+    (parameters) => {
+      expect(problemsOf({ DATABASE_URL: `postgresql://host/database${parameters}` })).toEqual([
+        'DATABASE_URL must be a URL without a schema or search_path other than public, where the tables are',
+      ]);
+    },
+  );
+
+  it.each(['?schema=public', '?sslmode=require', '?options=-cjit%3Doff'])(
+    'is accepted otherwise (%s)',
+    (parameters) => {
+      expect(problemsOf({ DATABASE_URL: `postgresql://host/database${parameters}` })).toEqual([]);
+    },
+  );
+});
