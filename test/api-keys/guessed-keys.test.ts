@@ -52,7 +52,8 @@ describe.each([{ rejectEarly: true }, { rejectEarly: false }])(
       const statuses = (await Promise.all(guesses)).map(({ status }) => status);
       expect(statuses.filter((status) => status === 401)).toHaveLength(60);
       expect(statuses.filter((status) => status === 429)).toHaveLength(240);
-      expect(queries.mock.calls.length).toBeLessThanOrEqual(60);
+      // Two more may be in flight when the address reaches its limit.
+      expect(queries.mock.calls.length).toBeLessThanOrEqual(62);
     });
 
     it('count against the address although the client resets the connection during the look-up', async () => {

@@ -51,6 +51,7 @@ describe('the Redis store, when replies are slow', () => {
 
   it('asks Redis again from the first millisecond of the next window on', async () => {
     await store.consume('key:a', ONE);
+    clock.set(endOfMinuteMs - 500);
     expect((await store.consume('key:a', ONE)).outcome).toBe('limited');
     clock.set(endOfMinuteMs);
     redis.startNextMinute();
