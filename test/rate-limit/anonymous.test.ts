@@ -18,7 +18,7 @@ beforeEach(() => {
 const stateOf = (response: Response): LimitState => parseLimitHeaders(response.headers, service.clock.now());
 
 describe('requests without a valid key', () => {
-  it('count against their address, whatever is wrong with them', async () => {
+  it('count against their address, whatever makes the key invalid', async () => {
     const [expired, revoked] = [
       await insertKey(service.db, { expires_at: new Date('2026-01-01T00:00:00Z') }),
       await insertKey(service.db, { revoked_at: new Date('2026-01-01T00:00:00Z') }),
@@ -39,7 +39,7 @@ describe('requests without a valid key', () => {
     expect(new Set(responses.map((response) => stateOf(response).day.quota))).toEqual(new Set([1_000]));
   });
 
-  it('are refused after 60 in a minute, and admitted to be told about their key in the next', async () => {
+  it('get 429 after 60 in a minute, and 401 again in the next minute', async () => {
     const statuses = await Promise.all(Array.from({ length: 100 }, async () => (await listOrders(url)).status));
     expect(statuses.filter((status) => status === 401)).toHaveLength(60);
     expect(statuses.filter((status) => status === 429)).toHaveLength(40);
@@ -50,7 +50,7 @@ describe('requests without a valid key', () => {
     expect((await listOrders(url)).status).toBe(401);
   });
 
-  it('do not touch a valid key from the same address, nor does the key touch them', async () => {
+  it('and requests with a valid key from the same address are counted separately', async () => {
     const { key } = await insertKey(service.db, { plan: 'free' });
     const untouched = await listOrders(url, key);
     expect(stateOf(untouched)).toMatchObject({ remaining: 59 });
@@ -64,7 +64,7 @@ describe('requests without a valid key', () => {
     expect(stateOf(response)).toMatchObject({ remaining: 58 });
   });
 
-  it('do not cost an address anything when the key is valid and spent', async () => {
+  it('do not include rejected requests with a valid key', async () => {
     const { key } = await insertKey(service.db, { requests_per_minute: 1, requests_per_day: 10 });
     await listOrders(url, key);
     expect((await listOrders(url, key)).status).toBe(429);

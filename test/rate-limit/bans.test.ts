@@ -39,12 +39,12 @@ describe.each([
   const BAN_AFTER_TEN = ['order_not_found', ...Array<string>(9).fill('rate_limit_exceeded'), 'api_key_banned'];
 
   describe('a key', () => {
-    it('is banned by its tenth refusal within a minute', async () => {
+    it('is banned with its tenth rejection within a minute', async () => {
       const { key } = await insertSmallKey();
       expect(await codesOf(12, key)).toEqual([...BAN_AFTER_TEN, 'api_key_banned']);
     });
 
-    it('learns from the answer when its ban ends', async () => {
+    it('gets the end of its ban in the headers of the response', async () => {
       const { key } = await insertSmallKey();
       await codesOf(10, key);
       const response = await request(key);
@@ -62,7 +62,7 @@ describe.each([
       expect(message).toContain('Retry-After');
     });
 
-    it('stays banned for five minutes, however often it asks, and not longer', async () => {
+    it('is banned for exactly five minutes, whatever it sends meanwhile', async () => {
       const { key } = await insertSmallKey();
       await codesOf(11, key);
       service.clock.advance(150_000);
@@ -77,7 +77,7 @@ describe.each([
       expect(stateOf(free)).toMatchObject({ day: { remaining: 998 } });
     });
 
-    it('is not banned by ten refusals that lie further apart than a minute', async () => {
+    it('is not banned after ten rejections over more than a minute', async () => {
       const { key } = await insertKey(service.db, { requests_per_minute: 1_000, requests_per_day: 1 });
       await request(key);
       const codes: string[] = [];
@@ -88,14 +88,14 @@ describe.each([
       expect(codes).toEqual(Array(12).fill('rate_limit_exceeded'));
     });
 
-    it('takes nobody else along', async () => {
+    it('does not affect other keys while it is banned', async () => {
       const [{ key }, other] = [await insertSmallKey(), await insertSmallKey()];
       await codesOf(11, key);
       expect(await codesOf(1, other.key)).toEqual(['order_not_found']);
       expect(await codesOf(1)).toEqual(['missing_api_key']);
     });
 
-    it('that is banned is not let in by a wrong method or path either', async () => {
+    it('gets 429 for an unknown path or method too while it is banned', async () => {
       const { key } = await insertSmallKey();
       await codesOf(11, key);
       for (const [method, path] of [
@@ -114,7 +114,7 @@ describe.each([
   });
 
   describe('an address', () => {
-    it('is banned by its tenth refusal within a minute, and its keys are not', async () => {
+    it('is banned with its tenth rejection within a minute, while valid keys from it are not', async () => {
       const codes = await codesOf(72);
       expect(codes.slice(0, 60)).toEqual(Array(60).fill('missing_api_key'));
       expect(codes.slice(60)).toEqual([
@@ -134,7 +134,7 @@ describe.each([
   });
 
   describe('an operator', () => {
-    it('ends the ban of a key by announcing its id, and its counts go on', async () => {
+    it('ends the ban of a key by a notification with its id, which keeps its counts', async () => {
       const [{ id, key }, other] = [await insertSmallKey(), await insertSmallKey()];
       await codesOf(11, key);
       await codesOf(11, other.key);
@@ -153,7 +153,7 @@ describe.each([
       expect(await codesOf(1, other.key)).toEqual(['api_key_banned']);
     });
 
-    it('changes nothing by announcing what is no banned key', async () => {
+    it('changes nothing by a notification without a banned key', async () => {
       const { id, key } = await insertSmallKey();
       for (const payload of ['', 'nonsense', '00000000-0000-0000-0000-000000000000', id]) {
         await service.db.query("SELECT pg_notify('api_key_unbanned', $1)", [payload]);
@@ -164,7 +164,7 @@ describe.each([
 });
 
 describe('the configuration of bans', () => {
-  it('turns them off with a threshold of 0', async () => {
+  it('turns bans off with a threshold of 0', async () => {
     const service = await startTestService({ environment: { RATE_LIMIT_BAN_THRESHOLD: '0' } });
     const { key } = await insertKey(service.db, { requests_per_minute: 1, requests_per_day: 10 });
     const codes = new Set<string>();
@@ -175,7 +175,7 @@ describe('the configuration of bans', () => {
     expect(codes).toEqual(new Set(['order_not_found', 'rate_limit_exceeded']));
   });
 
-  it('sets how many refusals in how many seconds ban for how long', async () => {
+  it('sets the threshold, the window and the duration of bans', async () => {
     const service = await startTestService({
       environment: {
         RATE_LIMIT_BAN_THRESHOLD: '2',

@@ -42,7 +42,7 @@ describe.each([
     day: { quota: 1_000 },
   };
 
-  describe('a success counts and says so:', () => {
+  describe('a success consumes quota and has the rate-limit headers:', () => {
     it('the list, 200', async () => {
       const response = await listOrders(url, key);
       expect(response.status).toBe(200);
@@ -69,7 +69,7 @@ describe.each([
     });
   });
 
-  describe('a failure counts and says so:', () => {
+  describe('an error consumes quota and has the rate-limit headers:', () => {
     test.each<[string, number, string, () => Promise<Response>]>([
       ['an order id that is none', 400, 'invalid_order_id', () => cancelOrder(url, 'x', key)],
       ['a request without a key', 401, 'missing_api_key', () => listOrders(url)],
@@ -128,8 +128,8 @@ describe.each([
     });
   });
 
-  describe('a refusal by the limits, 429, says when to come back:', () => {
-    it('a key whose minute is spent', async () => {
+  describe('a 429 has the rate-limit headers and Retry-After:', () => {
+    it('a key over its limit per minute', async () => {
       const small = await insertKey(service.db, { requests_per_minute: 1, requests_per_day: 100 });
       await (await listOrders(url, small.key)).body?.cancel();
       const response = await listOrders(url, small.key);
@@ -145,7 +145,7 @@ describe.each([
       expect((await errorOf(response)).code).toBe('rate_limit_exceeded');
     });
 
-    it('an address whose minute is spent', async () => {
+    it('an address over its limit per minute', async () => {
       const statuses = new Set<number>();
       for (let number = 0; number < 60; number++) {
         statuses.add((await listOrders(url)).status);
@@ -193,7 +193,7 @@ describe.each([true, false])('while the database is away (rejectEarly: %s)', (re
     await database.drop();
   });
 
-  it('a key that cannot be verified is told so, 503, with the headers of somebody who has used nothing', async () => {
+  it('returns 503 with the headers of an unused caller for a key that cannot be verified', async () => {
     const { key } = await insertKey(database.db);
     for (const response of [await listOrders(service.baseUrl, key), await cancelOrder(service.baseUrl, '1', key)]) {
       expect(response.status).toBe(503);
@@ -207,7 +207,7 @@ describe.each([true, false])('while the database is away (rejectEarly: %s)', (re
     }
   });
 
-  it('a request without a key is refused as ever, 401', async () => {
+  it('returns 401 for a request without a key', async () => {
     const response = await listOrders(service.baseUrl);
     expect(response.status).toBe(401);
     expect(parseLimitHeaders(response.headers, service.clock.now())).toMatchObject({ limit: 60, remaining: 59 });

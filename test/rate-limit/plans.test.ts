@@ -43,49 +43,55 @@ describe('a key', () => {
     ['business', 1_000, 100_000, null, null],
     ['enterprise', 5_000, 1_000_000, 5_000, 1_000_000],
     ['enterprise', 2_147_483_647, 2_147_483_647, 2_147_483_647, 2_147_483_647],
-  ])('of the plan %s has %i requests a minute and %i a day', async (plan, perMinute, perDay, minuteQuota, dayQuota) => {
-    const { key } = await insertKey(service.db, {
-      plan,
-      requests_per_minute: minuteQuota,
-      requests_per_day: dayQuota,
-    });
-    const response = await request(key);
-    expect(response.status).toBe(404);
-    expect(stateOf(response)).toMatchObject({
-      // Where both remain alike, the longer window is shown.
-      limit: perMinute === perDay ? perDay : perMinute,
-      remaining: perMinute - 1,
-      minute: { quota: perMinute, remaining: perMinute - 1, resetsInSeconds: 30 },
-      day: { quota: perDay, remaining: perDay - 1, resetsInSeconds: 43_170 },
-    });
-  });
+  ])(
+    'on the plan %s has %i requests per minute and %i per day',
+    async (plan, perMinute, perDay, minuteQuota, dayQuota) => {
+      const { key } = await insertKey(service.db, {
+        plan,
+        requests_per_minute: minuteQuota,
+        requests_per_day: dayQuota,
+      });
+      const response = await request(key);
+      expect(response.status).toBe(404);
+      expect(stateOf(response)).toMatchObject({
+        // Where both remain alike, the longer window is shown.
+        limit: perMinute === perDay ? perDay : perMinute,
+        remaining: perMinute - 1,
+        minute: { quota: perMinute, remaining: perMinute - 1, resetsInSeconds: 30 },
+        day: { quota: perDay, remaining: perDay - 1, resetsInSeconds: 43_170 },
+      });
+    },
+  );
 
   test.each<[Plan, number, number | null]>([
     ['free', 60, null],
     ['pro', 300, null],
     ['business', 1_000, null],
     ['enterprise', 17, 17],
-  ])('of the plan %s is admitted %i times in a minute, then refused, then admitted again', async (plan, quota, own) => {
-    const { key } = await insertKey(service.db, {
-      plan,
-      requests_per_minute: own,
-      requests_per_day: own === null ? null : 1_000,
-    });
-    expect(await statusesOf(quota, key)).toEqual({ 404: quota });
-    expect(await statusesOf(3, key)).toEqual({ 429: 3 });
-    const refused = await request(key);
-    expect(stateOf(refused)).toMatchObject({ limit: quota, remaining: 0, retryAfter: 30 });
-    expect((await errorOf(refused)).code).toBe('rate_limit_exceeded');
-    service.clock.advance(29_999);
-    expect((await request(key)).status).toBe(429);
-    service.clock.advance(1);
-    const admitted = await request(key);
-    expect(admitted.status).toBe(404);
-    // Refusals have cost nothing.
-    expect(stateOf(admitted)).toMatchObject({ remaining: quota - 1, minute: { resetsInSeconds: 60 } });
-  });
+  ])(
+    'on the plan %s is admitted %i times in a minute, then rejected, then admitted in the next',
+    async (plan, quota, own) => {
+      const { key } = await insertKey(service.db, {
+        plan,
+        requests_per_minute: own,
+        requests_per_day: own === null ? null : 1_000,
+      });
+      expect(await statusesOf(quota, key)).toEqual({ 404: quota });
+      expect(await statusesOf(3, key)).toEqual({ 429: 3 });
+      const refused = await request(key);
+      expect(stateOf(refused)).toMatchObject({ limit: quota, remaining: 0, retryAfter: 30 });
+      expect((await errorOf(refused)).code).toBe('rate_limit_exceeded');
+      service.clock.advance(29_999);
+      expect((await request(key)).status).toBe(429);
+      service.clock.advance(1);
+      const admitted = await request(key);
+      expect(admitted.status).toBe(404);
+      // Refusals have cost nothing.
+      expect(stateOf(admitted)).toMatchObject({ remaining: quota - 1, minute: { resetsInSeconds: 60 } });
+    },
+  );
 
-  it('that is on the Free plan is admitted exactly 60 times of 400 at once', async () => {
+  it('on the Free plan is admitted exactly 60 times of 400 concurrent requests', async () => {
     const { key } = await insertKey(service.db, { plan: 'free' });
     const responses = await Promise.all(Array.from({ length: 400 }, () => request(key)));
     const admitted = responses.filter(({ status }) => status === 404);
@@ -97,7 +103,7 @@ describe('a key', () => {
     expect(new Set(refused.map((response) => stateOf(response).retryAfter))).toEqual(new Set([30]));
   });
 
-  it('has its requests counted whatever they are answered', async () => {
+  it('consumes quota whatever the status of the response', async () => {
     const { key } = await insertKey(service.db, { plan: 'free' });
     const url = service.baseUrl;
     const responses = [
@@ -112,7 +118,7 @@ describe('a key', () => {
     expect(responses.map((response) => stateOf(response).remaining)).toEqual([59, 58, 57, 56, 55, 54]);
   });
 
-  it('does not share what it has with another key', async () => {
+  it('does not share its quota with another key', async () => {
     const [one, other] = [
       await insertKey(service.db, { requests_per_minute: 1, requests_per_day: 10 }),
       await insertKey(service.db, { requests_per_minute: 1, requests_per_day: 10 }),
@@ -123,8 +129,8 @@ describe('a key', () => {
   });
 });
 
-describe('the day of a key', () => {
-  it('on the Free plan ends after 1,000 requests though every minute has room, and the next one begins at midnight', async () => {
+describe('the daily limit of a key', () => {
+  it('on the Free plan rejects after 1,000 requests although the minute has requests remaining, until midnight UTC', async () => {
     const { key } = await insertKey(service.db, { plan: 'free' });
     // 16 minutes of 60 are 960, so 40 remain for the seventeenth.
     for (let minute = 0; minute < 16; minute++) {
@@ -154,7 +160,7 @@ describe('the day of a key', () => {
     expect(stateOf(admitted)).toMatchObject({ limit: 60, remaining: 59, day: { remaining: 999 } });
   });
 
-  it('with quotas of its own may be over before its minute is', async () => {
+  it('with custom quotas can be reached before the limit per minute', async () => {
     const { key } = await insertKey(service.db, { requests_per_minute: 100, requests_per_day: 3 });
     expect(await statusesOf(5, key)).toEqual({ 404: 3, 429: 2 });
     service.clock.advance(MINUTE_MS);
@@ -163,7 +169,7 @@ describe('the day of a key', () => {
     expect((await request(key)).status).toBe(404);
   });
 
-  it('names the later reset when both windows refuse', async () => {
+  it('sets the later reset when both windows reject', async () => {
     const { key } = await insertKey(service.db, { requests_per_minute: 2, requests_per_day: 2 });
     await statusesOf(2, key);
     expect(stateOf(await request(key))).toMatchObject({

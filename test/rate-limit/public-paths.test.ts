@@ -11,10 +11,10 @@ describe.each([true, false])('outside the version segment (rejectEarly: %s)', (r
   afterAll(() => service.stop());
 
   it.each(['/health/live', '/health/ready', '/docs', '/docs/openapi.json'])(
-    '%s needs no key, shows no limits and consumes none, however often it is asked for',
+    '%s needs no key, has no rate-limit headers and consumes no quota',
     async (path) => {
       service.clock.advance(60_000);
-      // More often than an address may call the API, one after the other: a readiness probe asks the database.
+      // More requests than an address may send to the API, in sequence, because a readiness check uses the database.
       for (let number = 0; number < 65; number++) {
         const response = await fetch(`${service.baseUrl}${path}`);
         expect(response.status).toBe(200);
@@ -26,7 +26,7 @@ describe.each([true, false])('outside the version segment (rejectEarly: %s)', (r
     },
   );
 
-  it('a key that is sent along all the same is not charged', async () => {
+  it('a request with a key consumes none of its quota', async () => {
     const { key } = await insertKey(service.db, { plan: 'free' });
     for (const path of ['/health/live', '/docs/openapi.json', '/nowhere']) {
       await fetch(`${service.baseUrl}${path}`, { headers: { Authorization: `Bearer ${key}` } });
@@ -35,7 +35,7 @@ describe.each([true, false])('outside the version segment (rejectEarly: %s)', (r
     expect(parseLimitHeaders(response.headers, service.clock.now()).remaining).toBe(59);
   });
 
-  it('an address that is banned is still told about health', async () => {
+  it('health checks respond to a banned address', async () => {
     service.clock.advance(60_000);
     let response = await listOrders(service.baseUrl);
     for (let number = 0; number < 70; number++) {

@@ -60,7 +60,7 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
     return find()!;
   }
 
-  it('a cancel is a span in the trace of its caller, and its statement a part of it', async () => {
+  it('records a cancel as a span in the trace of its caller, with its statement as a child', async () => {
     const id = await insertOrder(database.db);
     const headers = { 'X-Request-Id': 'cancel-1', traceparent: TRACEPARENT };
     expect((await call(service.baseUrl, 'DELETE', `/store/orders/${id}`, key, headers)).status).toBe(204);
@@ -87,7 +87,7 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
     });
   });
 
-  it('a list is a span with its statement, in a trace of its own where the caller names none', async () => {
+  it('records a list and its statement in a new trace when the request has no traceparent', async () => {
     const response = await call(service.baseUrl, 'GET', '/store/orders', key, { 'X-Request-Id': 'list-1' });
     await response.text();
     const span = await spanOf('list-1');
@@ -96,7 +96,7 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
     expect(await childOf(span)).toMatchObject({ traceId: span.traceId, kind: CLIENT, name: 'COPY orders' });
   });
 
-  it('a refusal before Express is a span, without a route where there is none', async () => {
+  it('records an early rejection as a span, without a route when none matches', async () => {
     await call(service.baseUrl, 'GET', '/nothing', undefined, { 'X-Request-Id': 'refused-1', traceparent: 'nonsense' });
     const span = await spanOf('refused-1');
     expect(span).toMatchObject({ name: 'GET', attributes: { 'http.response.status_code': 401 } });
@@ -104,7 +104,7 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
     expect(span.status.code).not.toBe(ERROR);
   });
 
-  it('cancels that share a statement tell how many they were', async () => {
+  it('records the number of cancels that share a statement', async () => {
     const CANCELS = 30;
     const sizes = (): number[] =>
       receiver.spans.map(({ attributes }) => Number(attributes['db.operation.batch.size'] ?? 1));
@@ -118,7 +118,7 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
     expect(Math.max(...sizes())).toBeLessThanOrEqual(CANCELS);
   });
 
-  it('a failure of ours is marked as one, on the request and on the statement', async () => {
+  it('marks a 500 as an error on the spans of the request and the statement', async () => {
     const id = await insertOrder(database.db);
     const holder = await database.db.connect();
     await holder.query('BEGIN');
@@ -136,7 +136,7 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
     );
   });
 
-  it('no span holds a key, good or bad, wherever a caller puts it', async () => {
+  it('records no API key, valid or invalid, wherever the request contains it', async () => {
     const bad = `${key.slice(0, -1)}!`;
     await listOrders(service.baseUrl, bad);
     await call(service.baseUrl, 'GET', `/store/orders?key=${key}`, key);
@@ -154,7 +154,7 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
 });
 
 describe('OpenTelemetry', () => {
-  it('is told of the last requests before the service ends, and obeys the variables of its specification', async () => {
+  it('exports the last spans before the service exits, and applies the OTEL_ variables', async () => {
     const service = await start({
       OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
       OTEL_BSP_SCHEDULE_DELAY: '3600000',
@@ -174,7 +174,7 @@ describe('OpenTelemetry', () => {
     expect(service.output).toMatch(/loaded: .*"@opentelemetry\/sdk-trace-node"/);
   });
 
-  it('that does not answer holds up neither requests nor the end', async () => {
+  it('delays neither requests nor the shutdown when the receiver does not respond', async () => {
     const service = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${await freePort()}` });
     const id = await insertOrder(database.db);
     expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
@@ -182,7 +182,7 @@ describe('OpenTelemetry', () => {
     expect(service.output).toMatch(/"context":"OpenTelemetry"/);
   });
 
-  it('is not even loaded without an endpoint', async () => {
+  it('is not loaded without an endpoint', async () => {
     const service = await start({ OTEL_TRACES_SAMPLER: 'always_on', OTEL_SERVICE_NAME: 'petstore-silent' });
     const id = await insertOrder(database.db);
     expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);

@@ -100,7 +100,7 @@ describe('OrderListEncoder', () => {
     expect(encode([Buffer.from(row)]).text).toBe(`[${json}]`);
   });
 
-  it('writes all rows exactly, wherever their bytes are cut and however small the buffers are', () => {
+  it('writes all rows exactly for every chunk boundary and buffer size', () => {
     fc.assert(
       fc.property(
         orders,
@@ -127,7 +127,7 @@ describe('OrderListEncoder', () => {
     );
   });
 
-  it('has no need of a chunk after it has taken it, and never touches a buffer again that it has handed out', () => {
+  it('reads a chunk only during write, and never changes a buffer that it has passed on', () => {
     const [first, second] = [Buffer.from('1\t2\t3\t\\N\tf\n4\t5'), Buffer.from('\t6\t\\N\tt\n7\t8\t9\t\\N\tf\n')];
     const buffers: Buffer[] = [];
     const copies: string[] = [];
@@ -147,7 +147,7 @@ describe('OrderListEncoder', () => {
     expect(buffers.map(String)).toEqual(copies);
   });
 
-  it('tells how many rows there were', () => {
+  it('counts the rows', () => {
     const encoder = new OrderListEncoder(
       () => undefined,
       () => Buffer.alloc(ROW_BYTES_MAX),
@@ -160,13 +160,13 @@ describe('OrderListEncoder', () => {
   });
 
   it.each(['\n', '1\n', '1\t2\t3\n', '1\t2\t3\tnever\tf\n', '1\t2\t3\t2026-11-21 00:58:46-05\tf\n'])(
-    'comes to an end on a row that PostgreSQL would not write, %j',
+    'terminates on a row that PostgreSQL would not send: %j',
     (row) => {
       expect(encode([Buffer.from(row)]).text).toMatch(/^\[.*\]$/s);
     },
   );
 
-  it('fits the longest row that there can be into the room that it keeps for one', () => {
+  it('writes the longest possible row in at most ROW_BYTES_MAX bytes', () => {
     const longest = jsonOf({
       id: -(2n ** 63n),
       petId: -(2n ** 63n),
@@ -174,11 +174,11 @@ describe('OrderListEncoder', () => {
       shipDate: LAST_MS,
       complete: false,
     });
-    // With the comma in front of it and the bracket behind it.
+    // Including the comma before it and the bracket after it.
     expect(longest.length + 2).toBeLessThanOrEqual(ROW_BYTES_MAX);
   });
 
-  it('hands out full buffers, and as few of them as the rows need', () => {
+  it('passes on as few buffers as the rows need', () => {
     const rows = Buffer.from('1234567890\t1234567890\t1\t2026-11-21 00:58:46.123+00\tf\n'.repeat(10_000));
     const { buffers } = encode(cut(rows, [0.1, 0.25, 0.5, 0.9]));
     for (const buffer of buffers.slice(0, -1)) {

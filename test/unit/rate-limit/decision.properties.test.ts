@@ -96,15 +96,15 @@ function mostInOneWindow(played: readonly Step[], windowMs: number): number {
   return Math.max(0, ...counts.values());
 }
 
-describe('for any sequence of requests', () => {
-  it('never more are admitted in a window than its quota', () => {
+describe('decide, for any sequence of requests', () => {
+  it('never admits more requests in a window than its quota', () => {
     expectForAll((played, quota) => {
       expect(mostInOneWindow(played, MINUTE_MS)).toBeLessThanOrEqual(quota.requestsPerMinute);
       expect(mostInOneWindow(played, DAY_MS)).toBeLessThanOrEqual(quota.requestsPerDay);
     });
   });
 
-  it('every outcome is the one that the whole history asks for', () => {
+  it('returns the outcome that follows from the whole history', () => {
     expectForAll((played, quota, rule) => {
       const expected = outcomesByHistory(
         rule,
@@ -115,7 +115,7 @@ describe('for any sequence of requests', () => {
     });
   });
 
-  it('an admitted request counts once in both windows and a refused one in neither', () => {
+  it('counts an admitted request once in both windows and a rejected one in neither', () => {
     expectForAll((played) => {
       for (const { before, after, verdict } of played) {
         const minuteBefore = before.minuteEndSeconds === after.minuteEndSeconds ? before.minuteUsed : 0;
@@ -126,7 +126,7 @@ describe('for any sequence of requests', () => {
     });
   });
 
-  it('what remains is the limit less what is used, and the reset is the next edge of the window', () => {
+  it('returns the limit minus the count as remaining, and the end of the window as reset', () => {
     expectForAll((played, quota) => {
       for (const { now, after, verdict } of played) {
         expect(verdict.minute).toEqual({
@@ -150,7 +150,7 @@ describe('for any sequence of requests', () => {
     });
   });
 
-  it('no more is remembered of refusals than the threshold needs', () => {
+  it('stores fewer rejections than the ban threshold', () => {
     expectForAll((played, _quota, rule) => {
       for (const { after } of played) {
         expect(after.rejectedAtMs.length).toBeLessThanOrEqual(Math.max(0, rule.threshold - 1));
@@ -158,7 +158,7 @@ describe('for any sequence of requests', () => {
     });
   });
 
-  it('the same state, quotas, rule and time give the same decision again', () => {
+  it('returns the same decision for the same state, quotas, rule and time', () => {
     expectForAll((played, quota, rule) => {
       for (const { now, before, after, verdict } of played) {
         expect(decide(before, quota, rule, now)).toEqual({ verdict, next: after });
@@ -166,7 +166,7 @@ describe('for any sequence of requests', () => {
     });
   });
 
-  it('a refusal says to wait at least one second and never less than until the reset that it names', () => {
+  it('returns a Retry-After of at least one second and never before the reset', () => {
     expectForAll((played) => {
       for (const { now, verdict } of played.filter((step) => step.verdict.outcome !== 'admitted')) {
         const headers = new Map(rateLimitHeaders(verdict));
@@ -177,7 +177,7 @@ describe('for any sequence of requests', () => {
     });
   });
 
-  it('a client that waits as long as it is told is not refused for the window or ban that it was told of', () => {
+  it('does not reject for the same window or ban after Retry-After has passed', () => {
     expectForAll((played, quota, rule) => {
       for (const { now, after, verdict } of played.filter((step) => step.verdict.outcome !== 'admitted')) {
         const waitMs = Number(new Map(rateLimitHeaders(verdict)).get('Retry-After')) * 1_000;

@@ -32,24 +32,24 @@ function outcomes(decisions: readonly Decision[]): string[] {
   return decisions.map(({ verdict }) => verdict.outcome);
 }
 
-describe('on a Free plan (60 a minute, 1,000 a day) a request', () => {
+describe('decide on a Free plan (60 per minute, 1,000 per day)', () => {
   test.each([
     // used before: minute, day     outcome    used after: minute, day
     { minute: 0, day: 0, outcome: 'admitted', minuteAfter: 1, dayAfter: 1 },
     { minute: 1, day: 1, outcome: 'admitted', minuteAfter: 2, dayAfter: 2 },
     { minute: 59, day: 59, outcome: 'admitted', minuteAfter: 60, dayAfter: 60 },
     { minute: 60, day: 60, outcome: 'limited', minuteAfter: 60, dayAfter: 60 },
-    // The minute is spent and the day is not: the day must not be charged for the refusal.
+    // Only the minute is exhausted: the rejection must not count in the day.
     { minute: 60, day: 999, outcome: 'limited', minuteAfter: 60, dayAfter: 999 },
     { minute: 59, day: 999, outcome: 'admitted', minuteAfter: 60, dayAfter: 1_000 },
-    // The day is spent and the minute is not: the minute must not be charged for the refusal.
+    // Only the day is exhausted: the rejection must not count in the minute.
     { minute: 0, day: 1_000, outcome: 'limited', minuteAfter: 0, dayAfter: 1_000 },
     { minute: 59, day: 1_000, outcome: 'limited', minuteAfter: 59, dayAfter: 1_000 },
     { minute: 60, day: 1_000, outcome: 'limited', minuteAfter: 60, dayAfter: 1_000 },
-    // More used than there is, as after a change to a smaller plan.
+    // Counts above the limit, as after a change to a smaller plan.
     { minute: 250, day: 5_000, outcome: 'limited', minuteAfter: 250, dayAfter: 5_000 },
   ])(
-    'after $minute in the minute and $day in the day is $outcome and leaves $minuteAfter and $dayAfter',
+    'returns $outcome after $minute in the minute and $day in the day, and counts $minuteAfter and $dayAfter',
     ({ minute, day, outcome, minuteAfter, dayAfter }) => {
       const { verdict, next } = decide(used(minute, day), FREE, NO_BANS, NOON);
       expect(verdict).toEqual({
@@ -62,7 +62,7 @@ describe('on a Free plan (60 a minute, 1,000 a day) a request', () => {
     },
   );
 
-  it('is admitted again by the first millisecond of the next minute, which starts its own count', () => {
+  it('admits from the first millisecond of the next minute, with a new count', () => {
     const [last, first] = play(used(59, 59), FREE, NO_BANS, [
       at('2026-11-21T12:00:59.999Z'),
       at('2026-11-21T12:01:00.000Z'),
@@ -75,7 +75,7 @@ describe('on a Free plan (60 a minute, 1,000 a day) a request', () => {
     });
   });
 
-  it('is refused to the last millisecond of a spent minute', () => {
+  it('rejects until the last millisecond of an exhausted minute', () => {
     const [refused, admitted] = play(used(60, 60), FREE, NO_BANS, [
       at('2026-11-21T12:00:59.999Z'),
       at('2026-11-21T12:01:00.000Z'),
@@ -84,7 +84,7 @@ describe('on a Free plan (60 a minute, 1,000 a day) a request', () => {
     expect(admitted?.verdict.outcome).toBe('admitted');
   });
 
-  it('is refused to the last millisecond of a spent day and admitted by the first of the next', () => {
+  it('rejects until the last millisecond of an exhausted day and admits from the first of the next', () => {
     const spent = used(0, 1_000);
     const [refused, admitted] = play(spent, FREE, NO_BANS, [
       at('2026-11-21T23:59:59.999Z'),
@@ -98,25 +98,25 @@ describe('on a Free plan (60 a minute, 1,000 a day) a request', () => {
     });
   });
 
-  it('does not inherit a count from the same minute of another day', () => {
+  it('does not reuse the count of the same minute of another day', () => {
     const { verdict } = decide(used(60, 1_000), FREE, NO_BANS, NOON + 86_400_000);
     expect(verdict).toMatchObject({ outcome: 'admitted', minute: { remaining: 59 }, day: { remaining: 999 } });
   });
 });
 
-describe('custom quotas', () => {
+describe('decide with custom quotas', () => {
   test.each([
     { quotas: { requestsPerMinute: 1, requestsPerDay: 1 }, admitted: 1 },
     { quotas: { requestsPerMinute: 1, requestsPerDay: 5 }, admitted: 1 },
     { quotas: { requestsPerMinute: 5, requestsPerDay: 1 }, admitted: 1 }, // a day smaller than the minute
     { quotas: { requestsPerMinute: 7, requestsPerDay: 7 }, admitted: 7 },
     { quotas: { requestsPerMinute: 2_147_483_647, requestsPerDay: 2_147_483_647 }, admitted: 12 },
-  ])('of $quotas admit $admitted of 12 requests in one minute', ({ quotas, admitted }) => {
+  ])('admits $admitted of 12 requests in one minute with $quotas', ({ quotas, admitted }) => {
     const decisions = play(UNUSED, quotas, NO_BANS, Array<number>(12).fill(NOON));
     expect(outcomes(decisions).filter((outcome) => outcome === 'admitted')).toHaveLength(admitted);
   });
 
-  it('take effect on what has been used before when they change', () => {
+  it('applies changed quotas to the requests counted before', () => {
     const pro: Quotas = { requestsPerMinute: 300, requestsPerDay: 10_000 };
     expect(decide(used(60, 1_000), pro, NO_BANS, NOON).verdict).toMatchObject({
       outcome: 'admitted',
@@ -126,17 +126,17 @@ describe('custom quotas', () => {
   });
 });
 
-describe('a ban', () => {
+describe('decide on bans', () => {
   const spent = used(60, 60);
 
-  it.each([1, 2, 3, 10])('comes with refusal number %i when that is the threshold, and not before', (threshold) => {
+  it.each([1, 2, 3, 10])('bans with rejection number %i when that is the threshold, and not before', (threshold) => {
     const rule = { ...TEN_IN_A_MINUTE, threshold };
     const decisions = play(spent, FREE, rule, Array<number>(threshold).fill(NOON));
     expect(outcomes(decisions)).toEqual([...Array<string>(threshold - 1).fill('limited'), 'banned']);
     expect(decisions.at(-1)?.verdict.bannedUntilMs).toBe(NOON + 300_000);
   });
 
-  it('says until when on banned verdicts only', () => {
+  it('sets bannedUntilMs on banned verdicts only', () => {
     const decisions = play(spent, FREE, TEN_IN_A_MINUTE, Array<number>(11).fill(NOON));
     expect(decisions.map(({ verdict }) => 'bannedUntilMs' in verdict)).toEqual([
       ...Array<boolean>(9).fill(false),
@@ -145,13 +145,13 @@ describe('a ban', () => {
     ]);
   });
 
-  it('never comes when the threshold is 0, and refusals are not even remembered', () => {
+  it('never bans and stores no rejections when the threshold is 0', () => {
     const decisions = play(spent, FREE, NO_BANS, Array<number>(1_000).fill(NOON));
     expect(new Set(outcomes(decisions))).toEqual(new Set(['limited']));
     expect(decisions.at(-1)?.next.rejectedAtMs).toEqual([]);
   });
 
-  it('consumes nothing in either window, neither when it starts nor while it lasts', () => {
+  it('consumes nothing in either window when a ban starts and while it lasts', () => {
     const decisions = play(spent, FREE, TEN_IN_A_MINUTE, Array<number>(20).fill(NOON));
     expect(decisions.at(-1)?.next).toMatchObject({ minuteUsed: 60, dayUsed: 60 });
   });
@@ -167,7 +167,7 @@ describe('a ban', () => {
     { offsets: [0, 59_999, 119_998, 179_997], last: 'limited' }, // never more than two within any window
     { offsets: [0, 59_999, 119_998, 119_998], last: 'banned' }, // 59.999 s, 119.998 s twice
     { offsets: [0, 1, 3_600_000], last: 'limited' },
-  ])('after refusals at $offsets ms ends with $last: only the last 60 s count', ({ offsets, last }) => {
+  ])('returns $last after rejections at $offsets ms, because only the last 60 s count', ({ offsets, last }) => {
     const decisions = play(
       used(0, 1_000),
       FREE,
@@ -177,7 +177,7 @@ describe('a ban', () => {
     expect(outcomes(decisions)).toEqual([...Array<string>(offsets.length - 1).fill('limited'), last]);
   });
 
-  it('counts refusals across the edge of a minute', () => {
+  it('counts rejections across the end of a minute', () => {
     const tight: Quotas = { requestsPerMinute: 1, requestsPerDay: 1_000 };
     const decisions = play(UNUSED, tight, THREE, [
       at('2026-11-21T12:00:59.990Z'), // admitted
@@ -189,28 +189,28 @@ describe('a ban', () => {
     expect(outcomes(decisions)).toEqual(['admitted', 'limited', 'limited', 'admitted', 'banned']);
   });
 
-  it('is not prolonged by requests that come while it lasts', () => {
+  it('does not prolong a ban because of requests during it', () => {
     const times = [NOON, NOON, NOON, NOON + 1, NOON + 150_000, NOON + 299_999];
     const decisions = play(used(0, 1_000), FREE, THREE, times);
     expect(outcomes(decisions).slice(2)).toEqual(['banned', 'banned', 'banned', 'banned']);
     expect(new Set(decisions.slice(2).map(({ verdict }) => verdict.bannedUntilMs))).toEqual(new Set([NOON + 300_000]));
   });
 
-  it('ends to the millisecond, and the windows decide again', () => {
+  it('ends a ban to the millisecond, after which the windows decide', () => {
     const [, , , during, after] = play(spent, FREE, THREE, [NOON, NOON, NOON, NOON + 299_999, NOON + 300_000]);
     expect(during?.verdict.outcome).toBe('banned');
     // Five minutes later the minute is a new one; the day goes on at 60 used.
     expect(after?.verdict).toMatchObject({ outcome: 'admitted', minute: { remaining: 59 }, day: { remaining: 939 } });
   });
 
-  it('outlasts both windows when it is longer than they are', () => {
+  it('keeps a ban that is longer than both windows', () => {
     const twoDays: BanRule = { threshold: 1, windowSeconds: 60, durationSeconds: 172_800 };
     const [, during, after] = play(spent, FREE, twoDays, [NOON, NOON + 172_799_999, NOON + 172_800_000]);
     expect(during?.verdict).toMatchObject({ outcome: 'banned', minute: { remaining: 60 }, day: { remaining: 1_000 } });
     expect(after?.verdict.outcome).toBe('admitted');
   });
 
-  it('leaves a clean slate: after it as many refusals as before are needed for the next one', () => {
+  it('requires the full number of rejections for the next ban', () => {
     const short: BanRule = { threshold: 3, windowSeconds: 3_600, durationSeconds: 1 };
     const after = NOON + 1_000;
     const decisions = play(used(0, 1_000), FREE, short, [NOON, NOON, NOON, after, after, after]);
@@ -218,7 +218,7 @@ describe('a ban', () => {
     expect(decisions.at(-1)?.verdict.bannedUntilMs).toBe(after + 1_000);
   });
 
-  it('lets the counts go on where they were when it ends within the same minute', () => {
+  it('keeps the counts when a ban ends within the same minute', () => {
     const short: BanRule = { threshold: 1, windowSeconds: 60, durationSeconds: 1 };
     const [, after] = play(spent, { requestsPerMinute: 60, requestsPerDay: 1_000 }, short, [NOON, NOON + 1_000]);
     // The minute is still spent, so the request is refused again, which with this threshold is the next ban.
@@ -226,7 +226,7 @@ describe('a ban', () => {
     expect(after?.next).toMatchObject({ minuteUsed: 60, dayUsed: 60 });
   });
 
-  it('holds for a subject whose windows would admit the request', () => {
+  it('rejects a banned subject whose windows have requests remaining', () => {
     const banned = used(0, 0, { bannedUntilMs: NOON + 1 });
     expect(decide(banned, FREE, TEN_IN_A_MINUTE, NOON).verdict.outcome).toBe('banned');
     expect(decide(banned, FREE, TEN_IN_A_MINUTE, NOON + 1).verdict.outcome).toBe('admitted');
