@@ -33,14 +33,14 @@ describe.each([true, false])('a key (rejectEarly: %s)', (rejectEarly) => {
     ['another scheme', ['Authorization: Basic dXNlcjpwYXNz']],
     ['the key in another header', ['X-Api-Key: KEY', 'Proxy-Authorization: Bearer KEY', 'Cookie: key=KEY']],
     ['the key without the scheme', ['Authorization: KEY']],
-  ])('that is missing is asked for, without an error code: %s', async (_what, headers) => {
+  ])('that is missing gets 401 without an RFC 6750 error code: %s', async (_what, headers) => {
     const answer = await ask(headers.map((line) => line.replace('KEY', key)));
     expectErrorResponse(answer, 401, 'missing_api_key');
     expectLimits(answer, 'limits');
     expect(answer?.headers.get('www-authenticate')).toEqual([REALM]);
   });
 
-  it('is not looked for in the target', async () => {
+  it('is not read from the URL', async () => {
     const text = requestText('GET', `/v1/store/orders?access_token=${key}&api_key=${key}`);
     const { responses } = await exchange(service.port, text, { until: 1 });
     expectErrorResponse(responses[0], 401, 'missing_api_key');
@@ -58,7 +58,7 @@ describe.each([true, false])('a key (rejectEarly: %s)', (rejectEarly) => {
     ['a key with another last character', ['Authorization: Bearer CHANGED']],
     ['a well-formed key that nobody has', ['Authorization: Bearer UNKNOWN']],
     ['a very long token', [`Authorization: Bearer ${'a'.repeat(10_000)}`]],
-  ])('that is invalid is refused with the error code of RFC 6750: %s', async (_what, headers) => {
+  ])('that is invalid gets 401 with the error code of RFC 6750: %s', async (_what, headers) => {
     const changed = key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a');
     const answer = await ask(
       headers.map((line) =>
@@ -79,19 +79,19 @@ describe.each([true, false])('a key (rejectEarly: %s)', (rejectEarly) => {
     ['authorization: bearer KEY'],
     ['AUTHORIZATION: BEARER    KEY'],
     ['Authorization:Bearer KEY   '],
-  ])('that is valid is let in: %s', async (line) => {
+  ])('that is valid is admitted: %s', async (line) => {
     const answer = await ask([line.replace('KEY', key)], 'HEAD');
     expect(answer?.status).toBe(200);
     expect(answer?.headers.has('www-authenticate')).toBe(false);
   });
 
-  it('that is missing gets a HEAD request the same headers and no body', async () => {
+  it('that is missing in a HEAD request gets the same headers without a body', async () => {
     const answer = await ask([], 'HEAD');
     expectErrorResponse(answer, 401, 'missing_api_key', 'HEAD');
     expect(answer?.headers.get('www-authenticate')).toEqual([REALM]);
   });
 
-  it('that is unknown, expired or revoked gets one answer, byte for byte, whether it is remembered or not', async () => {
+  it('that is unknown, expired or revoked gets the same response byte for byte, cached or not', async () => {
     const past = new Date(service.clock.now() - 1);
     const keys = {
       unknown: generateKey(),
@@ -117,7 +117,7 @@ describe.each([true, false])('a key (rejectEarly: %s)', (rejectEarly) => {
     }
   });
 
-  it('that expires is good to its last millisecond', async () => {
+  it('that expires is valid until its last millisecond', async () => {
     const { key: expiring } = await insertKey(service.db, { expires_at: new Date(service.clock.now() + 5_000) });
     expect((await call(service.baseUrl, 'HEAD', '/store/orders', expiring)).status).toBe(200);
     service.clock.advance(4_999);
@@ -128,7 +128,7 @@ describe.each([true, false])('a key (rejectEarly: %s)', (rejectEarly) => {
     expect((await errorOf(response)).code).toBe('invalid_api_key');
   });
 
-  it('that is revoked cancels nothing', async () => {
+  it('that is revoked cannot cancel an order', async () => {
     const id = await insertOrder(service.db);
     const { key: revoked } = await insertKey(service.db, { revoked_at: new Date() });
     expect((await call(service.baseUrl, 'DELETE', `/store/orders/${id}`, revoked)).status).toBe(401);

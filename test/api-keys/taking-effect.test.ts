@@ -50,15 +50,15 @@ beforeEach(async () => {
   await statuses(bystander);
 });
 
-describe('every service learns within a second, however long it remembers keys,', () => {
-  it('that a key was revoked', async () => {
+describe('every process applies within a second, whatever API_KEY_CACHE_SECONDS is,', () => {
+  it('the revocation of a key', async () => {
     const { id, key } = await insertKey(services[0].db);
     expect(await statuses(key)).toEqual([200, 200]);
     await query('UPDATE api_keys SET revoked_at = now() WHERE id = $1', [id]);
     await expectPromptly(key, 401);
   });
 
-  it('that a key was made which had been unknown', async () => {
+  it('the issue of a key that was cached as unknown', async () => {
     const key = generateKey();
     expect(await statuses(key)).toEqual([401, 401]);
     await query("INSERT INTO api_keys (name, key_prefix, key_hash, plan) VALUES ('n', 'p', decode($1, 'hex'), 'pro')", [
@@ -67,14 +67,14 @@ describe('every service learns within a second, however long it remembers keys,'
     await expectPromptly(key, 200);
   });
 
-  it('that a key was deleted', async () => {
+  it('the deletion of a key', async () => {
     const { id, key } = await insertKey(services[0].db);
     expect(await statuses(key)).toEqual([200, 200]);
     await query('DELETE FROM api_keys WHERE id = $1', [id]);
     await expectPromptly(key, 401);
   });
 
-  it('that a key expires, and that it does not after all', async () => {
+  it('a new and a removed expiry', async () => {
     const { id, key } = await insertKey(services[0].db);
     expect(await statuses(key)).toEqual([200, 200]);
     await query('UPDATE api_keys SET expires_at = $2 WHERE id = $1', [id, new Date(services[0].clock.now())]);
@@ -83,7 +83,7 @@ describe('every service learns within a second, however long it remembers keys,'
     await expectPromptly(key, 200);
   });
 
-  it('that a key has another plan, without giving back what was used', async () => {
+  it('another plan, without resetting the counts', async () => {
     const { id, key } = await insertKey(services[0].db, { plan: 'free' });
     expect(await statuses(key)).toEqual([200, 200]);
     await query("UPDATE api_keys SET plan = 'pro' WHERE id = $1", [id]);
@@ -93,7 +93,7 @@ describe('every service learns within a second, however long it remembers keys,'
     expect(Number(response.headers.get('x-ratelimit-remaining'))).toBeLessThan(299);
   });
 
-  it('that an enterprise key has other quotas', async () => {
+  it('other quotas of an Enterprise key', async () => {
     const { id, key } = await insertKey(services[0].db);
     await statuses(key);
     await query('UPDATE api_keys SET requests_per_minute = 7 WHERE id = $1', [id]);
@@ -108,7 +108,7 @@ describe('every service learns within a second, however long it remembers keys,'
     expect(await policies(bystander)).not.toContain(both);
   });
 
-  it('that the digest of a row was exchanged: the old key is out, the new one in', async () => {
+  it('another digest of a key: the old key is rejected and the new one admitted', async () => {
     const { id, key } = await insertKey(services[0].db);
     const next = generateKey();
     expect([await statuses(key), await statuses(next)]).toEqual([
@@ -120,7 +120,7 @@ describe('every service learns within a second, however long it remembers keys,'
     await expectPromptly(next, 200);
   });
 
-  it('of many changes in one transaction', async () => {
+  it('many changes in one transaction', async () => {
     const made = await Promise.all(Array.from({ length: 20 }, () => insertKey(services[0].db)));
     for (const { key } of made) {
       expect(await statuses(key)).toEqual([200, 200]);
@@ -146,8 +146,8 @@ describe('a change that is not committed', () => {
   });
 });
 
-describe('a service whose listening connection was lost', () => {
-  it('asks again for every key once it listens again, because it may have missed a change', async () => {
+describe('a process whose listening connection was lost', () => {
+  it('looks up every key again after it has reconnected', async () => {
     const { id, key } = await insertKey(services[0].db);
     expect(await statuses(key)).toEqual([200, 200]);
     // The change and the loss of the listeners come together: nobody hears of the change.

@@ -42,7 +42,7 @@ async function statusWith(etag: string): Promise<number> {
 }
 
 describe('GET /v1/store/orders with If-None-Match', () => {
-  it('answers 304 without a body, and says where the caller stands, when the client has the current list', async () => {
+  it('returns 304 with the rate-limit headers and no body for the current tag', async () => {
     const etag = await currentEtag();
     const { status, headers, body } = await requestRaw(service.baseUrl, { key, headers: { 'If-None-Match': etag } });
     expect([status, body.length]).toEqual([304, 0]);
@@ -58,16 +58,16 @@ describe('GET /v1/store/orders with If-None-Match', () => {
   });
 
   it.each<[string, (etag: string) => string | readonly string[]]>([
-    ['the tag as it was given', (etag) => etag],
+    ['the tag unchanged', (etag) => etag],
     ['the tag in its strong form', (etag) => etag.slice(2)],
     ['any tag', () => '*'],
-    ['any tag, between blanks', () => ' * '],
+    ['any tag, between spaces', () => ' * '],
     ['a list that starts with the tag', (etag) => `${etag}, "other"`],
     ['a list that ends with the tag', (etag) => `"other",W/"another" ,${etag}`],
-    ['a list without blanks', (etag) => `"a","b",${etag.slice(2)},W/"c"`],
+    ['a list without spaces', (etag) => `"a","b",${etag.slice(2)},W/"c"`],
     ['a list after a tag with a comma', (etag) => `"a, W/", ${etag}`],
     ['two header lines', (etag) => ['"other"', etag]],
-  ])('answers 304 to %s', async (_what, header) => {
+  ])('returns 304 for %s', async (_what, header) => {
     const ifNoneMatch = header(await currentEtag());
     const { status } = await requestRaw(service.baseUrl, { key, headers: { 'If-None-Match': ifNoneMatch } });
     expect(status).toBe(304);
@@ -76,13 +76,13 @@ describe('GET /v1/store/orders with If-None-Match', () => {
   it.each<[string, (etag: string) => string]>([
     ['another tag', () => '"other"'],
     ['an empty tag', () => '""'],
-    ['nothing', () => ''],
+    ['an empty value', () => ''],
     ['an asterisk in quotes', () => '"*"'],
     ['the tag without its quotes', (etag) => etag.slice(3, -1)],
     ['the start of the tag', (etag) => `${etag.slice(0, -2)}"`],
     ['more than the tag', (etag) => `${etag.slice(0, -1)}A"`],
-    ['the tag in other letter case', (etag) => `W/${etag.slice(2).toUpperCase()}`],
-  ])('answers 200 with the whole list to %s', async (_what, header) => {
+    ['the tag in another case', (etag) => `W/${etag.slice(2).toUpperCase()}`],
+  ])('returns 200 with the whole list for %s', async (_what, header) => {
     const ifNoneMatch = header(await currentEtag());
     const { status, body } = await requestRaw(service.baseUrl, { key, headers: { 'If-None-Match': ifNoneMatch } });
     expect(status).toBe(200);
@@ -95,7 +95,7 @@ describe('GET /v1/store/orders with If-None-Match', () => {
     ['changed', () => service.db.query('UPDATE orders SET quantity = quantity + 1 WHERE id = 1')],
     ['shipped', () => service.db.query("UPDATE orders SET status = 'shipped' WHERE id = 2")],
     ['deleted', async () => service.db.query('DELETE FROM orders WHERE id = $1', [await insertOrder(service.db)])],
-  ])('answers 200 with another tag once an order has been %s', async (_what, change) => {
+  ])('returns 200 with another tag after an order has been %s', async (_what, change) => {
     const before = await currentEtag();
     await change();
     expect(await statusWith(before)).toBe(200);
@@ -104,7 +104,7 @@ describe('GET /v1/store/orders with If-None-Match', () => {
     expect(await statusWith(after)).toBe(304);
   });
 
-  it('keeps the tag while a change is not committed, and takes another one when it is', async () => {
+  it('changes the tag when a change is committed, not before', async () => {
     const session = await service.db.connect();
     await session.query('BEGIN; UPDATE orders SET quantity = quantity + 1 WHERE id = 1');
     const before = await currentEtag();
@@ -114,11 +114,11 @@ describe('GET /v1/store/orders with If-None-Match', () => {
     expect(await statusWith(before)).toBe(200);
   });
 
-  it('gives the same tag whether the list is compressed or not', async () => {
+  it('returns the same tag for a compressed and an uncompressed list', async () => {
     expect(await currentEtag({ 'Accept-Encoding': 'gzip' })).toBe(await currentEtag({ 'Accept-Encoding': 'identity' }));
   });
 
-  it('gives the same tag to HEAD as to GET, and answers HEAD with 304 as well', async () => {
+  it('returns the same tag for HEAD as for GET, and 304 for a conditional HEAD', async () => {
     const etag = await currentEtag();
     const head = await requestRaw(service.baseUrl, { method: 'HEAD', key });
     expect([head.status, head.headers.etag]).toEqual([200, etag]);
@@ -126,7 +126,7 @@ describe('GET /v1/store/orders with If-None-Match', () => {
     expect([again.status, again.headers.etag, again.body.length]).toEqual([304, etag, 0]);
   });
 
-  it('gives the same tag in every process that serves the database', async () => {
+  it('returns the same tag in every process on the same database', async () => {
     const other = await startTestService({ database });
     try {
       const etag = await currentEtag();
@@ -139,7 +139,7 @@ describe('GET /v1/store/orders with If-None-Match', () => {
     }
   });
 
-  it('gives the same tag to a list and to a poll whatever time zone and date style the database is set to', async () => {
+  it('returns the same tag for a list and a poll, whatever time zone and date style the database has', async () => {
     await service.db.query("ALTER DATABASE petstore SET timezone = 'America/St_Johns'");
     await service.db.query("ALTER DATABASE petstore SET datestyle = 'German, DMY'");
     const other = await startTestService({ database });
@@ -154,7 +154,7 @@ describe('GET /v1/store/orders with If-None-Match', () => {
     }
   });
 
-  it('never answers 304 to a tag from before a change, not even beside a poll that began before it', async () => {
+  it('never returns 304 for a tag from before a change, also during a poll that began before it', async () => {
     const [id, etag] = [await insertOrder(service.db), await currentEtag()];
     const snapshots = service.app.get(SnapshotReader);
     const ofTransaction = snapshots.ofTransaction.bind(snapshots);
@@ -176,7 +176,7 @@ describe('GET /v1/store/orders with If-None-Match', () => {
     looks.mockRestore();
   });
 
-  it('never gives one tag to two different lists, while orders change all the time', async () => {
+  it('never returns the same tag for two different lists while orders change', async () => {
     const stopped = new AbortController();
     const writing = Array.from({ length: 3 }, async (_, writer) => {
       for (let quantity = 1; !stopped.signal.aborted; quantity++) {
@@ -199,7 +199,7 @@ describe('GET /v1/store/orders with If-None-Match', () => {
     expect([...listed.values()].filter((texts) => texts.size > 1)).toEqual([]);
   });
 
-  it('answers 304 to a client that polls once a minute while no order changes', async () => {
+  it('returns 304 to a client that polls once a minute while no order changes', async () => {
     // The first use of the key has been recorded; the next record, which makes a new tag, is due after ten minutes.
     await service.app.get(KeyUsageRecorder).flush();
     const etag = await currentEtag();

@@ -43,7 +43,7 @@ async function expectedList(): Promise<string> {
 }
 
 describe('GET /v1/store/orders', () => {
-  it('answers an empty array when there are no orders', async () => {
+  it('returns an empty array when there are no orders', async () => {
     expect(await listText()).toBe('[]');
   });
 
@@ -57,7 +57,7 @@ describe('GET /v1/store/orders', () => {
     expect(orders.map(({ id }) => id)).toEqual([-20, -3, 0, 7, 10]);
   });
 
-  it('writes the fields in the published order, no others, and leaves out a ship date that is not there', async () => {
+  it('returns exactly the published fields in their order, and omits a null ship date', async () => {
     await insertOrder(service.db, {
       id: '1',
       pet_id: '-9',
@@ -73,7 +73,7 @@ describe('GET /v1/store/orders', () => {
   });
 
   it.each(['9007199254740993', '9223372036854775807', '-9223372036854775808'])(
-    'writes the id and the pet id %s digit for digit',
+    'returns the id and the pet id %s exactly',
     async (id) => {
       await insertOrder(service.db, { id, pet_id: id });
       await insertOrder(service.db, { id: '1' });
@@ -94,7 +94,7 @@ describe('GET /v1/store/orders', () => {
     ['1883-11-18 12:03:57.5-04:56:02', '1883-11-18T16:59:59.500Z'],
     ['0001-01-01 00:00:00+00', '0001-01-01T00:00:00.000Z'],
     ['9999-12-31 23:59:59.999+00', '9999-12-31T23:59:59.999Z'],
-  ])('writes the ship date %s in UTC with milliseconds', async (stored, written) => {
+  ])('returns the ship date %s in UTC with milliseconds', async (stored, written) => {
     await insertOrder(service.db, { id: '1', ship_date: stored });
     await insertOrder(service.db, { id: '2', ship_date: null });
     expect(await listText()).toBe(
@@ -103,7 +103,7 @@ describe('GET /v1/store/orders', () => {
     );
   });
 
-  it('lists more orders than fit into a few buffers exactly as the database has them', async () => {
+  it('returns a list of several buffers exactly as PostgreSQL writes it', async () => {
     const client = await service.db.connect();
     await seedOrders(client, 12_345).finally(() => client.release());
     await insertOrder(service.db, { id: '-9223372036854775808' });
@@ -114,7 +114,7 @@ describe('GET /v1/store/orders', () => {
     expect((await listText()) === expected).toBe(true);
   });
 
-  it('never shows half of a transaction that runs beside it', async () => {
+  it('never returns a part of a concurrent transaction', async () => {
     const client = await service.db.connect();
     await seedOrders(client, 5_000);
     const pairs = await service.db.query<{ min: string }>('UPDATE orders SET quantity = 10 RETURNING id');
@@ -149,7 +149,7 @@ describe('GET /v1/store/orders', () => {
     expect(seen.size).toBeGreaterThan(5);
   });
 
-  it('says that the list is JSON, private, and to be asked for again before it is used again', async () => {
+  it('returns Content-Type application/json and Cache-Control private, no-cache', async () => {
     const { headers } = await requestRaw(service.baseUrl, { key });
     expect(headers).toMatchObject({
       'content-type': 'application/json',
@@ -170,7 +170,7 @@ describe('GET /v1/store/orders', () => {
     ['identity', undefined],
     ['br', undefined],
     ['gzip;q=0', undefined],
-  ])('sends the same list to a client that accepts %p, encoded as %p', async (accepted, encoding) => {
+  ])('returns the same list for Accept-Encoding %p with Content-Encoding %p', async (accepted, encoding) => {
     const client = await service.db.connect();
     await seedOrders(client, 3_000).finally(() => client.release());
     const { status, headers, body } = await requestRaw(service.baseUrl, {
@@ -184,7 +184,7 @@ describe('GET /v1/store/orders', () => {
   });
 
   it.each(['?limit=1', '?status=pending&page=2&page=3', '?', '?%zz', '?id[]=1&id[x]=2'])(
-    'lists everything whatever the query string %s asks for',
+    'ignores the query string %s and returns all orders',
     async (query) => {
       await insertOrder(service.db, { id: '1', status: 'pending' });
       await insertOrder(service.db, { id: '2', status: 'shipped' });
@@ -197,7 +197,7 @@ describe('GET /v1/store/orders', () => {
     ['JSON', 'application/json', '{"status":"pending"}'],
     ['broken JSON', 'application/json', '{"status":'],
     ['a megabyte of bytes', 'application/octet-stream', 'x'.repeat(1_048_576)],
-  ])('ignores a request body of %s, and the connection is good for another request', async (_what, type, body) => {
+  ])('ignores a request body of %s, and keeps the connection usable', async (_what, type, body) => {
     await insertOrder(service.db, { id: '1' });
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     try {
@@ -210,7 +210,7 @@ describe('GET /v1/store/orders', () => {
     }
   });
 
-  it('refuses a request without a key and shows it no order', async () => {
+  it('returns 401 and no order without a key', async () => {
     await insertOrder(service.db, { id: '1' });
     const response = await listOrders(service.baseUrl);
     expect(response.status).toBe(401);
@@ -226,7 +226,7 @@ describe('the session of the list', () => {
     ['America/St_Johns', 'German, DMY'],
     ['Asia/Kolkata', 'SQL, DMY'],
     ['Pacific/Kiritimati', 'Postgres, MDY'],
-  ])('writes dates in UTC on a database that is set to %s and %s', async (timeZone, dateStyle) => {
+  ])('returns dates in UTC on a database set to %s and %s', async (timeZone, dateStyle) => {
     const database = (await service.db.query<{ name: string }>('SELECT current_database() AS name')).rows[0]?.name;
     await service.db.query(`ALTER DATABASE ${database ?? ''} SET timezone = '${timeZone}'`);
     await service.db.query(`ALTER DATABASE ${database ?? ''} SET datestyle = '${dateStyle}'`);
@@ -242,7 +242,7 @@ describe('the session of the list', () => {
 
   // In a process of its own: dates in another form have sent the encoder round and round for ever.
   it.each(['-c timezone=America/St_Johns', '-c datestyle=German'])(
-    'writes dates in UTC when the database URL asks for the session options %s',
+    'returns dates in UTC when the database URL sets the session options %s',
     async (options) => {
       const url = new URL(service.url);
       url.searchParams.set('options', options);
@@ -261,7 +261,7 @@ describe('the session of the list', () => {
 });
 
 describe('HEAD /v1/store/orders', () => {
-  it('answers with the headers of the list and no body', async () => {
+  it('returns the headers of the list without a body', async () => {
     await insertOrder(service.db, { id: '1' });
     const [get, head] = [
       await requestRaw(service.baseUrl, { key }),
@@ -275,7 +275,7 @@ describe('HEAD /v1/store/orders', () => {
     expectLimitHeaders(head.headers);
   });
 
-  it('answers without reading the orders, while their table is locked and a GET has to wait', async () => {
+  it('responds without reading the orders, while a lock on the table delays a GET', async () => {
     await insertOrder(service.db, { id: '1' });
     const session = await service.db.connect();
     await session.query('BEGIN; LOCK TABLE orders IN ACCESS EXCLUSIVE MODE');

@@ -49,21 +49,21 @@ describe('security headers', () => {
     ['a part of the documentation', 200, withoutKey('GET', '/docs/swagger-ui.css')],
     ['the document', 200, withoutKey('GET', '/docs/openapi.json')],
     [
-      'a question of a page of another origin',
+      'a preflight from another origin',
       204,
       withoutKey('OPTIONS', '/v1/store/orders', [`Origin: ${PAGE}`, 'Access-Control-Request-Method: GET']),
     ],
     ['an order to be a proxy', 400, () => 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n'],
     ['what is no HTTP', 400, () => 'HELLO\r\n\r\n'],
     ['headers that are too large', 431, withKey('GET', '/v1/store/orders', [`X-Large: ${'x'.repeat(20_000)}`])],
-  ])('come with the answer to %s (%i)', async (_what, status, request) => {
+  ])('are on the response to %s (%i)', async (_what, status, request) => {
     const text = request();
     const response = await answerTo(text, text.split(' ')[0]);
     expect(response.status).toBe(status);
     expectProtected(response);
   });
 
-  it('come with a cancel and its refusal', async () => {
+  it('are on the responses to a successful and a rejected cancel', async () => {
     const id = await insertOrder(service.db);
     for (const status of [204, 409]) {
       const response = await answerTo(requestText('DELETE', `/v1/store/orders/${id}`, { key }), 'DELETE');

@@ -26,18 +26,18 @@ async function ask(method: string, target: string, withKey?: string): Promise<Wi
   return responses[0];
 }
 
-describe('a method that a path does not answer to', () => {
+describe('a method that a path does not support', () => {
   const WRONG = ALL_METHODS.filter((method) => method !== 'GET' && method !== 'HEAD');
   const WRONG_FOR_ONE = ALL_METHODS.filter((method) => method !== 'DELETE');
 
-  it.each(WRONG)('%s /v1/store/orders is refused with the methods that are allowed', async (method) => {
+  it.each(WRONG)('returns 405 with Allow for %s /v1/store/orders', async (method) => {
     const response = await ask(method, '/v1/store/orders', key);
     expectErrorResponse(response, 405, 'method_not_allowed', method);
     expectLimits(response, 'limits');
     expect(response?.headers.get('allow')).toEqual(['GET, HEAD']);
   });
 
-  it.each(WRONG_FOR_ONE)('%s on one order is refused with the method that is allowed', async (method) => {
+  it.each(WRONG_FOR_ONE)('returns 405 with Allow for %s on one order', async (method) => {
     const response = await ask(method, `/v1/store/orders/${order}`, key);
     expectErrorResponse(response, 405, 'method_not_allowed', method);
     expectLimits(response, 'limits');
@@ -45,11 +45,11 @@ describe('a method that a path does not answer to', () => {
     expect(await statusOf(service.db, order)).toBe('pending');
   });
 
-  it('is refused for the method before anybody looks at the order id', async () => {
+  it('returns 405 before the order id is validated', async () => {
     expectErrorResponse(await ask('PUT', '/v1/store/orders/not-an-id', key), 405, 'method_not_allowed');
   });
 
-  it('is refused with a body just the same, and the connection goes on', async () => {
+  it('returns 405 for a request with a body, and keeps the connection open', async () => {
     const body = JSON.stringify({ petId: 1 });
     const post = requestText('POST', '/v1/store/orders', {
       key,
@@ -63,7 +63,7 @@ describe('a method that a path does not answer to', () => {
 });
 
 describe('a path under the version segment that does not exist', () => {
-  it.each(ALL_METHODS)('answers 404 to %s with a key, and 401 without', async (method) => {
+  it.each(ALL_METHODS)('returns 404 for %s with a key, and 401 without', async (method) => {
     const response = await ask(method, '/v1/pets/1', key);
     expectErrorResponse(response, 404, 'route_not_found', method);
     expectLimits(response, 'limits');
@@ -73,13 +73,13 @@ describe('a path under the version segment that does not exist', () => {
   });
 
   it.each([
-    ['the version segment', '/v1'],
+    ['the version segment alone', '/v1'],
     ['the version segment and a slash', '/v1/'],
     ['the version segment and a query', '/v1?a=b'],
-    ['a trailing slash behind the list', '/v1/store/orders/'],
-    ['two slashes behind the list', '/v1/store/orders//'],
-    ['two slashes within', '/v1//store/orders'],
-    ['two slashes within, further on', '/v1/store//orders'],
+    ['a trailing slash after the list', '/v1/store/orders/'],
+    ['two slashes after the list', '/v1/store/orders//'],
+    ['two slashes inside the path', '/v1//store/orders'],
+    ['two slashes later in the path', '/v1/store//orders'],
     ['another case', '/v1/Store/orders'],
     ['capitals', '/v1/STORE/ORDERS'],
     ['a deeper path', '/v1/store/orders/1/lines'],
@@ -88,17 +88,17 @@ describe('a path under the version segment that does not exist', () => {
     ['an encoded slash', '/v1/store%2forders'],
     ['an encoded question mark', '/v1/store/orders%3f'],
     ['a path parameter', '/v1/store/orders;a=b'],
-    ['a name of every object', '/v1/__proto__'],
-    ['another one', '/v1/constructor'],
-    ['a version of its own', '/v1/v1/store/orders'],
-  ])('is %s', async (_what, target) => {
+    ['__proto__', '/v1/__proto__'],
+    ['constructor', '/v1/constructor'],
+    ['a repeated version segment', '/v1/v1/store/orders'],
+  ])('returns 404 for %s', async (_what, target) => {
     const response = await ask('GET', target, key);
     expectErrorResponse(response, 404, 'route_not_found');
     expectLimits(response, 'limits');
     expectErrorResponse(await ask('GET', target), 401, 'missing_api_key');
   });
 
-  it('is the trailing slash behind an order, which is not cancelled', async () => {
+  it('returns 404 for an order with a trailing slash, which is not cancelled', async () => {
     expectErrorResponse(await ask('DELETE', `/v1/store/orders/${order}/`, key), 404, 'route_not_found');
     expectErrorResponse(await ask('DELETE', '/v1/store/orders/', key), 404, 'route_not_found');
     expect(await statusOf(service.db, order)).toBe('pending');
@@ -106,7 +106,7 @@ describe('a path under the version segment that does not exist', () => {
 });
 
 describe('a path outside the version segment that does not exist', () => {
-  it.each(ALL_METHODS)('answers 404 to %s, with a key or without, and shows no limits', async (method) => {
+  it.each(ALL_METHODS)('returns 404 for %s, with or without a key, and without rate-limit headers', async (method) => {
     for (const withKey of [undefined, key]) {
       const response = await ask(method, '/store/orders', withKey);
       expectErrorResponse(response, 404, 'route_not_found', method);
@@ -149,13 +149,13 @@ describe('a path outside the version segment that does not exist', () => {
     '/docs/%00',
     '/.env',
     '/favicon.ico',
-  ])('is %s', async (target) => {
+  ])('returns 404 for %s', async (target) => {
     const response = await ask('GET', target, key);
     expectErrorResponse(response, 404, 'route_not_found');
     expectLimits(response, 'no limits');
   });
 
-  it('is a path that exists, for other methods than its own', async () => {
+  it('returns 404 for an existing path with another method', async () => {
     for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'TRACE']) {
       expectErrorResponse(await ask(method, '/health/live'), 404, 'route_not_found');
       expectErrorResponse(await ask(method, '/docs'), 404, 'route_not_found');
