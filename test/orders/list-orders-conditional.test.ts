@@ -140,8 +140,9 @@ describe('GET /v1/store/orders with If-None-Match', () => {
   });
 
   it('returns the same tag for a list and a poll, whatever time zone and date style the database has', async () => {
-    await service.db.query("ALTER DATABASE petstore SET timezone = 'America/St_Johns'");
-    await service.db.query("ALTER DATABASE petstore SET datestyle = 'German, DMY'");
+    const name = new URL(database.url).pathname.slice(1);
+    await service.db.query(`ALTER DATABASE ${name} SET timezone = 'America/St_Johns'`);
+    await service.db.query(`ALTER DATABASE ${name} SET datestyle = 'German, DMY'`);
     const other = await startTestService({ database });
     try {
       const list = await listOrders(other.baseUrl, key);
@@ -150,7 +151,7 @@ describe('GET /v1/store/orders with If-None-Match', () => {
       expect([poll.status, poll.headers.get('etag')]).toEqual([304, list.headers.get('etag')]);
     } finally {
       await other.stop();
-      await service.db.query('ALTER DATABASE petstore RESET ALL');
+      await service.db.query(`ALTER DATABASE ${name} RESET ALL`);
     }
   });
 
