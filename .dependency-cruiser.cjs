@@ -25,7 +25,8 @@ const PURE_FILES = [
   'rate-limit/(verdict|decision|headers|subject|quota-store)',
   'admission/(bearer|caller|rejection)',
   'api-keys/(key-format|verified-key)',
-  'orders/(order-id|etag|order-list-encoder|orders.paths)',
+  'orders/(order-id|orders.paths)',
+  'orders/list/(block-cache|deflate|etag|gzip-member|list-version|order-list-encoder|response-body)',
   'orders/import/(import-errors|order-fields|read-csv|read-ndjson)',
   'errors/(error-codes|domain-error)',
 ];

@@ -2,11 +2,8 @@ import { type BeforeApplicationShutdown, Inject, Injectable, Logger } from '@nes
 import { CLOCK, type Clock } from '../common/clock.js';
 import { ApiKeysRepository } from './api-keys.repository.js';
 
-/**
- * How often one key's last use is written at most. Every write transaction makes a new snapshot, and with it a new tag
- * of the list: written each minute, a key's own use would make every list look changed to a client that polls.
- */
-const INTERVAL_MS = 600_000;
+/** How often the last use of one key is written at most. */
+const INTERVAL_MS = 60_000;
 /** Uses are gathered this long, so that many keys cost one statement. */
 const GATHER_MS = 1_000;
 

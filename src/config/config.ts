@@ -25,7 +25,13 @@ export interface Config {
   readonly corsOrigins: readonly string[];
   readonly apiKeyCacheSeconds: number;
   readonly ban: { readonly threshold: number; readonly windowSeconds: number; readonly durationSeconds: number };
-  readonly list: { readonly concurrency: number; readonly stallSeconds: number };
+  readonly list: {
+    /** Lists that read from the database at once. */
+    readonly concurrency: number;
+    readonly stallSeconds: number;
+    /** Memory for compressed blocks of the list; 0: none are kept. */
+    readonly cacheBytes: number;
+  };
   readonly cancelLockTimeoutMs: number;
   /** How long the service still accepts requests after a stop signal while its readiness check fails. */
   readonly shutdownDelaySeconds: number;

@@ -106,6 +106,9 @@ export class Environment {
   @Integer(1, 3_600)
   readonly LIST_STALL_SECONDS: number = 30;
 
+  @Integer(0, 65_536)
+  readonly LIST_CACHE_MB: number = 64;
+
   @Integer(1, 60_000)
   readonly CANCEL_LOCK_TIMEOUT_MS: number = 1_000;
 

@@ -61,7 +61,11 @@ function toConfig(environment: Environment, production: boolean): Config {
       windowSeconds: environment.RATE_LIMIT_BAN_WINDOW_SECONDS,
       durationSeconds: environment.RATE_LIMIT_BAN_SECONDS,
     },
-    list: { concurrency: environment.LIST_CONCURRENCY, stallSeconds: environment.LIST_STALL_SECONDS },
+    list: {
+      concurrency: environment.LIST_CONCURRENCY,
+      stallSeconds: environment.LIST_STALL_SECONDS,
+      cacheBytes: environment.LIST_CACHE_MB * 1_048_576,
+    },
     cancelLockTimeoutMs: environment.CANCEL_LOCK_TIMEOUT_MS,
     shutdownDelaySeconds: environment.SHUTDOWN_DELAY_SECONDS,
     shutdownGraceSeconds: environment.SHUTDOWN_GRACE_SECONDS,

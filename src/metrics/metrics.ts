@@ -58,6 +58,13 @@ export class Metrics {
     registers: [this.registry],
   });
 
+  readonly listBlocks = new Counter({
+    name: 'petstore_list_blocks_total',
+    help: 'Blocks of 16,384 ids that lists needed, by where they were: compressed in memory, or in the database.',
+    labelNames: ['source'],
+    registers: [this.registry],
+  });
+
   readonly listBytes = new Counter({
     name: 'petstore_list_bytes_total',
     help: 'Bytes of JSON written in lists, before compression.',

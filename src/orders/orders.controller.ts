@@ -7,7 +7,7 @@ import { DomainError } from '../errors/domain-error.js';
 import { Order } from './order.schema.js';
 import { ApiCancelOrder, ApiListOrders } from './orders.api.js';
 import { OrderIdPipe } from './order-id.pipe.js';
-import { OrderListResponder } from './order-list.responder.js';
+import { OrderListResponder } from './list/order-list.responder.js';
 import { ORDERS_PATH } from './orders.paths.js';
 import { OrdersService } from './orders.service.js';
 

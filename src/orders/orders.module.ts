@@ -1,12 +1,12 @@
 import { Module } from '@nestjs/common';
 import { CancelBatcher } from './cancel-batcher.js';
+import { ListTransactions } from './list/list-transaction.js';
+import { OrderListReader } from './list/order-list.reader.js';
+import { OrderListResponder } from './list/order-list.responder.js';
 import { OrderCancellationService } from './order-cancellation.service.js';
-import { OrderListReader } from './order-list.reader.js';
-import { OrderListResponder } from './order-list.responder.js';
 import { OrdersController } from './orders.controller.js';
 import { OrdersRepository } from './orders.repository.js';
 import { OrdersService } from './orders.service.js';
-import { SnapshotReader } from './snapshot.reader.js';
 
 @Module({
   controllers: [OrdersController],
@@ -19,7 +19,7 @@ import { SnapshotReader } from './snapshot.reader.js';
     // Listing.
     OrderListResponder,
     OrderListReader,
-    SnapshotReader,
+    ListTransactions,
   ],
   exports: [OrdersRepository],
 })

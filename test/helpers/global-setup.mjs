@@ -6,7 +6,13 @@ import { migrate } from '../../dist/embedded/migrate.js';
 import { PostgresServer } from '../../dist/embedded/postgres-server.js';
 
 /** What does not matter to data that is thrown away: durability. Everything else is as it ships. */
-const THROWAWAY = { fsync: 'off', full_page_writes: 'off', synchronous_commit: 'off', max_connections: '300' };
+const THROWAWAY = {
+  fsync: 'off',
+  full_page_writes: 'off',
+  synchronous_commit: 'off',
+  max_connections: '300',
+  max_prepared_transactions: '10',
+};
 
 /** One PostgreSQL for the whole run, with one migrated database that every test file clones. */
 export default async function globalSetup() {

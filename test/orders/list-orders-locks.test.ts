@@ -1,4 +1,5 @@
 import { listOrders } from '../helpers/api.js';
+import { alterColumn } from '../helpers/alter-column.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { createIsolatedDatabase } from '../helpers/isolated-database.js';
 import type { TestDatabase } from '../helpers/test-database.js';
@@ -14,7 +15,8 @@ let key: string;
 
 beforeAll(async () => {
   database = await createIsolatedDatabase();
-  service = await startTestService({ database });
+  // Without a cache every list reads the table.
+  service = await startTestService({ database, environment: { LIST_CACHE_MB: '0' } });
   ({ key } = await insertKey(database.db));
 });
 beforeEach(async () => {
@@ -49,7 +51,7 @@ describe('a list that waits for a transaction that rewrites the table', () => {
   const NEW_ROWS = 'INSERT INTO orders (id, pet_id, quantity) VALUES (1, 7, 1), (3, 7, 1), (4, 7, 1)';
 
   it.each([
-    ['alters a column', 'ALTER TABLE orders ALTER COLUMN quantity TYPE integer USING quantity + 1', [1, 2]],
+    ['alters a column', alterColumn('quantity', 'integer USING quantity + 1'), [1, 2]],
     ['truncates and fills the table', `TRUNCATE orders; ${NEW_ROWS}`, [1, 3, 4]],
     ['replaces the table', 'ALTER TABLE orders SET UNLOGGED; DELETE FROM orders WHERE id = 1', [2]],
     ['truncates the table', 'TRUNCATE orders', []],
@@ -80,6 +82,21 @@ describe('a list that waits for a transaction that rewrites the table', () => {
 });
 
 describe('lists while the table stays locked', () => {
+  it('are served from memory while nothing is committed', async () => {
+    const cached = await startTestService({ database });
+    const session = await database.db.connect();
+    try {
+      const before = await (await listOrders(cached.baseUrl, key)).text();
+      await session.query('BEGIN; LOCK TABLE orders IN ACCESS EXCLUSIVE MODE; UPDATE orders SET pet_id = pet_id + 1');
+      const response = await listOrders(cached.baseUrl, key);
+      expect([response.status, await response.text()]).toEqual([200, before]);
+    } finally {
+      await session.query('ROLLBACK');
+      session.release();
+      await cached.stop();
+    }
+  });
+
   it('return 503 and leave no waiting backend behind', async () => {
     const session = await database.db.connect();
     try {

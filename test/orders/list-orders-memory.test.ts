@@ -62,7 +62,7 @@ async function readList(headers: Record<string, string>): Promise<{ orders: numb
     for (let at = bytes.indexOf(FIELD); at !== -1; at = bytes.indexOf(FIELD, at + 1)) {
       orders++;
     }
-    end = Buffer.from(bytes.subarray(-60));
+    end = Buffer.from(Buffer.concat([end, chunk]).subarray(-60));
   }
   expect(response.complete).toBe(true);
   return { orders, start, end: end.toString() };

@@ -1,7 +1,8 @@
 /**
- * Turns the text form of `COPY (SELECT id, pet_id, quantity, ship_date, complete …) TO STDOUT` into a JSON array of
- * orders, as the bytes pass: no row becomes a string or an object, so ids stay exact and memory stays flat. In text form
- * these columns hold no escape (PostgreSQL documentation, COPY, "Text Format"); the session must be in UTC with ISO dates.
+ * Turns the text form of `COPY (SELECT id, pet_id, quantity, ship_date, complete …) TO STDOUT` into the elements of a JSON
+ * array, separated by commas, as the bytes pass: no row becomes a string or an object, so ids stay exact and memory stays
+ * flat. In text form these columns hold no escape (PostgreSQL documentation, COPY, "Text Format"); the session must be in
+ * UTC with ISO dates.
  */
 export class OrderListEncoder {
   #out: Buffer;
@@ -19,7 +20,6 @@ export class OrderListEncoder {
     private readonly allocate: () => Buffer,
   ) {
     this.#out = this.allocate();
-    this.#out[this.#length++] = OPENING_BRACKET;
   }
 
   /** Rows encoded so far. */
@@ -50,10 +50,11 @@ export class OrderListEncoder {
     }
   }
 
-  /** Closes the array and emits what is left. */
+  /** Emits what is left. */
   end(): void {
-    this.#out[this.#length++] = CLOSING_BRACKET;
-    this.emit(this.#out.subarray(0, this.#length));
+    if (this.#length > 0) {
+      this.emit(this.#out.subarray(0, this.#length));
+    }
   }
 
   #encodeRows(rows: Buffer, start: number, end: number): void {
@@ -131,9 +132,7 @@ const FULL_STOP = 0x2e;
 const DIGIT_ZERO = 0x30;
 const LETTER_T = 0x54;
 const LETTER_LOWER_T = 0x74;
-const OPENING_BRACKET = 0x5b;
 const BACKSLASH = 0x5c;
-const CLOSING_BRACKET = 0x5d;
 
 /** `\N`, the text form's NULL. */
 const NULL_LENGTH = 2;

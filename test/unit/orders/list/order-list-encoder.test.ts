@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { OrderListEncoder, ROW_BYTES_MAX } from '../../../src/orders/order-list-encoder.js';
+import { OrderListEncoder, ROW_BYTES_MAX } from '../../../../src/orders/list/order-list-encoder.js';
 
 interface Order {
   readonly id: bigint;
@@ -64,7 +64,7 @@ function encode(chunks: readonly Buffer[], bufferBytes = 65_536): { text: string
     encoder.write(chunk);
   }
   encoder.end();
-  return { text: Buffer.concat(buffers).toString(), buffers };
+  return { text: `[${Buffer.concat(buffers).toString()}]`, buffers };
 }
 
 /** Cuts bytes into chunks at these shares of their length. */
@@ -143,7 +143,11 @@ describe('OrderListEncoder', () => {
       chunk.fill('x');
     }
     encoder.end();
-    expect(JSON.parse(copies.join(''))).toMatchObject([{ id: 1 }, { id: 4, petId: 5, complete: true }, { id: 7 }]);
+    expect(JSON.parse(`[${copies.join('')}]`)).toMatchObject([
+      { id: 1 },
+      { id: 4, petId: 5, complete: true },
+      { id: 7 },
+    ]);
     expect(buffers.map(String)).toEqual(copies);
   });
 

@@ -1,4 +1,4 @@
-import { etagOf, matchesEtag } from '../../../src/orders/etag.js';
+import { etagOf, matchesEtag } from '../../../../src/orders/list/etag.js';
 
 describe('etagOf', () => {
   it('returns a weak entity tag of valid characters', () => {

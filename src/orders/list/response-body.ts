@@ -1,6 +1,4 @@
 import type { ServerResponse } from 'node:http';
-import type { Writable } from 'node:stream';
-import { createGzip } from 'node:zlib';
 import { clientProgress } from './client-progress.js';
 
 /** The client closed the connection or took no byte for too long. Nobody can receive an error response. */
@@ -11,16 +9,11 @@ export class ClientDisconnected extends Error {
   }
 }
 
-/** Fast rather than small: level 1 makes this list 8 to 10 times smaller, and higher levels cost several times the CPU. */
-const GZIP_LEVEL = 1;
-
 /** How often progress is checked within the stall timeout; so a stall is detected at most a quarter of it late. */
 const CHECKS_PER_STALL = 4;
 
-/** The body of a response, compressed or not, written at the pace of its client. */
+/** The body of a response, written at the pace of its client. */
 export class ResponseBody {
-  readonly #target: Writable;
-
   /**
    * @param stallMs how long the client may take no byte before it is disconnected; milliseconds
    * @param progress changes whenever the client takes bytes
@@ -28,37 +21,29 @@ export class ResponseBody {
   constructor(
     private readonly res: ServerResponse,
     private readonly stallMs: number,
-    gzip: boolean,
     private readonly progress = () => clientProgress(res.socket),
-  ) {
-    this.#target = gzip ? createGzip({ level: GZIP_LEVEL }) : res;
-    if (this.#target !== res) {
-      this.#target.pipe(res);
-    }
-  }
+  ) {}
 
   /**
-   * Accepts bytes at once, whatever the pace; await {@link ready} before the next portion.
-   * @param onWritten called when the bytes have been passed on and their memory may be reused
-   */
-  write(bytes: Buffer, onWritten: () => void = () => undefined): void {
-    this.#target.write(bytes, (error) => {
-      if (error == null) {
-        onWritten();
-      }
-    });
-  }
-
-  /**
-   * Resolves when there is room for the next portion.
+   * Writes pieces as one chunk, and resolves when there is room for more.
+   * @param onWritten called when the operating system has all of them and their memory may be reused
    * @throws {ClientDisconnected}
    */
-  async ready(): Promise<void> {
+  async write(pieces: readonly Buffer[], onWritten: () => void = () => undefined): Promise<void> {
     if (this.res.destroyed) {
       throw new ClientDisconnected();
     }
-    if (this.#target.writableNeedDrain) {
-      await this.#until(this.#target, 'drain');
+    this.res.cork();
+    for (const [index, piece] of pieces.entries()) {
+      this.res.write(piece, (error) => {
+        if (error == null && index === pieces.length - 1) {
+          onWritten();
+        }
+      });
+    }
+    this.res.uncork();
+    if (this.res.writableNeedDrain) {
+      await this.#until('drain');
     }
   }
 
@@ -67,13 +52,13 @@ export class ResponseBody {
    * @throws {ClientDisconnected}
    */
   async end(): Promise<void> {
-    this.#target.end();
+    this.res.end();
     if (!this.res.writableFinished) {
-      await this.#until(this.res, 'finish');
+      await this.#until('finish');
     }
   }
 
-  async #until(emitter: Writable, event: 'drain' | 'finish'): Promise<void> {
+  async #until(event: 'drain' | 'finish'): Promise<void> {
     // A connection that is closed already emits no further event.
     if (this.res.destroyed) {
       throw new ClientDisconnected();
@@ -81,7 +66,7 @@ export class ResponseBody {
     await new Promise<void>((resolve, reject) => {
       const settle = (outcome: () => void) => (): void => {
         clearInterval(timer);
-        emitter.off(event, onEvent);
+        this.res.off(event, onEvent);
         this.res.off('close', onDisconnected);
         outcome();
       };
@@ -100,7 +85,7 @@ export class ResponseBody {
         }
       };
       const timer = setInterval(() => void check(), this.stallMs / CHECKS_PER_STALL);
-      emitter.once(event, onEvent);
+      this.res.once(event, onEvent);
       this.res.once('close', onDisconnected);
     });
   }

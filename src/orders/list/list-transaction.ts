@@ -1,0 +1,122 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { PoolClient } from 'pg';
+import { to as copyTo } from 'pg-copy-streams';
+import { withDeadline } from '../../common/deadline.js';
+import { Semaphore } from '../../common/semaphore.js';
+import { CONFIG, type Config } from '../../config/config.js';
+import { Pools } from '../../database/pools.js';
+import { databaseCall } from '../../database/postgres-errors.js';
+import { DomainError } from '../../errors/domain-error.js';
+import { type BlockVersionsRow, type ListVersion, parseListVersion, SELECT_BLOCK_VERSIONS } from './list-version.js';
+
+/** The server or the network no longer responds after this. Milliseconds. */
+const RESPONSE_TIMEOUT_MS = 4_000;
+/** How long a list waits for one of the slots that `LIST_CONCURRENCY` allows. Milliseconds. */
+const SLOT_TIMEOUT_MS = 1_000;
+
+/**
+ * The table is locked before the transaction has a snapshot: a list that waited for a rewrite of the table with a snapshot
+ * from before it would see an empty table.
+ */
+const BEGIN_LIST = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; LOCK TABLE orders IN ACCESS SHARE MODE';
+
+/** Plain columns as text are the cheapest thing that PostgreSQL can send, about a quarter of the cost of rows. */
+const COLUMNS = 'id, pet_id, quantity, ship_date, complete';
+
+/** One snapshot of the list on one connection of the list pool. */
+export interface ListTransaction {
+  /** The versions that the snapshot shows. */
+  readonly version: ListVersion;
+  /** The rows of the orders from one id to another, as COPY's text, cut anywhere. */
+  copy(firstId: string, lastId: string): AsyncIterable<Buffer>;
+  /** Ends the transaction and gives the slot back; once. @param complete false closes the connection, which ends a scan */
+  end(complete: boolean): Promise<void>;
+}
+
+/** Opens transactions for lists: at most `LIST_CONCURRENCY` at once. */
+@Injectable()
+export class ListTransactions {
+  readonly #slots: Semaphore;
+
+  constructor(
+    private readonly pools: Pools,
+    @Inject(CONFIG) config: Config,
+  ) {
+    this.#slots = new Semaphore(config.list.concurrency);
+  }
+
+  /**
+   * Waits for a slot, which {@link begin} takes over or {@link release} gives back.
+   * @throws {DomainError} `service_unavailable` when none is free within the slot timeout
+   */
+  async acquire(): Promise<void> {
+    if (!(await this.#slots.acquireWithin(SLOT_TIMEOUT_MS))) {
+      throw new DomainError('service_unavailable', 'Too many order lists are being read; retry shortly.');
+    }
+  }
+
+  release(): void {
+    this.#slots.release();
+  }
+
+  /** @throws {DomainError} `service_unavailable` */
+  async begin(): Promise<ListTransaction> {
+    try {
+      return await databaseCall(() => this.#begin());
+    } catch (error) {
+      this.release();
+      throw error;
+    }
+  }
+
+  async #begin(): Promise<ListTransaction> {
+    const client = await this.pools.list.connect();
+    try {
+      await withDeadline(client.query(BEGIN_LIST), RESPONSE_TIMEOUT_MS);
+      const { rows } = await withDeadline(client.query<BlockVersionsRow>(SELECT_BLOCK_VERSIONS), RESPONSE_TIMEOUT_MS);
+      const [row] = rows;
+      if (row === undefined) {
+        throw new Error('The versions of the order list are missing.');
+      }
+      return {
+        version: parseListVersion(row),
+        copy: (firstId, lastId) => copyOrders(client, firstId, lastId),
+        end: (complete) => this.#end(client, complete),
+      };
+    } catch (error) {
+      client.release(true);
+      throw error;
+    }
+  }
+
+  async #end(client: PoolClient, complete: boolean): Promise<void> {
+    let broken = !complete;
+    try {
+      if (complete) {
+        await withDeadline(client.query('COMMIT'), RESPONSE_TIMEOUT_MS);
+      }
+    } catch {
+      // All rows were read: the connection is replaced.
+      broken = true;
+    } finally {
+      client.release(broken);
+      this.release();
+    }
+  }
+}
+
+async function* copyOrders(client: PoolClient, firstId: string, lastId: string): AsyncGenerator<Buffer> {
+  const copy = client.query(
+    copyTo(`COPY (SELECT ${COLUMNS} FROM orders WHERE id BETWEEN ${firstId} AND ${lastId} ORDER BY id) TO STDOUT`),
+  );
+  // A failure reaches the iteration; one that comes after the list was given up reaches nobody.
+  copy.on('error', () => undefined);
+  const rows = copy[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+  for (;;) {
+    const next = await withDeadline(rows.next(), RESPONSE_TIMEOUT_MS);
+    if (next.done === true) {
+      return;
+    }
+    yield next.value;
+  }
+}

@@ -1,0 +1,412 @@
+import { Inject, Injectable, Logger } from '@nestjs/common';
+import { asError } from '../../common/as-error.js';
+import { coalesce } from '../../common/coalesce.js';
+import { Semaphore } from '../../common/semaphore.js';
+import { CONFIG, type Config } from '../../config/config.js';
+import { Pools } from '../../database/pools.js';
+import { databaseCall } from '../../database/postgres-errors.js';
+import { Metrics } from '../../metrics/metrics.js';
+import { BlockCache } from './block-cache.js';
+import { deflate } from './deflate.js';
+import type { DeflatedBlock } from './gzip-member.js';
+import { type ListTransaction, ListTransactions } from './list-transaction.js';
+import {
+  BLOCK_ROWS,
+  type BlockVersion,
+  type BlockVersionsRow,
+  idRange,
+  type ListVersion,
+  parseListVersion,
+  SELECT_BLOCK_VERSIONS,
+  SELECT_LIST_VERSION,
+} from './list-version.js';
+import { OrderListEncoder, ROW_BYTES_MAX } from './order-list-encoder.js';
+
+/** Ids so sparse that they make more blocks than this are not worth a cache: the list is streamed as a whole. */
+const BLOCKS_MAX = 50_000;
+/** What a block is assumed to need in the cache before any has been compressed. */
+const BLOCK_BYTES_ESTIMATE = 320 * 1_024;
+/** Blocks that one list holds uncompressed at once: one is read while others are compressed. */
+const PLAIN_BLOCKS_MAX = 3;
+/** An uncompressed list with more missing blocks is streamed as it is read; the blocks are read for the cache behind it. */
+const INFLATED_AT_ONCE_MAX = 4;
+/** Bytes of a streamed range that are passed on at once. */
+const CHUNK_BYTES = 256 * 1_024;
+/** Changes beyond two per block from which on they are compacted. */
+const UNCOMPACTED_MAX = 256;
+
+/** A piece of the list's JSON array, without the comma before it. */
+export type ListPart =
+  | { readonly kind: 'block'; readonly block: DeflatedBlock }
+  | {
+      readonly kind: 'plain';
+      readonly bytes: Buffer;
+      /** Whether the piece continues the one before it, with its comma. */
+      readonly continued: boolean;
+      /** To be called once the bytes have been used. */
+      release(): void;
+    };
+
+export interface OrderList {
+  /** See {@link ListVersion.name}. */
+  readonly version: string;
+  readonly parts: AsyncIterable<ListPart>;
+  /** To be called when no more parts will be taken. */
+  close(): Promise<void>;
+}
+
+/** Where a stretch of the list comes from. */
+type Source =
+  | { readonly kind: 'block'; readonly block: DeflatedBlock | Promise<DeflatedBlock> }
+  | { readonly kind: 'range'; readonly first: bigint; last: bigint };
+
+/** A block that one list reads, for all lists that want this version of it. */
+interface PendingBlock {
+  readonly wanted: BlockVersion;
+  readonly promise: Promise<DeflatedBlock>;
+  readonly resolve: (block: DeflatedBlock) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+interface Plan {
+  readonly sources: readonly Source[];
+  /** The blocks among them that this list reads and compresses. */
+  readonly own: readonly PendingBlock[];
+}
+
+/**
+ * Reads the order list: current blocks from memory, the others from the database. What fits the cache is read ahead, so
+ * that the client's pace holds no connection; what does not is streamed at the client's pace.
+ */
+@Injectable()
+export class OrderListReader {
+  /**
+   * The name of the list's current version.
+   * @throws {DomainError} (by rejection) `service_unavailable`
+   */
+  readonly currentVersion: () => Promise<string>;
+  readonly #currentBlocks: () => Promise<ListVersion>;
+  readonly #logger = new Logger('OrderList');
+  readonly #cache: BlockCache;
+  readonly #pending = new Map<string, PendingBlock>();
+  readonly #compact: () => Promise<void>;
+  #isFilling = false;
+  #readings = 0;
+
+  constructor(
+    private readonly pools: Pools,
+    private readonly transactions: ListTransactions,
+    @Inject(CONFIG) config: Config,
+    private readonly metrics: Metrics,
+  ) {
+    this.#cache = new BlockCache(config.list.cacheBytes);
+    this.currentVersion = coalesce(() => databaseCall(() => this.#readVersion()));
+    this.#currentBlocks = coalesce(() => databaseCall(() => this.#readBlocks()));
+    this.#compact = coalesce(() => this.#compactChanges());
+  }
+
+  /**
+   * Opens the list in its current version and reads its first part, so that most errors come before a response has begun.
+   * @param compressed whether the parts will be sent compressed
+   * @throws {DomainError} `service_unavailable` when the database is unavailable or too many lists are being read
+   */
+  async open(compressed: boolean): Promise<OrderList> {
+    const list = await this.#open(compressed);
+    const parts = list.parts[Symbol.asyncIterator]();
+    try {
+      const first = await databaseCall(() => parts.next());
+      return { ...list, parts: startingWith(first, parts) };
+    } catch (error) {
+      await list.close();
+      throw error;
+    }
+  }
+
+  async #open(compressed: boolean): Promise<OrderList> {
+    const version = await this.#currentBlocks();
+    if (version.changes > 2 * version.blocks.length + UNCOMPACTED_MAX) {
+      void this.#compact();
+    }
+    const inMemory = this.#openFromMemory(version);
+    if (inMemory !== undefined) {
+      return inMemory;
+    }
+    await this.transactions.acquire();
+    // Another list may have begun to read the same blocks meanwhile.
+    const shared = this.#openFromMemory(version);
+    if (shared !== undefined) {
+      this.transactions.release();
+      return shared;
+    }
+    return this.#openFromDatabase(await this.transactions.begin(), compressed);
+  }
+
+  /** A list of blocks that are all in memory or being read; it needs no connection. */
+  #openFromMemory(version: ListVersion): OrderList | undefined {
+    const blocks = [];
+    for (const wanted of version.blocks) {
+      const block = this.#cache.get(wanted) ?? this.#pending.get(keyOf(wanted))?.promise;
+      if (block === undefined) {
+        return undefined;
+      }
+      blocks.push(block);
+    }
+    this.metrics.listBlocks.inc({ source: 'memory' }, blocks.length);
+    return { version: version.name, parts: partsOf(blocks), close: () => Promise.resolve() };
+  }
+
+  #openFromDatabase(transaction: ListTransaction, compressed: boolean): OrderList {
+    const { version } = transaction;
+    const { sources, own } = this.#plan(version, compressed);
+    const production = this.#produce(transaction, own);
+    const blocks = sources.filter((source) => source.kind === 'block').map(({ block }) => block);
+    if (blocks.length === sources.length) {
+      void production.then((complete) => transaction.end(complete));
+      return { version: version.name, parts: partsOf(blocks), close: () => Promise.resolve() };
+    }
+    let allTaken = false;
+    const markTaken = (): void => {
+      allTaken = true;
+    };
+    return {
+      version: version.name,
+      parts: this.#partsWithRanges(transaction, sources, production, markTaken),
+      close: async () => {
+        await transaction.end((await production) && allTaken);
+        if (allTaken && !compressed) {
+          void this.#fill();
+        }
+      },
+    };
+  }
+
+  #plan({ blocks }: ListVersion, compressed: boolean): Plan {
+    const sources: Source[] = [];
+    const own: PendingBlock[] = [];
+    const missing = blocks.filter((wanted) => this.#cache.get(wanted) === undefined).length;
+    const isStreamed = blocks.length > BLOCKS_MAX || (!compressed && missing > INFLATED_AT_ONCE_MAX);
+    let room = this.#cache.roomFor(blocks);
+    for (const wanted of blocks) {
+      const block = this.#cache.get(wanted) ?? this.#pending.get(keyOf(wanted))?.promise;
+      const previous = sources.at(-1);
+      if (block !== undefined) {
+        sources.push({ kind: 'block', block });
+      } else if (!isStreamed && room >= this.#estimate()) {
+        room -= this.#estimate();
+        const pending = this.#announce(wanted);
+        own.push(pending);
+        sources.push({ kind: 'block', block: pending.promise });
+      } else if (previous?.kind === 'range') {
+        previous.last = wanted.id;
+      } else {
+        sources.push({ kind: 'range', first: wanted.id, last: wanted.id });
+      }
+    }
+    this.metrics.listBlocks.inc({ source: 'memory' }, blocks.length - missing);
+    this.metrics.listBlocks.inc({ source: 'database' }, missing);
+    return { sources, own };
+  }
+
+  #estimate(): number {
+    return this.#cache.size === 0 ? BLOCK_BYTES_ESTIMATE : this.#cache.bytes / this.#cache.size;
+  }
+
+  #announce(wanted: BlockVersion): PendingBlock {
+    const { promise, resolve, reject } = withResolvers<DeflatedBlock>();
+    // Whoever waits for the block gets the error; there may be nobody.
+    promise.catch(() => undefined);
+    const pending = { wanted, promise, resolve, reject };
+    this.#pending.set(keyOf(wanted), pending);
+    return pending;
+  }
+
+  /**
+   * Reads, compresses and caches blocks, one after the other.
+   * @returns whether all could be read; never rejects
+   */
+  async #produce(transaction: ListTransaction, own: readonly PendingBlock[]): Promise<boolean> {
+    const reading = ++this.#readings;
+    const buffers = new Semaphore(PLAIN_BLOCKS_MAX);
+    const spare: Buffer[] = [];
+    const unread = [...own];
+    try {
+      for (const pending of own) {
+        await buffers.acquire();
+        const buffer = spare.pop() ?? Buffer.allocUnsafeSlow(BLOCK_ROWS * ROW_BYTES_MAX);
+        const length = await readBlock(transaction, pending.wanted.id, buffer, (rows) =>
+          this.metrics.listRows.inc(rows),
+        );
+        unread.shift();
+        void deflate(buffer.subarray(0, length)).then(
+          (block) => {
+            this.#cache.set(pending.wanted, block, reading);
+            this.#settle(pending, () => {
+              pending.resolve(block);
+            });
+            spare.push(buffer);
+            buffers.release();
+          },
+          (error: unknown) => {
+            this.#settle(pending, () => {
+              pending.reject(error);
+            });
+            buffers.release();
+          },
+        );
+      }
+      return true;
+    } catch (error) {
+      for (const pending of unread) {
+        this.#settle(pending, () => {
+          pending.reject(error);
+        });
+      }
+      return false;
+    }
+  }
+
+  #settle({ wanted }: PendingBlock, settle: () => void): void {
+    this.#pending.delete(keyOf(wanted));
+    settle();
+  }
+
+  async *#partsWithRanges(
+    transaction: ListTransaction,
+    sources: readonly Source[],
+    production: Promise<boolean>,
+    markTaken: () => void,
+  ): AsyncGenerator<ListPart> {
+    for (const source of sources) {
+      if (source.kind === 'block') {
+        yield { kind: 'block', block: await source.block };
+      } else {
+        // One connection: the ranges come after the blocks that are read ahead.
+        await production;
+        yield* streamRange(transaction, source.first, source.last, (rows) => this.metrics.listRows.inc(rows));
+      }
+    }
+    markTaken();
+  }
+
+  /** Reads the missing blocks into the cache, for the lists to come. */
+  async #fill(): Promise<void> {
+    if (this.#isFilling || this.#cache.bytesMax === 0) {
+      return;
+    }
+    this.#isFilling = true;
+    try {
+      await this.transactions.acquire();
+      const transaction = await this.transactions.begin();
+      if (transaction.version.blocks.length > BLOCKS_MAX) {
+        await transaction.end(true);
+        return;
+      }
+      const { own } = this.#plan(transaction.version, true);
+      await transaction.end(await this.#produce(transaction, own));
+    } catch (error) {
+      this.#logger.warn(`could not fill the list cache: ${asError(error).message}`);
+    } finally {
+      this.#isFilling = false;
+    }
+  }
+
+  async #readVersion(): Promise<string> {
+    const { rows } = await this.pools.main.query<{ name: string }>({ name: 'list_version', text: SELECT_LIST_VERSION });
+    return rows[0]?.name ?? '';
+  }
+
+  async #readBlocks(): Promise<ListVersion> {
+    const { rows } = await this.pools.main.query<BlockVersionsRow>({
+      name: 'block_versions',
+      text: SELECT_BLOCK_VERSIONS,
+    });
+    return parseListVersion(rows[0] ?? { file: '', blocks: '', changes: 0 });
+  }
+
+  async #compactChanges(): Promise<void> {
+    try {
+      await this.pools.main.query('SELECT compact_order_list_changes()');
+    } catch (error) {
+      this.#logger.warn(`could not compact the versions of the order list: ${asError(error).message}`);
+    }
+  }
+}
+
+async function* startingWith<T>(first: IteratorResult<T>, rest: AsyncIterator<T>): AsyncGenerator<T> {
+  for (let next = first; next.done !== true; next = await rest.next()) {
+    yield next.value;
+  }
+}
+
+async function* partsOf(blocks: readonly (DeflatedBlock | Promise<DeflatedBlock>)[]): AsyncGenerator<ListPart> {
+  for (const block of blocks) {
+    yield { kind: 'block', block: await block };
+  }
+}
+
+/** Encodes the orders of a block into a buffer. @returns how many bytes they take */
+async function readBlock(
+  transaction: ListTransaction,
+  id: bigint,
+  buffer: Buffer,
+  count: (rows: number) => void,
+): Promise<number> {
+  let length = 0;
+  const encoder = new OrderListEncoder(
+    (bytes) => (length = bytes.length),
+    () => buffer,
+  );
+  for await (const chunk of transaction.copy(...idRange(id, id))) {
+    encoder.write(chunk);
+  }
+  encoder.end();
+  count(encoder.rows);
+  return length;
+}
+
+async function* streamRange(
+  transaction: ListTransaction,
+  first: bigint,
+  last: bigint,
+  count: (rows: number) => void,
+): AsyncGenerator<ListPart> {
+  const spare: Buffer[] = [];
+  const full: Buffer[] = [];
+  let continued = false;
+  const encoder = new OrderListEncoder(
+    (bytes) => full.push(bytes),
+    () => spare.pop() ?? Buffer.allocUnsafeSlow(CHUNK_BYTES),
+  );
+  function* emitted(): Generator<ListPart> {
+    for (const bytes of full.splice(0)) {
+      yield { kind: 'plain', bytes, continued, release: () => spare.push(Buffer.from(bytes.buffer)) };
+      continued = true;
+    }
+  }
+  for await (const chunk of transaction.copy(...idRange(first, last))) {
+    encoder.write(chunk);
+    yield* emitted();
+  }
+  encoder.end();
+  count(encoder.rows);
+  yield* emitted();
+}
+
+function keyOf({ id, version }: BlockVersion): string {
+  return `${id}@${version}`;
+}
+
+/** `Promise.withResolvers`, which Node 20 lacks. */
+function withResolvers<T>(): {
+  promise: Promise<T>;
+  resolve: (value: T) => void;
+  reject: (error: unknown) => void;
+} {
+  let resolve!: (value: T) => void;
+  let reject!: (error: unknown) => void;
+  const promise = new Promise<T>((res, rej) => {
+    resolve = res;
+    reject = rej;
+  });
+  return { promise, resolve, reject };
+}

@@ -1,0 +1,91 @@
+import { deflate, inflate } from './deflate.js';
+import { GzipMember } from './gzip-member.js';
+import type { ListPart } from './order-list.reader.js';
+import type { ResponseBody } from './response-body.js';
+
+const OPENING = Buffer.from('[');
+const SEPARATOR = Buffer.from(',');
+const CLOSING = Buffer.from(']');
+
+/** Makes the bytes of a response of the pieces of the list. */
+interface Encoder {
+  readonly header: readonly Buffer[];
+  /** Encodes a few bytes. */
+  text(bytes: Buffer): Buffer;
+  /** Prepares a part off the event loop; the result is called when it is the part's turn. */
+  part(part: ListPart): Promise<() => Buffer>;
+  trailer(): readonly Buffer[];
+}
+
+/** The JSON as it is. */
+function identity(): Encoder {
+  return {
+    header: [],
+    text: (bytes) => bytes,
+    part: async (part) => {
+      const bytes = part.kind === 'block' ? await inflate(part.block) : part.bytes;
+      return () => bytes;
+    },
+    trailer: () => [],
+  };
+}
+
+/** One gzip member. */
+function gzip(): Encoder {
+  const member = new GzipMember();
+  return {
+    header: [member.header()],
+    text: (bytes) => member.store(bytes),
+    part: async (part) => {
+      const block = part.kind === 'block' ? part.block : await deflate(part.bytes);
+      return () => member.add(block);
+    },
+    trailer: () => [member.trailer()],
+  };
+}
+
+/**
+ * Writes the list as a JSON array at the pace of the client. One part is prepared while the one before it is written.
+ * @returns the number of bytes of JSON
+ * @throws {ClientDisconnected}
+ */
+export async function writeList(
+  parts: AsyncIterable<ListPart>,
+  body: ResponseBody,
+  compressed: boolean,
+): Promise<number> {
+  const encoder = compressed ? gzip() : identity();
+  let length = OPENING.length + CLOSING.length;
+  let texts = [OPENING];
+  let head = encoder.header;
+  let writing: Promise<void> = Promise.resolve();
+  for await (const part of parts) {
+    const size = part.kind === 'block' ? part.block.length : part.bytes.length;
+    if (size === 0) {
+      continue;
+    }
+    if (length > OPENING.length + CLOSING.length && !(part.kind === 'plain' && part.continued)) {
+      texts.push(SEPARATOR);
+      length += SEPARATOR.length;
+    }
+    length += size;
+    const [start, before] = [head, texts];
+    [head, texts] = [[], []];
+    const prepared = encoder.part(part);
+    // A failure is thrown when the part's turn has come.
+    prepared.catch(() => undefined);
+    await writing;
+    writing = prepared.then((encode) =>
+      body.write([...start, ...before.map((bytes) => encoder.text(bytes)), encode()], () => {
+        if (part.kind === 'plain') {
+          part.release();
+        }
+      }),
+    );
+    writing.catch(() => undefined);
+  }
+  await writing;
+  await body.write([...head, ...[...texts, CLOSING].map((bytes) => encoder.text(bytes)), ...encoder.trailer()]);
+  await body.end();
+  return length;
+}

@@ -1,0 +1,62 @@
+import { crc32, constants, deflateRawSync, gunzipSync } from 'node:zlib';
+import fc from 'fast-check';
+import { combineCrc32, GzipMember } from '../../../../src/orders/list/gzip-member.js';
+
+function deflatedBlock(plain: Buffer): { deflated: Buffer; crc: number; length: number } {
+  return {
+    deflated: deflateRawSync(plain, { level: 1, finishFlush: constants.Z_SYNC_FLUSH }),
+    crc: crc32(plain),
+    length: plain.length,
+  };
+}
+
+describe('combineCrc32', () => {
+  it('equals the CRC-32 of the joined bytes', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 300 }), fc.uint8Array({ maxLength: 300 }), (first, second) => {
+        expect(combineCrc32(crc32(first), crc32(second), second.length)).toBe(crc32(Buffer.concat([first, second])));
+      }),
+    );
+  });
+
+  it('is exact for lengths beyond 16 bits', () => {
+    const first = Buffer.alloc(1_000_003, 'a');
+    const second = Buffer.alloc(3_000_017, 'bc');
+    expect(combineCrc32(crc32(first), crc32(second), second.length)).toBe(crc32(Buffer.concat([first, second])));
+  });
+});
+
+describe('GzipMember', () => {
+  it('joins stored and deflated bytes into one member that zlib reads', () => {
+    fc.assert(
+      fc.property(fc.array(fc.tuple(fc.constantFrom('store', 'add'), fc.uint8Array({ maxLength: 500 }))), (pieces) => {
+        const member = new GzipMember();
+        const bytes = [member.header()];
+        for (const [kind, data] of pieces) {
+          const plain = Buffer.from(data);
+          if (kind === 'store') {
+            bytes.push(member.store(plain));
+          } else {
+            bytes.push(member.add(deflatedBlock(plain)));
+          }
+        }
+        bytes.push(member.trailer());
+        expect(gunzipSync(Buffer.concat(bytes))).toEqual(Buffer.concat(pieces.map(([, data]) => data)));
+      }),
+    );
+  });
+
+  it('never looks complete when it is cut', () => {
+    const member = new GzipMember();
+    const bytes = Buffer.concat([
+      member.header(),
+      member.store(Buffer.from('[')),
+      member.add(deflatedBlock(Buffer.from('{"id":1}'.repeat(20)))),
+      member.store(Buffer.from(']')),
+      member.trailer(),
+    ]);
+    for (let end = 0; end < bytes.length; end++) {
+      expect(() => gunzipSync(bytes.subarray(0, end))).toThrow();
+    }
+  });
+});
