@@ -16,7 +16,7 @@ afterEach(() => {
   jest.restoreAllMocks();
 });
 
-/** Everything that is thrown below says this somewhere. */
+/** Contained in every value that is thrown below. */
 const SECRET = 'hunter2';
 
 class DatabaseError extends Error {
@@ -29,12 +29,12 @@ describe('returns the same 500 internal_error without details when a handler thr
   test.each<[string, unknown]>([
     ['an error', new Error(`password ${SECRET} is wrong`)],
     ['an error with a cause', new Error('outer', { cause: new Error(SECRET) })],
-    ['an error of a library with a status of its own', new DatabaseError(SECRET)],
-    ['an error of the framework', new HttpException({ secret: SECRET }, 500)],
-    ['an error of the framework that it would call a bad gateway', new HttpException(SECRET, 502)],
+    ['a library error with its own status', new DatabaseError(SECRET)],
+    ['a framework error with status 500', new HttpException({ secret: SECRET }, 500)],
+    ['a framework error with status 502', new HttpException(SECRET, 502)],
     ['a string', SECRET],
     ['an object', { status: 404, message: SECRET }],
-    ['nothing', undefined],
+    ['undefined', undefined],
     ['null', null],
   ])('%s', async (_what, thrown) => {
     jest.spyOn(service.app.get(OrdersService), 'cancel').mockRejectedValue(thrown);

@@ -60,7 +60,7 @@ describe('the request log', () => {
   });
 
   it.each(['with blank', 'quote"', 'a'.repeat(65), '../../etc', '{}'])(
-    'has a new request id when the client sends the malformed %j',
+    'has a new request id when the client sends the malformed id %j',
     async (given) => {
       const response = await call(service.baseUrl, 'GET', '/nothing', key, { 'X-Request-Id': given });
       const requestId = response.headers.get('x-request-id') ?? '';
@@ -70,9 +70,9 @@ describe('the request log', () => {
   );
 
   it('logs an early rejection like every response, without a key id', async () => {
-    const response = await call(service.baseUrl, 'GET', '/store/orders', undefined, { 'X-Request-Id': 'refused-1' });
+    const response = await call(service.baseUrl, 'GET', '/store/orders', undefined, { 'X-Request-Id': 'rejected-1' });
     expect(response.status).toBe(401);
-    const line = await lineOf('refused-1');
+    const line = await lineOf('rejected-1');
     expect(line).toMatchObject({ route: '/v1/store/orders', status: 401 });
     expect(line.keyId).toBeUndefined();
   });

@@ -2,7 +2,7 @@ import { call, errorOf } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 
-/** A request that is wrong in several ways at once is told of the first check that it fails. */
+/** A request that fails several checks gets the error of the first one. */
 describe.each([true, false])('the order of the checks (rejectEarly: %s)', (rejectEarly) => {
   let service: TestService;
   let key: string;
@@ -24,7 +24,7 @@ describe.each([true, false])('the order of the checks (rejectEarly: %s)', (rejec
     return small.key;
   }
 
-  const EVERYTHING_ELSE_WRONG: [string, string][] = [
+  const REQUESTS: [string, string][] = [
     ['GET', '/store/orders'],
     ['DELETE', '/store/orders/404404'],
     ['DELETE', '/store/orders/x'],
@@ -35,33 +35,33 @@ describe.each([true, false])('the order of the checks (rejectEarly: %s)', (rejec
     ['GET', '/'],
   ];
 
-  it.each(EVERYTHING_ELSE_WRONG)('puts the limits of a key before all else: %s %s', async (method, path) => {
+  it.each(REQUESTS)('checks the limits of a key first: %s %s', async (method, path) => {
     expect(await codeOf(method, path, await spentKey())).toBe('rate_limit_exceeded');
   });
 
-  it('puts the limits of an address before the key', async () => {
+  it('checks the limits of an address before the key', async () => {
     for (let number = 0; number < 60; number++) {
       await call(service.baseUrl, 'GET', '/store/orders');
     }
-    for (const [method, path] of EVERYTHING_ELSE_WRONG) {
+    for (const [method, path] of REQUESTS) {
       expect(await codeOf(method, path)).toBe('rate_limit_exceeded');
       expect(await codeOf(method, path, 'not-a-key')).toBe('rate_limit_exceeded');
     }
   });
 
-  it.each(EVERYTHING_ELSE_WRONG)('puts the key before path, method and parameter: %s %s', async (method, path) => {
+  it.each(REQUESTS)('checks the key before path, method and parameter: %s %s', async (method, path) => {
     expect(await codeOf(method, path)).toBe('missing_api_key');
     expect(await codeOf(method, path, 'not-a-key')).toBe('invalid_api_key');
   });
 
-  it('puts the path before the method, the method before the parameter, the parameter before the order', async () => {
+  it('checks the path, then the method, then the parameter, then the order', async () => {
     expect(await codeOf('PUT', '/store/order', key)).toBe('route_not_found');
     expect(await codeOf('PUT', '/store/orders/x', key)).toBe('method_not_allowed');
     expect(await codeOf('DELETE', '/store/orders/x', key)).toBe('invalid_order_id');
     expect(await codeOf('DELETE', '/store/orders/404404', key)).toBe('order_not_found');
   });
 
-  it('lets nothing happen to an order before all checks are passed', async () => {
+  it('leaves an order pending when any check fails', async () => {
     const id = await insertOrder(service.db);
     await call(service.baseUrl, 'DELETE', `/store/orders/${id}`);
     await call(service.baseUrl, 'DELETE', `/store/orders/${id}`, 'not-a-key');

@@ -21,9 +21,9 @@ describe.each([true, false])('a request target (rejectEarly: %s)', (rejectEarly)
     return responses[0];
   }
 
-  describe('with percent signs that encode nothing', () => {
+  describe('with invalid or unexpected percent-encoding', () => {
     it.each(['%', '%zz', '1%', '%1', '%ff', '%c3%28', '%00', '1%00', '1%0d%0aX-Injected:%20yes', '%F0%9F%90%B6'])(
-      'is no order id, but needs a key all the same: %s',
+      'returns 400 invalid_order_id with a key and 401 without one: %s',
       async (id) => {
         const response = await ask('DELETE', `/v1/store/orders/${id}`, key);
         expectErrorResponse(response, 400, 'invalid_order_id');
@@ -36,21 +36,21 @@ describe.each([true, false])('a request target (rejectEarly: %s)', (rejectEarly)
     );
 
     it.each(['/v1/%', '/v1/%zz/%', '/v1/store/%ff', '/v1%', '/%', '/%zz', '/docs/%zz', '/health/%ff'])(
-      'is no path: %s',
+      'returns 404: %s',
       async (target) => {
         expectErrorResponse(await ask('GET', target, key), 404, 'route_not_found');
       },
     );
 
-    it('in its query alone changes nothing', async () => {
+    it('is accepted when it is in the query only', async () => {
       const id = await insertOrder(service.db);
       expect((await ask('DELETE', `/v1/store/orders/${id}?discount=100%`, key))?.status).toBe(204);
       expect(await statusOf(service.db, id)).toBe('cancelled');
     });
   });
 
-  describe('in absolute form, as a proxy is sent it', () => {
-    it('is the path within', async () => {
+  describe('in absolute form, as clients send it to a proxy', () => {
+    it('reaches the operation of its path', async () => {
       const id = await insertOrder(service.db);
       expect((await ask('DELETE', `http://localhost/v1/store/orders/${id}`, key))?.status).toBe(204);
       expect(await statusOf(service.db, id)).toBe('cancelled');
@@ -64,7 +64,7 @@ describe.each([true, false])('a request target (rejectEarly: %s)', (rejectEarly)
       'http://localhost:99999/v1/nowhere',
       'http://localhost/v1',
       'ftp://localhost/v1/nowhere',
-    ])('is under keys and limits when the path is: %s', async (target) => {
+    ])('requires a key and gets rate-limit headers when its path is under /v1: %s', async (target) => {
       const response = await ask('GET', target, key);
       expectErrorResponse(response, 404, 'route_not_found');
       expectLimits(response, 'limits');
@@ -74,7 +74,7 @@ describe.each([true, false])('a request target (rejectEarly: %s)', (rejectEarly)
     });
 
     it.each(['http://localhost', 'http://localhost/', 'http://v1/store/orders', 'http://localhost/V1/store/orders'])(
-      'is outside when the path is: %s',
+      'returns 404 without rate-limit headers when its path is not under /v1: %s',
       async (target) => {
         const response = await ask('GET', target, key);
         expectErrorResponse(response, 404, 'route_not_found');
@@ -83,13 +83,13 @@ describe.each([true, false])('a request target (rejectEarly: %s)', (rejectEarly)
     );
   });
 
-  it('that names the whole server is no path', async () => {
+  it('of * returns 404 without rate-limit headers', async () => {
     const response = await ask('OPTIONS', '*', key);
     expectErrorResponse(response, 404, 'route_not_found');
     expectLimits(response, 'no limits');
   });
 
-  it('with a fragment is read without it', async () => {
+  it('is read without its fragment', async () => {
     expectErrorResponse(await ask('GET', '/v1/nowhere#part'), 401, 'missing_api_key');
     expectErrorResponse(await ask('GET', '/v1#part'), 401, 'missing_api_key');
     const response = await ask('GET', '/v1#part', key);
@@ -97,7 +97,7 @@ describe.each([true, false])('a request target (rejectEarly: %s)', (rejectEarly)
     expectLimits(response, 'limits');
   });
 
-  it('that is very long but fits is judged like any other', async () => {
+  it('of nearly 16 KiB gets the same errors as a short one', async () => {
     const response = await ask('DELETE', `/v1/store/orders/${'1'.repeat(15_000)}`, key);
     expectErrorResponse(response, 400, 'invalid_order_id');
     expectErrorResponse(await ask('GET', `/v1/${'a/'.repeat(7_500)}`, key), 404, 'route_not_found');

@@ -13,12 +13,12 @@ describe('security headers', () => {
   });
   afterAll(() => service.stop());
 
-  async function answerTo(text: string, method = 'GET'): Promise<WireResponse> {
+  async function responseTo(text: string, method = 'GET'): Promise<WireResponse> {
     const { responses } = await exchange(service.port, text, { until: 1, methods: [method] });
     return responses[0]!;
   }
 
-  /** Nothing may be guessed from the content, run in the page, or put into the frame of another. */
+  /** No content sniffing, no active content, no framing. */
   function expectProtected({ headers }: WireResponse): void {
     expect(headers.get('x-content-type-options')).toEqual(['nosniff']);
     const policy = headers.get('content-security-policy')?.join() ?? '';
@@ -36,29 +36,29 @@ describe('security headers', () => {
 
   test.each<[string, number, () => string]>([
     ['a list', 200, withKey('GET', '/v1/store/orders')],
-    ['a list that is not read', 200, withKey('HEAD', '/v1/store/orders')],
-    ['a list that is unchanged', 304, withKey('GET', '/v1/store/orders', ['If-None-Match: *'])],
-    ['an id that is none', 400, withKey('DELETE', '/v1/store/orders/one')],
+    ['HEAD for the list', 200, withKey('HEAD', '/v1/store/orders')],
+    ['an unchanged list', 304, withKey('GET', '/v1/store/orders', ['If-None-Match: *'])],
+    ['an invalid order id', 400, withKey('DELETE', '/v1/store/orders/one')],
     ['a missing key', 401, withoutKey('GET', '/v1/store/orders')],
-    ['an order that is not there', 404, withKey('DELETE', '/v1/store/orders/999')],
-    ['a wrong method', 405, withKey('PUT', '/v1/store/orders')],
-    ['a path outside of the version', 404, withoutKey('GET', '/nothing')],
+    ['an order that does not exist', 404, withKey('DELETE', '/v1/store/orders/999')],
+    ['an unsupported method', 405, withKey('PUT', '/v1/store/orders')],
+    ['a path outside the version segment', 404, withoutKey('GET', '/nothing')],
     ['a path that cannot be decoded', 404, withKey('GET', '/v1/%zz')],
-    ['health', 200, withoutKey('GET', '/health/live')],
-    ['the documentation', 200, withoutKey('GET', '/docs')],
-    ['a part of the documentation', 200, withoutKey('GET', '/docs/swagger-ui.css')],
-    ['the document', 200, withoutKey('GET', '/docs/openapi.json')],
+    ['a health check', 200, withoutKey('GET', '/health/live')],
+    ['the documentation page', 200, withoutKey('GET', '/docs')],
+    ['a file of the documentation page', 200, withoutKey('GET', '/docs/swagger-ui.css')],
+    ['the OpenAPI document', 200, withoutKey('GET', '/docs/openapi.json')],
     [
-      'a preflight from another origin',
+      'a preflight request',
       204,
       withoutKey('OPTIONS', '/v1/store/orders', [`Origin: ${PAGE}`, 'Access-Control-Request-Method: GET']),
     ],
-    ['an order to be a proxy', 400, () => 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n'],
-    ['what is no HTTP', 400, () => 'HELLO\r\n\r\n'],
+    ['CONNECT', 400, () => 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n'],
+    ['text that is not HTTP', 400, () => 'HELLO\r\n\r\n'],
     ['headers that are too large', 431, withKey('GET', '/v1/store/orders', [`X-Large: ${'x'.repeat(20_000)}`])],
   ])('are on the response to %s (%i)', async (_what, status, request) => {
     const text = request();
-    const response = await answerTo(text, text.split(' ')[0]);
+    const response = await responseTo(text, text.split(' ')[0]);
     expect(response.status).toBe(status);
     expectProtected(response);
   });
@@ -66,7 +66,7 @@ describe('security headers', () => {
   it('are on the responses to a successful and a rejected cancel', async () => {
     const id = await insertOrder(service.db);
     for (const status of [204, 409]) {
-      const response = await answerTo(requestText('DELETE', `/v1/store/orders/${id}`, { key }), 'DELETE');
+      const response = await responseTo(requestText('DELETE', `/v1/store/orders/${id}`, { key }), 'DELETE');
       expect(response.status).toBe(status);
       expectProtected(response);
     }

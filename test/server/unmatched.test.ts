@@ -17,7 +17,7 @@ beforeEach(() => {
   service.clock.advance(60_000);
 });
 
-/** Every method that the HTTP parser knows. CONNECT is no request for a path. */
+/** Every method that the HTTP parser accepts, except CONNECT, which has no path. */
 const ALL_METHODS = METHODS.filter((method) => method !== 'CONNECT');
 
 async function ask(method: string, target: string, withKey?: string): Promise<WireResponse | undefined> {
@@ -27,17 +27,17 @@ async function ask(method: string, target: string, withKey?: string): Promise<Wi
 }
 
 describe('a method that a path does not support', () => {
-  const WRONG = ALL_METHODS.filter((method) => method !== 'GET' && method !== 'HEAD');
-  const WRONG_FOR_ONE = ALL_METHODS.filter((method) => method !== 'DELETE');
+  const UNSUPPORTED = ALL_METHODS.filter((method) => method !== 'GET' && method !== 'HEAD');
+  const UNSUPPORTED_FOR_ORDER = ALL_METHODS.filter((method) => method !== 'DELETE');
 
-  it.each(WRONG)('returns 405 with Allow for %s /v1/store/orders', async (method) => {
+  it.each(UNSUPPORTED)('returns 405 with Allow for %s /v1/store/orders', async (method) => {
     const response = await ask(method, '/v1/store/orders', key);
     expectErrorResponse(response, 405, 'method_not_allowed', method);
     expectLimits(response, 'limits');
     expect(response?.headers.get('allow')).toEqual(['GET, HEAD']);
   });
 
-  it.each(WRONG_FOR_ONE)('returns 405 with Allow for %s on one order', async (method) => {
+  it.each(UNSUPPORTED_FOR_ORDER)('returns 405 with Allow for %s on one order', async (method) => {
     const response = await ask(method, `/v1/store/orders/${order}`, key);
     expectErrorResponse(response, 405, 'method_not_allowed', method);
     expectLimits(response, 'limits');
@@ -78,13 +78,13 @@ describe('a path under the version segment that does not exist', () => {
     ['the version segment and a query', '/v1?a=b'],
     ['a trailing slash after the list', '/v1/store/orders/'],
     ['two slashes after the list', '/v1/store/orders//'],
-    ['two slashes inside the path', '/v1//store/orders'],
-    ['two slashes later in the path', '/v1/store//orders'],
-    ['another case', '/v1/Store/orders'],
-    ['capitals', '/v1/STORE/ORDERS'],
+    ['two slashes after the version segment', '/v1//store/orders'],
+    ['two slashes before the last segment', '/v1/store//orders'],
+    ['a capital letter', '/v1/Store/orders'],
+    ['capital letters', '/v1/STORE/ORDERS'],
     ['a deeper path', '/v1/store/orders/1/lines'],
     ['a dot segment', '/v1/./store/orders'],
-    ['a dot segment that leads back', '/v1/../v1/store/orders'],
+    ['a double-dot segment', '/v1/../v1/store/orders'],
     ['an encoded slash', '/v1/store%2forders'],
     ['an encoded question mark', '/v1/store/orders%3f'],
     ['a path parameter', '/v1/store/orders;a=b'],
@@ -135,7 +135,7 @@ describe('a path outside the version segment that does not exist', () => {
     '/healthz',
     '/metrics',
     '/docs/nothing.js',
-    // They exist in the package that Swagger UI comes from.
+    // Files of the Swagger UI package that are not served.
     '/docs/package.json',
     '/docs/README.md',
     '/docs/LICENSE',
