@@ -10,7 +10,7 @@ const INT64_MIN = '-9223372036854775808';
 
 let service: TestService;
 let key: string;
-/** A pending order that no test has any business with. */
+/** A pending order that no test cancels. */
 let untouched: string;
 
 beforeAll(async () => {
@@ -40,7 +40,7 @@ async function errorForOutcome(id: string): Promise<string> {
 }
 
 describe('DELETE /v1/store/orders/{orderId}', () => {
-  it('cancels a pending order and answers 204 with nothing but headers', async () => {
+  it('cancels a pending order and returns 204 without a body', async () => {
     const id = await insertOrder(service.db);
     const { status, headers, body } = await requestRaw(service.baseUrl, {
       method: 'DELETE',
@@ -48,7 +48,7 @@ describe('DELETE /v1/store/orders/{orderId}', () => {
       key,
     });
     expect([status, body.length]).toEqual([204, 0]);
-    // RFC 9110 section 15.3.5 and RFC 9112 section 6.2: no content, and nothing that would announce some.
+    // RFC 9110 section 15.3.5 and RFC 9112 section 6.2: no content, and no header that announces content.
     for (const name of ['content-type', 'content-length', 'transfer-encoding', 'etag']) {
       expect(headers).not.toHaveProperty(name);
     }
@@ -57,7 +57,7 @@ describe('DELETE /v1/store/orders/{orderId}', () => {
     expect(await statusOf(service.db, id)).toBe('cancelled');
   });
 
-  it('records when the order was cancelled and changes nothing else about it', async () => {
+  it('sets cancelled_at and changes no other column', async () => {
     const id = await insertOrder(service.db, { pet_id: INT64_MAX, quantity: 7 });
     const columns = 'pet_id, quantity, ship_date, complete, created_at';
     const before = await service.db.query(`SELECT ${columns}, now() AS at FROM orders WHERE id = $1`, [id]);
@@ -69,30 +69,30 @@ describe('DELETE /v1/store/orders/{orderId}', () => {
     expect(after.rows).toEqual([{ ...(before.rows[0] as object), at: undefined, in_time: true }]);
   });
 
-  it('leaves a cancelled order in the list, where it shows no difference', async () => {
+  it('does not change the list', async () => {
     const id = await insertOrder(service.db);
     const before = await (await listOrders(service.baseUrl, key)).text();
     await cancelOrder(service.baseUrl, id, key);
     expect(await (await listOrders(service.baseUrl, key)).text()).toBe(before);
   });
 
-  it('answers 404 for an order that does not exist', async () => {
+  it('returns 404 for an order that does not exist', async () => {
     expect(await errorForOutcome('404404404')).toBe('404 order_not_found');
   });
 
-  it('answers 404 for an order that has been deleted', async () => {
+  it('returns 404 for an order that has been deleted', async () => {
     const id = await insertOrder(service.db);
     await service.db.query('DELETE FROM orders WHERE id = $1', [id]);
     expect(await errorForOutcome(id)).toBe('404 order_not_found');
   });
 
-  it.each([false, true])('refuses an order that has shipped and stays shipped (complete: %p)', async (complete) => {
+  it.each([false, true])('returns 409 for a shipped order, which stays shipped (complete: %p)', async (complete) => {
     const id = await insertOrder(service.db, { status: 'shipped', complete });
     expect(await errorForOutcome(id)).toBe('409 order_already_shipped');
     expect(await statusOf(service.db, id)).toBe('shipped');
   });
 
-  it('refuses to cancel an order again and keeps when it was cancelled', async () => {
+  it('returns 409 for a cancelled order and keeps its cancelled_at', async () => {
     const id = await insertOrder(service.db);
     expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
     const cancelledAt = async (): Promise<unknown> =>
@@ -150,19 +150,19 @@ describe('DELETE /v1/store/orders/{orderId}', () => {
     '12345678901234567890',
     '-99999999999999999999',
     '1'.repeat(40),
-  ])('answers 400 to the order id %s', async (id) => {
-    // None of them may be read as the order 1.
+  ])('returns 400 for the order id %s', async (id) => {
+    // None of the ids may be read as 1 or 0.
     await insertOrder(service.db, { id: '1' });
     await insertOrder(service.db, { id: '0' });
     expect(await errorForOutcome(id)).toBe('400 invalid_order_id');
     expect([await statusOf(service.db, '1'), await statusOf(service.db, '0')]).toEqual(['pending', 'pending']);
   });
 
-  it('answers 400 to an order id of 4,000 digits', async () => {
+  it('returns 400 for an order id of 4,000 digits', async () => {
     expect(await errorForOutcome('1'.repeat(4_000))).toBe('400 invalid_order_id');
   });
 
-  it('answers 404 for the path without an order id, which is no operation', async () => {
+  it('returns 404 for the path without an order id', async () => {
     expect(await errorForOutcome('')).toBe('404 route_not_found');
   });
 
@@ -175,11 +175,11 @@ describe('DELETE /v1/store/orders/{orderId}', () => {
     [INT64_MIN, INT64_MIN],
     ['9007199254740993', '9007199254740993'],
     ['-9007199254740993', '-9007199254740993'],
-    // RFC 3986 section 6.2.2.2: the same characters, written otherwise.
+    // RFC 3986 section 6.2.2.2: the same characters, percent-encoded.
     ['%31', '1'],
     ['%2D5', '-5'],
     ['1%30', '10'],
-  ])('takes the order id %s as %s', async (written, id) => {
+  ])('reads the order id %s as %s', async (written, id) => {
     await insertOrder(service.db, { id });
     expect((await cancelOrder(service.baseUrl, written, key)).status).toBe(204);
     expect(await statusOf(service.db, id)).toBe('cancelled');
@@ -192,7 +192,7 @@ describe('DELETE /v1/store/orders/{orderId}', () => {
     [INT64_MIN, '-9223372036854775807'],
     ['-9007199254740993', '-9007199254740992'],
     ['5', '-5'],
-  ])('cancels the order %s and never its neighbour %s', async (id, neighbour) => {
+  ])('cancels the order %s and not its neighbour %s', async (id, neighbour) => {
     await insertOrder(service.db, { id });
     await insertOrder(service.db, { id: neighbour });
     expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
@@ -200,14 +200,17 @@ describe('DELETE /v1/store/orders/{orderId}', () => {
     expect(await statusOf(service.db, neighbour)).toBe('pending');
   });
 
-  it.each(['9007199254740993', '9007199254740992'])('does not take a neighbour for the absent order %s', async (id) => {
-    const neighbour = id.endsWith('3') ? '9007199254740992' : '9007199254740993';
-    await insertOrder(service.db, { id: neighbour });
-    expect(await errorForOutcome(id)).toBe('404 order_not_found');
-    expect(await statusOf(service.db, neighbour)).toBe('pending');
-  });
+  it.each(['9007199254740993', '9007199254740992'])(
+    'returns 404 for the absent order %s when a neighbouring id exists',
+    async (id) => {
+      const neighbour = id.endsWith('3') ? '9007199254740992' : '9007199254740993';
+      await insertOrder(service.db, { id: neighbour });
+      expect(await errorForOutcome(id)).toBe('404 order_not_found');
+      expect(await statusOf(service.db, neighbour)).toBe('pending');
+    },
+  );
 
-  it('ignores a query string and a body, and the connection is good for another request', async () => {
+  it('ignores a query string and a body, and keeps the connection usable', async () => {
     const [first, second] = [await insertOrder(service.db), await insertOrder(service.db)];
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     try {
@@ -222,7 +225,7 @@ describe('DELETE /v1/store/orders/{orderId}', () => {
     }
   });
 
-  it('refuses a request without a key and leaves the order pending', async () => {
+  it('returns 401 without a key and leaves the order pending', async () => {
     const id = await insertOrder(service.db);
     expect((await cancelOrder(service.baseUrl, id)).status).toBe(401);
     expect(await statusOf(service.db, id)).toBe('pending');

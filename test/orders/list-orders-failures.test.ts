@@ -12,10 +12,10 @@ import { createTestDatabase, type TestDatabase } from '../helpers/test-database.
 import { startTestService, type TestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
-/** Enough for a list that no buffer between PostgreSQL and a client can hold: 26 MB. */
+/** A list of 26 MB, more than all buffers between PostgreSQL and a client hold. */
 const ORDERS = 300_000;
 
-/** Lists that PostgreSQL cannot send on, because nobody takes the rows. */
+/** Lists that PostgreSQL cannot continue to send, because the service does not read their rows. */
 const BLOCKED_LISTS = `
   SELECT pid FROM pg_stat_activity
   WHERE datname = current_database() AND query LIKE 'COPY %' AND state = 'active' AND wait_event = 'ClientWrite'`;
@@ -51,7 +51,7 @@ async function untilBlocked(readers: number): Promise<number[]> {
   await waitFor(async () => {
     pids = (await database.db.query<{ pid: number }>(BLOCKED_LISTS)).rows.map(({ pid }) => pid);
     return pids.length === readers;
-  }, `${readers} lists cannot send on`);
+  }, `${readers} lists are blocked`);
   return pids;
 }
 
@@ -66,12 +66,12 @@ async function expectWhole(response: Response): Promise<void> {
   expect(bytes.subarray(-6).toString()).toMatch(/e\}\]$/);
 }
 
-describe('a list that breaks off', () => {
+describe('a list that is interrupted', () => {
   beforeEach(async () => {
     service = await startTestService({ database, environment: { LIST_CONCURRENCY: '1' } });
   });
 
-  it('has its connection cut, and never a proper end, when PostgreSQL ends the session in the middle', async () => {
+  it('is aborted without the end of the body when PostgreSQL ends the session', async () => {
     const reader = await StalledClient.open(service.port, key);
     const [pid] = await untilBlocked(1);
     await database.db.query('SELECT pg_terminate_backend($1)', [pid]);
@@ -82,7 +82,7 @@ describe('a list that breaks off', () => {
     await expectWholeList();
   });
 
-  it('ends the scan and gives its place back when the client goes away', async () => {
+  it('ends the scan and releases its slot when the client disconnects', async () => {
     for (let round = 0; round < 3; round++) {
       const reader = await StalledClient.open(service.port, key);
       await untilBlocked(1);
@@ -97,7 +97,7 @@ describe('a list that breaks off', () => {
     await expectWholeList();
   });
 
-  it('gives its place back when the client goes away before the first row', async () => {
+  it('releases its slot when the client disconnects before the first row', async () => {
     const session = await database.db.connect();
     await session.query('BEGIN; LOCK TABLE orders IN ACCESS EXCLUSIVE MODE');
     const leaving = new AbortController();
@@ -115,7 +115,7 @@ describe('a list that breaks off', () => {
   });
 });
 
-describe('a list whose database', () => {
+describe('a list whose database connection', () => {
   let proxy: TcpProxy;
   let reader: StalledClient | undefined;
 
@@ -131,20 +131,17 @@ describe('a list whose database', () => {
     await proxy.close();
   });
 
-  it.each(['identity', 'gzip'])(
-    'is cut off in the middle has its own connection cut, encoded as %s',
-    async (encoding) => {
-      reader = await StalledClient.open(service.port, key, { 'Accept-Encoding': encoding });
-      proxy.closeConnections();
-      await reader.readToEnd();
-      expect(reader.text).toMatch(/^HTTP\/1\.1 200 /);
-      expect(reader.isComplete).toBe(false);
-      await untilNoListRuns();
-      await expectWholeList();
-    },
-  );
+  it.each(['identity', 'gzip'])('is closed is aborted, encoded as %s', async (encoding) => {
+    reader = await StalledClient.open(service.port, key, { 'Accept-Encoding': encoding });
+    proxy.closeConnections();
+    await reader.readToEnd();
+    expect(reader.text).toMatch(/^HTTP\/1\.1 200 /);
+    expect(reader.isComplete).toBe(false);
+    await untilNoListRuns();
+    await expectWholeList();
+  });
 
-  it('falls silent in the middle is cut in good time, and its place is free again', async () => {
+  it('stops delivering rows is aborted within 8 seconds and releases its slot', async () => {
     reader = await StalledClient.open(service.port, key);
     proxy.stall();
     const ended = reader.readToEnd();
@@ -155,7 +152,7 @@ describe('a list whose database', () => {
     await expectWholeList();
   });
 
-  it('falls silent in the middle gives its place back when the client goes away', async () => {
+  it('stops delivering rows releases its slot when the client disconnects', async () => {
     reader = await StalledClient.open(service.port, key);
     proxy.stall();
     reader.disconnect();
@@ -164,7 +161,7 @@ describe('a list whose database', () => {
     await expectWholeList();
   });
 
-  it('no longer hears the service is sent whole, and its place is free again', async () => {
+  it('no longer transmits to PostgreSQL is sent completely and releases its slot', async () => {
     reader = await StalledClient.open(service.port, key);
     proxy.holdClientData();
     const ended = reader.readToEnd();
@@ -177,8 +174,8 @@ describe('a list whose database', () => {
   });
 });
 
-describe('a reader that stalls', () => {
-  it('is cut after LIST_STALL_SECONDS, and its place is free again', async () => {
+describe('a client that stalls', () => {
+  it('is disconnected after LIST_STALL_SECONDS, which releases its slot', async () => {
     service = await startTestService({ database, environment: { LIST_CONCURRENCY: '1', LIST_STALL_SECONDS: '1' } });
     const reader = await StalledClient.open(service.port, key);
     await untilBlocked(1);
@@ -188,7 +185,7 @@ describe('a reader that stalls', () => {
     expect(reader.isComplete).toBe(false);
   });
 
-  it('is not cut while it takes some bytes in every stall timeout', async () => {
+  it('is not disconnected while it reads some bytes within every stall timeout', async () => {
     service = await startTestService({ database, environment: { LIST_STALL_SECONDS: '1' } });
     const client = await SlowClient.open(service.port, key);
     await client.readSlowly({ bytesPerStep: 32_768, steps: 20, stepMs: 250 });
@@ -197,7 +194,7 @@ describe('a reader that stalls', () => {
   });
 });
 
-/** A client that takes a fixed number of bytes at regular intervals. */
+/** A client that reads a fixed number of bytes at regular intervals. */
 class SlowClient {
   #end = '';
 
@@ -239,7 +236,7 @@ class SlowClient {
   }
 }
 
-describe('more lists at once than LIST_CONCURRENCY', () => {
+describe('more concurrent lists than LIST_CONCURRENCY', () => {
   let readers: StalledClient[];
 
   beforeEach(async () => {
@@ -253,7 +250,7 @@ describe('more lists at once than LIST_CONCURRENCY', () => {
     }
   });
 
-  it('are told to come back, while the places are taken, and served when one is free', async () => {
+  it('get 503 with Retry-After while no slot is free, and 200 when one is released', async () => {
     const responses = await Promise.all([listOrders(service.baseUrl, key), listOrders(service.baseUrl, key)]);
     for (const response of responses) {
       expect(response.status).toBe(503);
@@ -265,13 +262,13 @@ describe('more lists at once than LIST_CONCURRENCY', () => {
     await expectWholeList();
   });
 
-  it('get the place of a reader that leaves while they wait for one', async () => {
+  it('get the slot of a client that disconnects while they wait', async () => {
     const waiting = listOrders(service.baseUrl, key);
     readers[1]?.disconnect();
     await expectWhole(await waiting);
   });
 
-  it('do not lose the place of a client that goes away while it waits for one', async () => {
+  it('do not leak a slot when a client disconnects while it waits for one', async () => {
     const leaving = new AbortController();
     const gone = fetch(`${service.baseUrl}/v1/store/orders`, {
       headers: { Authorization: `Bearer ${key}` },
@@ -287,11 +284,11 @@ describe('more lists at once than LIST_CONCURRENCY', () => {
   });
 });
 
-describe('more stalled readers than there are connections for everything else', () => {
-  // The pool of everything else has ten.
+describe('more stalled lists than the main pool has connections', () => {
+  // The main pool has ten connections.
   const READERS = 12;
 
-  it('hold up neither cancels nor the answers that need no rows', async () => {
+  it('delay neither cancels, nor 304, nor HEAD', async () => {
     service = await startTestService({ database, environment: { LIST_CONCURRENCY: String(READERS) } });
     const readers = await Promise.all(Array.from({ length: READERS }, () => StalledClient.open(service.port, key)));
     await untilBlocked(READERS);

@@ -9,7 +9,7 @@ import { startTestService, type TestService } from '../helpers/test-service.js';
 import { seedOrders } from '../../src/orders/seed-orders.js';
 import { waitFor } from '../helpers/wait-for.js';
 
-/** What the list has to be, written by PostgreSQL alone. */
+/** The expected list, formatted by PostgreSQL. */
 const EXPECTED_LIST = `
   SELECT '[' || coalesce(string_agg(
     format('{"id":%s,"petId":%s,"quantity":%s,%s"complete":%s}', id, pet_id, quantity,
@@ -88,7 +88,7 @@ describe('GET /v1/store/orders', () => {
     ['2026-12-01 10:00:00.123+00', '2026-12-01T10:00:00.123Z'],
     ['2026-12-01 10:00:00.001+00', '2026-12-01T10:00:00.001Z'],
     ['2026-12-01 10:00:00.01+00', '2026-12-01T10:00:00.010Z'],
-    // The column keeps milliseconds; PostgreSQL rounds on the way in.
+    // The column has millisecond precision; PostgreSQL rounds the value when it stores it.
     ['2026-12-31 23:59:59.9996+00', '2027-01-01T00:00:00.000Z'],
     ['2026-12-01 00:00:00+05:30', '2026-11-30T18:30:00.000Z'],
     ['1883-11-18 12:03:57.5-04:56:02', '1883-11-18T16:59:59.500Z'],
@@ -103,14 +103,14 @@ describe('GET /v1/store/orders', () => {
     );
   });
 
-  it('returns a list of several buffers exactly as PostgreSQL writes it', async () => {
+  it('returns a list larger than a buffer exactly as PostgreSQL formats it', async () => {
     const client = await service.db.connect();
     await seedOrders(client, 12_345).finally(() => client.release());
     await insertOrder(service.db, { id: '-9223372036854775808' });
     await insertOrder(service.db, { id: '9223372036854775807', pet_id: '9223372036854775807' });
     const expected = await expectedList();
     expect(expected.length).toBeGreaterThan(1_000_000);
-    // Compared as a boolean: a difference of a megabyte would be no help to read.
+    // Compared as a boolean, because a diff of a megabyte is unreadable.
     expect((await listText()) === expected).toBe(true);
   });
 
@@ -123,7 +123,7 @@ describe('GET /v1/store/orders', () => {
     let transactions = 0;
     const writing = (async () => {
       while (!stopped.signal.aborted) {
-        // One from the first to the last, and a pair that comes and goes at both ends of the list: sums stay even.
+        // Each transaction changes rows at both ends of the list, so a partial one is visible as a difference between them.
         await client.query('BEGIN');
         await client.query('UPDATE orders SET quantity = quantity + 1 WHERE id = 1');
         await client.query('DELETE FROM orders WHERE id IN (-1, 1000000)');
@@ -202,8 +202,8 @@ describe('GET /v1/store/orders', () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     try {
       for (const options of [{ headers: { 'Content-Type': type }, body }, {}]) {
-        const answer = await requestRaw(service.baseUrl, { key, agent, ...options });
-        expect([answer.status, answer.body.toString()]).toEqual([200, await expectedList()]);
+        const response = await requestRaw(service.baseUrl, { key, agent, ...options });
+        expect([response.status, response.body.toString()]).toEqual([200, await expectedList()]);
       }
     } finally {
       agent.destroy();
@@ -240,7 +240,7 @@ describe('the session of the list', () => {
     }
   });
 
-  // In a process of its own: dates in another form have sent the encoder round and round for ever.
+  // In its own process: an unexpected date format once made the encoder loop forever.
   it.each(['-c timezone=America/St_Johns', '-c datestyle=German'])(
     'returns dates in UTC when the database URL sets the session options %s',
     async (options) => {

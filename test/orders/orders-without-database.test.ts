@@ -6,8 +6,8 @@ import { createTestDatabase, type TestDatabase } from '../helpers/test-database.
 import { startTestService, type TestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
-/** Longer than every bound of the service on a wait for its database, shorter than a client would wait. */
-const GOOD_TIME_MS = 10_000;
+/** Longer than every timeout of the service for its database. */
+const RESPONSE_TIME_MAX_MS = 10_000;
 
 const OPERATIONS = {
   list: { method: 'GET', path: '', headers: {}, status: 200 },
@@ -16,13 +16,13 @@ const OPERATIONS = {
   cancel: { method: 'DELETE', path: '/404', headers: {}, status: 404 },
 } as const;
 
-/** What each operation answers, as one line each. */
-type Answers = Record<keyof typeof OPERATIONS, string>;
+/** The outcome of each operation as one line. */
+type Outcomes = Record<keyof typeof OPERATIONS, string>;
 
-const NORMAL: Answers = { list: '200', poll: '304', head: '200', cancel: '404 order_not_found' };
+const NORMAL: Outcomes = { list: '200', poll: '304', head: '200', cancel: '404 order_not_found' };
 
 /** With `Retry-After` and the three limit headers. */
-const UNAVAILABLE: Answers = {
+const UNAVAILABLE: Outcomes = {
   list: '503 service_unavailable, retry after 1, limits',
   poll: '503 service_unavailable, retry after 1, limits',
   head: '503, retry after 1, limits',
@@ -31,9 +31,9 @@ const UNAVAILABLE: Answers = {
 
 let database: TestDatabase;
 let proxy: TcpProxy;
-/** A key that the service has seen, and one that it has not. */
+/** A key that is in the service's cache, and one that is not. */
 let key: string;
-let unseenKey: string;
+let uncachedKey: string;
 
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -43,23 +43,23 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 beforeEach(async () => {
   proxy = await TcpProxy.start(database.url);
-  ({ key: unseenKey } = await insertKey(database.db));
+  ({ key: uncachedKey } = await insertKey(database.db));
 });
 
-// Whatever still waits for an answer loses its connection, so that the service can stop.
+// Closes the connections of pending requests, so that the service can stop.
 afterEach(() => proxy.close());
 
-/** Sends every operation at once. */
-async function responses(baseUrl: string, apiKey: string): Promise<Answers> {
+/** Sends all operations concurrently. */
+async function responses(baseUrl: string, apiKey: string): Promise<Outcomes> {
   const lines = Object.entries(OPERATIONS).map(async ([name, { method, path, headers }]) => {
     const response = fetch(`${baseUrl}/v1/store/orders${path}`, {
       method,
       headers: { Authorization: `Bearer ${apiKey}`, ...headers },
-      signal: AbortSignal.timeout(GOOD_TIME_MS),
+      signal: AbortSignal.timeout(RESPONSE_TIME_MAX_MS),
     });
-    return [name, await response.then(lineOf, (error: unknown) => `no answer: ${String(error)}`)] as const;
+    return [name, await response.then(lineOf, (error: unknown) => `no response: ${String(error)}`)] as const;
   });
-  return Object.fromEntries(await Promise.all(lines)) as Answers;
+  return Object.fromEntries(await Promise.all(lines)) as Outcomes;
 }
 
 async function lineOf(response: Response): Promise<string> {
@@ -74,12 +74,12 @@ async function lineOf(response: Response): Promise<string> {
   return `${line}, retry after ${headers.get('retry-after') ?? '?'}, ${hasLimits ? 'limits' : 'no limits'}`;
 }
 
-describe('while the database', () => {
+describe('every operation', () => {
   let service: TestService;
 
   beforeEach(async () => {
     service = await startTestService({ database, environment: { DATABASE_URL: proxy.urlFor(database.url) } });
-    // From here on the key is known and each pool has a connection that lies idle.
+    // Afterwards the key is cached and each pool has an idle connection.
     await responses(service.baseUrl, key);
   });
   afterEach(async () => {
@@ -87,14 +87,14 @@ describe('while the database', () => {
     await service.stop();
   });
 
-  async function untilTheLossIsNoticed(): Promise<void> {
+  async function untilPoolsAreEmpty(): Promise<void> {
     const { main, list } = service.app.get(Pools);
-    await waitFor(() => main.totalCount + list.totalCount === 0, 'the pools have noticed the loss');
+    await waitFor(() => main.totalCount + list.totalCount === 0, 'the pools have no connection');
   }
 
-  it('is well, every operation is answered normally', async () => {
+  it('succeeds while the database is available', async () => {
     expect(await responses(service.baseUrl, key)).toEqual(NORMAL);
-    expect(await responses(service.baseUrl, unseenKey)).toEqual(NORMAL);
+    expect(await responses(service.baseUrl, uncachedKey)).toEqual(NORMAL);
   });
 
   it.each([
@@ -105,53 +105,53 @@ describe('while the database', () => {
         return Promise.resolve();
       },
     ],
-    ['is not there', () => proxy.close()],
-  ])('%s, every operation is answered 503, whether the key is known or not', async (_what, fail) => {
+    ['is unreachable', () => proxy.close()],
+  ])('returns 503 with a cached and an uncached key when the database %s', async (_what, fail) => {
     await fail();
-    await untilTheLossIsNoticed();
+    await untilPoolsAreEmpty();
     expect(await responses(service.baseUrl, key)).toEqual(UNAVAILABLE);
-    expect(await responses(service.baseUrl, unseenKey)).toEqual(UNAVAILABLE);
+    expect(await responses(service.baseUrl, uncachedKey)).toEqual(UNAVAILABLE);
   });
 
-  it('was away and is back, every operation is answered normally at once', async () => {
+  it('succeeds as soon as the database is available again', async () => {
     proxy.rejectConnections();
-    await untilTheLossIsNoticed();
+    await untilPoolsAreEmpty();
     await responses(service.baseUrl, key);
     proxy.restore();
     expect(await responses(service.baseUrl, key)).toEqual(NORMAL);
-    expect(await responses(service.baseUrl, unseenKey)).toEqual(NORMAL);
+    expect(await responses(service.baseUrl, uncachedKey)).toEqual(NORMAL);
   });
 
-  it('answers no attempt to connect, every operation is answered 503 in good time', async () => {
+  it('returns 503 within 10 seconds when new database connections get no response', async () => {
     proxy.closeConnections();
-    await untilTheLossIsNoticed();
+    await untilPoolsAreEmpty();
     proxy.stall();
-    const [known, unknown] = [responses(service.baseUrl, key), responses(service.baseUrl, unseenKey)];
+    const [known, unknown] = [responses(service.baseUrl, key), responses(service.baseUrl, uncachedKey)];
     expect(await known).toEqual(UNAVAILABLE);
     expect(await unknown).toEqual(UNAVAILABLE);
   });
 
-  it('has fallen silent on open connections, every operation is answered 503 in good time', async () => {
+  it('returns 503 within 10 seconds when open database connections get no response', async () => {
     proxy.stall();
-    const [known, unknown] = [responses(service.baseUrl, key), responses(service.baseUrl, unseenKey)];
+    const [known, unknown] = [responses(service.baseUrl, key), responses(service.baseUrl, uncachedKey)];
     expect(await known).toEqual(UNAVAILABLE);
     expect(await unknown).toEqual(UNAVAILABLE);
   });
 });
 
-describe('when connections break under operations that wait for the database', () => {
-  // In a process of its own: what nobody catches would end it.
+describe('operations whose database connection breaks while they wait', () => {
+  // In its own process, because an unhandled error would end it.
   it.each([
-    ['known', () => key],
-    ['not known yet', () => unseenKey],
-  ])('they are answered 503 with a key that is %s, and the service lives on', async (_what, keyOf) => {
+    ['cached', () => key],
+    ['not cached', () => uncachedKey],
+  ])('return 503 with a key that is %s, and the service continues', async (_what, keyOf) => {
     const service = await ServiceProcess.start({ DATABASE_URL: proxy.urlFor(database.url) });
     try {
       await responses(service.baseUrl, key);
       const sentBefore = proxy.bytesFromClients;
       proxy.stall();
       const waiting = responses(service.baseUrl, keyOf());
-      await waitFor(() => proxy.bytesFromClients > sentBefore, 'the database has been asked');
+      await waitFor(() => proxy.bytesFromClients > sentBefore, 'a query has been sent');
       proxy.rejectConnections();
       expect(await waiting).toEqual(UNAVAILABLE);
       proxy.restore();
@@ -167,7 +167,7 @@ describe('a cancel whose session PostgreSQL ends', () => {
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE datname = current_database() AND wait_event_type = 'Lock'`;
 
-  it('is answered 503 and has changed nothing', async () => {
+  it('returns 503 and changes nothing', async () => {
     const service = await startTestService({ database, environment: { CANCEL_LOCK_TIMEOUT_MS: '10000' } });
     const [id, other] = [await insertOrder(database.db), await insertOrder(database.db)];
     const session = await database.db.connect();
