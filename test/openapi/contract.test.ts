@@ -10,8 +10,8 @@ const LIMITS: Record<string, string> = {
 const LIST = { method: 'GET', path: '/v1/store/orders' };
 const CANCEL = { method: 'DELETE', path: '/v1/store/orders/1' };
 
-/** A list of one order that is as documented. */
-function listAnswer(
+/** A documented list of one order. */
+function listResponse(
   overrides: { headers?: Record<string, string | null | undefined>; body?: string } = {},
 ): ReceivedResponse {
   const headers: Record<string, string | null | undefined> = {
@@ -28,7 +28,7 @@ function errorResponse(status: number, code: string, stated = status): ReceivedR
   return {
     status,
     header: (name) => headers[name],
-    body: JSON.stringify({ code, message: 'So it is.', status: stated }),
+    body: JSON.stringify({ code, message: 'An error.', status: stated }),
   };
 }
 
@@ -41,10 +41,10 @@ function changed(change: (document: OpenApiDocument) => void): OpenApiDocument {
 
 const contract = new Contract(committedDocument());
 
-describe('the contract, which every answer of the test run is checked against,', () => {
-  it('is kept by answers that are as documented', () => {
-    expect(contract.violationsOf(listAnswer(), LIST)).toEqual([]);
-    expect(contract.violationsOf(listAnswer())).toEqual([]);
+describe('Contract.violationsOf, which checks every response of the test run,', () => {
+  it('returns nothing for documented responses', () => {
+    expect(contract.violationsOf(listResponse(), LIST)).toEqual([]);
+    expect(contract.violationsOf(listResponse())).toEqual([]);
     expect(contract.violationsOf(errorResponse(404, 'order_not_found'), CANCEL)).toEqual([]);
     expect(
       contract.violationsOf(errorResponse(404, 'route_not_found'), { method: 'GET', path: '/v1/nowhere' }),
@@ -53,38 +53,46 @@ describe('the contract, which every answer of the test run is checked against,',
   });
 
   it.each<[string, ReceivedResponse, string]>([
-    ['a missing header', listAnswer({ headers: { RateLimit: undefined } }), 'header RateLimit is not present'],
-    ['a header sent twice', listAnswer({ headers: { ETag: null } }), 'header ETag is not present exactly once'],
-    ['a number that is none', listAnswer({ headers: { 'X-RateLimit-Limit': 'many' } }), 'header X-RateLimit-Limit'],
+    ['a missing header', listResponse({ headers: { RateLimit: undefined } }), 'header RateLimit is not present'],
+    ['a header sent twice', listResponse({ headers: { ETag: null } }), 'header ETag is not present exactly once'],
     [
-      'a number out of range',
-      listAnswer({ headers: { 'X-RateLimit-Remaining': '-1' } }),
+      'a header that is not a number',
+      listResponse({ headers: { 'X-RateLimit-Limit': 'many' } }),
+      'header X-RateLimit-Limit',
+    ],
+    [
+      'a header that is out of range',
+      listResponse({ headers: { 'X-RateLimit-Remaining': '-1' } }),
       'header X-RateLimit-Remaining',
     ],
-    ['a header of another form', listAnswer({ headers: { 'RateLimit-Policy': 'q=60' } }), 'header RateLimit-Policy'],
-    ['another media type', listAnswer({ headers: { 'Content-Type': 'text/html' } }), 'Content-Type text/html'],
-    ['an id beyond int64', listAnswer({ body: '[{"id":9223372036854775808}]' }), 'body'],
-    ['an id as text', listAnswer({ body: '[{"id":"1"}]' }), 'body'],
-    ['an id with a fraction', listAnswer({ body: '[{"id":1.0}]' }), 'body'],
-    ['a quantity of none', listAnswer({ body: '[{"quantity":0}]' }), 'body'],
-    ['a ship date of null', listAnswer({ body: '[{"shipDate":null}]' }), 'body'],
-    ['a ship date in another zone', listAnswer({ body: '[{"shipDate":"2026-01-01T00:00:00.000+1"}]' }), 'body'],
-    ['a field that is not documented', listAnswer({ body: '[{"status":"pending"}]' }), 'body'],
-    ['no array', listAnswer({ body: '{}' }), 'body'],
-    ['another status', errorResponse(418, 'teapot'), 'status 418 is not documented'],
+    [
+      'a header in another format',
+      listResponse({ headers: { 'RateLimit-Policy': 'q=60' } }),
+      'header RateLimit-Policy',
+    ],
+    ['another media type', listResponse({ headers: { 'Content-Type': 'text/html' } }), 'Content-Type text/html'],
+    ['an id beyond int64', listResponse({ body: '[{"id":9223372036854775808}]' }), 'body'],
+    ['an id that is a string', listResponse({ body: '[{"id":"1"}]' }), 'body'],
+    ['an id with a fraction', listResponse({ body: '[{"id":1.0}]' }), 'body'],
+    ['a quantity of 0', listResponse({ body: '[{"quantity":0}]' }), 'body'],
+    ['a null ship date', listResponse({ body: '[{"shipDate":null}]' }), 'body'],
+    ['a ship date in another time zone', listResponse({ body: '[{"shipDate":"2026-01-01T00:00:00.000+1"}]' }), 'body'],
+    ['an undocumented field', listResponse({ body: '[{"status":"pending"}]' }), 'body'],
+    ['a body that is not an array', listResponse({ body: '{}' }), 'body'],
+    ['an undocumented status', errorResponse(418, 'teapot'), 'status 418 is not documented'],
     ['the error of another operation', errorResponse(404, 'order_not_found'), 'status 404 is not documented'],
-    ['a code under a wrong status', errorResponse(400, 'order_not_found'), 'code order_not_found has no example'],
+    ['a code with the wrong status', errorResponse(400, 'order_not_found'), 'code order_not_found has no example'],
     ['a body that states another status', errorResponse(400, 'bad_request', 404), 'the body states status 404'],
-  ])('is broken by %s', (_what, response, fault) => {
-    expect(contract.violationsOf(response, LIST).join()).toContain(fault);
+  ])('reports %s', (_what, response, violation) => {
+    expect(contract.violationsOf(response, LIST).join()).toContain(violation);
   });
 
-  it('is broken by a body where none is documented, and by a 401 that does not name the scheme', () => {
-    expect(contract.violationsOf({ ...listAnswer(), status: 204 }, CANCEL).join()).toContain('no body is documented');
+  it('reports a body where none is documented, and a 401 that does not name the scheme', () => {
+    expect(contract.violationsOf({ ...listResponse(), status: 204 }, CANCEL).join()).toContain('no body is documented');
     expect(contract.violationsOf(errorResponse(401, 'missing_api_key'), LIST).join()).toContain('WWW-Authenticate');
   });
 
-  it('follows the document: what it says no more, or says otherwise, is a fault', () => {
+  it('reports what a changed document does not allow', () => {
     const withoutConflict = changed(({ paths }) => delete paths['/store/orders/{orderId}']?.delete?.responses['409']);
     const conflict = errorResponse(409, 'order_already_shipped');
     expect(contract.violationsOf(conflict, CANCEL)).toEqual([]);
@@ -93,6 +101,6 @@ describe('the contract, which every answer of the test run is checked against,',
     const idIsText = changed(({ components }) => {
       components.schemas.Order = { type: 'object', properties: { id: { type: 'string' } } };
     });
-    expect(new Contract(idIsText).violationsOf(listAnswer(), LIST).join()).toContain('body');
+    expect(new Contract(idIsText).violationsOf(listResponse(), LIST).join()).toContain('body');
   });
 });

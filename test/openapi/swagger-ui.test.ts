@@ -7,7 +7,7 @@ import { DocsPage } from '../helpers/docs-page.js';
 
 jest.setTimeout(60_000);
 
-/** Set by `npm run screenshots`: the pictures of the README are taken by the test that they show. */
+/** Set by `npm run screenshots`: the tests then take the screenshots of the README. */
 const TAKE_SCREENSHOTS = process.env.SCREENSHOTS === 'true';
 const IMAGES = join(__dirname, '..', '..', 'docs', 'images');
 
@@ -45,7 +45,7 @@ describeWithBrowser('Swagger UI of the embedded demo', () => {
     }
   }
 
-  it('opens with the Free key filled in, which is not in the document and not in the log', async () => {
+  it('is authorized with the Free key, which appears neither in the document nor in the log', async () => {
     expect(await docs.isAuthorized()).toBe(true);
     await screenshot(docs, 'swagger-ui');
     const document = await (await fetch(`${service.baseUrl}/docs/openapi.json`)).text();
@@ -62,7 +62,7 @@ describeWithBrowser('Swagger UI of the embedded demo', () => {
     expect(await docs.parameter('listOrders', 'If-None-Match')).toBe('');
   });
 
-  it('lists and cancels, and shows the answers to what cannot be cancelled', async () => {
+  it('lists and cancels orders, and shows the errors of cancels that fail', async () => {
     const list = await docs.list();
     expect(list.status).toBe(200);
     expect(list.body).toMatch(/"id": 1,/);
@@ -76,7 +76,7 @@ describeWithBrowser('Swagger UI of the embedded demo', () => {
     expect([unknown.status, unknown.body]).toEqual([404, expect.stringContaining('order_not_found')]);
   });
 
-  it('takes another key, and shows what a wrong and a spent one are answered', async () => {
+  it('accepts another key, and shows 429 for a key over its limit and 401 for an invalid key', async () => {
     await docs.authorize(await issueKey('--per-minute', '9', '--per-day', '1'));
     const cancelled = await docs.cancel(OTHER_PENDING);
     expect([cancelled.status, cancelled.body]).toEqual([204, expect.stringMatching(/x-ratelimit-remaining: 0/)]);
@@ -90,7 +90,7 @@ describeWithBrowser('Swagger UI of the embedded demo', () => {
     expect([wrong.status, wrong.body]).toEqual([401, expect.stringContaining('invalid_api_key')]);
   });
 
-  it('fits a phone, closed and open', async () => {
+  it('fits the width of a phone, also with an open operation', async () => {
     const page = await browser.newPage({ viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true });
     const onPhone = await DocsPage.open(page, service.baseUrl);
     expect([await onPhone.width(), await onPhone.overflow()]).toEqual([390, 0]);
@@ -100,7 +100,7 @@ describeWithBrowser('Swagger UI of the embedded demo', () => {
     expect(onPhone.errors).toEqual([]);
   });
 
-  it('has had nothing to complain about: no console message, no failed request, no violation of its policy', () => {
+  it('causes no console message, no failed request and no policy violation', () => {
     expect(docs.errors).toEqual([]);
   });
 });
