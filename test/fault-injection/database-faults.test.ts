@@ -31,15 +31,15 @@ beforeEach(async () => {
 });
 
 function startService(): Promise<ServiceProcess> {
-  // Keys are remembered for the whole test, so that it is the operations that meet the fault.
+  // Keys are cached for the whole test, so that the failure affects the operations and not the key look-up.
   return ServiceProcess.start({ DATABASE_URL: postgres.serviceUrl, API_KEY_CACHE_SECONDS: '3600' });
 }
 
 const unavailable = (traffic: OrderTraffic): number => traffic.count('503 service_unavailable');
 
-/** Lets something bad happen in the middle of everything, and holds all that was said before, meanwhile and after against what became of the orders. */
+/** Causes a failure during traffic, and checks all responses, from before, during and after it, against the final orders. */
 async function expectSurvival(
-  inflict: (traffic: OrderTraffic, random: SeededRandom) => Promise<void>,
+  causeFailure: (traffic: OrderTraffic, random: SeededRandom) => Promise<void>,
 ): Promise<OrderTraffic> {
   let traffic!: OrderTraffic;
   await withSeed(async (random) => {
@@ -53,12 +53,12 @@ async function expectSurvival(
     });
     await traffic.start();
     try {
-      await waitFor(() => traffic.count('204') >= 50, 'all goes well');
-      await inflict(traffic, random);
+      await waitFor(() => traffic.count('204') >= 50, 'cancels succeed');
+      await causeFailure(traffic, random);
       const [cancelled, listed] = [traffic.count('204'), traffic.count('200')];
       await waitFor(
         () => traffic.count('204') >= cancelled + 50 && traffic.count('200') >= listed + 20,
-        'all goes well again, by itself',
+        'cancels and lists succeed again',
         { withinMs: 15_000 },
       );
     } finally {
@@ -71,10 +71,10 @@ async function expectSurvival(
 
 async function untilUnavailable(traffic: OrderTraffic): Promise<void> {
   const before = unavailable(traffic);
-  await waitFor(() => unavailable(traffic) > before, 'the fault is noticed');
+  await waitFor(() => unavailable(traffic) > before, 'a request gets 503');
 }
 
-describe('nothing that was answered is lost, nothing is half done, and all goes well again by itself, when PostgreSQL', () => {
+describe('no committed response is lost, nothing is half done, and the service recovers when PostgreSQL', () => {
   it('is stopped and started again', async () => {
     await expectSurvival(async (traffic) => {
       await postgres.stop();
@@ -83,7 +83,7 @@ describe('nothing that was answered is lost, nothing is half done, and all goes 
     });
   });
 
-  it('crashes and recovers, over and over', async () => {
+  it('crashes and recovers repeatedly', async () => {
     await expectSurvival(async (traffic) => {
       for (let crash = 0; crash < 2; crash++) {
         await postgres.crash();
@@ -102,7 +102,7 @@ describe('nothing that was answered is lost, nothing is half done, and all goes 
     });
   });
 
-  it('ends sessions in the middle of their work', async () => {
+  it('ends sessions during statements', async () => {
     await expectSurvival(async (traffic, random) => {
       const before = unavailable(traffic);
       for (let ended = 0; ended < 60 || unavailable(traffic) === before; ended++) {
@@ -115,35 +115,37 @@ describe('nothing that was answered is lost, nothing is half done, and all goes 
     });
   });
 
-  it('is read-only for a while, which lists do not mind', async () => {
+  it('is read-only for some time, during which lists continue', async () => {
     await expectSurvival(async (traffic) => {
       await postgres.run('ALTER SYSTEM SET default_transaction_read_only = on');
       await postgres.run('SELECT pg_reload_conf()');
       await untilUnavailable(traffic);
       const listed = traffic.count('200') + traffic.count('304');
-      await waitFor(() => traffic.count('200') + traffic.count('304') > listed + 20, 'lists go on');
+      await waitFor(() => traffic.count('200') + traffic.count('304') > listed + 20, 'lists continue');
       await postgres.run('ALTER SYSTEM RESET default_transaction_read_only');
       await postgres.run('SELECT pg_reload_conf()');
     });
   });
 
-  it('has no connection left', async () => {
+  it('has no free connection', async () => {
     await expectSurvival(async (traffic) => {
-      const hogs: pg.Client[] = [];
-      // Room for one more is made again and again, and taken by whoever comes first.
+      const held: pg.Client[] = [];
+      // Frees some connections repeatedly, and competes with the service for them.
       while (unavailable(traffic) < 20) {
         await db.query(
           `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'petstore-%' LIMIT 5`,
         );
-        hogs.push(
-          ...(await Promise.all(Array.from({ length: 10 }, () => hog()))).filter((client) => client !== undefined),
+        held.push(
+          ...(await Promise.all(Array.from({ length: 10 }, () => holdConnection()))).filter(
+            (client) => client !== undefined,
+          ),
         );
       }
-      await Promise.all(hogs.map((client) => client.end()));
+      await Promise.all(held.map((client) => client.end()));
     });
   });
 
-  it('is cut off over and over', async () => {
+  it('loses its network connections repeatedly', async () => {
     await expectSurvival(async (traffic, random) => {
       for (let cut = 0; cut < 10; cut++) {
         const next = traffic.total + random.below(60);
@@ -154,8 +156,8 @@ describe('nothing that was answered is lost, nothing is half done, and all goes 
   });
 });
 
-/** Takes a connection and keeps it; undefined when there is none to be had. */
-async function hog(): Promise<pg.Client | undefined> {
+/** Opens a connection and keeps it open; undefined when none is free. */
+async function holdConnection(): Promise<pg.Client | undefined> {
   const client = new pg.Client(postgres.url);
   client.on('error', () => undefined);
   return client.connect().then(
@@ -165,7 +167,7 @@ async function hog(): Promise<pg.Client | undefined> {
 }
 
 describe('a service that is killed', () => {
-  it('at any moment has kept every promise that it made, and leaves nothing behind', async () => {
+  it('keeps every committed response and leaves no open transaction, whenever it is killed', async () => {
     await expectSurvival(async (traffic, random) => {
       for (let kill = 0; kill < 2; kill++) {
         const at = traffic.count('204') + random.below(40);
@@ -180,7 +182,7 @@ describe('a service that is killed', () => {
             await db.query(`SELECT FROM pg_stat_activity WHERE state LIKE 'idle in transaction%' AND
           application_name LIKE 'petstore-%' AND state_change < now() - interval '2 seconds'`)
           ).rowCount === 0,
-        'no session of the killed is left in the middle of something',
+        'no killed process has an open transaction',
       );
     });
   });

@@ -10,7 +10,7 @@ import { OrderTraffic } from '../model/order-traffic.js';
 
 jest.setTimeout(90_000);
 
-/** A new cluster takes some 60 MB: its databases, and its log in segments of 16 MB. */
+/** A new cluster needs about 60 MB: its databases, and its log in segments of 16 MB. */
 const DISK_MEGABYTES = 200;
 
 describeWithTmpfs('when the disk of PostgreSQL is full', () => {
@@ -36,7 +36,7 @@ describeWithTmpfs('when the disk of PostgreSQL is full', () => {
 
   let nextFiller = 10_000_000_000n;
 
-  /** Takes the room that is left in the pages of the table, so that it has to grow for the next change. */
+  /** Fills the free space in the pages of the table, so that the next change must extend it. */
   async function useUpPages(): Promise<void> {
     for (;;) {
       try {
@@ -48,7 +48,7 @@ describeWithTmpfs('when the disk of PostgreSQL is full', () => {
     }
   }
 
-  it('cancels are 503, lists go on, nothing that was answered is lost, and all goes well when there is room', async () => {
+  it('cancels get 503, lists continue, no committed response is lost, and the service recovers when there is space', async () => {
     await withSeed(async (random) => {
       const traffic = new OrderTraffic({
         baseUrls: () => [service.baseUrl],
@@ -60,7 +60,7 @@ describeWithTmpfs('when the disk of PostgreSQL is full', () => {
       });
       await traffic.start();
       try {
-        await waitFor(() => traffic.count('204') >= 50, 'all goes well');
+        await waitFor(() => traffic.count('204') >= 50, 'cancels succeed');
         disk.fill();
         const isFull = async (): Promise<boolean> => {
           await useUpPages();
@@ -68,10 +68,10 @@ describeWithTmpfs('when the disk of PostgreSQL is full', () => {
         };
         await waitFor(isFull, 'the disk is full');
         const listed = traffic.count('200') + traffic.count('304');
-        await waitFor(() => traffic.count('200') + traffic.count('304') > listed + 20, 'lists go on');
+        await waitFor(() => traffic.count('200') + traffic.count('304') > listed + 20, 'lists continue');
         disk.free();
         const cancelled = traffic.count('204');
-        await waitFor(() => traffic.count('204') >= cancelled + 50, 'cancels go on', { withinMs: 15_000 });
+        await waitFor(() => traffic.count('204') >= cancelled + 50, 'cancels succeed again', { withinMs: 15_000 });
       } finally {
         disk.free();
         await traffic.stop();
@@ -80,22 +80,22 @@ describeWithTmpfs('when the disk of PostgreSQL is full', () => {
     });
   });
 
-  it('and its log needs more of it, PostgreSQL ends; all is 503 until it is started again, and nothing is lost', async () => {
+  it('PostgreSQL exits when it cannot extend its log, every request gets 503 until it is restarted, and nothing is lost', async () => {
     const [cancelled, pending] = [await insertOrder(db), await insertOrder(db)];
     expect((await cancelOrder(service.baseUrl, cancelled, key)).status).toBe(204);
     disk.fill();
-    // What is written next goes to a new segment of the log.
+    // The next write needs a new segment of the log.
     await db.query('SELECT pg_switch_wal()').catch(() => undefined);
-    const refused = await cancelOrder(service.baseUrl, pending, key);
-    expect([refused.status, (await errorOf(refused)).code]).toEqual([503, 'service_unavailable']);
-    expect(refused.headers.get('retry-after')).toBe('1');
-    await waitFor(() => postgres.hasEnded, 'PostgreSQL gives up');
+    const rejected = await cancelOrder(service.baseUrl, pending, key);
+    expect([rejected.status, (await errorOf(rejected)).code]).toEqual([503, 'service_unavailable']);
+    expect(rejected.headers.get('retry-after')).toBe('1');
+    await waitFor(() => postgres.hasEnded, 'PostgreSQL has exited');
     expect((await cancelOrder(service.baseUrl, pending, key)).status).toBe(503);
     expect((await listOrders(service.baseUrl, key)).status).toBe(503);
     disk.free();
     await postgres.start();
     const isCancelled = async (): Promise<boolean> => (await cancelOrder(service.baseUrl, pending, key)).status === 204;
-    await waitFor(isCancelled, 'cancels go on', { withinMs: 15_000 });
+    await waitFor(isCancelled, 'cancels succeed again', { withinMs: 15_000 });
     expect([await statusOf(db, cancelled), await statusOf(db, pending)]).toEqual(['cancelled', 'cancelled']);
     expect((await listOrders(service.baseUrl, key)).status).toBe(200);
   });

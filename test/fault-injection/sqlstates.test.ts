@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-/** Has PostgreSQL fail every change of an order as it would in the trouble that this SQLSTATE stands for. */
+/** Cancels an order while a trigger raises this SQLSTATE for every update. */
 async function cancelWhile(sqlState: string): Promise<{ response: Response; status: string | undefined }> {
   const id = await insertOrder(service.db);
   await service.db.query(
@@ -27,23 +27,23 @@ async function cancelWhile(sqlState: string): Promise<{ response: Response; stat
   return { response, status };
 }
 
-describe('a cancel that PostgreSQL cannot carry out for the moment is answered 503 and can be tried again:', () => {
+describe('a cancel returns 503 with Retry-After, and can be repeated, after the temporary error', () => {
   it.each([
     ['a full disk', '53100'],
-    ['no memory left', '53200'],
-    ['no connection left', '53300'],
-    ['a limit of its configuration', '53400'],
-    ['a statement that took too long', '57014'],
-    ['a server that stops', '57P01'],
+    ['out of memory', '53200'],
+    ['too many connections', '53300'],
+    ['a configured limit exceeded', '53400'],
+    ['a statement timeout', '57014'],
+    ['a server that shuts down', '57P01'],
     ['a server that has crashed', '57P02'],
     ['a server that starts', '57P03'],
-    ['a disk that fails', '58030'],
+    ['a disk error', '58030'],
     ['a server that has become a standby', '25006'],
-    ['a transaction that was idle for too long', '25P03'],
+    ['an idle transaction timeout', '25P03'],
     ['a deadlock', '40P01'],
-    ['a conflict of transactions', '40001'],
-    ['a lock that is not to be had', '55P03'],
-    ['a connection that failed', '08006'],
+    ['a serialization failure', '40001'],
+    ['a lock timeout', '55P03'],
+    ['a connection failure', '08006'],
   ])('%s', async (_what, sqlState) => {
     const { response, status } = await cancelWhile(sqlState);
     expect([sqlState, response.status, (await errorOf(response)).code]).toEqual([sqlState, 503, 'service_unavailable']);
@@ -52,11 +52,11 @@ describe('a cancel that PostgreSQL cannot carry out for the moment is answered 5
   });
 });
 
-describe('a cancel that PostgreSQL will never carry out is answered 500 without a word of the reason:', () => {
+describe('a cancel returns 500 without details after the permanent error', () => {
   it.each([
-    ['a rule that is broken', '23514'],
-    ['a permission that is missing', '42501'],
-    ['a defect in PostgreSQL', 'XX000'],
+    ['a violated check constraint', '23514'],
+    ['a missing privilege', '42501'],
+    ['an internal error of PostgreSQL', 'XX000'],
   ])('%s', async (_what, sqlState) => {
     const { response, status } = await cancelWhile(sqlState);
     expect([sqlState, response.status]).toEqual([sqlState, 500]);
