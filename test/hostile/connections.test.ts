@@ -9,7 +9,7 @@ let database: TestDatabase;
 let service: ServiceProcess;
 let key: string;
 
-// In a process of its own: what nobody catches would end it.
+// In its own process, because an unhandled error would end it.
 beforeEach(async () => {
   database = await createTestDatabase();
   ({ key } = await insertKey(database.db));
@@ -32,20 +32,20 @@ const LIST = (): string => requestText('GET', '/v1/store/orders', { key });
 
 describe('a client that resets its connection', () => {
   it.each([
-    ['after it asked for a tunnel', () => 'CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n'],
+    ['after CONNECT', () => 'CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n'],
     [
-      'after it asked for another protocol',
+      'after a request for a protocol upgrade',
       () => requestText('GET', '/v1/nowhere', { headers: ['Connection: Upgrade', 'Upgrade: h2c'] }),
     ],
-    ['after something malformed', () => 'hello\r\n\r\n'],
+    ['after malformed input', () => 'hello\r\n\r\n'],
     ['after half a request', () => 'GET /v1/store/orders HTTP/1.1\r\nHost: loc'],
     ['after a cancel', () => requestText('DELETE', '/v1/store/orders/1', { key })],
-    ['after many requests at once', () => LIST().repeat(50)],
+    ['after many pipelined requests', () => LIST().repeat(50)],
     [
       'in the middle of a body',
       () => requestText('POST', '/v1/store/orders', { headers: ['Content-Length: 99'], body: 'a' }),
     ],
-  ])('%s does the service no harm', async (_what, text) => {
+  ])('%s leaves the service ready and causes no error in the log', async (_what, text) => {
     for (let round = 0; round < 20; round++) {
       const socket = await open(text());
       if (round % 2 === 0) {
@@ -62,8 +62,8 @@ describe('a client that resets its connection', () => {
   });
 });
 
-describe('a client that asks for a tunnel and stays', () => {
-  it('is refused, sent away in good time, and holds up no shutdown', async () => {
+describe('a client that sends CONNECT and keeps the connection open', () => {
+  it('gets 400, is disconnected, and does not delay a shutdown', async () => {
     const text = 'CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n';
     const { responses, closed } = await exchange(service.port, text, { until: 'closed' });
     expectErrorResponse(responses[0], 400, 'bad_request');
@@ -83,8 +83,8 @@ describe('a client that asks for a tunnel and stays', () => {
   });
 });
 
-describe('more headers than anybody needs', () => {
-  it('hide nothing: the second Authorization behind them is seen', async () => {
+describe('a request with more than 2,000 headers', () => {
+  it('is rejected for a second Authorization header behind them', async () => {
     const many = Array.from({ length: 2_100 }, () => 'a:');
     const headers = [...many, `Authorization: Bearer ${key}`];
     const { responses } = await exchange(service.port, requestText('GET', '/v1/nowhere', { key, headers }), {

@@ -1,7 +1,7 @@
 import type { SeededRandom } from '../helpers/seeded-random.js';
 
-/** Bytes that have broken HTTP software: separators, control characters, what ends lines in other worlds. */
-const NASTY = [
+/** Bytes that have caused bugs in HTTP software: separators, control characters, unusual line ends. */
+const FRAGMENTS = [
   '\r',
   '\n',
   '\r\n',
@@ -61,7 +61,7 @@ const TARGETS = [
 
 const METHODS = ['GET', 'DELETE', 'POST', 'PUT', 'PATCH', 'OPTIONS', 'TRACE', 'PROPFIND', 'get', 'GE', ''];
 
-/** KEY stands for a key that is good. */
+/** KEY is replaced by a valid key. */
 const HEADERS = [
   'Authorization: Bearer KEY',
   'Authorization: bearer  KEY',
@@ -111,7 +111,7 @@ const BODIES = [
   '5;a=b\r\nhello\r\n0\r\nX: y\r\n\r\n',
 ];
 
-/** One request in the form of HTTP, with contents that are more or less sensible. */
+/** A syntactically valid request with random, partly invalid, contents. */
 function makeRequest(random: SeededRandom, key: string): string {
   const lines = [
     `${random.chance(0.9) ? random.pick(METHODS.slice(0, 3)) : random.pick(METHODS)} ${random.pick(TARGETS)} HTTP/1.1`,
@@ -125,9 +125,9 @@ function makeRequest(random: SeededRandom, key: string): string {
   return `${lines.join('\r\n')}\r\n\r\n${random.pick(BODIES)}`.replaceAll('KEY', key);
 }
 
-/** What a hostile hand may do to bytes. */
+/** Random changes to a request. */
 const MUTATIONS: readonly ((bytes: Buffer, at: number, random: SeededRandom) => Buffer)[] = [
-  (bytes, at, random) => spliced(bytes, at, 0, Buffer.from(random.pick(NASTY), 'latin1')),
+  (bytes, at, random) => spliced(bytes, at, 0, Buffer.from(random.pick(FRAGMENTS), 'latin1')),
   (bytes, at, random) => spliced(bytes, at, 1, Buffer.from([random.below(256)])),
   (bytes, at, random) => spliced(bytes, at, 1 + random.below(8), Buffer.alloc(0)),
   (bytes, at, random) => spliced(bytes, at, 0, bytes.subarray(at, at + 1 + random.below(40))),

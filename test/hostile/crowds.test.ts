@@ -12,8 +12,8 @@ import { parseResponses, requestText } from '../helpers/wire.js';
 jest.setTimeout(60_000);
 
 const MEGABYTE = 1_024 * 1_024;
-/** Longer than the service gives a client for its headers, and it looks for such clients every few seconds. */
-const PATIENCE_MS = 25_000;
+/** Longer than the header timeout and the interval of its check. */
+const DISCONNECT_WITHIN_MS = 25_000;
 
 let database: TestDatabase;
 let service: ServiceProcess;
@@ -69,7 +69,7 @@ class Client {
   }
 }
 
-/** What an honest client notices, in milliseconds. */
+/** A cancel and a list succeed within two seconds. */
 async function expectNormalService(): Promise<void> {
   const id = await insertOrder(database.db);
   const startMs = performance.now();
@@ -78,8 +78,8 @@ async function expectNormalService(): Promise<void> {
   expect(performance.now() - startMs).toBeLessThan(2_000);
 }
 
-describe('clients that hold connections and say nothing, or next to nothing,', () => {
-  it('hold up nobody and are all sent away', async () => {
+describe('idle connections and clients that send their headers byte by byte', () => {
+  it('delay no other client and are disconnected', async () => {
     const before = await ServiceMetrics.scrape(metricsPort);
     const silent: Client[] = [];
     for (let batch = 0; batch < 20; batch++) {
@@ -91,15 +91,20 @@ describe('clients that hold connections and say nothing, or next to nothing,', (
     }, 500);
     slow.forEach(({ socket }) => socket.write('GET /v1/store/orders HTTP/1.1\r\nHost: localhost\r\nX-Slow: '));
     try {
-      await waitFor(async () => (await ServiceMetrics.scrape(metricsPort)).openFiles > 2_000, 'they are all there');
+      await waitFor(
+        async () => (await ServiceMetrics.scrape(metricsPort)).openFiles > 2_000,
+        'all clients are connected',
+      );
       await expectNormalService();
       const full = await ServiceMetrics.scrape(metricsPort);
       expect(full.residentBytes - before.residentBytes).toBeLessThan(100 * MEGABYTE);
-      await waitFor(() => clients.every(({ closed }) => closed), 'they are sent away', { withinMs: PATIENCE_MS });
+      await waitFor(() => clients.every(({ closed }) => closed), 'all clients are disconnected', {
+        withinMs: DISCONNECT_WITHIN_MS,
+      });
     } finally {
       clearInterval(drip);
     }
-    // Who never spoke is not spoken to; who began a request is told what was wrong.
+    // Only clients that began a request get a response.
     expect(silent.every(({ received }) => received.length === 0)).toBe(true);
     for (const { received } of slow) {
       const [response] = parseResponses(received, true, []);
@@ -112,26 +117,26 @@ describe('clients that hold connections and say nothing, or next to nothing,', (
     }
     await waitFor(
       async () => (await ServiceMetrics.scrape(metricsPort)).openFiles <= before.openFiles + 10,
-      'their connections are gone',
+      'their connections are closed',
     );
     await expectNormalService();
   });
 });
 
-describe('a client that asks without end and reads nothing', () => {
+describe('a client that sends many requests and does not read', () => {
   const REQUESTS = 4_000;
 
-  it('costs little, and gets all its answers in order once it reads', async () => {
+  it('uses little memory, and gets all responses in order when it reads', async () => {
     const before = await ServiceMetrics.scrape(metricsPort);
     const client = await Client.connect();
     client.socket.pause();
-    // The ids differ, so that answers out of order would show.
+    // The ids differ, so that responses in the wrong order are detected.
     const requests = Array.from({ length: REQUESTS }, (_, number) =>
       requestText('DELETE', `/v1/store/orders/${number}`, { key, headers: [`X-Request-Id: n${number}`] }),
     );
     client.socket.write(requests.join(''));
     await waitFor(async () => {
-      const handled = (figures: ServiceMetrics): number => figures.sum('http_server_request_duration_seconds_count');
+      const handled = (metrics: ServiceMetrics): number => metrics.sum('http_server_request_duration_seconds_count');
       const [now, later] = [await ServiceMetrics.scrape(metricsPort), await ServiceMetrics.scrape(metricsPort)];
       return handled(now) > 100 && handled(now) === handled(later);
     }, 'the service has stopped reading');
@@ -142,7 +147,7 @@ describe('a client that asks without end and reads nothing', () => {
     const last = `X-Request-Id: n${REQUESTS - 1}\r\n`;
     let seen = 0;
     client.socket.on('data', (chunk: Buffer) => (seen += chunk.includes(last) ? 1 : 0));
-    await waitFor(() => seen > 0 || client.received.includes(last), 'the last answer', { withinMs: 30_000 });
+    await waitFor(() => seen > 0 || client.received.includes(last), 'the last response arrives', { withinMs: 30_000 });
     const ids = client.received.toString('latin1').match(/X-Request-Id: n\d+/g) ?? [];
     expect(ids).toEqual(Array.from({ length: REQUESTS }, (_, number) => `X-Request-Id: n${number}`));
   });

@@ -10,11 +10,11 @@ import { waitFor } from '../helpers/wait-for.js';
 import { parseResponses, type WireResponse } from '../helpers/wire.js';
 import { makeAttack } from './corpus.js';
 
-/** Few enough for every run of the tests; `FUZZ_ATTACKS` for more. */
+/** `FUZZ_ATTACKS` sets a larger number for longer runs. */
 const ATTACKS = Number(process.env.FUZZ_ATTACKS ?? '800');
 const AT_ONCE = 40;
 jest.setTimeout(30_000 + ATTACKS * 40);
-/** More than this is a leak and not a heap that has grown into its size. */
+/** More than this is a leak, not normal growth of the heap. */
 const GROWTH_BYTES_MAX = 64 * 1_024 * 1_024;
 
 let database: TestDatabase;
@@ -40,12 +40,12 @@ afterAll(async () => {
 
 const LAST_REQUEST = 'GET /nowhere HTTP/1.1\r\nHost: localhost';
 
-/** Every address of 127/8 is this machine, and is counted for itself; elsewhere all attacks share one quota. */
+/** On Linux every address of 127/8 is local and has its own quota; elsewhere all attacks share one. */
 function someAddress(number: number): string | undefined {
   return process.platform === 'linux' ? `127.1.${number % 200}.${(number % 250) + 1}` : undefined;
 }
 
-function expectAnswer(response: WireResponse): void {
+function expectKnownResponse(response: WireResponse): void {
   expect([100, 200, 204, 301, 302, 304, 400, 401, 404, 405, 408, 409, 429, 431]).toContain(response.status);
   if (response.status >= 400) {
     expectErrorResponse(response, response.status, (JSON.parse(response.body) as { code: string }).code);
@@ -56,8 +56,8 @@ async function attack(bytes: Buffer, number: number): Promise<void> {
   const { text, closed } = await fuzzConnection(service.port, bytes, LAST_REQUEST, someAddress(number));
   try {
     const responses = parseResponses(Buffer.from(text, 'latin1'), closed, []);
-    responses.forEach(expectAnswer);
-    // Nothing stands between the answers, and nothing but a list that is cut can be incomplete.
+    responses.forEach(expectKnownResponse);
+    // No bytes between the responses, and no incomplete response.
     const starts = text.match(/HTTP\/1\.1 \d{3} /g)?.length ?? 0;
     expect(text === '' || text.startsWith('HTTP/1.1 ')).toBe(true);
     expect(responses).toHaveLength(starts);
@@ -67,8 +67,8 @@ async function attack(bytes: Buffer, number: number): Promise<void> {
   }
 }
 
-describe('a service that is sent whatever comes to mind', () => {
-  it('answers in the error shape or closes the connection, and is none the worse for it', async () => {
+describe('random and malformed input', () => {
+  it('gets error responses or a closed connection, and causes no leak and no error in the log', async () => {
     await withSeed(async (random) => {
       const attacks = Array.from({ length: ATTACKS }, () => makeAttack(random, key));
       let next = 0;
@@ -85,7 +85,10 @@ describe('a service that is sent whatever comes to mind', () => {
       );
       const after = await ServiceMetrics.scrape(metricsPort);
       expect(after.residentBytes - residentBytes).toBeLessThan(GROWTH_BYTES_MAX);
-      await waitFor(async () => (await ServiceMetrics.scrape(metricsPort)).openFiles < 60, 'all connections are gone');
+      await waitFor(
+        async () => (await ServiceMetrics.scrape(metricsPort)).openFiles < 60,
+        'all connections are closed',
+      );
       await waitFor(
         async () => (await ServiceMetrics.scrape(metricsPort)).connectionsInUse === 0,
         'the pools are idle',

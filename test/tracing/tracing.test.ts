@@ -32,7 +32,7 @@ afterAll(async () => {
 const start = (environment: Record<string, string>): Promise<ServiceProcess> =>
   ServiceProcess.start({
     DATABASE_URL: database.url,
-    // Loads nothing of OpenTelemetry itself, and tells what the service has loaded.
+    // Reports which modules of OpenTelemetry the service has loaded, and loads none itself.
     NODE_OPTIONS: `--import ${join(__dirname, '..', 'helpers', 'report-opentelemetry.mjs')}`,
     ...environment,
   });
@@ -56,7 +56,7 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
   async function childOf(parent: ReceivedSpan): Promise<ReceivedSpan> {
     const find = (): ReceivedSpan | undefined =>
       receiver.spans.find(({ parentSpanId }) => parentSpanId === parent.spanId);
-    await waitFor(() => find() !== undefined, `a part of ${parent.name} arrives`);
+    await waitFor(() => find() !== undefined, `a child of ${parent.name} arrives`);
     return find()!;
   }
 
@@ -97,8 +97,11 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
   });
 
   it('records an early rejection as a span, without a route when none matches', async () => {
-    await call(service.baseUrl, 'GET', '/nothing', undefined, { 'X-Request-Id': 'refused-1', traceparent: 'nonsense' });
-    const span = await spanOf('refused-1');
+    await call(service.baseUrl, 'GET', '/nothing', undefined, {
+      'X-Request-Id': 'rejected-1',
+      traceparent: 'nonsense',
+    });
+    const span = await spanOf('rejected-1');
     expect(span).toMatchObject({ name: 'GET', attributes: { 'http.response.status_code': 401 } });
     expect(span.attributes).not.toHaveProperty('http.route');
     expect(span.status.code).not.toBe(ERROR);
@@ -108,17 +111,17 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
     const CANCELS = 30;
     const sizes = (): number[] =>
       receiver.spans.map(({ attributes }) => Number(attributes['db.operation.batch.size'] ?? 1));
-    // Which cancels meet is up to the moment, so it is tried until some do.
+    // Whether cancels share a statement depends on timing, so this is repeated until some do.
     const areShared = async (): Promise<boolean> => {
       const ids = await Promise.all(Array.from({ length: CANCELS }, () => insertOrder(database.db)));
       await Promise.all(ids.map((id) => cancelOrder(service.baseUrl, id, key)));
       return sizes().some((size) => size > 1);
     };
-    await waitFor(areShared, 'a statement for several orders arrives');
+    await waitFor(areShared, 'the span of a shared statement arrives');
     expect(Math.max(...sizes())).toBeLessThanOrEqual(CANCELS);
   });
 
-  it('marks a 500 as an error on the spans of the request and the statement', async () => {
+  it('marks a 503 as an error on the spans of the request and the statement', async () => {
     const id = await insertOrder(database.db);
     const holder = await database.db.connect();
     await holder.query('BEGIN');
@@ -132,7 +135,7 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
     expect(span).toMatchObject({ status: { code: ERROR }, attributes: { 'error.type': '503' } });
     await waitFor(
       () => receiver.spans.some(({ parentSpanId, status }) => parentSpanId === span.spanId && status.code === ERROR),
-      'the statement that failed arrives',
+      'the span of the failed statement arrives',
     );
   });
 
@@ -187,7 +190,7 @@ describe('OpenTelemetry', () => {
     const id = await insertOrder(database.db);
     expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
     expect(await service.stop()).toBe(0);
-    // The API, which does nothing by itself, comes with prom-client.
+    // prom-client loads the API, which does nothing without the SDK.
     expect(service.output).toMatch(/loaded: \[("@opentelemetry\/api")?\]/);
     expect(receiver.text).not.toContain('petstore-silent');
   });
