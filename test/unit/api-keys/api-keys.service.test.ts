@@ -20,14 +20,14 @@ function buildKey(overrides: Partial<VerifiedKey> = {}): VerifiedKey {
   };
 }
 
-/** A repository whose queries are answered when the test says so. */
+/** A repository whose queries end when the test ends them. */
 class FakeRepository {
   readonly queries: {
     readonly keyHash: string;
     response(key: VerifiedKey | undefined): void;
     fail(error: Error): void;
   }[] = [];
-  /** Answers every query at once, unless it is undefined. */
+  /** If set, every query returns from it at once. */
   rows: Map<string, VerifiedKey> | undefined;
 
   digestPrefixes(): Promise<string> {
@@ -70,12 +70,12 @@ describe('a key that exists', () => {
     repository.rows = new Map([[hashKey(TOKEN), key]]);
   });
 
-  it('is asked for by its digest, never by itself', async () => {
+  it('is looked up by its digest', async () => {
     await expect(service.verify(TOKEN)).resolves.toEqual(key);
     expect(repository.queries.map(({ keyHash }) => keyHash)).toEqual([hashKey(TOKEN)]);
   });
 
-  it('is answered from memory, without a promise, for as long as the cache lasts, and then asked for again', async () => {
+  it('is returned from the cache, without a promise, until its entry expires, and is then looked up again', async () => {
     await service.verify(TOKEN);
     clock.advance(CACHE_SECONDS * 1_000 - 1);
     expect(service.verify(TOKEN)).toEqual(key);
@@ -85,7 +85,7 @@ describe('a key that exists', () => {
     expect(repository.queries).toHaveLength(2);
   });
 
-  it('is not kept longer because it is used', async () => {
+  it('is not cached longer because it is used', async () => {
     await service.verify(TOKEN);
     for (let second = 0; second < CACHE_SECONDS; second++) {
       await service.verify(TOKEN);
@@ -95,7 +95,7 @@ describe('a key that exists', () => {
     expect(repository.queries).toHaveLength(2);
   });
 
-  it('is asked for every time when the cache is off', async () => {
+  it('is looked up every time when the cache is off', async () => {
     start(0);
     repository.rows = new Map([[hashKey(TOKEN), key]]);
     await service.verify(TOKEN);
@@ -103,14 +103,14 @@ describe('a key that exists', () => {
     expect(repository.queries).toHaveLength(2);
   });
 
-  it.each(['invalidate', 'invalidateAll'] as const)('is asked for again after %s', async (method) => {
+  it.each(['invalidate', 'invalidateAll'] as const)('is looked up again after %s', async (method) => {
     await service.verify(TOKEN);
     service[method](hashKey(TOKEN));
     repository.rows = new Map();
     await expect(service.verify(TOKEN)).resolves.toBeUndefined();
   });
 
-  it('stays known when another one is forgotten', async () => {
+  it('stays cached when another key is invalidated', async () => {
     await service.verify(TOKEN);
     service.invalidate(hashKey(generateKey()));
     expect(service.verify(TOKEN)).toEqual(key);
@@ -122,7 +122,7 @@ describe('a key that does not exist', () => {
     repository.rows = new Map();
   });
 
-  it('is remembered as unknown for as long as the cache lasts', async () => {
+  it('is cached as unknown until its entry expires', async () => {
     await expect(service.verify(TOKEN)).resolves.toBeUndefined();
     clock.advance(CACHE_SECONDS * 1_000 - 1);
     expect(service.verify(TOKEN)).toBeUndefined();
@@ -132,7 +132,7 @@ describe('a key that does not exist', () => {
     expect(repository.queries).toHaveLength(2);
   });
 
-  it('is found once it is made and the unknown answer forgotten', async () => {
+  it('is found after it is issued and its entry invalidated', async () => {
     await service.verify(TOKEN);
     repository.rows = new Map([[hashKey(TOKEN), buildKey()]]);
     service.invalidate(hashKey(TOKEN));
@@ -142,7 +142,7 @@ describe('a key that does not exist', () => {
 
 describe('a token that is not well-formed', () => {
   it.each(['', 'abc', 'pst_', `${TOKEN.slice(0, -1)}!`, TOKEN.toLowerCase()])(
-    'is refused without a query: %p',
+    'is rejected without a query: %p',
     (text) => {
       expect(service.verify(text)).toBeUndefined();
       expect(repository.queries).toHaveLength(0);
@@ -150,7 +150,7 @@ describe('a token that is not well-formed', () => {
   );
 });
 
-describe('look-ups of one key that arrive together', () => {
+describe('concurrent look-ups of one key', () => {
   it('share one query', async () => {
     const waiting = Array.from({ length: 50 }, () => service.verify(TOKEN));
     expect(repository.queries).toHaveLength(1);
@@ -159,7 +159,7 @@ describe('look-ups of one key that arrive together', () => {
     expect(service.verify(TOKEN)).toEqual(buildKey());
   });
 
-  it('do not hold up those of another key', async () => {
+  it('do not delay those of another key', async () => {
     const other = generateKey();
     index.add(hashKey(other));
     const first = service.verify(TOKEN);
@@ -173,7 +173,7 @@ describe('look-ups of one key that arrive together', () => {
 });
 
 describe.each(['invalidate', 'invalidateAll'] as const)('%s during a look-up', (method) => {
-  it('keeps the row that was read before the change out of memory', async () => {
+  it('does not cache a row that was read before it', async () => {
     const before = service.verify(TOKEN);
     service[method](hashKey(TOKEN));
     repository.queries[0]?.response(buildKey({ plan: 'free' }));
@@ -185,7 +185,7 @@ describe.each(['invalidate', 'invalidateAll'] as const)('%s during a look-up', (
     expect(service.verify(TOKEN)).toMatchObject({ plan: 'pro' });
   });
 
-  it('makes requests that come afterwards ask for themselves, whichever query is answered first', async () => {
+  it('starts a new query for later requests, whichever query ends first', async () => {
     const stale = service.verify(TOKEN);
     service[method](hashKey(TOKEN));
     const fresh = service.verify(TOKEN);
@@ -200,7 +200,7 @@ describe.each(['invalidate', 'invalidateAll'] as const)('%s during a look-up', (
     expect(repository.queries).toHaveLength(2);
   });
 
-  it('leaves a newer look-up in place when the older one fails', async () => {
+  it('keeps a newer look-up when the older one fails', async () => {
     const stale = service.verify(TOKEN);
     service[method](hashKey(TOKEN));
     const fresh = service.verify(TOKEN);
@@ -215,7 +215,7 @@ describe.each(['invalidate', 'invalidateAll'] as const)('%s during a look-up', (
 });
 
 describe('a key that expires', () => {
-  it('is good to the last millisecond before its expiry and not after, also from memory', async () => {
+  it('is valid until the last millisecond before its expiry, also from the cache', async () => {
     repository.rows = new Map([[hashKey(TOKEN), buildKey({ expiresAtMs: clock.now() + 5_000 })]]);
     await expect(service.verify(TOKEN)).resolves.toBeDefined();
     clock.advance(4_999);
@@ -225,12 +225,12 @@ describe('a key that expires', () => {
     expect(repository.queries).toHaveLength(1);
   });
 
-  it('is refused when it is expired at the first look-up', async () => {
+  it('is rejected when it has expired before the first look-up', async () => {
     repository.rows = new Map([[hashKey(TOKEN), buildKey({ expiresAtMs: clock.now() })]]);
     await expect(service.verify(TOKEN)).resolves.toBeUndefined();
   });
 
-  it('is refused when it expires while the query is under way', async () => {
+  it('is rejected when it expires during the query', async () => {
     const waiting = service.verify(TOKEN);
     clock.advance(1_000);
     repository.queries[0]?.response(buildKey({ expiresAtMs: clock.now() }));
@@ -239,9 +239,9 @@ describe('a key that expires', () => {
 });
 
 describe('a look-up that fails', () => {
-  it('is told to all who share it and is not remembered', async () => {
+  it('rejects all requests that share it and is not cached', async () => {
     const waiting = [service.verify(TOKEN), service.verify(TOKEN)].map((response) => Promise.resolve(response));
-    repository.queries[0]?.fail(new Error('the database is away'));
+    repository.queries[0]?.fail(new Error('the database is unavailable'));
     const settled = await Promise.allSettled(waiting);
     expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
     repository.rows = new Map([[hashKey(TOKEN), buildKey()]]);
@@ -249,14 +249,14 @@ describe('a look-up that fails', () => {
     expect(repository.queries).toHaveLength(2);
   });
 
-  it('does not outlive the answer that was remembered before', async () => {
+  it('rejects when the cache entry of the key is stale', async () => {
     repository.rows = new Map([[hashKey(TOKEN), buildKey()]]);
     await service.verify(TOKEN);
     clock.advance(CACHE_SECONDS * 1_000);
     repository.rows = undefined;
     const waiting = service.verify(TOKEN);
-    repository.queries[1]?.fail(new Error('the database is away'));
-    await expect(waiting).rejects.toThrow('the database is away');
+    repository.queries[1]?.fail(new Error('the database is unavailable'));
+    await expect(waiting).rejects.toThrow('the database is unavailable');
   });
 });
 

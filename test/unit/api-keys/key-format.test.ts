@@ -31,7 +31,7 @@ const keys = fc.constant(undefined).map(() => generateKey());
 describe('generateKey', () => {
   const many = Array.from({ length: 500 }, () => generateKey());
 
-  it('returns pst_ and 49 base62 characters, which a double click selects as one word', () => {
+  it('returns pst_ and 49 base62 characters, which form one word for a double click', () => {
     expect(many.filter((key) => !/^pst_[0-9A-Za-z]{49}$/.test(key))).toEqual([]);
     expect(many.filter((key) => !/^\w+$/.test(key))).toEqual([]);
   });
@@ -51,7 +51,7 @@ describe('generateKey', () => {
     expect([...secrets].sort().join('')).toBe(Array.from(BASE62).sort().join(''));
   });
 
-  it('has a display prefix of ten characters, too short to guess the rest', () => {
+  it('shows only the first ten characters of a key in lists', () => {
     expect(DISPLAY_PREFIX_LENGTH).toBe(10);
   });
 });
@@ -128,13 +128,13 @@ describe('isWellFormedKey', () => {
     ['a trailing line feed', `${key}\n`],
     ['the prefix in capitals', key.replace('pst_', 'PST_')],
     [
-      'another prefix with its own checksum',
+      'another prefix with a correct checksum',
       'psk_0000000000000000000000000000000000000000000'.concat(
         checksum('psk_0000000000000000000000000000000000000000000'),
       ),
     ],
     [
-      'a letter of another alphabet with its own checksum',
+      'a letter outside ASCII with a correct checksum',
       'pst_000000000000000000000000000000000000000000é'.concat(
         checksum('pst_000000000000000000000000000000000000000000é'),
       ),

@@ -53,14 +53,14 @@ describe('KeyUsageRecorder', () => {
     expect(touch).toHaveBeenCalledTimes(1);
   });
 
-  it('sends no statement without uses', async () => {
+  it('executes no statement when no key was used', async () => {
     await recorder.flush();
     await recorder.beforeApplicationShutdown();
     expect(touch).not.toHaveBeenCalled();
   });
 
   it('ignores a failed write and writes the next use after a minute', async () => {
-    touch.mockRejectedValueOnce(new Error('the database is away'));
+    touch.mockRejectedValueOnce(new Error('the database is unavailable'));
     recorder.used('a');
     await expect(recorder.flush()).resolves.toBeUndefined();
     clock.advance(60_000);

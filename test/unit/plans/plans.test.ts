@@ -20,7 +20,7 @@ describe('quotasOf', () => {
     expect(quotasOf('free', { requestsPerMinute: 9_999, requestsPerDay: 9_999 })).toEqual(quotasOf('free', NONE));
   });
 
-  it('returns the quotas of an Enterprise key', () => {
+  it('returns the custom quotas of an Enterprise key', () => {
     expect(quotasOf('enterprise', { requestsPerMinute: 7, requestsPerDay: 2_147_483_647 })).toEqual({
       requestsPerMinute: 7,
       requestsPerDay: 2_147_483_647,
@@ -43,7 +43,7 @@ describe('quotasOf', () => {
     expect(() => quotasOf(plan as Plan, { requestsPerMinute: 5, requestsPerDay: 5 })).toThrow('No quotas are known');
   });
 
-  it('has frozen quotas', () => {
+  it('returns frozen objects, which no caller can change', () => {
     expect(Object.isFrozen(PLAN_QUOTAS)).toBe(true);
     expect(Object.isFrozen(PLAN_QUOTAS.free)).toBe(true);
     expect(Object.isFrozen(PLAN_QUOTAS.pro)).toBe(true);

@@ -48,12 +48,12 @@ function play(rule: BanRule, quota: Quotas, advances: readonly number[]): Step[]
 }
 
 /**
- * The rules of the interface told again, from the whole history instead of from counters. Slow and simple: it shares no
- * line with the decision.
+ * A second implementation of the rules, from the whole history instead of from counters. It is slow and simple, and shares
+ * no code with the decision.
  */
 function outcomesByHistory(rule: BanRule, quota: Quotas, times: readonly number[]): string[] {
   const admitted: number[] = [];
-  let refused: number[] = [];
+  let rejected: number[] = [];
   let bannedUntil = 0;
   return times.map((now) => {
     if (now < bannedUntil) {
@@ -65,10 +65,10 @@ function outcomesByHistory(rule: BanRule, quota: Quotas, times: readonly number[
       admitted.push(now);
       return 'admitted';
     }
-    refused.push(now);
-    const recent = refused.filter((time) => now - time < rule.windowSeconds * 1_000);
+    rejected.push(now);
+    const recent = rejected.filter((time) => now - time < rule.windowSeconds * 1_000);
     if (rule.threshold > 0 && recent.length >= rule.threshold) {
-      refused = [];
+      rejected = [];
       bannedUntil = now + rule.durationSeconds * 1_000;
       return 'banned';
     }
@@ -182,7 +182,7 @@ describe('decide, for any sequence of requests', () => {
       for (const { now, after, verdict } of played.filter((step) => step.verdict.outcome !== 'admitted')) {
         const waitMs = Number(new Map(rateLimitHeaders(verdict)).get('Retry-After')) * 1_000;
         const retried = decide(after, quota, rule, now + waitMs);
-        // After a ban the windows may still be spent, which is a refusal of its own.
+        // After a ban a window may still be exhausted, which is another rejection.
         const isFree = verdict.outcome === 'limited' ? retried.verdict.outcome === 'admitted' : true;
         expect(isFree).toBe(true);
         expect(retried.verdict.bannedUntilMs).not.toBe(verdict.bannedUntilMs ?? 0);

@@ -16,7 +16,7 @@ function used(minuteUsed: number, dayUsed: number, overrides: Partial<SubjectSta
   return { ...UNUSED, minuteEndSeconds: MINUTE_END, dayEndSeconds: DAY_END, minuteUsed, dayUsed, ...overrides };
 }
 
-/** Decides one request at each of the times, each on the state that the one before left. */
+/** Decides one request at each time, each with the state after the previous one. */
 function play(state: SubjectState, quotas: Quotas, rule: BanRule, times: readonly number[]): Decision[] {
   const decisions: Decision[] = [];
   let current = state;
@@ -76,21 +76,21 @@ describe('decide on a Free plan (60 per minute, 1,000 per day)', () => {
   });
 
   it('rejects until the last millisecond of an exhausted minute', () => {
-    const [refused, admitted] = play(used(60, 60), FREE, NO_BANS, [
+    const [rejected, admitted] = play(used(60, 60), FREE, NO_BANS, [
       at('2026-11-21T12:00:59.999Z'),
       at('2026-11-21T12:01:00.000Z'),
     ]);
-    expect(refused?.verdict.outcome).toBe('limited');
+    expect(rejected?.verdict.outcome).toBe('limited');
     expect(admitted?.verdict.outcome).toBe('admitted');
   });
 
   it('rejects until the last millisecond of an exhausted day and admits from the first of the next', () => {
     const spent = used(0, 1_000);
-    const [refused, admitted] = play(spent, FREE, NO_BANS, [
+    const [rejected, admitted] = play(spent, FREE, NO_BANS, [
       at('2026-11-21T23:59:59.999Z'),
       at('2026-11-22T00:00:00.000Z'),
     ]);
-    expect(refused?.verdict).toMatchObject({ outcome: 'limited', day: { remaining: 0, resetAtSeconds: DAY_END } });
+    expect(rejected?.verdict).toMatchObject({ outcome: 'limited', day: { remaining: 0, resetAtSeconds: DAY_END } });
     expect(admitted?.verdict).toMatchObject({
       outcome: 'admitted',
       minute: { remaining: 59, resetAtSeconds: seconds('2026-11-22T00:01:00Z') },
@@ -108,7 +108,7 @@ describe('decide with custom quotas', () => {
   test.each([
     { quotas: { requestsPerMinute: 1, requestsPerDay: 1 }, admitted: 1 },
     { quotas: { requestsPerMinute: 1, requestsPerDay: 5 }, admitted: 1 },
-    { quotas: { requestsPerMinute: 5, requestsPerDay: 1 }, admitted: 1 }, // a day smaller than the minute
+    { quotas: { requestsPerMinute: 5, requestsPerDay: 1 }, admitted: 1 }, // fewer per day than per minute
     { quotas: { requestsPerMinute: 7, requestsPerDay: 7 }, admitted: 7 },
     { quotas: { requestsPerMinute: 2_147_483_647, requestsPerDay: 2_147_483_647 }, admitted: 12 },
   ])('admits $admitted of 12 requests in one minute with $quotas', ({ quotas, admitted }) => {
@@ -156,14 +156,14 @@ describe('decide on bans', () => {
     expect(decisions.at(-1)?.next).toMatchObject({ minuteUsed: 60, dayUsed: 60 });
   });
 
-  // Three refusals within 60 s ban; the day is spent, so that every request is refused whatever the minute.
+  // Three rejections within 60 s cause a ban. The day is exhausted, so every request is rejected.
   const THREE: BanRule = { threshold: 3, windowSeconds: 60, durationSeconds: 300 };
   test.each([
     { offsets: [0, 0, 0], last: 'banned' },
     { offsets: [0, 30_000, 59_999], last: 'banned' }, // 59.999 s between the first and the third
-    { offsets: [0, 30_000, 60_000], last: 'limited' }, // the first is a full window old: 2 count
-    { offsets: [0, 30_000, 60_000, 89_999], last: 'banned' }, // 30 s, 60 s and 89.999 s lie within one window
-    { offsets: [0, 30_000, 60_000, 90_000], last: 'limited' }, // again one falls out at the same moment
+    { offsets: [0, 30_000, 60_000], last: 'limited' }, // the first is 60 s old and no longer counts
+    { offsets: [0, 30_000, 60_000, 89_999], last: 'banned' }, // 30 s, 60 s and 89.999 s are within one window
+    { offsets: [0, 30_000, 60_000, 90_000], last: 'limited' }, // the one at 30 s no longer counts
     { offsets: [0, 59_999, 119_998, 179_997], last: 'limited' }, // never more than two within any window
     { offsets: [0, 59_999, 119_998, 119_998], last: 'banned' }, // 59.999 s, 119.998 s twice
     { offsets: [0, 1, 3_600_000], last: 'limited' },
@@ -181,10 +181,10 @@ describe('decide on bans', () => {
     const tight: Quotas = { requestsPerMinute: 1, requestsPerDay: 1_000 };
     const decisions = play(UNUSED, tight, THREE, [
       at('2026-11-21T12:00:59.990Z'), // admitted
-      at('2026-11-21T12:00:59.991Z'), // refused
-      at('2026-11-21T12:00:59.992Z'), // refused
-      at('2026-11-21T12:01:00.000Z'), // admitted: an admitted request in between does not clear the refusals
-      at('2026-11-21T12:01:00.001Z'), // refused, the third
+      at('2026-11-21T12:00:59.991Z'), // rejected
+      at('2026-11-21T12:00:59.992Z'), // rejected
+      at('2026-11-21T12:01:00.000Z'), // admitted: an admitted request does not clear the rejections
+      at('2026-11-21T12:01:00.001Z'), // rejected, the third
     ]);
     expect(outcomes(decisions)).toEqual(['admitted', 'limited', 'limited', 'admitted', 'banned']);
   });
@@ -196,10 +196,10 @@ describe('decide on bans', () => {
     expect(new Set(decisions.slice(2).map(({ verdict }) => verdict.bannedUntilMs))).toEqual(new Set([NOON + 300_000]));
   });
 
-  it('ends a ban to the millisecond, after which the windows decide', () => {
+  it('ends a ban to the millisecond; the windows decide afterwards', () => {
     const [, , , during, after] = play(spent, FREE, THREE, [NOON, NOON, NOON, NOON + 299_999, NOON + 300_000]);
     expect(during?.verdict.outcome).toBe('banned');
-    // Five minutes later the minute is a new one; the day goes on at 60 used.
+    // Five minutes later a new minute has begun; the day still has 60 used.
     expect(after?.verdict).toMatchObject({ outcome: 'admitted', minute: { remaining: 59 }, day: { remaining: 939 } });
   });
 
@@ -221,7 +221,7 @@ describe('decide on bans', () => {
   it('keeps the counts when a ban ends within the same minute', () => {
     const short: BanRule = { threshold: 1, windowSeconds: 60, durationSeconds: 1 };
     const [, after] = play(spent, { requestsPerMinute: 60, requestsPerDay: 1_000 }, short, [NOON, NOON + 1_000]);
-    // The minute is still spent, so the request is refused again, which with this threshold is the next ban.
+    // The minute is still exhausted, so the request is rejected again, and with this threshold the next ban starts.
     expect(after?.verdict).toMatchObject({ outcome: 'banned', bannedUntilMs: NOON + 2_000 });
     expect(after?.next).toMatchObject({ minuteUsed: 60, dayUsed: 60 });
   });

@@ -178,8 +178,8 @@ describe('rateLimitHeaders', () => {
   });
 
   it('returns exactly the documented headers, with their published names', () => {
-    const refusal = verdict({ minute: [0, 60], day: [940, 1_000] }, { outcome: 'limited' });
-    expect(rateLimitHeaders(refusal).map(([name]) => name)).toEqual([...RATE_LIMIT_HEADER_NAMES]);
+    const rejection = verdict({ minute: [0, 60], day: [940, 1_000] }, { outcome: 'limited' });
+    expect(rateLimitHeaders(rejection).map(([name]) => name)).toEqual([...RATE_LIMIT_HEADER_NAMES]);
     expect(RATE_LIMIT_HEADER_NAMES.slice(0, 3)).toEqual([
       'X-RateLimit-Limit',
       'X-RateLimit-Remaining',

@@ -19,8 +19,8 @@ const steps = fc.array(
 );
 
 describe('the memory store', () => {
-  it('gives what folding the decision over the requests of each subject gives', () => {
-    // One store for all runs, with subjects of its own for each: making a store is what would take long here.
+  it('returns the verdicts of decide() for the requests of each subject', () => {
+    // One store for all runs, with other subjects in each run, because creating a store is slow.
     const clock = new ManualClock();
     const store = new MemoryQuotaStore(clock, RULE);
     let run = 0;
@@ -48,7 +48,7 @@ describe('the memory store', () => {
     );
   });
 
-  it('counts each subject for itself', () => {
+  it('counts each subject separately', () => {
     const store = new MemoryQuotaStore(new ManualClock(), NO_BANS);
     const outcomes = ['key:a', 'key:a', 'key:a', 'key:a', 'key:b'].map(
       (subject) => store.consume(subject, QUOTAS).outcome,
@@ -56,30 +56,30 @@ describe('the memory store', () => {
     expect(outcomes).toEqual(['admitted', 'admitted', 'admitted', 'limited', 'admitted']);
   });
 
-  it('ends a ban when told to, and keeps what the windows have counted', () => {
+  it('liftBan ends a ban, clears the rejections and keeps the counts of the windows', () => {
     const clock = new ManualClock();
     const store = new MemoryQuotaStore(clock, RULE);
     const consume = (): string => store.consume('key:a', QUOTAS).outcome;
     expect(Array.from({ length: 7 }, consume).slice(3)).toEqual(['limited', 'limited', 'banned', 'banned']);
     store.liftBan('key:a');
-    // The minute is spent still, and the refusals before the ban count no more: it takes three new ones.
+    // The minute is still exhausted. The rejections before the ban no longer count, so three new ones are needed.
     expect([consume(), consume(), consume()]).toEqual(['limited', 'limited', 'banned']);
     store.liftBan('key:a');
     clock.advance(60_000);
     expect(store.consume('key:a', QUOTAS)).toMatchObject({
       outcome: 'admitted',
       minute: { remaining: 2 },
-      day: { remaining: 4 }, // 8 less 3 in the first minute and 1 now
+      day: { remaining: 4 }, // 8 minus 3 in the first minute and 1 now
     });
   });
 
-  it('takes the end of a ban that nobody has for what it is', () => {
+  it('liftBan has no effect on a subject without a ban', () => {
     const store = new MemoryQuotaStore(new ManualClock(), RULE);
     store.liftBan('key:a');
     expect(store.consume('key:a', QUOTAS)).toMatchObject({ outcome: 'admitted', minute: { remaining: 2 } });
   });
 
-  it('tells of each ban once, when it begins', () => {
+  it('calls onBan once for each ban, when it starts', () => {
     const clock = new ManualClock();
     const banned: string[] = [];
     const store = new MemoryQuotaStore(clock, RULE, (subject) => banned.push(subject));
@@ -97,7 +97,7 @@ describe('the memory store', () => {
     expect(consume(QUOTAS.requestsPerMinute + RULE.threshold)).toEqual(['key:a', 'key:a']);
   });
 
-  it('remembers nothing of those whose ban is ended without their having called', () => {
+  it('liftBan stores no entry for a subject without requests', () => {
     const store = new MemoryQuotaStore(new ManualClock(), NO_BANS);
     const one: Quotas = { requestsPerMinute: 1, requestsPerDay: 1 };
     store.consume('key:a', one);
@@ -107,7 +107,7 @@ describe('the memory store', () => {
     expect(store.consume('key:a', one).outcome).toBe('limited');
   });
 
-  it('remembers a key, whatever the number of addresses that call', () => {
+  it('keeps the counts of a key whatever the number of addresses', () => {
     const store = new MemoryQuotaStore(new ManualClock(), NO_BANS);
     const one: Quotas = { requestsPerMinute: 1, requestsPerDay: 1 };
     store.consume('key:a', one);
@@ -117,7 +117,7 @@ describe('the memory store', () => {
     expect(store.consume('key:a', one).outcome).toBe('limited');
   });
 
-  it('forgets the address that it has not seen for longest when there are more than 100,000', () => {
+  it('evicts the least recently used address when there are more than 100,000', () => {
     const store = new MemoryQuotaStore(new ManualClock(), NO_BANS);
     const one: Quotas = { requestsPerMinute: 1, requestsPerDay: 1 };
     store.consume('address:first', one);

@@ -8,7 +8,7 @@ import { ManualClock } from '../../helpers/manual-clock.js';
 const ONE: Quotas = { requestsPerMinute: 1, requestsPerDay: 1_000 };
 const LATENCY_MS = 90;
 
-/** A Redis whose replies take {@link LATENCY_MS}, of which the request on its way takes nothing. */
+/** A Redis whose commands arrive at once and whose replies take {@link LATENCY_MS}. */
 class SlowRedis extends EventEmitter {
   readonly status = 'ready';
   readonly isCluster = false;
@@ -46,10 +46,10 @@ beforeEach(() => {
   });
 });
 
-describe('the Redis store, when replies are slow', () => {
+describe('RedisQuotaStore with slow replies', () => {
   const endOfMinuteMs = Date.UTC(2026, 10, 21, 12, 1, 0);
 
-  it('asks Redis again from the first millisecond of the next window on', async () => {
+  it('asks Redis again from the first millisecond of the next window', async () => {
     await store.consume('key:a', ONE);
     clock.set(endOfMinuteMs - 500);
     expect((await store.consume('key:a', ONE)).outcome).toBe('limited');
@@ -58,7 +58,7 @@ describe('the Redis store, when replies are slow', () => {
     expect((await store.consume('key:a', ONE)).outcome).toBe('admitted');
   });
 
-  it('reports no Retry-After that is earlier than the reset when it rejects from the cache', async () => {
+  it('returns no Retry-After before the reset when it rejects from the cache', async () => {
     await store.consume('key:a', ONE);
     await store.consume('key:a', ONE);
     clock.set(endOfMinuteMs - 1_050);
@@ -69,7 +69,7 @@ describe('the Redis store, when replies are slow', () => {
     expect(Number(headers.get('Retry-After')) * 1_000).toBeGreaterThanOrEqual(950);
   });
 
-  it('asks once more when the window ends while the rejection is on its way', async () => {
+  it('asks Redis once more when the window ends before the reply arrives', async () => {
     await store.consume('key:a', ONE);
     clock.set(endOfMinuteMs - 10);
     const verdict = store.consume('key:a', ONE);

@@ -2,7 +2,7 @@ import { DAY_MS, MINUTE_MS, windowEndSeconds } from '../../../src/rate-limit/dec
 
 const seconds = (iso: string): number => Date.parse(iso) / 1_000;
 
-describe('a fixed window', () => {
+describe('windowEndSeconds', () => {
   test.each([
     // now                         end of the minute           end of the day
     ['2026-11-21T12:00:00.000Z', '2026-11-21T12:01:00.000Z', '2026-11-22T00:00:00.000Z'],
@@ -15,9 +15,9 @@ describe('a fixed window', () => {
     ['2028-02-29T23:59:59.999Z', '2028-03-01T00:00:00.000Z', '2028-03-01T00:00:00.000Z'],
     ['2027-02-28T23:59:59.999Z', '2027-03-01T00:00:00.000Z', '2027-03-01T00:00:00.000Z'],
     ['2026-12-31T23:59:30.000Z', '2027-01-01T00:00:00.000Z', '2027-01-01T00:00:00.000Z'],
-    // Clocks go back in most of Europe in this night; a UTC day has 24 hours all the same.
+    // The end of daylight saving time in Europe: a UTC day still has 24 hours.
     ['2026-10-25T00:59:59.999Z', '2026-10-25T01:00:00.000Z', '2026-10-26T00:00:00.000Z'],
-  ])('that holds %s ends with the UTC minute at %s or with the UTC day at %s', (now, minuteEnd, dayEnd) => {
+  ])('for %s returns the end of the UTC minute %s and of the UTC day %s', (now, minuteEnd, dayEnd) => {
     expect(windowEndSeconds(Date.parse(now), MINUTE_MS)).toBe(seconds(minuteEnd));
     expect(windowEndSeconds(Date.parse(now), DAY_MS)).toBe(seconds(dayEnd));
   });
