@@ -43,9 +43,9 @@ describe('requests without a valid key', () => {
     const statuses = await Promise.all(Array.from({ length: 100 }, async () => (await listOrders(url)).status));
     expect(statuses.filter((status) => status === 401)).toHaveLength(60);
     expect(statuses.filter((status) => status === 429)).toHaveLength(40);
-    const refused = await listOrders(url);
-    expect(stateOf(refused)).toMatchObject({ limit: 60, remaining: 0, retryAfter: 30 });
-    expect((await errorOf(refused)).code).toBe('rate_limit_exceeded');
+    const rejected = await listOrders(url);
+    expect(stateOf(rejected)).toMatchObject({ limit: 60, remaining: 0, retryAfter: 30 });
+    expect((await errorOf(rejected)).code).toBe('rate_limit_exceeded');
     service.clock.advance(30_000);
     expect((await listOrders(url)).status).toBe(401);
   });

@@ -17,7 +17,7 @@ describe.each([
   });
   afterAll(() => service.stop());
   beforeEach(() => {
-    // Past every ban that a test before has brought about.
+    // Past every ban of an earlier test.
     service.clock.advance(3_600_000);
   });
 
@@ -32,7 +32,7 @@ describe.each([
     return codes;
   }
 
-  /** One request a minute is enough to be over the limit with the second. */
+  /** The second request in a minute exceeds its limit. */
   const insertSmallKey = (): Promise<{ id: string; key: string }> =>
     insertKey(service.db, { requests_per_minute: 1, requests_per_day: 1_000 });
 
@@ -73,7 +73,7 @@ describe.each([
       service.clock.advance(1);
       const free = await request(key);
       expect(free.status).toBe(404);
-      // One request before the ban and this one: what was refused has cost nothing.
+      // One request before the ban and this one; the rejected ones consumed nothing.
       expect(stateOf(free)).toMatchObject({ day: { remaining: 998 } });
     });
 
@@ -83,7 +83,7 @@ describe.each([
       const codes: string[] = [];
       for (let number = 0; number < 12; number++) {
         codes.push(...(await codesOf(1, key)));
-        service.clock.advance(7_000); // nine refusals in 60 s at most: 0, 7, … 56
+        service.clock.advance(7_000); // at most nine rejections in 60 s: 0, 7, … 56
       }
       expect(codes).toEqual(Array(12).fill('rate_limit_exceeded'));
     });
@@ -146,10 +146,10 @@ describe.each([
       await waitFor(async () => {
         response = response.status === 429 ? await request(key) : response;
         return response.status !== 429;
-      }, 'the key is let in again');
+      }, 'the key is admitted again');
       expect(response.status).toBe(404);
       expect(stateOf(response)).toMatchObject({ day: { remaining: 998 } });
-      // It starts with a clean slate, and the other key's ban stands.
+      // Its rejections are cleared, and the other key is still banned.
       expect(await codesOf(10, key)).toEqual(BAN_AFTER_TEN.slice(1));
       expect(await codesOf(1, other.key)).toEqual(['api_key_banned']);
     });
@@ -186,7 +186,7 @@ describe('the configuration of bans', () => {
     });
     const { key } = await insertKey(service.db, { requests_per_minute: 1, requests_per_day: 10 });
     const outcomes: [code: string, retryAfter: number | undefined][] = [];
-    // The clock starts at half a minute: 30 s, 31 s, 36 s (5 s later: the refusal at 31 s counts no more), 37 s.
+    // The clock starts at half a minute: 30 s, 31 s, 36 s (the rejection at 31 s no longer counts), 37 s.
     for (const advanceMs of [0, 1_000, 5_000, 1_000]) {
       service.clock.advance(advanceMs);
       const response = await cancelOrder(service.baseUrl, ABSENT, key);

@@ -14,7 +14,7 @@ describe.each([
 ])('$how', ({ rejectEarly }) => {
   let service: TestService;
   let url: string;
-  /** A Free key of the test's own: 60 a minute and 1,000 a day, of which nothing is used. */
+  /** An unused Free key for each test: 60 requests per minute and 1,000 per day. */
   let key: string;
 
   beforeAll(async () => {
@@ -23,7 +23,7 @@ describe.each([
   });
   afterAll(() => service.stop());
   beforeEach(async () => {
-    // Another minute: requests without a key all come from one address.
+    // A new minute, because all requests without a key come from one address.
     service.clock.advance(MINUTE_MS);
     ({ key } = await insertKey(service.db, { plan: 'free' }));
   });
@@ -34,7 +34,7 @@ describe.each([
   const stateOf = (response: Response): ReturnType<typeof parseLimitHeaders> =>
     parseLimitHeaders(response.headers, service.clock.now());
 
-  /** Where a caller stands after the first request of its minute. */
+  /** The limits after the first request of a minute. */
   const FIRST_OF_60 = {
     limit: 60,
     remaining: 59,
@@ -161,7 +161,7 @@ describe.each([
     it('a banned key', async () => {
       const small = await insertKey(service.db, { requests_per_minute: 1, requests_per_day: 100 });
       let response = await cancelOrder(url, '404404', small.key);
-      for (let refusals = 0; refusals < 10; refusals++) {
+      for (let rejections = 0; rejections < 10; rejections++) {
         response = await cancelOrder(url, '404404', small.key);
       }
       expect(response.status).toBe(429);
@@ -178,7 +178,7 @@ describe.each([
   });
 });
 
-describe.each([true, false])('while the database is away (rejectEarly: %s)', (rejectEarly) => {
+describe.each([true, false])('while the database is unavailable (rejectEarly: %s)', (rejectEarly) => {
   let database: TestDatabase;
   let service: TestService;
 

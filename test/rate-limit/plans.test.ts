@@ -6,10 +6,10 @@ import { startTestService, type TestService } from '../helpers/test-service.js';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
-/** An order that does not exist: the cheapest request that goes all the way. */
+/** An order that does not exist: the cheapest request that reaches the database. */
 const ABSENT = '404404';
 
-// Bans are off: what is looked at here is every single refusal of a window.
+// Bans are off, so that every rejection is one of a window.
 let service: TestService;
 beforeAll(async () => {
   service = await startTestService({ environment: { RATE_LIMIT_BAN_THRESHOLD: '0' } });
@@ -23,7 +23,7 @@ const request = (key?: string): Promise<Response> => cancelOrder(service.baseUrl
 const stateOf = (response: Response): ReturnType<typeof parseLimitHeaders> =>
   parseLimitHeaders(response.headers, service.clock.now());
 
-/** Makes requests, a few at a time, and counts their statuses. */
+/** Sends requests in batches and counts their statuses. */
 async function statusesOf(count: number, key?: string): Promise<Record<number, number>> {
   const counts: Record<number, number> = {};
   for (let made = 0; made < count; made += 50) {
@@ -37,7 +37,7 @@ async function statusesOf(count: number, key?: string): Promise<Record<number, n
 
 describe('a key', () => {
   test.each<[Plan, number, number, number | null, number | null]>([
-    // plan, figures a minute and a day, and what is agreed for the key itself
+    // plan, quotas per minute and day, custom quotas of the key
     ['free', 60, 1_000, null, null],
     ['pro', 300, 10_000, null, null],
     ['business', 1_000, 100_000, null, null],
@@ -54,7 +54,7 @@ describe('a key', () => {
       const response = await request(key);
       expect(response.status).toBe(404);
       expect(stateOf(response)).toMatchObject({
-        // Where both remain alike, the longer window is shown.
+        // If both have the same number remaining, the longer window is shown.
         limit: perMinute === perDay ? perDay : perMinute,
         remaining: perMinute - 1,
         minute: { quota: perMinute, remaining: perMinute - 1, resetsInSeconds: 30 },
@@ -78,15 +78,15 @@ describe('a key', () => {
       });
       expect(await statusesOf(quota, key)).toEqual({ 404: quota });
       expect(await statusesOf(3, key)).toEqual({ 429: 3 });
-      const refused = await request(key);
-      expect(stateOf(refused)).toMatchObject({ limit: quota, remaining: 0, retryAfter: 30 });
-      expect((await errorOf(refused)).code).toBe('rate_limit_exceeded');
+      const rejected = await request(key);
+      expect(stateOf(rejected)).toMatchObject({ limit: quota, remaining: 0, retryAfter: 30 });
+      expect((await errorOf(rejected)).code).toBe('rate_limit_exceeded');
       service.clock.advance(29_999);
       expect((await request(key)).status).toBe(429);
       service.clock.advance(1);
       const admitted = await request(key);
       expect(admitted.status).toBe(404);
-      // Refusals have cost nothing.
+      // Rejected requests consumed nothing.
       expect(stateOf(admitted)).toMatchObject({ remaining: quota - 1, minute: { resetsInSeconds: 60 } });
     },
   );
@@ -95,12 +95,12 @@ describe('a key', () => {
     const { key } = await insertKey(service.db, { plan: 'free' });
     const responses = await Promise.all(Array.from({ length: 400 }, () => request(key)));
     const admitted = responses.filter(({ status }) => status === 404);
-    const refused = responses.filter(({ status }) => status === 429);
-    expect([admitted.length, refused.length]).toEqual([60, 340]);
-    // Every admitted request was told another figure, from 59 down to 0.
+    const rejected = responses.filter(({ status }) => status === 429);
+    expect([admitted.length, rejected.length]).toEqual([60, 340]);
+    // Each admitted request got a different number, from 59 to 0.
     const remaining = admitted.map((response) => stateOf(response).remaining).sort((one, other) => other - one);
     expect(remaining).toEqual(Array.from({ length: 60 }, (_, index) => 59 - index));
-    expect(new Set(refused.map((response) => stateOf(response).retryAfter))).toEqual(new Set([30]));
+    expect(new Set(rejected.map((response) => stateOf(response).retryAfter))).toEqual(new Set([30]));
   });
 
   it('consumes quota whatever the status of the response', async () => {
@@ -142,10 +142,10 @@ describe('the daily limit of a key', () => {
     expect(last.status).toBe(404);
     // 20 remain in the minute and none in the day: the day is shown.
     expect(stateOf(last)).toMatchObject({ limit: 1_000, remaining: 0, minute: { remaining: 20 } });
-    const refused = await request(key);
-    expect(refused.status).toBe(429);
+    const rejected = await request(key);
+    expect(rejected.status).toBe(429);
     // 12:16:30 to midnight is 11 h 43 min 30 s, 42,210 s.
-    expect(stateOf(refused)).toMatchObject({
+    expect(stateOf(rejected)).toMatchObject({
       limit: 1_000,
       remaining: 0,
       minute: { remaining: 20 },

@@ -18,7 +18,7 @@ async function start(trustProxy?: string): Promise<void> {
   });
 }
 
-/** How many requests have been counted against the address that a request with this header comes from, this one included. */
+/** How many requests have been counted against the address of a request with this header, including this one. */
 async function usedBy(forwardedFor?: string): Promise<number> {
   const headers: Record<string, string> = forwardedFor === undefined ? {} : { 'X-Forwarded-For': forwardedFor };
   const response = await call(service.baseUrl, 'GET', '/store/orders', undefined, headers);
@@ -92,7 +92,7 @@ describe('with two trusted proxies', () => {
       await usedBy('203.0.113.1, 198.51.100.1'),
       await usedBy('203.0.113.1, 198.51.100.2'),
       await usedBy('192.0.2.1, 203.0.113.1, 198.51.100.3'),
-      // A shorter chain than was promised: the first entry there is.
+      // Fewer entries than trusted proxies: the first entry.
       await usedBy('203.0.113.1'),
     ]).toEqual([1, 2, 3, 4]);
   });
