@@ -74,10 +74,15 @@ async function withRedis<T>(redisUrls: readonly string[], work: (redis: LimitRed
   }
 }
 
+/** The client's own timeout of a silent socket: an error without a code, which those of the system have. */
+function isSocketTimeout(error: Error): boolean {
+  return error.name === 'Error' && !('code' in error);
+}
+
 function reasonOf(error: Error, redis: LimitRedis, connectionError: Error | undefined): string {
-  if (connectionError !== undefined) {
+  if (connectionError !== undefined && !isSocketTimeout(connectionError)) {
     return `Redis is unreachable (${connectionError.message || connectionError.name})`;
   }
-  const hasTimedOut = error instanceof DeadlineExceeded || redis.status !== 'ready';
+  const hasTimedOut = error instanceof DeadlineExceeded || redis.status !== 'ready' || connectionError !== undefined;
   return hasTimedOut ? 'Redis does not respond' : `Redis rejects the command (${error.message})`;
 }
