@@ -29,15 +29,15 @@ describe.each([true, false])('a key (rejectEarly: %s)', (rejectEarly) => {
     ['no header', []],
     ['an empty header', ['Authorization:']],
     ['the scheme alone', ['Authorization: Bearer']],
-    ['the scheme and blanks', ['Authorization: Bearer   ']],
+    ['the scheme and spaces', ['Authorization: Bearer   ']],
     ['another scheme', ['Authorization: Basic dXNlcjpwYXNz']],
     ['the key in another header', ['X-Api-Key: KEY', 'Proxy-Authorization: Bearer KEY', 'Cookie: key=KEY']],
     ['the key without the scheme', ['Authorization: KEY']],
   ])('that is missing gets 401 without an RFC 6750 error code: %s', async (_what, headers) => {
-    const answer = await ask(headers.map((line) => line.replace('KEY', key)));
-    expectErrorResponse(answer, 401, 'missing_api_key');
-    expectLimits(answer, 'limits');
-    expect(answer?.headers.get('www-authenticate')).toEqual([REALM]);
+    const response = await ask(headers.map((line) => line.replace('KEY', key)));
+    expectErrorResponse(response, 401, 'missing_api_key');
+    expectLimits(response, 'limits');
+    expect(response?.headers.get('www-authenticate')).toEqual([REALM]);
   });
 
   it('is not read from the URL', async () => {
@@ -47,20 +47,20 @@ describe.each([true, false])('a key (rejectEarly: %s)', (rejectEarly) => {
   });
 
   test.each([
-    ['a token of no form', ['Authorization: Bearer abc']],
+    ['a malformed token', ['Authorization: Bearer abc']],
     ['two tokens', ['Authorization: Bearer KEY KEY']],
     ['a token in quotes', ['Authorization: Bearer "KEY"']],
-    ['a list', ['Authorization: Bearer KEY, Bearer KEY']],
+    ['a list of tokens', ['Authorization: Bearer KEY, Bearer KEY']],
     ['two headers', ['Authorization: Bearer KEY', 'Authorization: Bearer KEY']],
-    ['two headers of two schemes', ['Authorization: Basic dXNlcjpwYXNz', 'authorization: Bearer KEY']],
-    ['the key and a blank of another alphabet', ['Authorization: Bearer KEY\xa0']],
+    ['two headers with different schemes', ['Authorization: Basic dXNlcjpwYXNz', 'authorization: Bearer KEY']],
+    ['the key and a no-break space', ['Authorization: Bearer KEY\xa0']],
     ['the key in capitals', ['Authorization: Bearer UPPER']],
     ['a key with another last character', ['Authorization: Bearer CHANGED']],
-    ['a well-formed key that nobody has', ['Authorization: Bearer UNKNOWN']],
+    ['a well-formed key that does not exist', ['Authorization: Bearer UNKNOWN']],
     ['a very long token', [`Authorization: Bearer ${'a'.repeat(10_000)}`]],
   ])('that is invalid gets 401 with the error code of RFC 6750: %s', async (_what, headers) => {
     const changed = key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a');
-    const answer = await ask(
+    const response = await ask(
       headers.map((line) =>
         line
           .replaceAll('KEY', key)
@@ -69,9 +69,9 @@ describe.each([true, false])('a key (rejectEarly: %s)', (rejectEarly) => {
           .replace('UNKNOWN', generateKey()),
       ),
     );
-    expectErrorResponse(answer, 401, 'invalid_api_key');
-    expectLimits(answer, 'limits');
-    expect(answer?.headers.get('www-authenticate')).toEqual([INVALID]);
+    expectErrorResponse(response, 401, 'invalid_api_key');
+    expectLimits(response, 'limits');
+    expect(response?.headers.get('www-authenticate')).toEqual([INVALID]);
   });
 
   test.each([
@@ -80,15 +80,15 @@ describe.each([true, false])('a key (rejectEarly: %s)', (rejectEarly) => {
     ['AUTHORIZATION: BEARER    KEY'],
     ['Authorization:Bearer KEY   '],
   ])('that is valid is admitted: %s', async (line) => {
-    const answer = await ask([line.replace('KEY', key)], 'HEAD');
-    expect(answer?.status).toBe(200);
-    expect(answer?.headers.has('www-authenticate')).toBe(false);
+    const response = await ask([line.replace('KEY', key)], 'HEAD');
+    expect(response?.status).toBe(200);
+    expect(response?.headers.has('www-authenticate')).toBe(false);
   });
 
   it('that is missing in a HEAD request gets the same headers without a body', async () => {
-    const answer = await ask([], 'HEAD');
-    expectErrorResponse(answer, 401, 'missing_api_key', 'HEAD');
-    expect(answer?.headers.get('www-authenticate')).toEqual([REALM]);
+    const response = await ask([], 'HEAD');
+    expectErrorResponse(response, 401, 'missing_api_key', 'HEAD');
+    expect(response?.headers.get('www-authenticate')).toEqual([REALM]);
   });
 
   it('that is unknown, expired or revoked gets the same response byte for byte, cached or not', async () => {
@@ -99,21 +99,21 @@ describe.each([true, false])('a key (rejectEarly: %s)', (rejectEarly) => {
       revoked: (await insertKey(service.db, { revoked_at: past })).key,
       both: (await insertKey(service.db, { expires_at: past, revoked_at: past, plan: 'free' })).key,
     };
-    for (const attempt of ['first', 'remembered']) {
-      const answers: Record<string, string> = {};
+    for (const attempt of ['first', 'cached']) {
+      const responses: Record<string, string> = {};
       for (const [kind, token] of Object.entries(keys)) {
         service.clock.advance(1_000);
         const text = requestText('GET', '/v1/store/orders', { key: token });
-        answers[kind] = withoutWhatVaries((await exchange(service.port, text, { until: 1 })).text);
+        responses[kind] = withoutWhatVaries((await exchange(service.port, text, { until: 1 })).text);
       }
-      expect({ attempt, ...answers }).toEqual({
+      expect({ attempt, ...responses }).toEqual({
         attempt,
-        unknown: answers.unknown,
-        expired: answers.unknown,
-        revoked: answers.unknown,
-        both: answers.unknown,
+        unknown: responses.unknown,
+        expired: responses.unknown,
+        revoked: responses.unknown,
+        both: responses.unknown,
       });
-      expect(answers.unknown).toContain('"invalid_api_key"');
+      expect(responses.unknown).toContain('"invalid_api_key"');
     }
   });
 
@@ -136,7 +136,7 @@ describe.each([true, false])('a key (rejectEarly: %s)', (rejectEarly) => {
   });
 });
 
-/** The answer without what differs between two answers of one kind: when it was given, to which request, and what was left. */
+/** The response without the headers that differ between requests: date, request id and limits. */
 function withoutWhatVaries(text: string): string {
   return text.replace(/^(?:date|x-request-id|x-ratelimit-[a-z]+|ratelimit): .*\r\n/gim, '');
 }

@@ -25,7 +25,7 @@ describe.each([{ rejectEarly: true }, { rejectEarly: false }])(
       queries.mockRestore();
     });
 
-    it('cost no more queries than the address may send requests, and a valid key from there still works', async () => {
+    it('cause no more queries than the quota of the address, and a valid key from the same address still works', async () => {
       const [used, unused] = [await insertKey(service.db), await insertKey(service.db)];
       const [order, other] = [await insertOrder(service.db), await insertOrder(service.db)];
       await listOrders(service.baseUrl, used.key);
@@ -42,7 +42,7 @@ describe.each([{ rejectEarly: true }, { rejectEarly: false }])(
       expect((await cancelOrder(service.baseUrl, other, unused.key)).status).toBe(204);
     });
 
-    it('cost few queries when they arrive together, and cancels go on meanwhile', async () => {
+    it('cause few queries when they are concurrent, and do not prevent cancels', async () => {
       const { key } = await insertKey(service.db);
       const orders = await Promise.all(Array.from({ length: 20 }, () => insertOrder(service.db)));
       await listOrders(service.baseUrl, key);

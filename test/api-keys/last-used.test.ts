@@ -25,7 +25,7 @@ async function lastUsedAt(id: string): Promise<Date | null | undefined> {
   return rows[0]?.last_used_at;
 }
 
-/** Makes it look as if the last use had been recorded long ago, so that a new record can be told from the old one. */
+/** Sets the last use to an old time, so that a new record differs from it. */
 async function backdate(id: string): Promise<void> {
   await service.db.query("UPDATE api_keys SET last_used_at = '2020-01-01T00:00:00Z' WHERE id = $1", [id]);
 }
@@ -43,14 +43,14 @@ describe('the last use of a key', () => {
     expect(await lastUsedAt(unused.id)).toBeNull();
   });
 
-  it('is recorded without anybody asking for it, a moment later', async () => {
+  it('is recorded within three seconds', async () => {
     const { id, key } = await insertKey(service.db);
     await use(key);
     await waitFor(async () => (await lastUsedAt(id)) !== null, 'the use is recorded', { withinMs: 3_000 });
     expect(await lastUsedAt(id)).toBeInstanceOf(Date);
   });
 
-  it('is recorded once a minute at most', async () => {
+  it('is recorded at most once a minute', async () => {
     const { id, key } = await insertKey(service.db);
     await use(key);
     await flush();
@@ -65,7 +65,7 @@ describe('the last use of a key', () => {
     expect((await lastUsedAt(id))?.getTime()).toBeGreaterThan(LONG_AGO.getTime());
   });
 
-  it('is not recorded for a key that is not let in', async () => {
+  it('is not recorded for a key that is rejected', async () => {
     const { id, key } = await insertKey(service.db, { revoked_at: new Date() });
     await use(key);
     await flush();
@@ -80,19 +80,19 @@ describe('the last use of a key', () => {
     expect(await lastUsedAt(id)).toBeInstanceOf(Date);
   });
 
-  it('is no change that others are told of, as every other change is', async () => {
+  it('sends no notification, unlike other changes of a key', async () => {
     const { id, key } = await insertKey(service.db);
-    const heard: (string | undefined)[] = [];
+    const received: (string | undefined)[] = [];
     const listener = new pg.Client(service.url);
     await listener.connect();
-    listener.on('notification', ({ payload }) => heard.push(payload));
+    listener.on('notification', ({ payload }) => received.push(payload));
     await listener.query('LISTEN api_key_changed');
     await use(key);
     await flush();
     expect(await lastUsedAt(id)).toBeInstanceOf(Date);
     await service.db.query("SELECT pg_notify('api_key_changed', 'end')");
-    await waitFor(() => heard.includes('end'), 'the notification that comes last');
+    await waitFor(() => received.includes('end'), 'the last notification arrives');
     await listener.end();
-    expect(heard).toEqual(['end']);
+    expect(received).toEqual(['end']);
   });
 });

@@ -7,8 +7,8 @@ import { waitFor } from '../helpers/wait-for.js';
 const PROMPTLY = { withinMs: 1_000 };
 
 /**
- * Two services on one database, whose clocks stand still: no cached answer ever runs out, so that whatever they learn of
- * a change, the database has told them.
+ * Two services on one database. Their clocks do not advance, so cache entries never expire and only a notification can
+ * invalidate them.
  */
 let services: readonly [TestService, TestService];
 beforeAll(async () => {
@@ -33,11 +33,11 @@ async function policies(key: string): Promise<(string | null)[]> {
   return (await Promise.all(responses)).map(({ headers }) => headers.get('ratelimit-policy'));
 }
 
-/** Waits until both services answer so, and checks that another key goes on as it was. */
+/** Waits until both services return this status, and checks that another key is not affected. */
 async function expectPromptly(key: string, status: number): Promise<void> {
   await waitFor(
-    async () => (await statuses(key)).every((answer) => answer === status),
-    `both services answer ${status}`,
+    async () => (await statuses(key)).every((each) => each === status),
+    `both services return ${status}`,
     PROMPTLY,
   );
   expect(await statuses(bystander)).toEqual([200, 200]);
@@ -46,7 +46,7 @@ async function expectPromptly(key: string, status: number): Promise<void> {
 let bystander: string;
 beforeEach(async () => {
   ({ key: bystander } = await insertKey(services[0].db));
-  // Known to both from here on.
+  // Cached by both from now on.
   await statuses(bystander);
 });
 
@@ -150,7 +150,7 @@ describe('a process whose listening connection was lost', () => {
   it('looks up every key again after it has reconnected', async () => {
     const { id, key } = await insertKey(services[0].db);
     expect(await statuses(key)).toEqual([200, 200]);
-    // The change and the loss of the listeners come together: nobody hears of the change.
+    // The change sends no notification, as if it happened while the listeners were disconnected.
     await services[0].db.query(`
       DO $$ BEGIN
         ALTER TABLE api_keys DISABLE TRIGGER USER;
@@ -161,7 +161,7 @@ describe('a process whose listening connection was lost', () => {
       "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'petstore-listener'",
       [],
     );
-    await waitFor(async () => (await statuses(key)).every((status) => status === 401), 'the key is refused', {
+    await waitFor(async () => (await statuses(key)).every((status) => status === 401), 'the key is rejected', {
       withinMs: 3_000,
     });
     expect(await statuses(bystander)).toEqual([200, 200]);

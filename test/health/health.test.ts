@@ -34,10 +34,10 @@ describe('health', () => {
   });
 
   it.each([
-    ['is away', () => proxy.rejectConnections()],
-    ['falls silent', () => proxy.stall()],
+    ['rejects connections', () => proxy.rejectConnections()],
+    ['does not respond', () => proxy.stall()],
   ])(
-    'is unready within two seconds when the database %s, alive all the same, and ready again after',
+    'is unready within two seconds but live when the database %s, and ready when it is available again',
     async (_how, fail) => {
       fail();
       const startedMs = performance.now();

@@ -22,7 +22,7 @@ export function petstore(
     const child = spawn(process.execPath, [CLI, ...args], {
       env: { PATH: process.env.PATH, ...environment },
       stdio: ['pipe', 'pipe', 'pipe'],
-      // A command that was to be refused and runs instead must not outlive its test.
+      // A command that runs although it should have been rejected must not outlive its test.
       timeout: 15_000,
     });
     let [stdout, stderr] = ['', ''];

@@ -1,7 +1,7 @@
 import { startTestService } from '../helpers/test-service.js';
 
-describe('the key that Swagger UI comes with', () => {
-  it('is there in the demo alone: a service on a database of its own has none', async () => {
+describe('the prefilled key of Swagger UI', () => {
+  it('exists only in the demo, not in a service with DATABASE_URL', async () => {
     const service = await startTestService();
     try {
       const script = await (await fetch(`${service.baseUrl}/docs/swagger-ui-init.js`)).text();

@@ -13,8 +13,8 @@ function filesOf(html: string, pageUrl: string): string[] {
   );
 }
 
-describe("Swagger UI's page", () => {
-  it.each(['/docs', '/docs/'])('finds all files that it names: %s', async (path) => {
+describe('the page of Swagger UI', () => {
+  it.each(['/docs', '/docs/'])('references only files that exist: %s', async (path) => {
     const page = await fetch(`${service.baseUrl}${path}`);
     expect(page.status).toBe(200);
     const files = filesOf(await page.text(), page.url);

@@ -69,7 +69,7 @@ describe('concurrent cancels', () => {
     const mixed = first.flatMap((call, index) => (second[index] === undefined ? [call] : [call, second[index]]));
     const outcomes = await Promise.all(mixed.map(async ([url, id]) => [id, await outcome(url, id)] as const));
     for (const id of ids) {
-      const ofThis = outcomes.filter(([each]) => each === id).map(([, answer]) => answer);
+      const ofThis = outcomes.filter(([each]) => each === id).map(([, outcome]) => outcome);
       expect(tally(ofThis)).toEqual({ '204': 1, '409 order_already_cancelled': 2 });
       expect(await statusOf(service.db, id)).toBe('cancelled');
     }

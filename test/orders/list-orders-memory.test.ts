@@ -27,25 +27,25 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** From here on the peak is that of what follows: starting has a peak of its own (proc(5), `clear_refs`). */
-function forgetPeak(): void {
+/** Resets the peak, which includes the start of the process (proc(5), `clear_refs`). */
+function resetPeak(): void {
   writeFileSync(`/proc/${service.pid}/clear_refs`, '5');
 }
 
-/** The most memory that the process has had resident (proc(5), `VmHWM`), in MiB. */
+/** The peak resident memory of the process (proc(5), `VmHWM`), in MiB. */
 function peakMiB(): number {
   const status = readFileSync(`/proc/${service.pid}/status`, 'utf8');
   return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1]) / 1_024;
 }
 
-/** A list that PostgreSQL cannot send on, because nobody takes its rows. */
+/** A list that PostgreSQL cannot continue to send, because the service does not read its rows. */
 const BLOCKED_LIST = `
   SELECT FROM pg_stat_activity
   WHERE datname = current_database() AND query LIKE 'COPY %' AND state = 'active' AND wait_event = 'ClientWrite'`;
 
 /**
- * Takes the first bytes of the list, lets it wait until PostgreSQL is held up, and reads on then as fast as it comes,
- * keeping none of it. Tells how many orders there were, and how the list began and ended.
+ * Reads the first bytes of the list, waits until PostgreSQL is blocked, and then reads the rest without storing it.
+ * @returns the number of orders, and the start and the end of the list
  */
 async function readList(headers: Record<string, string>): Promise<{ orders: number; start: string; end: string }> {
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
@@ -55,9 +55,9 @@ async function readList(headers: Record<string, string>): Promise<{ orders: numb
   for await (const chunk of response as AsyncIterable<Buffer>) {
     if (start === '') {
       start = chunk.subarray(0, 20).toString();
-      await waitFor(async () => (await database.db.query(BLOCKED_LIST)).rowCount === 1, 'PostgreSQL is held up');
+      await waitFor(async () => (await database.db.query(BLOCKED_LIST)).rowCount === 1, 'PostgreSQL is blocked');
     }
-    // The end of the chunk before may hold the beginning of a field name, but never a whole one.
+    // The previous chunk may end with a part of the field name, never with all of it.
     const bytes = Buffer.concat([end.subarray(-(FIELD.length - 1)), chunk]);
     for (let at = bytes.indexOf(FIELD); at !== -1; at = bytes.indexOf(FIELD, at + 1)) {
       orders++;
@@ -69,10 +69,10 @@ async function readList(headers: Record<string, string>): Promise<{ orders: numb
 }
 
 describe('a list of a million orders', () => {
-  it('arrives whole, and makes the service no larger than its buffers', async () => {
+  it('is complete, and increases the memory of the service by at most 64 MiB', async () => {
     await requestRaw(service.baseUrl, { method: 'DELETE', path: '/store/orders/404404404', key });
     await requestRaw(service.baseUrl, { key, headers: { 'If-None-Match': '*' } });
-    forgetPeak();
+    resetPeak();
     const before = peakMiB();
     const { orders, start, end } = await readList({ Authorization: `Bearer ${key}` });
     const after = peakMiB();

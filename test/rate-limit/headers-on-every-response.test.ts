@@ -71,14 +71,14 @@ describe.each([
 
   describe('an error consumes quota and has the rate-limit headers:', () => {
     test.each<[string, number, string, () => Promise<Response>]>([
-      ['an order id that is none', 400, 'invalid_order_id', () => cancelOrder(url, 'x', key)],
+      ['an invalid order id', 400, 'invalid_order_id', () => cancelOrder(url, 'x', key)],
       ['a request without a key', 401, 'missing_api_key', () => listOrders(url)],
-      ['a key that is none', 401, 'invalid_api_key', () => listOrders(url, 'abc')],
+      ['an invalid key', 401, 'invalid_api_key', () => listOrders(url, 'abc')],
       ['an order that does not exist', 404, 'order_not_found', () => cancelOrder(url, '404404', key)],
       ['a path that does not exist', 404, 'route_not_found', () => call(url, 'GET', '/pets', key)],
       ['the version segment alone', 404, 'route_not_found', () => call(url, 'GET', '', key)],
       ['the version segment and a slash', 404, 'route_not_found', () => call(url, 'GET', '/', key)],
-      ['a wrong method', 405, 'method_not_allowed', () => call(url, 'PUT', '/store/orders', key)],
+      ['an unsupported method', 405, 'method_not_allowed', () => call(url, 'PUT', '/store/orders', key)],
       [
         'an order that has shipped',
         409,
@@ -86,13 +86,13 @@ describe.each([
         async () => cancelOrder(url, await insertOrder(service.db, { status: 'shipped' }), key),
       ],
       [
-        'an order that was cancelled before',
+        'an order that is cancelled already',
         409,
         'order_already_cancelled',
         async () => cancelOrder(url, await insertOrder(service.db, { status: 'cancelled' }), key),
       ],
       [
-        'a defect of ours',
+        'an unexpected error',
         500,
         'internal_error',
         () => {
@@ -101,7 +101,7 @@ describe.each([
         },
       ],
       [
-        'something thrown that is no error',
+        'a thrown value that is not an Error',
         500,
         'internal_error',
         () => {
@@ -110,11 +110,11 @@ describe.each([
         },
       ],
       [
-        'an unavailable part',
+        'an unavailable dependency',
         503,
         'service_unavailable',
         () => {
-          const unavailable = new DomainError('service_unavailable', 'Try again in a moment.');
+          const unavailable = new DomainError('service_unavailable', 'Retry shortly.');
           jest.spyOn(service.app.get(OrdersService), 'cancel').mockRejectedValue(unavailable);
           return cancelOrder(url, '1', key);
         },
@@ -134,7 +134,7 @@ describe.each([
       await (await listOrders(url, small.key)).body?.cancel();
       const response = await listOrders(url, small.key);
       expect(response.status).toBe(429);
-      // The clock stands at half a minute.
+      // The clock is at 30 seconds of the minute.
       expect(stateOf(response)).toMatchObject({
         limit: 1,
         remaining: 0,

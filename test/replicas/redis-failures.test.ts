@@ -118,7 +118,7 @@ describeWithRedis('when Redis fails over', () => {
     expectOneOutage();
   });
 
-  it('replaces a connection that has gone silent', async () => {
+  it('replaces a connection on which Redis no longer replies', async () => {
     const store = await storeOn([proxy.urlFor(primary.url)]);
     await store.consume('key:a', ROOMY);
     proxy.dropSilently();
@@ -158,7 +158,7 @@ describeWithRedis('replicas that share a Redis', () => {
   });
   afterAll(() => server.stop());
 
-  it('learn of a ban from Redis, with the end of the first ban', async () => {
+  it('read a ban from Redis, with the end of the first ban', async () => {
     const [one, other] = await Promise.all([storeOn([server.url]), storeOn([server.url])]);
     expect((await other.consume('key:shared', ONE)).outcome).toBe('admitted');
     // Cached as over its limit: only the recheck tells the other replica of the ban.
@@ -177,7 +177,7 @@ describeWithRedis('replicas that share a Redis', () => {
     );
   });
 
-  it('learn that a ban was lifted although its notification was lost', async () => {
+  it('admit a caller whose ban was lifted although the notification was lost', async () => {
     const store = await storeOn([server.url]);
     await ban(store, 'key:lifted');
     const admin = server.connect();
@@ -218,7 +218,7 @@ describeWithRedis('replicas that share a Redis', () => {
 });
 
 describeWithRedis('when one shard of a Redis Cluster fails', () => {
-  it('goes on counting in Redis for the other shards, and logs one line for the failed node', async () => {
+  it('counts in Redis for the other shards, and logs one line for the failed node', async () => {
     const flags = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '2000'];
     const masters = await Promise.all(
       [1, 2, 3].map(() => RedisServer.start([...flags, '--cluster-require-full-coverage', 'no'])),

@@ -36,12 +36,12 @@ describeWithRedis('three replicas that share a Redis', () => {
     await database.drop();
   });
 
-  it('admit exactly the plan of 600 parallel requests', async () => {
+  it('admit exactly the quota of 600 parallel requests', async () => {
     const admitted = await admittedInOneMinute(database, replicas, 600);
     expect(admitted).toBe(300);
   });
 
-  it('keep minute, day and ban when all of them restart', async () => {
+  it('keep the counts and the ban after all of them restart', async () => {
     const { key } = await insertKey(database.db, { requests_per_minute: 1_000, requests_per_day: 20 });
     for (let used = 0; used < 20; used++) {
       await cancelOrder(replicas[used % 3]!.baseUrl, '1', key);
@@ -232,7 +232,7 @@ describeWithRedis('a replica whose Redis fails', () => {
     await redis.kill();
     await waitFor(() => replica.output.includes('Redis unavailable'), 'the outage is noticed');
     const atOutage = responses.length;
-    await waitFor(() => responses.length > atOutage + 200, 'load goes on');
+    await waitFor(() => responses.length > atOutage + 200, 'load continues');
     const limited = await Promise.all(
       Array.from({ length: 8 }, () => call(replica.baseUrl, 'GET', '/nothing-here', small)),
     );
@@ -254,7 +254,7 @@ describeWithRedis('a replica whose Redis fails', () => {
     expect((await redis.commandCounts()).evalsha).toBe((counts.evalsha ?? 0) + 1);
   });
 
-  it('responds within 500 ms while Redis is frozen', async () => {
+  it('responds within 500 ms while Redis is suspended', async () => {
     const { key } = await insertKey(database.db);
     await call(replica.baseUrl, 'GET', '/nothing-here', key);
     const sentBefore = (await redis.commandCounts()).evalsha ?? 0;
@@ -283,7 +283,7 @@ describeWithRedis('a replica whose Redis fails', () => {
     expect(sent).toBeLessThanOrEqual(200 + extraRequests);
   });
 
-  it('starts without Redis, logs that once and uses Redis when it appears', async () => {
+  it('starts without Redis, logs that once and uses Redis when it becomes available', async () => {
     await redis.kill();
     const early = await ServiceProcess.start({ DATABASE_URL: database.url, REDIS_URL: redis.url });
     try {
@@ -299,7 +299,7 @@ describeWithRedis('a replica whose Redis fails', () => {
 });
 
 describeWithRedis('a Redis that requires credentials', () => {
-  it('is used with those of REDIS_URL', async () => {
+  it('is used with the credentials in REDIS_URL', async () => {
     const database = await createTestDatabase();
     const redis = await RedisServer.start();
     const admin = redis.connect();
@@ -369,7 +369,7 @@ describeWithRedis('a Redis that requires credentials', () => {
 });
 
 describeWithRedis('three replicas that share a Redis Cluster', () => {
-  it('admit exactly the plan of 600 parallel requests, wherever the slots lie', async () => {
+  it('admit exactly the quota of 600 parallel requests, on every node of the cluster', async () => {
     const flags = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '2000'];
     const database = await createTestDatabase();
     const masters = await Promise.all([1, 2, 3].map(() => RedisServer.start(flags)));

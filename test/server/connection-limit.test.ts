@@ -40,8 +40,8 @@ async function open(): Promise<Socket> {
   return socket;
 }
 
-/** What the socket has received when the service has closed it, or when an answer is there. */
-function answerOn(socket: Socket): Promise<string> {
+/** The first bytes of the response, or an empty string when the service closes the connection. */
+function responseOn(socket: Socket): Promise<string> {
   return new Promise((resolve) => {
     socket.once('data', (chunk) => {
       resolve(chunk.toString());
@@ -54,18 +54,18 @@ function answerOn(socket: Socket): Promise<string> {
 }
 
 describe('MAX_CONNECTIONS', () => {
-  it('closes further connections unheard, counts them, and serves those that it has and those that come later', async () => {
+  it('closes further connections without a response, counts them, and serves existing and later ones', async () => {
     const sockets = [await open(), await open(), await open()];
     await waitFor(async () => (await metric('petstore_connections')) === CONNECTIONS_MAX, 'the connections are open');
-    expect(await answerOn(await open())).toBe('');
+    expect(await responseOn(await open())).toBe('');
     expect(await metric('petstore_connections_dropped_total')).toBe(1);
     for (const socket of sockets) {
-      expect(await answerOn(socket)).toMatch(/^HTTP\/1\.1 404 /);
+      expect(await responseOn(socket)).toMatch(/^HTTP\/1\.1 404 /);
     }
     sockets[0]?.destroy();
-    await waitFor(async () => (await metric('petstore_connections')) < CONNECTIONS_MAX, 'one of them has gone');
+    await waitFor(async () => (await metric('petstore_connections')) < CONNECTIONS_MAX, 'one of them is closed');
     const later = await open();
-    expect(await answerOn(later)).toMatch(/^HTTP\/1\.1 404 /);
+    expect(await responseOn(later)).toMatch(/^HTTP\/1\.1 404 /);
     expect(await metric('petstore_connections_dropped_total')).toBe(1);
     later.destroy();
     sockets.forEach((socket) => socket.destroy());

@@ -51,8 +51,8 @@ describe.each([true, false])('pipelined requests (rejectEarly: %s)', (rejectEarl
 
   it.each<[string, string, number, string, number]>([
     ['a cancel behind a list', 'GET /v1/store/orders', 200, 'DELETE /v1/store/orders/ID', 204],
-    ['a cancel behind a refusal', 'GET /v1/store/orders without a key', 401, 'DELETE /v1/store/orders/ID', 204],
-    ['a refusal behind a cancel', 'DELETE /v1/store/orders/ID', 204, 'GET /v1/store/orders without a key', 401],
+    ['a cancel behind a rejection', 'GET /v1/store/orders without a key', 401, 'DELETE /v1/store/orders/ID', 204],
+    ['a rejection behind a cancel', 'DELETE /v1/store/orders/ID', 204, 'GET /v1/store/orders without a key', 401],
     ['a list behind a cancel', 'DELETE /v1/store/orders/ID', 204, 'GET /v1/store/orders', 200],
     ['an error behind a list', 'GET /v1/store/orders', 200, 'PUT /v1/store/orders', 405],
     ['a document behind a list', 'GET /v1/store/orders', 200, 'GET /docs/openapi.json', 200],
@@ -67,7 +67,7 @@ describe.each([true, false])('pipelined requests (rejectEarly: %s)', (rejectEarl
       text(first, []) + text(second, ['Expect: 100-continue', 'Connection: close']),
       { until: 'closed' },
     );
-    // Node would ask in front of an answer, and where its body is a buffer, as that of a document, between head and body.
+    // Node would write 100 Continue before the pending response, or between the head and the body of a buffered one.
     expect(received.match(/HTTP\/1\.1 [0-9]{3}/g)).toEqual([`HTTP/1.1 ${firstStatus}`, `HTTP/1.1 ${status}`]);
     expect(responses.map((response) => response.status)).toEqual([firstStatus, status]);
     for (const { body } of responses.filter((response) => response.status !== 204)) {
@@ -78,9 +78,9 @@ describe.each([true, false])('pipelined requests (rejectEarly: %s)', (rejectEarl
   it('get the response of a cancel before that of a malformed request behind it', async () => {
     const id = await insertOrder(service.db);
     const { responses } = await exchange(service.port, `${cancel(id)}hello\r\n\r\n`, { until: 'closed' });
-    // Answers come in the order of requests (RFC 9112 section 9.3.2). A client that reads 400 first believes that its
+    // Responses have the order of their requests (RFC 9112 section 9.3.2). A client that reads 400 first believes that its
     // order was not cancelled.
-    expect([responses[0]?.status ?? 'no answer', await statusOf(service.db, id)]).toEqual([204, 'cancelled']);
+    expect([responses[0]?.status ?? 'no response', await statusOf(service.db, id)]).toEqual([204, 'cancelled']);
     expect(responses.slice(1).map(({ status }) => status)).not.toContain(204);
   });
 
@@ -150,7 +150,7 @@ describe.each([true, false])('pipelined requests (rejectEarly: %s)', (rejectEarl
     const { responses, closed } = await exchange(service.port, text, { until: 'closed' });
     expect(closed).toBe(true);
     expect(responses).toHaveLength(1);
-    // Whether it is refused or carried out is open; saying the one and doing the other, if only a little later, is not.
+    // It may be rejected or executed, but the response must state which.
     const isCancelled = async (): Promise<boolean> => (await statusOf(service.db, id)) === 'cancelled';
     await waitFor(isCancelled, 'the order is cancelled', { withinMs: 300 }).catch(() => undefined);
     expect([
@@ -193,7 +193,7 @@ describe.each([true, false])('pipelined requests (rejectEarly: %s)', (rejectEarl
     });
     await service.db.query('DELETE FROM orders WHERE id > 1000000');
     expect(text.startsWith('HTTP/1.1 200 OK\r\n')).toBe(true);
-    // The list is cut off, or complete and followed by the refusal; the one is never found within the other.
+    // The list is cut, or complete and followed by the error; the error is never inside the list.
     expect(text.split('HTTP/1.1').length - 1).toBe(Math.max(1, responses.length));
     expect(responses.length === 0 || (JSON.parse(responses[0]?.body ?? '') as unknown[]).length >= 120_000).toBe(true);
   });

@@ -32,16 +32,16 @@ describe.each([true, false])('with CORS_ORIGINS (rejectEarly: %s)', (rejectEarly
 
   describe('a page of an allowed origin', () => {
     it.each([PAGE, OTHER_PAGE])('gets 204 with the CORS headers for a preflight without a key: %s', async (origin) => {
-      const answer = await options('/v1/store/orders/1', [
+      const response = await options('/v1/store/orders/1', [
         `Origin: ${origin}`,
         'Access-Control-Request-Method: DELETE',
         'Access-Control-Request-Headers: authorization',
       ]);
-      expect(answer?.status).toBe(204);
-      expect(answer?.headers.get('access-control-allow-origin')).toEqual([origin]);
-      expect(answer?.headers.get('access-control-allow-methods')?.[0]).toContain('DELETE');
-      expect(answer?.headers.get('access-control-allow-headers')?.[0]?.toLowerCase()).toContain('authorization');
-      expect(answer?.headers.get('vary')?.join()).toContain('Origin');
+      expect(response?.status).toBe(204);
+      expect(response?.headers.get('access-control-allow-origin')).toEqual([origin]);
+      expect(response?.headers.get('access-control-allow-methods')?.[0]).toContain('DELETE');
+      expect(response?.headers.get('access-control-allow-headers')?.[0]?.toLowerCase()).toContain('authorization');
+      expect(response?.headers.get('vary')?.join()).toContain('Origin');
     });
 
     const preflight = (): Promise<WireResponse | undefined> =>
@@ -113,10 +113,10 @@ describe.each([true, false])('with CORS_ORIGINS (rejectEarly: %s)', (rejectEarly
 
     it('gets Vary: Origin, so that no cache gives it the response for another origin', async () => {
       const list = await listOrders(service.baseUrl, key, { Origin: PAGE });
-      const refusal = await listOrders(service.baseUrl, undefined, { Origin: PAGE });
+      const rejected = await listOrders(service.baseUrl, undefined, { Origin: PAGE });
       expect(list.headers.get('vary')).toContain('Origin');
       expect(list.headers.get('vary')).toContain('Authorization');
-      expect(refusal.headers.get('vary')).toContain('Origin');
+      expect(rejected.headers.get('vary')).toContain('Origin');
     });
   });
 
@@ -140,10 +140,10 @@ describe.each([true, false])('with CORS_ORIGINS (rejectEarly: %s)', (rejectEarly
       ['an origin, no requested method', [`Origin: ${PAGE}`]],
       ['a requested method, no origin', ['Access-Control-Request-Method: GET']],
     ])('gets 405 with a key and 401 without one: %s', async (_what, headers) => {
-      const answer = await options('/v1/store/orders', headers, key);
-      expectErrorResponse(answer, 405, 'method_not_allowed');
-      expectLimits(answer, 'limits');
-      expect(answer?.headers.get('allow')).toEqual(['GET, HEAD']);
+      const response = await options('/v1/store/orders', headers, key);
+      expectErrorResponse(response, 405, 'method_not_allowed');
+      expectLimits(response, 'limits');
+      expect(response?.headers.get('allow')).toEqual(['GET, HEAD']);
       expectErrorResponse(await options('/v1/store/orders', headers), 401, 'missing_api_key');
     });
   });

@@ -344,7 +344,7 @@ describe('importOrders rejects the whole file and names line and field, for', ()
     expect(read).toBeLessThan(100);
   });
 
-  it('a control character and a long value, which the message leaves out', async () => {
+  it('a control character and a long value, which the message omits', async () => {
     const rejection: unknown = await importText(order(`,"status":"\\u001b[2J${'x'.repeat(9_999)}"`)).catch(
       (error: unknown) => error,
     );

@@ -25,7 +25,7 @@ const IDS = [
   ...['16385', '32768', '5000000000', '9007199254740993', '9223372036854775806', '9223372036854775807'],
 ];
 
-/** What PostgreSQL itself says that the list is. */
+/** The list, formatted by PostgreSQL. */
 const LIST_AS_JSON = `
   SELECT coalesce(string_agg(
     '{"id":' || id || ',"petId":' || pet_id || ',"quantity":' || quantity ||
@@ -43,7 +43,7 @@ interface Observation {
   readonly blocks: ReadonlyMap<string, string>;
 }
 
-/** Names of versions with the bytes that they were seen with: a version never names two different contents. */
+/** Checks that a version never names two different contents. */
 class Witness {
   readonly #contents = new Map<string, string>();
 
@@ -83,7 +83,7 @@ async function observe(url: string): Promise<Observation> {
   }
 }
 
-/** A writer with a transaction of its own, which goes on over several steps. */
+/** A writer whose transactions extend over several steps. */
 class Writer {
   #isOpen = false;
   #savepoints = 0;
@@ -95,7 +95,7 @@ class Writer {
     private readonly name: string,
   ) {}
 
-  /** Does one thing. Statements that wait for another writer give up, as a transaction that fails. */
+  /** Executes one statement. A statement that waits too long for another writer fails its transaction. */
   async step(): Promise<void> {
     const { random } = this;
     if (!this.#isOpen) {
@@ -192,7 +192,7 @@ describe('versions of the order list', () => {
     await service.stop();
   });
 
-  /** The list as a client gets it, compressed or not. */
+  /** The list as a client receives it. */
   async function listed(encoding: 'gzip' | 'identity'): Promise<{ etag: string; text: string }> {
     const { status, headers, body } = await requestRaw(service.baseUrl, {
       key,
@@ -202,7 +202,7 @@ describe('versions of the order list', () => {
     return { etag: String(headers.etag), text: (encoding === 'gzip' ? gunzipSync(body) : body).toString() };
   }
 
-  it('names one content each, and the service serves that content, over random histories of several writers', async () => {
+  it('identify one content each, and the service serves that content, for random statements of several writers', async () => {
     await withSeed(async (random) => {
       const clients = await Promise.all(Array.from({ length: WRITERS }, () => connectWriter(service.url)));
       const writers = clients.map((client, index) => new Writer(client, random.fork(), `writer_${index}`));
@@ -242,8 +242,8 @@ describe('versions of the order list', () => {
 
   it.each<[string, string]>([
     ['an order is cancelled', "UPDATE orders SET status = 'cancelled', cancelled_at = now() WHERE id = 1"],
-    ['an order is set to what it is', 'UPDATE orders SET pet_id = pet_id, quantity = quantity WHERE id = 1'],
-    ['nothing matches', 'UPDATE orders SET pet_id = 1 WHERE id = 404; DELETE FROM orders WHERE id = 404'],
+    ['an update sets the same values', 'UPDATE orders SET pet_id = pet_id, quantity = quantity WHERE id = 1'],
+    ['a statement matches no row', 'UPDATE orders SET pet_id = 1 WHERE id = 404; DELETE FROM orders WHERE id = 404'],
     ['a change is rolled back', 'BEGIN; UPDATE orders SET pet_id = pet_id + 1 WHERE id = 1; ROLLBACK'],
     ['an insert conflicts', 'INSERT INTO orders (id, pet_id, quantity) VALUES (1, 1, 1) ON CONFLICT DO NOTHING'],
     ['the changes are compacted', 'SELECT compact_order_list_changes()'],
@@ -283,7 +283,7 @@ describe('versions of the order list', () => {
     expect((await listed('gzip')).text).toBe(after.text);
   });
 
-  it('let no writer wait for another: two open transactions change the same block', async () => {
+  it('do not make writers of the same block wait for each other', async () => {
     await service.db.query('TRUNCATE orders; INSERT INTO orders (id, pet_id, quantity) VALUES (1, 1, 1), (2, 2, 2)');
     const [one, other] = [await connectWriter(service.url), await connectWriter(service.url)];
     try {
@@ -305,7 +305,7 @@ describe('versions of the order list', () => {
     }
   });
 
-  it('note a bulk update once per block', async () => {
+  it('get one row per block for a bulk update', async () => {
     await service.db.query(
       'TRUNCATE orders; INSERT INTO orders (id, pet_id, quantity) SELECT n, 1, 1 FROM generate_series(0, 49999) AS n',
     );

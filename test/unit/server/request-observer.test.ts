@@ -52,7 +52,7 @@ describe('the request observer', () => {
     expect(line).not.toHaveProperty('aborted');
   });
 
-  it('logs a response as aborted that has been ended but is destroyed before the client has taken it', async () => {
+  it('logs a response as aborted when it is destroyed before the client has received all of it', async () => {
     const line = await lineOf((_req, res) => {
       // More than the buffers of both ends of a connection hold.
       res.writeHead(200).end(Buffer.alloc(64 * 1024 * 1024));
