@@ -6,7 +6,7 @@ import { Order } from './order.schema.js';
 
 const LIST_HEADERS = { ...LIMIT_HEADERS, ...headers('ETag') };
 
-/** `GET /store/orders` as documented. */
+/** The OpenAPI description of `GET /store/orders`. */
 export const ApiListOrders = (): MethodDecorator =>
   applyDecorators(
     ApiBearerAuth(),
@@ -16,7 +16,7 @@ export const ApiListOrders = (): MethodDecorator =>
       description:
         'Returns all orders placed in the store (pending, shipped and cancelled) in a single response, by ascending id, ' +
         'as one consistent snapshot. Filtering and pagination are not supported; they are planned for v2.\n\n' +
-        'The response is streamed. When its connection breaks off, it is incomplete and must be discarded. Send ' +
+        'The response is streamed. If the connection closes before the end, discard the incomplete response. Send ' +
         '`Accept-Encoding: gzip` for a compressed response, and the `ETag` of your latest list in `If-None-Match` to ' +
         'get 304 without a body while the list is unchanged.',
     }),
@@ -50,7 +50,7 @@ export const ApiListOrders = (): MethodDecorator =>
     ApiCommonErrors(),
   );
 
-/** `DELETE /store/orders/{orderId}` as documented. */
+/** The OpenAPI description of `DELETE /store/orders/{orderId}`. */
 export const ApiCancelOrder = (): MethodDecorator =>
   applyDecorators(
     ApiBearerAuth(),
@@ -60,7 +60,7 @@ export const ApiCancelOrder = (): MethodDecorator =>
       description:
         'Cancels an order with status `pending`; the order stays in the list. An order that has already shipped cannot ' +
         'be cancelled (409 `order_already_shipped`), nor can one that is already cancelled (409 ' +
-        '`order_already_cancelled`). When the response to a cancel is lost, repeat the request to learn its outcome.',
+        '`order_already_cancelled`). If you do not receive the response to a cancel, repeat the request.',
     }),
     ApiParam({
       name: 'orderId',
@@ -79,7 +79,7 @@ export const ApiCancelOrder = (): MethodDecorator =>
     }),
     ApiError(409, 'The order cannot be cancelled because it has already shipped or is already cancelled.', {
       order_already_shipped: { when: 'the order has already shipped' },
-      order_already_cancelled: { when: 'the order is already cancelled, perhaps by an earlier request of yours' },
+      order_already_cancelled: { when: 'the order is already cancelled, possibly by an earlier request' },
     }),
     ApiCommonErrors(),
   );

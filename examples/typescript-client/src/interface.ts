@@ -12,7 +12,7 @@ export interface paths {
          * List orders
          * @description Returns all orders placed in the store (pending, shipped and cancelled) in a single response, by ascending id, as one consistent snapshot. Filtering and pagination are not supported; they are planned for v2.
          *
-         *     The response is streamed. When its connection breaks off, it is incomplete and must be discarded. Send `Accept-Encoding: gzip` for a compressed response, and the `ETag` of your latest list in `If-None-Match` to get 304 without a body while the list is unchanged.
+         *     The response is streamed. If the connection closes before the end, discard the incomplete response. Send `Accept-Encoding: gzip` for a compressed response, and the `ETag` of your latest list in `If-None-Match` to get 304 without a body while the list is unchanged.
          */
         get: operations["listOrders"];
         put?: never;
@@ -35,7 +35,7 @@ export interface paths {
         post?: never;
         /**
          * Cancel an order
-         * @description Cancels an order with status `pending`; the order stays in the list. An order that has already shipped cannot be cancelled (409 `order_already_shipped`), nor can one that is already cancelled (409 `order_already_cancelled`). When the response to a cancel is lost, repeat the request to learn its outcome.
+         * @description Cancels an order with status `pending`; the order stays in the list. An order that has already shipped cannot be cancelled (409 `order_already_shipped`), nor can one that is already cancelled (409 `order_already_cancelled`). If you do not receive the response to a cancel, repeat the request.
          */
         delete: operations["cancelOrder"];
         options?: never;
