@@ -21,7 +21,7 @@ export class ClientAddress {
   }
 
   of(req: IncomingMessage): string {
-    // The address is undefined once the socket is gone; such a request is answered to nobody.
+    // The address is undefined after the socket has closed; such a request gets no response.
     const socketAddress = req.socket.remoteAddress ?? 'unknown';
     if (this.#trust === undefined) {
       return socketAddress;

@@ -2,9 +2,9 @@ import { hash, randomInt } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
 /**
- * An API key reads `pst_` + 43 base62 characters + 6 base62 characters of checksum. 43 characters of 62 hold 256 bits;
- * the checksum (CRC-32 of all that stands before it) turns a typing error or a guess away without a database query. The
- * underscore keeps a double click on the whole key, and the prefix lets secret scanners find leaked keys.
+ * An API key is `pst_`, 43 random base62 characters (256 bits) and a checksum of 6 base62 characters: the CRC-32 of the
+ * preceding characters. With the checksum, a mistyped key is rejected without a database query. The prefix lets secret
+ * scanners find leaked keys, and its underscore lets a double click select the whole key.
  */
 const PREFIX = 'pst_';
 const SECRET_LENGTH = 43;
@@ -12,10 +12,10 @@ const CHECKSUM_LENGTH = 6;
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const KEY = /^pst_[0-9A-Za-z]{49}$/;
 
-/** Characters of a key that are kept in the clear, to recognise it by in a list. */
+/** Length of the part of a key that is stored in plain text, to identify the key in lists. */
 export const DISPLAY_PREFIX_LENGTH = PREFIX.length + 6;
 
-/** Makes a new key from the operating system's random source. */
+/** Generates a key with the operating system's random number generator. */
 export function generateKey(): string {
   let body = PREFIX;
   for (let index = 0; index < SECRET_LENGTH; index++) {
@@ -24,7 +24,7 @@ export function generateKey(): string {
   return body + checksumOf(body);
 }
 
-/** Whether a token has the form of a key and a checksum that fits. Says nothing about whether the key exists. */
+/** Whether a token has the format of a key and a correct checksum. Such a key need not exist. */
 export function isWellFormedKey(token: string): boolean {
   return KEY.test(token) && checksumOf(token.slice(0, -CHECKSUM_LENGTH)) === token.slice(-CHECKSUM_LENGTH);
 }

@@ -2,16 +2,16 @@ import { type BeforeApplicationShutdown, Inject, Injectable, Logger } from '@nes
 import { CLOCK, type Clock } from '../common/clock.js';
 import { ApiKeysRepository } from './api-keys.repository.js';
 
-/** How often the last use of one key is written at most. */
+/** Minimum time between two writes for one key. */
 const INTERVAL_MS = 60_000;
-/** Uses are gathered this long, so that many keys cost one statement. */
-const GATHER_MS = 1_000;
+/** Uses are collected for this time, so that many keys need one statement. */
+const BATCH_MS = 1_000;
 
-/** Records when keys were last used: off the request path, and a failure loses nothing but the record. */
+/** Records when keys were last used, outside the request path. If a write fails, only the record is lost. */
 @Injectable()
 export class KeyUsageRecorder implements BeforeApplicationShutdown {
   readonly #logger = new Logger('KeyUsage');
-  /** When each key was last written, in Unix milliseconds. As many entries as keys were used. */
+  /** When each key was last written, in Unix milliseconds. One entry for each key that was used. */
   readonly #writtenAtMs = new Map<string, number>();
   readonly #due = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
@@ -29,14 +29,14 @@ export class KeyUsageRecorder implements BeforeApplicationShutdown {
     }
     this.#writtenAtMs.set(keyId, nowMs);
     this.#due.add(keyId);
-    this.#timer ??= setTimeout(() => void this.flush(), GATHER_MS).unref();
+    this.#timer ??= setTimeout(() => void this.flush(), BATCH_MS).unref();
   }
 
   async beforeApplicationShutdown(): Promise<void> {
     await this.flush();
   }
 
-  /** Writes what is due. */
+  /** Writes the pending uses. */
   async flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;

@@ -22,7 +22,7 @@ The file has one order per line, as NDJSON or as CSV with a header line. Fields:
   petId     required  int64
   quantity  required  an integer, at least 1
   shipDate            RFC 3339, like 2026-12-01T10:00:00Z; stored to the millisecond
-  complete            true or false (false when left out)
+  complete            true or false (default false)
   id                  int64, not the id of an existing order (default: the next id)
   status              pending, shipped or cancelled (default: shipped when complete, otherwise pending)
 

@@ -7,7 +7,7 @@ const DURATION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75,
 const BATCH_SIZE_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 
 /** The connection counts of a pool, read at scrape time. */
-export interface PoolFigures {
+export interface PoolState {
   readonly totalCount: number;
   readonly idleCount: number;
   readonly waitingCount: number;
@@ -109,7 +109,7 @@ export class Metrics {
   }
 
   /** Exports the connections of each pool by state, read at scrape time. */
-  watchPools(pools: Readonly<Record<string, PoolFigures>>): void {
+  watchPools(pools: Readonly<Record<string, PoolState>>): void {
     new Gauge({
       name: 'petstore_pool_connections',
       help: 'Database connections by pool and state; waiting: requests that wait for one.',
@@ -141,11 +141,11 @@ export class Metrics {
     });
   }
 
-  /** Shows whether limits are counted by this process alone because Redis does not answer. */
+  /** Shows whether limits are counted by this process alone because Redis is unavailable. */
   watchDegraded(isDegraded: () => boolean): void {
     new Gauge({
       name: 'petstore_limiter_store_degraded',
-      help: '1 while limits are counted by this process alone because Redis does not answer.',
+      help: '1 while limits are counted by this process alone because Redis is unavailable.',
       registers: [this.registry],
       collect() {
         this.set(isDegraded() ? 1 : 0);

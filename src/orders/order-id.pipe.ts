@@ -2,6 +2,7 @@ import { Injectable, type PipeTransform } from '@nestjs/common';
 import { DomainError } from '../errors/domain-error.js';
 import { parseOrderId } from './order-id.js';
 
+/** Validates and parses the path parameter `orderId`. */
 @Injectable()
 export class OrderIdPipe implements PipeTransform<string, bigint> {
   /** @throws {DomainError} `invalid_order_id` */

@@ -4,9 +4,9 @@ const INT64_MIN = -(2n ** 63n);
 const INT64_MAX = 2n ** 63n - 1n;
 
 /**
- * Reads an order identifier: a canonical decimal int64, exact over the whole range, which a JavaScript number is not
- * (9007199254740993 would become …992, another order).
- * @returns undefined for anything else
+ * Parses an order id: a decimal int64 in canonical form. A JavaScript number would round 9007199254740993 to
+ * 9007199254740992, the id of another order.
+ * @returns undefined when the text is not an order id
  */
 export function parseOrderId(text: string): bigint | undefined {
   if (text.length > INT64_DIGITS_MAX + 1 || !CANONICAL_DECIMAL.test(text)) {

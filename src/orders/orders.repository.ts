@@ -107,8 +107,8 @@ export class OrdersRepository {
   }
 
   /**
-   * Which of the orders that the statement left out exist. All of them, if that cannot be read: the others of the batch
-   * have been cancelled, and waiting for these will show the error.
+   * The existing ones among the orders that the statement did not return. If the query fails, all of them: the others of
+   * the batch are cancelled already, and waiting for these will report the error.
    */
   async #existing(ids: readonly bigint[]): Promise<readonly bigint[]> {
     if (ids.length === 0) {

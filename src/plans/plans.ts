@@ -1,4 +1,4 @@
-/** How many requests a subject may make. Whole numbers, at least 1. */
+/** The maximum numbers of requests of a subject. Integers, at least 1. */
 export interface Quotas {
   readonly requestsPerMinute: number;
   readonly requestsPerDay: number;
@@ -8,12 +8,12 @@ export const PLANS = ['free', 'pro', 'business', 'enterprise'] as const;
 
 export type Plan = (typeof PLANS)[number];
 
-/** The plan whose figures come from the key and not from the table. */
+/** Marks a plan whose quotas are set per key. */
 export const CUSTOM_QUOTAS = 'custom';
 
 /**
- * The published figures. The table is typed over the plans, so that a new plan does not compile without its figures;
- * the database column's enum is checked against {@link Plan} where keys are read.
+ * The published quotas. The type requires an entry for every plan. Where keys are read, the enum of the database column is
+ * checked against {@link Plan}.
  */
 export const PLAN_QUOTAS: Readonly<Record<Plan, Quotas | typeof CUSTOM_QUOTAS>> = Object.freeze({
   free: Object.freeze({ requestsPerMinute: 60, requestsPerDay: 1_000 }),
@@ -22,13 +22,13 @@ export const PLAN_QUOTAS: Readonly<Record<Plan, Quotas | typeof CUSTOM_QUOTAS>> 
   enterprise: CUSTOM_QUOTAS,
 });
 
-/** The quotas of requests that carry no valid key, counted per address: the published figures of the Free plan. */
+/** The quotas of requests without a valid key, which are counted per address: those of the Free plan. */
 export const ANONYMOUS_QUOTAS: Quotas = Object.freeze({ requestsPerMinute: 60, requestsPerDay: 1_000 });
 
 /**
  * The quotas of a key.
- * @param custom what was agreed for the key; used by plans with custom quotas only
- * @throws {Error} when the plan is unknown or its custom quotas are missing: an unreadable quota admits nobody
+ * @param custom the quotas of the key itself; used only if its plan has custom quotas
+ * @throws {Error} when the plan is unknown or the custom quotas are missing; the request is then not admitted
  */
 export function quotasOf(
   plan: Plan,

@@ -10,7 +10,7 @@ export class WrongType {
   constructor(readonly description: string) {}
 }
 
-/** An order as read from a file. Fields without a value are left out. */
+/** An order as read from a file. Fields without a value are omitted. */
 export interface OrderText {
   /** Line of the file, counted from 1. */
   readonly line: number;

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 
 /**
- * The entity tag of the list as a snapshot shows it. Weak (RFC 9110 section 8.8.1), because it names the data and not
- * the bytes: compressed or not, the same orders have the same tag.
- * @param snapshot what identifies the data, see {@link SnapshotReader}
+ * The entity tag of a version of the list. Weak (RFC 9110 section 8.8.1), because it identifies the orders and not the
+ * bytes: a compressed and an uncompressed list have the same tag.
+ * @param version the name of the version, see {@link ListVersion.name}
  */
-export function etagOf(snapshot: string): string {
-  return `W/"${createHash('sha256').update(snapshot).digest('base64url').slice(0, TAG_LENGTH)}"`;
+export function etagOf(version: string): string {
+  return `W/"${createHash('sha256').update(version).digest('base64url').slice(0, TAG_LENGTH)}"`;
 }
 
 /** 22 characters of base64 hold 132 bits. */
@@ -14,7 +14,7 @@ const TAG_LENGTH = 22;
 
 const OPAQUE_TAG = /(?:W\/)?("[\x21\x23-\x7e\x80-\xff]*")/g;
 
-/** Whether an `If-None-Match` names this tag, by weak comparison (RFC 9110 sections 8.8.3.2 and 13.1.2). */
+/** Whether an `If-None-Match` header contains this tag, by weak comparison (RFC 9110 sections 8.8.3.2 and 13.1.2). */
 export function matchesEtag(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) {
     return false;

@@ -109,7 +109,7 @@ async function* copyOrders(client: PoolClient, firstId: string, lastId: string):
   const copy = client.query(
     copyTo(`COPY (SELECT ${COLUMNS} FROM orders WHERE id BETWEEN ${firstId} AND ${lastId} ORDER BY id) TO STDOUT`),
   );
-  // A failure reaches the iteration; one that comes after the list was given up reaches nobody.
+  // The iteration throws errors; an error after it has ended is ignored.
   copy.on('error', () => undefined);
   const rows = copy[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
   for (;;) {

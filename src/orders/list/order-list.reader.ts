@@ -51,7 +51,7 @@ export interface OrderList {
   /** See {@link ListVersion.name}. */
   readonly version: string;
   readonly parts: AsyncIterable<ListPart>;
-  /** To be called when no more parts will be taken. */
+  /** To be called when no more parts will be read. */
   close(): Promise<void>;
 }
 
@@ -213,7 +213,7 @@ export class OrderListReader {
 
   #announce(wanted: BlockVersion): PendingBlock {
     const { promise, resolve, reject } = withResolvers<DeflatedBlock>();
-    // Whoever waits for the block gets the error; there may be nobody.
+    // Lists that wait for the block get the error; without one it would be an unhandled rejection.
     promise.catch(() => undefined);
     const pending = { wanted, promise, resolve, reject };
     this.#pending.set(keyOf(wanted), pending);

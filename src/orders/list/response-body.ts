@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { clientProgress } from './client-progress.js';
 
-/** The client closed the connection or took no byte for too long. Nobody can receive an error response. */
+/** The client closed the connection or stopped reading, so it cannot receive an error response. */
 export class ClientDisconnected extends Error {
   constructor() {
     super('The client of the response is disconnected.');
