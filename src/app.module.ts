@@ -38,7 +38,7 @@ export class AppModule {
   static with(config: Config, options: AppOptions = {}): DynamicModule {
     return {
       module: AppModule,
-      // UnmatchedModule comes last: its routes match whatever the others leave.
+      // UnmatchedModule is last, because its route matches every path.
       imports: [
         settings([
           { provide: CONFIG, useValue: config },

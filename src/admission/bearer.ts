@@ -1,4 +1,4 @@
-/** What a request's `Authorization` header says. */
+/** The content of a request's `Authorization` header. */
 export type Bearer =
   { readonly kind: 'missing' } | { readonly kind: 'malformed' } | { readonly kind: 'token'; readonly token: string };
 
@@ -13,7 +13,7 @@ const AUTHORIZATION = 'authorization';
 
 /**
  * Reads the bearer token from a request's raw headers (name, value, name, value, …). Two `Authorization` headers are
- * malformed whatever they say: Node keeps the first, a proxy in front may have judged by the last.
+ * malformed, because Node keeps the first and a proxy may have used the last.
  */
 export function readBearer(rawHeaders: readonly string[]): Bearer {
   let value: string | undefined;

@@ -5,8 +5,8 @@ import proxyAddr from 'proxy-addr';
 import { CONFIG, type Config } from '../config/config.js';
 
 /**
- * Whose address a request comes from. `X-Forwarded-For` is believed only as far as `TRUST_PROXY` says, read from the
- * right: what stands left of the last trusted proxy is the client's own claim.
+ * Determines the client address of a request. `X-Forwarded-For` is read from right to left through the proxies in
+ * `TRUST_PROXY`; the entries before the client's address were sent by the client and are ignored.
  */
 @Injectable()
 export class ClientAddress {

@@ -13,8 +13,8 @@ import { AdmissionService } from './admission.service.js';
 import { PublicRoutes } from './public-routes.js';
 
 /**
- * The throttler with the limits of the caller's plan. The library's own decision counts windows one after the other, per
- * handler, and leaves the rate-limit headers off its 429; this one decides ban, minute and day together.
+ * The throttler with the limits of the caller's plan. It decides ban, minute and day together. The library would count the
+ * windows separately for each handler, and send its 429 without rate-limit headers.
  */
 @Injectable()
 export class PlanThrottlerGuard extends ThrottlerGuard {

@@ -23,7 +23,7 @@ export function reportError(error: unknown): number {
   return error instanceof UsageError ? EXIT_USAGE : EXIT_FAILED;
 }
 
-/** The reason alone: Prisma puts it last, after its place in the code; several addresses fail with one error for all. */
+/** The reason without its context: Prisma's last line, or the first of the errors for several addresses. */
 export function messageOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) {
     return messageOf(error.errors[0]);

@@ -9,8 +9,8 @@ export class DeadlineExceeded extends Error {
 /**
  * Waits for a response from the network for at most `milliseconds`.
  *
- * A busy process does not count against the other side: the time starts when this turn of the event loop has sent its
- * writes, and ends one turn after the timer, because timers run before sockets are read.
+ * The time in which this process is busy does not count: the timer starts after the writes of this turn of the event loop,
+ * and the deadline is one turn after the timer, because timers run before sockets are read.
  * @throws {DeadlineExceeded}
  */
 export function withDeadline<T>(response: Promise<T>, milliseconds: number): Promise<T> {

@@ -22,7 +22,7 @@ export interface Subscription {
   onMessage(payload: string): void;
   /** The connection is lost: messages may be missed from now on. */
   onLost?(): void;
-  /** Messages may have been missed: anything concluded from their absence no longer holds. */
+  /** Messages may have been missed: invalidate what depends on them. */
   onGap?(): void;
 }
 
@@ -32,8 +32,8 @@ interface Connection {
 }
 
 /**
- * Receives what other processes announce through PostgreSQL (`NOTIFY`), on a connection of its own that is reopened when
- * it is lost. PostgreSQL keeps no messages for an absent listener, so subscribers see each reconnection as a gap.
+ * Receives notifications of PostgreSQL (`NOTIFY`) on its own connection, which is reopened when it is lost. PostgreSQL
+ * does not store messages for a disconnected listener, so each reconnection is reported as a gap.
  */
 @Injectable()
 export class DatabaseListener implements OnApplicationBootstrap, OnApplicationShutdown {

@@ -95,7 +95,7 @@ function ownLock(): Lock {
   return { pid: process.pid, commandLine: commandLineOf(process.pid) };
 }
 
-/** A process that has this process's id is gone: ids repeat when a container restarts. */
+/** A lock with the id of this process is stale: process ids repeat when a container restarts. */
 function isRunning({ pid, commandLine }: Lock): boolean {
   return pid !== process.pid && commandLine !== undefined && commandLineOf(pid) === commandLine;
 }

@@ -10,8 +10,8 @@ interface ErrorDefinition {
 const CHALLENGE = 'Bearer realm="petstore"';
 
 /**
- * Every `code` that an error of this service can carry, with its HTTP status, message and headers. This table is the
- * only place where they meet: domain code throws a code, the HTTP layer looks the rest up.
+ * Every error code of this service with its HTTP status, message and headers. Domain code throws only a code; the HTTP
+ * layer looks up the rest here.
  */
 const DEFINITIONS = {
   bad_request: { status: 400 },

@@ -9,8 +9,8 @@ const DOCS_PATH = 'docs';
 const DOCS_JSON_PATH = `${DOCS_PATH}/openapi.json`;
 
 /**
- * The files of Swagger UI's page, relative to its path. Its package holds more (source maps, its package.json, other
- * builds), which the static file server would serve as well.
+ * The files of the Swagger UI page, relative to its path. The static file server would also serve the other files of the
+ * package: source maps, package.json, other builds.
  */
 const DOCS_FILES: ReadonlySet<string> = new Set([
   '/',

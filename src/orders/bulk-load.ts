@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { asError } from '../common/as-error.js';
 
-/** Ids from here on do not raise the sequence: above the highest of them it would have no ids left. 2^62. */
+/** Ids of at least 2^62 do not raise the sequence, so that it does not run out of ids. */
 export const SEQUENCE_END = '4611686018427387904';
 
 /**
@@ -18,7 +18,7 @@ const RAISE_SEQUENCE = `
 
 /**
  * Raises the id sequence above the existing orders and the ids that are about to be inserted. Runs before the insert, so
- * that orders inserted at the same time get other ids. Takes effect at once, whatever becomes of the transaction.
+ * that orders inserted at the same time get other ids. Takes effect at once, also if the transaction is rolled back.
  * @param highestId the highest id to be inserted, below {@link SEQUENCE_END}; null when the rows have no ids
  */
 export async function raiseOrderSequence(db: pg.ClientBase, highestId: string | number | null): Promise<void> {

@@ -11,11 +11,11 @@ export type CancelOutcome = 'cancelled' | 'already_cancelled' | 'already_shipped
  *
  *     pending ── cancel ──> cancelled          shipped and cancelled are final
  *
- * Only a pending order can be cancelled, and only once. What decides is the status that the row has while this request
- * holds its lock: a shipment that commits before that wins, and of many requests at once exactly one cancels the order.
+ * Only a pending order can be cancelled, and only once. The status of the row under its lock decides: after a shipment that
+ * committed first the cancel fails, and of several concurrent cancels exactly one succeeds.
  *
- * {@link CancelBatcher} carries it out: it locks the row, reads the status and, if it is pending, updates it, in one
- * statement that it shares with the requests of the same moment.
+ * {@link CancelBatcher} executes the rule. One statement locks the row, reads its status and updates it if it is pending;
+ * concurrent cancels share the statement.
  */
 @Injectable()
 export class OrderCancellationService {

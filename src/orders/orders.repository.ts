@@ -8,8 +8,8 @@ import { TRACING, type Tracing } from '../tracing/tracing.js';
 export type OrderStatus = 'pending' | 'shipped' | 'cancelled';
 
 /**
- * What a statement saw of an order that it tried to cancel: its status under the lock (`pending`: it is cancelled now),
- * or `locked` by another transaction. An order that does not exist has none.
+ * The status that a statement read of an order under its lock (`pending`: the order is cancelled now), or `locked` if another
+ * transaction has locked it.
  */
 export type SeenStatus = OrderStatus | 'locked';
 
@@ -92,7 +92,7 @@ export class OrdersRepository {
     return row?.status;
   }
 
-  /** Says only whether it cancelled the order, and costs less than the statement for many. */
+  /** Returns only whether the order was cancelled, and costs less than the statement for many orders. */
   async #cancelLone(id: bigint): Promise<boolean> {
     const updated = await this.#update(
       1,

@@ -36,8 +36,8 @@ export function rateLimitHeaders(verdict: Verdict): HeaderPair[] {
 }
 
 /**
- * The window that the triple shows: the one with the fewest remaining, on a tie the longer one. On a rejection that is
- * the window that rejects, and if both reject the one that resets later.
+ * The window in the `X-RateLimit` headers: the one with the fewest requests remaining, or the longer one if they are equal.
+ * For a rejected request that is the window that rejects, or the one that resets later if both do.
  */
 function bindingWindow({ minute, day }: Verdict): WindowVerdict {
   return minute.remaining < day.remaining ? minute : day;

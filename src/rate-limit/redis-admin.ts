@@ -74,7 +74,7 @@ async function withRedis<T>(redisUrls: readonly string[], work: (redis: LimitRed
   }
 }
 
-/** The client's own timeout of a silent socket: an error without a code, which those of the system have. */
+/** The socket timeout of ioredis: an error without a code, unlike the errors of the operating system. */
 function isSocketTimeout(error: Error): boolean {
   return error.name === 'Error' && !('code' in error);
 }

@@ -13,7 +13,7 @@ export type LimitRedis = (Redis | Cluster) & {
 
 const RECONNECT_MAX_MS = 1_000;
 
-/** Errors of a server that is not the primary any more, or not yet: a new connection may reach the one that is. */
+/** Errors of a server that is not, or not yet, the primary: a new connection may reach the primary. */
 const WRONG_SERVER_ERROR = /^(?:READONLY|LOADING|MASTERDOWN|NOAUTH)\b/;
 
 /**

@@ -13,6 +13,6 @@ class UnmatchedController {
   }
 }
 
-/** Import it after all other modules: its route matches whatever theirs leave. */
+/** Import it after all other modules, because its route matches every path. */
 @Module({ controllers: [UnmatchedController] })
 export class UnmatchedModule {}
