@@ -190,7 +190,7 @@ describe('a command without the access that it needs', () => {
     [['keys', 'rotate', UNKNOWN_ID], 'SELECT, INSERT, UPDATE', 'api_keys'],
     [['orders', 'import', '-', '--format', 'csv'], 'INSERT', 'orders'],
     [['seed'], 'INSERT', 'orders'],
-  ])('names the role of the service, the missing privileges and the way out: %j', async (args, privileges, table) => {
+  ])('names the role of the service, the missing privileges and the remedy: %j', async (args, privileges, table) => {
     expect(await petstore(args, { DATABASE_URL: serviceUrl.href })).toEqual({
       exitCode: FAILED,
       stdout: '',
@@ -207,7 +207,7 @@ describe('a command without the access that it needs', () => {
     expect(result.stderr).toMatch(/^error: The database has no table api_keys\. Apply the migrations: [^\n]+\n$/);
   });
 
-  it('says that the server is read-only when it would write, and reads from it all the same', async () => {
+  it('reports that the server is read-only when it writes, and can still read', async () => {
     const url = new URL(database.url);
     url.searchParams.set('options', '-c default_transaction_read_only=on');
     const result = await petstore(['keys', ...ISSUE, '--plan', 'free'], { DATABASE_URL: url.href });

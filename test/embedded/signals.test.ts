@@ -34,7 +34,7 @@ describe('a signal to the service on the embedded database', () => {
     },
   );
 
-  it('exits with 0 and leaves no PostgreSQL when it arrives while the database starts', async () => {
+  it('exits with 0 and leaves no PostgreSQL process when it arrives while the database starts', async () => {
     const service = checkout.run('serve');
     const pidFile = join(checkout.data, 'postgres', 'postmaster.pid');
     await waitFor(() => existsSync(pidFile) && checkout.postmasterPid() > 0, 'PostgreSQL starts', { withinMs: 60_000 });
@@ -67,7 +67,7 @@ describeOnTerminal('Ctrl-C on a terminal', () => {
     await waitForExit(postgres);
   });
 
-  it('exits with 130 at the third time, and leaves no PostgreSQL', async () => {
+  it('exits with 130 at the third Ctrl-C, and leaves no PostgreSQL process', async () => {
     const service = await checkout.serve(checkout.runOnTerminal('node dist/cli.js serve', SLOW_STOP));
     const postgres = checkout.postmasterPid();
     const pressed: number[] = [];

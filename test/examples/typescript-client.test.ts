@@ -66,7 +66,7 @@ describe('the TypeScript client', () => {
     expect(orders.at(-1)).toEqual({ id: INT64_MAX, petId: -INT64_MAX, quantity: 1, complete: false });
   });
 
-  it('yields the first order before a break, and rejects when the signal is aborted', async () => {
+  it('stops after the first order on break, and rejects when the signal is aborted', async () => {
     await insertOrder(service.db);
     await insertOrder(service.db);
     const controller = new AbortController();

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { migrate } from '../../dist/embedded/migrate.js';
 import { PostgresServer } from '../../dist/embedded/postgres-server.js';
 
-/** What does not matter to data that is thrown away: durability. Everything else is as it ships. */
+/** Durability is off, because the data is deleted after the run. All other settings are PostgreSQL's defaults. */
 const THROWAWAY = {
   fsync: 'off',
   full_page_writes: 'off',

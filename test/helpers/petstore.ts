@@ -10,7 +10,7 @@ export interface CommandResult {
 }
 
 /**
- * Runs `petstore` as a process of its own, in an environment that holds nothing but what is given and the search path.
+ * Runs `petstore` in its own process, with no environment variables except the given ones and PATH.
  * @param input what it reads on stdin
  */
 export function petstore(

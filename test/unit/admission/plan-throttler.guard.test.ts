@@ -52,7 +52,7 @@ function contextOf(handler: 'closed' | 'open'): ExecutionContext {
   } as unknown as ExecutionContext;
 }
 
-describe('the guard of the plan limits', () => {
+describe('PlanThrottlerGuard', () => {
   it.each([1, 3])('rejects with the error of the limits with %i throttlers configured', async (throttlers) => {
     const { guard } = await guardWith(LIMITED, throttlers);
     await expect(guard.canActivate(contextOf('closed'))).rejects.toBe(LIMITED.error);
@@ -74,7 +74,7 @@ describe('the guard of the plan limits', () => {
     await expect(guard.canActivate(contextOf('closed'))).resolves.toBe(true);
   });
 
-  it('does not ask about a public route', async () => {
+  it('skips public routes', async () => {
     const { guard, check } = await guardWith(LIMITED, 2);
     await expect(guard.canActivate(contextOf('open'))).resolves.toBe(true);
     expect(check).not.toHaveBeenCalled();

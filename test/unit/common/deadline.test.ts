@@ -28,7 +28,7 @@ function open(): { promise: Promise<string>; resolve: (value: string) => void; r
 }
 
 describe('withDeadline', () => {
-  it('passes on the value or the error unchanged and clears its timer', async () => {
+  it('settles with the value or the error unchanged and clears its timer', async () => {
     expect(await withDeadline(Promise.resolve('pong'), 100)).toBe('pong');
     expect(jest.getTimerCount()).toBe(0);
     const failure = new Error('refused');

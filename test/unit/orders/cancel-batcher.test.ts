@@ -8,7 +8,7 @@ import type { OrdersRepository, OrderStatus, SeenStatus } from '../../../src/ord
 const LOCK_TIMEOUT_MS = 1_000;
 const UNAVAILABLE = new DomainError('service_unavailable', 'The database is unavailable.');
 
-/** A statement that has been sent and completes when the test says so. */
+/** A statement that has been sent and completes when the test completes it. */
 interface Statement<T> {
   readonly ids: readonly bigint[];
   readonly complete: (result: T) => void;
@@ -53,7 +53,7 @@ afterEach(() => {
 
 const turn = (): Promise<void> => jest.advanceTimersByTimeAsync(0);
 
-/** Cancels orders in one turn of the event loop; the returned list shows how far each has come. */
+/** Cancels orders in one turn of the event loop; the returned list shows the state of each cancel. */
 async function cancel(...ids: bigint[]): Promise<string[]> {
   const results = ids.map(() => 'open');
   ids.forEach((id, index) => {
@@ -102,7 +102,7 @@ describe('cancels in one turn of the event loop', () => {
     expect(await metric('petstore_cancel_batch_size')).toBe(4);
   });
 
-  it('send an order once, and only the first cancel of a pending order sees it pending', async () => {
+  it('of the same order send its id once, and only the first one gets the status pending', async () => {
     const results = await cancel(1n, 2n, 1n, 2n, 1n);
     expect(repository.batchIds).toEqual([[1n, 2n]]);
     await complete(repository.batches[0], (id) => (id === 1n ? 'pending' : 'shipped'));
@@ -127,7 +127,7 @@ describe('cancels that arrive while two statements are running', () => {
     expect(later).toEqual([['pending'], ['pending']]);
   });
 
-  it('start also when one of the two fails, and only the cancels of that one fail', async () => {
+  it('also start when one of the two fails, and only the cancels of that one fail', async () => {
     const failing = await cancel(1n, 2n);
     await cancel(3n);
     const later = await cancel(4n);
@@ -175,7 +175,7 @@ describe('a statement for several orders that fails', () => {
     expect(results).toEqual(['service_unavailable', 'service_unavailable']);
   });
 
-  it('gives its slot back after the last repetition', async () => {
+  it('releases its slot after the last repetition', async () => {
     await cancel(1n, 2n);
     await cancel(3n);
     await fail(repository.batches[0], rejected);
@@ -198,7 +198,7 @@ describe('an order that another transaction has locked', () => {
     return results;
   }
 
-  it('is waited for apart and delays no other order of its statement', async () => {
+  it('is awaited separately and delays no other order of its statement', async () => {
     const results = await cancel(1n, 2n);
     await complete(repository.batches[0], (id) => (id === 1n ? 'locked' : 'pending'));
     expect(results).toEqual(['open', 'pending']);
@@ -209,7 +209,7 @@ describe('an order that another transaction has locked', () => {
     expect(await metric('petstore_cancel_lock_waits_total')).toBe(1);
   });
 
-  it('is waited for once by all its cancels, and only the first sees it pending', async () => {
+  it('is awaited once for all its cancels, and only the first one gets the status pending', async () => {
     const results = [...(await cancelLocked(1n, 1n)), ...(await cancelLocked(1n))];
     expect(results).toEqual(['open', 'open', 'open']);
     const [first, later] = [await cancelLocked(2n, 2n), await cancelLocked(2n)];
@@ -220,7 +220,7 @@ describe('an order that another transaction has locked', () => {
     expect(await metric('petstore_cancel_lock_waits_total')).toBe(6);
   });
 
-  it('is waited for again by a cancel that arrives after the wait has failed', async () => {
+  it('is awaited again for a cancel that arrives after the wait has failed', async () => {
     await cancelLocked(1n);
     await fail(repository.waits[0], LOCK_TIMEOUT);
     const results = await cancelLocked(1n);
@@ -238,7 +238,7 @@ describe('an order that another transaction has locked', () => {
     expect(await error).toBe(LOCK_TIMEOUT);
   });
 
-  it('is one of three that are waited for at once; the next starts when one of them ends', async () => {
+  it('is awaited with at most two others; the next wait starts when one of them ends', async () => {
     const results = await cancelLocked(1n, 2n, 3n, 4n);
     expect(repository.waitIds).toEqual([[1n], [2n], [3n]]);
     await fail(repository.waits[1], UNAVAILABLE);
@@ -248,7 +248,7 @@ describe('an order that another transaction has locked', () => {
     expect(results).toEqual(['open', 'service_unavailable', 'open', 'pending']);
   });
 
-  it('fails with 503 when no slot for waiting is free within the lock timeout, and takes no slot afterwards', async () => {
+  it('fails with 503 when no slot for waiting is free within the lock timeout, and occupies none afterwards', async () => {
     const results = await cancelLocked(1n, 2n, 3n, 4n);
     const error = batcher.cancel(9n).catch((reason: unknown) => reason);
     await turn();

@@ -79,7 +79,7 @@ describe('a request that the parser rejects', () => {
     [undefined, 'HTTP/1.1 400 Bad Request', 'bad_request'],
     ['HPE_HEADER_OVERFLOW', 'HTTP/1.1 431 Request Header Fields Too Large', 'request_header_fields_too_large'],
     ['ERR_HTTP_REQUEST_TIMEOUT', 'HTTP/1.1 408 Request Timeout', 'request_timeout'],
-  ])('with %s gets %s, %s', async (code, statusLine, bodyCode) => {
+  ])('with the error code %s gets %s, %s', async (code, statusLine, bodyCode) => {
     const { written } = await respond(code);
     const [head = '', body = ''] = written.split('\r\n\r\n');
     const status = Number(statusLine.slice(9, 12));
@@ -99,7 +99,7 @@ describe('a request that the parser rejects', () => {
     expect(recorded).toEqual([expect.objectContaining({ method: undefined, status: 400, aborted: false, requestId })]);
   });
 
-  it('leaves its connection readable for a second, then destroyed', async () => {
+  it('has its connection destroyed after one second', async () => {
     const socket = await respond('HPE_INVALID_METHOD');
     jest.advanceTimersByTime(999);
     expect(socket.destroyed).toBe(false);
@@ -110,7 +110,7 @@ describe('a request that the parser rejects', () => {
 
 describe('a parser error gets no response, is not counted and not recorded', () => {
   test.each<[string, string, Partial<FakeSocket>, { closing?: boolean; receivingBody?: boolean }]>([
-    ['when the connection was opened ahead of need and never used', 'ERR_HTTP_REQUEST_TIMEOUT', { bytesRead: 0 }, {}],
+    ['when the connection has sent nothing', 'ERR_HTTP_REQUEST_TIMEOUT', { bytesRead: 0 }, {}],
     ['when the client has reset the connection', 'ECONNRESET', {}, {}],
     ['when the connection cannot be written to', 'HPE_INVALID_METHOD', { writable: false }, {}],
     ['when the address is unknown because of a reset', 'HPE_INVALID_METHOD', { remoteAddress: undefined }, {}],

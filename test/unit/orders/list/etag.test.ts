@@ -5,7 +5,7 @@ describe('etagOf', () => {
     expect(etagOf('7391/1/5/100:105:101')).toMatch(/^W\/"[A-Za-z0-9_-]{22}"$/);
   });
 
-  it('returns equal tags for equal snapshots and different tags for different snapshots', () => {
+  it('returns equal tags for equal versions and different tags for different versions', () => {
     expect(etagOf('100:105:101')).toBe(etagOf('100:105:101'));
     const snapshots = ['', '100:105:', '100:105:101', '100:105:101,102', '100:106:101', '101:105:101'];
     expect(new Set(snapshots.map(etagOf)).size).toBe(snapshots.length);

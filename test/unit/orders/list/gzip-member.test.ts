@@ -46,7 +46,7 @@ describe('GzipMember', () => {
     );
   });
 
-  it('never looks complete when it is cut', () => {
+  it('is detected as incomplete when it is cut', () => {
     const member = new GzipMember();
     const bytes = Buffer.concat([
       member.header(),

@@ -117,7 +117,7 @@ describe('OrderListEncoder', () => {
     );
   });
 
-  it('writes all rows exactly when every byte arrives alone', () => {
+  it('writes all rows exactly when every chunk is one byte', () => {
     fc.assert(
       fc.property(orders, (list) => {
         const bytes = Buffer.from(list.map(copyRow).join(''));
@@ -127,7 +127,7 @@ describe('OrderListEncoder', () => {
     );
   });
 
-  it('reads a chunk only during write, and never changes a buffer that it has passed on', () => {
+  it('reads a chunk only during write, and never changes an emitted buffer', () => {
     const [first, second] = [Buffer.from('1\t2\t3\t\\N\tf\n4\t5'), Buffer.from('\t6\t\\N\tt\n7\t8\t9\t\\N\tf\n')];
     const buffers: Buffer[] = [];
     const copies: string[] = [];
@@ -182,7 +182,7 @@ describe('OrderListEncoder', () => {
     expect(longest.length + 2).toBeLessThanOrEqual(ROW_BYTES_MAX);
   });
 
-  it('passes on as few buffers as the rows need', () => {
+  it('emits no more buffers than the rows need', () => {
     const rows = Buffer.from('1234567890\t1234567890\t1\t2026-11-21 00:58:46.123+00\tf\n'.repeat(10_000));
     const { buffers } = encode(cut(rows, [0.1, 0.25, 0.5, 0.9]));
     for (const buffer of buffers.slice(0, -1)) {

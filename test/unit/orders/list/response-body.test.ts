@@ -3,16 +3,16 @@ import { PassThrough } from 'node:stream';
 import { ResponseBody, ClientDisconnected } from '../../../../src/orders/list/response-body.js';
 
 const STALL_MS = 1_000;
-const PORTION = Buffer.alloc(100, 'x');
+const CHUNK = Buffer.alloc(100, 'x');
 
-/** Stands in for a response: holds a portion until its client takes it. */
+/** A fake response: buffers a chunk until its client reads it. */
 let response: PassThrough;
-/** Changes while the client takes bytes that make no room for another portion yet. */
+/** Changes when the client reads bytes without making room for another chunk. */
 let progress: string;
 
 beforeEach(() => {
   jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask'] });
-  response = new PassThrough({ highWaterMark: PORTION.length });
+  response = new PassThrough({ highWaterMark: CHUNK.length });
   progress = '';
 });
 afterEach(() => {
@@ -24,7 +24,7 @@ function bodyOf(): ResponseBody {
   return new ResponseBody(response as unknown as ServerResponse, STALL_MS, () => Promise.resolve(progress));
 }
 
-/** What has become of a promise after the streams have had their turns. */
+/** The state of a promise after the streams have processed their events. */
 async function stateOf(promise: Promise<void>): Promise<string> {
   let state = 'pending';
   promise.then(
@@ -38,23 +38,23 @@ async function stateOf(promise: Promise<void>): Promise<string> {
 }
 
 describe('ResponseBody', () => {
-  it('is ready for another portion while the client has room', async () => {
+  it('write resolves at once while there is room for another chunk', async () => {
     const body = bodyOf();
-    expect(await stateOf(body.write([PORTION.subarray(1)]))).toBe('done');
+    expect(await stateOf(body.write([CHUNK.subarray(1)]))).toBe('done');
   });
 
-  it('is not ready until the client has taken the previous portion', async () => {
+  it('write resolves when the client has read the previous chunk', async () => {
     const body = bodyOf();
-    const ready = body.write([PORTION]);
+    const ready = body.write([CHUNK]);
     ready.catch(() => undefined);
     expect(await stateOf(ready)).toBe('pending');
     response.read();
     expect(await stateOf(ready)).toBe('done');
   });
 
-  it('rejects when the client takes nothing for the stall timeout and at most a quarter of it more', async () => {
+  it('write rejects after 1.25 stall timeouts in which the client reads nothing', async () => {
     const body = bodyOf();
-    const ready = body.write([PORTION]);
+    const ready = body.write([CHUNK]);
     ready.catch(() => undefined);
     await jest.advanceTimersByTimeAsync(1.25 * STALL_MS - 1);
     expect(await stateOf(ready)).toBe('pending');
@@ -62,12 +62,12 @@ describe('ResponseBody', () => {
     expect(await stateOf(ready)).toBe('disconnected');
   });
 
-  it('waits as long as the client takes any bytes within each stall timeout, also without room for a portion', async () => {
+  it('write waits while the client reads some bytes within each stall timeout, even without room for a chunk', async () => {
     const body = bodyOf();
-    const ready = body.write([PORTION]);
+    const ready = body.write([CHUNK]);
     ready.catch(() => undefined);
-    for (let taken = 0; taken < 5; taken++) {
-      progress = String(taken);
+    for (let read = 0; read < 5; read++) {
+      progress = String(read);
       await jest.advanceTimersByTimeAsync(STALL_MS);
       expect(await stateOf(ready)).toBe('pending');
     }
@@ -75,10 +75,10 @@ describe('ResponseBody', () => {
     expect(await stateOf(ready)).toBe('disconnected');
   });
 
-  it('gives a slow client the whole stall timeout for each portion', async () => {
+  it('write allows the whole stall timeout for each chunk', async () => {
     const body = bodyOf();
-    for (let portion = 0; portion < 5; portion++) {
-      const ready = body.write([PORTION]);
+    for (let chunk = 0; chunk < 5; chunk++) {
+      const ready = body.write([CHUNK]);
       ready.catch(() => undefined);
       jest.advanceTimersByTime(STALL_MS - 1);
       response.read();
@@ -86,33 +86,33 @@ describe('ResponseBody', () => {
     }
   });
 
-  it('rejects at once when the client disconnects during the wait', async () => {
+  it('write rejects at once when the client disconnects', async () => {
     const body = bodyOf();
-    const ready = body.write([PORTION]);
+    const ready = body.write([CHUNK]);
     ready.catch(() => undefined);
     response.destroy();
     expect(await stateOf(ready)).toBe('disconnected');
   });
 
-  it('rejects at once when the client has disconnected before', async () => {
+  it('write rejects at once when the client is disconnected already', async () => {
     const body = bodyOf();
     response.destroy();
     await new Promise((resolve) => setImmediate(resolve));
-    expect(await stateOf(body.write([PORTION]))).toBe('disconnected');
+    expect(await stateOf(body.write([CHUNK]))).toBe('disconnected');
   });
 
-  it('ends when the client has taken all pieces, in their order', async () => {
+  it('end resolves when the client has received all pieces in order', async () => {
     const body = bodyOf();
-    const taken: Buffer[] = [];
-    response.on('data', (chunk: Buffer) => taken.push(chunk));
-    await body.write([Buffer.from('['), PORTION, Buffer.from(']')]);
+    const received: Buffer[] = [];
+    response.on('data', (chunk: Buffer) => received.push(chunk));
+    await body.write([Buffer.from('['), CHUNK, Buffer.from(']')]);
     await body.end();
-    expect(Buffer.concat(taken).toString()).toBe(`[${PORTION.toString()}]`);
+    expect(Buffer.concat(received).toString()).toBe(`[${CHUNK.toString()}]`);
   });
 
-  it('reports pieces as written once the last of them is', async () => {
+  it('write calls onWritten once, after the last piece', async () => {
     const onWritten = jest.fn();
-    const write = bodyOf().write([PORTION, PORTION], onWritten);
+    const write = bodyOf().write([CHUNK, CHUNK], onWritten);
     expect(await stateOf(write)).toBe('pending');
     expect(onWritten).not.toHaveBeenCalled();
     response.resume();
@@ -120,26 +120,26 @@ describe('ResponseBody', () => {
     expect(onWritten).toHaveBeenCalledTimes(1);
   });
 
-  it('rejects at once when the client disconnects before the end', async () => {
+  it('end rejects at once when the client is disconnected', async () => {
     const body = bodyOf();
-    body.write([PORTION]).catch(() => undefined);
+    body.write([CHUNK]).catch(() => undefined);
     response.destroy();
     await new Promise((resolve) => setImmediate(resolve));
     expect(await stateOf(body.end())).toBe('disconnected');
     expect(jest.getTimerCount()).toBe(0);
   });
 
-  it('leaves neither timers nor listeners behind', async () => {
+  it('removes its timers and listeners', async () => {
     const listeners = (): number => response.listenerCount('close') + response.listenerCount('drain');
     const body = bodyOf();
     const before = listeners();
-    for (let portion = 0; portion < 3; portion++) {
-      const ready = body.write([PORTION]);
+    for (let chunk = 0; chunk < 3; chunk++) {
+      const ready = body.write([CHUNK]);
       ready.catch(() => undefined);
       response.read();
       await ready;
     }
-    const stalled = body.write([PORTION]);
+    const stalled = body.write([CHUNK]);
     stalled.catch(() => undefined);
     await jest.advanceTimersByTimeAsync(1.25 * STALL_MS);
     expect(await stateOf(stalled)).toBe('disconnected');
