@@ -85,17 +85,20 @@ describe('a cancel of an order that another transaction has locked', () => {
       'cancelled',
     ],
     ['deletes the order and rolls back', 'DELETE FROM orders WHERE id = $1', 'ROLLBACK', '204', 'cancelled'],
-  ])('waits; when that one %s, returns the result of the final state', async (_what, hold, end, expected, status) => {
-    const id = await insertOrder(patient.db);
-    await session.query(hold, [id]);
-    const result = outcome(patient, id);
-    await untilWaiting();
-    await session.query(end);
-    expect(await result).toBe(expected);
-    expect(await statusOf(patient.db, id)).toBe(status);
-  });
+  ])(
+    'waits, and returns the result of the final state when the other transaction %s',
+    async (_what, hold, end, expected, status) => {
+      const id = await insertOrder(patient.db);
+      await session.query(hold, [id]);
+      const result = outcome(patient, id);
+      await untilWaiting();
+      await session.query(end);
+      expect(await result).toBe(expected);
+      expect(await statusOf(patient.db, id)).toBe(status);
+    },
+  );
 
-  it('returns 204 when that one makes a shipped order pending again', async () => {
+  it('returns 204 when the other transaction makes a shipped order pending again', async () => {
     const id = await insertOrder(patient.db, { status: 'shipped' });
     await session.query("UPDATE orders SET status = 'pending' WHERE id = $1", [id]);
     const result = outcome(patient, id);
@@ -122,7 +125,7 @@ describe('a cancel of an order that another transaction has locked', () => {
     expect(await outcome(impatient, id)).toBe('204');
   });
 
-  it('waits for CANCEL_LOCK_TIMEOUT_MS, with no shorter timeout beside it', async () => {
+  it('has CANCEL_LOCK_TIMEOUT_MS as its lock timeout, and a longer statement timeout', async () => {
     const { rows } = await patient.app
       .get(Pools)
       .main.query<{ name: string; setting: string }>(
@@ -142,7 +145,7 @@ describe('a cancel of an order that another transaction has locked', () => {
     expect(await outcome(impatient, id)).toBe('204');
   });
 
-  it('does not delay cancels of other orders, not even those in its batch', async () => {
+  it('does not delay cancels of other orders, including those in its batch', async () => {
     const [id, ...others] = await insertOrders(41);
     await lock([id!]);
     const repository = patient.app.get(OrdersRepository);

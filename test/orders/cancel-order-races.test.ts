@@ -137,7 +137,7 @@ describe('a batch whose missing orders cannot be looked up', () => {
 });
 
 describe('the plan of a statement', () => {
-  it('is made once per connection and uses the index, even if the table was tiny at that time', async () => {
+  it('is made once per connection and uses the index, even if the table was small at that time', async () => {
     const { main } = service.app.get(Pools);
     const client = await main.connect();
     try {
@@ -158,10 +158,10 @@ describe('the plan of a statement', () => {
   });
 });
 
-describe('a cancel beside a concurrent shipment', () => {
+describe('a cancel with a concurrent shipment', () => {
   const SHIP = "UPDATE orders SET status = 'shipped' WHERE id = $1 AND status = 'pending'";
 
-  /** Waits for a few turns of the event loop, so that the two meet at different points. */
+  /** Waits for a few turns of the event loop, so that the two requests overlap at different points. */
   async function turns(count: number): Promise<void> {
     for (let turn = 0; turn < count; turn++) {
       await new Promise((resolve) => setImmediate(resolve));
@@ -184,7 +184,7 @@ describe('a cancel beside a concurrent shipment', () => {
       endings.push(...(await Promise.all(Array.from({ length: 10 }, (_, racer) => race(round + racer)))));
     }
     expect(new Set(endings)).toEqual(
-      // Both must occur, or nothing has raced.
+      // Both outcomes must occur; otherwise there was no race.
       new Set(['204, 0 shipped, cancelled', '409 order_already_shipped, 1 shipped, shipped']),
     );
     expect(await statusOf(service.db, untouched)).toBe('pending');

@@ -285,7 +285,7 @@ describe('the cache of keys that exist', () => {
 describe('unknown keys from an address over its limits', () => {
   const isLimited = (): boolean => true;
 
-  it('cost no query', async () => {
+  it('cause no query', async () => {
     repository.rows = new Map([[hashKey(TOKEN), buildKey()]]);
     for (let guess = 0; guess < 300; guess++) {
       expect(service.verify(generateKey(), isLimited)).toBeUndefined();
