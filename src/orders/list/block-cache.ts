@@ -1,7 +1,7 @@
 import type { DeflatedBlock } from './gzip-member.js';
 import type { BlockVersion } from './list-version.js';
 
-/** What a cached block costs besides its bytes, roughly: objects and the map's entry. */
+/** Approximate memory of a cached block in addition to its bytes: objects and the entry of the map. */
 const OVERHEAD_BYTES = 500;
 
 interface Entry {
@@ -35,7 +35,7 @@ export class BlockCache {
     return entry?.version === version ? entry.block : undefined;
   }
 
-  /** Bytes that are left once the outdated ones among these blocks are replaced. */
+  /** Free bytes after the outdated ones among these blocks are replaced. */
   roomFor(blocks: readonly BlockVersion[]): number {
     let room = this.bytesMax;
     for (const wanted of blocks) {

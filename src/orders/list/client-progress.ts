@@ -3,9 +3,9 @@ import type { Socket } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
 /**
- * A value that changes whenever the client takes bytes. The stream alone does not show it: once the send buffer of the
- * kernel is full, Node may write again only after a third of it (often a megabyte) has been acknowledged, which takes a
- * slow client longer than a stall. Linux shows the bytes in that buffer; on other systems the stream must do.
+ * A value that changes whenever the client reads bytes. The stream alone is not enough: when the send buffer of the kernel
+ * is full, Node may write again only after a third of it (often a megabyte) has been acknowledged, which takes a slow client
+ * longer than the stall timeout. On Linux the value includes the bytes in that buffer.
  */
 export async function clientProgress(socket: Socket | null | undefined): Promise<string> {
   if (socket == null) {

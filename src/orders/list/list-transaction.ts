@@ -9,14 +9,14 @@ import { databaseCall } from '../../database/postgres-errors.js';
 import { DomainError } from '../../errors/domain-error.js';
 import { type BlockVersionsRow, type ListVersion, parseListVersion, SELECT_BLOCK_VERSIONS } from './list-version.js';
 
-/** The server or the network no longer responds after this. Milliseconds. */
+/** How long the server may take for the next response. Milliseconds. */
 const RESPONSE_TIMEOUT_MS = 4_000;
 /** How long a list waits for one of the slots that `LIST_CONCURRENCY` allows. Milliseconds. */
 const SLOT_TIMEOUT_MS = 1_000;
 
 /**
- * The table is locked before the transaction has a snapshot: a list that waited for a rewrite of the table with a snapshot
- * from before it would see an empty table.
+ * Locks the table before the transaction takes its snapshot: after a rewrite of the table, an older snapshot would see an
+ * empty table.
  */
 const BEGIN_LIST = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; LOCK TABLE orders IN ACCESS SHARE MODE';
 
@@ -27,9 +27,9 @@ const COLUMNS = 'id, pet_id, quantity, ship_date, complete';
 export interface ListTransaction {
   /** The versions that the snapshot shows. */
   readonly version: ListVersion;
-  /** The rows of the orders from one id to another, as COPY's text, cut anywhere. */
+  /** The orders from one id to another in the text format of COPY, in chunks that may end anywhere. */
   copy(firstId: string, lastId: string): AsyncIterable<Buffer>;
-  /** Ends the transaction and gives the slot back; once. @param complete false closes the connection, which ends a scan */
+  /** Ends the transaction and releases the slot; call once. @param complete false closes the connection, which ends a scan */
   end(complete: boolean): Promise<void>;
 }
 
@@ -46,7 +46,7 @@ export class ListTransactions {
   }
 
   /**
-   * Waits for a slot, which {@link begin} takes over or {@link release} gives back.
+   * Waits for a slot. Then call {@link begin}, which releases it when it fails or its transaction ends, or {@link release}.
    * @throws {DomainError} `service_unavailable` when none is free within the slot timeout
    */
   async acquire(): Promise<void> {

@@ -1,8 +1,8 @@
 /**
- * Turns the text form of `COPY (SELECT id, pet_id, quantity, ship_date, complete …) TO STDOUT` into the elements of a JSON
- * array, separated by commas, as the bytes pass: no row becomes a string or an object, so ids stay exact and memory stays
- * flat. In text form these columns hold no escape (PostgreSQL documentation, COPY, "Text Format"); the session must be in
- * UTC with ISO dates.
+ * Converts the text format of `COPY (SELECT id, pet_id, quantity, ship_date, complete …) TO STDOUT` to the elements of a JSON
+ * array, separated by commas. No row becomes a string or an object, so ids stay exact and memory use is constant. In text
+ * format these columns contain no escapes (PostgreSQL documentation, COPY, "Text Format"); the session must use UTC and ISO
+ * dates.
  */
 export class OrderListEncoder {
   #out: Buffer;
@@ -12,8 +12,8 @@ export class OrderListEncoder {
   #partial: Buffer | undefined;
 
   /**
-   * @param emit takes each full buffer; it belongs to the taker from then on
-   * @param allocate gives the buffers to fill, of at least {@link ROW_BYTES_MAX} bytes
+   * @param emit receives each full buffer and owns it afterwards
+   * @param allocate returns a buffer to fill, of at least {@link ROW_BYTES_MAX} bytes
    */
   constructor(
     private readonly emit: (bytes: Buffer) => void,
@@ -27,7 +27,7 @@ export class OrderListEncoder {
     return this.#rows;
   }
 
-  /** Takes the next bytes of the copy, cut anywhere. */
+  /** Encodes the next chunk of the COPY data; a chunk may end anywhere. */
   write(chunk: Buffer): void {
     let start = 0;
     if (this.#partial !== undefined) {
@@ -50,7 +50,7 @@ export class OrderListEncoder {
     }
   }
 
-  /** Emits what is left. */
+  /** Emits the last buffer. */
   end(): void {
     if (this.#length > 0) {
       this.emit(this.#out.subarray(0, this.#length));
@@ -68,7 +68,7 @@ export class OrderListEncoder {
         to = 0;
       }
       to = put(out, to, this.#rows++ === 0 ? FIRST_ID : NEXT_ID);
-      // Every field ends with a tab or a newline, which are below all else: a row that is not as expected ends the loop.
+      // Every field ends with a tab or a newline, the lowest bytes in a row; an unexpected row also ends these loops.
       let byte;
       while ((byte = rows[at++]!) > NEWLINE) out[to++] = byte;
       to = put(out, to, PET_ID);
@@ -95,7 +95,7 @@ export class OrderListEncoder {
   }
 }
 
-/** PostgreSQL writes no trailing zeros of a fraction; RFC 3339 as we publish it has milliseconds always. */
+/** PostgreSQL omits trailing zeros of a fraction; the published format always has milliseconds. */
 function padMilliseconds(out: Buffer, end: number, length: number): number {
   let to = end;
   if (length === SECONDS_LENGTH) {

@@ -22,17 +22,17 @@ import {
 } from './list-version.js';
 import { OrderListEncoder, ROW_BYTES_MAX } from './order-list-encoder.js';
 
-/** Ids so sparse that they make more blocks than this are not worth a cache: the list is streamed as a whole. */
+/** With more blocks than this the ids are too sparse for a cache: the list is streamed. */
 const BLOCKS_MAX = 50_000;
-/** What a block is assumed to need in the cache before any has been compressed. */
+/** The assumed size of a compressed block while the cache is empty. */
 const BLOCK_BYTES_ESTIMATE = 320 * 1_024;
-/** Blocks that one list holds uncompressed at once: one is read while others are compressed. */
+/** Uncompressed blocks in memory per list: one is read while others are compressed. */
 const PLAIN_BLOCKS_MAX = 3;
-/** An uncompressed list with more missing blocks is streamed as it is read; the blocks are read for the cache behind it. */
+/** An uncompressed list with more missing blocks is streamed; the cache is filled after it. */
 const INFLATED_AT_ONCE_MAX = 4;
-/** Bytes of a streamed range that are passed on at once. */
+/** Size of the chunks of a streamed range. */
 const CHUNK_BYTES = 256 * 1_024;
-/** Changes beyond two per block from which on they are compacted. */
+/** Changes are compacted when there are more than two per block and this many in addition. */
 const UNCOMPACTED_MAX = 256;
 
 /** A piece of the list's JSON array, without the comma before it. */
@@ -55,7 +55,7 @@ export interface OrderList {
   close(): Promise<void>;
 }
 
-/** Where a stretch of the list comes from. */
+/** The source of a part of the list. */
 type Source =
   | { readonly kind: 'block'; readonly block: DeflatedBlock | Promise<DeflatedBlock> }
   | { readonly kind: 'range'; readonly first: bigint; last: bigint };
@@ -75,8 +75,8 @@ interface Plan {
 }
 
 /**
- * Reads the order list: current blocks from memory, the others from the database. What fits the cache is read ahead, so
- * that the client's pace holds no connection; what does not is streamed at the client's pace.
+ * Reads the order list: current blocks from memory, the others from the database. Blocks that fit the cache are read at the
+ * pace of the database, so that a slow client holds no connection; the others are streamed at the pace of the client.
  */
 @Injectable()
 export class OrderListReader {
@@ -106,7 +106,7 @@ export class OrderListReader {
   }
 
   /**
-   * Opens the list in its current version and reads its first part, so that most errors come before a response has begun.
+   * Opens the list in its current version and reads its first part, so that most errors occur before the response starts.
    * @param compressed whether the parts will be sent compressed
    * @throws {DomainError} `service_unavailable` when the database is unavailable or too many lists are being read
    */
@@ -280,7 +280,7 @@ export class OrderListReader {
       if (source.kind === 'block') {
         yield { kind: 'block', block: await source.block };
       } else {
-        // One connection: the ranges come after the blocks that are read ahead.
+        // The ranges use the same connection, so they are read after the blocks.
         await production;
         yield* streamRange(transaction, source.first, source.last, (rows) => this.metrics.listRows.inc(rows));
       }
@@ -288,7 +288,7 @@ export class OrderListReader {
     markTaken();
   }
 
-  /** Reads the missing blocks into the cache, for the lists to come. */
+  /** Reads the missing blocks into the cache, for later lists. */
   async #fill(): Promise<void> {
     if (this.#isFilling || this.#cache.bytesMax === 0) {
       return;

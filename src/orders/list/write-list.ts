@@ -7,17 +7,17 @@ const OPENING = Buffer.from('[');
 const SEPARATOR = Buffer.from(',');
 const CLOSING = Buffer.from(']');
 
-/** Makes the bytes of a response of the pieces of the list. */
+/** Encodes the parts of the list for a response. */
 interface Encoder {
   readonly header: readonly Buffer[];
   /** Encodes a few bytes. */
   text(bytes: Buffer): Buffer;
-  /** Prepares a part off the event loop; the result is called when it is the part's turn. */
+  /** Prepares a part on the thread pool; the result is called in the order of the parts. */
   part(part: ListPart): Promise<() => Buffer>;
   trailer(): readonly Buffer[];
 }
 
-/** The JSON as it is. */
+/** Uncompressed JSON. */
 function identity(): Encoder {
   return {
     header: [],
@@ -72,7 +72,7 @@ export async function writeList(
     const [start, before] = [head, texts];
     [head, texts] = [[], []];
     const prepared = encoder.part(part);
-    // A failure is thrown when the part's turn has come.
+    // An error is thrown when the part is written.
     prepared.catch(() => undefined);
     await writing;
     writing = prepared.then((encode) =>
