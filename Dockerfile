@@ -52,7 +52,7 @@ USER node
 # loads tracing, which is loaded on demand, and $connect loads the query compiler without opening a connection.
 RUN node dist/cli.js openapi | cmp - openapi.json \
  && node --input-type=module --eval "import './dist/tracing/open-telemetry.js'" \
- && node --input-type=module --eval "import { connectPrisma } from './dist/database/prisma.service.js'; \
+ && node --input-type=module --eval "import { connectPrisma } from './dist/database/connect-prisma.js'; \
       await connectPrisma('postgresql://nobody@127.0.0.1:1/none').prisma.\$connect();"
 
 EXPOSE 3000 9464

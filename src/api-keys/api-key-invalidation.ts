@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { API_KEY_CHANGED_CHANNEL, DatabaseListener } from '../database/database-listener.js';
+import { DatabaseListener } from '../database/database-listener.js';
+import { API_KEY_CHANGED_CHANNEL } from '../database/notification-channels.js';
 import { ApiKeyIndex } from './api-key-index.js';
 import { ApiKeysService } from './api-keys.service.js';
 

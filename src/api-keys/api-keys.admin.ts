@@ -1,6 +1,6 @@
 import type { PrismaClient } from '../database/generated/client.js';
 import { CUSTOM_QUOTAS, type Plan, PLAN_QUOTAS } from '../plans/plans.js';
-import { API_KEY_UNBANNED_CHANNEL } from '../database/database-listener.js';
+import { API_KEY_UNBANNED_CHANNEL } from '../database/notification-channels.js';
 import { DISPLAY_PREFIX_LENGTH, generateKey, hashKey } from './key-format.js';
 
 /** A key as an administrator sees it, without the key itself, which is shown once when it is issued. */

@@ -144,7 +144,7 @@ async function withAdmin<T>(
   work: (admin: ApiKeysAdmin) => Promise<T>,
 ): Promise<T> {
   const { withDatabase } = await import('./command-database.js');
-  const { connectPrisma } = await import('../database/prisma.service.js');
+  const { connectPrisma } = await import('../database/connect-prisma.js');
   const { ApiKeysAdmin, KeyAdministrationError, PlanQuotasError } = await import('../api-keys/api-keys.admin.js');
   const databaseUrl = await withDatabase({ table: 'api_keys', privileges }, (_db, url) => Promise.resolve(url));
   const connection = connectPrisma(databaseUrl);

@@ -1,7 +1,7 @@
 import type { KeyRecord } from '../api-keys/api-keys.admin.js';
 import { asError } from '../common/as-error.js';
 import { quotasOf } from '../plans/plans.js';
-import { readUsage, type Usage } from '../rate-limit/redis-admin.js';
+import type { Usage } from '../rate-limit/redis-admin.js';
 import { subjectOfKey } from '../rate-limit/subject.js';
 import { warn } from './output.js';
 
@@ -36,6 +36,7 @@ async function usagesOf(records: readonly KeyRecord[], redisUrls: readonly strin
   if (redisUrls.length === 0 || records.length === 0) {
     return [];
   }
+  const { readUsage } = await import('../rate-limit/redis-admin.js');
   const subjects = records.map(({ id }) => subjectOfKey(id));
   try {
     return await readUsage(redisUrls, subjects, nowMs);

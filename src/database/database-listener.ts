@@ -4,12 +4,6 @@ import pg from 'pg';
 import { CONFIG, type Config } from '../config/config.js';
 import { sessionSettings } from './session-settings.js';
 
-/** Carries the SHA-256 (hexadecimal) of an API key that was created, changed or deleted; sent by a trigger on `api_keys`. */
-export const API_KEY_CHANGED_CHANNEL = 'api_key_changed';
-
-/** Carries the id of an API key whose ban was lifted; sent by `petstore keys unban`. */
-export const API_KEY_UNBANNED_CHANNEL = 'api_key_unbanned';
-
 const RECONNECT_FIRST_MS = 100;
 const RECONNECT_MAX_MS = 5_000;
 /** A connection that died without being closed is detected by a query that gets no response. Milliseconds. */

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { ApiKeysAdmin } from '../api-keys/api-keys.admin.js';
 import { hashKey } from '../api-keys/key-format.js';
-import { connectPrisma } from '../database/prisma.service.js';
+import { connectPrisma } from '../database/connect-prisma.js';
 import { CUSTOM_QUOTAS, type Plan, PLAN_QUOTAS, PLANS } from '../plans/plans.js';
 import { seedOrders } from '../orders/seed-orders.js';
 import { EMBEDDED_FOLDER } from './embedded-service.js';

@@ -1,7 +1,8 @@
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { CLOCK, type Clock } from '../common/clock.js';
 import { CONFIG, type Config } from '../config/config.js';
-import { API_KEY_UNBANNED_CHANNEL, DatabaseListener } from '../database/database-listener.js';
+import { DatabaseListener } from '../database/database-listener.js';
+import { API_KEY_UNBANNED_CHANNEL } from '../database/notification-channels.js';
 import { Metrics } from '../metrics/metrics.js';
 import { MemoryQuotaStore } from './memory-quota-store.js';
 import type { QuotaStore } from './quota-store.js';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { Pools } from '../../src/database/pools.js';
-import { connectPrisma } from '../../src/database/prisma.service.js';
+import { connectPrisma } from '../../src/database/connect-prisma.js';
 import { cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';

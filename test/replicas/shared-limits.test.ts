@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ApiKeysAdmin } from '../../src/api-keys/api-keys.admin.js';
-import { connectPrisma } from '../../src/database/prisma.service.js';
+import { connectPrisma } from '../../src/database/connect-prisma.js';
 import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { freePort } from '../helpers/free-port.js';

@@ -1,0 +1,20 @@
+import { PrismaPg } from '@prisma/adapter-pg';
+import pg from 'pg';
+import { PrismaClient } from './generated/client.js';
+import { sessionSettings } from './session-settings.js';
+
+/** A Prisma client for a command that runs and ends; the service has `PrismaService`. Loads no framework. */
+export function connectPrisma(databaseUrl: string): { prisma: PrismaClient; close(): Promise<void> } {
+  const settings = sessionSettings({ statement_timeout: 30_000, idle_in_transaction_session_timeout: 30_000 });
+  const pool = new pg.Pool({
+    connectionString: databaseUrl,
+    application_name: 'petstore-cli',
+    max: 1,
+    connectionTimeoutMillis: 5_000,
+    onConnect: (client: pg.ClientBase) => client.query(settings) as unknown as undefined,
+  });
+  // A lost connection fails the statement that needs it.
+  pool.on('error', () => undefined);
+  const prisma = new PrismaClient({ adapter: new PrismaPg(pool, { disposeExternalPool: true }) });
+  return { prisma, close: () => prisma.$disconnect() };
+}
