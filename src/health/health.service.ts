@@ -7,6 +7,8 @@ const PING_TIMEOUT_MS = 1_000;
 @Injectable()
 export class HealthService {
   #draining = false;
+  /** The ping in flight. Everyone may ask, so that a flood must not take the connections that cancels need. */
+  #ping: Promise<boolean> | undefined;
 
   constructor(private readonly pools: Pools) {}
 
@@ -17,7 +19,13 @@ export class HealthService {
 
   /** Whether to send requests here. Resolves within a second. */
   async isReady(): Promise<boolean> {
-    return !this.#draining && (await this.#databaseResponds());
+    if (this.#draining) {
+      return false;
+    }
+    this.#ping ??= this.#databaseResponds().finally(() => {
+      this.#ping = undefined;
+    });
+    return this.#ping;
   }
 
   async #databaseResponds(): Promise<boolean> {
