@@ -97,10 +97,15 @@ export class RedisQuotaStore implements QuotaStore {
       return this.#consumeInRedis(subject, quotas);
     }
     const nowMs = this.options.clock.now();
-    if (Math.abs(nowMs - cached.checkedAtMs) >= RECHECK_MS && !this.#unsavedBans.has(subject)) {
+    if (Math.abs(nowMs - cached.checkedAtMs) >= RECHECK_MS) {
       // Set before Redis has replied, so that of many requests one asks.
       this.#cache.set(subject, { ...cached, checkedAtMs: nowMs });
-      return this.#consumeInRedis(subject, quotas);
+      const unsavedUntilMs = this.#unsavedBans.get(subject);
+      if (unsavedUntilMs === undefined) {
+        return this.#consumeInRedis(subject, quotas);
+      }
+      // A lone failure opens no breaker, so no recovery would save the ban.
+      void this.#saveBan(subject, unsavedUntilMs);
     }
     return this.#rejectFromCache(subject, quotas) ?? this.#consumeInRedis(subject, quotas);
   }

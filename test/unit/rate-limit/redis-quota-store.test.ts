@@ -77,3 +77,33 @@ describe('RedisQuotaStore with slow replies', () => {
     expect((await verdict).outcome).toBe('admitted');
   });
 });
+
+describe('RedisQuotaStore when a single command to save a ban fails', () => {
+  class FailingBans extends SlowRedis {
+    readonly bans: number[] = [];
+    failures = 1;
+
+    ban(_key: string, bannedUntilMs: number): Promise<number> {
+      this.bans.push(bannedUntilMs);
+      return this.failures-- > 0 ? Promise.reject(new Error('no response')) : Promise.resolve(bannedUntilMs);
+    }
+  }
+
+  it('saves the ban with one of the next requests, for the other replicas', async () => {
+    const failing = new FailingBans(clock);
+    store = new RedisQuotaStore({
+      redis: failing as unknown as LimitRedis,
+      clock,
+      banRule: { threshold: 1, windowSeconds: 60, durationSeconds: 300 },
+      onBan: () => undefined,
+    });
+    await store.consume('key:a', ONE);
+    const { outcome, bannedUntilMs } = await store.consume('key:a', ONE);
+    expect(outcome).toBe('banned');
+    clock.advance(1_500);
+    expect((await store.consume('key:a', ONE)).outcome).toBe('banned');
+    expect(failing.bans).toEqual([bannedUntilMs, bannedUntilMs]);
+    expect((await store.consume('key:a', ONE)).outcome).toBe('banned');
+    expect(failing.bans).toHaveLength(2);
+  });
+});
