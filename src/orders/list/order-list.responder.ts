@@ -1,7 +1,9 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
+import { Semaphore } from '../../common/semaphore.js';
 import { CONFIG, type Config } from '../../config/config.js';
 import { toServiceError } from '../../database/postgres-errors.js';
+import { DomainError } from '../../errors/domain-error.js';
 import { Metrics } from '../../metrics/metrics.js';
 import { writeHead } from '../../http/response.js';
 import { API_SECURITY_HEADERS, type HeaderPair } from '../../http/headers.js';
@@ -11,10 +13,19 @@ import { type OrderList, OrderListReader } from './order-list.reader.js';
 import { ClientDisconnected, ResponseBody } from './response-body.js';
 import { writeList } from './write-list.js';
 
+/**
+ * Lists that are sent uncompressed at once. Each holds decompressed blocks of its own, up to 4 MiB, for as long as its
+ * client reads; compressed lists share the blocks of the cache.
+ */
+const UNCOMPRESSED_MAX = 64;
+/** How long an uncompressed list waits for its turn. Milliseconds. */
+const UNCOMPRESSED_TIMEOUT_MS = 1_000;
+
 /** Responds to the list operation: 304 if the client has the current list, headers only to HEAD, all orders to GET. */
 @Injectable()
 export class OrderListResponder {
   readonly #stallMs: number;
+  readonly #uncompressed = new Semaphore(UNCOMPRESSED_MAX);
 
   constructor(
     private readonly reader: OrderListReader,
@@ -39,7 +50,24 @@ export class OrderListResponder {
         return;
       }
     }
-    const gzip = req.acceptsEncodings('gzip', 'identity') === 'gzip';
+    if (req.acceptsEncodings('gzip', 'identity') === 'gzip') {
+      await this.#readAndSend(res, true);
+      return;
+    }
+    if (!(await this.#uncompressed.acquireWithin(UNCOMPRESSED_TIMEOUT_MS))) {
+      throw new DomainError(
+        'service_unavailable',
+        'Too many uncompressed order lists are being sent; send "Accept-Encoding: gzip" or retry shortly.',
+      );
+    }
+    try {
+      await this.#readAndSend(res, false);
+    } finally {
+      this.#uncompressed.release();
+    }
+  }
+
+  async #readAndSend(res: Response, gzip: boolean): Promise<void> {
     await this.tracing.statement({ operation: 'COPY', table: 'orders' }, async () => {
       await this.#send(await this.reader.open(gzip), res, gzip);
     });
