@@ -127,11 +127,11 @@ function explainTakenPort(variable: string): (error: unknown) => never {
  */
 async function shutDown(app: NestExpressApplication, config: Config): Promise<void> {
   app.get(HealthService).startDraining();
-  (app.getHttpAdapter() as ServiceHttpAdapter).startDraining();
+  const adapter = app.getHttpAdapter() as ServiceHttpAdapter;
+  adapter.startDraining();
   await delay(config.shutdownDelaySeconds * 1_000);
-  const server = app.getHttpServer();
   const deadline = setTimeout(() => {
-    server.closeAllConnections();
+    adapter.closeAllConnections();
   }, config.shutdownGraceSeconds * 1_000);
   await app.close();
   clearTimeout(deadline);

@@ -114,4 +114,11 @@ export class Connections {
       }
     }
   }
+
+  /** Closes all connections; Node's `closeAllConnections` leaves those out that have sent CONNECT. */
+  closeAll(): void {
+    for (const connection of this.#open) {
+      connection.destroy();
+    }
+  }
 }

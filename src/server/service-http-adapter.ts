@@ -98,6 +98,11 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     return super.close() as Promise<void> | undefined;
   }
 
+  /** Closes all connections at once, whatever responses are pending. */
+  closeAllConnections(): void {
+    this.#connections.closeAll();
+  }
+
   override initHttpServer(): void {
     const app = this.getInstance<Express>();
     const handle = this.#handler(app);

@@ -18,11 +18,14 @@ const start = (environment: Record<string, string> = {}): Promise<ServiceProcess
   ServiceProcess.start({ DATABASE_URL: database.url, ...environment });
 
 /** Requests the list and does not read the response until {@link Socket.resume}. */
-async function stalledList(service: ServiceProcess): Promise<{ socket: Socket; received: () => string }> {
+async function stalledList(
+  service: ServiceProcess,
+  followedBy = '',
+): Promise<{ socket: Socket; received: () => string }> {
   const socket = connect(service.port, '127.0.0.1');
   let received = '';
   socket.on('error', () => undefined);
-  socket.write(`GET /v1/store/orders HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer ${key}\r\n\r\n`);
+  socket.write(`GET /v1/store/orders HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer ${key}\r\n\r\n${followedBy}`);
   await new Promise((resolve) => socket.once('readable', resolve));
   received += String(socket.read() ?? '');
   socket.on('data', (chunk) => (received += chunk.toString()));
@@ -88,5 +91,15 @@ describe('SIGTERM', () => {
     // The last chunk of a complete chunked body is empty (RFC 9112 section 7.1).
     expect(received().endsWith('0\r\n\r\n')).toBe(false);
     expect(received()).not.toContain('}]');
+  });
+
+  it('closes the connection of a list with CONNECT pipelined behind it when the grace period ends', async () => {
+    const service = await start({ SHUTDOWN_GRACE_SECONDS: '1' });
+    const { socket } = await stalledList(service, 'CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    const startMs = performance.now();
+    expect(await service.stop()).toBe(0);
+    // Well below LIST_STALL_SECONDS.
+    expect(performance.now() - startMs).toBeLessThan(10_000);
+    socket.destroy();
   });
 });
