@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type Express } from 'express';
@@ -28,6 +28,9 @@ const SERVER_OPTIONS = {
   // Node would respond to a request without Host with an empty body; `framingError` checks it.
   requireHostHeader: false,
 } as const;
+
+/** @param next called for a request that Express does not respond to */
+type ExpressHandler = (req: IncomingMessage, res: ServerResponse, next: () => void) => void;
 
 export interface ServiceHttpOptions {
   /** Origins of web pages that may call the API; none by default. */
@@ -129,7 +132,7 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     this.setHttpServer(server);
   }
 
-  #handler(express: RequestListener) {
+  #handler(express: ExpressHandler) {
     return (req: IncomingMessage, res: ServerResponse): void => {
       if (this.#connections.isClosing(req.socket)) {
         return;
@@ -153,7 +156,7 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     };
   }
 
-  #handle(req: IncomingMessage, res: ServerResponse, express: RequestListener): void {
+  #handle(req: IncomingMessage, res: ServerResponse, express: ExpressHandler): void {
     const cors = this.#cors;
     const error = framingError(req);
     if (error !== undefined) {
@@ -189,10 +192,13 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     cors(req, res, () => undefined);
   }
 
-  #route(req: IncomingMessage, res: ServerResponse, express: RequestListener): void {
+  #route(req: IncomingMessage, res: ServerResponse, express: ExpressHandler): void {
     const next = (): void => {
       req.url = withLiteralPercents(req.url ?? '/');
-      express(req, res);
+      express(req, res, () => {
+        // Express calls this only for a target whose URL it cannot parse: no route gets it, not even that for errors.
+        sendError(res, 'bad_request', 'The request target is not a valid URL.');
+      });
     };
     if (this.#services?.rejectEarly === true) {
       rejectEarly(req, res, this.#services.admission, next);

@@ -83,6 +83,15 @@ describe.each([true, false])('a request target (rejectEarly: %s)', (rejectEarly)
     );
   });
 
+  it.each(['http://[/', 'http://[::1/v1/store/orders', 'http://xn--/v1/store/orders'])(
+    'returns 400 bad_request when it is not a valid URL: %s',
+    async (target) => {
+      for (const method of ['GET', 'DELETE', 'OPTIONS']) {
+        expectErrorResponse(await ask(method, target, key), 400, 'bad_request');
+      }
+    },
+  );
+
   it('of * returns 404 without rate-limit headers', async () => {
     const response = await ask('OPTIONS', '*', key);
     expectErrorResponse(response, 404, 'route_not_found');
