@@ -1,6 +1,6 @@
 /**
- * A statement that rewrites a column of `orders`. PostgreSQL alters no column that a trigger names, so the trigger is dropped
- * and created again, as a migration has to.
+ * Returns a statement that rewrites a column of `orders`. PostgreSQL does not alter a column that a trigger uses, so the
+ * trigger is dropped and created again. A migration must do the same.
  * @param type the new type, with its `USING` expression
  */
 export function alterColumn(column: string, type: string): string {

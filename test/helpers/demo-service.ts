@@ -36,7 +36,7 @@ export class DemoCheckout {
     return this.#spawn([process.execPath, join(this.folder, 'dist', 'cli.js'), ...args]);
   }
 
-  /** Runs a command on a pseudo-terminal: what is written to stdin is typed at it. */
+  /** Runs a command on a pseudo-terminal; its stdin is the terminal's input. */
   runOnTerminal(command: string, environment: Readonly<Record<string, string>> = {}): DemoRun {
     return this.#spawn(['script', '--quiet', '--return', '--flush', '--command', command, '/dev/null'], environment);
   }

@@ -16,7 +16,7 @@ export class DocsPage {
     const docs = new DocsPage(page);
     page.on('pageerror', (error) => docs.errors.push(error.message));
     page.on('console', (message) => {
-      // Chromium logs every response of 400 and above; those of the API are what the test provokes.
+      // Chromium logs every response of 400 and above; the tests cause those of the API.
       const isApiResponse =
         message.location().url.startsWith(`${baseUrl}/v1/`) && message.text().startsWith('Failed to load');
       if (['error', 'warning'].includes(message.type()) && !isApiResponse) {

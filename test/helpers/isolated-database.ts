@@ -9,8 +9,8 @@ import type { TestDatabase } from './test-database.js';
 const MIGRATIONS = join(PROJECT_ROOT, 'prisma', 'migrations');
 
 /**
- * Creates a migrated database on a dedicated PostgreSQL server. Every write on a server changes the snapshots of all its
- * databases, so a test of an unchanged list needs a server without other writers.
+ * Creates a migrated database on a dedicated PostgreSQL server: the sessions of other test files do not appear in its
+ * `pg_stat_activity`, and autovacuum is off.
  */
 export async function createIsolatedDatabase(): Promise<TestDatabase> {
   const folder = mkdtempSync(join(tmpdir(), 'petstore-quiet-'));

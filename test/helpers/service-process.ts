@@ -4,7 +4,7 @@ import { waitFor } from './wait-for.js';
 
 const CLI = join(__dirname, '..', '..', 'dist', 'cli.js');
 
-/** The built service as a process of its own, on a free port, by the real clock. */
+/** The built service in its own process, on a free port, with the real clock. */
 export class ServiceProcess {
   #output = '';
   #port = 0;
@@ -43,19 +43,19 @@ export class ServiceProcess {
     return this.child.pid ?? 0;
   }
 
-  /** Everything that it has written to stdout and stderr. */
+  /** The output on stdout and stderr. */
   get output(): string {
     return this.#output;
   }
 
-  /** What it has written since this was last asked for; in a long run it would be too much to keep. */
+  /** The output since the last call. A long run would produce too much output to keep. */
   takeOutput(): string {
     const output = this.#output;
     this.#output = '';
     return output;
   }
 
-  /** Asks it to stop and resolves with its exit code. */
+  /** Sends a signal and resolves with the exit code. */
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
     if (this.child.exitCode !== null || this.child.signalCode !== null) {
       return this.child.exitCode;
