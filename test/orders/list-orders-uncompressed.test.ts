@@ -22,7 +22,7 @@ const listPlain = (): Promise<Response> =>
   listOrders(service.baseUrl, key, { 'Accept-Encoding': 'identity', Connection: 'close' });
 
 describe('uncompressed lists whose clients do not read', () => {
-  it('are limited, because each holds decompressed blocks; compressed lists are not', async () => {
+  it('are limited to 64 and further ones get 503; compressed lists are not limited', async () => {
     const stalled: StalledClient[] = [];
     for (let client = 0; client < UNCOMPRESSED_MAX; client++) {
       stalled.push(await StalledClient.open(service.port, key));

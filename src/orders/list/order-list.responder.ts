@@ -14,11 +14,11 @@ import { ClientDisconnected, ResponseBody } from './response-body.js';
 import { writeList } from './write-list.js';
 
 /**
- * Lists that are sent uncompressed at once. Each holds decompressed blocks of its own, up to 4 MiB, for as long as its
- * client reads; compressed lists share the blocks of the cache.
+ * Maximum number of concurrent uncompressed lists. Each holds up to 4 MiB of decompressed blocks while its client reads;
+ * compressed lists share the blocks of the cache.
  */
 const UNCOMPRESSED_MAX = 64;
-/** How long an uncompressed list waits for its turn. Milliseconds. */
+/** How long an uncompressed list waits when this number is reached. Milliseconds. */
 const UNCOMPRESSED_TIMEOUT_MS = 1_000;
 
 /** Responds to the list operation: 304 if the client has the current list, headers only to HEAD, all orders to GET. */
