@@ -10,6 +10,13 @@ import { describeFailedScript } from './user-facing-error.mjs';
 /** The SQLSTATE class of warnings; notices have another. */
 const WARNING_CLASS = '01';
 
+/**
+ * What the migrations rely on, whatever the role, the database or the URL sets: the tables are in the schema `public`; each
+ * statement sees what others have committed before it got its locks; and a policy that hides rows makes a statement fail.
+ */
+const SETTINGS =
+  "SET search_path = 'public'; SET default_transaction_isolation = 'read committed'; SET row_security = 'off'";
+
 /** Type OIDs of `"char"`, which the system catalogs use, and of its array. */
 const TypeOid = Object.freeze({ singleByte: 18, singleByteArray: 1002 });
 
@@ -34,7 +41,13 @@ export class Session extends pg.Pool {
    * @param {() => Promise<void>} [options.afterClose] runs after the session has ended
    */
   constructor(url, { onWarning, afterClose } = {}) {
-    super({ connectionString: url, connectionTimeoutMillis, max: 1 });
+    super({
+      connectionString: url,
+      connectionTimeoutMillis,
+      max: 1,
+      // The pool waits for the promise; its type says `void`.
+      onConnect: (client) => /** @type {undefined} */ (/** @type {unknown} */ (client.query(SETTINGS))),
+    });
     this.#url = url;
     this.#onWarning = onWarning;
     this.#afterClose = afterClose;
