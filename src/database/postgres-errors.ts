@@ -4,7 +4,8 @@ import { Prisma } from './generated/client.js';
 
 /** Another transaction held a lock for longer than `lock_timeout` (PostgreSQL documentation, appendix A). */
 export const LOCK_NOT_AVAILABLE = '55P03';
-const QUERY_CANCELED = '57014';
+/** By `statement_timeout` or by an administrator. */
+export const QUERY_CANCELED = '57014';
 
 /** Transient conditions: the same request may succeed a moment later. */
 const TRANSIENT_SQLSTATES: ReadonlySet<string> = new Set([

@@ -2,7 +2,7 @@ import type { DeflatedBlock } from './gzip-member.js';
 import type { BlockVersion } from './list-version.js';
 
 /** Approximate memory of a cached block in addition to its bytes: objects and the entry of the map. */
-const OVERHEAD_BYTES = 500;
+export const OVERHEAD_BYTES = 500;
 
 interface Entry {
   readonly version: string;

@@ -4,12 +4,19 @@ const BLOCK_BITS = 14n;
 /** Orders that one block holds at most. */
 export const BLOCK_ROWS = 2 ** Number(BLOCK_BITS);
 
+/** A list with more blocks is read as a whole: naming each block would cost more than it saves. */
+const BLOCKS_MAX = 50_000;
+/** Rows beyond which blocks are not even counted: grouping them would take seconds. Compaction makes them fewer. */
+const CHANGES_MAX = 1_000_000;
+
 /** The version of the list and of its blocks in one snapshot. */
 export interface ListVersion {
   /** Equal exactly when the list is. Opaque. */
   readonly name: string;
-  /** Every block that ever held an order, by ascending id. */
+  /** Every block that ever held an order, by ascending id; empty when there are too many. */
   readonly blocks: readonly BlockVersion[];
+  /** The first and last block when there are too many to name each. */
+  readonly span: { readonly first: bigint; readonly last: bigint } | undefined;
   /** Rows that the versions were read from. */
   readonly changes: number;
 }
@@ -31,29 +38,38 @@ const TABLE_FILE = `coalesce(pg_relation_filenode('orders'), 0)::text`;
 export const SELECT_LIST_VERSION = `
   SELECT ${TABLE_FILE} || '/' || coalesce(bit_xor(token), 0) AS name FROM order_list_changes`;
 
-/** The versions of all blocks as one row: rows cost more than their bytes. */
+/** The versions of all blocks as one row: rows cost more than their bytes. `blocks` is null when there are none or too many. */
 export const SELECT_BLOCK_VERSIONS = `
-  SELECT ${TABLE_FILE} AS file, coalesce(string_agg(block || ' ' || token, ','), '') AS blocks,
-         coalesce(sum(changes), 0)::integer AS changes
-  FROM (SELECT block, bit_xor(token) AS token, count(*) AS changes FROM order_list_changes GROUP BY block) AS versions`;
+  WITH total AS MATERIALIZED (
+    SELECT coalesce(bit_xor(token), 0) AS token, count(*)::integer AS changes, min(block) AS first, max(block) AS last
+    FROM order_list_changes
+  ), versions AS MATERIALIZED (
+    SELECT block, bit_xor(token) AS token FROM order_list_changes
+    WHERE (SELECT changes FROM total) <= ${CHANGES_MAX} GROUP BY block LIMIT ${BLOCKS_MAX + 1}
+  )
+  SELECT ${TABLE_FILE} AS file, total.*,
+         (SELECT CASE WHEN count(*) <= ${BLOCKS_MAX} THEN string_agg(block || ' ' || token, ',') END FROM versions) AS blocks
+  FROM total`;
 
-/** The row of {@link SELECT_BLOCK_VERSIONS}. */
+/** The row of {@link SELECT_BLOCK_VERSIONS}; int64 as text. */
 export interface BlockVersionsRow {
   readonly file: string;
-  readonly blocks: string;
+  readonly token: string;
   readonly changes: number;
+  readonly first: string | null;
+  readonly last: string | null;
+  readonly blocks: string | null;
 }
 
-export function parseListVersion({ file, blocks, changes }: BlockVersionsRow): ListVersion {
-  let list = 0n;
-  const parsed = (blocks === '' ? [] : blocks.split(',')).map((text): BlockVersion => {
+export function parseListVersion({ file, token: list, changes, first, last, blocks }: BlockVersionsRow): ListVersion {
+  const parsed = (blocks === null ? [] : blocks.split(',')).map((text): BlockVersion => {
     const separator = text.indexOf(' ');
-    const token = text.slice(separator + 1);
-    list ^= BigInt(token);
-    return { id: BigInt(text.slice(0, separator)), version: `${file}/${token}` };
+    return { id: BigInt(text.slice(0, separator)), version: `${file}/${text.slice(separator + 1)}` };
   });
   parsed.sort((a, b) => (a.id < b.id ? -1 : 1));
-  return { name: `${file}/${list}`, blocks: parsed, changes };
+  const isSparse = blocks === null && first !== null && last !== null;
+  const span = isSparse ? { first: BigInt(first), last: BigInt(last) } : undefined;
+  return { name: `${file}/${list}`, blocks: parsed, span, changes };
 }
 
 /** The first and last id that the blocks from one to another can hold, as decimal text. */

@@ -4,9 +4,9 @@ import { coalesce } from '../../common/coalesce.js';
 import { Semaphore } from '../../common/semaphore.js';
 import { CONFIG, type Config } from '../../config/config.js';
 import { Pools } from '../../database/pools.js';
-import { databaseCall } from '../../database/postgres-errors.js';
+import { databaseCall, QUERY_CANCELED, sqlStateOf } from '../../database/postgres-errors.js';
 import { Metrics } from '../../metrics/metrics.js';
-import { BlockCache } from './block-cache.js';
+import { BlockCache, OVERHEAD_BYTES } from './block-cache.js';
 import { deflate } from './deflate.js';
 import type { DeflatedBlock } from './gzip-member.js';
 import { type ListTransaction, ListTransactions } from './list-transaction.js';
@@ -22,16 +22,17 @@ import {
 } from './list-version.js';
 import { OrderListEncoder, ROW_BYTES_MAX } from './order-list-encoder.js';
 
-/** With more blocks than this the ids are too sparse for a cache: the list is streamed. */
-const BLOCKS_MAX = 50_000;
-/** The assumed size of a compressed block while the cache is empty. */
-const BLOCK_BYTES_ESTIMATE = 320 * 1_024;
+/** The assumed size of a compressed block in which all ids are used. */
+const FULL_BLOCK_BYTES = 320 * 1_024;
+/** The assumed size of the compressed list in proportion to the table; measured: 0.19. */
+const COMPRESSED_SHARE = 0.25;
 /** Uncompressed blocks in memory per list: one is read while others are compressed. */
 const PLAIN_BLOCKS_MAX = 3;
 /** An uncompressed list with more missing blocks is streamed; the cache is filled after it. */
 const INFLATED_AT_ONCE_MAX = 4;
 /** Size of the chunks of a streamed range. */
 const CHUNK_BYTES = 256 * 1_024;
+const INT64_MIN = '-9223372036854775808';
 /** Changes are compacted when there are more than two per block and this many in addition. */
 const UNCOMPACTED_MAX = 256;
 
@@ -89,8 +90,10 @@ export class OrderListReader {
   readonly #logger = new Logger('OrderList');
   readonly #cache: BlockCache;
   readonly #pending = new Map<string, PendingBlock>();
-  readonly #compact: () => Promise<void>;
   #isFilling = false;
+  #isCompacting = false;
+  /** Rows that the last compaction left. */
+  #compacted = 0;
   #readings = 0;
 
   constructor(
@@ -102,7 +105,6 @@ export class OrderListReader {
     this.#cache = new BlockCache(config.list.cacheBytes);
     this.currentVersion = coalesce(() => databaseCall(() => this.#readVersion()));
     this.#currentBlocks = coalesce(() => databaseCall(() => this.#readBlocks()));
-    this.#compact = coalesce(() => this.#compactChanges());
   }
 
   /**
@@ -124,7 +126,7 @@ export class OrderListReader {
 
   async #open(compressed: boolean): Promise<OrderList> {
     const version = await this.#currentBlocks();
-    if (version.changes > 2 * version.blocks.length + UNCOMPACTED_MAX) {
+    if (version.changes > 2 * Math.max(version.blocks.length, this.#compacted) + UNCOMPACTED_MAX) {
       void this.#compact();
     }
     const inMemory = this.#openFromMemory(version);
@@ -143,6 +145,9 @@ export class OrderListReader {
 
   /** A list of blocks that are all in memory or being read; it needs no connection. */
   #openFromMemory(version: ListVersion): OrderList | undefined {
+    if (version.span !== undefined) {
+      return undefined;
+    }
     const blocks = [];
     for (const wanted of version.blocks) {
       const block = this.#cache.get(wanted) ?? this.#pending.get(keyOf(wanted))?.promise;
@@ -157,7 +162,7 @@ export class OrderListReader {
 
   #openFromDatabase(transaction: ListTransaction, compressed: boolean): OrderList {
     const { version } = transaction;
-    const { sources, own } = this.#plan(version, compressed);
+    const { sources, own } = this.#plan(transaction, compressed);
     const production = this.#produce(transaction, own);
     const blocks = sources.filter((source) => source.kind === 'block').map(({ block }) => block);
     if (blocks.length === sources.length) {
@@ -173,26 +178,30 @@ export class OrderListReader {
       parts: this.#partsWithRanges(transaction, sources, production, markTaken),
       close: async () => {
         await transaction.end((await production) && allTaken);
-        if (allTaken && !compressed) {
+        if (allTaken && !compressed && version.span === undefined) {
           void this.#fill();
         }
       },
     };
   }
 
-  #plan({ blocks }: ListVersion, compressed: boolean): Plan {
+  #plan({ version: { blocks, span }, tableBytes }: ListTransaction, compressed: boolean): Plan {
+    if (span !== undefined) {
+      return { sources: [{ kind: 'range', ...span }], own: [] };
+    }
     const sources: Source[] = [];
     const own: PendingBlock[] = [];
     const missing = blocks.filter((wanted) => this.#cache.get(wanted) === undefined).length;
-    const isStreamed = blocks.length > BLOCKS_MAX || (!compressed && missing > INFLATED_AT_ONCE_MAX);
+    const isStreamed = !compressed && missing > INFLATED_AT_ONCE_MAX;
     let room = this.#cache.roomFor(blocks);
+    const estimate = this.#estimate(tableBytes * COMPRESSED_SHARE - (this.#cache.bytesMax - room), missing);
     for (const wanted of blocks) {
       const block = this.#cache.get(wanted) ?? this.#pending.get(keyOf(wanted))?.promise;
       const previous = sources.at(-1);
       if (block !== undefined) {
         sources.push({ kind: 'block', block });
-      } else if (!isStreamed && room >= this.#estimate()) {
-        room -= this.#estimate();
+      } else if (!isStreamed && room >= estimate) {
+        room -= estimate;
         const pending = this.#announce(wanted);
         own.push(pending);
         sources.push({ kind: 'block', block: pending.promise });
@@ -207,8 +216,14 @@ export class OrderListReader {
     return { sources, own };
   }
 
-  #estimate(): number {
-    return this.#cache.size === 0 ? BLOCK_BYTES_ESTIMATE : this.#cache.bytes / this.#cache.size;
+  /**
+   * What a missing block will need in the cache. Cached blocks alone do not tell: a list that was short until an import
+   * would be read into memory as a whole.
+   * @param bytes what all missing blocks will need, by the size of the table
+   */
+  #estimate(bytes: number, missing: number): number {
+    const bySize = Math.min(FULL_BLOCK_BYTES, Math.max(0, bytes) / missing + OVERHEAD_BYTES);
+    return Math.max(bySize, this.#cache.size === 0 ? 0 : this.#cache.bytes / this.#cache.size);
   }
 
   #announce(wanted: BlockVersion): PendingBlock {
@@ -297,11 +312,7 @@ export class OrderListReader {
     try {
       await this.transactions.acquire();
       const transaction = await this.transactions.begin();
-      if (transaction.version.blocks.length > BLOCKS_MAX) {
-        await transaction.end(true);
-        return;
-      }
-      const { own } = this.#plan(transaction.version, true);
+      const { own } = this.#plan(transaction, true);
       await transaction.end(await this.#produce(transaction, own));
     } catch (error) {
       this.#logger.warn(`could not fill the list cache: ${asError(error).message}`);
@@ -311,23 +322,54 @@ export class OrderListReader {
   }
 
   async #readVersion(): Promise<string> {
-    const { rows } = await this.pools.main.query<{ name: string }>({ name: 'list_version', text: SELECT_LIST_VERSION });
-    return rows[0]?.name ?? '';
+    const row = await this.#queryVersion<{ name: string }>('list_version', SELECT_LIST_VERSION);
+    return row.name;
   }
 
   async #readBlocks(): Promise<ListVersion> {
-    const { rows } = await this.pools.main.query<BlockVersionsRow>({
-      name: 'block_versions',
-      text: SELECT_BLOCK_VERSIONS,
-    });
-    return parseListVersion(rows[0] ?? { file: '', blocks: '', changes: 0 });
+    return parseListVersion(await this.#queryVersion<BlockVersionsRow>('block_versions', SELECT_BLOCK_VERSIONS));
   }
 
-  async #compactChanges(): Promise<void> {
+  async #queryVersion<T extends object>(name: string, text: string): Promise<T> {
     try {
-      await this.pools.main.query('SELECT compact_order_list_changes()');
+      const { rows } = await this.pools.main.query<T>({ name, text });
+      const [row] = rows;
+      if (row === undefined) {
+        throw new TypeError('The versions of the order list are missing.');
+      }
+      return row;
+    } catch (error) {
+      if (sqlStateOf(error) === QUERY_CANCELED) {
+        // So many changes that reading them exceeds the statement timeout.
+        void this.#compact();
+      }
+      throw error;
+    }
+  }
+
+  /** Compacts the changes, step by step. Never rejects. */
+  async #compact(): Promise<void> {
+    if (this.#isCompacting) {
+      return;
+    }
+    this.#isCompacting = true;
+    try {
+      let last: string | null = INT64_MIN;
+      while (last !== null) {
+        const { rows }: { rows: { last: string | null }[] } = await this.pools.main.query(
+          'SELECT compact_order_list_changes($1) AS last',
+          [last],
+        );
+        last = rows[0]?.last ?? null;
+      }
+      const { rows } = await this.pools.main.query<{ rows: number }>(
+        'SELECT count(*)::integer AS rows FROM order_list_changes',
+      );
+      this.#compacted = rows[0]?.rows ?? 0;
     } catch (error) {
       this.#logger.warn(`could not compact the versions of the order list: ${asError(error).message}`);
+    } finally {
+      this.#isCompacting = false;
     }
   }
 }
