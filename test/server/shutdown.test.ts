@@ -22,6 +22,10 @@ async function stalledList(
   service: ServiceProcess,
   followedBy = '',
 ): Promise<{ socket: Socket; received: () => string }> {
+  // More than the buffers of both ends of a connection hold.
+  await database.db.query(
+    'INSERT INTO orders (id, pet_id, quantity) SELECT n, 1, 1 FROM generate_series(1000000, 1400000) AS n ON CONFLICT DO NOTHING',
+  );
   const socket = connect(service.port, '127.0.0.1');
   let received = '';
   socket.on('error', () => undefined);
@@ -78,9 +82,6 @@ describe('SIGTERM', () => {
   });
 
   it('cuts a list that outlasts the grace period, without the end of the body', async () => {
-    await database.db.query(
-      'INSERT INTO orders (id, pet_id, quantity) SELECT n, 1, 1 FROM generate_series(1000000, 1400000) AS n ON CONFLICT DO NOTHING',
-    );
     const service = await start({ SHUTDOWN_GRACE_SECONDS: '1' });
     const { socket, received } = await stalledList(service);
     const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
