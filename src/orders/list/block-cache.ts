@@ -64,6 +64,11 @@ export class BlockCache {
     }
   }
 
+  clear(): void {
+    this.#entries.clear();
+    this.#bytes = 0;
+  }
+
   delete(id: bigint): void {
     const entry = this.#entries.get(id);
     if (entry !== undefined) {

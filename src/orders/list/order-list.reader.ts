@@ -124,6 +124,11 @@ export class OrderListReader {
     }
   }
 
+  /** Drops all blocks, after one was found to be corrupt. */
+  clearCache(): void {
+    this.#cache.clear();
+  }
+
   async #open(compressed: boolean): Promise<OrderList> {
     const version = await this.#currentBlocks();
     if (version.changes > 2 * Math.max(version.blocks.length, this.#compacted) + UNCOMPACTED_MAX) {
@@ -195,10 +200,12 @@ export class OrderListReader {
     const isStreamed = !compressed && missing > INFLATED_AT_ONCE_MAX;
     let room = this.#cache.roomFor(blocks);
     const estimate = this.#estimate(tableBytes * COMPRESSED_SHARE - (this.#cache.bytesMax - room), missing);
+    let inMemory = 0;
     for (const wanted of blocks) {
       const block = this.#cache.get(wanted) ?? this.#pending.get(keyOf(wanted))?.promise;
       const previous = sources.at(-1);
       if (block !== undefined) {
+        inMemory++;
         sources.push({ kind: 'block', block });
       } else if (!isStreamed && room >= estimate) {
         room -= estimate;
@@ -211,8 +218,8 @@ export class OrderListReader {
         sources.push({ kind: 'range', first: wanted.id, last: wanted.id });
       }
     }
-    this.metrics.listBlocks.inc({ source: 'memory' }, blocks.length - missing);
-    this.metrics.listBlocks.inc({ source: 'database' }, missing);
+    this.metrics.listBlocks.inc({ source: 'memory' }, inMemory);
+    this.metrics.listBlocks.inc({ source: 'database' }, blocks.length - inMemory);
     return { sources, own };
   }
 

@@ -8,6 +8,7 @@ import { Metrics } from '../../metrics/metrics.js';
 import { writeHead } from '../../http/response.js';
 import { API_SECURITY_HEADERS, type HeaderPair } from '../../http/headers.js';
 import { TRACING, type Tracing } from '../../tracing/tracing.js';
+import { CorruptBlock } from './deflate.js';
 import { etagOf, matchesEtag } from './etag.js';
 import { type OrderList, OrderListReader } from './order-list.reader.js';
 import { ClientDisconnected, ResponseBody } from './response-body.js';
@@ -82,6 +83,9 @@ export class OrderListResponder {
       end = 'complete';
     } catch (error) {
       end = error instanceof ClientDisconnected ? 'lost_reader' : 'failed';
+      if (error instanceof CorruptBlock) {
+        this.reader.clearCache();
+      }
       abort(error, res);
     } finally {
       await list.close();

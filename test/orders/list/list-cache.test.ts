@@ -1,0 +1,136 @@
+import { execFile, spawnSync } from 'node:child_process';
+import { get, type IncomingMessage } from 'node:http';
+import { promisify } from 'node:util';
+import { seedOrders } from '../../../src/orders/seed-orders.js';
+import { BlockCache } from '../../../src/orders/list/block-cache.js';
+import { Metrics } from '../../../src/metrics/metrics.js';
+import { insertKey } from '../../helpers/builders.js';
+import { describeIf } from '../../helpers/describe-if.js';
+import { startTestService, type TestService } from '../../helpers/test-service.js';
+
+/** Three blocks and a part of a fourth. */
+const ORDERS = 50_000;
+const BLOCKS = 4;
+
+let service: TestService;
+let key: string;
+
+beforeEach(async () => {
+  service = await startTestService();
+  ({ key } = await insertKey(service.db, {
+    plan: 'enterprise',
+    requests_per_minute: 1_000_000,
+    requests_per_day: 1_000_000,
+  }));
+  const client = await service.db.connect();
+  await seedOrders(client, ORDERS).finally(() => client.release());
+});
+afterEach(async () => {
+  jest.restoreAllMocks();
+  await service.stop();
+});
+
+/** The body as text; not checked against the document, which would take seconds for each list. */
+async function list(encoding: 'gzip' | 'identity', from: TestService = service): Promise<string> {
+  const headers = { Authorization: `Bearer ${key}`, 'Accept-Encoding': encoding };
+  const response = await fetch(`${from.baseUrl}/v1/store/orders`, { headers });
+  expect([response.status, response.headers.get('content-encoding')]).toEqual([
+    200,
+    encoding === 'gzip' ? 'gzip' : null,
+  ]);
+  return response.text();
+}
+
+/** The body as it was sent. */
+async function compressedBytes(): Promise<Buffer> {
+  const { hostname, port } = new URL(service.baseUrl);
+  const headers = { Authorization: `Bearer ${key}`, 'Accept-Encoding': 'gzip' };
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    get({ hostname, port, path: '/v1/store/orders', headers }, resolve).on('error', reject);
+  });
+  const chunks: Buffer[] = [];
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+async function blocksRead(from: TestService = service): Promise<number> {
+  const { values } = await from.app.get(Metrics).listBlocks.get();
+  return values.find(({ labels }) => labels.source === 'database')?.value ?? 0;
+}
+
+describe('blocks of the order list', () => {
+  it('are read once each when 64 clients ask at once and none is in memory', async () => {
+    const lists = await Promise.all(Array.from({ length: 64 }, () => list('gzip')));
+    expect(await blocksRead()).toBe(BLOCKS);
+    expect(new Set(lists).size).toBe(1);
+    expect(JSON.parse(lists[0] ?? '')).toHaveLength(ORDERS);
+  });
+
+  it('are read again only where an order has changed', async () => {
+    await list('gzip');
+    await service.db.query('UPDATE orders SET quantity = quantity + 1 WHERE id = 20000');
+    await service.db.query(
+      "UPDATE orders SET status = 'cancelled', cancelled_at = now() WHERE id = 49999 AND status = 'pending'",
+    );
+    const orders = JSON.parse(await list('gzip')) as { id: number; quantity: number }[];
+    expect(await blocksRead()).toBe(BLOCKS + 1);
+    expect(orders.find(({ id }) => id === 20_000)?.quantity).toBe(((20_000 * 31) % 5) + 2);
+  });
+
+  it.each([
+    ['no memory', '0', 2 * BLOCKS],
+    ['memory for a part', '1', undefined],
+    ['memory for all', '64', BLOCKS],
+  ])('give the same list with %s, compressed or not', async (_what, megabytes, read) => {
+    const other = await startTestService({ database: service, environment: { LIST_CACHE_MB: megabytes } });
+    try {
+      const expected = await list('gzip');
+      expect([await list('gzip', other), await list('identity', other)]).toEqual([expected, expected]);
+      expect([await blocksRead(other), undefined]).toContain(read);
+    } finally {
+      await other.stop();
+    }
+  });
+
+  it('never make a complete response when one is corrupt in memory, and are read again', async () => {
+    const expected = await list('gzip');
+    const corrupted = jest.spyOn(BlockCache.prototype, 'get').mockImplementation(() => ({
+      deflated: Buffer.from([0, 1, 0, 0xfe, 0xff, 0x61]),
+      crc: 0,
+      length: 1,
+    }));
+    await expect(list('identity')).rejects.toThrow();
+    corrupted.mockRestore();
+    const before = await blocksRead();
+    expect(await list('identity')).toBe(expected);
+    expect(await blocksRead()).toBe(before + BLOCKS);
+  });
+});
+
+const DECOMPRESSORS: [string, string, string[]][] = [
+  ['gzip', 'gzip', ['--decompress', '--stdout']],
+  ['Python', 'python3', ['-c', 'import gzip, sys; sys.stdout.buffer.write(gzip.decompress(sys.stdin.buffer.read()))']],
+];
+
+describe.each(DECOMPRESSORS)('a compressed list', (name, program, args) => {
+  describeIf(spawnSync(program, ['--version']).status === 0, program)(`decompressed by ${name}`, () => {
+    it('is the uncompressed list', async () => {
+      const { stdout } = spawnSync(program, args, { input: await compressedBytes(), maxBuffer: 64 * 1_048_576 });
+      expect(stdout.toString()).toBe(await list('identity'));
+    });
+  });
+});
+
+describeIf(spawnSync('curl', ['--version']).status === 0, 'curl')('a compressed list fetched by curl', () => {
+  it('is the uncompressed list', async () => {
+    // Not `spawnSync`, which would keep this process from responding.
+    const { stdout } = await promisify(execFile)(
+      'curl',
+      ['--silent', '--compressed', '--header', `Authorization: Bearer ${key}`, `${service.baseUrl}/v1/store/orders`],
+      { maxBuffer: 64 * 1_048_576 },
+    );
+    expect(stdout).toBe(await list('identity'));
+  });
+});
