@@ -55,7 +55,7 @@ export class BlockCache {
       if (previous.readAt > readAt) {
         return;
       }
-      this.delete(id);
+      this.#delete(id);
     }
     const bytes = costOf(block);
     if (this.#bytes + bytes <= this.bytesMax) {
@@ -69,7 +69,7 @@ export class BlockCache {
     this.#bytes = 0;
   }
 
-  delete(id: bigint): void {
+  #delete(id: bigint): void {
     const entry = this.#entries.get(id);
     if (entry !== undefined) {
       this.#entries.delete(id);

@@ -89,7 +89,7 @@ export class OrderListReader {
   readonly #currentBlocks: () => Promise<ListVersion>;
   readonly #logger = new Logger('OrderList');
   readonly #cache: BlockCache;
-  readonly #pending = new Map<string, PendingBlock>();
+  readonly #pending = new Map<string, Promise<DeflatedBlock>>();
   #isFilling = false;
   #isCompacting = false;
   /** Rows that the last compaction left. */
@@ -155,7 +155,7 @@ export class OrderListReader {
     }
     const blocks = [];
     for (const wanted of version.blocks) {
-      const block = this.#cache.get(wanted) ?? this.#pending.get(keyOf(wanted))?.promise;
+      const block = this.#available(wanted);
       if (block === undefined) {
         return undefined;
       }
@@ -163,6 +163,11 @@ export class OrderListReader {
     }
     this.metrics.listBlocks.inc({ source: 'memory' }, blocks.length);
     return { version: version.name, parts: partsOf(blocks), close: () => Promise.resolve() };
+  }
+
+  /** A block that is in memory or being read. */
+  #available(wanted: BlockVersion): DeflatedBlock | Promise<DeflatedBlock> | undefined {
+    return this.#cache.get(wanted) ?? this.#pending.get(keyOf(wanted));
   }
 
   #openFromDatabase(transaction: ListTransaction, compressed: boolean): OrderList {
@@ -202,7 +207,7 @@ export class OrderListReader {
     const estimate = this.#estimate(tableBytes * COMPRESSED_SHARE - (this.#cache.bytesMax - room), missing);
     let inMemory = 0;
     for (const wanted of blocks) {
-      const block = this.#cache.get(wanted) ?? this.#pending.get(keyOf(wanted))?.promise;
+      const block = this.#available(wanted);
       const previous = sources.at(-1);
       if (block !== undefined) {
         inMemory++;
@@ -235,11 +240,12 @@ export class OrderListReader {
 
   #announce(wanted: BlockVersion): PendingBlock {
     const { promise, resolve, reject } = withResolvers<DeflatedBlock>();
-    // Lists that wait for the block get the error; without one it would be an unhandled rejection.
-    promise.catch(() => undefined);
-    const pending = { wanted, promise, resolve, reject };
-    this.#pending.set(keyOf(wanted), pending);
-    return pending;
+    const key = keyOf(wanted);
+    this.#pending.set(key, promise);
+    // Also handles the rejection for the case that no list waits for the block.
+    const settled = (): boolean => this.#pending.delete(key);
+    promise.then(settled, settled);
+    return { wanted, promise, resolve, reject };
   }
 
   /**
@@ -262,16 +268,12 @@ export class OrderListReader {
         void deflate(buffer.subarray(0, length)).then(
           (block) => {
             this.#cache.set(pending.wanted, block, reading);
-            this.#settle(pending, () => {
-              pending.resolve(block);
-            });
+            pending.resolve(block);
             spare.push(buffer);
             buffers.release();
           },
           (error: unknown) => {
-            this.#settle(pending, () => {
-              pending.reject(error);
-            });
+            pending.reject(error);
             buffers.release();
           },
         );
@@ -279,17 +281,10 @@ export class OrderListReader {
       return true;
     } catch (error) {
       for (const pending of unread) {
-        this.#settle(pending, () => {
-          pending.reject(error);
-        });
+        pending.reject(error);
       }
       return false;
     }
-  }
-
-  #settle({ wanted }: PendingBlock, settle: () => void): void {
-    this.#pending.delete(keyOf(wanted));
-    settle();
   }
 
   async *#partsWithRanges(
