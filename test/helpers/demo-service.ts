@@ -36,9 +36,15 @@ export class DemoCheckout {
     return this.#spawn([process.execPath, join(this.folder, 'dist', 'cli.js'), ...args]);
   }
 
-  /** Runs a command on a pseudo-terminal; its stdin is the terminal's input. */
+  /**
+   * Runs a command on a pseudo-terminal; its stdin is the terminal's input.
+   * `exec`, because a shell that waits for the command reports Ctrl-C as 130 whatever the command's exit code (dash).
+   */
   runOnTerminal(command: string, environment: Readonly<Record<string, string>> = {}): DemoRun {
-    return this.#spawn(['script', '--quiet', '--return', '--flush', '--command', command, '/dev/null'], environment);
+    return this.#spawn(
+      ['script', '--quiet', '--return', '--flush', '--command', `exec ${command}`, '/dev/null'],
+      environment,
+    );
   }
 
   /** The service, ready for requests. */
