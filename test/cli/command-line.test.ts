@@ -1,5 +1,5 @@
 import { type AddressInfo, createServer, type Server } from 'node:net';
-import { type CommandResult, petstore } from '../helpers/petstore.js';
+import { type CommandResult, petstore, petstoreProcess } from '../helpers/petstore.js';
 
 function expectNoTrace({ stdout, stderr }: CommandResult): void {
   expect(stdout + stderr).not.toMatch(/\n\s+at |node_modules|\.js:\d|hunter2/);
@@ -7,7 +7,7 @@ function expectNoTrace({ stdout, stderr }: CommandResult): void {
 
 describe('petstore serve with an invalid configuration', () => {
   it('lists every problem on stderr, starts nothing and exits with 1', async () => {
-    const result = await petstore(['serve'], {
+    const result = await petstoreProcess(['serve'], {
       DATABASE_URL: 'mysql://user:hunter2@host/database',
       REDIS_URL: 'redis://:hunter2@',
       PORT: 'http',
@@ -23,7 +23,7 @@ describe('petstore serve with an invalid configuration', () => {
   });
 
   it('exits with 1 in production when DATABASE_URL is not set, and starts no embedded database', async () => {
-    const result = await petstore(['serve'], { NODE_ENV: 'production' });
+    const result = await petstoreProcess(['serve'], { NODE_ENV: 'production' });
     expect(result).toMatchObject({ exitCode: 1, stdout: '' });
     expect(result.stderr).toMatch(
       /^error: Invalid configuration:\n {2}- DATABASE_URL \(or DATABASE_URL_FILE\) must be set in production/,
@@ -32,7 +32,7 @@ describe('petstore serve with an invalid configuration', () => {
   });
 
   it('exits with 1 when the file of a secret does not exist', async () => {
-    const result = await petstore(['serve'], { DATABASE_URL_FILE: '/nothing/here' });
+    const result = await petstoreProcess(['serve'], { DATABASE_URL_FILE: '/nothing/here' });
     expect(result).toMatchObject({ exitCode: 1, stdout: '' });
     expect(result.stderr).toContain(
       'DATABASE_URL_FILE must be the path of a readable file (got "/nothing/here": ENOENT)',
@@ -52,7 +52,7 @@ describe('petstore serve on a port that is in use', () => {
   afterAll(() => other.close());
 
   it.each(['PORT', 'METRICS_PORT'])('exits with 1 and names the variable: %s', async (variable) => {
-    const result = await petstore(['serve'], {
+    const result = await petstoreProcess(['serve'], {
       DATABASE_URL: 'postgresql://nobody@127.0.0.1:1/none',
       PORT: '0',
       METRICS_PORT: '0',
@@ -87,6 +87,20 @@ describe('an invalid command line', () => {
     const result = await petstore(args);
     expect(result).toEqual({ exitCode: 2, stdout: '', stderr: expect.stringMatching(reason) as unknown });
     expectNoTrace(result);
+  });
+});
+
+describe('the petstore program', () => {
+  it.each([
+    ['the help', ['--help'], 0, /^Usage: petstore/, /^$/],
+    ['an invalid command line', ['frobnicate'], 2, /^$/, /^error: unknown command 'frobnicate'/],
+    ['a failure', ['orders', 'import', 'nothing.csv'], 1, /^$/, /^error: Cannot read the file nothing\.csv \(ENOENT\)/],
+  ])('prints %s and sets the exit code', async (_what, args, exitCode, stdout, stderr) => {
+    expect(await petstoreProcess(args)).toEqual({
+      exitCode,
+      stdout: expect.stringMatching(stdout) as unknown,
+      stderr: expect.stringMatching(stderr) as unknown,
+    });
   });
 });
 

@@ -1,7 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { Command, CommanderError } from 'commander';
-import { KeyAdministrationError } from '../../src/api-keys/api-keys.admin.js';
-import { addKeyCommands } from '../../src/cli/key-commands.js';
 import { insertKey } from '../helpers/builders.js';
 import { petstore } from '../helpers/petstore.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
@@ -18,12 +15,8 @@ beforeAll(async () => {
   const past = new Date('2026-01-01T00:00:00Z');
   ({ id: revokedId } = await insertKey(database.db, { revoked_at: past }));
   ({ id: expiredId } = await insertKey(database.db, { plan: 'pro', expires_at: past }));
-  process.env.DATABASE_URL = database.url;
 });
-afterAll(async () => {
-  delete process.env.DATABASE_URL;
-  await database.drop();
-});
+afterAll(() => database.drop());
 
 async function allKeys(): Promise<unknown[]> {
   return (await database.db.query<Record<string, unknown>>('SELECT * FROM api_keys ORDER BY id')).rows;
@@ -32,37 +25,20 @@ async function allKeys(): Promise<unknown[]> {
 const withIds = (args: readonly string[]): string[] =>
   args.map((arg) => arg.replace('REVOKED', revokedId).replace('EXPIRED', expiredId));
 
-/** Runs a command in this process, which is fast; {@link petstore} shows how a failure is reported. */
-async function failureOf(args: readonly string[]): Promise<{ failure: unknown; stdout: string; stderr: string }> {
-  let [stdout, stderr] = ['', ''];
-  const program = new Command('petstore').exitOverride().configureOutput({
-    writeOut: (text) => (stdout += text),
-    writeErr: (text) => (stderr += text),
-  });
-  addKeyCommands(program);
-  const write = jest.spyOn(process.stdout, 'write').mockImplementation((text) => {
-    stdout += String(text);
-    return true;
-  });
-  try {
-    await program.parseAsync(['keys', ...args], { from: 'user' });
-    return { failure: undefined, stdout, stderr };
-  } catch (failure) {
-    return { failure, stdout, stderr };
-  } finally {
-    write.mockRestore();
-  }
-}
-
 const ISSUE = ['issue', '--name', 'Partner'];
 
 describe('a keys command fails with a message, prints nothing and changes nothing, for', () => {
   test.each<[string, string[], number, RegExp]>([
-    ['no plan', [...ISSUE], USAGE, /required option '--plan <plan>'/],
+    ['no plan', [...ISSUE, '--json'], USAGE, /required option '--plan <plan>'/],
     ['no name', ['issue', '--plan', 'free'], USAGE, /required option '--name <name>'/],
     ['a blank name', ['issue', '--name', '  ', '--plan', 'free'], USAGE, /--name.*1 to 200 characters/],
     ['an unknown plan', [...ISSUE, '--plan', 'gold'], USAGE, /--plan.*'gold'.*free, pro, business, enterprise/],
-    ['enterprise without quotas', [...ISSUE, '--plan', 'enterprise'], FAILED, /both --per-minute and --per-day/],
+    [
+      'enterprise without quotas',
+      [...ISSUE, '--plan', 'enterprise', '--json'],
+      FAILED,
+      /both --per-minute and --per-day/,
+    ],
     [
       'enterprise with half of its quotas',
       [...ISSUE, '--plan', 'enterprise', '--per-minute', '5'],
@@ -87,7 +63,7 @@ describe('a keys command fails with a message, prints nothing and changes nothin
     ['an extra argument', ['list', 'everything'], USAGE, /too many arguments/],
     ['an unknown command', ['frobnicate'], USAGE, /unknown command 'frobnicate'/],
     ['no id', ['revoke'], USAGE, /missing required argument 'id'/],
-    ['an id that is not a UUID', ['revoke', '42'], USAGE, /'42'.*UUID/],
+    ['an id that is not a UUID', ['revoke', '42', '--json'], USAGE, /'42'.*UUID/],
     ['the key in place of its id', ['revoke', 'pst_0123456789', '--json'], USAGE, /UUID/],
     ['revoking an unknown key', ['revoke', UNKNOWN_ID, '--json'], FAILED, /There is no key with the id 0000/],
     ['rotating an unknown key', ['rotate', UNKNOWN_ID], FAILED, /There is no key with the id 0000/],
@@ -106,28 +82,7 @@ describe('a keys command fails with a message, prints nothing and changes nothin
     ],
   ])('%s', async (_what, args, exitCode, reason) => {
     const before = await allKeys();
-    const { failure, stdout, stderr } = await failureOf(withIds(args));
-    expect(failure).toBeInstanceOf(exitCode === USAGE ? CommanderError : KeyAdministrationError);
-    expect(exitCode === USAGE ? stderr : (failure as Error).message).toMatch(reason);
-    expect(stdout).toBe('');
-    expect(await allKeys()).toEqual(before);
-  });
-});
-
-describe('petstore keys reports on stderr and by the exit code', () => {
-  test.each<[string, string[], number, RegExp]>([
-    ['a missing option', [...ISSUE, '--json'], USAGE, /required option '--plan <plan>'/],
-    ['an invalid argument', ['revoke', '42', '--json'], USAGE, /'42'.*UUID/],
-    [
-      'options that do not fit',
-      [...ISSUE, '--plan', 'enterprise', '--json'],
-      FAILED,
-      /both --per-minute and --per-day/,
-    ],
-    ['an unknown key', ['revoke', UNKNOWN_ID, '--json'], FAILED, /There is no key with the id 0000/],
-  ])('%s', async (_what, args, exitCode, reason) => {
-    const before = await allKeys();
-    const result = await petstore(['keys', ...args], { DATABASE_URL: database.url });
+    const result = await petstore(['keys', ...withIds(args)], { DATABASE_URL: database.url });
     expect(result).toEqual({ exitCode, stdout: '', stderr: expect.stringMatching(reason) as unknown });
     expect(result.stderr).toMatch(/^error: /);
     expect(result.stderr).not.toMatch(/\n\s+at |node_modules|prisma|undefined|\[object/i);

@@ -1,5 +1,8 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
+import { PassThrough, Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { runCommand } from '../../src/cli/run-command.js';
 
 export const CLI = join(__dirname, '..', '..', 'dist', 'cli.js');
 
@@ -9,11 +12,49 @@ export interface CommandResult {
   readonly stderr: string;
 }
 
+let previous: Promise<unknown> = Promise.resolve();
+
+/**
+ * Runs `petstore` in this process, which is many times faster than starting one, with no environment variables except the
+ * given ones and with an empty stdin. Commands run one after another, because they share the streams and the environment.
+ */
+export function petstore(
+  args: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+): Promise<CommandResult> {
+  const result = previous.then(() => runHere(args, environment));
+  previous = result.catch(() => undefined);
+  return result;
+}
+
+async function runHere(args: readonly string[], environment: Readonly<Record<string, string>>): Promise<CommandResult> {
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  const output = Promise.all([text(stdout), text(stderr)]);
+  const replaced = { stdout, stderr, stdin: Readable.from([]), env: { ...environment } };
+  const names = Object.keys(replaced) as (keyof typeof replaced)[];
+  const original = names.map((name) => Object.getOwnPropertyDescriptor(process, name)!);
+  let exitCode: number;
+  try {
+    for (const name of names) {
+      Object.defineProperty(process, name, { configurable: true, enumerable: true, value: replaced[name] });
+    }
+    exitCode = await runCommand(args);
+  } finally {
+    for (const [index, name] of names.entries()) {
+      Object.defineProperty(process, name, original[index]!);
+    }
+    stdout.end();
+    stderr.end();
+  }
+  const [out, err] = await output;
+  return { exitCode, stdout: out, stderr: err };
+}
+
 /**
  * Runs `petstore` in its own process, with no environment variables except the given ones and PATH.
  * @param input what it reads on stdin
  */
-export function petstore(
+export function petstoreProcess(
   args: readonly string[],
   environment: Readonly<Record<string, string>> = {},
   input = '',

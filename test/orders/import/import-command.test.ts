@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type CommandResult, petstore } from '../../helpers/petstore.js';
+import { type CommandResult, petstore, petstoreProcess } from '../../helpers/petstore.js';
 import { createTestDatabase, type TestDatabase } from '../../helpers/test-database.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'petstore-import-'));
@@ -15,8 +15,8 @@ afterAll(async () => {
 });
 beforeEach(() => database.db.query('TRUNCATE orders'));
 
-function importing(args: readonly string[], input = ''): Promise<CommandResult> {
-  return petstore(['orders', 'import', ...args], { DATABASE_URL: database.url }, input);
+function importing(...args: string[]): Promise<CommandResult> {
+  return petstore(['orders', 'import', ...args], { DATABASE_URL: database.url });
 }
 
 function file(name: string, content: string): string {
@@ -40,14 +40,15 @@ describe('petstore orders import', () => {
     ['orders.JSONL', NDJSON],
     ['orders.csv', CSV],
   ])('infers the format from the file name and prints the number of orders and the rate: %s', async (name, content) => {
-    const result = await importing([file(name, content)]);
+    const result = await importing(file(name, content));
     expect(result).toMatchObject({ exitCode: 0, stderr: '' });
     expect(result.stdout).toMatch(/^2 orders imported \(\d+\.\d s, \d+ orders\/s\)\.\n$/);
     expect(await orderIds()).toEqual(IDS);
   });
 
   it('reads stdin and prints one JSON document with --json', async () => {
-    const result = await importing(['-', '--format', 'csv', '--json'], CSV);
+    const args = ['orders', 'import', '-', '--format', 'csv', '--json'];
+    const result = await petstoreProcess(args, { DATABASE_URL: database.url }, CSV);
     expect(result).toMatchObject({ exitCode: 0, stderr: '' });
     expect(JSON.parse(result.stdout)).toEqual({
       orders: 2,
@@ -59,7 +60,7 @@ describe('petstore orders import', () => {
   });
 
   it('changes nothing with --dry-run', async () => {
-    const result = await importing([file('dry.csv', CSV), '--dry-run']);
+    const result = await importing(file('dry.csv', CSV), '--dry-run');
     expect(result).toMatchObject({ exitCode: 0, stderr: '' });
     expect(result.stdout).toMatch(/^2 orders are valid; nothing was imported \(/);
     expect(await orderIds()).toEqual([]);
@@ -67,7 +68,7 @@ describe('petstore orders import', () => {
 
   it('rejects a file with errors as a whole, lists them on stderr and exits with 1', async () => {
     const path = file('errors.ndjson', '{"petId":7,"quantity":1}\n{"petId":7,"quantity":0}\n{"petId":7}\n');
-    expect(await importing([path, '--json'])).toEqual({
+    expect(await importing(path, '--json')).toEqual({
       exitCode: 1,
       stdout: '',
       stderr:
@@ -82,7 +83,7 @@ describe('petstore orders import', () => {
     ['that does not exist', join(folder, 'nothing.csv'), 'ENOENT'],
     ['that is a directory', folder, 'EISDIR'],
   ])('exits with 1 for a file %s', async (_what, path, reason) => {
-    expect(await importing([path, '--format', 'csv'])).toEqual({
+    expect(await importing(path, '--format', 'csv')).toEqual({
       exitCode: 1,
       stdout: '',
       stderr: `error: Cannot read the file ${path} (${reason}); check the path and its permissions.\n`,

@@ -1,0 +1,49 @@
+import { Command } from 'commander';
+import { addKeyCommands } from './key-commands.js';
+import { addOrderCommands } from './order-commands.js';
+import { writeOut } from './output.js';
+import { reportError } from './report-error.js';
+import { addSeedCommand } from './seed-command.js';
+import { addServeCommand } from './serve-command.js';
+
+const HELP = `
+Commands use the database of DATABASE_URL, or the embedded database while "npm start" is running.
+
+Examples:
+  petstore serve
+  petstore keys issue --name "Partner Inc." --plan pro
+  petstore keys list
+  petstore orders import orders.csv --dry-run
+
+Exit codes: 0 success, 1 failure, 2 invalid or incomplete command line (nothing was done).`;
+
+/**
+ * Runs a `petstore` command and reports its error on stderr.
+ * @param args the command line without the program's name
+ * @returns the exit code
+ */
+export async function runCommand(args: readonly string[]): Promise<number> {
+  const program = new Command('petstore')
+    .description('Run the store orders service, administer its API keys and load orders.')
+    .exitOverride()
+    .configureHelp({ showGlobalOptions: true })
+    .showHelpAfterError('(run the command with --help for its usage)')
+    .addHelpText('after', HELP);
+  addServeCommand(program);
+  addKeyCommands(program);
+  addOrderCommands(program);
+  addSeedCommand(program);
+  program
+    .command('openapi')
+    .description('print the OpenAPI document as JSON, with the servers of PUBLIC_BASE_URL and STAGING_BASE_URL')
+    .action(async () => {
+      const { generateOpenApi } = await import('./generate-openapi.js');
+      await writeOut(await generateOpenApi(process.env));
+    });
+  try {
+    await program.parseAsync(args, { from: 'user' });
+    return 0;
+  } catch (error) {
+    return reportError(error);
+  }
+}
