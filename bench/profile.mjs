@@ -6,8 +6,7 @@ import { OWN, OWN_BEHIND_PROXY, startContestant } from './contestants/contestant
 import { exhaustLimitedKey } from './contestants/server-process.mjs';
 import { measureLoad } from './measure/load.mjs';
 import { progress } from './measure/progress.mjs';
-import { etagOf } from './scenarios/polls.mjs';
-import { cancels, poll, rejected, rejectedFromManyAddresses } from './scenarios/requests.mjs';
+import { cancels, etagOf, poll, rejected, rejectedFromManyAddresses } from './scenarios/requests.mjs';
 
 const ENTRIES = 40;
 const FIRST_USE_RECORDED_MS = 1_500;

@@ -14,6 +14,8 @@ import { measureCancels } from './scenarios/cancel.mjs';
 import { measureFlatCost } from './scenarios/flat-cost.mjs';
 import { measureFlood } from './scenarios/flood.mjs';
 import { measureLists } from './scenarios/list.mjs';
+import { measureListChanges } from './scenarios/list-changes.mjs';
+import { measurePacedLists } from './scenarios/paced-lists.mjs';
 import { measurePolls } from './scenarios/polls.mjs';
 import { psqlVersion } from './scenarios/psql.mjs';
 import { measureRejections } from './scenarios/rejections.mjs';
@@ -23,6 +25,8 @@ const BUSY_LOAD = 0.5;
 
 const MEASURES = {
   list: measureLists,
+  changes: measureListChanges,
+  paced: measurePacedLists,
   polls: measurePolls,
   cancel: measureCancels,
   flat: measureFlatCost,

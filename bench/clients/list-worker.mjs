@@ -1,8 +1,11 @@
 // The process of the list client: executes runs on request.
+import { compressedListRun, pacedListRun } from './compressed-list-run.mjs';
 import { listRun } from './list-run.mjs';
 
+const RUNS = { plain: listRun, gzip: compressedListRun, paced: pacedListRun };
+
 process.on('message', (spec) => {
-  listRun(spec).then(
+  RUNS[spec.kind](spec).then(
     (result) => process.send({ result }),
     (error) => process.send({ error: String(error) }),
   );

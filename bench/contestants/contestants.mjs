@@ -24,6 +24,11 @@ export const FASTIFY_STREAM_TEXT = contestant('Fastify + pg-query-stream, dates 
   LIST: 'stream-text',
 });
 export const FASTIFY_JSON = contestant('Fastify + pg, one JSON.stringify', FASTIFY, { LIST: 'json' });
+/** Compresses each list with the plugin's default level. */
+export const FASTIFY_COMPRESS = contestant('Fastify + pg-query-stream + @fastify/compress', FASTIFY, {
+  LIST: 'stream-text',
+  COMPRESS: 'true',
+});
 /** `LIST` matters only for lists. */
 export const FASTIFY_PG = contestant('Fastify + pg + Redis', FASTIFY, {});
 export const FASTIFY_BEHIND_PROXY = contestant('Fastify + pg + Redis', FASTIFY, { TRUST_PROXY: '1' });

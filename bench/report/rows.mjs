@@ -15,6 +15,8 @@ import { CONNECTIONS, MAIN_CONNECTIONS } from '../scenarios/cancel.mjs';
 import { flatCostSizes } from '../scenarios/flat-cost.mjs';
 import { FLOOD_PER_SECOND } from '../scenarios/flood.mjs';
 import { listSizes, MANY_READERS, MANY_READERS_ORDERS, PSQL, PSQL_ALONE } from '../scenarios/list.mjs';
+import { CANCELS_PER_SECOND, ENCODINGS, PEERS } from '../scenarios/list-changes.mjs';
+import { LISTS_PER_MINUTE, PACED_SECONDS } from '../scenarios/paced-lists.mjs';
 import { POLL_CONNECTIONS, pollSizes } from '../scenarios/polls.mjs';
 import { above, atLeast, atMost, below, valueAtMost } from './table.mjs';
 
@@ -28,7 +30,7 @@ const count = (number) => number.toLocaleString('en');
 const orders = (size) => `${count(size)} ${size === 1 ? 'order' : 'orders'}`;
 
 /** Every line of the report, by scenario. A line has a target only if one is set for the measured size. */
-export const ROWS = { list, polls, cancel, flat, rejections, flood, start };
+export const ROWS = { list, changes, paced, polls, cancel, flat, rejections, flood, start };
 
 function list(results, options) {
   const rows = [];
@@ -81,6 +83,84 @@ function list(results, options) {
     readers(NEST_PRISMA, OF_OURS),
   );
   return rows;
+}
+
+/** How the report names the changes right before a list. */
+const STATES = {
+  nothing: 'unchanged',
+  insert: 'after one insert',
+  update: 'after one update',
+  cancel: 'after one cancel',
+  everything: 'all blocks outdated',
+};
+const OF_COPY = {
+  gzip: { nothing: 0.1, insert: 0.2 },
+  plain: { nothing: 0.5, everything: 1.3 },
+};
+const CPU_MS_UNCHANGED = 40;
+/** What a default cache may add to the idle memory. */
+const CACHE_AND_MORE_BYTES = (64 + 40) * MEBIBYTE;
+
+function changes(results, options) {
+  const isTarget = options.orders === TARGET_ORDERS;
+  const rows = [];
+  for (const encoding of ENCODINGS) {
+    const peer = PEERS[encoding];
+    const theirs = results.get(`changes/${encoding}/wallMs`, peer);
+    for (const [change, state] of Object.entries(STATES)) {
+      const what = `list of ${orders(options.orders)}, ${encoding}, ${state}`;
+      const ours = results.get(`changes/${encoding}/${change}/wallMs`, OWN);
+      const limit = OF_COPY[encoding][change];
+      const target = isTarget && limit !== undefined ? { target: atMost(limit) } : {};
+      const copy = results.get('changes/copy/wallMs', PSQL);
+      rows.push(
+        { what, unit: 'ms', ours, against: PSQL.name, other: copy, ratio: OF_THEIRS, ...target },
+        { what, unit: 'ms', ours, against: peer.name, other: theirs, ratio: OF_OURS },
+        {
+          what: `${what}, server CPU`,
+          unit: 'ms',
+          ours: results.get(`changes/${encoding}/${change}/serverCpuMs`, OWN),
+          against: peer.name,
+          other: results.get(`changes/${encoding}/serverCpuMs`, peer),
+          ...(isTarget && encoding === 'gzip' && change === 'nothing'
+            ? { target: valueAtMost(CPU_MS_UNCHANGED, `${CPU_MS_UNCHANGED} ms`) }
+            : {}),
+        },
+      );
+    }
+  }
+  const during = (what, name) => ({ what, unit: 'ms', ours: results.get(name, OWN) });
+  rows.push(
+    {
+      what: `list of ${orders(options.orders)}, peak memory over idle, after four lists`,
+      unit: 'mib',
+      ours: results.get('changes/peakOverIdleBytes', OWN),
+      target: valueAtMost(CACHE_AND_MORE_BYTES, '104 MiB'),
+    },
+    {
+      ...during(`unchanged gzip list during ${count(CANCELS_PER_SECOND)} cancels/s`, 'changes/cancelling/wallMs'),
+      against: 'the same without cancels',
+      other: results.get('changes/calm/wallMs', OWN),
+      ratio: OF_THEIRS,
+    },
+    { what: 'cancels during these lists', unit: 'perSecond', ours: results.get('changes/cancelling/perSecond', OWN) },
+  );
+  return rows;
+}
+
+function paced(results, options) {
+  const what = `${count(LISTS_PER_MINUTE)} gzip lists/min of ${orders(options.orders)} for ${PACED_SECONDS} s`;
+  const value = (metric) => results.get(`paced/${metric}`, OWN);
+  return [
+    { what: `${what}, p50`, unit: 'ms', ours: value('p50Ms') },
+    { what: `${what}, p99`, unit: 'ms', ours: value('p99Ms'), target: valueAtMost(250, '250 ms') },
+    {
+      what: `${what}, server CPU, of one core`,
+      unit: 'share',
+      ours: value('cpuShare'),
+      target: valueAtMost(1, '100 %'),
+    },
+  ];
 }
 
 function polls(results, options) {

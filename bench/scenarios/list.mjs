@@ -110,7 +110,7 @@ async function measureMemory(bench, { options, results, client }) {
 
 /** @throws {Error} unless every client received exactly the expected number of bytes */
 async function read(client, server, bench, { readers, bytes }) {
-  const result = await client.run({ port: server.port, key: bench.keys.unlimited, readers });
+  const result = await client.run({ kind: 'plain', port: server.port, key: bench.keys.unlimited, readers });
   const wrong = result.bodyBytes.find((count) => count !== bytes);
   if (wrong !== undefined) {
     throw new Error(`received a list of ${wrong} bytes instead of ${bytes}`);

@@ -24,3 +24,12 @@ export const rejected = (key) => ({ method: 'DELETE', path: `${ORDERS_PATH}/1`, 
 
 /** The same, each time with a different client address in `X-Forwarded-For`. */
 export const rejectedFromManyAddresses = (key) => ({ ...rejected(key), vary: 'addresses' });
+
+/** The current entity tag of the list. */
+export async function etagOf(server, key) {
+  const response = await fetch(`http://127.0.0.1:${server.port}${ORDERS_PATH}`, {
+    method: 'HEAD',
+    headers: bearer(key),
+  });
+  return response.headers.get('etag');
+}
