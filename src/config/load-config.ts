@@ -3,8 +3,7 @@ import { readFileSync } from 'node:fs';
 import { plainToInstance } from 'class-transformer';
 import { validateSync } from 'class-validator';
 import { type Config, ConfigurationError } from './config.js';
-import { Environment } from './environment.js';
-import { splitList } from './environment-rules.js';
+import { Environment, splitList } from './environment.schema.js';
 
 /** Variables that hold secrets. Each may be set as `NAME_FILE` instead: the path of a file that contains the value. */
 const SECRET_VARIABLES = ['DATABASE_URL', 'REDIS_URL'] as const;

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { getMetadataStorage } from 'class-validator';
-import { Environment } from '../../src/config/environment.js';
+import { Environment } from '../../src/config/environment.schema.js';
 import { loadConfig } from '../../src/config/load-config.js';
 
 const lines = readFileSync(join(__dirname, '..', '..', '.env.example'), 'utf8').split('\n');
