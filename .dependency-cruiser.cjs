@@ -23,7 +23,7 @@ const SEPARATE_SIBLINGS = [
 const PURE_FILES = [
   'plans/plans',
   'rate-limit/(verdict|decision|headers|subject|quota-store)',
-  'admission/(bearer|caller|rejection)',
+  'admission/(admission|bearer|too-many-requests|unauthorized)',
   'api-keys/(key-format|verified-key)',
   'orders/(order-id|orders.paths)',
   'orders/list/(block-cache|deflate|etag|gzip-member|list-version|order-list-encoder|response-body)',

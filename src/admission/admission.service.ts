@@ -11,8 +11,9 @@ import { Metrics } from '../metrics/metrics.js';
 import { isPromise } from '../common/is-promise.js';
 import { deferHeaders } from '../http/response.js';
 import { rateLimitHeaders } from '../rate-limit/headers.js';
-import type { Admission, AnonymousCaller, KeyCaller } from './caller.js';
-import { type Rejection, rejectionOf } from './rejection.js';
+import type { Admission, AnonymousCaller, KeyCaller, Rejection } from './admission.js';
+import { tooManyRequests } from './too-many-requests.js';
+import { unauthorized } from './unauthorized.js';
 import { verdictOfUnused } from '../rate-limit/decision.js';
 import type { Verdict } from '../rate-limit/verdict.js';
 import { ANONYMOUS_QUOTAS } from '../plans/plans.js';
@@ -138,6 +139,14 @@ function keyCaller(key: VerifiedKey): KeyCaller {
 
 function anonymous(credentials: 'missing' | 'invalid', address: string): AnonymousCaller {
   return { kind: 'anonymous', credentials, subject: subjectOfAddress(address), quotas: ANONYMOUS_QUOTAS };
+}
+
+/**
+ * Why a request is rejected; undefined when it is admitted. Limits come first, then the key: failed authentications
+ * count, and an address that is banned does not learn whether its guesses exist.
+ */
+export function rejectionOf(admission: Admission): Rejection | undefined {
+  return tooManyRequests(admission) ?? unauthorized(admission);
 }
 
 function deferLimitHeaders(admission: Admission, res: ServerResponse): Rejection | undefined {

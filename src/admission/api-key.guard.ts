@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import { isPromise } from '../common/is-promise.js';
+import type { Rejection } from './admission.js';
 import { AdmissionService } from './admission.service.js';
 import { PublicRoutes } from './public-routes.js';
-import type { Rejection } from './rejection.js';
 
 /** Admits requests with a valid API key. Runs after the limits, so that failed attempts are counted. */
 @Injectable()

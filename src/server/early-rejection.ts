@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Rejection } from '../admission/admission.js';
 import type { AdmissionService } from '../admission/admission.service.js';
-import type { Rejection } from '../admission/rejection.js';
 import { isPromise } from '../common/is-promise.js';
 import { DomainError } from '../errors/domain-error.js';
 import { isApiPath } from '../http/api-path.js';

@@ -1,7 +1,7 @@
 import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { AdmissionService } from '../admission/admission.service.js';
-import { rejectionOf } from '../admission/rejection.js';
+import { tooManyRequests } from '../admission/too-many-requests.js';
 import { DomainError } from '../errors/domain-error.js';
 import { type HeaderPair, REQUEST_ID_HEADER, requestIdFrom } from '../http/headers.js';
 import { errorResponse } from '../http/response.js';
@@ -43,10 +43,8 @@ export class ParserErrors {
       endConnection(socket);
     } else {
       const admitted = await this.admission.admitAddress(address);
-      const rejection = rejectionOf(admitted);
       // Only limits reject: the key, if there is one, could not be read.
-      const rejected = rejection?.by === 'limits' && rejection.error instanceof DomainError;
-      this.#send(socket, rejected ? rejection.error : toDomainError(error), {
+      this.#send(socket, tooManyRequests(admitted)?.error ?? toDomainError(error), {
         headers: rateLimitHeaders(admitted.verdict),
       });
     }

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Inject, Injectable } from '@nestjs/common';
 import type { Logger } from 'pino';
 import { AdmissionService } from '../admission/admission.service.js';
-import type { Caller } from '../admission/caller.js';
+import type { Caller } from '../admission/admission.js';
 import { REQUEST_LOGGER } from '../logging/pino-logger.js';
 import { Metrics } from '../metrics/metrics.js';
 import type { RequestSpan } from '../tracing/tracing.js';

@@ -4,7 +4,7 @@ import { type ThrottlerModuleOptions, ThrottlerStorageService } from '@nestjs/th
 import type { AdmissionService } from '../../../src/admission/admission.service.js';
 import { PlanThrottlerGuard } from '../../../src/admission/plan-throttler.guard.js';
 import { Public, PublicRoutes } from '../../../src/admission/public-routes.js';
-import type { Rejection } from '../../../src/admission/rejection.js';
+import type { Rejection } from '../../../src/admission/admission.js';
 import { DomainError } from '../../../src/errors/domain-error.js';
 
 class Routes {

@@ -1,5 +1,5 @@
-import type { Admission, Caller } from '../../../src/admission/caller.js';
-import { rejectionOf } from '../../../src/admission/rejection.js';
+import type { Admission, Caller } from '../../../src/admission/admission.js';
+import { rejectionOf } from '../../../src/admission/admission.service.js';
 import { ANONYMOUS_QUOTAS } from '../../../src/plans/plans.js';
 import { verdictOfUnused } from '../../../src/rate-limit/decision.js';
 import { subjectOfAddress, subjectOfKey } from '../../../src/rate-limit/subject.js';

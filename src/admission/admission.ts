@@ -1,4 +1,5 @@
 import type { VerifiedKey } from '../api-keys/verified-key.js';
+import type { DomainError } from '../errors/domain-error.js';
 import type { Quotas } from '../plans/plans.js';
 import type { Subject } from '../rate-limit/subject.js';
 import type { Verdict } from '../rate-limit/verdict.js';
@@ -33,4 +34,12 @@ export interface UnverifiedCaller {
 export interface Admission {
   readonly caller: Caller;
   readonly verdict: Verdict;
+}
+
+/** Why a request is not admitted. */
+export type Rejection = LimitRejection | { readonly by: 'key'; readonly error: Error };
+
+export interface LimitRejection {
+  readonly by: 'limits';
+  readonly error: DomainError;
 }
