@@ -17,7 +17,7 @@ import {
 import { resetAtSecondsOf } from './headers.js';
 import { MemoryQuotaStore } from './memory-quota-store.js';
 import type { QuotaStore } from './quota-store.js';
-import { RedisBreakers } from './redis-breakers.js';
+import { RedisCircuitBreakers } from './redis-circuit-breakers.js';
 import type { ConsumeReply, LimitRedis } from './redis-connection.js';
 import { redisKeyOf } from './redis-scripts.js';
 import { SubjectCache } from './subject-cache.js';
@@ -60,7 +60,7 @@ export class RedisQuotaStore implements QuotaStore {
   /** Ends of bans that Redis has not confirmed, in its clock's Unix milliseconds. */
   readonly #unsavedBans = new LRUCache<string, number>({ max: UNSAVED_BANS_MAX });
   readonly #fallback: MemoryQuotaStore;
-  readonly #breakers: RedisBreakers;
+  readonly #breakers: RedisCircuitBreakers;
   readonly #writes: CoalescedWrites;
   /** The clock of Redis less ours, as of the latest reply. */
   #clockOffsetMs = 0;
@@ -80,7 +80,7 @@ export class RedisQuotaStore implements QuotaStore {
       });
       this.#addBan(subject, bannedUntilMs);
     });
-    this.#breakers = new RedisBreakers(redis, () => {
+    this.#breakers = new RedisCircuitBreakers(redis, () => {
       this.#saveBans();
     });
     this.#writes = new CoalescedWrites(redis);

@@ -20,7 +20,7 @@ const PROBE_TAGS_MAX = 10_000;
  * node's state once. While a breaker is open the node is probed with the same script as requests: a node that responds
  * to PING may still reject writes.
  */
-export class RedisBreakers {
+export class RedisCircuitBreakers {
   readonly #logger = new Logger('RateLimit');
   readonly #breakers = new Map<string, CircuitBreakerPolicy>();
   readonly #unavailable = new Set<string>();
