@@ -12,7 +12,8 @@ const ESM_FILES = [
 /** @type {import('jest').Config} */
 export default {
   testEnvironment: 'node',
-  testMatch: ['<rootDir>/test/**/*.test.ts'],
+  // The suites of test/matrix/ run with `npm run test:matrix`.
+  testMatch: ['<rootDir>/test/**/*.test.ts', '!<rootDir>/test/matrix/**'],
   globalSetup: '<rootDir>/test/helpers/global-setup.mjs',
   globalTeardown: '<rootDir>/test/helpers/global-teardown.mjs',
   setupFiles: ['reflect-metadata'],

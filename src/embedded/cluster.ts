@@ -20,11 +20,11 @@ export class Cluster {
   readonly #pidFile: string;
   readonly #programs: PostgresPrograms;
 
-  constructor(folder: string) {
+  constructor(folder: string, programs?: string) {
     this.#folder = folder;
     this.#data = join(folder, 'postgres');
     this.#pidFile = join(this.#data, 'postmaster.pid');
-    this.#programs = findPostgresPrograms(folder);
+    this.#programs = findPostgresPrograms(folder, programs);
   }
 
   /** Works in a temporary folder and renames it at the end: an interrupted run leaves no incomplete cluster. */

@@ -24,10 +24,10 @@ export interface PostgresPrograms {
 /**
  * Finds the programs that `npm ci` installed and makes them executable.
  * @param folder holds the cluster (`postgres/`)
+ * @param native the package's folder of programs
  * @throws {Error} when the package for this platform is missing, as in an installation without development dependencies
  */
-export function findPostgresPrograms(folder: string): PostgresPrograms {
-  const native = locateNativeFolder();
+export function findPostgresPrograms(folder: string, native = locateNativeFolder()): PostgresPrograms {
   restoreSymlinks(native);
   const path = (program: Program): string => join(native, 'bin', program);
   for (const file of PROGRAMS.map(path)) {

@@ -12,6 +12,8 @@ export interface PostgresServerOptions {
   readonly settings?: Readonly<Record<string, string>>;
   /** Chooses the port for each attempt to start. */
   readonly choosePort?: () => Promise<number>;
+  /** The `native` folder of another version's package; default: the installed one. */
+  readonly programs?: string | undefined;
 }
 
 /**
@@ -28,9 +30,14 @@ export class PostgresServer {
   }
 
   /** @throws {Error} with the end of the server's log when the server does not start */
-  static async start({ folder, settings = {}, choosePort = freePort }: PostgresServerOptions): Promise<PostgresServer> {
+  static async start({
+    folder,
+    settings = {},
+    choosePort = freePort,
+    programs,
+  }: PostgresServerOptions): Promise<PostgresServer> {
     mkdirSync(folder, { recursive: true });
-    const cluster = new Cluster(folder);
+    const cluster = new Cluster(folder, programs);
     await cluster.initialiseOnce();
     await cluster.stop();
     cluster.removeStalePidFile();

@@ -26,7 +26,7 @@ export class FailingPostgres {
   /** @param inside parent of the data directory */
   static async create(settings: Readonly<Record<string, string>> = {}, inside = tmpdir()): Promise<FailingPostgres> {
     const folder = mkdtempSync(join(inside, 'petstore-faults-'));
-    const server = await PostgresServer.start({ folder, settings: { fsync: 'off', ...settings } });
+    const server = await startServer(folder, settings);
     const [door, network] = [await TcpProxy.start(server.url('')), await TcpProxy.start(server.url(''))];
     const postgres = new FailingPostgres(folder, settings, server, door, network);
     const db = new pg.Pool({ connectionString: postgres.url });
@@ -77,7 +77,7 @@ export class FailingPostgres {
 
   /** Starts the server after {@link stop} or an exit. */
   async start(): Promise<void> {
-    this.server = await PostgresServer.start({ folder: this.folder, settings: { fsync: 'off', ...this.settings } });
+    this.server = await startServer(this.folder, this.settings);
     this.testProxy.retarget(this.server.url(''));
     this.network.retarget(this.server.url(''));
   }
@@ -99,4 +99,9 @@ export class FailingPostgres {
     await this.server.stop();
     rmSync(this.folder, { recursive: true, force: true });
   }
+}
+
+function startServer(folder: string, settings: Readonly<Record<string, string>>): Promise<PostgresServer> {
+  const programs = process.env.TEST_POSTGRES_PROGRAMS;
+  return PostgresServer.start({ folder, settings: { fsync: 'off', ...settings }, programs });
 }

@@ -14,10 +14,17 @@ const THROWAWAY = {
   max_prepared_transactions: '10',
 };
 
-/** One PostgreSQL for the whole run, with one migrated database that every test file clones. */
+/**
+ * One PostgreSQL for the whole run, with one migrated database that every test file clones. TEST_POSTGRES_PROGRAMS is the
+ * `native` folder of another version's package.
+ */
 export default async function globalSetup() {
   const folder = mkdtempSync(join(tmpdir(), 'petstore-test-'));
-  const server = await PostgresServer.start({ folder, settings: THROWAWAY });
+  const server = await PostgresServer.start({
+    folder,
+    settings: THROWAWAY,
+    programs: process.env.TEST_POSTGRES_PROGRAMS,
+  });
   globalThis.testPostgres = { server, folder };
   process.env.TEST_POSTGRES_URL = server.url('postgres');
   process.env.TEST_TEMPLATE_DATABASE = 'petstore_template';

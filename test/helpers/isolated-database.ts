@@ -14,7 +14,11 @@ const MIGRATIONS = join(PROJECT_ROOT, 'prisma', 'migrations');
  */
 export async function createIsolatedDatabase(): Promise<TestDatabase> {
   const folder = mkdtempSync(join(tmpdir(), 'petstore-quiet-'));
-  const server = await PostgresServer.start({ folder, settings: { fsync: 'off', autovacuum: 'off' } });
+  const server = await PostgresServer.start({
+    folder,
+    settings: { fsync: 'off', autovacuum: 'off' },
+    programs: process.env.TEST_POSTGRES_PROGRAMS,
+  });
   const url = server.url('postgres');
   const db = new pg.Pool({ connectionString: url, max: 5 });
   db.on('error', () => undefined);

@@ -1,0 +1,9 @@
+import base from '../../jest.config.js';
+
+/** @type {import('jest').Config} */
+export default {
+  ...base,
+  rootDir: '../..',
+  testMatch: ['<rootDir>/test/matrix/*.test.ts'],
+  testTimeout: 120_000,
+};

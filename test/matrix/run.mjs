@@ -1,0 +1,128 @@
+// npm run test:matrix: the service in other surroundings than those of `npm test`.
+//   --list        prints the names
+//   --only NAMES  runs only these, separated by commas
+//   --fast        leaves out the repeated runs on versions between the oldest and the newest
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { installOnce } from '../../.ci/install.mjs';
+
+const HERE = fileURLToPath(new URL('.', import.meta.url));
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const JEST = join(ROOT, 'node_modules/jest/bin/jest.js');
+const PLATFORM = 'linux-x64';
+
+/** Suites of `npm test` that depend on the version of PostgreSQL. */
+const DATABASE_SUITES = ['test/orders', 'test/api-keys', 'test/database', 'test/fault-injection'];
+/** Suites of `npm test` that depend on the version of Node. */
+const NODE_SUITES = ['test/unit', 'test/orders', 'test/server', 'test/cli', 'test/hostile/connections.test.ts'];
+
+/**
+ * @typedef {object} Surrounding
+ * @property {string} name
+ * @property {string[]} suites arguments for Jest
+ * @property {boolean} [slow] left out by --fast
+ * @property {() => { node?: string, environment?: Record<string, string> }} [prepare]
+ */
+
+/** @type {Surrounding[]} */
+const SURROUNDINGS = [
+  ...readdirSync(HERE)
+    .filter((file) => file.endsWith('.test.ts'))
+    .map((file) => ({
+      name: file.replace('.test.ts', ''),
+      suites: ['--config', 'test/matrix/jest.config.js', `test/matrix/${file}`],
+    })),
+  ...[14, 15, 16, 17].map((version) => ({
+    name: `postgres-${version}`,
+    suites: DATABASE_SUITES,
+    slow: version !== 14,
+    prepare: () => ({
+      environment: { TEST_POSTGRES_PROGRAMS: join(installed('postgres-versions'), `postgres-${version}`, 'native') },
+    }),
+  })),
+  ...[20, 22, 24, 26].map((version) => ({
+    name: `node-${version}`,
+    suites: NODE_SUITES,
+    slow: version !== 26,
+    prepare: () => ({ node: join(installed('node-versions'), `node-${version}`, 'bin', 'node') }),
+  })),
+];
+
+/**
+ * @param {string} folder
+ * @returns {string} the folder of the installed packages
+ */
+function installed(folder) {
+  installOnce(join(HERE, folder));
+  return join(HERE, folder, 'node_modules');
+}
+
+/**
+ * @param {Surrounding} surrounding
+ * @returns {{ passed: number, failed: number, skipped: string[] }}
+ */
+function run({ suites, prepare }) {
+  if (prepare !== undefined && `${process.platform}-${process.arch}` !== PLATFORM) {
+    return { passed: 0, failed: 0, skipped: [`requires ${PLATFORM}`] };
+  }
+  const { node = process.execPath, environment = {} } = prepare?.() ?? {};
+  const folder = mkdtempSync(join(tmpdir(), 'petstore-matrix-'));
+  const report = join(folder, 'report.json');
+  const { status } = spawnSync(node, [JEST, ...suites, '--json', '--outputFile', report], {
+    cwd: ROOT,
+    stdio: ['ignore', 'ignore', 'inherit'],
+    env: { ...process.env, ...environment },
+  });
+  try {
+    const { numPassedTests: passed, numFailedTests, testResults } = JSON.parse(readFileSync(report, 'utf8'));
+    const skipped = testResults.flatMap(({ assertionResults }) =>
+      assertionResults.filter((test) => test.status === 'todo').map((test) => test.title),
+    );
+    // A suite that cannot be loaded has no failed tests but counts as a failure.
+    return { passed, failed: numFailedTests || Number(status !== 0), skipped };
+  } catch {
+    return { passed: 0, failed: 1, skipped: [] };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const { values } = parseArgs({
+  options: { list: { type: 'boolean' }, only: { type: 'string' }, fast: { type: 'boolean' } },
+});
+const names = SURROUNDINGS.map(({ name }) => name);
+if (values.list) {
+  console.log(names.join('\n'));
+  process.exit();
+}
+const only = values.only?.split(',');
+const unknown = only?.find((name) => !names.includes(name));
+if (unknown !== undefined) {
+  console.error(`--only must name some of ${names.join(', ')} (got "${unknown}").`);
+  process.exit(2);
+}
+const chosen = SURROUNDINGS.filter(({ name, slow }) =>
+  only === undefined ? !(values.fast && slow) : only.includes(name),
+);
+
+let [passed, failed] = [0, 0];
+const lines = [];
+for (const surrounding of chosen) {
+  console.log(`\n== ${surrounding.name}`);
+  const started = performance.now();
+  const result = run(surrounding);
+  const seconds = Math.round((performance.now() - started) / 1_000);
+  passed += result.passed;
+  failed += result.failed;
+  lines.push(`${surrounding.name.padEnd(24)} ${result.passed} passed, ${result.failed} failed, ${seconds} s`);
+  lines.push(...result.skipped.map((reason) => `  SKIPPED: ${reason}`));
+}
+for (const { name } of SURROUNDINGS.filter((surrounding) => only === undefined && !chosen.includes(surrounding))) {
+  lines.push(`${name.padEnd(24)} not run (--fast)`);
+}
+console.log(`\n${lines.join('\n')}\n\nMatrix: ${passed} passed, ${failed} failed`);
+process.exitCode = failed === 0 ? 0 : 1;
