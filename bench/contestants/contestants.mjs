@@ -11,6 +11,9 @@ export const OWN = contestant('this service', [file('../../dist/cli.js'), 'serve
   METRICS_PORT: '0',
   LOG_LEVEL: 'warn',
 });
+/** This service from another build, or with other settings. An empty program is that of {@link OWN}. */
+export const serviceAt = (program, environment = {}) =>
+  contestant('this service', program.length === 0 ? OWN.program : program, { ...OWN.environment, ...environment });
 /** Trusts `X-Forwarded-For`, so that a run can use many client addresses. */
 export const OWN_BEHIND_PROXY = contestant('this service', OWN.program, { ...OWN.environment, TRUST_PROXY: '1' });
 export const OWN_WITHOUT_DATABASE = contestant(
@@ -45,17 +48,18 @@ function contestant(name, program, environment, missingOrderStatus = 404) {
   return Object.freeze({ name, program, environment, missingOrderStatus });
 }
 
-/** @param {{nodeFlags?: string[]}} options */
+/** @param {{nodeFlags?: string[], ipc?: boolean}} options */
 export function startContestant(
   { program, environment, missingOrderStatus },
   bench,
   database,
-  { nodeFlags = [] } = {},
+  { nodeFlags = [], ipc } = {},
 ) {
   return ServerProcess.start({
     program: [...nodeFlags, ...program],
     environment: { DATABASE_URL: database.url, REDIS_URL: bench.redis.url, ...environment },
     probe: { key: bench.keys.unlimited, status: missingOrderStatus },
+    ipc,
   });
 }
 

@@ -6,7 +6,7 @@ import { freePort } from '../environment/free-port.mjs';
 
 const START_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 10_000;
-const OUTPUT_KEPT = 4_000;
+const OUTPUT_KEPT = 16_000;
 
 /** A contestant's server as a process of its own. */
 export class ServerProcess {
@@ -22,9 +22,10 @@ export class ServerProcess {
 
   /**
    * Starts a server and waits until it responds to a request that uses keys, limits and the database.
-   * @param {{program: string[], environment: Record<string, string>, probe: {key: string, status: number}}} options
+   * @param {{program: string[], environment: Record<string, string>, probe: {key: string, status: number},
+   *   ipc?: boolean}} options `ipc`: with a channel for messages
    */
-  static async start({ program, environment, probe }) {
+  static async start({ program, environment, probe, ipc = false }) {
     const server = new ServerProcess();
     server.port = await freePort();
     if (ServerProcess.#over) {
@@ -33,7 +34,7 @@ export class ServerProcess {
     server.startedAt = performance.now();
     server.child = spawn(process.execPath, program, {
       env: { PATH: process.env.PATH, NODE_ENV: 'production', PORT: String(server.port), ...environment },
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: ['ignore', 'pipe', 'pipe', ...(ipc ? ['ipc'] : [])],
     });
     ServerProcess.#running.add(server);
     server.child.once('exit', () => ServerProcess.#running.delete(server));

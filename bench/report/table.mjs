@@ -1,4 +1,5 @@
 import { formatted, significant } from './format.mjs';
+import { markdown } from './markdown.mjs';
 
 /**
  * One line of the report: what was measured, for which contestants, and the target for the ratio or the value.
@@ -14,9 +15,7 @@ import { formatted, significant } from './format.mjs';
 
 /** @param {Row[]} rows */
 export function markdownTable(rows) {
-  const lines = rows.map(cells);
-  const header = ['measured', 'this service', 'compared with', 'theirs', 'ratio', 'target', 'met'];
-  return [header, header.map(() => '---'), ...lines].map((line) => `| ${line.join(' | ')} |`).join('\n');
+  return markdown(['measured', 'this service', 'compared with', 'theirs', 'ratio', 'target', 'met'], rows.map(cells));
 }
 
 function cells({ what, unit, ours, against, other, ratio, target }) {
