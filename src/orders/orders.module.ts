@@ -1,6 +1,8 @@
 import { Module } from '@nestjs/common';
 import { CancelBatcher } from './cancel-batcher.js';
+import { ListCompaction } from './list/list-compaction.js';
 import { ListTransactions } from './list/list-transaction.js';
+import { ListVersionReader } from './list/list-version.reader.js';
 import { OrderListReader } from './list/order-list.reader.js';
 import { OrderListResponder } from './list/order-list.responder.js';
 import { OrderCancellationService } from './order-cancellation.service.js';
@@ -19,6 +21,8 @@ import { OrdersService } from './orders.service.js';
     // Listing.
     OrderListResponder,
     OrderListReader,
+    ListVersionReader,
+    ListCompaction,
     ListTransactions,
   ],
   exports: [OrdersRepository],

@@ -17,6 +17,7 @@ interface Entry {
  */
 export class BlockCache {
   readonly #entries = new Map<bigint, Entry>();
+  readonly #pending = new Map<string, Promise<DeflatedBlock>>();
   #bytes = 0;
 
   /** @param bytesMax 0: nothing is kept */
@@ -33,6 +34,20 @@ export class BlockCache {
   get({ id, version }: BlockVersion): DeflatedBlock | undefined {
     const entry = this.#entries.get(id);
     return entry?.version === version ? entry.block : undefined;
+  }
+
+  /** Also a block that another list is reading. */
+  getOrAwait(wanted: BlockVersion): DeflatedBlock | Promise<DeflatedBlock> | undefined {
+    return this.get(wanted) ?? this.#pending.get(keyOf(wanted));
+  }
+
+  /** Shares a block that is being read until it has been read. */
+  share(wanted: BlockVersion, block: Promise<DeflatedBlock>): void {
+    const key = keyOf(wanted);
+    this.#pending.set(key, block);
+    // Also handles the rejection for the case that no list waits for the block.
+    const settled = (): boolean => this.#pending.delete(key);
+    block.then(settled, settled);
   }
 
   /** Free bytes after the outdated ones among these blocks are replaced. */
@@ -76,6 +91,10 @@ export class BlockCache {
       this.#bytes -= costOf(entry.block);
     }
   }
+}
+
+function keyOf({ id, version }: BlockVersion): string {
+  return `${id}@${version}`;
 }
 
 function costOf({ deflated }: DeflatedBlock): number {

@@ -10,6 +10,7 @@ import { API_SECURITY_HEADERS, type HeaderPair } from '../../http/headers.js';
 import { TRACING, type Tracing } from '../../tracing/tracing.js';
 import { CorruptBlock } from './deflate.js';
 import { etagOf, matchesEtag } from './etag.js';
+import { ListVersionReader } from './list-version.reader.js';
 import { type OrderList, OrderListReader } from './order-list.reader.js';
 import { ClientDisconnected, ResponseBody } from './response-body.js';
 import { writeList } from './write-list.js';
@@ -29,6 +30,7 @@ export class OrderListResponder {
   readonly #uncompressed = new Semaphore(UNCOMPRESSED_MAX);
 
   constructor(
+    private readonly versions: ListVersionReader,
     private readonly reader: OrderListReader,
     @Inject(CONFIG) config: Config,
     private readonly metrics: Metrics,
@@ -41,7 +43,7 @@ export class OrderListResponder {
   async respond(req: Request, res: Response): Promise<void> {
     const ifNoneMatch = req.headers['if-none-match'];
     if (ifNoneMatch !== undefined || req.method === 'HEAD') {
-      const etag = etagOf(await this.reader.currentVersion());
+      const etag = etagOf(await this.versions.currentName());
       if (matchesEtag(ifNoneMatch, etag)) {
         startResponse(res, 304, etag).end();
         return;

@@ -1,6 +1,6 @@
 import { deflate, inflate } from './deflate.js';
 import { GzipMember } from './gzip-member.js';
-import type { ListPart } from './order-list.reader.js';
+import type { ListPart } from './list-parts.js';
 import type { ResponseBody } from './response-body.js';
 
 const OPENING = Buffer.from('[');

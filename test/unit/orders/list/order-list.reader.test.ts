@@ -2,8 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { loadConfig } from '../../../../src/config/load-config.js';
 import type { Pools } from '../../../../src/database/pools.js';
 import { Metrics } from '../../../../src/metrics/metrics.js';
+import { ListCompaction } from '../../../../src/orders/list/list-compaction.js';
 import type { ListTransaction, ListTransactions } from '../../../../src/orders/list/list-transaction.js';
 import type { ListVersion } from '../../../../src/orders/list/list-version.js';
+import { ListVersionReader } from '../../../../src/orders/list/list-version.reader.js';
 import { OrderListReader } from '../../../../src/orders/list/order-list.reader.js';
 
 /** What 16,384 orders take in the table. */
@@ -59,11 +61,15 @@ class FakeDatabase implements Pick<ListTransactions, 'acquire' | 'release' | 'be
   }
 }
 
+function versionsIn(pools: Pools): ListVersionReader {
+  return new ListVersionReader(pools, new ListCompaction(pools));
+}
+
 describe('OrderListReader', () => {
   it('reads ahead no more than fits the cache when a list that was short has grown', async () => {
     const database = new FakeDatabase();
     const reader = new OrderListReader(
-      database.pools,
+      versionsIn(database.pools),
       database as unknown as ListTransactions,
       loadConfig({ LIST_CACHE_MB: '1' }),
       new Metrics(),
@@ -82,7 +88,9 @@ describe('OrderListReader', () => {
     expect(database.copies).toBeLessThanOrEqual(4);
     await long.close();
   });
+});
 
+describe('ListVersionReader', () => {
   it('compacts the changes when there are so many that reading their versions times out', async () => {
     const statements: string[] = [];
     const query = jest.fn((statement: string | { text: string }) => {
@@ -91,13 +99,8 @@ describe('OrderListReader', () => {
         ? Promise.resolve({ rows: [{ last: null, rows: 1 }] })
         : Promise.reject(Object.assign(new Error('canceling statement'), { code: '57014' }));
     });
-    const reader = new OrderListReader(
-      { main: { query } } as unknown as Pools,
-      new FakeDatabase() as unknown as ListTransactions,
-      loadConfig({}),
-      new Metrics(),
-    );
-    await expect(reader.open(true)).rejects.toMatchObject({ code: 'service_unavailable' });
+    const versions = versionsIn({ main: { query } } as unknown as Pools);
+    await expect(versions.currentBlocks()).rejects.toMatchObject({ code: 'service_unavailable' });
     expect(statements).toContain('SELECT compact_order_list_changes($1) AS last');
   });
 });
