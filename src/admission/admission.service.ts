@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Inject, Injectable } from '@nestjs/common';
 import { ApiKeysService } from '../api-keys/api-keys.service.js';
 import { readBearer } from './bearer.js';
-import { KeyUsageRecorder } from '../api-keys/key-usage.recorder.js';
+import { ANONYMOUS_ID, UsageRecorder } from '../api-keys/usage/usage-recorder.js';
 import type { VerifiedKey } from '../api-keys/verified-key.js';
 import { CLOCK, type Clock } from '../common/clock.js';
 import { ClientAddress } from './client-address.js';
@@ -34,7 +34,7 @@ type MarkedResponse = ServerResponse & { [LIMITS_DEFERRED]?: true };
 export class AdmissionService {
   constructor(
     private readonly apiKeys: ApiKeysService,
-    private readonly usage: KeyUsageRecorder,
+    private readonly usage: UsageRecorder,
     @Inject(QUOTA_STORE) private readonly quotas: QuotaStore,
     private readonly clientAddress: ClientAddress,
     @Inject(CLOCK) private readonly clock: Clock,
@@ -112,14 +112,15 @@ export class AdmissionService {
    */
   async #countUnverified(token: string, failure: Error): Promise<Admission> {
     const key = this.apiKeys.lastKnown(token);
-    const verdict = key === undefined ? this.unconsumed() : await this.quotas.consume(subjectOfKey(key.id), key.quotas);
+    if (key === undefined) {
+      return { caller: { kind: 'unverified', failure }, verdict: this.unconsumed() };
+    }
+    const verdict = await this.quotas.consume(subjectOfKey(key.id), key.quotas);
+    this.usage.decided(key.id, verdict.outcome);
     return { caller: { kind: 'unverified', failure }, verdict };
   }
 
   #count(caller: KeyCaller | AnonymousCaller): Admission | Promise<Admission> {
-    if (caller.kind === 'key') {
-      this.usage.used(caller.key.id);
-    }
     const verdict = this.quotas.consume(caller.subject, caller.quotas);
     return isPromise(verdict)
       ? verdict.then((settled) => this.#decided(caller, settled))
@@ -127,8 +128,9 @@ export class AdmissionService {
   }
 
   #decided(caller: KeyCaller | AnonymousCaller, verdict: Verdict): Admission {
-    const plan = caller.kind === 'key' ? caller.key.plan : 'anonymous';
+    const [plan, keyId] = caller.kind === 'key' ? [caller.key.plan, caller.key.id] : ['anonymous', ANONYMOUS_ID];
     this.metrics.limiterDecisions.inc({ plan, outcome: verdict.outcome });
+    this.usage.decided(keyId, verdict.outcome);
     return { caller, verdict };
   }
 }

@@ -25,6 +25,8 @@ export interface Config {
   readonly corsOrigins: readonly string[];
   readonly apiKeyCacheSeconds: number;
   readonly ban: { readonly threshold: number; readonly windowSeconds: number; readonly durationSeconds: number };
+  /** How many days before today the usage of keys is kept. */
+  readonly usageRetentionDays: number;
   readonly list: {
     /** Lists that read from the database at once. */
     readonly concurrency: number;

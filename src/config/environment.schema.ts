@@ -84,6 +84,9 @@ export class Environment {
   @Integer(1, 2_592_000)
   readonly RATE_LIMIT_BAN_SECONDS: number = 300;
 
+  @Integer(1, 36_500)
+  readonly USAGE_RETENTION_DAYS: number = 400;
+
   @Integer(1, 100)
   readonly LIST_CONCURRENCY: number = 8;
 

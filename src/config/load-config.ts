@@ -60,6 +60,7 @@ function toConfig(environment: Environment, production: boolean): Config {
       windowSeconds: environment.RATE_LIMIT_BAN_WINDOW_SECONDS,
       durationSeconds: environment.RATE_LIMIT_BAN_SECONDS,
     },
+    usageRetentionDays: environment.USAGE_RETENTION_DAYS,
     list: {
       concurrency: environment.LIST_CONCURRENCY,
       stallSeconds: environment.LIST_STALL_SECONDS,

@@ -3,8 +3,9 @@ import { errorBodyJson, type ErrorCode, ERRORS } from '../errors/error-codes.js'
 import { type HeaderPair, NO_STORE_HEADERS } from './headers.js';
 
 const DEFERRED = Symbol('deferred headers');
+const BODY_BYTES = Symbol('body bytes');
 
-type Response = ServerResponse & { [DEFERRED]?: string[] };
+type Response = ServerResponse & { [DEFERRED]?: string[]; [BODY_BYTES]?: number };
 
 /**
  * Defers headers until the response is written. They go out together with the response's own, in one call: setting
@@ -26,6 +27,16 @@ export function writeHead(res: ServerResponse, status: number, headers: readonly
     all.push(name, value);
   }
   res.writeHead(status, all);
+}
+
+/** Adds to the bytes of a streamed body that the operating system has accepted. */
+export function addBodyBytes(res: ServerResponse, bytes: number): void {
+  (res as Response)[BODY_BYTES] = bodyBytesOf(res) + bytes;
+}
+
+/** The bytes of a streamed body that the operating system has accepted. */
+export function bodyBytesOf(res: ServerResponse): number {
+  return (res as Response)[BODY_BYTES] ?? 0;
 }
 
 /** Responds with 204. */

@@ -98,6 +98,24 @@ export class Metrics {
     registers: [this.registry],
   });
 
+  readonly usageRowsWritten = new Counter({
+    name: 'petstore_usage_rows_written_total',
+    help: 'Rows of key and day that the usage writer has added to.',
+    registers: [this.registry],
+  });
+
+  readonly usageFlushFailures = new Counter({
+    name: 'petstore_usage_flush_failures_total',
+    help: 'Attempts to write usage that failed; the counts are kept and written later.',
+    registers: [this.registry],
+  });
+
+  readonly usageLost = new Counter({
+    name: 'petstore_usage_lost_requests_total',
+    help: 'Requests missing from the usage because too many keys waited to be written.',
+    registers: [this.registry],
+  });
+
   readonly connectionsDropped = new Counter({
     name: 'petstore_connections_dropped_total',
     help: 'New connections closed because MAX_CONNECTIONS were open.',
@@ -137,6 +155,18 @@ export class Metrics {
       registers: [this.registry],
       async collect() {
         this.set(await open());
+      },
+    });
+  }
+
+  /** Exports how many keys have usage that is not written, read at scrape time. */
+  watchUnflushedUsage(rows: () => number): void {
+    new Gauge({
+      name: 'petstore_usage_unflushed_rows',
+      help: 'Rows of key and day with usage that is not written yet.',
+      registers: [this.registry],
+      collect() {
+        this.set(rows());
       },
     });
   }

@@ -3,13 +3,17 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { Logger } from 'pino';
 import { AdmissionService } from '../admission/admission.service.js';
 import type { Caller } from '../admission/admission.js';
+import { UsageRecorder } from '../api-keys/usage/usage-recorder.js';
+import { bodyBytesOf } from '../http/response.js';
 import { REQUEST_LOGGER } from '../logging/pino-logger.js';
 import { Metrics } from '../metrics/metrics.js';
+import { ORDER_ROUTES } from '../orders/orders.paths.js';
 import type { RequestSpan } from '../tracing/tracing.js';
 import { routeTemplateOf } from './route-template.js';
 
 /** The methods that the OpenTelemetry conventions list; all others are `_OTHER`, since clients can make up any number. */
 const LISTED_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH']);
+const [LIST_ROUTE, ORDER_ROUTE] = ORDER_ROUTES;
 const OTHER_METHOD = '_OTHER';
 /** The label of every path without a route: made-up paths have unbounded cardinality. */
 const UNMATCHED_ROUTE = 'unmatched';
@@ -25,15 +29,18 @@ interface EndedExchange {
   readonly durationMs: number;
   readonly requestId: string;
   readonly caller?: Caller | undefined;
+  /** Bytes of a list body that were sent. */
+  readonly bodyBytes?: number;
   readonly span?: RequestSpan | undefined;
 }
 
-/** Measures and logs every request once, when its response has ended or its connection is lost. */
+/** Measures, logs and adds to the usage of its key every request once, when its response has ended or its connection is lost. */
 @Injectable()
 export class RequestObserver {
   constructor(
     private readonly metrics: Metrics,
     private readonly admission: AdmissionService,
+    private readonly usage: UsageRecorder,
     @Inject(REQUEST_LOGGER) private readonly logger: Logger,
   ) {}
 
@@ -52,12 +59,14 @@ export class RequestObserver {
         durationMs: performance.now() - startedAtMs,
         requestId,
         caller: this.admission.settledAdmissionOf(req)?.caller,
+        bodyBytes: bodyBytesOf(res),
         span,
       });
     };
   }
 
-  record({ method: sent = '', target, status, aborted, durationMs, requestId, caller, span }: EndedExchange): void {
+  record(exchange: EndedExchange): void {
+    const { method: sent = '', target, status, aborted, durationMs, requestId, caller, span } = exchange;
     const method = LISTED_METHODS.has(sent) ? sent : OTHER_METHOD;
     const template = routeTemplateOf(target);
     const route = template ?? UNMATCHED_ROUTE;
@@ -69,6 +78,9 @@ export class RequestObserver {
       },
       durationMs / 1_000,
     );
+    if (caller?.kind === 'key') {
+      this.#addToUsage(caller.key.id, method, template, exchange);
+    }
     span?.end({ method, route: template, status, aborted, requestId });
     if (!this.logger.isLevelEnabled('info')) {
       return;
@@ -82,5 +94,17 @@ export class RequestObserver {
       ...(aborted ? { aborted } : {}),
       ...(caller?.kind === 'key' ? { keyId: caller.key.id, plan: caller.key.plan } : {}),
     });
+  }
+  #addToUsage(
+    keyId: string,
+    method: string,
+    route: string | undefined,
+    { status, bodyBytes = 0 }: EndedExchange,
+  ): void {
+    if (route === LIST_ROUTE && method === 'GET' && (status === 200 || status === 304)) {
+      this.usage.listed(keyId, bodyBytes);
+    } else if (route === ORDER_ROUTE && method === 'DELETE' && status === 204) {
+      this.usage.cancelled(keyId);
+    }
   }
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
-import { KeyUsageRecorder } from '../../src/api-keys/key-usage.recorder.js';
+import { UsageWriter } from '../../src/api-keys/usage/usage-writer.js';
 import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
@@ -100,9 +100,22 @@ describe('petstore_service role', () => {
       const { id, key } = await insertKey(database.db);
       const { id: unused } = await insertKey(database.db);
       expect((await cancelOrder(service.baseUrl, '999', key)).status).toBe(404);
-      await service.app.get(KeyUsageRecorder).flush();
+      await service.app.get(UsageWriter).flush();
       expect(await lastUseOf(id)).toBeInstanceOf(Date);
       expect(await lastUseOf(unused)).toBeNull();
+    });
+
+    it('adds to the usage of a key, and removes old days', async () => {
+      const { id, key } = await insertKey(database.db);
+      await database.db.query("INSERT INTO api_key_usage VALUES ($1, '2020-01-01', 1, 0, 0, 0, 0, 0)", [id]);
+      const writer = service.app.get(UsageWriter);
+      for (let request = 0; request < 2; request++) {
+        expect((await cancelOrder(service.baseUrl, '999', key)).status).toBe(404);
+        await writer.flush();
+      }
+      await writer.prune();
+      const { rows } = await database.db.query('SELECT admitted FROM api_key_usage WHERE key_id = $1', [id]);
+      expect(rows).toEqual([{ admitted: '2' }]);
     });
 
     it('rejects a revoked key within a second', async () => {
@@ -173,6 +186,11 @@ describe('petstore_service role', () => {
       'UPDATE api_keys SET expires_at = NULL',
       "UPDATE api_keys SET key_hash = sha256('x')",
       "UPDATE api_keys SET name = 'x'",
+      // Usage: the service adds to it and removes old days.
+      'UPDATE api_key_usage SET day = day - 1',
+      'UPDATE api_key_usage SET key_id = gen_random_uuid()',
+      'UPDATE api_key_usage_writers SET id = gen_random_uuid()',
+      'TRUNCATE api_key_usage',
       // Schema: only migrations change it.
       'SELECT * FROM _prisma_migrations',
       'CREATE TABLE public.intruder ()',

@@ -1,4 +1,4 @@
-import { KeyUsageRecorder } from '../../src/api-keys/key-usage.recorder.js';
+import { UsageWriter } from '../../src/api-keys/usage/usage-writer.js';
 import { Pools } from '../../src/database/pools.js';
 import { cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
@@ -215,7 +215,7 @@ describe('GET /v1/store/orders with If-None-Match', () => {
     for (let minute = 1; minute <= 5; minute++) {
       service.clock.advance(60_000);
       expect(await statusWith(etag)).toBe(304);
-      await service.app.get(KeyUsageRecorder).flush();
+      await service.app.get(UsageWriter).flush();
     }
   });
 });

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { addBodyBytes } from '../../http/response.js';
 import { clientProgress } from './client-progress.js';
 
 /** The client closed the connection or stopped reading, so it cannot receive an error response. */
@@ -36,8 +37,11 @@ export class ResponseBody {
     this.res.cork();
     for (const [index, piece] of pieces.entries()) {
       this.res.write(piece, (error) => {
-        if (error == null && index === pieces.length - 1) {
-          onWritten();
+        if (error == null) {
+          addBodyBytes(this.res, piece.length);
+          if (index === pieces.length - 1) {
+            onWritten();
+          }
         }
       });
     }

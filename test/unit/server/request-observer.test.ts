@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { type AddressInfo, connect } from 'node:net';
 import { pino } from 'pino';
 import type { AdmissionService } from '../../../src/admission/admission.service.js';
+import type { UsageRecorder } from '../../../src/api-keys/usage/usage-recorder.js';
 import { Metrics } from '../../../src/metrics/metrics.js';
 import { RequestObserver } from '../../../src/server/request-observer.js';
 
@@ -14,6 +15,7 @@ describe('the request observer', () => {
   const observer = new RequestObserver(
     new Metrics(),
     admission,
+    {} as UsageRecorder,
     pino({ base: null, timestamp: false }, { write: (line) => lines.push(line) }),
   );
 

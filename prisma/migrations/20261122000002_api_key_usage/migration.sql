@@ -1,0 +1,36 @@
+-- What each key did on each UTC day. Requests without a valid key are in the row of the nil UUID, without their addresses.
+-- There is no foreign key: it would lock each key for each write, a deleted key would fail the write of all others, and the
+-- usage of a deleted key stays known until it is too old. The day comes first in the primary key: every write touches the rows
+-- of one day, and a period of all keys, like the days to be removed, is one range.
+CREATE TABLE "api_key_usage" (
+    "key_id" UUID NOT NULL,
+    "day" DATE NOT NULL,
+    "admitted" BIGINT NOT NULL,
+    "rejected" BIGINT NOT NULL,
+    "banned" BIGINT NOT NULL,
+    "lists" BIGINT NOT NULL,
+    "cancels" BIGINT NOT NULL,
+    "list_bytes" BIGINT NOT NULL,
+
+    CONSTRAINT "api_key_usage_pkey" PRIMARY KEY ("day", "key_id")
+);
+
+-- The last batch of each writer, one per process of the service. A writer that does not learn whether a batch was committed
+-- sends it again, and PostgreSQL adds it only if it is newer than the last one: nothing is counted twice.
+CREATE TABLE "api_key_usage_writers" (
+    "id" UUID NOT NULL,
+    "last_batch" BIGINT NOT NULL,
+    "written_at" TIMESTAMPTZ(3) NOT NULL,
+
+    CONSTRAINT "api_key_usage_writers_pkey" PRIMARY KEY ("id")
+);
+
+DO $$
+BEGIN
+    IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'petstore_service') THEN
+        GRANT SELECT, INSERT, DELETE, UPDATE ("admitted", "rejected", "banned", "lists", "cancels", "list_bytes")
+            ON "api_key_usage" TO "petstore_service";
+        GRANT SELECT, INSERT, DELETE, UPDATE ("last_batch", "written_at") ON "api_key_usage_writers" TO "petstore_service";
+    END IF;
+END;
+$$;

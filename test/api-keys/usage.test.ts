@@ -1,0 +1,276 @@
+import { randomUUID } from 'node:crypto';
+import { get } from 'node:http';
+import { Pools } from '../../src/database/pools.js';
+import { ANONYMOUS_ID, type UsageCounts, UsageRecorder } from '../../src/api-keys/usage/usage-recorder.js';
+import { UsageRepository } from '../../src/api-keys/usage/usage.repository.js';
+import { UsageWriter } from '../../src/api-keys/usage/usage-writer.js';
+import type { Config } from '../../src/config/config.js';
+import { loadConfig } from '../../src/config/load-config.js';
+import { Metrics } from '../../src/metrics/metrics.js';
+import { call, cancelOrder, listOrders } from '../helpers/api.js';
+import { insertKey, insertOrder } from '../helpers/builders.js';
+import { ManualClock } from '../helpers/manual-clock.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
+import { exchange } from '../helpers/wire.js';
+
+const DAY_MS = 86_400_000;
+const NOTHING = { admitted: '0', rejected: '0', banned: '0', lists: '0', cancels: '0', list_bytes: '0' };
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({ environment: { RATE_LIMIT_BAN_THRESHOLD: '3' } });
+});
+afterAll(() => service.stop());
+
+const flush = (from = service): Promise<void> => from.app.get(UsageWriter).flush();
+
+async function usageOf(id: string, day = 'CURRENT_DATE'): Promise<unknown> {
+  const { rows } = await service.db.query(
+    `SELECT admitted, rejected, banned, lists, cancels, list_bytes FROM api_key_usage WHERE key_id = $1 AND day = ${day}`,
+    [id],
+  );
+  return rows[0];
+}
+
+/** Gets the list; the bytes of its body as they arrive. */
+function bodyOf(key: string, encoding: string): Promise<{ bytes: number; etag: string }> {
+  const headers = { Authorization: `Bearer ${key}`, 'Accept-Encoding': encoding };
+  return new Promise((resolve, reject) => {
+    get(`${service.baseUrl}/v1/store/orders`, { headers }, (res) => {
+      let bytes = 0;
+      res.on('data', (chunk: Buffer) => (bytes += chunk.length));
+      res.on('end', () => {
+        resolve({ bytes, etag: res.headers.etag ?? '' });
+      });
+    }).on('error', reject);
+  });
+}
+
+const counts = (overrides: Partial<UsageCounts> = {}): UsageCounts => ({
+  ...{ admitted: 0, rejected: 0, banned: 0, lists: 0, cancels: 0, listBytes: 0 },
+  ...overrides,
+});
+
+describe('the usage of a key', () => {
+  it('has its admitted, rejected and banned requests, and those of no other key', async () => {
+    const [free, other] = [await insertKey(service.db, { plan: 'free' }), await insertKey(service.db)];
+    await call(service.baseUrl, 'GET', '/nothing-here', other.key);
+    for (let request = 0; request < 60 + 2 + 4; request++) {
+      await call(service.baseUrl, 'HEAD', '/store/orders', free.key);
+    }
+    await flush();
+    expect(await usageOf(free.id)).toEqual({ ...NOTHING, admitted: '60', rejected: '2', banned: '4' });
+    expect(await usageOf(other.id)).toEqual({ ...NOTHING, admitted: '1' });
+  });
+
+  it.each(['gzip', 'identity'])('has its lists and the bytes of their %s bodies as sent', async (encoding) => {
+    const { id, key } = await insertKey(service.db);
+    await insertOrder(service.db);
+    const { bytes, etag } = await bodyOf(key, encoding);
+    expect((await listOrders(service.baseUrl, key, { 'If-None-Match': etag })).status).toBe(304);
+    await call(service.baseUrl, 'HEAD', '/store/orders', key);
+    await flush();
+    expect(bytes).toBeGreaterThan(50);
+    expect(await usageOf(id)).toEqual({ ...NOTHING, admitted: '3', lists: '2', list_bytes: String(bytes) });
+  });
+
+  it('has the orders that it cancelled, and not the cancels that failed', async () => {
+    const { id, key } = await insertKey(service.db);
+    const order = await insertOrder(service.db);
+    for (const wanted of [order, order, '987654321']) {
+      await cancelOrder(service.baseUrl, wanted, key);
+    }
+    await flush();
+    expect(await usageOf(id)).toEqual({ ...NOTHING, admitted: '3', cancels: '1' });
+  });
+
+  it('adds up over replicas and restarts', async () => {
+    const { id, key } = await insertKey(service.db);
+    await cancelOrder(service.baseUrl, await insertOrder(service.db), key);
+    await flush();
+    for (let start = 0; start < 2; start++) {
+      const replica = await startTestService({ database: service });
+      await cancelOrder(replica.baseUrl, await insertOrder(service.db), key);
+      // Stopping writes what is counted.
+      await replica.stop();
+    }
+    await cancelOrder(service.baseUrl, await insertOrder(service.db), key);
+    await flush();
+    expect(await usageOf(id)).toEqual({ ...NOTHING, admitted: '4', cancels: '4' });
+  });
+
+  it('includes a response that ends during the stop', async () => {
+    const replica = await startTestService({ database: service });
+    const { id, key } = await insertKey(service.db);
+    const order = await insertOrder(service.db);
+    const holder = await service.db.connect();
+    await holder.query('BEGIN');
+    await holder.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [order]);
+    const cancelled = cancelOrder(replica.baseUrl, order, key);
+    // The lock is held until the stop has begun.
+    const admitted = replica.app.get(UsageRecorder);
+    while (admitted.unwrittenRequests() === 0) {
+      await new Promise(setImmediate);
+    }
+    const stopped = replica.app.close();
+    await holder.query('COMMIT');
+    holder.release();
+    expect((await cancelled).status).toBe(204);
+    await stopped;
+    expect(await usageOf(id)).toEqual({ ...NOTHING, admitted: '1', cancels: '1' });
+  });
+
+  it('has requests without a valid key in one row, without addresses', async () => {
+    await service.db.query('DELETE FROM api_key_usage');
+    await call(service.baseUrl, 'GET', '/store/orders');
+    await call(service.baseUrl, 'GET', '/store/orders', 'not-a-key');
+    await exchange(service.port, 'GET /v1/store/orders HTTP/1.1\r\nBad Header\r\n\r\n', { until: 'closed' });
+    await flush();
+    const { rows } = await service.db.query('SELECT * FROM api_key_usage');
+    expect(rows).toEqual([
+      { key_id: ANONYMOUS_ID, day: expect.any(Date) as Date, ...NOTHING, admitted: '3' },
+    ]);
+  });
+
+  it('stays when the key is deleted, and a deleted key does not stop the others', async () => {
+    const [deleted, kept] = [await insertKey(service.db), await insertKey(service.db)];
+    await call(service.baseUrl, 'HEAD', '/store/orders', deleted.key);
+    await call(service.baseUrl, 'HEAD', '/store/orders', kept.key);
+    await service.db.query('DELETE FROM api_keys WHERE id = $1', [deleted.id]);
+    await flush();
+    expect(await usageOf(deleted.id)).toEqual({ ...NOTHING, admitted: '1' });
+    expect(await usageOf(kept.id)).toEqual({ ...NOTHING, admitted: '1' });
+  });
+
+  it("has the day of PostgreSQL's clock when the clock of a replica is a day behind", async () => {
+    const replica = await startTestService({ database: service, clock: new ManualClock(Date.now() - DAY_MS) });
+    const { id, key } = await insertKey(service.db);
+    await call(service.baseUrl, 'HEAD', '/store/orders', key);
+    await call(replica.baseUrl, 'HEAD', '/store/orders', key);
+    await flush();
+    await replica.stop();
+    expect(await usageOf(id)).toEqual({ ...NOTHING, admitted: '2' });
+    expect(await usageOf(id, 'CURRENT_DATE - 1')).toBeUndefined();
+  });
+
+  it('is written for the day of the request when it is written a day later', async () => {
+    const { id, key } = await insertKey(service.db);
+    await call(service.baseUrl, 'HEAD', '/store/orders', key);
+    service.clock.advance(DAY_MS);
+    await call(service.baseUrl, 'HEAD', '/store/orders', key);
+    await flush();
+    expect(await usageOf(id)).toBeUndefined();
+    expect(await usageOf(id, 'CURRENT_DATE - 1')).toEqual({ ...NOTHING, admitted: '1' });
+    await flush();
+    expect(await usageOf(id)).toEqual({ ...NOTHING, admitted: '1' });
+  });
+});
+
+describe('the usage writer', () => {
+  let pools: Pools;
+  let repository: UsageRepository;
+  beforeAll(() => {
+    pools = new Pools(loadConfig({ DATABASE_URL: service.url }), new Metrics());
+    repository = new UsageRepository(pools);
+  });
+  afterAll(() => pools.onApplicationShutdown());
+
+  const batchOf = (number: number, keyIds: readonly string[], each = counts({ admitted: 1 })) => ({
+    number,
+    counts: new Map(keyIds.map((id) => [id, each])),
+    countedAtMs: 0,
+  });
+
+  it('adds a batch once, however often it is sent', async () => {
+    const id = randomUUID();
+    expect(await repository.add(batchOf(1, [id]), 0)).toBe(1);
+    expect(await repository.add(batchOf(1, [id]), 0)).toBe(0);
+    expect(await repository.add(batchOf(2, [id]), 0)).toBe(1);
+    expect(await usageOf(id)).toEqual({ ...NOTHING, admitted: '2' });
+  });
+
+  it('adds a batch once when the connection is lost after the commit', async () => {
+    const id = randomUUID();
+    const recorder = new UsageRecorder(service.clock, new Metrics());
+    const lossy = {
+      add: async (...args: Parameters<UsageRepository['add']>) => {
+        await repository.add(...args);
+        throw new Error('Connection terminated unexpectedly');
+      },
+    };
+    const writerOver = (over: Pick<UsageRepository, 'add'>): UsageWriter =>
+      new UsageWriter(
+        recorder,
+        over as UsageRepository,
+        { touch: () => Promise.resolve() } as never,
+        service.clock,
+        {} as Config,
+        new Metrics(),
+      );
+    repository = new UsageRepository(pools);
+    recorder.decided(id, 'admitted');
+    await writerOver(lossy).flush();
+    recorder.decided(id, 'admitted');
+    await writerOver(repository).flush();
+    await writerOver(repository).flush();
+    expect(await usageOf(id)).toEqual({ ...NOTHING, admitted: '2' });
+  });
+
+  it('keeps the counts while the table is missing, and writes them when it is there', async () => {
+    const { id, key } = await insertKey(service.db);
+    await service.db.query('ALTER TABLE api_key_usage RENAME TO api_key_usage_away');
+    expect((await call(service.baseUrl, 'HEAD', '/store/orders', key)).status).toBe(200);
+    await flush();
+    await service.db.query('ALTER TABLE api_key_usage_away RENAME TO api_key_usage');
+    await call(service.baseUrl, 'HEAD', '/store/orders', key);
+    await flush();
+    await flush();
+    expect(await usageOf(id)).toEqual({ ...NOTHING, admitted: '2' });
+  });
+
+  it('does not deadlock with another one that writes the same keys in another order', async () => {
+    const ids = Array.from({ length: 2_000 }, () => randomUUID());
+    const other = new UsageRepository(pools);
+    await Promise.all(
+      [repository, other].flatMap((writer, index) =>
+        Array.from({ length: 5 }, async (_, round) => {
+          await writer.add(batchOf(100 + round, index === 0 ? ids : ids.toReversed()), 0);
+        }),
+      ),
+    );
+    const { rows } = await service.db.query<{ keys: string; max: string }>(
+      'SELECT count(*) AS keys, max(admitted) FROM api_key_usage WHERE key_id = ANY($1)',
+      [ids],
+    );
+    expect(rows[0]?.keys).toBe('2000');
+  });
+
+  it('removes only days that are too old, in bounded steps, and one replica at a time', async () => {
+    await service.db.query('DELETE FROM api_key_usage');
+    await service.db.query(
+      `INSERT INTO api_key_usage SELECT gen_random_uuid(), CURRENT_DATE - age, 1, 0, 0, 0, 0, 0
+       FROM unnest(ARRAY[0, 399, 400, 401, 402, 500]) AS age`,
+    );
+    const holder = await service.db.connect();
+    await holder.query('BEGIN');
+    await holder.query('SELECT pg_advisory_xact_lock(482871112565)');
+    expect(await repository.removeOld(400, 2)).toBe(0);
+    await holder.query('COMMIT');
+    holder.release();
+    expect(await repository.countOld(400)).toBe(3);
+    expect(await repository.removeOld(400, 2)).toBe(2);
+    expect(await repository.removeOld(400, 2)).toBe(1);
+    const { rows } = await service.db.query('SELECT CURRENT_DATE - day AS age FROM api_key_usage ORDER BY age');
+    expect(rows).toEqual([{ age: 0 }, { age: 399 }, { age: 400 }]);
+  });
+
+  it('removes the writers that are gone for a month', async () => {
+    await repository.add(batchOf(1_000, [randomUUID()]), 0);
+    const gone = randomUUID();
+    await service.db.query("INSERT INTO api_key_usage_writers VALUES ($1, 1, now() - interval '31 days')", [gone]);
+    const before = await service.db.query('SELECT FROM api_key_usage_writers');
+    await repository.removeOldWriters();
+    const after = await service.db.query('SELECT FROM api_key_usage_writers');
+    expect((before.rowCount ?? 0) - (after.rowCount ?? 0)).toBe(1);
+  });
+});
