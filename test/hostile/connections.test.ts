@@ -10,12 +10,12 @@ let service: ServiceProcess;
 let key: string;
 
 // In its own process, because an unhandled error would end it.
-beforeEach(async () => {
+beforeAll(async () => {
   database = await createTestDatabase();
   ({ key } = await insertKey(database.db));
   service = await ServiceProcess.start({ DATABASE_URL: database.url });
 });
-afterEach(async () => {
+afterAll(async () => {
   await service.stop('SIGKILL');
   await database.drop();
 });
@@ -64,20 +64,21 @@ describe('a client that resets its connection', () => {
 
 describe('a client that sends CONNECT and keeps the connection open', () => {
   it('gets 400, is disconnected, and does not delay a shutdown', async () => {
+    const stopping = await ServiceProcess.start({ DATABASE_URL: database.url });
     const text = 'CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n';
-    const { responses, closed } = await exchange(service.port, text, { until: 'closed' });
+    const { responses, closed } = await exchange(stopping.port, text, { until: 'closed' });
     expectErrorResponse(responses[0], 400, 'bad_request');
     expect(closed).toBe(true);
     // This one neither reads nor closes.
-    const socket = connect({ port: service.port, host: '127.0.0.1', allowHalfOpen: true });
+    const socket = connect({ port: stopping.port, host: '127.0.0.1', allowHalfOpen: true });
     socket.on('error', () => undefined);
     socket.pause();
     socket.write(text);
-    await exchange(service.port, requestText('GET', '/health/live', { headers: ['Connection: close'] }), {
+    await exchange(stopping.port, requestText('GET', '/health/live', { headers: ['Connection: close'] }), {
       until: 'closed',
     });
     const startMs = performance.now();
-    expect(await service.stop()).toBe(0);
+    expect(await stopping.stop()).toBe(0);
     expect(performance.now() - startMs).toBeLessThan(5_000);
     socket.destroy();
   });
