@@ -4,10 +4,10 @@ import { CONFIG, type Config } from '../config/config.js';
 import { DatabaseListener } from '../database/database-listener.js';
 import { API_KEY_UNBANNED_CHANNEL } from '../database/notification-channels.js';
 import { Metrics } from '../metrics/metrics.js';
+import { FallbackQuotaStore, type FallbackQuotaStoreOptions } from './fallback-quota-store.js';
 import { MemoryQuotaStore } from './memory-quota-store.js';
 import type { QuotaStore } from './quota-store.js';
 import { connectRedis, type LimitRedis, untilReady } from './redis-connection.js';
-import { RedisQuotaStore, type RedisQuotaStoreOptions } from './redis-quota-store.js';
 import { isKeySubject, subjectOfKey } from './subject.js';
 
 /** How long a start waits for Redis before the service starts without it. Milliseconds. */
@@ -49,10 +49,10 @@ export class QuotaStoreFactory implements OnApplicationShutdown {
 
   async #createOverRedis(
     urls: readonly string[],
-    options: Omit<RedisQuotaStoreOptions, 'redis'>,
-  ): Promise<RedisQuotaStore> {
+    options: Omit<FallbackQuotaStoreOptions, 'redis'>,
+  ): Promise<FallbackQuotaStore> {
     this.#redis = connectRedis(urls);
-    const store = new RedisQuotaStore({ redis: this.#redis, ...options });
+    const store = new FallbackQuotaStore({ redis: this.#redis, ...options });
     this.metrics.watchDegraded(() => store.degraded);
     await untilReady(this.#redis, READY_TIMEOUT_MS);
     return store;

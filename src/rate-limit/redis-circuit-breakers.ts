@@ -4,7 +4,9 @@ import { circuitBreaker, type CircuitBreakerPolicy, ConsecutiveBreaker, handleAl
 import { Cluster } from 'ioredis';
 import { asError } from '../common/as-error.js';
 import { withDeadline } from '../common/deadline.js';
+import { CoalescedWrites } from './coalesced-writes.js';
 import { type LimitRedis, nodeOf } from './redis-connection.js';
+import { redisKeyOf } from './redis-scripts.js';
 
 /** How long a command may take before the request is decided without Redis. Milliseconds. */
 const COMMAND_TIMEOUT_MS = 100;
@@ -24,12 +26,14 @@ export class RedisCircuitBreakers {
   readonly #logger = new Logger('RateLimit');
   readonly #breakers = new Map<string, CircuitBreakerPolicy>();
   readonly #unavailable = new Set<string>();
+  readonly #writes: CoalescedWrites;
 
   /** @param onRecovered called when a node is available again */
   constructor(
     private readonly redis: LimitRedis,
     private readonly onRecovered: () => void,
   ) {
+    this.#writes = new CoalescedWrites(redis);
     const onConnectionError = (error: Error, node = ''): void => {
       void this.#run(node, () => Promise.reject(error)).catch(() => undefined);
     };
@@ -47,11 +51,16 @@ export class RedisCircuitBreakers {
   }
 
   /**
-   * Runs a command under the breaker of the node that stores `key`.
+   * Sends a command under the breaker of the node that stores the subject, together with those that other requests send in
+   * the same turn of the event loop.
    * @throws {Error} when the command fails or times out, or at once while the breaker is open
    */
-  execute<T>(key: string, command: () => Promise<T>): Promise<T> {
-    return this.#run(nodeOf(this.redis, key), () => withDeadline(command(), COMMAND_TIMEOUT_MS));
+  execute<T>(subject: string, command: (redis: LimitRedis, key: string) => Promise<T>): Promise<T> {
+    const key = redisKeyOf(subject);
+    return this.#run(nodeOf(this.redis, key), () => {
+      this.#writes.batch();
+      return withDeadline(command(this.redis, key), COMMAND_TIMEOUT_MS);
+    });
   }
 
   #run<T>(node: string, command: () => Promise<T>): Promise<T> {

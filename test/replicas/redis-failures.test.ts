@@ -3,7 +3,7 @@ import { type Clock, systemClock } from '../../src/common/clock.js';
 import type { Quotas } from '../../src/plans/plans.js';
 import { rateLimitHeaders } from '../../src/rate-limit/headers.js';
 import { connectRedis, type LimitRedis, nodeOf, untilReady } from '../../src/rate-limit/redis-connection.js';
-import { RedisQuotaStore } from '../../src/rate-limit/redis-quota-store.js';
+import { FallbackQuotaStore } from '../../src/rate-limit/fallback-quota-store.js';
 import { redisKeyOf } from '../../src/rate-limit/redis-scripts.js';
 import { formCluster } from '../helpers/redis-cluster.js';
 import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
@@ -36,10 +36,10 @@ afterEach(() => {
   jest.restoreAllMocks();
 });
 
-async function storeOn(urls: readonly string[], clock: Clock = systemClock): Promise<RedisQuotaStore> {
+async function storeOn(urls: readonly string[], clock: Clock = systemClock): Promise<FallbackQuotaStore> {
   const redis = connectRedis(urls);
   clients.push(redis);
-  const store = new RedisQuotaStore({ redis, clock, banRule: BAN_RULE, onBan: () => undefined });
+  const store = new FallbackQuotaStore({ redis, clock, banRule: BAN_RULE, onBan: () => undefined });
   await untilReady(redis, 5_000);
   return store;
 }
@@ -59,7 +59,7 @@ async function rejectedWritesOf(server: RedisServer): Promise<number> {
   return Number(count ?? 0);
 }
 
-async function ban(store: RedisQuotaStore, subject: string): Promise<void> {
+async function ban(store: FallbackQuotaStore, subject: string): Promise<void> {
   await waitFor(async () => (await store.consume(subject, ONE)).outcome === 'banned', `${subject} is banned`);
 }
 

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events';
 import type { Quotas } from '../../../src/plans/plans.js';
 import { rateLimitHeaders } from '../../../src/rate-limit/headers.js';
 import type { ConsumeReply, LimitRedis } from '../../../src/rate-limit/redis-connection.js';
-import { RedisQuotaStore } from '../../../src/rate-limit/redis-quota-store.js';
+import { FallbackQuotaStore } from '../../../src/rate-limit/fallback-quota-store.js';
 import { ManualClock } from '../../helpers/manual-clock.js';
 
 const ONE: Quotas = { requestsPerMinute: 1, requestsPerDay: 1_000 };
@@ -34,11 +34,11 @@ class SlowRedis extends EventEmitter {
 
 let clock: ManualClock;
 let redis: SlowRedis;
-let store: RedisQuotaStore;
+let store: FallbackQuotaStore;
 beforeEach(() => {
   clock = new ManualClock(Date.UTC(2026, 10, 21, 12, 0, 30));
   redis = new SlowRedis(clock);
-  store = new RedisQuotaStore({
+  store = new FallbackQuotaStore({
     redis: redis as unknown as LimitRedis,
     clock,
     banRule: { threshold: 0, windowSeconds: 60, durationSeconds: 300 },
@@ -46,7 +46,7 @@ beforeEach(() => {
   });
 });
 
-describe('RedisQuotaStore with slow replies', () => {
+describe('FallbackQuotaStore with slow replies', () => {
   const endOfMinuteMs = Date.UTC(2026, 10, 21, 12, 1, 0);
 
   it('asks Redis again from the first millisecond of the next window', async () => {
@@ -78,7 +78,7 @@ describe('RedisQuotaStore with slow replies', () => {
   });
 });
 
-describe('RedisQuotaStore when a single command to save a ban fails', () => {
+describe('FallbackQuotaStore when a single command to save a ban fails', () => {
   class FailingBans extends SlowRedis {
     readonly bans: number[] = [];
     failures = 1;
@@ -91,7 +91,7 @@ describe('RedisQuotaStore when a single command to save a ban fails', () => {
 
   it('saves the ban with one of the next requests, for the other replicas', async () => {
     const failing = new FailingBans(clock);
-    store = new RedisQuotaStore({
+    store = new FallbackQuotaStore({
       redis: failing as unknown as LimitRedis,
       clock,
       banRule: { threshold: 1, windowSeconds: 60, durationSeconds: 300 },
