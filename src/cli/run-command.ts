@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { addDoctorCommand } from './doctor-command.js';
 import { addKeyCommands } from './key-commands.js';
 import { addOrderCommands } from './order-commands.js';
 import { writeOut } from './output.js';
@@ -14,8 +15,10 @@ Examples:
   petstore keys issue --name "Partner Inc." --plan pro
   petstore keys list
   petstore orders import orders.csv --dry-run
+  petstore doctor
 
-Exit codes: 0 success, 1 failure, 2 invalid or incomplete command line (nothing was done).`;
+Exit codes: 0 success, 1 failure, 2 invalid or incomplete command line (nothing was done). For doctor: 0 all checks
+passed, 1 warnings, 2 errors.`;
 
 /**
  * Runs a `petstore` command and reports its error on stderr.
@@ -23,6 +26,7 @@ Exit codes: 0 success, 1 failure, 2 invalid or incomplete command line (nothing 
  * @returns the exit code
  */
 export async function runCommand(args: readonly string[]): Promise<number> {
+  let exitCode = 0;
   const program = new Command('petstore')
     .description('Run the store orders service, administer its API keys and load orders.')
     .exitOverride()
@@ -33,6 +37,9 @@ export async function runCommand(args: readonly string[]): Promise<number> {
   addKeyCommands(program);
   addOrderCommands(program);
   addSeedCommand(program);
+  addDoctorCommand(program, (code) => {
+    exitCode = code;
+  });
   program
     .command('openapi')
     .description('print the OpenAPI document as JSON, with the servers of PUBLIC_BASE_URL and STAGING_BASE_URL')
@@ -42,7 +49,7 @@ export async function runCommand(args: readonly string[]): Promise<number> {
     });
   try {
     await program.parseAsync(args, { from: 'user' });
-    return 0;
+    return exitCode;
   } catch (error) {
     return reportError(error);
   }

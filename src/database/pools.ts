@@ -24,6 +24,11 @@ const LIST_LOCK_TIMEOUT_MS = 3_000;
 /** A list is bounded by its client's stall timeout; this bounds a client that never quite stalls. */
 const LIST_STATEMENT_TIMEOUT_MS = 600_000;
 
+/** The most connections that one process of the service opens: its pools, and one to listen on. */
+export function connectionsPerProcess({ list }: Config): number {
+  return MAIN_CONNECTIONS_MAX + list.concurrency + 1;
+}
+
 /** The two pools of the service. Lists have their own, so that slow lists leave the connections for cancels free. */
 @Injectable()
 export class Pools implements OnApplicationShutdown {

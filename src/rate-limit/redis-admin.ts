@@ -54,8 +54,11 @@ export async function liftBanInRedis(redisUrls: readonly string[], subject: Subj
   }
 }
 
-/** Opens a connection for some commands and closes it. */
-async function withRedis<T>(redisUrls: readonly string[], work: (redis: LimitRedis) => Promise<T>): Promise<T> {
+/**
+ * Opens a connection for some commands and closes it.
+ * @throws {RedisUnavailable} within seven seconds
+ */
+export async function withRedis<T>(redisUrls: readonly string[], work: (redis: LimitRedis) => Promise<T>): Promise<T> {
   const redis = connectRedis(redisUrls);
   let connectionError: Error | undefined;
   redis.on('error', (error: Error) => {

@@ -1,33 +1,13 @@
-import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { UsageWriter } from '../../src/api-keys/usage/usage-writer.js';
 import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
+import { createServiceLogin, type ServiceLogin } from '../helpers/service-login.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
 const INSUFFICIENT_PRIVILEGE = '42501';
-
-/** A login role that is a member of `petstore_service`, as in a deployment. */
-interface ServiceLogin {
-  readonly url: string;
-  drop(): Promise<void>;
-}
-
-async function createServiceLogin(database: TestDatabase): Promise<ServiceLogin> {
-  const role = `test_service_${randomBytes(8).toString('hex')}`;
-  await database.db.query(`CREATE ROLE ${role} LOGIN PASSWORD 'test' IN ROLE petstore_service`);
-  const url = new URL(database.url);
-  url.username = role;
-  url.password = 'test';
-  return {
-    url: url.href,
-    drop: async () => {
-      await database.db.query(`DROP ROLE ${role}`);
-    },
-  };
-}
 
 describe('petstore_service role', () => {
   let database: TestDatabase;

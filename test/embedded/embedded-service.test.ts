@@ -1,4 +1,4 @@
-import { mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { DemoCheckout, waitForExit } from '../helpers/demo-service.js';
@@ -36,6 +36,11 @@ describe('petstore serve without DATABASE_URL', () => {
       'pro',
     ]);
 
+    const doctor = checkout.run('doctor');
+    expect(await doctor.exited).toBe(0);
+    expect(doctor.output()).toMatch(/^ok +database +embedded, "petstore" at 127\.0\.0\.1:\d+, writable$/m);
+    expect(doctor.output()).toMatch(/^ok +disk +[\d,]+ MiB free for the embedded database$/m);
+
     first.child.kill('SIGINT');
     expect(await first.exited).toBe(0);
     await waitForExit(firstPostgres);
@@ -67,6 +72,18 @@ describe('petstore serve without DATABASE_URL', () => {
     expect(restarted.freeKey).toBe(service.freeKey);
     restarted.child.kill('SIGINT');
     expect(await restarted.exited).toBe(0);
+  });
+});
+
+describe('petstore doctor without DATABASE_URL', () => {
+  it('exits with 1, says what to do when no service runs, and leaves the data as it is', async () => {
+    mkdirSync(checkout.data, { recursive: true });
+    const filesBefore = readdirSync(checkout.data);
+    const doctor = checkout.run('doctor');
+    expect(await doctor.exited).toBe(1);
+    expect(doctor.output()).toMatch(/^warning +database +DATABASE_URL is not set, and the embedded database/m);
+    expect(doctor.output()).toMatch(/^- +migrations +not checked: no database$/m);
+    expect(readdirSync(checkout.data)).toEqual(filesBefore);
   });
 });
 

@@ -1,0 +1,26 @@
+import type { Command } from 'commander';
+import { print } from './output.js';
+
+const EXIT_CODES = { ok: 0, warning: 1, error: 2 } as const;
+
+const HELP = `
+Run it with the environment of the service, in containers:
+  docker compose exec service node dist/cli.js doctor
+
+Exit codes: 0 all checks passed, 1 warnings, 2 errors.`;
+
+/** @param exitWith sets the exit code of a command that has not failed */
+export function addDoctorCommand(program: Command, exitWith: (code: number) => void): void {
+  program
+    .command('doctor')
+    .description('check whether this deployment is set up correctly, within 15 seconds; changes nothing')
+    .option('--json', 'print {"status", "checks": [{"name", "status", "message", "details", "remedy"}]}')
+    .addHelpText('after', HELP)
+    .action(async ({ json }: { json?: true }) => {
+      const { diagnose } = await import('./doctor/diagnose.js');
+      const { reportOf } = await import('./doctor/report.js');
+      const diagnosis = await diagnose(process.env);
+      exitWith(EXIT_CODES[diagnosis.status]);
+      await print(json, diagnosis, reportOf(diagnosis));
+    });
+}

@@ -1,0 +1,20 @@
+/**
+ * Every migration of this version, with an SQL expression that is true once the migration has been applied: the role of the
+ * service may not read Prisma's record. Undefined for a migration that creates nothing; the check of the role covers grants.
+ */
+export const MIGRATIONS: Readonly<Record<string, string | undefined>> = {
+  '20261121000000_init': "to_regclass('public.api_keys') IS NOT NULL",
+  '20261121000001_service_role': undefined,
+  '20261121000002_list_lock': undefined,
+  '20261122000000_order_list_versions': "to_regclass('public.order_list_changes') IS NOT NULL",
+  '20261122000001_list_compaction_in_steps': "to_regprocedure('public.compact_order_list_changes(bigint)') IS NOT NULL",
+  '20261122000002_api_key_usage': "to_regclass('public.api_key_usage') IS NOT NULL",
+};
+
+/** The triggers that the service relies on: without them it would serve stale lists and accept revoked keys. */
+export const TRIGGERS = [
+  'api_keys_notify_changed',
+  'orders_note_delete',
+  'orders_note_insert',
+  'orders_note_update',
+] as const;
