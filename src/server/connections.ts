@@ -22,6 +22,8 @@ type Connection = Socket & { [STATE]: ConnectionState };
 export class Connections {
   readonly #open = new Set<Connection>();
   #draining = false;
+  /** Whether connections without a pending response are closed. */
+  #closingIdle = false;
 
   /** Call before the server listens. */
   watch(server: Server): void {
@@ -55,7 +57,7 @@ export class Connections {
       if (state.latest === req && req.complete) {
         state.latest = undefined;
       }
-      if (this.#draining && state.pending.length === 0) {
+      if (this.#closingIdle && state.pending.length === 0) {
         // For a response whose headers were sent before the drain. For all others Node does the same.
         connection.destroySoon();
       }
@@ -95,19 +97,23 @@ export class Connections {
     await Promise.all(pending.map((res) => new Promise((resolve) => res.once('close', resolve))));
   }
 
-  /** From now on each connection ends with its last pending response, or with its next one when it has none. */
+  /**
+   * From now on each connection ends with its last pending response. It ends with its next one if none is pending, or if the
+   * headers of the last one have been sent without `Connection: close`: the client may send a request right after it.
+   */
   startDraining(): void {
     this.#draining = true;
     for (const { [STATE]: state } of this.#open) {
       const last = state.pending.at(-1);
-      if (last !== undefined) {
+      if (last !== undefined && !last.headersSent) {
         this.closeAfterResponse(last.req, last);
       }
     }
   }
 
-  /** Closes the connections without a pending response, whatever part of a request they have sent. */
+  /** Closes each connection as soon as it has no pending response, whatever part of a request it has sent. */
   closeIdle(): void {
+    this.#closingIdle = true;
     for (const connection of this.#open) {
       if (connection[STATE].pending.length === 0) {
         connection.destroySoon();
