@@ -11,7 +11,8 @@ if (process.platform !== 'win32') {
   );
 }
 
-const url = process.env.DATABASE_URL;
+// Migrations hold a lock for their session, which a transaction pooler cannot keep.
+const url = [process.env.DATABASE_DIRECT_URL, process.env.DATABASE_URL].find(Boolean);
 
 export default defineConfig({
   schema: 'prisma/schema.prisma',

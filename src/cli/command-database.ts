@@ -28,7 +28,7 @@ const CHECK_ACCESS = `
   FROM to_regclass($1) AS relation`;
 
 /**
- * Runs a command on a connection to its database: `DATABASE_URL`, or the embedded database of a running service.
+ * Runs a command on a connection to its database: `DATABASE_DIRECT_URL`, `DATABASE_URL`, or the embedded database of a running service.
  * @throws {ConfigurationError} @throws {UsageError} @throws {Error} when the database cannot be used
  */
 export async function withDatabase<T>(
@@ -63,9 +63,11 @@ export function redisUrls(): readonly string[] {
 }
 
 async function databaseUrl(): Promise<string> {
-  const { databaseUrl } = loadConfig(environment('NODE_ENV', 'DATABASE_URL', 'DATABASE_URL_FILE'));
-  if (databaseUrl !== undefined) {
-    return databaseUrl;
+  const urls = ['DATABASE_URL', 'DATABASE_URL_FILE', 'DATABASE_DIRECT_URL', 'DATABASE_DIRECT_URL_FILE'];
+  const { databaseUrl, databaseDirectUrl } = loadConfig(environment('NODE_ENV', ...urls));
+  const configured = databaseDirectUrl ?? databaseUrl;
+  if (configured !== undefined) {
+    return configured;
   }
   const { runningEmbeddedDatabaseUrl } = await import('../embedded/embedded-service.js');
   const url = runningEmbeddedDatabaseUrl();

@@ -9,6 +9,7 @@ import { createApp } from '../app.setup.js';
 import type { Config } from '../config/config.js';
 import { ConfigurationError } from '../config/config.js';
 import { loadConfig } from '../config/load-config.js';
+import { checkServer } from '../database/check-server.js';
 import { HealthService } from '../health/health.service.js';
 import { type ServiceHttpAdapter } from '../server/service-http-adapter.js';
 import { Metrics } from '../metrics/metrics.js';
@@ -45,6 +46,7 @@ export async function serve(): Promise<void> {
   let app: NestExpressApplication | undefined;
   let metricsServer: Server | undefined;
   try {
+    await checkServer(config);
     database = config.databaseUrl === undefined ? await startEmbedded(config, stop) : external(config);
     app = await createApp(database.config, {
       logger: new PinoLogger(logger),
@@ -155,7 +157,7 @@ async function startEmbedded(config: Config, stop: AbortSignal): Promise<Service
   try {
     const keys = await prepareDemo(database.url);
     return {
-      config: { ...config, databaseUrl: database.url },
+      config: { ...config, databaseUrl: database.url, databaseDirectUrl: undefined },
       demoKey: keys.free,
       announce: (baseUrl) => {
         process.stdout.write(demoBanner(baseUrl, keys, config.docsEnabled));

@@ -6,6 +6,10 @@ export interface Config {
   readonly production: boolean;
   /** Undefined outside production only: the service then starts the embedded database. */
   readonly databaseUrl: string | undefined;
+  /** Leads to PostgreSQL without a pooler: for `LISTEN` and commands. Undefined: `databaseUrl` does. */
+  readonly databaseDirectUrl: string | undefined;
+  /** `databaseUrl` leads to a pooler that assigns a server connection to each transaction. */
+  readonly transactionPooler: boolean;
   /** One Redis server, or the nodes of a Redis Cluster; empty: limits are counted in memory. */
   readonly redisUrls: readonly string[];
   readonly host: string;

@@ -8,14 +8,15 @@ const BASE_URL = 'an http or https URL that ends in /v1, like https://api.exampl
 
 /** The environment variables of the service: one property per variable, with its default and its rule. */
 export class Environment {
-  @IsOptional()
-  @SecretText(
-    'a URL without a schema or search_path other than public, where the tables are',
-    // Every connection sets `search_path` to `public`, so that another schema in the URL would be ignored.
-    hasNoOtherSchema,
-  )
-  @SecretText('a URL like postgresql://user:password@host:5432/database', isPostgresUrl)
+  @DatabaseUrl()
   readonly DATABASE_URL?: string;
+
+  @DatabaseUrl()
+  readonly DATABASE_DIRECT_URL?: string;
+
+  @IsOptional()
+  @Text('transaction, or not set', (text) => text === 'transaction')
+  readonly DATABASE_POOLER?: string;
 
   @IsOptional()
   @SecretText(
@@ -131,6 +132,17 @@ function Text(expected: string, accepts: (text: string) => boolean, secret = fal
 /** A text that no error message quotes. */
 function SecretText(expected: string, accepts: (text: string) => boolean): PropertyDecorator {
   return Text(expected, accepts, true);
+}
+
+/** An optional URL of PostgreSQL. */
+function DatabaseUrl(): PropertyDecorator {
+  return (target, property) => {
+    IsOptional()(target, property);
+    SecretText('a URL like postgresql://user:password@host:5432/database', isPostgresUrl)(target, property);
+    // Every connection sets `search_path` to `public`, so that another schema in the URL would be ignored.
+    const otherSchema = 'a URL without a schema or search_path other than public, where the tables are';
+    SecretText(otherSchema, hasNoOtherSchema)(target, property);
+  };
 }
 
 function Rule(expected: string, validate: (value: unknown) => boolean, secret = false): PropertyDecorator {

@@ -6,7 +6,7 @@ import { type Config, ConfigurationError } from './config.js';
 import { Environment, splitList } from './environment.schema.js';
 
 /** Variables that hold secrets. Each may be set as `NAME_FILE` instead: the path of a file that contains the value. */
-const SECRET_VARIABLES = ['DATABASE_URL', 'REDIS_URL'] as const;
+const SECRET_VARIABLES = ['DATABASE_URL', 'DATABASE_DIRECT_URL', 'REDIS_URL'] as const;
 
 /**
  * Reads and validates the whole configuration. An empty variable counts as not set.
@@ -29,6 +29,11 @@ export function loadConfig(variables: NodeJS.ProcessEnv): Config {
       'DATABASE_URL (or DATABASE_URL_FILE) must be set in production, a URL like postgresql://user:password@host:5432/database',
     );
   }
+  if (environment.DATABASE_POOLER !== undefined && environment.DATABASE_DIRECT_URL === undefined) {
+    problems.push(
+      'DATABASE_DIRECT_URL must be set with DATABASE_POOLER: a URL that leads to PostgreSQL without the pooler',
+    );
+  }
   if (environment.METRICS_PORT !== 0 && environment.METRICS_PORT === environment.PORT) {
     problems.push(`METRICS_PORT must differ from PORT (both are ${environment.PORT})`);
   }
@@ -42,6 +47,8 @@ function toConfig(environment: Environment, production: boolean): Config {
   return {
     production,
     databaseUrl: environment.DATABASE_URL,
+    databaseDirectUrl: environment.DATABASE_DIRECT_URL,
+    transactionPooler: environment.DATABASE_POOLER === 'transaction',
     redisUrls: environment.REDIS_URL === undefined ? [] : splitList(environment.REDIS_URL),
     host: environment.HOST,
     port: environment.PORT,

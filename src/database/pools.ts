@@ -2,7 +2,8 @@ import { Inject, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/
 import pg from 'pg';
 import { CONFIG, type Config } from '../config/config.js';
 import { Metrics } from '../metrics/metrics.js';
-import { sessionSettings } from './session-settings.js';
+import { sessionSettings, type Settings, transactionSettings } from './session-settings.js';
+import { queryInTransactions } from './transaction-pooling.js';
 
 /** How long a request waits for a connection. Milliseconds, as are all durations here. */
 const CONNECTION_TIMEOUT_MS = 2_000;
@@ -23,6 +24,11 @@ const MAIN_PLANNING = { plan_cache_mode: 'force_generic_plan', enable_seqscan: '
 const LIST_LOCK_TIMEOUT_MS = 3_000;
 /** A list is bounded by its client's stall timeout; this bounds a client that never quite stalls. */
 const LIST_STATEMENT_TIMEOUT_MS = 600_000;
+const LIST_SETTINGS = {
+  lock_timeout: LIST_LOCK_TIMEOUT_MS,
+  statement_timeout: LIST_STATEMENT_TIMEOUT_MS,
+  idle_in_transaction_session_timeout: LIST_STATEMENT_TIMEOUT_MS,
+};
 
 /** The most connections that one process of the service opens: its pools, and one to listen on. */
 export function connectionsPerProcess({ list }: Config): number {
@@ -34,6 +40,8 @@ export function connectionsPerProcess({ list }: Config): number {
 export class Pools implements OnApplicationShutdown {
   readonly main: pg.Pool;
   readonly list: pg.Pool;
+  /** Statements that every transaction of the list pool begins with. */
+  readonly listSettings: readonly string[];
 
   constructor(@Inject(CONFIG) config: Config, metrics: Metrics) {
     const connectionString = config.databaseUrl;
@@ -54,15 +62,14 @@ export class Pools implements OnApplicationShutdown {
         idle_in_transaction_session_timeout: statementTimeoutMs,
         ...MAIN_PLANNING,
       },
+      config.transactionPooler,
     );
     this.list = createPool(
       { connectionString, application_name: 'petstore-list', max: config.list.concurrency },
-      {
-        lock_timeout: LIST_LOCK_TIMEOUT_MS,
-        statement_timeout: LIST_STATEMENT_TIMEOUT_MS,
-        idle_in_transaction_session_timeout: LIST_STATEMENT_TIMEOUT_MS,
-      },
+      LIST_SETTINGS,
+      config.transactionPooler,
     );
+    this.listSettings = config.transactionPooler ? [transactionSettings(LIST_SETTINGS)] : [];
     metrics.watchPools({ main: this.main, list: this.list });
   }
 
@@ -73,7 +80,7 @@ export class Pools implements OnApplicationShutdown {
 }
 
 /** A pool with every wait bounded on both sides; the defaults of `pg` wait without bound. */
-function createPool(options: pg.PoolConfig, settings: Readonly<Record<string, string | number>>): pg.Pool {
+function createPool(options: pg.PoolConfig, settings: Settings, transactionPooler: boolean): pg.Pool {
   const begin = { text: sessionSettings(settings), query_timeout: CONNECTION_TIMEOUT_MS };
   const pool = new pg.Pool({
     connectionTimeoutMillis: CONNECTION_TIMEOUT_MS,
@@ -82,8 +89,11 @@ function createPool(options: pg.PoolConfig, settings: Readonly<Record<string, st
     keepAlive: true,
     ...options,
     // The pool waits for the promise; its type says `void`.
-    onConnect: (client: pg.ClientBase) => client.query(begin) as unknown as undefined,
+    ...(transactionPooler ? {} : { onConnect: (client: pg.ClientBase) => client.query(begin) as unknown as undefined }),
   });
+  if (transactionPooler) {
+    queryInTransactions(pool, transactionSettings(settings));
+  }
   const logger = new Logger('Database');
   // A connection that breaks while in use fails its query; that is where the error is handled.
   pool.on('connect', (client) => {

@@ -1,7 +1,9 @@
+export type Settings = Readonly<Record<string, string | number>>;
+
 /**
  * What the code relies on. Every connection sets it, because the role, the database or the URL may set something else.
  */
-const RELIED_UPON = {
+const RELIED_UPON: Settings = {
   // The tables are in this schema, and nothing in another one may shadow them.
   search_path: 'public',
   // A policy that hides rows makes a statement fail; the list is never silently shorter.
@@ -17,8 +19,17 @@ const RELIED_UPON = {
  * The statements that a connection begins with, for one round trip. They are statements and not startup parameters,
  * because connection poolers reject parameters that they do not know. Durations are in milliseconds.
  */
-export function sessionSettings(more: Readonly<Record<string, string | number>> = {}): string {
+export function sessionSettings(more: Settings = {}): string {
+  return assignments('SET', more);
+}
+
+/** The same for one transaction. */
+export function transactionSettings(more: Settings = {}): string {
+  return assignments('SET LOCAL', more);
+}
+
+function assignments(command: string, more: Settings): string {
   return Object.entries({ ...RELIED_UPON, ...more })
-    .map(([name, value]) => `SET ${name} = ${typeof value === 'number' ? value : `'${value}'`}`)
+    .map(([name, value]) => `${command} ${name} = ${typeof value === 'number' ? value : `'${value}'`}`)
     .join('; ');
 }

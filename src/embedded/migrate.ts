@@ -10,7 +10,7 @@ export async function migrate(databaseUrl: string): Promise<void> {
   const prisma = createRequire(import.meta.url).resolve('prisma/build/index.js');
   await runDetached([process.execPath, prisma, 'migrate', 'deploy'], {
     cwd: PROJECT_ROOT,
-    env: { ...process.env, DATABASE_URL: databaseUrl },
+    env: { ...process.env, DATABASE_URL: databaseUrl, DATABASE_DIRECT_URL: '' },
   }).catch((error: unknown) => {
     throw new Error(`Cannot apply the migrations:\n${(error as Error).message}`, { cause: error });
   });

@@ -17,6 +17,8 @@ describe('loadConfig', () => {
     expect(loadConfig({})).toEqual({
       production: false,
       databaseUrl: undefined,
+      databaseDirectUrl: undefined,
+      transactionPooler: false,
       redisUrls: [],
       host: '127.0.0.1',
       port: 3_000,
@@ -44,6 +46,8 @@ describe('loadConfig', () => {
       loadConfig({
         NODE_ENV: 'production',
         DATABASE_URL: 'postgresql://user:password@db.example.com:5432/petstore',
+        DATABASE_DIRECT_URL: 'postgresql://user:password@direct.example.com:5432/petstore',
+        DATABASE_POOLER: 'transaction',
         REDIS_URL: 'redis://one:6379, rediss://user:password@two:6380/1',
         HOST: '0.0.0.0',
         PORT: '8080',
@@ -72,6 +76,8 @@ describe('loadConfig', () => {
     ).toEqual({
       production: true,
       databaseUrl: 'postgresql://user:password@db.example.com:5432/petstore',
+      databaseDirectUrl: 'postgresql://user:password@direct.example.com:5432/petstore',
+      transactionPooler: true,
       redisUrls: ['redis://one:6379', 'rediss://user:password@two:6380/1'],
       host: '0.0.0.0',
       port: 8_080,
@@ -339,6 +345,17 @@ describe('ConfigurationError', () => {
     ]);
     expect(problemsOf({ NODE_ENV: 'production', DATABASE_URL: 'x' })).toHaveLength(1);
     expect(problemsOf({ NODE_ENV: 'production', DATABASE_URL: 'postgresql://host/database' })).toEqual([]);
+  });
+
+  it('reports that DATABASE_POOLER is set without DATABASE_DIRECT_URL', () => {
+    const pooled = { DATABASE_URL: 'postgresql://pooler/database', DATABASE_POOLER: 'transaction' };
+    expect(problemsOf(pooled)).toEqual([
+      'DATABASE_DIRECT_URL must be set with DATABASE_POOLER: a URL that leads to PostgreSQL without the pooler',
+    ]);
+    expect(problemsOf({ ...pooled, DATABASE_DIRECT_URL: 'postgresql://host/database' })).toEqual([]);
+    expect(problemsOf({ DATABASE_POOLER: 'session' })).toContain(
+      'DATABASE_POOLER must be transaction, or not set (got "session")',
+    );
   });
 
   it('reports that PORT and METRICS_PORT are the same', () => {

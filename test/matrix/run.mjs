@@ -35,14 +35,13 @@ const SURROUNDINGS = [
     .map((file) => ({
       name: file.replace('.test.ts', ''),
       suites: ['--config', 'test/matrix/jest.config.js', `test/matrix/${file}`],
+      ...(file === 'postgres-13.test.ts' ? { prepare: () => postgres(13) } : {}),
     })),
   ...[14, 15, 16, 17].map((version) => ({
     name: `postgres-${version}`,
     suites: DATABASE_SUITES,
     slow: version !== 14,
-    prepare: () => ({
-      environment: { TEST_POSTGRES_PROGRAMS: join(installed('postgres-versions'), `postgres-${version}`, 'native') },
-    }),
+    prepare: () => postgres(version),
   })),
   ...[20, 22, 24, 26].map((version) => ({
     name: `node-${version}`,
@@ -51,6 +50,15 @@ const SURROUNDINGS = [
     prepare: () => ({ node: join(installed('node-versions'), `node-${version}`, 'bin', 'node') }),
   })),
 ];
+
+/**
+ * @param {number} version
+ * @returns {{ environment: Record<string, string> }}
+ */
+function postgres(version) {
+  const programs = join(installed('postgres-versions'), `postgres-${version}`, 'native');
+  return { environment: { [version < 14 ? 'TEST_OLD_POSTGRES_PROGRAMS' : 'TEST_POSTGRES_PROGRAMS']: programs } };
+}
 
 /**
  * @param {string} folder

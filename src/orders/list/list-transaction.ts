@@ -18,7 +18,8 @@ const SLOT_TIMEOUT_MS = 1_000;
  * Locks the table before the transaction takes its snapshot: after a rewrite of the table, an older snapshot would see an
  * empty table.
  */
-const BEGIN_LIST = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; LOCK TABLE orders IN ACCESS SHARE MODE';
+const BEGIN = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
+const LOCK_TABLE = 'LOCK TABLE orders IN ACCESS SHARE MODE';
 
 /** The table is locked by then, so its size can be read without a wait. */
 const SELECT_VERSIONS = `SELECT versions.*, pg_table_size('orders')::text AS bytes FROM (${SELECT_BLOCK_VERSIONS}) AS versions`;
@@ -77,7 +78,7 @@ export class ListTransactions {
   async #begin(): Promise<ListTransaction> {
     const client = await this.pools.list.connect();
     try {
-      await withDeadline(client.query(BEGIN_LIST), RESPONSE_TIMEOUT_MS);
+      await withDeadline(client.query([BEGIN, ...this.pools.listSettings, LOCK_TABLE].join('; ')), RESPONSE_TIMEOUT_MS);
       const { rows } = await withDeadline(
         client.query<BlockVersionsRow & { bytes: string }>(SELECT_VERSIONS),
         RESPONSE_TIMEOUT_MS,

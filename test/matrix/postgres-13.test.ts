@@ -1,0 +1,23 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PostgresServer } from '../../src/embedded/postgres-server.js';
+import { describeIf } from '../helpers/describe-if.js';
+import { ServiceProcess } from '../helpers/service-process.js';
+
+const programs = process.env.TEST_OLD_POSTGRES_PROGRAMS;
+
+describeIf(programs !== undefined, 'npm run test:matrix -- --only postgres-13')('PostgreSQL 13', () => {
+  it('is rejected at start', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'petstore-postgres-13-'));
+    const server = await PostgresServer.start({ folder, settings: { fsync: 'off' }, programs });
+    try {
+      await expect(ServiceProcess.start({ DATABASE_URL: server.url('postgres') })).rejects.toThrow(
+        /The service ended with 1: .*\n.*DATABASE_URL must lead to PostgreSQL 14 or later \(got 13\.\d+\)/,
+      );
+    } finally {
+      await server.stop();
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
