@@ -5,7 +5,7 @@ import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { createDatabase, dropDatabase, siblingUrl } from './engine/database.mjs';
-import { describe } from './engine/user-facing-error.mjs';
+import { describe } from './engine/errors.mjs';
 
 const CLI = fileURLToPath(import.meta.resolve('prisma/build/index.js'));
 const ROOT = fileURLToPath(new URL('..', import.meta.url));

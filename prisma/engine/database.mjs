@@ -1,73 +1,60 @@
 import pg from 'pg';
-import { connectionError, UserFacingError } from './user-facing-error.mjs';
+import { describe, PrismaError } from './errors.mjs';
 
 /** Timeout for connecting, in milliseconds; the default of `pg` is none. */
-export const connectionTimeoutMillis = 10_000;
+const connectionTimeoutMillis = 10_000;
 
-/** Databases to connect to while creating another one, in the order of the native engine; the last is DigitalOcean's. */
-const MAINTENANCE_DATABASES = ['postgres', 'template1', 'defaultdb'];
-
-/** Errors of CREATE DATABASE when the database exists: 42P04, or 23505 when two run concurrently. */
+/** SQLSTATE codes. */
+const UNKNOWN_DATABASE = '3D000';
+/** Errors of CREATE DATABASE when the database exists: the second when two run concurrently. */
 const DATABASE_EXISTS = ['42P04', '23505'];
 
 /**
- * Runs `work` on a new connection.
- *
- * @template T
  * @param {string} url
- * @param {(client: pg.Client) => Promise<T>} work
- * @returns {Promise<T>}
- * @throws {UserFacingError} when the connection cannot be made
+ * @throws {PrismaError} when the server or the database cannot be reached
  */
-export async function withClient(url, work) {
+export async function connect(url) {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis });
-  // Without a listener, a connection that breaks outside a query would end the process.
+  // Without a listener, a connection that breaks outside a query would end the process; the next query reports it.
   client.on('error', () => {});
   try {
     await client.connect();
+    return client;
   } catch (error) {
-    throw connectionError(error, client);
-  }
-  try {
-    return await work(client);
-  } finally {
-    await client.end();
+    if (!(error instanceof pg.DatabaseError)) {
+      const address = `${client.host}:${client.port}`;
+      throw new PrismaError('P1001', `Can't reach database server at \`${address}\`: ${describe(error)}`);
+    }
+    if (error.code === UNKNOWN_DATABASE) {
+      throw new PrismaError('P1003', `Database \`${client.database}\` does not exist`);
+    }
+    throw error;
   }
 }
 
-/**
- * @param {string} url
- * @throws {UserFacingError} when the connection cannot be made
- */
+/** @param {string} url */
 export async function ensureConnection(url) {
-  await withClient(url, async () => {});
+  await (await connect(url)).end();
 }
 
 /**
  * Creates the database in the URL. An existing one is no error, because several migrators may start at once.
  *
  * @param {string} url
- * @returns {Promise<string>} its name
+ * @returns {Promise<{ databaseName: string }>}
  */
 export async function createDatabase(url) {
-  const name = databaseName(url);
-  await withMaintenanceClient(url, async (client) => {
-    try {
-      await client.query(`CREATE DATABASE ${pg.escapeIdentifier(name)}`);
-    } catch (error) {
-      if (!(error instanceof pg.DatabaseError && DATABASE_EXISTS.includes(error.code ?? ''))) throw error;
-    }
+  const databaseName = await onServer(url, (name) => `CREATE DATABASE ${name}`).catch((error) => {
+    if (!DATABASE_EXISTS.includes(error.code)) throw error;
+    return databaseOf(url);
   });
-  return name;
+  return { databaseName };
 }
 
 /** @param {string} url */
 export async function dropDatabase(url) {
-  const name = databaseName(url);
   // FORCE: the server may not have noticed yet that our last connection is closed.
-  await withMaintenanceClient(url, (client) =>
-    client.query(`DROP DATABASE IF EXISTS ${pg.escapeIdentifier(name)} WITH (FORCE)`),
-  );
+  await onServer(url, (name) => `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
 }
 
 /**
@@ -83,27 +70,20 @@ export function siblingUrl(url, database) {
 
 /**
  * @param {string} url
- * @returns {string} the database's name; as everywhere in PostgreSQL it defaults to the user's
+ * @param {(name: string) => string} statement for the name of the database, quoted
  */
-function databaseName(url) {
-  const { database } = new pg.Client({ connectionString: url });
-  if (!database) throw new Error('The connection string names no database.');
-  return database;
+async function onServer(url, statement) {
+  const name = databaseOf(url);
+  const client = await connect(siblingUrl(url, 'postgres'));
+  try {
+    await client.query(statement(pg.escapeIdentifier(name)));
+    return name;
+  } finally {
+    await client.end();
+  }
 }
 
-/**
- * @param {string} url
- * @param {(client: pg.Client) => Promise<unknown>} work
- */
-async function withMaintenanceClient(url, work) {
-  for (const database of MAINTENANCE_DATABASES) {
-    try {
-      return await withClient(siblingUrl(url, database), work);
-    } catch (error) {
-      // Missing or not accessible; try the next one.
-      if (!(error instanceof UserFacingError && ['P1003', 'P1010'].includes(error.code))) throw error;
-    }
-  }
-  const names = MAINTENANCE_DATABASES.join(', ');
-  throw new Error(`Cannot create or drop the database: none of ${names} accepts a connection.`);
+/** @param {string} url */
+function databaseOf(url) {
+  return new pg.Client({ connectionString: url }).database ?? '';
 }

@@ -1,17 +1,14 @@
-import { createAdapterFactory, createOfflineAdapterFactory } from './adapter-factory.mjs';
+import { createAdapterFactory } from './adapter.mjs';
 import { createDatabase, ensureConnection } from './database.mjs';
-import { migrationFailed } from './user-facing-error.mjs';
+import { describeFailedScript, PrismaError } from './errors.mjs';
 import { loadWasm } from './wasm.mjs';
 
-/** @import { ApplyMigrationsInput, ApplyMigrationsOutput, DiffParams, DiffResult } from '@prisma/schema-engine-wasm' */
-/** @import { EvaluateDataLossInput, EvaluateDataLossOutput, SchemaEngine } from '@prisma/schema-engine-wasm' */
-/** @import { FailedScript, Session } from './session.mjs' */
+/** @import { ApplyMigrationsInput, MigrationList, SchemaEngine } from '@prisma/schema-engine-wasm' */
 
 /** Methods of the CLI that the WebAssembly engine has with the same name, parameters and result. */
 const SAME_IN_WASM = new Set([
   'createMigration',
   'dbExecute',
-  'debugPanic',
   'devDiagnostic',
   'diagnoseMigrationHistory',
   'introspect',
@@ -21,25 +18,24 @@ const SAME_IN_WASM = new Set([
   'schemaPush',
 ]);
 
-/** The methods of the native schema engine, implemented with the WebAssembly engine and `pg`. */
+/** The methods of the native schema engine that `migrate` needs, over the WebAssembly engine and `pg`. */
 export class Engine {
   #url;
   #datamodels;
   #print;
-  /** @type {Session[]} */
-  #sessions = [];
+  /** @type {(() => Promise<void>)[]} */
+  #closers = [];
   /** @type {Promise<SchemaEngine> | undefined} */
-  #connected;
-  /** @type {FailedScript | undefined} */
-  #failedScript;
+  #started;
+  /** @type {{ script: string, error: unknown } | undefined} */
+  #failure;
 
   /**
-   * @param {object} options
-   * @param {string | undefined} options.url of the database; not needed to compare schema files
-   * @param {[path: string, content: string][]} options.datamodels the schema files
-   * @param {(text: string) => void} options.print writes to the standard output of the CLI
+   * @param {string} url of the database
+   * @param {[path: string, content: string][]} datamodels the schema files
+   * @param {(text: string) => void} print writes to the standard output of the CLI
    */
-  constructor({ url, datamodels, print }) {
+  constructor(url, datamodels, print) {
     this.#url = url;
     this.#datamodels = datamodels;
     this.#print = print;
@@ -52,103 +48,81 @@ export class Engine {
    * @throws the error of the engine, the driver or the server
    */
   async call(method, params) {
+    if (!this.#url) throw new Error('This command needs a database: set DATABASE_URL.');
+    if (method === 'ensureConnectionValidity') return ensureConnection(this.#url);
+    if (method === 'createDatabase') return createDatabase(this.#url);
+    this.#started ??= this.#start();
+    const engine = await this.#started;
     switch (method) {
-      case 'ensureConnectionValidity':
-        return ensureConnection(this.#requireUrl());
-      case 'createDatabase':
-        return { databaseName: await createDatabase(this.#requireUrl()) };
       case 'getDatabaseVersion':
-        return (await this.#connect()).version();
-      case 'diff':
-        return this.#diff(params);
+        return engine.version();
+      case 'diff': {
+        const { exitCode, stdout } = await engine.diff(params);
+        if (stdout) this.#print(stdout);
+        return { exitCode, stdout: null };
+      }
       case 'applyMigrations':
-        return this.#applyMigrations(params);
+        return this.#applyMigrations(engine, params);
       case 'evaluateDataLoss':
-        return this.#evaluateDataLoss(params);
+        // It reads the result of all migrations from a cache that `migrate dev` filled before it applied the pending ones.
+        // Another diagnosis replays those too.
+        await engine.devDiagnostic({ migrationsList: params.migrationsList, filters: params.filters });
+        return engine.evaluateDataLoss(params);
     }
-    if (!SAME_IN_WASM.has(method)) throw new Error(`The WebAssembly schema engine does not offer ${method}.`);
-    const engine = /** @type {unknown} */ (await this.#connect());
-    return /** @type {Record<string, (params: unknown) => unknown>} */ (engine)[method]?.(params);
+    if (!SAME_IN_WASM.has(method)) throw new Error(`The schema engine of this project does not support ${method}.`);
+    return /** @type {Record<string, (params: unknown) => unknown>} */ (/** @type {unknown} */ (engine))[method]?.(
+      params,
+    );
   }
 
-  /** Cancels running statements; the calls that wait for them fail and clean up. */
-  async cancel() {
-    await Promise.all(this.#sessions.map((session) => session.cancel()));
-  }
-
+  /** Ends the connections and drops the shadow databases. */
   async close() {
-    await Promise.all(this.#sessions.map((session) => session.close()));
+    await Promise.allSettled(this.#closers.map((close) => close()));
   }
 
   /**
-   * @param {DiffParams} params
-   * @returns {Promise<DiffResult>}
-   */
-  async #diff(params) {
-    const needsDatabase = [params.from, params.to].some(({ tag }) => tag !== 'empty' && tag !== 'schemaDatamodel');
-    const engine = needsDatabase ? await this.#connect() : await this.#start(createOfflineAdapterFactory());
-    const { exitCode, stdout } = await engine.diff(params);
-    if (stdout) this.#print(stdout);
-    return { exitCode, stdout: null };
-  }
-
-  /**
+   * @param {SchemaEngine} engine
    * @param {ApplyMigrationsInput} params
-   * @returns {Promise<ApplyMigrationsOutput>}
    */
-  async #applyMigrations(params) {
-    const engine = await this.#connect();
-    this.#failedScript = undefined;
+  async #applyMigrations(engine, params) {
+    this.#failure = undefined;
     try {
       return await engine.applyMigrations(params);
     } catch (error) {
       // The WebAssembly engine reports a failed script as an "external connector error", without code and name.
-      throw this.#failedScript ? migrationFailed(this.#failedScript, params.migrationsList) : error;
+      throw this.#failure ? migrationFailed(this.#failure, params.migrationsList) : error;
     }
   }
 
-  /**
-   * @param {EvaluateDataLossInput} params
-   * @returns {Promise<EvaluateDataLossOutput>}
-   */
-  async #evaluateDataLoss(params) {
-    const engine = await this.#connect();
-    // It reads the result of all migrations from a cache that `migrate dev` filled before it applied the pending ones.
-    // Another diagnosis replays those too.
-    await engine.devDiagnostic({ migrationsList: params.migrationsList, filters: params.filters });
-    return engine.evaluateDataLoss(params);
-  }
-
-  #connect() {
-    this.#connected ??= (async () => {
-      const url = this.#requireUrl();
-      // The engine reports a failure of its own first query without a code.
-      await ensureConnection(url);
-      const adapterFactory = createAdapterFactory(url, {
-        onSession: (session) => void this.#sessions.push(session),
-        onScriptError: (failure) => void (this.#failedScript = failure),
-        onWarning: (message) => this.#print(`Warning from the database: ${message}`),
-      });
-      return this.#start(adapterFactory);
-    })();
-    return this.#connected;
-  }
-
-  /** @param {ReturnType<typeof createAdapterFactory>} adapterFactory */
-  async #start(adapterFactory) {
+  async #start() {
+    // The engine reports a failure of its own first query without a code.
+    await ensureConnection(this.#url);
     const { SchemaEngine } = await loadWasm();
+    const adapterFactory = createAdapterFactory(this.#url, {
+      onOpen: (close) => void this.#closers.push(close),
+      onScriptError: (script, error) => void (this.#failure = { script, error }),
+      onWarning: (message) => this.#print(`Warning from the database: ${message}`),
+    });
     // The engine panics on an empty list.
     const datamodels = this.#datamodels.length > 0 ? this.#datamodels : undefined;
-    return SchemaEngine.new({ datamodels }, forwardLog, adapterFactory);
-  }
-
-  #requireUrl() {
-    if (!this.#url) throw new Error('This command needs a database: set DATABASE_URL.');
-    return this.#url;
+    const log = (/** @type {string} */ line) => void process.stderr.write(`${line.trimEnd()}\n`);
+    return SchemaEngine.new({ datamodels }, log, adapterFactory);
   }
 }
 
-/** @param {string} line a log line of the engine, in the format that the CLI expects */
-function forwardLog(line) {
-  process.stderr.write(`${line.trimEnd()}\n`);
+/**
+ * @param {{ script: string, error: unknown }} failure
+ * @param {MigrationList} migrations to find the name of the failed one
+ */
+function migrationFailed({ script, error }, { migrationDirectories }) {
+  const migration = migrationDirectories.find(
+    ({ migrationFile: { content } }) => 'value' in content && content.value === script,
+  );
+  return new PrismaError(
+    'P3018',
+    'A migration failed to apply. New migrations cannot be applied before the error is recovered from. Read more ' +
+      'about how to resolve migration issues in a production database: https://pris.ly/d/migrate-resolve\n\n' +
+      `Migration name: ${migration?.path ?? 'unknown'}\n\nDatabase error:\n${describeFailedScript(script, error)}`,
+    { cause: error },
+  );
 }

@@ -2,20 +2,20 @@
 // Prisma's schema engine, run by the Prisma CLI in place of the native one that it would download: the same arguments,
 // the same protocol, the same engine compiled to WebAssembly. prisma.config.ts says why.
 import { readFile } from 'node:fs/promises';
+import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
-import { createDatabase, dropDatabase, ensureConnection } from './database.mjs';
+import { createDatabase, ensureConnection } from './database.mjs';
 import { Engine } from './engine.mjs';
-import { print, serve } from './json-rpc.mjs';
-import { log } from './log.mjs';
-import { describe, prismaCode } from './user-facing-error.mjs';
+import { toCliError } from './errors.mjs';
 import { loadWasm } from './wasm.mjs';
 
+/** The JSON-RPC error code of the native engine. */
+const ENGINE_ERROR = 4466;
+
 /** @type {Partial<Record<string, (url: string) => Promise<unknown>>>} */
-const COMMANDS = {
-  'can-connect-to-database': ensureConnection,
-  'create-database': createDatabase,
-  'drop-database': dropDatabase,
-};
+const COMMANDS = { 'can-connect-to-database': ensureConnection, 'create-database': createDatabase };
+
+let printed = 0;
 
 async function main() {
   const { values, positionals } = parseArgs({
@@ -34,11 +34,11 @@ async function main() {
     process.stdout.write(`schema-engine-cli ${version()}\n`);
     return;
   }
-  log('INFO', 'Starting schema engine');
+  log('INFO', { message: 'Starting schema engine' });
   const { url } = JSON.parse(values.datasource);
   const [cli, name = ''] = positionals;
   if (cli === undefined) {
-    await runServer(url, values.datamodels);
+    await serve(url, values.datamodels);
     return;
   }
   const command = COMMANDS[name];
@@ -48,31 +48,62 @@ async function main() {
 }
 
 /**
- * @param {string | undefined} url
+ * Handles JSON-RPC 2.0 requests, one per line and one at a time, until stdin ends or a signal arrives.
+ *
+ * @param {string} url
  * @param {string[]} paths of the schema files
  */
-async function runServer(url, paths) {
+async function serve(url, paths) {
   const datamodels = await Promise.all(
     paths.map(async (path) => /** @type {[string, string]} */ ([path, await readFile(path, 'utf8')])),
   );
-  const engine = new Engine({ url, datamodels, print });
-  const stop = new AbortController();
+  // Text for the standard output of the CLI is a request among the responses.
+  const engine = new Engine(url, datamodels, (text) => {
+    send({ id: ++printed, method: 'print', params: { content: text.replace(/\n$/, '') } });
+  });
+  const lines = createInterface({ input: process.stdin, crlfDelay: Infinity });
   // The CLI ends every run with SIGTERM when all calls are complete; Ctrl-C reaches both processes.
-  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => stop.abort());
-  // When the CLI has exited, still record failures and drop the shadow database.
+  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => lines.close());
+  lines.once('close', () => void engine.close().finally(() => process.exit()));
+  // When the CLI has exited, still drop the shadow database.
   process.stdout.on('error', () => {});
-  await serve(engine, stop.signal);
-  await engine.close();
-  // The engine leaves timers behind, such as the one for its advisory lock.
-  process.exit();
+  // A panic of the engine happens in a microtask and rejects no promise. It needs a response like any other error:
+  // when the process crashes instead, the CLI reports nothing and exits with 0.
+  const panicked = new Promise((_resolve, reject) => process.on('uncaughtException', reject));
+  panicked.catch(() => {});
+  for await (const line of lines) {
+    const { id, method, params } = JSON.parse(line);
+    // The CLI's response to a print request.
+    if (method === undefined) continue;
+    try {
+      send({ id, result: (await Promise.race([engine.call(method, params), panicked])) ?? null });
+    } catch (error) {
+      const message = 'An error happened. Check the data field for details.';
+      send({ id, error: { code: ENGINE_ERROR, message, data: toCliError(error) } });
+    }
+  }
 }
 
-/** @param {unknown} error */
-function fail(error) {
-  log('ERROR', describe(error), { is_panic: false, error_code: prismaCode(error) });
-  process.exitCode = 1;
+/** @param {Record<string, unknown>} message */
+function send(message) {
+  process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+}
+
+/**
+ * Writes a log line in the format that the CLI expects: JSON on stderr, as the `tracing` crate of Rust writes it. The CLI
+ * skips the first line and takes the error from the last `ERROR` line with this target.
+ *
+ * @param {'INFO' | 'ERROR'} level
+ * @param {{ message: string }} fields
+ */
+function log(level, fields) {
+  const line = { timestamp: new Date().toISOString(), level, fields, target: 'schema_engine::logger' };
+  process.stderr.write(`${JSON.stringify(line)}\n`);
 }
 
 // The CLI fails on a line that is not JSON, so log the warnings of Node and its packages as JSON too.
-process.removeAllListeners('warning').on('warning', (warning) => log('INFO', warning.message));
-await main().catch(fail);
+process.removeAllListeners('warning').on('warning', ({ message }) => log('INFO', { message }));
+await main().catch((error) => {
+  log('ERROR', toCliError(error));
+  process.exitCode = 1;
+});
