@@ -79,10 +79,11 @@ describeWithTmpfs('when the disk of PostgreSQL is full', () => {
           await useUpPages();
           // The traffic may have cancelled all of its pending orders before.
           const response = await cancelOrder(service.baseUrl, fillers.at(-1)!, key);
-          if (response.status === 204) {
+          const outcome = response.status === 204 ? 'cancelled' : (await errorOf(response)).code;
+          expect(['cancelled', 'service_unavailable']).toContain(outcome);
+          if (outcome === 'cancelled') {
             fillers.pop();
           } else {
-            expect([response.status, (await errorOf(response)).code]).toEqual([503, 'service_unavailable']);
             rejected++;
           }
           return rejected >= 20;
