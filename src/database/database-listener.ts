@@ -2,6 +2,7 @@ import { Socket } from 'node:net';
 import { Inject, Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import pg from 'pg';
 import { CONFIG, type Config } from '../config/config.js';
+import { Metrics } from '../metrics/metrics.js';
 import { sessionSettings } from './session-settings.js';
 
 const RECONNECT_FIRST_MS = 100;
@@ -39,8 +40,16 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
   #heartbeat: NodeJS.Timeout | undefined;
   #retryMs = RECONNECT_FIRST_MS;
   #stopped = false;
+  #isEstablished = false;
+  #wasLost = false;
 
-  constructor(@Inject(CONFIG) private readonly config: Config) {}
+  constructor(
+    @Inject(CONFIG) private readonly config: Config,
+    private readonly metrics: Metrics,
+  ) {
+    metrics.recoveries.inc({ dependency: 'database' }, 0);
+    metrics.watchListener(() => this.#isEstablished);
+  }
 
   /** Call before the application has started. */
   subscribe(subscription: Subscription): void {
@@ -98,6 +107,11 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
 
   #established(connection: Connection): void {
     this.#retryMs = RECONNECT_FIRST_MS;
+    this.#isEstablished = true;
+    if (this.#wasLost) {
+      this.#wasLost = false;
+      this.metrics.recoveries.inc({ dependency: 'database' });
+    }
     for (const subscription of this.#subscriptions) {
       subscription.onGap?.();
     }
@@ -114,6 +128,8 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
       return;
     }
     this.#connection = undefined;
+    this.#isEstablished = false;
+    this.#wasLost = true;
     clearInterval(this.#heartbeat);
     for (const subscription of this.#subscriptions) {
       subscription.onLost?.();

@@ -65,6 +65,12 @@ export class Metrics {
     registers: [this.registry],
   });
 
+  readonly listVersionChanges = new Counter({
+    name: 'petstore_list_version_changes_total',
+    help: 'How often this process found the list in another version than before.',
+    registers: [this.registry],
+  });
+
   readonly listBytes = new Counter({
     name: 'petstore_list_bytes_total',
     help: 'Bytes of JSON written in lists, before compression.',
@@ -113,6 +119,13 @@ export class Metrics {
   readonly usageLost = new Counter({
     name: 'petstore_usage_lost_requests_total',
     help: 'Requests missing from the usage because too many keys waited to be written.',
+    registers: [this.registry],
+  });
+
+  readonly recoveries = new Counter({
+    name: 'petstore_recoveries_total',
+    help: 'How often this process has used PostgreSQL (for notifications) or a Redis node again after it was unavailable.',
+    labelNames: ['dependency'],
     registers: [this.registry],
   });
 
@@ -171,14 +184,34 @@ export class Metrics {
     });
   }
 
-  /** Shows whether limits are counted by this process alone because Redis is unavailable. */
-  watchDegraded(isDegraded: () => boolean): void {
+  /** Shows whether this process learns at once of changed keys. */
+  watchListener(isConnected: () => boolean): void {
+    new Gauge({
+      name: 'petstore_listener_connected',
+      help: '1 while PostgreSQL notifies this process of changed keys, 0 while it reconnects.',
+      registers: [this.registry],
+      collect() {
+        this.set(isConnected() ? 1 : 0);
+      },
+    });
+  }
+
+  /** Shows whether limits are counted by this process alone because Redis is unavailable, and whether the clocks agree. */
+  watchLimiterStore(store: { readonly degraded: boolean; readonly clockOffsetMs: number }): void {
     new Gauge({
       name: 'petstore_limiter_store_degraded',
       help: '1 while limits are counted by this process alone because Redis is unavailable.',
       registers: [this.registry],
       collect() {
-        this.set(isDegraded() ? 1 : 0);
+        this.set(store.degraded ? 1 : 0);
+      },
+    });
+    new Gauge({
+      name: 'petstore_limiter_clock_offset_seconds',
+      help: 'The clock of Redis minus the clock of this process, at the last request that was counted.',
+      registers: [this.registry],
+      collect() {
+        this.set(store.clockOffsetMs / 1_000);
       },
     });
   }

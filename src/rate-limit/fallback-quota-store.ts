@@ -18,6 +18,8 @@ export interface FallbackQuotaStoreOptions {
   readonly banRule: BanRule;
   /** Called for each ban that this process imposes. */
   readonly onBan: (subject: string) => void;
+  /** Called when a node of Redis is available again. */
+  readonly onRecovered: () => void;
 }
 
 /**
@@ -32,13 +34,14 @@ export class FallbackQuotaStore implements QuotaStore {
   readonly #redis: RedisQuotaStore;
   readonly #memory: MemoryQuotaStore;
 
-  constructor({ redis, clock, banRule, onBan }: FallbackQuotaStoreOptions) {
+  constructor({ redis, clock, banRule, onBan, onRecovered }: FallbackQuotaStoreOptions) {
     const redisClock: Clock = { now: () => clock.now() + this.#redis.clockOffsetMs };
     const saveBan = (subject: string, bannedUntilMs: number): void => {
       onBan(subject);
       void this.#bans.save(subject, bannedUntilMs);
     };
     this.#breakers = new RedisCircuitBreakers(redis, () => {
+      onRecovered();
       this.#bans.saveAll(redisClock.now());
     });
     this.#cache = new RejectionCache(clock, banRule, saveBan);
@@ -60,6 +63,11 @@ export class FallbackQuotaStore implements QuotaStore {
   /** Whether some requests are counted by this process alone because Redis is unavailable. */
   get degraded(): boolean {
     return this.#breakers.degraded;
+  }
+
+  /** The clock of Redis minus that of this process, at the last request that was counted. Milliseconds. */
+  get clockOffsetMs(): number {
+    return this.#redis.clockOffsetMs;
   }
 
   consume(subject: string, quotas: Quotas): Verdict | Promise<Verdict> {

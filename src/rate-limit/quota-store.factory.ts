@@ -49,11 +49,18 @@ export class QuotaStoreFactory implements OnApplicationShutdown {
 
   async #createOverRedis(
     urls: readonly string[],
-    options: Omit<FallbackQuotaStoreOptions, 'redis'>,
+    options: Omit<FallbackQuotaStoreOptions, 'redis' | 'onRecovered'>,
   ): Promise<FallbackQuotaStore> {
     this.#redis = connectRedis(urls);
-    const store = new FallbackQuotaStore({ redis: this.#redis, ...options });
-    this.metrics.watchDegraded(() => store.degraded);
+    const store = new FallbackQuotaStore({
+      redis: this.#redis,
+      ...options,
+      onRecovered: () => {
+        this.metrics.recoveries.inc({ dependency: 'redis' });
+      },
+    });
+    this.metrics.recoveries.inc({ dependency: 'redis' }, 0);
+    this.metrics.watchLimiterStore(store);
     await untilReady(this.#redis, READY_TIMEOUT_MS);
     return store;
   }

@@ -1,5 +1,6 @@
 import { loadConfig } from '../../src/config/load-config.js';
 import { DatabaseListener } from '../../src/database/database-listener.js';
+import { Metrics } from '../../src/metrics/metrics.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
 import { waitFor } from '../helpers/wait-for.js';
@@ -7,13 +8,15 @@ import { waitFor } from '../helpers/wait-for.js';
 let database: TestDatabase;
 let proxy: TcpProxy;
 let listener: DatabaseListener;
+let metrics: Metrics;
 let messages: string[];
 let gaps: number;
 
 beforeEach(async () => {
   database = await createTestDatabase();
   proxy = await TcpProxy.start(database.url);
-  listener = new DatabaseListener(loadConfig({ DATABASE_URL: proxy.urlFor(database.url) }));
+  metrics = new Metrics();
+  listener = new DatabaseListener(loadConfig({ DATABASE_URL: proxy.urlFor(database.url) }), metrics);
   [messages, gaps] = [[], 0];
   listener.subscribe({ channel: 'news', onMessage: (payload) => messages.push(payload), onGap: () => gaps++ });
   await listener.onApplicationBootstrap();
@@ -48,6 +51,9 @@ describe('DatabaseListener', () => {
     await notify('two');
     await waitFor(() => messages.length === 1, 'the message arrives');
     expect(messages).toEqual(['two']);
+    const exported = await metrics.registry.metrics();
+    expect(exported).toContain('petstore_recoveries_total{dependency="database"} 1\n');
+    expect(exported).toContain('petstore_listener_connected 1\n');
   });
 
   it('ends its session when it is stopped', async () => {

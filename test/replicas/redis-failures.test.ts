@@ -21,8 +21,10 @@ const PROMPTLY = { withinMs: 5_000 };
 
 const clients: LimitRedis[] = [];
 let logged: string[];
+let recoveries: number;
 beforeEach(() => {
   logged = [];
+  recoveries = 0;
   for (const level of ['warn', 'error'] as const) {
     jest.spyOn(Logger.prototype, level).mockImplementation((...[message]: unknown[]) => {
       logged.push(String(message));
@@ -39,7 +41,13 @@ afterEach(() => {
 async function storeOn(urls: readonly string[], clock: Clock = systemClock): Promise<FallbackQuotaStore> {
   const redis = connectRedis(urls);
   clients.push(redis);
-  const store = new FallbackQuotaStore({ redis, clock, banRule: BAN_RULE, onBan: () => undefined });
+  const store = new FallbackQuotaStore({
+    redis,
+    clock,
+    banRule: BAN_RULE,
+    onBan: () => undefined,
+    onRecovered: () => recoveries++,
+  });
   await untilReady(redis, 5_000);
   return store;
 }
@@ -67,6 +75,7 @@ async function ban(store: FallbackQuotaStore, subject: string): Promise<void> {
 function expectOneOutage(): void {
   expect(logged.filter((line) => line.includes('unavailable'))).toHaveLength(1);
   expect(logged.filter((line) => line.includes('available again'))).toHaveLength(1);
+  expect(recoveries).toBe(1);
 }
 
 describeWithRedis('when Redis fails over', () => {

@@ -170,7 +170,26 @@ describe('an unexpected error', () => {
   });
 });
 
+function valueOf(text: string, series: string): number {
+  const line = text.split('\n').find((each) => each.startsWith(`${series} `));
+  return Number(line?.slice(series.length) ?? 0);
+}
+
 describe('the metrics', () => {
+  it('count the changes of the version of the list, and how its blocks were found', async () => {
+    const list = async (): Promise<string> => (await listOrders(service.baseUrl, key)).text();
+    await list();
+    const before = await metrics();
+    await insertOrder(database.db);
+    await list();
+    await list();
+    const after = await metrics();
+    const increaseOf = (series: string): number => valueOf(after, series) - valueOf(before, series);
+    expect(increaseOf('petstore_list_version_changes_total')).toBe(1);
+    expect(increaseOf('petstore_list_blocks_total{source="database"}')).toBe(1);
+    expect(increaseOf('petstore_list_blocks_total{source="memory"}')).toBe(1);
+  });
+
   it('count requests by method, route template and status, never by path', async () => {
     await cancelOrder(service.baseUrl, '424242', key);
     await call(service.baseUrl, 'GET', '/some-made-up-path', key);

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { coalesce } from '../../common/coalesce.js';
 import { Pools } from '../../database/pools.js';
 import { databaseCall, QUERY_CANCELED, sqlStateOf } from '../../database/postgres-errors.js';
+import { Metrics } from '../../metrics/metrics.js';
 import { ListCompaction } from './list-compaction.js';
 import {
   type BlockVersionsRow,
@@ -23,13 +24,17 @@ export class ListVersionReader {
   /** @throws {DomainError} (by rejection) `service_unavailable` */
   readonly currentBlocks = coalesce(() => databaseCall(() => this.#readBlocks()));
 
+  #lastName: string | undefined;
+
   constructor(
     private readonly pools: Pools,
     private readonly compaction: ListCompaction,
+    private readonly metrics: Metrics,
   ) {}
 
   async #readName(): Promise<string> {
     const row = await this.#query<{ name: string }>('list_version', SELECT_LIST_VERSION);
+    this.#countChange(row.name);
     return row.name;
   }
 
@@ -38,7 +43,15 @@ export class ListVersionReader {
     if (this.compaction.isDue(version)) {
       void this.compaction.run();
     }
+    this.#countChange(version.name);
     return version;
+  }
+
+  #countChange(name: string): void {
+    if (this.#lastName !== undefined && name !== this.#lastName) {
+      this.metrics.listVersionChanges.inc();
+    }
+    this.#lastName = name;
   }
 
   async #query<T extends object>(name: string, text: string): Promise<T> {

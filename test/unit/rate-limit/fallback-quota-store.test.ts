@@ -43,6 +43,7 @@ beforeEach(() => {
     clock,
     banRule: { threshold: 0, windowSeconds: 60, durationSeconds: 300 },
     onBan: () => undefined,
+    onRecovered: () => undefined,
   });
 });
 
@@ -96,6 +97,7 @@ describe('FallbackQuotaStore when a single command to save a ban fails', () => {
       clock,
       banRule: { threshold: 1, windowSeconds: 60, durationSeconds: 300 },
       onBan: () => undefined,
+      onRecovered: () => undefined,
     });
     await store.consume('key:a', ONE);
     const { outcome, bannedUntilMs } = await store.consume('key:a', ONE);

@@ -62,7 +62,7 @@ class FakeDatabase implements Pick<ListTransactions, 'acquire' | 'release' | 'be
 }
 
 function versionsIn(pools: Pools): ListVersionReader {
-  return new ListVersionReader(pools, new ListCompaction(pools));
+  return new ListVersionReader(pools, new ListCompaction(pools), new Metrics());
 }
 
 describe('OrderListReader', () => {
