@@ -103,11 +103,6 @@ describe('the queries of the dashboard and the alerts', () => {
     expect(used.filter((name) => name === undefined || !defined.has(name))).toEqual([]);
   });
 
-  it('have an entry in docs/operations.md for every alert', () => {
-    const runbook = read('../docs/operations.md');
-    expect(alerts.map(({ alert }) => alert).filter((name) => !runbook.includes(`\`${name}\``))).toEqual([]);
-  });
-
   /** An alert on a label or value that the service never exports would never fire. */
   function expectToSelect(metric: string, { label, operator, value }: LabelMatcher): void {
     const labelSets = exported.get(metric);
