@@ -1,3 +1,6 @@
+/** The name of the security scheme in the document, which `@ApiBearerAuth()` refers to. */
+export const BEARER_SCHEME = 'bearer';
+
 /** The introduction of the document and of Swagger UI. Markdown. */
 export const API_DESCRIPTION = `
 Lists the orders of a pet store and cancels orders that are still pending.

@@ -1,17 +1,8 @@
 import type { INestApplication } from '@nestjs/common';
-import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
+import type { OpenAPIObject } from '@nestjs/swagger';
 import type { Config } from '../config/config.js';
 import { API_VERSION } from '../http/api-path.js';
-import { API_DESCRIPTION } from './api-description.js';
-import { HEADER_COMPONENTS } from './api-headers.js';
-
-/** The version of the interface description, which is not the version of this software. */
-const INTERFACE_VERSION = '1.0.0';
-
-/** The name of the security scheme in the document, which `@ApiBearerAuth()` refers to. */
-export const BEARER_SCHEME = 'bearer';
-
-const BEARER_DESCRIPTION = 'An API key (`pst_…`), as issued by the operator of the store. Paste it without "Bearer".';
+import { describeApi } from './describe-api.js';
 
 type ServerUrls = Pick<Config, 'publicBaseUrl' | 'stagingBaseUrl'>;
 
@@ -27,25 +18,7 @@ export function buildOpenApiDocument(
   urls: ServerUrls,
   { served }: { served: boolean },
 ): OpenAPIObject {
-  const config = new DocumentBuilder()
-    .setTitle('Pet Store: Store Orders')
-    .setVersion(INTERFACE_VERSION)
-    .setDescription(API_DESCRIPTION)
-    .setLicense('MIT', 'https://spdx.org/licenses/MIT.html')
-    .addTag('store', 'Orders placed in the store.')
-    .build();
-  const document = SwaggerModule.createDocument(app, config);
-  return {
-    ...document,
-    servers: serversOf(urls, served),
-    paths: relativeToVersion(document.paths),
-    components: {
-      ...document.components,
-      headers: HEADER_COMPONENTS,
-      // The builder's `addBearerAuth` would describe every bearer token as a JWT.
-      securitySchemes: { [BEARER_SCHEME]: { type: 'http', scheme: 'bearer', description: BEARER_DESCRIPTION } },
-    },
-  };
+  return { ...describeApi(app), servers: serversOf(urls, served) };
 }
 
 type Servers = NonNullable<OpenAPIObject['servers']>;
@@ -70,14 +43,4 @@ function serverWithVariable(description: string, variable: string, host: string)
     description,
     variables: { [variable]: { default: host, description: 'The host that the operator of the store names.' } },
   };
-}
-
-function relativeToVersion(paths: OpenAPIObject['paths']): OpenAPIObject['paths'] {
-  const prefix = `/${API_VERSION}`;
-  return Object.fromEntries(
-    Object.entries(paths).map(([path, item]) => [
-      path.startsWith(`${prefix}/`) ? path.slice(prefix.length) : path,
-      item,
-    ]),
-  );
 }
