@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import type { ApiKey } from '../database/generated/client.js';
 import { databaseCall } from '../database/postgres-errors.js';
 import { PrismaService } from '../database/prisma.service.js';
 import { quotasOf } from '../plans/plans.js';
@@ -7,27 +8,27 @@ import type { VerifiedKey } from './verified-key.js';
 /** Hexadecimal digits of a digest that {@link ApiKeysRepository.digestPrefixes} returns for each key. */
 export const DIGEST_PREFIX_LENGTH = 16;
 
+type KeyRow = Pick<ApiKey, 'id' | 'plan' | 'requestsPerMinute' | 'requestsPerDay' | 'expiresAt'>;
+
 /** The queries of the request path on `api_keys`. Administration is in {@link ApiKeysAdmin}. */
 @Injectable()
 export class ApiKeysRepository {
   constructor(private readonly prisma: PrismaService) {}
 
-  /** The key with this SHA-256 (hexadecimal), unless there is none or it is revoked. Expiry is left to the caller's clock. */
+  /**
+   * The key with this SHA-256 (hexadecimal), unless there is none or it is revoked. Expiry is left to the caller's clock.
+   *
+   * As all statements of the service, it is a raw query: those do without Prisma's query compiler, which the production
+   * bundle loads only when it is needed (60 MB and 0.2 s).
+   */
   async findByHash(keyHash: string): Promise<VerifiedKey | undefined> {
-    const row = await databaseCall(() =>
-      this.prisma.apiKey.findUnique({
-        where: { keyHash: Buffer.from(keyHash, 'hex') },
-        select: {
-          id: true,
-          plan: true,
-          requestsPerMinute: true,
-          requestsPerDay: true,
-          expiresAt: true,
-          revokedAt: true,
-        },
-      }),
+    const [row] = await databaseCall(
+      () => this.prisma.$queryRaw<KeyRow[]>`
+        SELECT id::text, plan::text, requests_per_minute AS "requestsPerMinute", requests_per_day AS "requestsPerDay",
+               expires_at AS "expiresAt"
+        FROM api_keys WHERE key_hash = ${Buffer.from(keyHash, 'hex')} AND revoked_at IS NULL`,
     );
-    if (row?.revokedAt !== null) {
+    if (row === undefined) {
       return undefined;
     }
     return { id: row.id, plan: row.plan, quotas: quotasOf(row.plan, row), expiresAtMs: row.expiresAt?.getTime() };
