@@ -1,6 +1,6 @@
 // Shows what the memory of an idle service consists of:
 //
-//   npm run profile:memory [-- FILE [ARGUMENT…]]     dist/cli.js serve by default
+//   npm run profile:memory [-- FILE [ARGUMENT…]]     the production bundle by default
 //
 // Two views of the same memory: what the kernel has mapped (/proc/PID/smaps), and what V8 knows about its heap.
 import { once } from 'node:events';

@@ -1,6 +1,6 @@
 // Shows where the time goes between the start of the process and its first response:
 //
-//   npm run profile:start [-- FILE [ARGUMENT…]]     dist/cli.js serve by default
+//   npm run profile:start [-- FILE [ARGUMENT…]]     the production bundle by default
 //
 // The phases are read from the debug log, the time by package from V8's sampling profiler, which slows the start down.
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs';

@@ -1,11 +1,9 @@
 #!/usr/bin/env node
 // Copies the packages that an image needs, and of each package only the files that Node loads:
 //
-//   node deploy/collect-modules.mjs TARGET [PACKAGE…]
+//   node deploy/collect-modules.mjs TARGET PACKAGE…
 //
-// copies the named packages (by default the dependencies in package.json) and their dependencies from node_modules to
-// TARGET/node_modules: 49 MB. `npm ci --omit=dev` would install 427 MB, because TypeScript and the Prisma CLI are optional
-// peers of @prisma/client.
+// copies the named packages and their dependencies from node_modules to TARGET/node_modules.
 import { cpSync, existsSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 
@@ -14,26 +12,11 @@ const ROOT = resolve(import.meta.dirname, '..');
 /** Types, source maps and documentation. Licences are kept, because they must accompany the code. */
 const NEVER_LOADED = /\.(?:map|md|flow|[cm]?ts)$/;
 
-/** Copies of the same code for bundlers, browsers and other databases, by package or scope and path inside it. */
+/** Copies of the same code for bundlers and other databases, by package and path inside it. */
 const OTHER_COPIES = {
-  '@prisma/client': (path) => path.startsWith('runtime/') && !isNamedByOurClient(path),
-  'class-transformer': (path) => /^(?:bundles|esm5|esm2015)$/.test(path),
-  'class-validator': (path) => /^(?:bundles|esm5|esm2015)$/.test(path),
-  'es-toolkit': (path) => path === 'dist/browser.global.js',
-  'libphonenumber-js': (path) => /^(?:bundle|es6-modern)$/.test(path),
   prisma: (path) => /^build\/query_compiler_/.test(path),
-  // Every package of this scope has these copies; Node loads `build/src`.
-  '@opentelemetry': (path) => /^build\/(?:esm|esnext)$/.test(path),
-  rxjs: (path) => /^(?:src|dist\/(?:bundles|esm|esm5))$/.test(path),
   'swagger-ui-dist': (path) => /^swagger-ui(?:-es-bundle(?:-core)?)?\.js$/.test(path),
 };
-
-/** The generated client contains the names of the files that it loads: one of twenty query compilers, and the runtime. */
-function isNamedByOurClient(path) {
-  const client = readFileSync(join(ROOT, 'dist/database/generated/internal/class.js'), 'utf8');
-  const module = `@prisma/client/${path}`;
-  return client.includes(`"${module}"`) || client.includes(`"${module.replace(/\.m?js$/, '')}"`);
-}
 
 /** @returns {string[]} */
 function dependenciesOf(folder) {
@@ -54,9 +37,8 @@ function installedAt(name, dependent) {
 
 /** @param {string} path inside the package; empty for the package itself */
 function isLoaded(name, path) {
-  const isOtherCopy = OTHER_COPIES[name] ?? OTHER_COPIES[name.split('/')[0]];
   // Nested packages are collected separately.
-  return path !== 'node_modules' && !NEVER_LOADED.test(path) && !(isOtherCopy?.(path) ?? false);
+  return path !== 'node_modules' && !NEVER_LOADED.test(path) && !(OTHER_COPIES[name]?.(path) ?? false);
 }
 
 /**
@@ -81,12 +63,12 @@ function collect(name, dependent, target, collected) {
 }
 
 const [target, ...names] = process.argv.slice(2);
-if (target === undefined) {
-  process.stderr.write('usage: node deploy/collect-modules.mjs TARGET [PACKAGE…]\n');
+if (target === undefined || names.length === 0) {
+  process.stderr.write('usage: node deploy/collect-modules.mjs TARGET PACKAGE…\n');
   process.exit(2);
 }
 const collected = new Set();
-for (const name of names.length > 0 ? names : dependenciesOf(ROOT)) {
+for (const name of names) {
   collect(name, ROOT, target, collected);
 }
 process.stdout.write(`${collected.size} packages\n`);

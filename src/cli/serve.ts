@@ -40,7 +40,7 @@ interface ServiceDatabase {
 export async function serve(): Promise<void> {
   const config = loadConfig(process.env);
   const stop = stopOnSignals();
-  const logger = createLogger(config.logLevel);
+  const logger = await createLogger(config.logLevel);
   const tracing = config.tracing ? await startTracing(logger) : undefined;
   let database: ServiceDatabase | undefined;
   let app: NestExpressApplication | undefined;

@@ -1,17 +1,20 @@
 import type { LoggerService } from '@nestjs/common';
-import { destination, type Logger, pino } from 'pino';
-import { default as pretty } from 'pino-pretty';
+import { destination, type DestinationStream, type Logger, pino } from 'pino';
 import type { LogLevel } from '../config/config.js';
 
 /** Injection token of the pino logger for single requests: its lines carry the request id. */
 export const REQUEST_LOGGER = Symbol('request logger');
 
 /** JSON lines on stdout; human-readable lines on a terminal. */
-export function createLogger(level: LogLevel): Logger {
-  const stream = process.stdout.isTTY
-    ? pretty({ colorize: true, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss.l' })
-    : destination({ fd: 1, sync: false });
+export async function createLogger(level: LogLevel): Promise<Logger> {
+  const stream = process.stdout.isTTY ? await readableLines() : destination({ fd: 1, sync: false });
   return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, stream);
+}
+
+/** Imported on demand: in production stdout is no terminal. */
+async function readableLines(): Promise<DestinationStream> {
+  const { default: pretty } = await import('pino-pretty');
+  return pretty({ colorize: true, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss.l' });
 }
 
 const FRAMEWORK_CONTEXTS: ReadonlySet<unknown> = new Set([

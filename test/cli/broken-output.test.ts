@@ -6,7 +6,8 @@ import { ApiKeysAdmin } from '../../src/api-keys/api-keys.admin.js';
 import { connectPrisma } from '../../src/database/connect-prisma.js';
 import { insertKey } from '../helpers/builders.js';
 import { failAnalyze } from '../helpers/fail-analyze.js';
-import { CLI, petstore } from '../helpers/petstore.js';
+import { CLI } from '../helpers/build.js';
+import { petstore } from '../helpers/petstore.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
 
 let database: TestDatabase;

@@ -18,7 +18,7 @@ describe('scripts and container files', () => {
   it('use only compiled files whose source exists', () => {
     const missing = scripts.flatMap((script) =>
       compiledFilesIn(readFileSync(join(ROOT, script), 'utf8'))
-        .map((path) => path.replace(/^dist\/(.*)\.js$/, 'src/$1.ts'))
+        .map((path) => path.replace(/^dist\/(?:bundle\/)?(.*)\.js$/, 'src/$1.ts'))
         .filter((source) => !source.includes('/generated/') && !files.includes(source))
         .map((source) => `${script}: ${source}`),
     );

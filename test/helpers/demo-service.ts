@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
+import { CLI } from './build.js';
 import { waitFor } from './wait-for.js';
 
 const ROOT = join(__dirname, '..', '..');
@@ -33,7 +34,7 @@ export class DemoCheckout {
   }
 
   run(...args: string[]): DemoRun {
-    return this.#spawn([process.execPath, join(this.folder, 'dist', 'cli.js'), ...args]);
+    return this.#spawn([process.execPath, join(this.folder, relative(ROOT, CLI)), ...args]);
   }
 
   /**

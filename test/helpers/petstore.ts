@@ -1,10 +1,8 @@
 import { spawn } from 'node:child_process';
-import { join } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { runCommand } from '../../src/cli/run-command.js';
-
-export const CLI = join(__dirname, '..', '..', 'dist', 'cli.js');
+import { CLI } from './build.js';
 
 export interface CommandResult {
   readonly exitCode: number | null;

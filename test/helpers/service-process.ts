@@ -1,8 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { join } from 'node:path';
+import { CLI } from './build.js';
 import { waitFor } from './wait-for.js';
-
-const CLI = join(__dirname, '..', '..', 'dist', 'cli.js');
 
 /** The built service in its own process, on a free port, with the real clock. */
 export class ServiceProcess {
@@ -15,8 +13,8 @@ export class ServiceProcess {
     }
   }
 
-  static async start(environment: Readonly<Record<string, string>>): Promise<ServiceProcess> {
-    const child = spawn(process.execPath, [CLI, 'serve'], {
+  static async start(environment: Readonly<Record<string, string>>, cli = CLI): Promise<ServiceProcess> {
+    const child = spawn(process.execPath, [cli, 'serve'], {
       env: { ...process.env, NODE_ENV: 'test', PORT: '0', METRICS_PORT: '0', ...environment },
       stdio: ['ignore', 'pipe', 'pipe'],
     });

@@ -1,0 +1,28 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const LICENCE_FILE = /^(?:licen[cs]e|copying|notice)/i;
+
+/**
+ * The licences of bundled packages, which must accompany their code.
+ * @param {string} root
+ * @param {string[]} files bundled files, relative to the root
+ * @returns {string}
+ */
+export function licencesOf(root, files) {
+  const folders = new Set(files.map((file) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(file)?.[0]));
+  folders.delete(undefined);
+  return [...folders]
+    .sort()
+    .map((folder) => licenceOf(join(root, folder)))
+    .join(`\n${'-'.repeat(80)}\n`);
+}
+
+function licenceOf(folder) {
+  const manifest = join(folder, 'package.json');
+  const { name, version, license } = existsSync(manifest) ? JSON.parse(readFileSync(manifest, 'utf8')) : {};
+  const texts = readdirSync(folder)
+    .filter((file) => LICENCE_FILE.test(file))
+    .map((file) => readFileSync(join(folder, file), 'utf8').trim());
+  return [`${name} ${version} (${license})`, ...texts, ''].join('\n\n');
+}

@@ -1,0 +1,74 @@
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { cancelOrder, listOrders } from '../helpers/api.js';
+import { insertKey, insertOrder } from '../helpers/builders.js';
+import { ServiceProcess } from '../helpers/service-process.js';
+import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { waitFor } from '../helpers/wait-for.js';
+
+const ROOT = join(__dirname, '..', '..');
+const folder = mkdtempSync(join(tmpdir(), 'petstore-bundle-'));
+const bundle = join(folder, 'dist', 'bundle');
+const CLI = join(bundle, 'cli.js');
+
+let database: TestDatabase;
+let service: ServiceProcess;
+let key: string;
+
+/** The bundle, without the query compiler's WebAssembly, serves a database of its own. */
+beforeAll(async () => {
+  cpSync(join(ROOT, 'dist', 'bundle'), bundle, { recursive: true, filter: (source) => !source.endsWith('.wasm') });
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  database = await createTestDatabase();
+  ({ key } = await insertKey(database.db));
+  service = await ServiceProcess.start({ DATABASE_URL: database.url }, CLI);
+});
+afterAll(async () => {
+  await service.stop();
+  await database.drop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+describe('the production bundle', () => {
+  it("lists and cancels without Prisma's query compiler", async () => {
+    const id = await insertOrder(database.db);
+    expect((await listOrders(service.baseUrl, key)).status).toBe(200);
+    expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
+  });
+
+  it("loads Prisma's query compiler for a command that needs it", () => {
+    const run = (cli: string): string =>
+      execFileSync(process.execPath, [cli, 'keys', 'list', '--json'], {
+        env: { PATH: process.env.PATH, DATABASE_URL: database.url },
+        encoding: 'utf8',
+        stdio: 'pipe',
+      });
+    expect(JSON.parse(run(join(ROOT, 'dist', 'bundle', 'cli.js')))).toHaveLength(1);
+    expect(() => run(CLI)).toThrow(/ENOENT.*query-compiler/);
+  });
+
+  it('prints the document that the code generates', () => {
+    const document = execFileSync(process.execPath, [CLI, 'openapi'], { env: {}, encoding: 'utf8' });
+    expect(document).toBe(readFileSync(join(ROOT, 'openapi.json'), 'utf8'));
+  });
+
+  it('serves Swagger UI and the document', async () => {
+    const page = await fetch(`${service.baseUrl}/docs/`);
+    expect(await page.text()).toContain('swagger-ui-bundle.js');
+    const script = await fetch(`${service.baseUrl}/docs/swagger-ui-bundle.js`);
+    expect(script.status).toBe(200);
+    const document = (await (await fetch(`${service.baseUrl}/docs/openapi.json`)).json()) as { paths: object };
+    expect(Object.keys(document.paths)).toEqual(['/store/orders', '/store/orders/{orderId}']);
+  });
+
+  it('names our source files in stack traces', async () => {
+    await database.db.query('ALTER TABLE orders RENAME TO orders_renamed');
+    expect((await listOrders(service.baseUrl, key)).status).toBe(500);
+    await waitFor(
+      () => /src\/orders\/[\w/.-]+\.ts:\d+/.test(service.output),
+      () => `a stack trace is logged: ${service.output}`,
+    );
+  });
+});
