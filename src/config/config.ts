@@ -10,6 +10,8 @@ export interface Config {
   readonly databaseDirectUrl: string | undefined;
   /** `databaseUrl` leads to a pooler that assigns a server connection to each transaction. */
   readonly transactionPooler: boolean;
+  /** A streaming standby of the database, which lists are read from. */
+  readonly databaseReplicaUrl: string | undefined;
   /** One Redis server, or the nodes of a Redis Cluster; empty: limits are counted in memory. */
   readonly redisUrls: readonly string[];
   readonly host: string;

@@ -18,6 +18,9 @@ export class Environment {
   @Text('transaction, or not set', (text) => text === 'transaction')
   readonly DATABASE_POOLER?: string;
 
+  @DatabaseUrl()
+  readonly DATABASE_REPLICA_URL?: string;
+
   @IsOptional()
   @SecretText(
     'a URL like redis://host:6379 or rediss://user:password@host:6380, or several of them separated by commas (Redis Cluster)',

@@ -6,7 +6,7 @@ import { type Config, ConfigurationError } from './config.js';
 import { Environment, splitList } from './environment.schema.js';
 
 /** Variables that hold secrets. Each may be set as `NAME_FILE` instead: the path of a file that contains the value. */
-const SECRET_VARIABLES = ['DATABASE_URL', 'DATABASE_DIRECT_URL', 'REDIS_URL'] as const;
+const SECRET_VARIABLES = ['DATABASE_URL', 'DATABASE_DIRECT_URL', 'DATABASE_REPLICA_URL', 'REDIS_URL'] as const;
 
 /**
  * Reads and validates the whole configuration. An empty variable counts as not set.
@@ -20,14 +20,14 @@ export function loadConfig(variables: NodeJS.ProcessEnv): Config {
     problems.push(...Object.values(error.constraints ?? {}).slice(0, 1));
   }
   const production = given.NODE_ENV === 'production';
-  if (
-    production &&
-    given.DATABASE_URL === undefined &&
-    !problems.some((problem) => problem.startsWith('DATABASE_URL'))
-  ) {
-    problems.push(
-      'DATABASE_URL (or DATABASE_URL_FILE) must be set in production, a URL like postgresql://user:password@host:5432/database',
-    );
+  if (given.DATABASE_URL === undefined && !problems.some((problem) => problem.startsWith('DATABASE_URL'))) {
+    if (production) {
+      problems.push(
+        'DATABASE_URL (or DATABASE_URL_FILE) must be set in production, a URL like postgresql://user:password@host:5432/database',
+      );
+    } else if (given.DATABASE_REPLICA_URL !== undefined) {
+      problems.push('DATABASE_REPLICA_URL requires DATABASE_URL, the URL of its primary');
+    }
   }
   if (environment.DATABASE_POOLER !== undefined && environment.DATABASE_DIRECT_URL === undefined) {
     problems.push(
@@ -49,6 +49,7 @@ function toConfig(environment: Environment, production: boolean): Config {
     databaseUrl: environment.DATABASE_URL,
     databaseDirectUrl: environment.DATABASE_DIRECT_URL,
     transactionPooler: environment.DATABASE_POOLER === 'transaction',
+    databaseReplicaUrl: environment.DATABASE_REPLICA_URL,
     redisUrls: environment.REDIS_URL === undefined ? [] : splitList(environment.REDIS_URL),
     host: environment.HOST,
     port: environment.PORT,

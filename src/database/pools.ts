@@ -35,13 +35,31 @@ export function connectionsPerProcess({ list }: Config): number {
   return MAIN_CONNECTIONS_MAX + list.concurrency + 1;
 }
 
-/** The two pools of the service. Lists have their own, so that slow lists leave the connections for cancels free. */
-@Injectable()
-export class Pools implements OnApplicationShutdown {
+/** One statement of each kind that a list begins with, shared by concurrent lists, and the probe. */
+const REPLICA_CONNECTIONS_MAX = 3;
+/** Shorter than on the primary, because the primary takes over. */
+const REPLICA_TIMEOUT_MS = 1_000;
+
+/** The pools that lists use on one server. */
+export interface ListPools {
+  /** For short statements. */
   readonly main: pg.Pool;
+  /** For lists that read orders. */
   readonly list: pg.Pool;
   /** Statements that every transaction of the list pool begins with. */
   readonly listSettings: readonly string[];
+}
+
+/**
+ * The pools of the service. Lists have their own, so that slow lists leave the connections for cancels free. With
+ * `DATABASE_REPLICA_URL` there are two more for the standby.
+ */
+@Injectable()
+export class Pools implements ListPools, OnApplicationShutdown {
+  readonly main: pg.Pool;
+  readonly list: pg.Pool;
+  readonly listSettings: readonly string[];
+  readonly replica: ListPools | undefined;
 
   constructor(@Inject(CONFIG) config: Config, metrics: Metrics) {
     const connectionString = config.databaseUrl;
@@ -70,13 +88,49 @@ export class Pools implements OnApplicationShutdown {
       config.transactionPooler,
     );
     this.listSettings = config.transactionPooler ? [transactionSettings(LIST_SETTINGS)] : [];
-    metrics.watchPools({ main: this.main, list: this.list });
+    this.replica = createReplicaPools(config);
+    metrics.watchPools({
+      main: this.main,
+      list: this.list,
+      ...(this.replica === undefined ? {} : { replica_main: this.replica.main, replica_list: this.replica.list }),
+    });
   }
 
   /** Runs after the HTTP server has closed: in-flight requests need the pools. */
   async onApplicationShutdown(): Promise<void> {
-    await Promise.all([this.main.end(), this.list.end()]);
+    await Promise.all([this, ...(this.replica === undefined ? [] : [this.replica])].map(endPools));
   }
+}
+
+async function endPools({ main, list }: ListPools): Promise<void> {
+  await Promise.all([main.end(), list.end()]);
+}
+
+function createReplicaPools(config: Config): ListPools | undefined {
+  const { databaseReplicaUrl: connectionString, transactionPooler } = config;
+  if (connectionString === undefined) {
+    return undefined;
+  }
+  const options = { connectionString, connectionTimeoutMillis: REPLICA_TIMEOUT_MS };
+  const listSettings = { ...LIST_SETTINGS, lock_timeout: REPLICA_TIMEOUT_MS };
+  return {
+    main: createPool(
+      {
+        ...options,
+        application_name: 'petstore-replica-main',
+        max: REPLICA_CONNECTIONS_MAX,
+        query_timeout: REPLICA_TIMEOUT_MS,
+      },
+      { lock_timeout: REPLICA_TIMEOUT_MS, statement_timeout: REPLICA_TIMEOUT_MS },
+      transactionPooler,
+    ),
+    list: createPool(
+      { ...options, application_name: 'petstore-replica-list', max: config.list.concurrency },
+      listSettings,
+      transactionPooler,
+    ),
+    listSettings: transactionPooler ? [transactionSettings(listSettings)] : [],
+  };
 }
 
 /** A pool with every wait bounded on both sides; the defaults of `pg` wait without bound. */

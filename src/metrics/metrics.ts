@@ -84,6 +84,12 @@ export class Metrics {
     registers: [this.registry],
   });
 
+  readonly replicaFallbacks = new Counter({
+    name: 'petstore_replica_fallbacks_total',
+    help: 'Lists that were read from the primary because the replica failed while they were read from it.',
+    registers: [this.registry],
+  });
+
   readonly cancels = new Counter({
     name: 'petstore_cancels_total',
     help: 'Attempts to cancel an order, by outcome.',
@@ -192,6 +198,26 @@ export class Metrics {
       registers: [this.registry],
       collect() {
         this.set(isConnected() ? 1 : 0);
+      },
+    });
+  }
+
+  /** Exports the state of the database's replica, read at scrape time. */
+  watchReplica(replica: { isAvailable(): boolean; lagSeconds(): number }): void {
+    new Gauge({
+      name: 'petstore_replica_available',
+      help: '1 while lists are read from the replica of the database, 0 while they are read from the primary.',
+      registers: [this.registry],
+      collect() {
+        this.set(replica.isAvailable() ? 1 : 0);
+      },
+    });
+    new Gauge({
+      name: 'petstore_replica_lag_seconds',
+      help: 'Age of the first change of the primary that the replica has not replayed.',
+      registers: [this.registry],
+      collect() {
+        this.set(replica.lagSeconds());
       },
     });
   }

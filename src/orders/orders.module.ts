@@ -1,6 +1,8 @@
 import { Module } from '@nestjs/common';
 import { CancelBatcher } from './cancel-batcher.js';
 import { ListCompaction } from './list/list-compaction.js';
+import { ListDatabase } from './list/list-database.js';
+import { ListReplica } from './list/list-replica.js';
 import { ListTransactions } from './list/list-transaction.js';
 import { ListVersionReader } from './list/list-version.reader.js';
 import { OrderListReader } from './list/order-list.reader.js';
@@ -24,6 +26,8 @@ import { OrdersService } from './orders.service.js';
     ListVersionReader,
     ListCompaction,
     ListTransactions,
+    ListDatabase,
+    ListReplica,
   ],
   exports: [OrdersRepository],
 })

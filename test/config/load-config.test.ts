@@ -19,6 +19,7 @@ describe('loadConfig', () => {
       databaseUrl: undefined,
       databaseDirectUrl: undefined,
       transactionPooler: false,
+      databaseReplicaUrl: undefined,
       redisUrls: [],
       host: '127.0.0.1',
       port: 3_000,
@@ -48,6 +49,7 @@ describe('loadConfig', () => {
         DATABASE_URL: 'postgresql://user:password@db.example.com:5432/petstore',
         DATABASE_DIRECT_URL: 'postgresql://user:password@direct.example.com:5432/petstore',
         DATABASE_POOLER: 'transaction',
+        DATABASE_REPLICA_URL: 'postgresql://user:password@standby.example.com:5432/petstore',
         REDIS_URL: 'redis://one:6379, rediss://user:password@two:6380/1',
         HOST: '0.0.0.0',
         PORT: '8080',
@@ -78,6 +80,7 @@ describe('loadConfig', () => {
       databaseUrl: 'postgresql://user:password@db.example.com:5432/petstore',
       databaseDirectUrl: 'postgresql://user:password@direct.example.com:5432/petstore',
       transactionPooler: true,
+      databaseReplicaUrl: 'postgresql://user:password@standby.example.com:5432/petstore',
       redisUrls: ['redis://one:6379', 'rediss://user:password@two:6380/1'],
       host: '0.0.0.0',
       port: 8_080,
@@ -103,7 +106,7 @@ describe('loadConfig', () => {
   it('treats an empty variable as not set', () => {
     const names = ['DATABASE_URL', 'REDIS_URL', 'HOST', 'PORT', 'TRUST_PROXY', 'PUBLIC_BASE_URL', 'LOG_LEVEL'].concat(
       ['METRICS_PORT', 'DOCS_ENABLED', 'CORS_ORIGINS', 'API_KEY_CACHE_SECONDS', 'RATE_LIMIT_BAN_THRESHOLD'],
-      ['DATABASE_URL_FILE', 'REDIS_URL_FILE', 'NODE_ENV'],
+      ['DATABASE_URL_FILE', 'DATABASE_REPLICA_URL', 'REDIS_URL_FILE', 'NODE_ENV'],
     );
     expect(loadConfig(Object.fromEntries(names.map((name) => [name, ''])))).toEqual(loadConfig({}));
   });
@@ -364,6 +367,28 @@ describe('ConfigurationError', () => {
       'METRICS_PORT must differ from PORT (both are 4000)',
     ]);
     expect(problemsOf({ PORT: '0', METRICS_PORT: '0' })).toEqual([]);
+  });
+});
+
+describe('DATABASE_REPLICA_URL', () => {
+  const url = 'postgresql://host/database';
+
+  it('requires DATABASE_URL', () => {
+    const problem = 'DATABASE_REPLICA_URL requires DATABASE_URL, the URL of its primary';
+    expect(problemsOf({ DATABASE_REPLICA_URL: url })).toEqual([problem]);
+    expect(problemsOf({ DATABASE_REPLICA_URL: url, DATABASE_URL: url })).toEqual([]);
+    expect(problemsOf({ DATABASE_REPLICA_URL: url, DATABASE_URL: 'x' })).toHaveLength(1);
+    expect(problemsOf({ DATABASE_REPLICA_URL: url, NODE_ENV: 'production' })).toHaveLength(1);
+  });
+
+  it('follows the same rules as DATABASE_URL', () => {
+    const problems = ['mysql://hunter2@host/database', `${url}?schema=app`].flatMap((replica) =>
+      problemsOf({ DATABASE_REPLICA_URL: replica, DATABASE_URL: url }),
+    );
+    expect(problems).toEqual([
+      'DATABASE_REPLICA_URL must be a URL like postgresql://user:password@host:5432/database',
+      'DATABASE_REPLICA_URL must be a URL without a schema or search_path other than public, where the tables are',
+    ]);
   });
 });
 

@@ -49,8 +49,9 @@ describe('the queries of the dashboard and the alerts', () => {
     const metricsPort = await freePort();
     service = await ServiceProcess.start({
       DATABASE_URL: database.url,
-      // Nothing listens there: the Redis metrics are exported without a Redis server.
+      // Nothing listens there: the metrics of Redis and of the replica are exported without either.
       REDIS_URL: 'redis://127.0.0.1:1',
+      DATABASE_REPLICA_URL: 'postgresql://127.0.0.1:1/none',
       METRICS_PORT: String(metricsPort),
     });
     await provokeEveryResponse(service.baseUrl, database);

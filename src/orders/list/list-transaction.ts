@@ -4,8 +4,7 @@ import { to as copyTo } from 'pg-copy-streams';
 import { withDeadline } from '../../common/deadline.js';
 import { Semaphore } from '../../common/semaphore.js';
 import { CONFIG, type Config } from '../../config/config.js';
-import { Pools } from '../../database/pools.js';
-import { databaseCall } from '../../database/postgres-errors.js';
+import type { ListPools } from '../../database/pools.js';
 import { DomainError } from '../../errors/domain-error.js';
 import { type BlockVersionsRow, type ListVersion, parseListVersion, SELECT_BLOCK_VERSIONS } from './list-version.js';
 
@@ -44,10 +43,7 @@ export interface ListTransaction {
 export class ListTransactions {
   readonly #slots: Semaphore;
 
-  constructor(
-    private readonly pools: Pools,
-    @Inject(CONFIG) config: Config,
-  ) {
+  constructor(@Inject(CONFIG) config: Config) {
     this.#slots = new Semaphore(config.list.concurrency);
   }
 
@@ -65,20 +61,20 @@ export class ListTransactions {
     this.#slots.release();
   }
 
-  /** @throws {DomainError} `service_unavailable` */
-  async begin(): Promise<ListTransaction> {
+  /** @throws {Error} of the database */
+  async begin(server: ListPools): Promise<ListTransaction> {
     try {
-      return await databaseCall(() => this.#begin());
+      return await this.#begin(server);
     } catch (error) {
       this.release();
       throw error;
     }
   }
 
-  async #begin(): Promise<ListTransaction> {
-    const client = await this.pools.list.connect();
+  async #begin({ list, listSettings }: ListPools): Promise<ListTransaction> {
+    const client = await list.connect();
     try {
-      await withDeadline(client.query([BEGIN, ...this.pools.listSettings, LOCK_TABLE].join('; ')), RESPONSE_TIMEOUT_MS);
+      await withDeadline(client.query([BEGIN, ...listSettings, LOCK_TABLE].join('; ')), RESPONSE_TIMEOUT_MS);
       const { rows } = await withDeadline(
         client.query<BlockVersionsRow & { bytes: string }>(SELECT_VERSIONS),
         RESPONSE_TIMEOUT_MS,

@@ -1,9 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { coalesce } from '../../common/coalesce.js';
-import { Pools } from '../../database/pools.js';
+import type { ListPools } from '../../database/pools.js';
 import { databaseCall, QUERY_CANCELED, sqlStateOf } from '../../database/postgres-errors.js';
 import { Metrics } from '../../metrics/metrics.js';
 import { ListCompaction } from './list-compaction.js';
+import { ListDatabase } from './list-database.js';
 import {
   type BlockVersionsRow,
   type ListVersion,
@@ -19,27 +20,33 @@ export class ListVersionReader {
    * The name of the list's current version, see {@link ListVersion.name}.
    * @throws {DomainError} (by rejection) `service_unavailable`
    */
-  readonly currentName = coalesce(() => databaseCall(() => this.#readName()));
-
-  /** @throws {DomainError} (by rejection) `service_unavailable` */
-  readonly currentBlocks = coalesce(() => databaseCall(() => this.#readBlocks()));
+  readonly currentName = coalesce(() => databaseCall(() => this.database.read((server) => this.#readName(server))));
+  readonly #blocksOf = new WeakMap<ListPools, () => Promise<ListVersion>>();
 
   #lastName: string | undefined;
 
   constructor(
-    private readonly pools: Pools,
+    private readonly database: ListDatabase,
     private readonly compaction: ListCompaction,
     private readonly metrics: Metrics,
   ) {}
 
-  async #readName(): Promise<string> {
-    const row = await this.#query<{ name: string }>('list_version', SELECT_LIST_VERSION);
+  /** @throws {Error} of the database */
+  currentBlocks(server: ListPools): Promise<ListVersion> {
+    const read = this.#blocksOf.get(server) ?? coalesce(() => this.#readBlocks(server));
+    this.#blocksOf.set(server, read);
+    return read();
+  }
+
+  async #readName(server: ListPools): Promise<string> {
+    const row = await this.#query<{ name: string }>(server, 'list_version', SELECT_LIST_VERSION);
     this.#countChange(row.name);
     return row.name;
   }
 
-  async #readBlocks(): Promise<ListVersion> {
-    const version = parseListVersion(await this.#query<BlockVersionsRow>('block_versions', SELECT_BLOCK_VERSIONS));
+  async #readBlocks(server: ListPools): Promise<ListVersion> {
+    const row = await this.#query<BlockVersionsRow>(server, 'block_versions', SELECT_BLOCK_VERSIONS);
+    const version = parseListVersion(row);
     if (this.compaction.isDue(version)) {
       void this.compaction.run();
     }
@@ -54,9 +61,9 @@ export class ListVersionReader {
     this.#lastName = name;
   }
 
-  async #query<T extends object>(name: string, text: string): Promise<T> {
+  async #query<T extends object>({ main }: ListPools, name: string, text: string): Promise<T> {
     try {
-      const { rows } = await this.pools.main.query<T>({ name, text });
+      const { rows } = await main.query<T>({ name, text });
       const [row] = rows;
       if (row === undefined) {
         throw new TypeError('The versions of the order list are missing.');

@@ -1,10 +1,12 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { asError } from '../../common/as-error.js';
 import { CONFIG, type Config } from '../../config/config.js';
+import type { ListPools } from '../../database/pools.js';
 import { databaseCall } from '../../database/postgres-errors.js';
 import { Metrics } from '../../metrics/metrics.js';
 import { BlockCache } from './block-cache.js';
 import { BlockReader } from './block-reader.js';
+import { ListDatabase } from './list-database.js';
 import { blockParts, type ListPart, startingWith, streamRange } from './list-parts.js';
 import { planList, type Source } from './list-plan.js';
 import { type ListTransaction, ListTransactions } from './list-transaction.js';
@@ -31,6 +33,7 @@ export class OrderListReader {
   #isFilling = false;
 
   constructor(
+    private readonly database: ListDatabase,
     private readonly versions: ListVersionReader,
     private readonly transactions: ListTransactions,
     @Inject(CONFIG) config: Config,
@@ -45,15 +48,7 @@ export class OrderListReader {
    * @throws {DomainError} `service_unavailable` when the database is unavailable or too many lists are being read
    */
   async open(compressed: boolean): Promise<OrderList> {
-    const list = await this.#open(compressed);
-    const parts = list.parts[Symbol.asyncIterator]();
-    try {
-      const first = await databaseCall(() => parts.next());
-      return { ...list, parts: startingWith(first, parts) };
-    } catch (error) {
-      await list.close();
-      throw error;
-    }
+    return databaseCall(() => this.database.read((server) => this.#openOn(server, compressed)));
   }
 
   /** Drops all blocks, after one was found to be corrupt. */
@@ -61,8 +56,20 @@ export class OrderListReader {
     this.#cache.clear();
   }
 
-  async #open(compressed: boolean): Promise<OrderList> {
-    const version = await this.versions.currentBlocks();
+  async #openOn(server: ListPools, compressed: boolean): Promise<OrderList> {
+    const list = await this.#find(server, compressed);
+    const parts = list.parts[Symbol.asyncIterator]();
+    try {
+      const first = await parts.next();
+      return { ...list, parts: startingWith(first, parts) };
+    } catch (error) {
+      await list.close();
+      throw error;
+    }
+  }
+
+  async #find(server: ListPools, compressed: boolean): Promise<OrderList> {
+    const version = await this.versions.currentBlocks(server);
     const inMemory = this.#openFromMemory(version);
     if (inMemory !== undefined) {
       return inMemory;
@@ -74,7 +81,7 @@ export class OrderListReader {
       this.transactions.release();
       return shared;
     }
-    return this.#openFromDatabase(await this.transactions.begin(), compressed);
+    return this.#openFromDatabase(await this.transactions.begin(server), compressed);
   }
 
   /** A list of blocks that are all in memory or being read; it needs no connection. */
@@ -149,9 +156,11 @@ export class OrderListReader {
     }
     this.#isFilling = true;
     try {
-      await this.transactions.acquire();
-      const transaction = await this.transactions.begin();
-      await transaction.end(await this.#startReading(transaction, true).finished);
+      await this.database.read(async (server) => {
+        await this.transactions.acquire();
+        const transaction = await this.transactions.begin(server);
+        await transaction.end(await this.#startReading(transaction, true).finished);
+      });
     } catch (error) {
       this.#logger.warn(`could not fill the list cache: ${asError(error).message}`);
     } finally {

@@ -3,6 +3,8 @@ import { loadConfig } from '../../../../src/config/load-config.js';
 import type { Pools } from '../../../../src/database/pools.js';
 import { Metrics } from '../../../../src/metrics/metrics.js';
 import { ListCompaction } from '../../../../src/orders/list/list-compaction.js';
+import { ListDatabase } from '../../../../src/orders/list/list-database.js';
+import type { ListReplica } from '../../../../src/orders/list/list-replica.js';
 import type { ListTransaction, ListTransactions } from '../../../../src/orders/list/list-transaction.js';
 import type { ListVersion } from '../../../../src/orders/list/list-version.js';
 import { ListVersionReader } from '../../../../src/orders/list/list-version.reader.js';
@@ -61,14 +63,20 @@ class FakeDatabase implements Pick<ListTransactions, 'acquire' | 'release' | 'be
   }
 }
 
+/** A database without a replica. */
+function onPrimary(pools: Pools): ListDatabase {
+  return new ListDatabase(pools, { available: undefined } as unknown as ListReplica);
+}
+
 function versionsIn(pools: Pools): ListVersionReader {
-  return new ListVersionReader(pools, new ListCompaction(pools), new Metrics());
+  return new ListVersionReader(onPrimary(pools), new ListCompaction(pools), new Metrics());
 }
 
 describe('OrderListReader', () => {
   it('reads ahead no more than fits the cache when a list that was short has grown', async () => {
     const database = new FakeDatabase();
     const reader = new OrderListReader(
+      onPrimary(database.pools),
       versionsIn(database.pools),
       database as unknown as ListTransactions,
       loadConfig({ LIST_CACHE_MB: '1' }),
@@ -99,8 +107,8 @@ describe('ListVersionReader', () => {
         ? Promise.resolve({ rows: [{ last: null, rows: 1 }] })
         : Promise.reject(Object.assign(new Error('canceling statement'), { code: '57014' }));
     });
-    const versions = versionsIn({ main: { query } } as unknown as Pools);
-    await expect(versions.currentBlocks()).rejects.toMatchObject({ code: 'service_unavailable' });
+    const pools = { main: { query } } as unknown as Pools;
+    await expect(versionsIn(pools).currentBlocks(pools)).rejects.toMatchObject({ code: '57014' });
     expect(statements).toContain('SELECT compact_order_list_changes($1) AS last');
   });
 });
