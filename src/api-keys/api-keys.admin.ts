@@ -1,6 +1,7 @@
 import type { PrismaClient } from '../database/generated/client.js';
 import { CUSTOM_QUOTAS, type Plan, PLAN_QUOTAS } from '../plans/plans.js';
 import { API_KEY_UNBANNED_CHANNEL } from '../database/notification-channels.js';
+import { idRangeOf } from './key-id.js';
 import { DISPLAY_PREFIX_LENGTH, generateKey, hashKey } from './key-format.js';
 
 /** A key as an administrator sees it, without the key itself, which is shown once when it is issued. */
@@ -138,14 +139,55 @@ export class ApiKeysAdmin {
     await this.prisma.$queryRaw`SELECT pg_notify(${API_KEY_UNBANNED_CHANNEL}, ${id})::text`;
   }
 
+  /**
+   * The id that begins with these characters.
+   * @throws {KeyAdministrationError} when there is none, or more than one
+   */
+  async idOf(prefix: string): Promise<string> {
+    const { lowest, highest } = idRangeOf(prefix);
+    if (lowest === highest) {
+      return lowest;
+    }
+    const found = await this.prisma.apiKey.findMany({
+      where: { id: { gte: lowest, lte: highest } },
+      select: { id: true },
+      take: 3,
+    });
+    return onlyId(
+      prefix,
+      found.map(({ id }) => id),
+    );
+  }
+
   /** @throws {KeyAdministrationError} when the key does not exist */
   async find(id: string): Promise<KeyRecord> {
     const record = await this.prisma.apiKey.findUnique({ where: { id }, select: RECORD_COLUMNS });
     if (record === null) {
-      throw new KeyAdministrationError(`There is no key with the id ${id}. "petstore keys list" shows all keys.`);
+      throw new KeyAdministrationError(noKey(id));
     }
     return record;
   }
+}
+
+/**
+ * The only id of those that begin with these characters.
+ * @throws {KeyAdministrationError} when there is none, or more than one
+ */
+export function onlyId(prefix: string, ids: readonly string[]): string {
+  const [only, ...others] = ids;
+  if (only === undefined) {
+    throw new KeyAdministrationError(noKey(prefix));
+  }
+  if (others.length > 0) {
+    throw new KeyAdministrationError(
+      `The ids of several keys begin with ${prefix} (${ids.join(', ')}); give more characters.`,
+    );
+  }
+  return only;
+}
+
+function noKey(id: string): string {
+  return `There is no key with the id ${id}. "petstore keys list" shows all keys.`;
 }
 
 function storedForm(key: string): { keyPrefix: string; keyHash: Uint8Array<ArrayBuffer> } {

@@ -1,9 +1,9 @@
 import { InvalidArgumentError } from 'commander';
+import { isIdPrefix } from '../api-keys/key-id.js';
 import { type Plan, PLANS } from '../plans/plans.js';
 import { parseTime } from '../common/rfc3339.js';
 
 const INT32_MAX = 2_147_483_647;
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const DURATION = /^(\d{1,6})(s|m|h|d)$/;
 
 const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
@@ -28,10 +28,12 @@ export function plan(text: string): Plan {
   return found;
 }
 
-/** The id of a key, not the key itself. */
+/** The id of a key or the first characters of it, not the key itself. */
 export function keyId(text: string): string {
-  if (!UUID.test(text)) {
-    throw new InvalidArgumentError('It must be the UUID of a key; "petstore keys list" shows the ids.');
+  if (!isIdPrefix(text)) {
+    throw new InvalidArgumentError(
+      'It must be the UUID of a key, or its first 8 characters or more; "petstore keys list" shows the ids.',
+    );
   }
   return text.toLowerCase();
 }

@@ -8,9 +8,16 @@ const CONNECT_TIMEOUT_MS = 5_000;
 /** How long a command waits for a lock of another transaction. */
 const LOCK_TIMEOUT_MS = 10_000;
 
+/** The migration that creates each table. */
+const CREATED_BY = {
+  orders: '20261121000000_init',
+  api_keys: '20261121000000_init',
+  api_key_usage: '20261122000002_api_key_usage',
+} as const;
+
 /** What a command needs to do its work. */
 export interface TableAccess {
-  readonly table: 'orders' | 'api_keys';
+  readonly table: keyof typeof CREATED_BY;
   readonly privileges: readonly ('SELECT' | 'INSERT' | 'UPDATE')[];
 }
 
@@ -32,7 +39,7 @@ const CHECK_ACCESS = `
  * @throws {ConfigurationError} @throws {UsageError} @throws {Error} when the database cannot be used
  */
 export async function withDatabase<T>(
-  access: TableAccess,
+  accesses: readonly TableAccess[],
   work: (db: pg.Client, databaseUrl: string) => Promise<T>,
 ): Promise<T> {
   const connectionString = await databaseUrl();
@@ -50,7 +57,9 @@ export async function withDatabase<T>(
   }
   try {
     await db.query(sessionSettings({ lock_timeout: LOCK_TIMEOUT_MS, statement_timeout: 0 }));
-    await checkAccess(db, access);
+    for (const access of accesses) {
+      await checkAccess(db, access);
+    }
     return await work(db, connectionString);
   } finally {
     await db.end().catch(() => undefined);
@@ -99,7 +108,8 @@ async function checkAccess(db: pg.Client, { table, privileges }: TableAccess): P
   const [row] = rows;
   if (row?.exists !== true) {
     throw new Error(
-      `The database has no table ${table}. Apply the migrations: "npm run db:migrate", or in containers "docker compose up migrate".`,
+      `The database has no table ${table}: the migration ${CREATED_BY[table]} is missing. ` +
+        'Apply the migrations: "npm run db:migrate", or in containers "docker compose up migrate".',
     );
   }
   const { role, isReadOnly, missing } = row;

@@ -3,6 +3,7 @@ import type { ApiKeysAdmin, IssuedKey, KeyRecord, PlanQuotasError } from '../api
 import type { Plan } from '../plans/plans.js';
 import { duration, futureTime, integer, keyId, keyName, plan } from './arguments.js';
 import type { TableAccess } from './command-database.js';
+import { addUsageCommand } from './usage-command.js';
 import { OutputError, print, printResult } from './output.js';
 import { messageOf } from './report-error.js';
 
@@ -22,13 +23,14 @@ Examples:
   petstore keys issue --name "Partner Inc." --plan pro
   petstore keys issue --name "Big Partner" --plan enterprise --per-minute 5000 --per-day 1000000
   petstore keys list --json
+  petstore keys usage --days 7
   petstore keys rotate ID --overlap 24h
 
 Changes take effect in all running services within a second.`;
 
 export function addKeyCommands(program: Command): void {
   const keys = program.command('keys').description('administer API keys').addHelpText('after', KEYS_HELP);
-  const id = (): Argument => new Argument('<id>', 'id of the key').argParser(keyId);
+  const id = (): Argument => new Argument('<id>', 'id of the key, or its first 8 characters').argParser(keyId);
 
   withQuotas(keys.command('issue').description('issue a key; it is printed once'))
     .requiredOption('--name <name>', 'name of the holder', keyName)
@@ -63,11 +65,13 @@ export function addKeyCommands(program: Command): void {
     .action(async (key: string, { json }: OutputOptions) => {
       const { viewOf } = await import('./key-view.js');
       const { keyDetails } = await import('./key-table.js');
-      const record = await withAdmin(['SELECT'], (admin) => admin.find(key));
+      const record = await withAdmin(['SELECT'], async (admin) => admin.find(await admin.idOf(key)));
       const nowMs = Date.now();
       const view = await viewOf(record, await redisUrls(), nowMs);
       await print(json, view, keyDetails(view, nowMs));
     });
+
+  addUsageCommand(keys);
 
   keys
     .command('revoke')
@@ -75,9 +79,12 @@ export function addKeyCommands(program: Command): void {
     .addArgument(id())
     .option('--json', 'print {"id", "revoked"}')
     .action(async (key: string, { json }: OutputOptions) => {
-      const revoked = await withAdmin(['SELECT', 'UPDATE'], (admin) => admin.revoke(key));
-      const text = revoked ? `The key ${key} is revoked.` : `The key ${key} was revoked already.`;
-      await printResult(json, { id: key, revoked }, text);
+      const result = await withAdmin(['SELECT', 'UPDATE'], async (admin) => {
+        const id = await admin.idOf(key);
+        return { id, revoked: await admin.revoke(id) };
+      });
+      const text = `The key ${result.id} ${result.revoked ? 'is revoked' : 'was revoked already'}.`;
+      await printResult(json, result, text);
     });
 
   keys
@@ -91,8 +98,8 @@ export function addKeyCommands(program: Command): void {
     )
     .option('--json', 'print {"id", "key"}')
     .action(async (key: string, options: OutputOptions & { overlap: number }) => {
-      await printNewKey(options, ['SELECT', 'INSERT', 'UPDATE'], (admin, deliver) =>
-        admin.rotate(key, options.overlap, deliver),
+      await printNewKey(options, ['SELECT', 'INSERT', 'UPDATE'], async (admin, deliver) =>
+        admin.rotate(await admin.idOf(key), options.overlap, deliver),
       );
     });
 
@@ -100,8 +107,10 @@ export function addKeyCommands(program: Command): void {
     .addArgument(id())
     .option('--json', 'print the key as an object')
     .action(async (key: string, options: QuotaOptions & OutputOptions & { plan: Plan }) => {
-      const record: KeyRecord = await withAdmin(['SELECT', 'UPDATE'], (admin) => admin.setPlan(key, choiceOf(options)));
-      await printResult(options.json, record, `The key ${key} has the plan ${record.plan}.`);
+      const record: KeyRecord = await withAdmin(['SELECT', 'UPDATE'], async (admin) =>
+        admin.setPlan(await admin.idOf(key), choiceOf(options)),
+      );
+      await printResult(options.json, record, `The key ${record.id} has the plan ${record.plan}.`);
     });
 
   keys
@@ -112,8 +121,12 @@ export function addKeyCommands(program: Command): void {
     .action(async (key: string, { json }: OutputOptions) => {
       const redis = await redisUrls();
       const { liftKeyBan } = await import('../admission/lift-key-ban.js');
-      await withAdmin(['SELECT'], (admin) => liftKeyBan(key, admin, redis));
-      await printResult(json, { id: key }, `The key ${key} is not banned.`);
+      const id = await withAdmin(['SELECT'], async (admin) => {
+        const found = await admin.idOf(key);
+        await liftKeyBan(found, admin, redis);
+        return found;
+      });
+      await printResult(json, { id }, `The key ${id} is not banned.`);
     });
 }
 
@@ -146,7 +159,7 @@ async function withAdmin<T>(
   const { withDatabase } = await import('./command-database.js');
   const { connectPrisma } = await import('../database/connect-prisma.js');
   const { ApiKeysAdmin, KeyAdministrationError, PlanQuotasError } = await import('../api-keys/api-keys.admin.js');
-  const databaseUrl = await withDatabase({ table: 'api_keys', privileges }, (_db, url) => Promise.resolve(url));
+  const databaseUrl = await withDatabase([{ table: 'api_keys', privileges }], (_db, url) => Promise.resolve(url));
   const connection = connectPrisma(databaseUrl);
   try {
     return await work(new ApiKeysAdmin(connection.prisma));

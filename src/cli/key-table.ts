@@ -1,10 +1,7 @@
-import { styleText } from 'node:util';
+import { shortIdsOf } from '../api-keys/key-id.js';
 import type { KeyView } from './key-view.js';
+import { type Column, paint, type Style, textTable } from './text-table.js';
 import { count, span } from './wording.js';
-
-const COLUMN_GAP = '  ';
-
-type Style = Parameters<typeof styleText>[0];
 
 const STATE_STYLES: Readonly<Record<KeyView['state'], Style>> = {
   active: 'green',
@@ -13,39 +10,28 @@ const STATE_STYLES: Readonly<Record<KeyView['state'], Style>> = {
   revoked: 'red',
 };
 
-/** A column: title, text and, on a terminal with colours, style. */
-interface Column {
-  readonly title: string;
-  readonly text: (key: KeyView, nowMs: number) => string;
-  readonly style?: (key: KeyView) => Style;
-}
-
-const COLUMNS: readonly Column[] = [
-  { title: 'NAME', text: ({ name }) => name, style: () => 'bold' },
-  { title: 'PLAN', text: ({ plan }) => plan },
-  { title: 'STATE', text: stateOf, style: ({ state }) => STATE_STYLES[state] },
-  { title: 'LEFT TODAY', text: leftToday },
-  { title: 'LAST USED', text: ({ lastUsedAt }, nowMs) => (lastUsedAt === null ? 'never' : ago(lastUsedAt, nowMs)) },
-  { title: 'AGE', text: ({ createdAt }, nowMs) => span(nowMs - createdAt.getTime()) },
-  { title: 'KEY', text: ({ keyPrefix }) => `${keyPrefix}…` },
-  { title: 'ID', text: ({ id }) => id },
-];
-
 /** Formats keys as a table. */
 export function keyTable(keys: readonly KeyView[], nowMs: number): string {
   if (keys.length === 0) {
     return 'There are no keys yet. Run "petstore keys issue --name NAME --plan PLAN" to issue one.';
   }
-  const columns = COLUMNS.map(({ title, text, style }) => {
-    const texts = keys.map((key) => text(key, nowMs));
-    const width = Math.max(title.length, ...texts.map(({ length }) => length));
-    const cells = keys.map((key, row) => paint(style?.(key), (texts[row] ?? '').padEnd(width)));
-    return [paint('dim', title.padEnd(width)), ...cells];
-  });
-  return [-1, ...keys.keys()]
-    .map((row) => columns.map((cells) => cells[row + 1]).join(COLUMN_GAP))
-    .map((line) => line.trimEnd())
-    .join('\n');
+  const shortIds = shortIdsOf(keys.map(({ id }) => id));
+  const columns: Column<KeyView & { shortId: string }>[] = [
+    { title: 'NAME', text: ({ name }) => name, style: () => 'bold', shortened: true },
+    { title: 'PLAN', text: ({ plan }) => plan },
+    { title: 'STATE', text: (key) => stateOf(key, nowMs), style: ({ state }) => STATE_STYLES[state] },
+    {
+      title: 'LEFT TODAY',
+      text: ({ requestsLeftToday }) => (requestsLeftToday === null ? '-' : count(requestsLeftToday)),
+      align: 'right',
+    },
+    { title: 'LAST USED', text: ({ lastUsedAt }) => (lastUsedAt === null ? 'never' : ago(lastUsedAt, nowMs)) },
+    { title: 'ID', text: ({ shortId }) => shortId },
+  ];
+  return textTable(
+    columns,
+    keys.map((key, index) => ({ ...key, shortId: shortIds[index] ?? key.id })),
+  );
 }
 
 /** Formats one key, one line per property. */
@@ -70,11 +56,6 @@ export function keyDetails(key: KeyView, nowMs: number): string {
       : [['banned until', timeAndDistance(key.bannedUntil, '')] satisfies [string, string]]),
   ];
   return lines.map(([label, value]) => `${paint('dim', label.padEnd(14))}${value}`).join('\n');
-}
-
-/** Colours on a terminal only, and not with NO_COLOR; `styleText` checks both. */
-function paint(style: Style | undefined, text: string): string {
-  return style === undefined ? text : styleText(style, text, { stream: process.stdout });
 }
 
 function stateOf({ state, revokedAt, expiresAt, bannedUntil }: KeyView, nowMs: number): string {

@@ -9,7 +9,7 @@ import { ProgressBar } from './progress-bar.js';
 import { UsageError } from './report-error.js';
 import { count, describePace, paceOf } from './wording.js';
 
-const ACCESS: TableAccess = { table: 'orders', privileges: ['SELECT', 'INSERT'] };
+const ACCESS: readonly TableAccess[] = [{ table: 'orders', privileges: ['SELECT', 'INSERT'] }];
 
 const FORMAT_OF_EXTENSION: Readonly<Record<string, ImportFormat>> = {
   '.ndjson': 'ndjson',

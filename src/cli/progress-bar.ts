@@ -34,7 +34,8 @@ export class ProgressBar {
   }
 }
 
-function barOf(done: number): string {
-  const full = Math.round(done * WIDTH);
-  return `${'█'.repeat(full)}${'░'.repeat(WIDTH - full)}`;
+/** @param done the fraction done, from 0 to 1 */
+export function barOf(done: number, width = WIDTH): string {
+  const full = Math.round(done * width);
+  return `${'█'.repeat(full)}${'░'.repeat(width - full)}`;
 }

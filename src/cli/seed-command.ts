@@ -37,7 +37,7 @@ export function addSeedCommand(program: Command): void {
         committed = done;
         bar.update(done / orders, done);
       };
-      const made = await withDatabase({ table: 'orders', privileges: ['SELECT', 'INSERT'] }, (db) =>
+      const made = await withDatabase([{ table: 'orders', privileges: ['SELECT', 'INSERT'] }], (db) =>
         seedOrders(db, orders, onProgress, warn),
       )
         .finally(() => bar.clear())

@@ -3,6 +3,22 @@ export function count(value: number): string {
   return value.toLocaleString('en');
 }
 
+/** A number in at most five characters: `999`, `8.7K`, `123K`, `1.2M`. */
+export function shortCount(value: number): string {
+  return SHORT.format(value);
+}
+
+const SHORT = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 });
+
+/** Bytes in decimal units: `0`, `873 kB`, `1.25 GB`. */
+export function shortBytes(bytes: number): string {
+  const short = shortCount(bytes);
+  const unit = BYTE_UNITS[short.at(-1) ?? ''];
+  return unit === undefined ? short : `${short.slice(0, -1)} ${unit}`;
+}
+
+const BYTE_UNITS: Readonly<Record<string, string>> = { K: 'kB', M: 'MB', B: 'GB', T: 'TB' };
+
 /** Duration and rate of a load; the fields of `--json`. */
 export interface Pace {
   /** With millisecond precision. */

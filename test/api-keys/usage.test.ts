@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { get } from 'node:http';
 import { Pools } from '../../src/database/pools.js';
-import { ANONYMOUS_ID, type UsageCounts, UsageRecorder } from '../../src/api-keys/usage/usage-recorder.js';
+import { ANONYMOUS_ID, type UsageCounts } from '../../src/api-keys/usage/usage-counts.js';
+import { type UsageBatch, UsageRecorder } from '../../src/api-keys/usage/usage-recorder.js';
 import { UsageRepository } from '../../src/api-keys/usage/usage.repository.js';
 import { UsageWriter } from '../../src/api-keys/usage/usage-writer.js';
 import type { Config } from '../../src/config/config.js';
@@ -127,9 +128,7 @@ describe('the usage of a key', () => {
     await exchange(service.port, 'GET /v1/store/orders HTTP/1.1\r\nBad Header\r\n\r\n', { until: 'closed' });
     await flush();
     const { rows } = await service.db.query('SELECT * FROM api_key_usage');
-    expect(rows).toEqual([
-      { key_id: ANONYMOUS_ID, day: expect.any(Date) as Date, ...NOTHING, admitted: '3' },
-    ]);
+    expect(rows).toEqual([{ key_id: ANONYMOUS_ID, day: expect.any(Date) as Date, ...NOTHING, admitted: '3' }]);
   });
 
   it('stays when the key is deleted, and a deleted key does not stop the others', async () => {
@@ -175,7 +174,7 @@ describe('the usage writer', () => {
   });
   afterAll(() => pools.onApplicationShutdown());
 
-  const batchOf = (number: number, keyIds: readonly string[], each = counts({ admitted: 1 })) => ({
+  const batchOf = (number: number, keyIds: readonly string[], each = counts({ admitted: 1 })): UsageBatch => ({
     number,
     counts: new Map(keyIds.map((id) => [id, each])),
     countedAtMs: 0,

@@ -110,11 +110,16 @@ describe('the id of a key', () => {
     expect(keyId('5F1C0E3A-8d1b-4d57-9a5e-3a4c1c1f0b11')).toBe('5f1c0e3a-8d1b-4d57-9a5e-3a4c1c1f0b11');
   });
 
+  it('may be its first 8 characters or more', () => {
+    expect(keyId('5F1C0E3A')).toBe('5f1c0e3a');
+    expect(keyId('5f1c0e3a-8d1b-4')).toBe('5f1c0e3a-8d1b-4');
+  });
+
   it.each([
     '',
     '1',
     'pst_0000000000',
-    '5f1c0e3a-8d1b-4d57-9a5e-3a4c1c1f0b1',
+    '5f1c0e3',
     '5f1c0e3a-8d1b-4d57-9a5e-3a4c1c1f0b111',
     '5f1c0e3a8d1b4d579a5e3a4c1c1f0b11',
     '5f1c0e3g-8d1b-4d57-9a5e-3a4c1c1f0b11',

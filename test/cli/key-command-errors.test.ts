@@ -159,7 +159,9 @@ describe('a command without the access that it needs', () => {
     const { href } = Object.assign(new URL(database.url), { pathname: '/postgres' });
     const result = await petstore(['keys', 'list'], { DATABASE_URL: href });
     expect(result).toMatchObject({ exitCode: FAILED, stdout: '' });
-    expect(result.stderr).toMatch(/^error: The database has no table api_keys\. Apply the migrations: [^\n]+\n$/);
+    expect(result.stderr).toMatch(
+      /^error: The database has no table api_keys: the migration 20261121000000_init is missing\. Apply the migrations: [^\n]+\n$/,
+    );
   });
 
   it('reports that the server is read-only when it writes, and can still read', async () => {

@@ -48,7 +48,7 @@ describeWithRedis('keys list and keys show with Redis', () => {
     expect(await keysJson(['list'], redis.url)).toEqual(first);
     expect([await keysJson(['show', id], redis.url)]).toEqual(first);
     const table = await petstore(['keys', 'list'], { DATABASE_URL: database.url, REDIS_URL: redis.url });
-    expect(table.stdout).toContain('9,997 of 10,000');
+    expect(table.stdout).toContain(' 9,997 ');
   });
 
   it('show an active ban, and do not count the requests of yesterday', async () => {

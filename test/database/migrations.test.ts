@@ -38,7 +38,10 @@ describe('migrations', () => {
       const { rows } = await client.query<{ tables: string }>(`
         SELECT string_agg(format('%I.%I', schemaname, tablename), ' ' ORDER BY tablename) AS tables
         FROM pg_tables WHERE schemaname IN ('public', 'elsewhere')`);
-      expect(rows[0]?.tables).toBe('public._prisma_migrations public.api_keys public.order_list_changes public.orders');
+      expect(rows[0]?.tables).toBe(
+        'public._prisma_migrations public.api_key_usage public.api_key_usage_writers public.api_keys ' +
+          'public.order_list_changes public.orders',
+      );
       await client.query('INSERT INTO public.orders (pet_id, quantity) VALUES (1, 1)');
     } finally {
       await client.end();

@@ -1,28 +1,12 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { CLOCK, type Clock } from '../../common/clock.js';
 import { Metrics } from '../../metrics/metrics.js';
-
-/** The id under which requests without a valid key are counted: the nil UUID (RFC 9562 section 5.9). */
-export const ANONYMOUS_ID = '00000000-0000-0000-0000-000000000000';
+import type { UsageCounts } from './usage-counts.js';
 
 /** Keys whose counts are held while they cannot be written, about 200 bytes each. Further keys are not counted. */
 export const UNWRITTEN_MAX = 100_000;
 
 const DAY_MS = 86_400_000;
-
-/** What a key did. Integers. */
-export interface UsageCounts {
-  /** Decisions of the limiter: admitted, over a limit, and during a ban. */
-  admitted: number;
-  rejected: number;
-  banned: number;
-  /** Responses 200 and 304 to GET of the list. */
-  lists: number;
-  /** Orders cancelled. */
-  cancels: number;
-  /** Bytes of list bodies as they were sent, after compression. */
-  listBytes: number;
-}
 
 /** Counts that do not change any more. Written again under the same number, a batch is still counted once. */
 export interface UsageBatch {

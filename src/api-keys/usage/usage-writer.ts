@@ -5,7 +5,8 @@ import { CONFIG, type Config } from '../../config/config.js';
 import { INSUFFICIENT_PRIVILEGE, sqlStateOf, UNDEFINED_TABLE } from '../../database/postgres-errors.js';
 import { Metrics } from '../../metrics/metrics.js';
 import { ApiKeysRepository } from '../api-keys.repository.js';
-import { ANONYMOUS_ID, UsageRecorder } from './usage-recorder.js';
+import { ANONYMOUS_ID } from './usage-counts.js';
+import { UsageRecorder } from './usage-recorder.js';
 import { UsageRepository } from './usage.repository.js';
 
 /** A process that is killed loses the counts of this time. Milliseconds. */

@@ -36,7 +36,7 @@ const REMOVE_STEP = `
 /** No writer of today sends a batch again after so long. */
 const REMOVE_WRITERS = "DELETE FROM api_key_usage_writers WHERE written_at < now() - interval '30 days'";
 
-/** The statements of the service on `api_key_usage`. The reports are in {@link readUsage} and its neighbours. */
+/** The statements of the service on `api_key_usage`. The reports are in `usage-report.ts`. */
 @Injectable()
 export class UsageRepository {
   readonly #writerId = randomUUID();

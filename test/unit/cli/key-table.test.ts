@@ -33,15 +33,40 @@ describe('keyTable', () => {
       buildView({ name: 'E', expiresAt: at('2026-11-23T12:00:00Z') }),
     ];
     const rows = keyTable(keys, NOW).split('\n');
-    expect(rows.map((row) => row.split(/ {2,}/).slice(0, 6))).toEqual([
-      ['NAME', 'PLAN', 'STATE', 'LEFT TODAY', 'LAST USED', 'AGE'],
-      ['Partner Inc.', 'pro', 'active', '9,412 of 10,000', '11 min ago', '3 d'],
-      ['B', 'pro', 'banned for 4 min', '0 of 10,000', '11 min ago', '3 d'],
-      ['C', 'pro', 'expired 5 h ago', '9,412 of 10,000', 'never', '3 d'],
-      ['D', 'pro', 'revoked 40 s ago', '-', '11 min ago', '3 d'],
-      ['E', 'pro', 'active for 2 d', '9,412 of 10,000', '11 min ago', '3 d'],
+    expect(rows.map((row) => row.split(/ {2,}/).slice(0, 5))).toEqual([
+      ['NAME', 'PLAN', 'STATE', 'LEFT TODAY', 'LAST USED'],
+      ['Partner Inc.', 'pro', 'active', '9,412', '11 min ago'],
+      ['B', 'pro', 'banned for 4 min', '0', '11 min ago'],
+      ['C', 'pro', 'expired 5 h ago', '9,412', 'never'],
+      ['D', 'pro', 'revoked 40 s ago', '-', '11 min ago'],
+      ['E', 'pro', 'active for 2 d', '9,412', '11 min ago'],
     ]);
-    expect(new Set(rows.map((row) => row.search(/ (?:ID|1{8}-\S+)$/))).size).toBe(1);
+    expect(new Set(rows.map((row) => row.search(/ (?:ID|1{8})$/))).size).toBe(1);
+  });
+
+  it('fits 80 columns with the widest values of every column, and shortens the name', () => {
+    const widest = buildView({
+      name: 'A partner with a name of more than thirty characters',
+      plan: 'enterprise',
+      state: 'revoked',
+      revokedAt: at('2026-11-21T11:01:20Z'),
+      requestsLeftToday: 2_147_483_647,
+      lastUsedAt: at('2026-11-21T11:01:20Z'),
+    });
+    const rows = keyTable([widest], NOW).split('\n');
+    expect(Math.max(...rows.map(({ length }) => length))).toBe(80);
+    expect(rows[1]).toMatch(
+      /^A partner .*… {2}enterprise {2}revoked 58 min ago {2}2,147,483,647 {2}58 min ago {2}1{8}$/,
+    );
+  });
+
+  it('shows as many characters of the ids as tell them apart', () => {
+    const ids = ['11111111-1111-4111-8111-111111111111', '11111111-1211-4111-8111-111111111111'];
+    const rows = keyTable(
+      ids.map((id) => buildView({ id })),
+      NOW,
+    ).split('\n');
+    expect(rows.slice(1).map((row) => row.split(/ +/).at(-1))).toEqual(['11111111-11', '11111111-12']);
   });
 });
 

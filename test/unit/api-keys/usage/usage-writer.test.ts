@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
 import type { ApiKeysRepository } from '../../../../src/api-keys/api-keys.repository.js';
-import { ANONYMOUS_ID, type UsageBatch, UsageRecorder } from '../../../../src/api-keys/usage/usage-recorder.js';
+import { ANONYMOUS_ID } from '../../../../src/api-keys/usage/usage-counts.js';
+import { type UsageBatch, UsageRecorder } from '../../../../src/api-keys/usage/usage-recorder.js';
 import { UsageWriter } from '../../../../src/api-keys/usage/usage-writer.js';
 import type { UsageRepository } from '../../../../src/api-keys/usage/usage.repository.js';
 import type { Config } from '../../../../src/config/config.js';

@@ -1,0 +1,53 @@
+import { Argument, type Command, Option } from 'commander';
+import type { KeyUsageReport, UsageReport } from '../api-keys/usage/usage-report.js';
+import { integer, keyId } from './arguments.js';
+import type { TableAccess } from './command-database.js';
+import { print, writeOut } from './output.js';
+
+const DAYS_DEFAULT = 30;
+const DAYS_MAX = 3_650;
+
+const ACCESS: readonly TableAccess[] = [
+  { table: 'api_keys', privileges: ['SELECT'] },
+  { table: 'api_key_usage', privileges: ['SELECT'] },
+];
+
+interface UsageOptions {
+  readonly days: number;
+  readonly json?: true;
+  readonly csv?: true;
+}
+
+export function addUsageCommand(keys: Command): void {
+  keys
+    .command('usage')
+    .description('show what all keys did, or what one key did on each day')
+    .addArgument(
+      new Argument('[id]', 'id of a key, its first 8 characters, or "anonymous"').argParser(keyIdOrAnonymous),
+    )
+    .option('--days <n>', 'the last n days in UTC, today included', integer(1, DAYS_MAX), DAYS_DEFAULT)
+    .option('--json', 'print one object with all figures')
+    .addOption(new Option('--csv', 'print one line per key, or per day of one key').conflicts('json'))
+    .action(async (key: string | undefined, options: UsageOptions) => {
+      const report = await readReport(key, options.days);
+      if (options.csv === true) {
+        const { csvOf } = await import('./usage-csv.js');
+        await writeOut(csvOf(report));
+        return;
+      }
+      const { keyUsageText, usageText } = await import('./usage-text.js');
+      await print(options.json, report, 'keys' in report ? usageText(report) : keyUsageText(report));
+    });
+}
+
+async function readReport(key: string | undefined, days: number): Promise<UsageReport | KeyUsageReport> {
+  const { withDatabase } = await import('./command-database.js');
+  const { reportKeyUsage, reportUsage } = await import('../api-keys/usage/usage-report.js');
+  return withDatabase<UsageReport | KeyUsageReport>(ACCESS, (db) =>
+    key === undefined ? reportUsage(db, days) : reportKeyUsage(db, key, days),
+  );
+}
+
+function keyIdOrAnonymous(text: string): string {
+  return text === 'anonymous' ? text : keyId(text);
+}

@@ -1,0 +1,288 @@
+import { insertKey, type KeyRow } from '../helpers/builders.js';
+import { type CommandResult, petstore } from '../helpers/petstore.js';
+import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+
+const ANONYMOUS_ID = '00000000-0000-0000-0000-000000000000';
+const DELETED_ID = 'dddddddd-0000-4000-8000-000000000000';
+
+let database: TestDatabase;
+let ids: Readonly<Record<'near' | 'bursts' | 'idle' | 'full' | 'big' | 'revoked' | 'forgotten', string>>;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  const insert = async (overrides: Partial<KeyRow>): Promise<string> => (await insertKey(database.db, overrides)).id;
+  const past = new Date('2026-01-01T00:00:00Z');
+  ids = {
+    near: await insert({ name: 'Near its limit', plan: 'pro' }),
+    bursts: await insert({ name: 'Bursts', plan: 'free' }),
+    idle: await insert({ name: 'Idle', plan: 'business' }),
+    full: await insert({
+      name: 'At the limit, "quoted" and with a name that is far too long for a table',
+      plan: 'free',
+    }),
+    big: await insert({ name: 'Big', plan: 'enterprise', requests_per_minute: 9, requests_per_day: 1_000_000 }),
+    revoked: await insert({ name: 'Revoked with usage', plan: 'free', revoked_at: past }),
+    forgotten: await insert({ name: 'Revoked without usage', plan: 'free', revoked_at: past }),
+  };
+  // 20 days: the highest is above the 95th percentile.
+  await add(ids.near, 0, 20, 8_700);
+  await add(ids.near, 20, 21, 9_999);
+  await add(ids.bursts, 0, 3, 40, { rejected: 7, banned: 2 });
+  await add(ids.full, 0, 10, 1_000, {
+    rejected: 30,
+    banned: 12_345_678,
+    lists: 5,
+    cancels: 1_234,
+    list_bytes: 987_654_321,
+  });
+  await add(ids.full, 10, 11, 12, { rejected: 1 });
+  await add(ids.big, 5, 6, 150_000);
+  await add(ids.revoked, 1, 2, 3);
+  await add(DELETED_ID, 0, 1, 17);
+  await add(ANONYMOUS_ID, 0, 2, 100, { rejected: 4 });
+});
+afterAll(() => database.drop());
+
+/** Adds the usage of the days from `first` to before `end` days ago. */
+async function add(
+  id: string,
+  first: number,
+  end: number,
+  admitted: number,
+  { rejected = 0, banned = 0, lists = 0, cancels = 0, list_bytes = 0 } = {},
+): Promise<void> {
+  await database.db.query(
+    `INSERT INTO api_key_usage (key_id, day, admitted, rejected, banned, lists, cancels, list_bytes)
+     SELECT $1, CURRENT_DATE - age, $4, $5, $6, $7, $8, $9 FROM generate_series($2::int, $3::int - 1) AS age`,
+    [id, first, end, admitted, rejected, banned, lists, cancels, list_bytes],
+  );
+}
+
+const usage = (...args: string[]): Promise<CommandResult> =>
+  petstore(['keys', 'usage', ...args], { DATABASE_URL: database.url });
+
+async function textOf(...args: string[]): Promise<string> {
+  const { exitCode, stdout, stderr } = await usage(...args);
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
+  return stdout;
+}
+
+async function jsonOf<T>(...args: string[]): Promise<T> {
+  return JSON.parse(await textOf(...args, '--json')) as T;
+}
+
+interface Key {
+  readonly id: string;
+  readonly name: string | null;
+}
+
+const daysAgo = (days: number): string => new Date(Date.now() - days * 86_400_000).toISOString().slice(0, 10);
+
+describe('petstore keys usage', () => {
+  it('lists the keys by the share of their daily limit, with the plan that would fit', async () => {
+    const lines = (await textOf()).split('\n');
+    expect(lines[0]).toBe(`Usage from ${daysAgo(29)} to ${daysAgo(0)} (UTC)`);
+    const rows = lines.slice(2, 11).map((line) => line.trim().split(/ {2,}/));
+    const name = expect.any(String) as string;
+    expect(rows).toEqual([
+      ['NAME', 'PLAN', 'SHARE', 'P95/DAY', 'REJECTED', 'BANNED', 'FITS', 'ID'],
+      [name, 'free', '100 %', '1K', '301', '123M', 'pro+', ids.full.slice(0, 8)],
+      [name, 'pro', '87 %', '8.7K', '0', '0', ids.near.slice(0, 8)],
+      [name, 'enterprise', '15 %', '150K', '0', '0', ids.big.slice(0, 8)],
+      [name, 'free', '4 %', '40', '21', '6', ids.bursts.slice(0, 8)],
+      [name, 'free', '0 %', '3', '0', '0', ids.revoked.slice(0, 8)],
+      [name, 'business', '0 %', '-', '0', '0', ids.idle.slice(0, 8)],
+      [name, '-', '-', '17', '0', '0', 'dddddddd'],
+      [name, '-', '-', '100', '8', '0', 'anonymous'],
+    ]);
+    expect(rows.map(([first]) => first)).toEqual([
+      'NAME',
+      expect.stringMatching(/^At the limit.*…$/),
+      expect.stringMatching(/^Near its/),
+      'Big',
+      'Bursts',
+      expect.stringMatching(/^Revoked/),
+      'Idle',
+      '(deleted)',
+      '(anonymous)',
+    ]);
+  });
+
+  it('fits 80 columns, without colours outside a terminal', async () => {
+    for (const text of [
+      await textOf(),
+      await textOf(ids.full),
+      await textOf('anonymous'),
+      await textOf('--days', '400'),
+    ]) {
+      expect(text.split('\n').filter((line) => line.length > 80)).toEqual([]);
+      expect(text).not.toContain('\u001b');
+    }
+  });
+
+  it('prints all figures as JSON', async () => {
+    const report = await jsonOf<{ from: string; to: string; keys: Key[]; anonymous: Key }>();
+    expect(report).toMatchObject({ from: daysAgo(29), to: daysAgo(0) });
+    expect(report.keys.find(({ id }) => id === ids.full)).toEqual({
+      id: ids.full,
+      name: 'At the limit, "quoted" and with a name that is far too long for a table',
+      plan: 'free',
+      state: 'active',
+      requestsPerMinute: 60,
+      requestsPerDay: 1_000,
+      admitted: 10_012,
+      rejected: 301,
+      banned: 123_456_780,
+      lists: 50,
+      cancels: 12_340,
+      listBytes: 9_876_543_210,
+      p95PerDay: 1_000,
+      share: 1,
+      reachesLimit: true,
+      fits: 'pro',
+    });
+    expect(report.keys.find(({ id }) => id === DELETED_ID)).toMatchObject({
+      state: 'deleted',
+      name: null,
+      share: null,
+    });
+    expect(report.keys.map(({ id }) => id)).not.toContain(ids.forgotten);
+    expect(report.anonymous).toMatchObject({ id: ANONYMOUS_ID, state: 'anonymous', admitted: 200, rejected: 8 });
+  });
+
+  it('prints CSV with quoted names', async () => {
+    const lines = (await textOf('--csv')).split('\r\n');
+    expect(lines[0]).toBe(
+      'id,name,plan,state,requestsPerDay,p95PerDay,share,reachesLimit,fits,admitted,rejected,banned,lists,cancels,listBytes',
+    );
+    expect(lines[1]).toBe(
+      `${ids.full},"At the limit, ""quoted"" and with a name that is far too long for a table",free,active,1000,1000,1,true,pro,10012,301,123456780,50,12340,9876543210`,
+    );
+    expect(lines.at(-2)).toMatch(/^00000000-0000-0000-0000-000000000000,,,anonymous,,100,,false,,200,8,/);
+  });
+
+  it('counts only the days of the period', async () => {
+    const { keys } = await jsonOf<{ keys: Key[] }>('--days', '1');
+    expect(keys.find(({ id }) => id === ids.near)).toMatchObject({ admitted: 8_700 });
+    expect(keys.find(({ id }) => id === ids.big)).toMatchObject({ admitted: 0, p95PerDay: null });
+    expect(keys.map(({ id }) => id)).not.toContain(ids.revoked);
+  });
+});
+
+describe('petstore keys usage ID', () => {
+  it('shows each day with a bar, and why requests were rejected', async () => {
+    const text = await textOf(ids.full.slice(0, 8), '--days', '12');
+    const lines = text.split('\n');
+    expect(lines.slice(1, 4)).toEqual([
+      ids.full,
+      'free: 60 requests per minute, 1,000 per day',
+      `Usage from ${daysAgo(11)} to ${daysAgo(0)} (UTC)`,
+    ]);
+    expect(lines[6]).toBe(`${daysAgo(10)}  ${'░'.repeat(12)}        12         1       0      0        0       0`);
+    expect(lines.at(-8)).toBe(`${daysAgo(0)}  ${'█'.repeat(12)}     1,000        30   12.3M      5    1.23K  988 MB`);
+    expect(lines.slice(-7)).toEqual([
+      '',
+      'p95 of daily requests: 1,000 of 1,000 (100 %)',
+      'The key needs the plan pro or a higher one.',
+      'Rejected: 301 requests over a limit, 123,456,780 during a ban',
+      '- on 10 days the limit of 1,000 per day was reached',
+      '- on 1 day only the limit of 60 per minute was exceeded, by bursts',
+      '',
+    ]);
+  });
+
+  it('says that the plan fits', async () => {
+    expect(await textOf(ids.near)).toContain(
+      '\np95 of daily requests: 8,700 of 10,000 (87 %)\nThe plan fits.\nNo request was rejected.\n',
+    );
+  });
+
+  it('says which smaller plan would fit', async () => {
+    const { id } = await insertKey(database.db, { plan: 'business' });
+    await add(id, 0, 1, 500);
+    expect(await textOf(id)).toContain('p95 of daily requests: 500 of 100,000 (0 %)\nThe plan free would fit.\n');
+  });
+
+  it('says that there were no requests', async () => {
+    expect(await textOf(ids.idle)).toContain('\nNo requests in this period.\n');
+  });
+
+  it('shows days without requests as zeros, and prints the same as JSON and CSV', async () => {
+    const { days } = await jsonOf<{ days: { day: string; admitted: number }[] }>(ids.big, '--days', '400');
+    expect(days.map(({ day, admitted }) => [day, admitted])).toEqual([
+      [daysAgo(5), 150_000],
+      ...[4, 3, 2, 1, 0].map((age) => [daysAgo(age), 0]),
+    ]);
+    expect((await textOf(ids.big, '--csv')).split('\r\n').slice(0, 2)).toEqual([
+      'day,admitted,rejected,banned,lists,cancels,listBytes',
+      `${daysAgo(5)},150000,0,0,0,0,0`,
+    ]);
+  });
+
+  it.each([
+    ['a deleted key', DELETED_ID, '(deleted)', 'p95 of daily requests: 17\n'],
+    [
+      'requests without a key',
+      'anonymous',
+      '(anonymous)',
+      'Rejected: 8 requests over a limit, 0 during a ban\nEach address has limits of its own.\n',
+    ],
+  ])('shows %s', async (_what, id, name, conclusion) => {
+    const text = await textOf(id);
+    expect(text.startsWith(`${name}\n`)).toBe(true);
+    expect(text).toContain(conclusion);
+  });
+});
+
+describe('petstore keys usage fails with a message for', () => {
+  it.each([
+    ['an unknown id', ['12345678-0000-4000-8000-000000000000'], 1, /^error: There is no key with the id 12345678-/],
+    ['unknown characters', ['12345678'], 1, /^error: There is no key with the id 12345678\. "petstore keys list"/],
+    ['an id that is no UUID', ['42'], 2, /'42'.*UUID/],
+    ['no days', ['--days', '0'], 2, /--days.*integer from 1 to 3650/],
+    ['too many days', ['--days', '3651'], 2, /--days.*integer from 1 to 3650/],
+    ['CSV and JSON', ['--csv', '--json'], 2, /'--csv'.*cannot be used with.*'--json'/],
+  ])('%s', async (_what, args, exitCode, message) => {
+    const result = await usage(...args);
+    expect(result).toMatchObject({ exitCode, stdout: '' });
+    expect(result.stderr).toMatch(message);
+  });
+
+  it('characters that several ids begin with, and shows more of them in tables', async () => {
+    const twins = ['abcdef00-1000-4000-8000-000000000000', 'abcdef00-2000-4000-8000-000000000000'];
+    for (const twin of twins) {
+      const { id } = await insertKey(database.db);
+      await database.db.query('UPDATE api_keys SET id = $1 WHERE id = $2', [twin, id]);
+    }
+    const result = await usage('abcdef00');
+    expect(result).toMatchObject({
+      exitCode: 1,
+      stderr: `error: The ids of several keys begin with abcdef00 (${twins.join(', ')}); give more characters.\n`,
+    });
+    expect(await textOf()).toContain('abcdef00-1\n');
+    await database.db.query('DELETE FROM api_keys WHERE id = ANY($1)', [twins]);
+  });
+
+  it('a database without the table, and names the migration', async () => {
+    await database.db.query('ALTER TABLE api_key_usage RENAME TO api_key_usage_away');
+    const result = await usage();
+    await database.db.query('ALTER TABLE api_key_usage_away RENAME TO api_key_usage');
+    expect(result).toMatchObject({
+      exitCode: 1,
+      stderr:
+        'error: The database has no table api_key_usage: the migration 20261122000002_api_key_usage is missing. ' +
+        'Apply the migrations: "npm run db:migrate", or in containers "docker compose up migrate".\n',
+    });
+  });
+
+  it('a role without the privilege', async () => {
+    await database.db.query("CREATE ROLE usage_reader LOGIN PASSWORD 'test'; GRANT SELECT ON api_keys TO usage_reader");
+    const url = new URL(database.url);
+    [url.username, url.password] = ['usage_reader', 'test'];
+    const result = await petstore(['keys', 'usage'], { DATABASE_URL: url.href });
+    await database.db.query('DROP OWNED BY usage_reader; DROP ROLE usage_reader');
+    expect(result).toMatchObject({ exitCode: 1 });
+    expect(result.stderr).toMatch(
+      /^error: The role "usage_reader" lacks the privilege SELECT on the table api_key_usage\./,
+    );
+  });
+});
