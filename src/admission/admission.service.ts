@@ -130,7 +130,7 @@ export class AdmissionService {
 
   #decided(caller: KeyCaller | AnonymousCaller, verdict: Verdict): Admission {
     const [plan, keyId] = caller.kind === 'key' ? [caller.key.plan, caller.key.id] : ['anonymous', ANONYMOUS_ID];
-    this.metrics.limiterDecisions.inc({ plan, outcome: verdict.outcome });
+    this.metrics.limiterDecisions.labels(plan, verdict.outcome).inc();
     this.usage.decided(keyId, verdict.outcome);
     return { caller, verdict };
   }

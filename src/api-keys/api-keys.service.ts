@@ -66,12 +66,12 @@ export class ApiKeysService {
     const cached = this.#keys.get(keyHash);
     const nowMs = this.clock.now();
     if (nowMs < (cached?.freshUntilMs ?? this.#unknown.get(keyHash) ?? 0)) {
-      this.metrics.keyLookups.inc({ source: 'memory' });
+      this.metrics.keyLookups.labels('memory').inc();
       return this.#unlessExpired(cached?.key);
     }
     const isMissing = this.index.complete && !this.index.has(keyHash);
     if (isMissing && cached === undefined && isAddressLimited()) {
-      this.metrics.keyLookups.inc({ source: 'index' });
+      this.metrics.keyLookups.labels('index').inc();
       return undefined;
     }
     const isLikely = cached !== undefined || (this.index.complete && !isMissing);
@@ -125,7 +125,7 @@ export class ApiKeysService {
       // Both may have changed while this look-up waited.
       const isMissing = this.index.complete && !this.index.has(keyHash);
       if (isMissing && (!hasSlot || isAddressLimited())) {
-        this.metrics.keyLookups.inc({ source: 'index' });
+        this.metrics.keyLookups.labels('index').inc();
         return undefined;
       }
       if (!hasSlot && !this.index.complete) {
@@ -140,7 +140,7 @@ export class ApiKeysService {
   }
 
   #sharedLookUp(keyHash: string): Promise<VerifiedKey | undefined> {
-    this.metrics.keyLookups.inc({ source: 'database' });
+    this.metrics.keyLookups.labels('database').inc();
     return this.#lookups.get(keyHash) ?? this.#lookUp(keyHash);
   }
 

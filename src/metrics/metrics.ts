@@ -1,6 +1,7 @@
 import type { Server } from 'node:net';
 import { promisify } from 'node:util';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { LabelledMetric } from './labelled-metric.js';
 
 /** The buckets that the OpenTelemetry semantic conventions advise for `http.server.request.duration`. Seconds. */
 const DURATION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
@@ -17,20 +18,23 @@ export interface PoolState {
 export class Metrics {
   readonly registry = new Registry();
 
-  readonly requestDurations = new Histogram({
-    name: 'http_server_request_duration_seconds',
-    help: 'Time from the headers of a request to the end of its response.',
-    labelNames: ['http_request_method', 'http_route', 'http_response_status_code', 'error_type'],
-    buckets: DURATION_BUCKETS,
-    registers: [this.registry],
-  });
+  readonly requestDurations = new LabelledMetric(
+    () =>
+      new Histogram({
+        name: 'http_server_request_duration_seconds',
+        help: 'Time from the headers of a request to the end of its response.',
+        buckets: DURATION_BUCKETS,
+        registers: [],
+      }),
+    ['http_request_method', 'http_route', 'http_response_status_code', 'error_type'],
+    this.registry,
+  );
 
-  readonly limiterDecisions = new Counter({
-    name: 'petstore_limiter_decisions_total',
-    help: 'Decisions of the rate limiter by plan (anonymous: counted by address) and outcome.',
-    labelNames: ['plan', 'outcome'],
-    registers: [this.registry],
-  });
+  readonly limiterDecisions = this.#counter(
+    'petstore_limiter_decisions_total',
+    'Decisions of the rate limiter by plan (anonymous: counted by address) and outcome.',
+    ['plan', 'outcome'],
+  );
 
   readonly bans = new Counter({
     name: 'petstore_limiter_bans_total',
@@ -39,12 +43,11 @@ export class Metrics {
     registers: [this.registry],
   });
 
-  readonly keyLookups = new Counter({
-    name: 'petstore_api_key_lookups_total',
-    help: 'Verifications of well-formed API keys by source of the result: memory or database.',
-    labelNames: ['source'],
-    registers: [this.registry],
-  });
+  readonly keyLookups = this.#counter(
+    'petstore_api_key_lookups_total',
+    'Verifications of well-formed API keys by source of the result: memory or database.',
+    ['source'],
+  );
 
   readonly listsRunning = new Gauge({
     name: 'petstore_lists_running',
@@ -90,12 +93,7 @@ export class Metrics {
     registers: [this.registry],
   });
 
-  readonly cancels = new Counter({
-    name: 'petstore_cancels_total',
-    help: 'Attempts to cancel an order, by outcome.',
-    labelNames: ['outcome'],
-    registers: [this.registry],
-  });
+  readonly cancels = this.#counter('petstore_cancels_total', 'Attempts to cancel an order, by outcome.', ['outcome']);
 
   readonly cancelBatchSize = new Histogram({
     name: 'petstore_cancel_batch_size',
@@ -143,6 +141,10 @@ export class Metrics {
 
   constructor() {
     collectDefaultMetrics({ register: this.registry });
+  }
+
+  #counter(name: string, help: string, labelNames: readonly string[]): LabelledMetric<Counter> {
+    return new LabelledMetric(() => new Counter({ name, help, registers: [] }), labelNames, this.registry);
   }
 
   /** Exports the connections of each pool by state, read at scrape time. */

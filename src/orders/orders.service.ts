@@ -16,7 +16,7 @@ export class OrdersService {
    */
   async cancel(id: bigint): Promise<void> {
     const outcome = await this.cancellation.cancel(id);
-    this.metrics.cancels.inc({ outcome });
+    this.metrics.cancels.labels(outcome).inc();
     const error = errorOf(outcome);
     if (error !== undefined) {
       throw error;

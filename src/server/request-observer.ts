@@ -70,14 +70,12 @@ export class RequestObserver {
     const method = LISTED_METHODS.has(sent) ? sent : OTHER_METHOD;
     const template = routeTemplateOf(target);
     const route = template ?? UNMATCHED_ROUTE;
-    this.metrics.requestDurations.observe(
-      {
-        http_request_method: method,
-        http_route: route,
-        ...(aborted || status === undefined ? { error_type: 'aborted' } : { http_response_status_code: status }),
-      },
-      durationMs / 1_000,
-    );
+    const { requestDurations } = this.metrics;
+    const series =
+      aborted || status === undefined
+        ? requestDurations.labels(method, route, '', 'aborted')
+        : requestDurations.labels(method, route, status);
+    series.observe(durationMs / 1_000);
     if (caller?.kind === 'key') {
       this.#addToUsage(caller.key.id, method, template, exchange);
     }
