@@ -5,6 +5,7 @@ import { ANONYMOUS_QUOTAS } from '../plans/plans.js';
 import { RateLimitModule } from '../rate-limit/rate-limit.module.js';
 import { MINUTE_MS } from '../rate-limit/decision.js';
 import { AdmissionService } from './admission.service.js';
+import { CachedReflector } from './cached-reflector.js';
 import { ClientAddress } from './client-address.js';
 import { PublicRoutes } from './public-routes.js';
 
@@ -16,7 +17,7 @@ import { PublicRoutes } from './public-routes.js';
     // The library needs one throttler to run its guard; PlanThrottlerGuard decides, whatever these numbers are.
     ThrottlerModule.forRoot([{ ttl: MINUTE_MS, limit: ANONYMOUS_QUOTAS.requestsPerMinute }]),
   ],
-  providers: [AdmissionService, ClientAddress, PublicRoutes],
-  exports: [AdmissionService, PublicRoutes, ThrottlerModule],
+  providers: [AdmissionService, CachedReflector, ClientAddress, PublicRoutes],
+  exports: [AdmissionService, CachedReflector, PublicRoutes, ThrottlerModule],
 })
 export class AdmissionModule {}

@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type ExecutionContext, Injectable } from '@nestjs/common';
-import { Reflector } from '@nestjs/core';
 import {
   InjectThrottlerOptions,
   InjectThrottlerStorage,
@@ -10,6 +9,7 @@ import {
   type ThrottlerStorage,
 } from '@nestjs/throttler';
 import { AdmissionService } from './admission.service.js';
+import { CachedReflector } from './cached-reflector.js';
 import { PublicRoutes } from './public-routes.js';
 
 /**
@@ -21,7 +21,7 @@ export class PlanThrottlerGuard extends ThrottlerGuard {
   constructor(
     @InjectThrottlerOptions() options: ThrottlerModuleOptions,
     @InjectThrottlerStorage() storage: ThrottlerStorage,
-    reflector: Reflector,
+    reflector: CachedReflector,
     private readonly publicRoutes: PublicRoutes,
     private readonly admission: AdmissionService,
   ) {

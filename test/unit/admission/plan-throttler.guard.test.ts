@@ -1,7 +1,7 @@
 import type { ExecutionContext } from '@nestjs/common';
-import { Reflector } from '@nestjs/core';
 import { type ThrottlerModuleOptions, ThrottlerStorageService } from '@nestjs/throttler';
 import type { AdmissionService } from '../../../src/admission/admission.service.js';
+import { CachedReflector } from '../../../src/admission/cached-reflector.js';
 import { PlanThrottlerGuard } from '../../../src/admission/plan-throttler.guard.js';
 import { Public, PublicRoutes } from '../../../src/admission/public-routes.js';
 import type { Rejection } from '../../../src/admission/admission.js';
@@ -31,7 +31,7 @@ async function guardWith(
     ttl: 60_000,
     limit: 1,
   }));
-  const reflector = new Reflector();
+  const reflector = new CachedReflector();
   const admission = { check } as unknown as AdmissionService;
   const guard = new PlanThrottlerGuard(
     options,
