@@ -22,7 +22,11 @@ function statementNameOf(sql: string): string {
 @Injectable()
 export class PrismaService extends PrismaClient implements OnApplicationShutdown {
   constructor(pools: Pools) {
-    super({ adapter: new PrismaPg(pools.main, { statementNameGenerator: ({ sql }) => statementNameOf(sql) }) });
+    super({
+      adapter: new PrismaPg(pools.main, { statementNameGenerator: ({ sql }) => statementNameOf(sql) }),
+      // The other formats capture a stack trace for every query.
+      errorFormat: 'minimal',
+    });
   }
 
   async onApplicationShutdown(): Promise<void> {

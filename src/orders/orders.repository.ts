@@ -1,5 +1,4 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { Prisma } from '../database/generated/client.js';
 import { databaseCall, LOCK_NOT_AVAILABLE, sqlStateOf } from '../database/postgres-errors.js';
 import { PrismaService } from '../database/prisma.service.js';
 import { DomainError } from '../errors/domain-error.js';
@@ -12,8 +11,6 @@ export type OrderStatus = 'pending' | 'shipped' | 'cancelled';
  * transaction has locked it.
  */
 export type SeenStatus = OrderStatus | 'locked';
-
-const CANCELLED = Prisma.sql`status = 'cancelled', cancelled_at = now()`;
 
 /**
  * The statements that cancel orders. They lock each row before they look at its status: without the lock a statement
@@ -47,7 +44,7 @@ export class OrdersRepository {
         WITH locked AS MATERIALIZED (
           SELECT id, status FROM orders WHERE id = ANY(${arrayText(ids)}::text::bigint[]) FOR NO KEY UPDATE SKIP LOCKED
         ), updated AS (
-          UPDATE orders SET ${CANCELLED} FROM locked
+          UPDATE orders SET status = 'cancelled', cancelled_at = now() FROM locked
           WHERE orders.id = locked.id AND locked.status = 'pending' RETURNING orders.id
         )
         SELECT string_agg(id || ' ' || status, ',') AS seen FROM (
@@ -79,7 +76,7 @@ export class OrdersRepository {
         WITH locked AS MATERIALIZED (
           SELECT id, status FROM orders WHERE id = ${String(id)}::text::bigint FOR NO KEY UPDATE
         ), updated AS (
-          UPDATE orders SET ${CANCELLED} FROM locked
+          UPDATE orders SET status = 'cancelled', cancelled_at = now() FROM locked
           WHERE orders.id = locked.id AND locked.status = 'pending' RETURNING orders.id
         )
         SELECT status::text, EXISTS (SELECT FROM updated) AS updated FROM locked`,
@@ -97,7 +94,7 @@ export class OrdersRepository {
     const updated = await this.#update(
       1,
       () => this.prisma.$executeRaw`
-        UPDATE orders SET ${CANCELLED}
+        UPDATE orders SET status = 'cancelled', cancelled_at = now()
         WHERE id = (
           SELECT id FROM orders
           WHERE id = ${String(id)}::text::bigint AND status = 'pending' FOR NO KEY UPDATE SKIP LOCKED
