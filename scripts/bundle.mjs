@@ -28,8 +28,7 @@ const EXTERNAL = [
 const NO_SIDE_EFFECTS = /^@nestjs\/(?:common|core|platform-express)(?:\/|$)/;
 
 /**
- * The entries load the entries of dist/, after two settings: stack traces name our files, and V8 reads its code from a cache
- * instead of compiling it, where Node can (from 22 on) and the folder of NODE_COMPILE_CACHE, or the temporary one, is writable.
+ * The entries load those of dist/, with stack traces that name our source files.
  * @type {import('esbuild').Plugin}
  */
 const entries = {
@@ -37,11 +36,7 @@ const entries = {
   setup({ onLoad, onResolve }) {
     onResolve({ filter: /^(?:main|cli)$/ }, ({ path }) => ({ path, namespace: 'entry' }));
     onLoad({ filter: /./, namespace: 'entry' }, ({ path }) => ({
-      contents: `
-        import module from 'node:module';
-        process.setSourceMapsEnabled(true);
-        module.enableCompileCache?.();
-        await import('./dist/${path}.js');`,
+      contents: `process.setSourceMapsEnabled(true); await import('./dist/${path}.js');`,
       resolveDir: ROOT,
     }));
   },
