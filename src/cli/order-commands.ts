@@ -1,12 +1,13 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { extname } from 'node:path';
-import type { Readable } from 'node:stream';
+import { addAbortSignal, type Readable } from 'node:stream';
 import { type Command, Option } from 'commander';
+import type { ImportPhase } from '../orders/import/import-orders.js';
 import type { ImportFormat } from '../orders/import/stage-orders.js';
 import type { TableAccess } from './command-database.js';
 import { printResult, warn } from './output.js';
-import { ProgressBar } from './progress-bar.js';
-import { UsageError } from './report-error.js';
+import { Progress } from './progress.js';
+import { Interrupted, UsageError } from './report-error.js';
 import { count, describePace, paceOf } from './wording.js';
 
 const ACCESS: readonly TableAccess[] = [{ table: 'orders', privileges: ['SELECT', 'INSERT'] }];
@@ -69,17 +70,35 @@ async function importFile(file: string, options: ImportCommandOptions): Promise<
   }
   const { importOrders } = await import('../orders/import/import-orders.js');
   const { withDatabase } = await import('./command-database.js');
+  const { Interrupts } = await import('./interrupts.js');
   const { source, sizeBytes } = await openInput(file);
-  const bar = new ProgressBar();
-  const onProgress = (bytes: number, read: number): void =>
-    bar.update(sizeBytes === undefined ? undefined : bytes / sizeBytes, read);
+  const progress = new Progress('reading');
+  const onProgress = (bytes: number, read: number): void => {
+    progress.update(sizeBytes === undefined ? undefined : Math.min(1, bytes / sizeBytes), read);
+  };
   const startedAtMs = performance.now();
-  const orders = await withDatabase(ACCESS, (db) =>
-    importOrders(db, { source, format: chosen, dryRun, onProgress, onWarning: warn }),
-  ).finally(() => {
-    bar.clear();
-    source.destroy();
-  });
+  let interrupts: Awaited<ReturnType<typeof Interrupts.during>> | undefined;
+  const orders = await withDatabase(ACCESS, async (db, url) => {
+    interrupts = await Interrupts.during(db, url);
+    const { signal } = interrupts;
+    const onPhase = (phase: ImportPhase): void => {
+      progress.phase(phase);
+      if (phase === 'committing') {
+        interrupts?.ignore();
+      }
+    };
+    // Also ends a wait for stdin.
+    addAbortSignal(signal, source);
+    return importOrders(db, { source, format: chosen, dryRun, signal, onProgress, onPhase, onWarning: warn });
+  })
+    .catch((error: unknown) => {
+      throw interrupts?.signal.aborted === true ? new Interrupted('Interrupted: nothing was imported.') : error;
+    })
+    .finally(() => {
+      progress.stop();
+      interrupts?.stop();
+      source.destroy();
+    });
   const pace = paceOf(orders, performance.now() - startedAtMs);
   const done = dryRun ? 'orders are valid; nothing was imported' : 'orders imported';
   await printResult(options.json, { orders, dryRun, ...pace }, `${count(orders)} ${done} (${describePace(pace)}).`);

@@ -6,8 +6,14 @@ const EXIT_FAILED = 1;
 /** The command line is invalid or incomplete; nothing was done. */
 const EXIT_USAGE = 2;
 
+/** 128 + SIGINT, as a shell reports it. */
+const EXIT_INTERRUPTED = 130;
+
 /** The arguments are valid by themselves, but the command cannot run with them in this environment. */
 export class UsageError extends Error {}
+
+/** Ctrl-C ended the command. The message says what was changed. */
+export class Interrupted extends Error {}
 
 /** Writes an error to stderr and returns the exit code. */
 export function reportError(error: unknown): number {
@@ -18,6 +24,10 @@ export function reportError(error: unknown): number {
   if (error instanceof OutputError && error.isClosedPipe) {
     // The reader, such as `head`, has all it wants.
     return 0;
+  }
+  if (error instanceof Interrupted) {
+    process.stderr.write(`${error.message}\n`);
+    return EXIT_INTERRUPTED;
   }
   process.stderr.write(`error: ${messageOf(error)}\n`);
   return error instanceof UsageError ? EXIT_USAGE : EXIT_FAILED;

@@ -1,8 +1,8 @@
 import { type Command } from 'commander';
 import { integer } from './arguments.js';
 import { printResult, warn } from './output.js';
-import { ProgressBar } from './progress-bar.js';
-import { messageOf, UsageError } from './report-error.js';
+import { Progress } from './progress.js';
+import { Interrupted, messageOf, UsageError } from './report-error.js';
 import { count, describePace, paceOf } from './wording.js';
 
 const ORDERS_DEFAULT = 1_000;
@@ -30,24 +30,25 @@ export function addSeedCommand(program: Command): void {
       }
       const { seedOrders } = await import('../orders/seed-orders.js');
       const { withDatabase } = await import('./command-database.js');
-      const bar = new ProgressBar();
+      const { Interrupts } = await import('./interrupts.js');
       const startedAtMs = performance.now();
       let committed = 0;
       const onProgress = (done: number): void => {
         committed = done;
-        bar.update(done / orders, done);
+        progress.update(done / orders, done);
       };
-      const made = await withDatabase([{ table: 'orders', privileges: ['SELECT', 'INSERT'] }], (db) =>
-        seedOrders(db, orders, onProgress, warn),
-      )
-        .finally(() => bar.clear())
+      const progress = new Progress('inserting');
+      let interrupts: Awaited<ReturnType<typeof Interrupts.during>> | undefined;
+      const made = await withDatabase([{ table: 'orders', privileges: ['SELECT', 'INSERT'] }], async (db, url) => {
+        interrupts = await Interrupts.during(db, url);
+        return seedOrders(db, orders, onProgress, warn, interrupts.signal);
+      })
         .catch((error: unknown) => {
-          throw committed === 0
-            ? error
-            : new Error(
-                `${messageOf(error)}; the orders up to id ${committed} are committed. Run the command again for the rest.`,
-                { cause: error },
-              );
+          throw failureOf(error, committed, interrupts?.signal.aborted === true);
+        })
+        .finally(() => {
+          progress.stop();
+          interrupts?.stop();
         });
       const pace = paceOf(made, performance.now() - startedAtMs);
       await printResult(
@@ -56,4 +57,13 @@ export function addSeedCommand(program: Command): void {
         `${count(made)} orders inserted (${describePace(pace)}), ${count(orders - made)} existed already.`,
       );
     });
+}
+
+/** Says what is committed: each step of the seed is a transaction. */
+function failureOf(error: unknown, committed: number, isInterrupted: boolean): unknown {
+  const rest = `the orders up to id ${committed} are committed. Run the command again for the rest.`;
+  if (isInterrupted) {
+    return new Interrupted(committed === 0 ? 'Interrupted: nothing was changed.' : `Interrupted: ${rest}`);
+  }
+  return committed === 0 ? error : new Error(`${messageOf(error)}; ${rest}`, { cause: error });
 }

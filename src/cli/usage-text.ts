@@ -1,6 +1,6 @@
 import { shortIdsOf } from '../api-keys/key-id.js';
 import type { DayUsage, KeyUsage, KeyUsageReport, UsageReport } from '../api-keys/usage/usage-report.js';
-import { barOf } from './progress-bar.js';
+import { barOf } from './bar.js';
 import { type Column, paint, type Style, textTable } from './text-table.js';
 import { count, shortBytes, shortCount } from './wording.js';
 

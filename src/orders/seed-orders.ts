@@ -24,6 +24,7 @@ const INSERT_GENERATED = `
  * Generates the orders 1 to `count`, in one transaction per {@link CHUNK}.
  * @param onProgress called with the number of orders in place
  * @param onWarning called when the orders are committed and something after that failed
+ * @param signal ends it before its next transaction
  * @returns how many did not exist before
  */
 export async function seedOrders(
@@ -31,10 +32,12 @@ export async function seedOrders(
   count: number,
   onProgress?: (done: number) => void,
   onWarning?: (message: string) => void,
+  signal?: AbortSignal,
 ): Promise<number> {
   let created = 0;
   await raiseOrderSequence(db, count);
   for (let first = 1; first <= count; first += CHUNK) {
+    signal?.throwIfAborted();
     const last = Math.min(first + CHUNK - 1, count);
     const { rowCount } = await db.query(INSERT_GENERATED, [first, last]);
     created += rowCount ?? 0;

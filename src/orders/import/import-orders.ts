@@ -11,9 +11,15 @@ const LOCK_TIMEOUT_MESSAGE =
   'Another transaction locks the table orders or is inserting an order with an id of the file; nothing was imported. ' +
   'Retry when it has ended.';
 
+export type ImportPhase = 'checking ids' | 'inserting' | 'committing' | 'updating statistics';
+
 export interface ImportOptions extends OrderFile {
   /** Checks everything, also against the existing orders, and changes nothing. */
   readonly dryRun: boolean;
+  /** Called when a phase begins whose duration is unknown. */
+  readonly onPhase?: (phase: ImportPhase) => void;
+  /** Aborts the import before its commit. */
+  readonly signal?: AbortSignal;
   /** Called when the orders are committed and something after that failed. */
   readonly onWarning?: (message: string) => void;
 }
@@ -50,17 +56,22 @@ export async function importOrders(db: pg.ClientBase, options: ImportOptions): P
       await lockOutOtherImports(db);
     }
     count = await stageOrders(db, options);
+    options.signal?.throwIfAborted();
     if (options.dryRun) {
       await db.query('ROLLBACK');
       return count;
     }
+    options.onPhase?.('inserting');
     await insertStaged(db);
+    options.signal?.throwIfAborted();
+    options.onPhase?.('committing');
     await commit(db);
   } catch (error) {
     // After a lost connection the server rolls back by itself; the first error is the one to report.
     await db.query('ROLLBACK').catch(() => undefined);
     throw sqlStateOf(error) === LOCK_NOT_AVAILABLE ? new Error(LOCK_TIMEOUT_MESSAGE, { cause: error }) : error;
   }
+  options.onPhase?.('updating statistics');
   await analyzeOrders(db, options.onWarning);
   return count;
 }

@@ -15,6 +15,7 @@ export interface OrderFile {
   readonly format: ImportFormat;
   /** Called with the bytes and orders read so far. */
   readonly onProgress?: (bytes: number, orders: number) => void;
+  readonly onPhase?: (phase: 'checking ids') => void;
 }
 
 /**
@@ -43,6 +44,7 @@ export async function stageOrders(db: pg.ClientBase, file: OrderFile): Promise<n
   await db.query(CREATE_STAGE);
   const copy = db.query(copyFrom(COPY_TO_STAGE));
   await pipeline(copyLines(file, errors), copy);
+  file.onPhase?.('checking ids');
   await db.query('ANALYZE order_import');
   await checkIds(db, errors);
   return copy.rowCount;

@@ -1,0 +1,68 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { waitFor } from '../helpers/wait-for.js';
+
+const CLI = join(__dirname, '..', '..', 'dist', 'cli.js');
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+beforeEach(() => database.db.query('TRUNCATE orders'));
+
+function start(...args: string[]): ChildProcess {
+  return spawn(process.execPath, [CLI, ...args], {
+    env: { PATH: process.env.PATH, DATABASE_URL: database.url },
+    stdio: ['pipe', 'ignore', 'pipe'],
+    timeout: 15_000,
+  });
+}
+
+/** Presses Ctrl-C; the exit code and what was written to stderr. */
+async function interrupt(command: ChildProcess): Promise<[number | null, string]> {
+  const ended = new Promise<number | null>((resolve) => command.once('close', resolve));
+  const stderr = text(command.stderr!);
+  command.kill('SIGINT');
+  return [await ended, await stderr];
+}
+
+async function count(condition: string): Promise<number> {
+  const { rows } = await database.db.query<{ count: string }>(`SELECT count(*) FROM ${condition}`);
+  return Number(rows[0]?.count);
+}
+
+const IS_COPYING = "pg_stat_activity WHERE datname = current_database() AND query LIKE 'COPY order_import%'";
+const IS_WAITING = "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+
+describe('Ctrl-C', () => {
+  it('ends an import that waits for input, and nothing is imported', async () => {
+    const command = start('orders', 'import', '-', '--format', 'ndjson');
+    command.stdin!.write('{"petId": 1, "quantity": 1}\n');
+    await waitFor(async () => (await count(IS_COPYING)) === 1, 'the import reads');
+    expect(await interrupt(command)).toEqual([130, 'Interrupted: nothing was imported.\n']);
+    expect(await count('orders')).toBe(0);
+  });
+
+  it('cancels the statement of an import, and nothing is imported', async () => {
+    const holder = await database.db.connect();
+    await holder.query('BEGIN; LOCK TABLE orders IN SHARE MODE');
+    const command = start('orders', 'import', '-', '--format', 'ndjson');
+    command.stdin!.end('{"petId": 1, "quantity": 1}\n');
+    await waitFor(async () => (await count(IS_WAITING)) === 1, 'the import waits for the lock');
+    expect(await interrupt(command)).toEqual([130, 'Interrupted: nothing was imported.\n']);
+    await holder.query('COMMIT');
+    holder.release();
+    expect(await count('orders')).toBe(0);
+  });
+
+  it('ends a seed, which says how many orders are committed', async () => {
+    const command = start('seed', '--orders', '100000000');
+    await waitFor(async () => (await count('orders')) > 0, 'the first orders are committed');
+    const [exitCode, stderr] = await interrupt(command);
+    const [, committed] = /^Interrupted: the orders up to id (\d+) are committed\. Run/.exec(stderr) ?? [];
+    expect([exitCode, Number(committed)]).toEqual([130, await count('orders')]);
+  });
+});
