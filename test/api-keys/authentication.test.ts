@@ -2,27 +2,18 @@ import { generateKey } from '../../src/api-keys/key-format.js';
 import { call, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
-import { startTestService, type TestService } from '../helpers/test-service.js';
+import { useTestService } from '../helpers/test-service.js';
 import { exchange, requestText, type WireResponse } from '../helpers/wire.js';
 
 const REALM = 'Bearer realm="petstore"';
 const INVALID = `${REALM}, error="invalid_token"`;
 
 describe.each([true, false])('a key (rejectEarly: %s)', (rejectEarly) => {
-  let service: TestService;
-  let key: string;
-  beforeAll(async () => {
-    service = await startTestService({ rejectEarly });
-    ({ key } = await insertKey(service.db));
-  });
-  afterAll(() => service.stop());
-  beforeEach(() => {
-    service.clock.advance(60_000);
-  });
+  const context = useTestService({ rejectEarly });
 
   async function ask(headers: readonly string[], method = 'GET'): Promise<WireResponse | undefined> {
     const text = requestText(method, '/v1/store/orders', { headers });
-    return (await exchange(service.port, text, { until: 1, methods: [method] })).responses[0];
+    return (await exchange(context.service.port, text, { until: 1, methods: [method] })).responses[0];
   }
 
   test.each([
@@ -34,15 +25,15 @@ describe.each([true, false])('a key (rejectEarly: %s)', (rejectEarly) => {
     ['the key in another header', ['X-Api-Key: KEY', 'Proxy-Authorization: Bearer KEY', 'Cookie: key=KEY']],
     ['the key without the scheme', ['Authorization: KEY']],
   ])('that is missing gets 401 without an RFC 6750 error code: %s', async (_what, headers) => {
-    const response = await ask(headers.map((line) => line.replace('KEY', key)));
+    const response = await ask(headers.map((line) => line.replace('KEY', context.key)));
     expectErrorResponse(response, 401, 'missing_api_key');
     expectLimits(response, 'limits');
     expect(response?.headers.get('www-authenticate')).toEqual([REALM]);
   });
 
   it('is not read from the URL', async () => {
-    const text = requestText('GET', `/v1/store/orders?access_token=${key}&api_key=${key}`);
-    const { responses } = await exchange(service.port, text, { until: 1 });
+    const text = requestText('GET', `/v1/store/orders?access_token=${context.key}&api_key=${context.key}`);
+    const { responses } = await exchange(context.service.port, text, { until: 1 });
     expectErrorResponse(responses[0], 401, 'missing_api_key');
   });
 
@@ -59,12 +50,12 @@ describe.each([true, false])('a key (rejectEarly: %s)', (rejectEarly) => {
     ['a well-formed key that does not exist', ['Authorization: Bearer UNKNOWN']],
     ['a very long token', [`Authorization: Bearer ${'a'.repeat(10_000)}`]],
   ])('that is invalid gets 401 with the error code of RFC 6750: %s', async (_what, headers) => {
-    const changed = key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a');
+    const changed = context.key.slice(0, -1) + (context.key.endsWith('a') ? 'b' : 'a');
     const response = await ask(
       headers.map((line) =>
         line
-          .replaceAll('KEY', key)
-          .replace('UPPER', key.toUpperCase())
+          .replaceAll('KEY', context.key)
+          .replace('UPPER', context.key.toUpperCase())
           .replace('CHANGED', changed)
           .replace('UNKNOWN', generateKey()),
       ),
@@ -80,7 +71,7 @@ describe.each([true, false])('a key (rejectEarly: %s)', (rejectEarly) => {
     ['AUTHORIZATION: BEARER    KEY'],
     ['Authorization:Bearer KEY   '],
   ])('that is valid is admitted: %s', async (line) => {
-    const response = await ask([line.replace('KEY', key)], 'HEAD');
+    const response = await ask([line.replace('KEY', context.key)], 'HEAD');
     expect(response?.status).toBe(200);
     expect(response?.headers.has('www-authenticate')).toBe(false);
   });
@@ -92,19 +83,19 @@ describe.each([true, false])('a key (rejectEarly: %s)', (rejectEarly) => {
   });
 
   it('that is unknown, expired or revoked gets the same response byte for byte, cached or not', async () => {
-    const past = new Date(service.clock.now() - 1);
+    const past = new Date(context.service.clock.now() - 1);
     const keys = {
       unknown: generateKey(),
-      expired: (await insertKey(service.db, { expires_at: past })).key,
-      revoked: (await insertKey(service.db, { revoked_at: past })).key,
-      both: (await insertKey(service.db, { expires_at: past, revoked_at: past, plan: 'free' })).key,
+      expired: (await insertKey(context.service.db, { expires_at: past })).key,
+      revoked: (await insertKey(context.service.db, { revoked_at: past })).key,
+      both: (await insertKey(context.service.db, { expires_at: past, revoked_at: past, plan: 'free' })).key,
     };
     for (const attempt of ['first', 'cached']) {
       const responses: Record<string, string> = {};
       for (const [kind, token] of Object.entries(keys)) {
-        service.clock.advance(1_000);
+        context.service.clock.advance(1_000);
         const text = requestText('GET', '/v1/store/orders', { key: token });
-        responses[kind] = withoutWhatVaries((await exchange(service.port, text, { until: 1 })).text);
+        responses[kind] = withoutWhatVaries((await exchange(context.service.port, text, { until: 1 })).text);
       }
       expect({ attempt, ...responses }).toEqual({
         attempt,
@@ -118,21 +109,23 @@ describe.each([true, false])('a key (rejectEarly: %s)', (rejectEarly) => {
   });
 
   it('that expires is valid until its last millisecond', async () => {
-    const { key: expiring } = await insertKey(service.db, { expires_at: new Date(service.clock.now() + 5_000) });
-    expect((await call(service.baseUrl, 'HEAD', '/store/orders', expiring)).status).toBe(200);
-    service.clock.advance(4_999);
-    expect((await call(service.baseUrl, 'HEAD', '/store/orders', expiring)).status).toBe(200);
-    service.clock.advance(1);
-    const response = await listOrders(service.baseUrl, expiring);
+    const { key: expiring } = await insertKey(context.service.db, {
+      expires_at: new Date(context.service.clock.now() + 5_000),
+    });
+    expect((await call(context.service.baseUrl, 'HEAD', '/store/orders', expiring)).status).toBe(200);
+    context.service.clock.advance(4_999);
+    expect((await call(context.service.baseUrl, 'HEAD', '/store/orders', expiring)).status).toBe(200);
+    context.service.clock.advance(1);
+    const response = await listOrders(context.service.baseUrl, expiring);
     expect(response.status).toBe(401);
     expect((await errorOf(response)).code).toBe('invalid_api_key');
   });
 
   it('that is revoked cannot cancel an order', async () => {
-    const id = await insertOrder(service.db);
-    const { key: revoked } = await insertKey(service.db, { revoked_at: new Date() });
-    expect((await call(service.baseUrl, 'DELETE', `/store/orders/${id}`, revoked)).status).toBe(401);
-    expect(await statusOf(service.db, id)).toBe('pending');
+    const id = await insertOrder(context.service.db);
+    const { key: revoked } = await insertKey(context.service.db, { revoked_at: new Date() });
+    expect((await call(context.service.baseUrl, 'DELETE', `/store/orders/${id}`, revoked)).status).toBe(401);
+    expect(await statusOf(context.service.db, id)).toBe('pending');
   });
 });
 

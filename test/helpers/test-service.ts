@@ -3,6 +3,7 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import { createApp } from '../../src/app.setup.js';
 import type { Config } from '../../src/config/config.js';
 import { loadConfig } from '../../src/config/load-config.js';
+import { insertKey } from './builders.js';
 import { ManualClock } from './manual-clock.js';
 import { createTestDatabase, type TestDatabase } from './test-database.js';
 
@@ -45,4 +46,21 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
       }
     },
   };
+}
+
+/**
+ * Runs the tests of the file or of the `describe` block that calls it on one service, each in a new minute.
+ * @returns the service and a key that it accepts; both are set when the tests run
+ */
+export function useTestService(options?: TestServiceOptions): { readonly service: TestService; readonly key: string } {
+  const context = {} as { service: TestService; key: string };
+  beforeAll(async () => {
+    context.service = await startTestService(options);
+    ({ key: context.key } = await insertKey(context.service.db));
+  });
+  afterAll(() => context.service.stop());
+  beforeEach(() => {
+    context.service.clock.advance(60_000);
+  });
+  return context;
 }

@@ -1,19 +1,10 @@
-import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
+import { insertOrder, statusOf } from '../helpers/builders.js';
 import { expectErrorResponse } from '../helpers/expect-error-response.js';
 import { fuzzConnection } from '../helpers/fuzz-connection.js';
-import { startTestService, type TestService } from '../helpers/test-service.js';
+import { useTestService } from '../helpers/test-service.js';
 import { exchange, parseResponses, requestText } from '../helpers/wire.js';
 
-let service: TestService;
-let key: string;
-beforeAll(async () => {
-  service = await startTestService();
-  ({ key } = await insertKey(service.db));
-});
-afterAll(() => service.stop());
-beforeEach(() => {
-  service.clock.advance(60_000);
-});
+const context = useTestService();
 
 /**
  * Requests whose end a proxy and the service might find at different places, so that the service reads the rest of a body
@@ -93,17 +84,20 @@ const VARIANTS: readonly [what: string, headers: string, body: string][] = [
 
 /** Sends a request with another one in its body, and checks that the other one is not executed. */
 async function expectNotExecuted(method: string, headers: string, body: string): Promise<void> {
-  const [victim, bystander] = [await insertOrder(service.db), await insertOrder(service.db)];
-  const hidden = requestText('DELETE', `/v1/store/orders/${victim}`, { key });
+  const [victim, bystander] = [await insertOrder(context.service.db), await insertOrder(context.service.db)];
+  const hidden = requestText('DELETE', `/v1/store/orders/${victim}`, { key: context.key });
   const content = body.replace('VICTIM', hidden);
   const framing = headers.replace('LENGTH', String(content.length)).split('\r\n');
-  const bytes = requestText(method, '/v1/store/orders/0', { key, headers: framing, body: content });
+  const bytes = requestText(method, '/v1/store/orders/0', { key: context.key, headers: framing, body: content });
   const { text, closed } = await fuzzConnection(
-    service.port,
+    context.service.port,
     Buffer.from(bytes, 'latin1'),
     'GET /nowhere HTTP/1.1\r\nHost: a',
   );
-  expect([await statusOf(service.db, victim), await statusOf(service.db, bystander)]).toEqual(['pending', 'pending']);
+  expect([await statusOf(context.service.db, victim), await statusOf(context.service.db, bystander)]).toEqual([
+    'pending',
+    'pending',
+  ]);
   // The request is rejected or executed; nothing after it on the connection is.
   expect(closed).toBe(true);
   const responses = parseResponses(Buffer.from(text, 'latin1'), closed, []);
@@ -125,33 +119,36 @@ describe('a body that no operation reads', () => {
     ['in chunks', ['Transfer-Encoding: chunked'], '5;a="b"\r\nhello\r\n0\r\nX-Trailer: c\r\n\r\n'],
     ['in chunks, with the header in capitals', ['TRANSFER-ENCODING: CHUNKED'], '0\r\n\r\n'],
   ])('%s is skipped up to the next request', async (_what, headers, body) => {
-    const [one, other] = [await insertOrder(service.db), await insertOrder(service.db)];
+    const [one, other] = [await insertOrder(context.service.db), await insertOrder(context.service.db)];
     const text =
-      requestText('DELETE', `/v1/store/orders/${one}`, { key, headers, body }) +
-      requestText('DELETE', `/v1/store/orders/${other}`, { key });
-    const { responses } = await exchange(service.port, text, { until: 2 });
+      requestText('DELETE', `/v1/store/orders/${one}`, { key: context.key, headers, body }) +
+      requestText('DELETE', `/v1/store/orders/${other}`, { key: context.key });
+    const { responses } = await exchange(context.service.port, text, { until: 2 });
     expect(responses.map(({ status }) => status)).toEqual([204, 204]);
-    expect([await statusOf(service.db, one), await statusOf(service.db, other)]).toEqual(['cancelled', 'cancelled']);
+    expect([await statusOf(context.service.db, one), await statusOf(context.service.db, other)]).toEqual([
+      'cancelled',
+      'cancelled',
+    ]);
   });
 
   it('in chunks in HTTP/1.0 ends the connection with its response (RFC 9112 section 6.1)', async () => {
-    const [order, victim] = [await insertOrder(service.db), await insertOrder(service.db)];
+    const [order, victim] = [await insertOrder(context.service.db), await insertOrder(context.service.db)];
     const text =
-      `DELETE /v1/store/orders/${order} HTTP/1.0\r\nConnection: keep-alive\r\nAuthorization: Bearer ${key}\r\n` +
-      `Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n${requestText('DELETE', `/v1/store/orders/${victim}`, { key })}`;
-    const { responses } = await exchange(service.port, text, { until: 'closed' });
+      `DELETE /v1/store/orders/${order} HTTP/1.0\r\nConnection: keep-alive\r\nAuthorization: Bearer ${context.key}\r\n` +
+      `Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n${requestText('DELETE', `/v1/store/orders/${victim}`, { key: context.key })}`;
+    const { responses } = await exchange(context.service.port, text, { until: 'closed' });
     expect(responses).toHaveLength(1);
-    expect(await statusOf(service.db, victim)).toBe('pending');
+    expect(await statusOf(context.service.db, victim)).toBe('pending');
   });
 });
 
 describe('a request behind one that is rejected for its framing', () => {
   it('is not executed when both arrive together', async () => {
-    const victim = await insertOrder(service.db);
-    const text = `GET /nowhere HTTP/1.1\r\n\r\n${requestText('DELETE', `/v1/store/orders/${victim}`, { key })}`;
-    const { responses } = await exchange(service.port, text, { until: 'closed' });
+    const victim = await insertOrder(context.service.db);
+    const text = `GET /nowhere HTTP/1.1\r\n\r\n${requestText('DELETE', `/v1/store/orders/${victim}`, { key: context.key })}`;
+    const { responses } = await exchange(context.service.port, text, { until: 'closed' });
     expect(responses).toHaveLength(1);
     expectErrorResponse(responses[0], 400, 'bad_request');
-    expect(await statusOf(service.db, victim)).toBe('pending');
+    expect(await statusOf(context.service.db, victim)).toBe('pending');
   });
 });

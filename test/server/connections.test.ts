@@ -1,39 +1,32 @@
 import { connect } from 'node:net';
 import { Metrics } from '../../src/metrics/metrics.js';
-import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
+import { insertOrder, statusOf } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
-import { startTestService, type TestService } from '../helpers/test-service.js';
+import { useTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { exchange, requestText } from '../helpers/wire.js';
 
 describe.each([true, false])('pipelined requests (rejectEarly: %s)', (rejectEarly) => {
-  let service: TestService;
-  let key: string;
+  const context = useTestService({ rejectEarly });
   beforeAll(async () => {
-    service = await startTestService({ rejectEarly });
-    ({ key } = await insertKey(service.db));
     // Caches the key.
-    await fetch(`${service.baseUrl}/v1/nowhere`, { headers: { Authorization: `Bearer ${key}` } });
-  });
-  afterAll(() => service.stop());
-  beforeEach(() => {
-    service.clock.advance(60_000);
+    await fetch(`${context.service.baseUrl}/v1/nowhere`, { headers: { Authorization: `Bearer ${context.key}` } });
   });
 
-  const cancel = (id: string): string => requestText('DELETE', `/v1/store/orders/${id}`, { key });
+  const cancel = (id: string): string => requestText('DELETE', `/v1/store/orders/${id}`, { key: context.key });
 
   it('get their responses in order, errors and successes', async () => {
-    const [one, other] = [await insertOrder(service.db), await insertOrder(service.db)];
+    const [one, other] = [await insertOrder(context.service.db), await insertOrder(context.service.db)];
     const text = [
       cancel(one),
       requestText('GET', '/v1/store/orders'),
-      requestText('PUT', '/v1/store/orders', { key }),
+      requestText('PUT', '/v1/store/orders', { key: context.key }),
       cancel('x'),
       cancel(other),
       requestText('GET', '/nowhere'),
       cancel(one),
     ].join('');
-    const { responses } = await exchange(service.port, text, { until: 7 });
+    const { responses } = await exchange(context.service.port, text, { until: 7 });
     expect(responses.map(({ status }) => status)).toEqual([204, 401, 405, 400, 204, 404, 409]);
     for (const response of responses) {
       expect(response.headers.get('connection')).toEqual(['keep-alive']);
@@ -41,8 +34,8 @@ describe.each([true, false])('pipelined requests (rejectEarly: %s)', (rejectEarl
   });
 
   it('are not executed after one with Connection: close', async () => {
-    const text = requestText('GET', '/v1/nowhere', { key, headers: ['Connection: close'] }) + cancel('1');
-    const { responses, closed } = await exchange(service.port, text, { until: 'closed' });
+    const text = requestText('GET', '/v1/nowhere', { key: context.key, headers: ['Connection: close'] }) + cancel('1');
+    const { responses, closed } = await exchange(context.service.port, text, { until: 'closed' });
     expect(responses).toHaveLength(1);
     expectErrorResponse(responses[0], 404, 'route_not_found');
     expect(responses[0]?.headers.get('connection')).toEqual(['close']);
@@ -57,13 +50,13 @@ describe.each([true, false])('pipelined requests (rejectEarly: %s)', (rejectEarl
     ['an error behind a list', 'GET /v1/store/orders', 200, 'PUT /v1/store/orders', 405],
     ['a document behind a list', 'GET /v1/store/orders', 200, 'GET /docs/openapi.json', 200],
   ])('get no 100 Continue between or inside responses: %s', async (_what, first, firstStatus, second, status) => {
-    const id = await insertOrder(service.db);
+    const id = await insertOrder(context.service.db);
     const text = (request: string, headers: readonly string[]): string => {
       const [method = '', target = '', without] = request.replace('ID', id).split(' ');
-      return requestText(method, target, { ...(without === undefined ? { key } : {}), headers });
+      return requestText(method, target, { ...(without === undefined ? { key: context.key } : {}), headers });
     };
     const { responses, text: received } = await exchange(
-      service.port,
+      context.service.port,
       text(first, []) + text(second, ['Expect: 100-continue', 'Connection: close']),
       { until: 'closed' },
     );
@@ -76,46 +69,50 @@ describe.each([true, false])('pipelined requests (rejectEarly: %s)', (rejectEarl
   });
 
   it('get the response of a cancel before that of a malformed request behind it', async () => {
-    const id = await insertOrder(service.db);
-    const { responses } = await exchange(service.port, `${cancel(id)}hello\r\n\r\n`, { until: 'closed' });
+    const id = await insertOrder(context.service.db);
+    const { responses } = await exchange(context.service.port, `${cancel(id)}hello\r\n\r\n`, { until: 'closed' });
     // Responses have the order of their requests (RFC 9112 section 9.3.2). A client that reads 400 first believes that its
     // order was not cancelled.
-    expect([responses[0]?.status ?? 'no response', await statusOf(service.db, id)]).toEqual([204, 'cancelled']);
+    expect([responses[0]?.status ?? 'no response', await statusOf(context.service.db, id)]).toEqual([204, 'cancelled']);
     expect(responses.slice(1).map(({ status }) => status)).not.toContain(204);
   });
 
   it('get all earlier responses before that of a malformed request', async () => {
-    const [one, other] = [await insertOrder(service.db), await insertOrder(service.db)];
-    const { responses } = await exchange(service.port, `${cancel(one)}${cancel(other)}hello\r\n\r\n`, {
+    const [one, other] = [await insertOrder(context.service.db), await insertOrder(context.service.db)];
+    const { responses } = await exchange(context.service.port, `${cancel(one)}${cancel(other)}hello\r\n\r\n`, {
       until: 'closed',
     });
     expect(responses.slice(0, 2).map(({ status }) => status)).toEqual([204, 204]);
   });
 
   it('get the rejection of an earlier request before that of a malformed one', async () => {
-    const { responses } = await exchange(service.port, `${requestText('GET', '/v1/store/orders')}hello\r\n\r\n`, {
-      until: 'closed',
-    });
+    const { responses } = await exchange(
+      context.service.port,
+      `${requestText('GET', '/v1/store/orders')}hello\r\n\r\n`,
+      {
+        until: 'closed',
+      },
+    );
     expectErrorResponse(responses[0], 401, 'missing_api_key');
     expectLimits(responses[0], 'limits');
   });
 
   it('are all measured when the connection is lost before their responses', async () => {
     const counted = async (): Promise<number> => {
-      const metrics = await service.app.get(Metrics).registry.metrics();
+      const metrics = await context.service.app.get(Metrics).registry.metrics();
       const counts = metrics.matchAll(/^http_server_request_duration_seconds_count\{.*orderId.*\} (\d+)$/gm);
       return [...counts].reduce((sum, [, count]) => sum + Number(count), 0);
     };
     const before = await counted();
-    const id = await insertOrder(service.db);
-    const holder = await service.db.connect();
+    const id = await insertOrder(context.service.db);
+    const holder = await context.service.db.connect();
     try {
       await holder.query('BEGIN');
       await holder.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [id]);
-      const client = connect(service.port, '127.0.0.1');
+      const client = connect(context.service.port, '127.0.0.1');
       client.write(cancel(id) + cancel('x') + cancel('x'));
       const isWaited = async (): Promise<boolean> => {
-        const waiting = await service.db.query("SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'");
+        const waiting = await context.service.db.query("SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'");
         return waiting.rowCount !== 0;
       };
       await waitFor(isWaited, 'the first cancel waits for its order');
@@ -129,34 +126,34 @@ describe.each([true, false])('pipelined requests (rejectEarly: %s)', (rejectEarl
   });
 
   it('get all earlier responses before the 400 of a CONNECT', async () => {
-    const id = await insertOrder(service.db);
+    const id = await insertOrder(context.service.db);
     const tunnel = 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n';
     const { responses } = await exchange(
-      service.port,
+      context.service.port,
       `${requestText('GET', '/v1/store/orders')}${cancel(id)}${tunnel}`,
       { until: 'closed' },
     );
     expect(responses.map(({ status }) => status)).toEqual([401, 204, 400]);
-    expect(await statusOf(service.db, id)).toBe('cancelled');
+    expect(await statusOf(context.service.db, id)).toBe('cancelled');
   });
 
   it('get one response, which states the outcome, when the body of a cancel is malformed', async () => {
-    const id = await insertOrder(service.db);
+    const id = await insertOrder(context.service.db);
     const text = requestText('DELETE', `/v1/store/orders/${id}`, {
-      key,
+      key: context.key,
       headers: ['Transfer-Encoding: chunked'],
       body: 'not a chunk\r\n\r\n',
     });
-    const { responses, closed } = await exchange(service.port, text, { until: 'closed' });
+    const { responses, closed } = await exchange(context.service.port, text, { until: 'closed' });
     expect(closed).toBe(true);
     expect(responses).toHaveLength(1);
     // It may be rejected or executed, but the response must state which.
-    const isCancelled = async (): Promise<boolean> => (await statusOf(service.db, id)) === 'cancelled';
+    const isCancelled = async (): Promise<boolean> => (await statusOf(context.service.db, id)) === 'cancelled';
     await waitFor(isCancelled, 'the order is cancelled', { withinMs: 300 }).catch(() => undefined);
     expect([
       [204, 'cancelled'],
       [400, 'pending'],
-    ]).toContainEqual([responses[0]?.status, await statusOf(service.db, id)]);
+    ]).toContainEqual([responses[0]?.status, await statusOf(context.service.db, id)]);
   });
 
   it('get one rejection when the body of a rejected request is malformed', async () => {
@@ -164,7 +161,7 @@ describe.each([true, false])('pipelined requests (rejectEarly: %s)', (rejectEarl
       headers: ['Transfer-Encoding: chunked'],
       body: 'not a chunk\r\n\r\n',
     });
-    const { responses, closed } = await exchange(service.port, text, { until: 'closed' });
+    const { responses, closed } = await exchange(context.service.port, text, { until: 'closed' });
     expect(closed).toBe(true);
     expect(responses).toHaveLength(1);
     expect([400, 401]).toContain(responses[0]?.status);
@@ -172,26 +169,33 @@ describe.each([true, false])('pipelined requests (rejectEarly: %s)', (rejectEarl
 
   it('get no second response and consume no quota when a body is malformed after its response', async () => {
     const remaining = async (): Promise<number> => {
-      const { headers } = await fetch(`${service.baseUrl}/v1/nowhere`);
+      const { headers } = await fetch(`${context.service.baseUrl}/v1/nowhere`);
       return Number(headers.get('x-ratelimit-remaining'));
     };
     const before = await remaining();
     const text = requestText('POST', '/v1/store/orders', { headers: ['Transfer-Encoding: chunked'] });
-    const { responses } = await exchange(service.port, text, { until: 'closed', thenSend: 'not a chunk\r\n\r\n' });
+    const { responses } = await exchange(context.service.port, text, {
+      until: 'closed',
+      thenSend: 'not a chunk\r\n\r\n',
+    });
     expect(responses.map(({ status }) => status)).toEqual([401]);
     expect(await remaining()).toBe(before - 2);
   });
 
   it('get no response to a malformed request inside a list that is being sent', async () => {
     // About 8 MB as JSON: more than the buffers of both ends of the connection hold.
-    await service.db.query(
+    await context.service.db.query(
       'INSERT INTO orders (id, pet_id, quantity) SELECT 1000000 + n, n, 1 FROM generate_series(1, 120000) AS n',
     );
-    const { responses, text } = await exchange(service.port, requestText('GET', '/v1/store/orders', { key }), {
-      until: 'closed',
-      thenSend: 'hello\r\n\r\n',
-    });
-    await service.db.query('DELETE FROM orders WHERE id > 1000000');
+    const { responses, text } = await exchange(
+      context.service.port,
+      requestText('GET', '/v1/store/orders', { key: context.key }),
+      {
+        until: 'closed',
+        thenSend: 'hello\r\n\r\n',
+      },
+    );
+    await context.service.db.query('DELETE FROM orders WHERE id > 1000000');
     expect(text.startsWith('HTTP/1.1 200 OK\r\n')).toBe(true);
     // The list is cut, or complete and followed by the error; the error is never inside the list.
     expect(text.split('HTTP/1.1').length - 1).toBe(Math.max(1, responses.length));

@@ -1,17 +1,10 @@
 import { HttpException } from '@nestjs/common';
 import { OrdersService } from '../../src/orders/orders.service.js';
-import { insertKey } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
-import { startTestService, type TestService } from '../helpers/test-service.js';
+import { useTestService } from '../helpers/test-service.js';
 import { exchange, requestText } from '../helpers/wire.js';
 
-let service: TestService;
-let key: string;
-beforeAll(async () => {
-  service = await startTestService();
-  ({ key } = await insertKey(service.db));
-});
-afterAll(() => service.stop());
+const context = useTestService();
 afterEach(() => {
   jest.restoreAllMocks();
 });
@@ -37,10 +30,14 @@ describe('returns the same 500 internal_error without details when a handler thr
     ['undefined', undefined],
     ['null', null],
   ])('%s', async (_what, thrown) => {
-    jest.spyOn(service.app.get(OrdersService), 'cancel').mockRejectedValue(thrown);
-    const { responses } = await exchange(service.port, requestText('DELETE', '/v1/store/orders/1', { key }), {
-      until: 1,
-    });
+    jest.spyOn(context.service.app.get(OrdersService), 'cancel').mockRejectedValue(thrown);
+    const { responses } = await exchange(
+      context.service.port,
+      requestText('DELETE', '/v1/store/orders/1', { key: context.key }),
+      {
+        until: 1,
+      },
+    );
     expectErrorResponse(responses[0], 500, 'internal_error');
     expectLimits(responses[0], 'limits');
     expect(JSON.parse(responses[0]?.body ?? '')).toEqual({
@@ -55,9 +52,9 @@ describe('returns the same 500 internal_error without details when a handler thr
 
 describe('after an unexpected error', () => {
   it('the connection and the service continue to work', async () => {
-    jest.spyOn(service.app.get(OrdersService), 'cancel').mockRejectedValueOnce(new Error(SECRET));
-    const cancel = requestText('DELETE', '/v1/store/orders/404404', { key });
-    const { responses } = await exchange(service.port, cancel + cancel, { until: 2 });
+    jest.spyOn(context.service.app.get(OrdersService), 'cancel').mockRejectedValueOnce(new Error(SECRET));
+    const cancel = requestText('DELETE', '/v1/store/orders/404404', { key: context.key });
+    const { responses } = await exchange(context.service.port, cancel + cancel, { until: 2 });
     expectErrorResponse(responses[0], 500, 'internal_error');
     expectErrorResponse(responses[1], 404, 'order_not_found');
   });

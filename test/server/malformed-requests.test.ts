@@ -1,25 +1,15 @@
-import { insertKey } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
-import { startTestService, type TestService } from '../helpers/test-service.js';
+import { useTestService } from '../helpers/test-service.js';
 import { exchange } from '../helpers/wire.js';
 
-let service: TestService;
-let key: string;
-beforeAll(async () => {
-  service = await startTestService();
-  ({ key } = await insertKey(service.db));
-});
-afterAll(() => service.stop());
-beforeEach(() => {
-  service.clock.advance(60_000);
-});
+const context = useTestService();
 
 /** With a placeholder for the key, which does not exist yet when the tables are built. */
 const KEY = 'Authorization: Bearer KEY\r\n';
 const GET = 'GET /v1/nowhere HTTP/1.1\r\n';
 const POST = 'POST /v1/store/orders HTTP/1.1\r\n';
 const HOST = 'Host: localhost\r\n';
-const withKey = (text: string): string => text.replace('KEY', key);
+const withKey = (text: string): string => text.replace('KEY', context.key);
 
 describe('returns 400 bad_request with rate-limit headers and closes the connection for', () => {
   test.each([
@@ -59,7 +49,7 @@ describe('returns 400 bad_request with rate-limit headers and closes the connect
     ],
     ['an unknown Transfer-Encoding', `${POST}${HOST}${KEY}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n`],
   ])('%s', async (_what, text) => {
-    const { responses, closed } = await exchange(service.port, withKey(text), { until: 'closed' });
+    const { responses, closed } = await exchange(context.service.port, withKey(text), { until: 'closed' });
     expect(responses).toHaveLength(1);
     expectErrorResponse(responses[0], 400, 'bad_request');
     expectLimits(responses[0], 'limits');
@@ -76,7 +66,7 @@ describe('returns 431 with rate-limit headers and closes the connection when the
     ['a header without an end', `${GET}${HOST}${KEY}X-A: ${'a'.repeat(20_000)}`],
     ['a large Authorization header', `${GET}${HOST}Authorization: Bearer ${'a'.repeat(20_000)}\r\n\r\n`],
   ])('%s', async (_what, text) => {
-    const { responses, closed } = await exchange(service.port, withKey(text), { until: 'closed' });
+    const { responses, closed } = await exchange(context.service.port, withKey(text), { until: 'closed' });
     expect(responses).toHaveLength(1);
     expectErrorResponse(responses[0], 431, 'request_header_fields_too_large');
     expectLimits(responses[0], 'limits');
@@ -95,7 +85,7 @@ describe('the Host header (RFC 9112 section 3.2)', () => {
   ])(
     'that is %s gets 400 with rate-limit headers under the version segment, and the connection is closed',
     async (_what, headers) => {
-      const { responses, closed } = await exchange(service.port, withKey(`${GET}${headers}\r\n`), {
+      const { responses, closed } = await exchange(context.service.port, withKey(`${GET}${headers}\r\n`), {
         until: 'closed',
         withinMs: 1_500,
       });
@@ -108,14 +98,16 @@ describe('the Host header (RFC 9112 section 3.2)', () => {
   );
 
   it('that is missing gets 400 outside the version segment too', async () => {
-    const { responses } = await exchange(service.port, 'GET /health/live HTTP/1.1\r\n\r\n', { until: 'closed' });
+    const { responses } = await exchange(context.service.port, 'GET /health/live HTTP/1.1\r\n\r\n', {
+      until: 'closed',
+    });
     expectErrorResponse(responses[0], 400, 'bad_request');
     expectLimits(responses[0], 'no limits');
   });
 
   it('may be missing in HTTP/1.0; the connection is closed after the response', async () => {
     const text = withKey(`GET /v1/nowhere HTTP/1.0\r\n${KEY}\r\n`);
-    const { responses, closed } = await exchange(service.port, text, { until: 'closed' });
+    const { responses, closed } = await exchange(context.service.port, text, { until: 'closed' });
     expectErrorResponse(responses[0], 404, 'route_not_found');
     expectLimits(responses[0], 'limits');
     expect(closed).toBe(true);
@@ -124,7 +116,7 @@ describe('the Host header (RFC 9112 section 3.2)', () => {
   it('may name any host', async () => {
     for (const host of ['api.example.com', '127.0.0.1:3000', '[::1]:3000', '']) {
       const text = withKey(`${GET}Host: ${host}\r\n${KEY}\r\n`);
-      const { responses } = await exchange(service.port, text, { until: 1 });
+      const { responses } = await exchange(context.service.port, text, { until: 1 });
       expectErrorResponse(responses[0], 404, 'route_not_found');
     }
   });
@@ -133,26 +125,26 @@ describe('the Host header (RFC 9112 section 3.2)', () => {
 describe('HTTP features that the service does not support', () => {
   it('an unknown expectation is ignored', async () => {
     const text = withKey(`${GET}${HOST}${KEY}Expect: the-unexpected\r\n\r\n`);
-    const { responses } = await exchange(service.port, text, { until: 1 });
+    const { responses } = await exchange(context.service.port, text, { until: 1 });
     expectErrorResponse(responses[0], 404, 'route_not_found');
     expectLimits(responses[0], 'limits');
   });
 
   it('a request with Expect: 100-continue gets its final response at once', async () => {
     const text = withKey(`${POST}${HOST}${KEY}Expect: 100-continue\r\nContent-Length: 3\r\n\r\nabc`);
-    const { responses } = await exchange(service.port, text, { until: 1 });
+    const { responses } = await exchange(context.service.port, text, { until: 1 });
     expectErrorResponse(responses[0], 405, 'method_not_allowed');
   });
 
   it('an upgrade to another protocol is ignored', async () => {
     const text = withKey(`${GET}${HOST}${KEY}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`);
-    const { responses } = await exchange(service.port, text, { until: 1 });
+    const { responses } = await exchange(context.service.port, text, { until: 1 });
     expectErrorResponse(responses[0], 404, 'route_not_found');
   });
 
   it('CONNECT gets an error response', async () => {
     const text = withKey(`CONNECT localhost:80 HTTP/1.1\r\n${HOST}${KEY}\r\n`);
-    const { responses } = await exchange(service.port, text, { until: 'closed' });
+    const { responses } = await exchange(context.service.port, text, { until: 'closed' });
     // Any of these errors is acceptable.
     expect([400, 404, 405]).toContain(responses[0]?.status);
     expectErrorResponse(
@@ -167,11 +159,11 @@ describe('malformed requests', () => {
   it('count against their address and get 429 when its limit per minute is reached', async () => {
     const remaining: (string | undefined)[] = [];
     for (let number = 0; number < 60; number++) {
-      const { responses } = await exchange(service.port, 'hello\r\n\r\n', { until: 'closed' });
+      const { responses } = await exchange(context.service.port, 'hello\r\n\r\n', { until: 'closed' });
       remaining.push(responses[0]?.headers.get('x-ratelimit-remaining')?.[0]);
     }
     expect(remaining).toEqual(Array.from({ length: 60 }, (_, index) => String(59 - index)));
-    const { responses } = await exchange(service.port, 'hello\r\n\r\n', { until: 'closed' });
+    const { responses } = await exchange(context.service.port, 'hello\r\n\r\n', { until: 'closed' });
     expectErrorResponse(responses[0], 429, 'rate_limit_exceeded');
     expect(responses[0]?.headers.get('retry-after')).toEqual(['30']);
     expect(responses[0]?.headers.get('connection')).toEqual(['close']);
@@ -182,12 +174,12 @@ describe('malformed requests', () => {
       Buffer.from(Array.from({ length: 64 }, (_byte, at) => (index * 131 + at * 17 + ((index * at) % 251)) % 256)),
     );
     for (const bytes of noise) {
-      service.clock.advance(2_000);
-      const { text } = await exchange(service.port, Buffer.concat([bytes, Buffer.from('\r\n\r\n')]), {
+      context.service.clock.advance(2_000);
+      const { text } = await exchange(context.service.port, Buffer.concat([bytes, Buffer.from('\r\n\r\n')]), {
         until: 'closed',
       });
       expect(text).toMatch(/^HTTP\/1\.1 4\d\d /);
     }
-    expect((await fetch(`http://127.0.0.1:${service.port}/health/live`)).status).toBe(200);
+    expect((await fetch(`http://127.0.0.1:${context.service.port}/health/live`)).status).toBe(200);
   });
 });

@@ -1,26 +1,17 @@
 import { call, errorOf } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
-import { startTestService, type TestService } from '../helpers/test-service.js';
+import { useTestService } from '../helpers/test-service.js';
 
 /** A request that fails several checks gets the error of the first one. */
 describe.each([true, false])('the order of the checks (rejectEarly: %s)', (rejectEarly) => {
-  let service: TestService;
-  let key: string;
-  beforeAll(async () => {
-    service = await startTestService({ rejectEarly, environment: { RATE_LIMIT_BAN_THRESHOLD: '0' } });
-    ({ key } = await insertKey(service.db));
-  });
-  afterAll(() => service.stop());
-  beforeEach(() => {
-    service.clock.advance(60_000);
-  });
+  const context = useTestService({ rejectEarly, environment: { RATE_LIMIT_BAN_THRESHOLD: '0' } });
 
   const codeOf = async (method: string, path: string, withKey?: string): Promise<string> =>
-    (await errorOf(await call(service.baseUrl, method, path, withKey))).code;
+    (await errorOf(await call(context.service.baseUrl, method, path, withKey))).code;
 
   async function spentKey(): Promise<string> {
-    const small = await insertKey(service.db, { requests_per_minute: 1, requests_per_day: 10 });
-    await call(service.baseUrl, 'HEAD', '/store/orders', small.key);
+    const small = await insertKey(context.service.db, { requests_per_minute: 1, requests_per_day: 10 });
+    await call(context.service.baseUrl, 'HEAD', '/store/orders', small.key);
     return small.key;
   }
 
@@ -41,7 +32,7 @@ describe.each([true, false])('the order of the checks (rejectEarly: %s)', (rejec
 
   it('checks the limits of an address before the key', async () => {
     for (let number = 0; number < 60; number++) {
-      await call(service.baseUrl, 'GET', '/store/orders');
+      await call(context.service.baseUrl, 'GET', '/store/orders');
     }
     for (const [method, path] of REQUESTS) {
       expect(await codeOf(method, path)).toBe('rate_limit_exceeded');
@@ -55,18 +46,18 @@ describe.each([true, false])('the order of the checks (rejectEarly: %s)', (rejec
   });
 
   it('checks the path, then the method, then the parameter, then the order', async () => {
-    expect(await codeOf('PUT', '/store/order', key)).toBe('route_not_found');
-    expect(await codeOf('PUT', '/store/orders/x', key)).toBe('method_not_allowed');
-    expect(await codeOf('DELETE', '/store/orders/x', key)).toBe('invalid_order_id');
-    expect(await codeOf('DELETE', '/store/orders/404404', key)).toBe('order_not_found');
+    expect(await codeOf('PUT', '/store/order', context.key)).toBe('route_not_found');
+    expect(await codeOf('PUT', '/store/orders/x', context.key)).toBe('method_not_allowed');
+    expect(await codeOf('DELETE', '/store/orders/x', context.key)).toBe('invalid_order_id');
+    expect(await codeOf('DELETE', '/store/orders/404404', context.key)).toBe('order_not_found');
   });
 
   it('leaves an order pending when any check fails', async () => {
-    const id = await insertOrder(service.db);
-    await call(service.baseUrl, 'DELETE', `/store/orders/${id}`);
-    await call(service.baseUrl, 'DELETE', `/store/orders/${id}`, 'not-a-key');
-    await call(service.baseUrl, 'DELETE', `/store/orders/${id}`, await spentKey());
-    await call(service.baseUrl, 'DELETE', `/store/orders/0${id}`, key);
-    expect(await statusOf(service.db, id)).toBe('pending');
+    const id = await insertOrder(context.service.db);
+    await call(context.service.baseUrl, 'DELETE', `/store/orders/${id}`);
+    await call(context.service.baseUrl, 'DELETE', `/store/orders/${id}`, 'not-a-key');
+    await call(context.service.baseUrl, 'DELETE', `/store/orders/${id}`, await spentKey());
+    await call(context.service.baseUrl, 'DELETE', `/store/orders/0${id}`, context.key);
+    expect(await statusOf(context.service.db, id)).toBe('pending');
   });
 });

@@ -1,23 +1,14 @@
-import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
+import { insertOrder, statusOf } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
-import { startTestService, type TestService } from '../helpers/test-service.js';
+import { useTestService } from '../helpers/test-service.js';
 import { exchange, requestText, type WireResponse } from '../helpers/wire.js';
 
 describe.each([true, false])('a request target (rejectEarly: %s)', (rejectEarly) => {
-  let service: TestService;
-  let key: string;
-  beforeAll(async () => {
-    service = await startTestService({ rejectEarly });
-    ({ key } = await insertKey(service.db));
-  });
-  afterAll(() => service.stop());
-  beforeEach(() => {
-    service.clock.advance(60_000);
-  });
+  const context = useTestService({ rejectEarly });
 
   async function ask(method: string, target: string, withKey?: string): Promise<WireResponse | undefined> {
     const text = requestText(method, target, withKey === undefined ? {} : { key: withKey });
-    const { responses } = await exchange(service.port, text, { until: 1, methods: [method] });
+    const { responses } = await exchange(context.service.port, text, { until: 1, methods: [method] });
     return responses[0];
   }
 
@@ -25,7 +16,7 @@ describe.each([true, false])('a request target (rejectEarly: %s)', (rejectEarly)
     it.each(['%', '%zz', '1%', '%1', '%ff', '%c3%28', '%00', '1%00', '1%0d%0aX-Injected:%20yes', '%F0%9F%90%B6'])(
       'returns 400 invalid_order_id with a key and 401 without one: %s',
       async (id) => {
-        const response = await ask('DELETE', `/v1/store/orders/${id}`, key);
+        const response = await ask('DELETE', `/v1/store/orders/${id}`, context.key);
         expectErrorResponse(response, 400, 'invalid_order_id');
         expectLimits(response, 'limits');
         expect([...(response?.headers.keys() ?? [])]).not.toContain('x-injected');
@@ -38,23 +29,23 @@ describe.each([true, false])('a request target (rejectEarly: %s)', (rejectEarly)
     it.each(['/v1/%', '/v1/%zz/%', '/v1/store/%ff', '/v1%', '/%', '/%zz', '/docs/%zz', '/health/%ff'])(
       'returns 404: %s',
       async (target) => {
-        expectErrorResponse(await ask('GET', target, key), 404, 'route_not_found');
+        expectErrorResponse(await ask('GET', target, context.key), 404, 'route_not_found');
       },
     );
 
     it('is accepted when it is in the query only', async () => {
-      const id = await insertOrder(service.db);
-      expect((await ask('DELETE', `/v1/store/orders/${id}?discount=100%`, key))?.status).toBe(204);
-      expect(await statusOf(service.db, id)).toBe('cancelled');
+      const id = await insertOrder(context.service.db);
+      expect((await ask('DELETE', `/v1/store/orders/${id}?discount=100%`, context.key))?.status).toBe(204);
+      expect(await statusOf(context.service.db, id)).toBe('cancelled');
     });
   });
 
   describe('in absolute form, as clients send it to a proxy', () => {
     it('reaches the operation of its path', async () => {
-      const id = await insertOrder(service.db);
-      expect((await ask('DELETE', `http://localhost/v1/store/orders/${id}`, key))?.status).toBe(204);
-      expect(await statusOf(service.db, id)).toBe('cancelled');
-      expect((await ask('HEAD', 'https://api.example.com:8443/v1/store/orders', key))?.status).toBe(200);
+      const id = await insertOrder(context.service.db);
+      expect((await ask('DELETE', `http://localhost/v1/store/orders/${id}`, context.key))?.status).toBe(204);
+      expect(await statusOf(context.service.db, id)).toBe('cancelled');
+      expect((await ask('HEAD', 'https://api.example.com:8443/v1/store/orders', context.key))?.status).toBe(200);
     });
 
     it.each([
@@ -65,7 +56,7 @@ describe.each([true, false])('a request target (rejectEarly: %s)', (rejectEarly)
       'http://localhost/v1',
       'ftp://localhost/v1/nowhere',
     ])('requires a key and gets rate-limit headers when its path is under /v1: %s', async (target) => {
-      const response = await ask('GET', target, key);
+      const response = await ask('GET', target, context.key);
       expectErrorResponse(response, 404, 'route_not_found');
       expectLimits(response, 'limits');
       const anonymous = await ask('GET', target);
@@ -76,7 +67,7 @@ describe.each([true, false])('a request target (rejectEarly: %s)', (rejectEarly)
     it.each(['http://localhost', 'http://localhost/', 'http://v1/store/orders', 'http://localhost/V1/store/orders'])(
       'returns 404 without rate-limit headers when its path is not under /v1: %s',
       async (target) => {
-        const response = await ask('GET', target, key);
+        const response = await ask('GET', target, context.key);
         expectErrorResponse(response, 404, 'route_not_found');
         expectLimits(response, 'no limits');
       },
@@ -87,13 +78,13 @@ describe.each([true, false])('a request target (rejectEarly: %s)', (rejectEarly)
     'returns 400 bad_request when it is not a valid URL: %s',
     async (target) => {
       for (const method of ['GET', 'DELETE', 'OPTIONS']) {
-        expectErrorResponse(await ask(method, target, key), 400, 'bad_request');
+        expectErrorResponse(await ask(method, target, context.key), 400, 'bad_request');
       }
     },
   );
 
   it('of * returns 404 without rate-limit headers', async () => {
-    const response = await ask('OPTIONS', '*', key);
+    const response = await ask('OPTIONS', '*', context.key);
     expectErrorResponse(response, 404, 'route_not_found');
     expectLimits(response, 'no limits');
   });
@@ -101,15 +92,19 @@ describe.each([true, false])('a request target (rejectEarly: %s)', (rejectEarly)
   it('is read without its fragment', async () => {
     expectErrorResponse(await ask('GET', '/v1/nowhere#part'), 401, 'missing_api_key');
     expectErrorResponse(await ask('GET', '/v1#part'), 401, 'missing_api_key');
-    const response = await ask('GET', '/v1#part', key);
+    const response = await ask('GET', '/v1#part', context.key);
     expectErrorResponse(response, 404, 'route_not_found');
     expectLimits(response, 'limits');
   });
 
   it('of nearly 16 KiB gets the same errors as a short one', async () => {
-    const response = await ask('DELETE', `/v1/store/orders/${'1'.repeat(15_000)}`, key);
+    const response = await ask('DELETE', `/v1/store/orders/${'1'.repeat(15_000)}`, context.key);
     expectErrorResponse(response, 400, 'invalid_order_id');
-    expectErrorResponse(await ask('GET', `/v1/${'a/'.repeat(7_500)}`, key), 404, 'route_not_found');
-    expectErrorResponse(await ask('GET', `/v1/store/orders/x?${'a=b&'.repeat(3_500)}`, key), 405, 'method_not_allowed');
+    expectErrorResponse(await ask('GET', `/v1/${'a/'.repeat(7_500)}`, context.key), 404, 'route_not_found');
+    expectErrorResponse(
+      await ask('GET', `/v1/store/orders/x?${'a=b&'.repeat(3_500)}`, context.key),
+      405,
+      'method_not_allowed',
+    );
   });
 });

@@ -4,38 +4,34 @@ import {
   parseListVersion,
   SELECT_BLOCK_VERSIONS,
 } from '../../../src/orders/list/list-version.js';
-import { insertKey } from '../../helpers/builders.js';
 import { requestRaw } from '../../helpers/raw-http.js';
-import { startTestService, type TestService } from '../../helpers/test-service.js';
+import { useTestService } from '../../helpers/test-service.js';
 import { waitFor } from '../../helpers/wait-for.js';
 
 const INT64_MIN = '-9223372036854775808';
 
-let service: TestService;
-let key: string;
-
-beforeAll(async () => {
-  service = await startTestService();
-  ({ key } = await insertKey(service.db));
-});
-afterAll(() => service.stop());
-beforeEach(() => service.db.query('TRUNCATE orders, order_list_changes'));
+const context = useTestService();
+beforeEach(() => context.service.db.query('TRUNCATE orders, order_list_changes'));
 
 async function version(): Promise<ReturnType<typeof parseListVersion>> {
-  const { rows } = await service.db.query<BlockVersionsRow>(SELECT_BLOCK_VERSIONS);
+  const { rows } = await context.service.db.query<BlockVersionsRow>(SELECT_BLOCK_VERSIONS);
   return parseListVersion(rows[0]!);
 }
 
 /** One step of compaction. */
 async function compactFrom(id: string): Promise<string | undefined> {
-  const { rows } = await service.db.query<{ last: string | null }>('SELECT compact_order_list_changes($1) AS last', [
-    id,
-  ]);
+  const { rows } = await context.service.db.query<{ last: string | null }>(
+    'SELECT compact_order_list_changes($1) AS last',
+    [id],
+  );
   return rows[0]?.last ?? undefined;
 }
 
 async function list(encoding: string): Promise<{ etag: string; ids: string[] }> {
-  const { headers, body } = await requestRaw(service.baseUrl, { key, headers: { 'Accept-Encoding': encoding } });
+  const { headers, body } = await requestRaw(context.service.baseUrl, {
+    key: context.key,
+    headers: { 'Accept-Encoding': encoding },
+  });
   const text = (encoding === 'gzip' ? gunzipSync(body) : body).toString();
   return { etag: String(headers.etag), ids: Array.from(text.matchAll(/\{"id":(\d+),/g), ([, id]) => id ?? '') };
 }
@@ -44,7 +40,7 @@ describe('many changes of one block', () => {
   const CHANGES = 50_000;
 
   beforeEach(() =>
-    service.db.query(`
+    context.service.db.query(`
       INSERT INTO orders (id, pet_id, quantity) VALUES (1, 1, 1);
       INSERT INTO order_list_changes (block, token)
         SELECT 0, hashtextextended(n::text, 0) FROM generate_series(2, ${CHANGES}) AS n`),
@@ -77,7 +73,7 @@ describe('a list of more blocks than are named', () => {
   const IDS = Array.from({ length: ORDERS }, (_, n) => String((n + 1) * 2 ** 22));
 
   it('has a version without blocks, and is complete and current in either encoding', async () => {
-    await service.db.query(
+    await context.service.db.query(
       `INSERT INTO orders (id, pet_id, quantity) SELECT n::bigint << 22, 1, 1 FROM generate_series(1, ${ORDERS}) AS n`,
     );
     const { blocks, span } = await version();
@@ -86,7 +82,7 @@ describe('a list of more blocks than are named', () => {
     const compressed = await list('gzip');
     expect(plain.ids).toEqual(IDS);
     expect(compressed).toEqual(plain);
-    await service.db.query('INSERT INTO orders (id, pet_id, quantity) VALUES (1, 1, 1)');
+    await context.service.db.query('INSERT INTO orders (id, pet_id, quantity) VALUES (1, 1, 1)');
     const after = await list('gzip');
     expect(after.etag).not.toBe(plain.etag);
     expect(after.ids).toEqual(['1', ...IDS]);
