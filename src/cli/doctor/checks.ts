@@ -6,6 +6,7 @@ import { database } from './checks/database.js';
 import { disk } from './checks/disk.js';
 import { expiringKeys } from './checks/expiring-keys.js';
 import { migrations } from './checks/migrations.js';
+import { otherServers } from './checks/other-servers.js';
 import { pooler } from './checks/pooler.js';
 import { metricsPort, port } from './checks/ports.js';
 import { redisMemory } from './checks/redis-memory.js';
@@ -26,6 +27,7 @@ export const CHECKS: readonly Check[] = [
   role,
   connections,
   pooler,
+  otherServers,
   databaseClock,
   redis,
   redisMemory,

@@ -4,6 +4,7 @@ import { collectDatabase } from './collect/database.js';
 import { collectDisk } from './collect/disk.js';
 import { collectEndpoints } from './collect/endpoints.js';
 import { collectMetricsPort, collectPort } from './collect/ports.js';
+import { collectOtherServers } from './collect/other-servers.js';
 import { collectRedis } from './collect/redis.js';
 import { readConfiguration } from './collect/configuration.js';
 import type { Finding, Status } from './finding.js';
@@ -23,15 +24,16 @@ export interface Diagnosis {
  */
 export async function diagnose(variables: NodeJS.ProcessEnv, clock: Clock = systemClock): Promise<Diagnosis> {
   const configuration = readConfiguration(variables);
-  const [database, redis, endpoints, port, metricsPort, disk] = await Promise.all([
+  const [database, otherServers, redis, endpoints, port, metricsPort, disk] = await Promise.all([
     collectDatabase(configuration, clock),
+    collectOtherServers(configuration.config),
     collectRedis(configuration, clock),
     collectEndpoints(configuration.config),
     collectPort(configuration),
     collectMetricsPort(configuration),
     collectDisk(configuration),
   ]);
-  const facts = { configuration, ...database, redis, endpoints, port, metricsPort, disk };
+  const facts = { configuration, ...database, otherServers, redis, endpoints, port, metricsPort, disk };
   const checks = CHECKS.map(({ name, evaluate }) => ({ name, ...evaluate(facts) }));
   const worst = (['error', 'warning'] as const).find((status) => checks.some((check) => check.status === status));
   return { status: worst ?? 'ok', checks };

@@ -20,6 +20,7 @@ export function ifKnown<T>(fact: Known<T>, evaluate: (value: T) => Finding): Fin
 export interface Facts {
   readonly configuration: ConfigurationFacts;
   readonly server: Known<ServerFacts>;
+  readonly otherServers: readonly OtherServerFacts[];
   readonly schema: Known<SchemaFacts>;
   readonly role: Known<RoleFacts>;
   readonly expiringKeys: Known<ExpiringKeys>;
@@ -53,6 +54,16 @@ export interface ServerFacts {
   /** Running processes of the service. */
   readonly processes: number;
   readonly isPooled: boolean;
+  /** What the service rejects at its start: an old version, a pooler without the setting for it, an invalid certificate. */
+  readonly startProblems: readonly string[];
+}
+
+/** Another server that the configuration names. */
+export interface OtherServerFacts {
+  readonly variable: string;
+  readonly address: string;
+  /** Undefined when it can be used. */
+  readonly problem: string | undefined;
 }
 
 export interface SchemaFacts {

@@ -22,9 +22,15 @@ const SERVER = `
          (SELECT count(*)::integer FROM pg_stat_activity
           WHERE datname = current_database() AND application_name = 'petstore-listener') AS processes`;
 
-export async function readServer(db: pg.Client, isEmbedded: boolean, clock: Clock): Promise<ServerFacts> {
+export async function readServer(
+  db: pg.Client,
+  isEmbedded: boolean,
+  clock: Clock,
+): Promise<Omit<ServerFacts, 'startProblems'>> {
   const { backendId, ...server } = await rowOf<
-    Omit<ServerFacts, 'address' | 'clockDifferenceMs' | 'isEmbedded' | 'isPooled'> & { backendId: number }
+    Omit<ServerFacts, 'address' | 'clockDifferenceMs' | 'isEmbedded' | 'isPooled' | 'startProblems'> & {
+      backendId: number;
+    }
   >(db, SERVER);
   const sentMs = clock.now();
   const { nowMs } = await rowOf<{ nowMs: number }>(

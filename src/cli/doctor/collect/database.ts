@@ -2,15 +2,18 @@ import pg from 'pg';
 import { asError } from '../../../common/as-error.js';
 import type { Clock } from '../../../common/clock.js';
 import { DeadlineExceeded, withDeadline } from '../../../common/deadline.js';
+import { type Config, ConfigurationError } from '../../../config/config.js';
+import { checkServer } from '../../../database/check-server.js';
 import { messageOf } from '../../report-error.js';
 import { type ConfigurationFacts, type Facts, type Known, type Unknown } from '../facts.js';
 import { error as errorFinding, warning } from '../finding.js';
 import { readExpiringKeys, readRole, readSchema, readServer } from './database-queries.js';
 
 /** Milliseconds, as all durations here. All checks together take at most 15 s, whatever hangs. */
-const CONNECT_TIMEOUT_MS = 4_000;
-const STATEMENT_TIMEOUT_MS = 2_000;
-const SECTION_TIMEOUT_MS = 2_500;
+const CONNECT_TIMEOUT_MS = 3_000;
+const STATEMENT_TIMEOUT_MS = 1_500;
+const SECTION_TIMEOUT_MS = 2_000;
+const START_CHECK_TIMEOUT_MS = 5_000;
 
 type DatabaseFacts = Pick<Facts, 'server' | 'schema' | 'role' | 'expiringKeys'>;
 
@@ -50,15 +53,26 @@ export async function collectDatabase(configuration: ConfigurationFacts, clock: 
     });
   }
   try {
+    const problems = startProblemsOf(configuration.config);
     const server = await section(db, () => readServer(db, target.isEmbedded, clock));
     return {
-      server,
+      server: 'value' in server ? { value: { ...server.value, startProblems: await problems } } : server,
       schema: await section(db, () => readSchema(db)),
       role: await section(db, () => readRole(db, target.isEmbedded)),
       expiringKeys: await section(db, () => readExpiringKeys(db)),
     };
   } finally {
     db.connection.stream.destroy();
+  }
+}
+
+/** The checks of the service at its start, on connections of their own. */
+async function startProblemsOf(config: Config): Promise<readonly string[]> {
+  try {
+    await withDeadline(checkServer({ ...config, databaseDirectUrl: undefined }), START_CHECK_TIMEOUT_MS);
+    return [];
+  } catch (error) {
+    return error instanceof ConfigurationError ? error.problems : [];
   }
 }
 

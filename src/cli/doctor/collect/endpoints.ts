@@ -8,11 +8,13 @@ import type { EndpointFacts } from '../facts.js';
 const LOOKUP_TIMEOUT_MS = 3_000;
 
 /** Reads from the URLs whether each connection is encrypted, and whether it leaves the private network. */
-export async function collectEndpoints({ databaseUrl, redisUrls, publicBaseUrl }: Config): Promise<EndpointFacts[]> {
-  const endpoints: Promise<EndpointFacts>[] = [];
-  if (databaseUrl !== undefined) {
-    endpoints.push(databaseEndpoint(databaseUrl));
-  }
+export async function collectEndpoints(config: Config): Promise<EndpointFacts[]> {
+  const { databaseUrl, databaseDirectUrl, databaseReplicaUrl, redisUrls, publicBaseUrl } = config;
+  const endpoints = Object.entries({
+    PostgreSQL: databaseUrl,
+    'direct PostgreSQL': databaseDirectUrl,
+    'PostgreSQL replica': databaseReplicaUrl,
+  }).flatMap(([name, url]) => (url === undefined ? [] : [databaseEndpoint(name, url)]));
   const [redisUrl] = redisUrls;
   if (redisUrl !== undefined) {
     endpoints.push(urlEndpoint('Redis', redisUrl));
@@ -23,14 +25,14 @@ export async function collectEndpoints({ databaseUrl, redisUrls, publicBaseUrl }
   return Promise.all(endpoints);
 }
 
-async function databaseEndpoint(connectionString: string): Promise<EndpointFacts> {
+async function databaseEndpoint(name: string, connectionString: string): Promise<EndpointFacts> {
   const { ssl, host } = new pg.Client({ connectionString });
   // The type says boolean; sslmode=no-verify and sslmode=require with libpq rules make it an object.
   const options: unknown = ssl;
   const isUnverified =
     typeof options === 'object' && (options as { rejectUnauthorized?: boolean } | null)?.rejectUnauthorized === false;
   const encrypted = isUnverified ? 'unverified' : 'verified';
-  return { name: 'PostgreSQL', encryption: ssl ? encrypted : 'none', isNearby: await isNearby(host) };
+  return { name, encryption: ssl ? encrypted : 'none', isNearby: await isNearby(host) };
 }
 
 async function urlEndpoint(name: string, url: string): Promise<EndpointFacts> {

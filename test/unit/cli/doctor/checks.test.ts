@@ -18,6 +18,7 @@ const SERVER: ServerFacts = {
   connectionLimit: 97,
   processes: 1,
   isPooled: false,
+  startProblems: [],
 };
 const SCHEMA: SchemaFacts = {
   applied: Object.keys(MIGRATIONS),
@@ -52,11 +53,13 @@ const REDIS: RedisNodeFacts = {
 };
 const CONFIG = loadConfig({ DATABASE_URL: 'postgresql://app@db/petstore', REDIS_URL: 'redis://redis' });
 const ENDPOINT = { name: 'PostgreSQL', encryption: 'none', isNearby: true } as const;
+const STANDBY = { variable: 'DATABASE_REPLICA_URL', address: 'standby:5432', problem: undefined };
 const DISK = { folder: '/app/.data', freeBytes: 2 ** 34, isWritable: true };
 
 const FACTS: Facts = {
   configuration: { problems: [], config: CONFIG, invalid: new Set() },
   server: { value: SERVER },
+  otherServers: [STANDBY],
   schema: { value: SCHEMA },
   role: { value: ROLE },
   expiringKeys: { value: { count: 0, keys: [] } },
@@ -74,6 +77,7 @@ const redis = (...nodes: Partial<RedisNodeFacts>[]): Partial<Facts> => ({
   redis: { value: nodes.map((node) => ({ ...REDIS, ...node })) },
 });
 const withoutRedis = { ...FACTS.configuration, config: { ...CONFIG, redisUrls: [] } };
+const pooled = { ...FACTS.configuration, config: { ...CONFIG, transactionPooler: true } };
 const newest = Object.keys(MIGRATIONS).at(-1)!;
 
 function findingOf(name: string, facts: Partial<Facts>): Finding {
@@ -109,7 +113,24 @@ test.each<[string, string, Partial<Facts>, string, string]>([
   ['connection limit', 'too few for one more', server({ connectionLimit: 47 }), 'warning', 'rolling update'],
   ['connection limit', 'just enough', server({ connectionLimit: 48 }), 'ok', '48 connections for 1 running'],
   ['connection limit', 'a pooler', server({ isPooled: true }), 'skipped', 'the pooler limits the connections'],
-  ['pooler', 'a pooler', server({ isPooled: true }), 'warning', 'pooler is in front'],
+  ['pooler', 'session pooling', server({ isPooled: true }), 'ok', 'session pooling'],
+  [
+    'pooler',
+    'no session',
+    server({ isPooled: true, startProblems: ['Set DATABASE_POOLER'] }),
+    'error',
+    'does not keep',
+  ],
+  ['pooler', 'the setting', { ...server({ isPooled: true }), configuration: pooled }, 'ok', 'transaction pooling'],
+  ['pooler', 'the setting, but no pooler', { configuration: pooled }, 'warning', 'although DATABASE_POOLER is set'],
+  ['other servers', 'none', { otherServers: [] }, 'skipped', 'neither DATABASE_DIRECT_URL nor'],
+  [
+    'other servers',
+    'a primary',
+    { otherServers: [{ ...STANDBY, problem: 'x is not a standby' }] },
+    'warning',
+    'DATABASE_REPLICA_URL: x is not a standby',
+  ],
   ['clock of PostgreSQL', '1 s ahead', server({ clockDifferenceMs: 1_000 }), 'ok', 'within a second'],
   ['clock of PostgreSQL', '2 s ahead', server({ clockDifferenceMs: 2_000 }), 'warning', '2 s ahead of PostgreSQL'],
   ['clock of PostgreSQL', 'a day behind', server({ clockDifferenceMs: -86_400_000 }), 'error', '1 d behind PostgreSQL'],
