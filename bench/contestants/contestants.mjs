@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url';
+import { goPeer } from './go-peer.mjs';
 import { ServerProcess } from './server-process.mjs';
 
 const file = (path) => fileURLToPath(new URL(path, import.meta.url));
@@ -43,19 +44,24 @@ export const NEST_PRISMA = contestant('NestJS + Prisma + Redis', NEST, {});
 export const NEST_PRISMA_CACHED_KEY = contestant('NestJS + Prisma + Redis, key cached 5 s', NEST, {
   KEY_CACHE_SECONDS: '5',
 });
+/** The Fastify peer's own code on NestJS: the difference between the two is the framework's share. */
+export const NEST_PG = contestant('NestJS + pg + Redis', [file('../peers/nest-pg.mjs')], {});
+/** Built on first use, see {@link goPeer}. */
+export const GO_PGX = contestant('Go + pgx + Redis', [], {});
+
+/** The contestants that can run on this machine. */
+export const available = (bench, contestants) =>
+  contestants.filter((contestant) => contestant !== GO_PGX || goPeer(bench.folder) !== undefined);
 
 function contestant(name, program, environment, missingOrderStatus = 404) {
   return Object.freeze({ name, program, environment, missingOrderStatus });
 }
 
 /** @param {{nodeFlags?: string[], ipc?: boolean}} options */
-export function startContestant(
-  { program, environment, missingOrderStatus },
-  bench,
-  database,
-  { nodeFlags = [], ipc } = {},
-) {
+export function startContestant(contestant, bench, database, { nodeFlags = [], ipc } = {}) {
+  const { program, environment, missingOrderStatus } = contestant;
   return ServerProcess.start({
+    executable: contestant === GO_PGX ? goPeer(bench.folder) : process.execPath,
     program: [...nodeFlags, ...program],
     environment: { DATABASE_URL: database.url, REDIS_URL: bench.redis.url, ...environment },
     probe: { key: bench.keys.unlimited, status: missingOrderStatus },

@@ -25,14 +25,14 @@ export class ServerProcess {
    * @param {{program: string[], environment: Record<string, string>, probe: {key: string, status: number},
    *   ipc?: boolean}} options `ipc`: with a channel for messages
    */
-  static async start({ program, environment, probe, ipc = false }) {
+  static async start({ executable = process.execPath, program, environment, probe, ipc = false }) {
     const server = new ServerProcess();
     server.port = await freePort();
     if (ServerProcess.#over) {
       throw new Error('The benchmark is over.');
     }
     server.startedAt = performance.now();
-    server.child = spawn(process.execPath, program, {
+    server.child = spawn(executable, program, {
       env: { PATH: process.env.PATH, NODE_ENV: 'production', PORT: String(server.port), ...environment },
       stdio: ['ignore', 'pipe', 'pipe', ...(ipc ? ['ipc'] : [])],
     });

@@ -5,6 +5,8 @@ import {
   FASTIFY_STREAM,
   FASTIFY_STREAM_TEXT,
   FASTIFY_UNCOUNTED,
+  GO_PGX,
+  NEST_PG,
   NEST_PRISMA,
   NEST_PRISMA_CACHED_KEY,
   OWN,
@@ -45,6 +47,8 @@ function list(results, options) {
       wall(FASTIFY_STREAM_TEXT, OF_OURS, of(atLeast(1.6))),
       wall(FASTIFY_JSON, OF_OURS, of(atLeast(8))),
       wall(NEST_PRISMA, OF_OURS, of(atLeast(8))),
+      wall(NEST_PG, OF_OURS),
+      wall(GO_PGX, OF_OURS),
     );
     const firstByte = `list/${size}/firstByteMs`;
     rows.push({
@@ -189,6 +193,8 @@ function cancel(results) {
     const rate = named('perSecond', 'rate', 'perSecond');
     return [
       rate(FASTIFY_PG, OF_THEIRS, { target: atLeast(TIMES_FASTIFY[connections]) }),
+      rate(NEST_PG, OF_THEIRS),
+      rate(GO_PGX, OF_THEIRS),
       rate(NEST_PRISMA, OF_THEIRS, connections === MAIN_CONNECTIONS ? { target: atLeast(TIMES_NEST) } : {}),
       ...(connections === MAIN_CONNECTIONS
         ? [rate(NEST_PRISMA_CACHED_KEY, OF_THEIRS), rate(OWN_WITHOUT_DATABASE, OF_THEIRS, { target: atLeast(0.8) })]

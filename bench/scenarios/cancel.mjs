@@ -1,6 +1,9 @@
 import { Client } from '../clients/client.mjs';
 import {
+  available,
   FASTIFY_PG,
+  GO_PGX,
+  NEST_PG,
   NEST_PRISMA,
   NEST_PRISMA_CACHED_KEY,
   OWN,
@@ -15,12 +18,14 @@ import { cancels } from './requests.mjs';
 export const CONNECTIONS = [1, 16, 64, 256];
 /** The number of connections at which the additional variants are measured. */
 export const MAIN_CONNECTIONS = 64;
-const ALWAYS = [OWN, FASTIFY_PG, NEST_PRISMA];
-const AT_MAIN_CONNECTIONS = [...ALWAYS, OWN_WITHOUT_DATABASE, NEST_PRISMA_CACHED_KEY];
+const ALWAYS = [OWN, FASTIFY_PG, NEST_PG, GO_PGX, NEST_PRISMA];
+const ONLY_AT_MAIN_CONNECTIONS = [OWN_WITHOUT_DATABASE, NEST_PRISMA_CACHED_KEY];
 
 /** Each request cancels a different pending order; all orders are pending again before the next run. */
 export async function measureCancels(bench, options, results) {
   const database = await bench.databases.forCancels(options.orders);
+  const always = available(bench, ALWAYS);
+  const all = [...always, ...ONLY_AT_MAIN_CONNECTIONS];
   const client = new Client('load');
   const specOf = (connections) => ({
     connections,
@@ -31,19 +36,19 @@ export async function measureCancels(bench, options, results) {
   try {
     await withContestants(
       bench,
-      AT_MAIN_CONNECTIONS.map((contestant) => [contestant, database]),
+      all.map((contestant) => [contestant, database]),
       async (servers) => {
         const settingOf = (contestant) => ({
           client,
           server: servers.get(contestant),
           postgresPid: bench.postgres.pid,
         });
-        for (const contestant of AT_MAIN_CONNECTIONS) {
+        for (const contestant of all) {
           await warmUp(settingOf(contestant), specOf(MAIN_CONNECTIONS));
           await database.resetCancelled();
         }
         for (const connections of CONNECTIONS) {
-          const contestants = connections === MAIN_CONNECTIONS ? AT_MAIN_CONNECTIONS : ALWAYS;
+          const contestants = connections === MAIN_CONNECTIONS ? all : always;
           await interleave(contestants, options.rounds, async (contestant) => {
             progress(`cancel: ${connections} connections, ${contestant.name}`);
             await recordRun(results, `cancel/${connections}`, contestant, () =>

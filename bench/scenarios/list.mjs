@@ -1,8 +1,11 @@
 import { Client } from '../clients/client.mjs';
 import {
+  available,
   FASTIFY_JSON,
   FASTIFY_STREAM,
   FASTIFY_STREAM_TEXT,
+  GO_PGX,
+  NEST_PG,
   NEST_PRISMA,
   OWN,
   startContestant,
@@ -13,7 +16,7 @@ import { progress } from '../measure/progress.mjs';
 import { interleave } from '../measure/rounds.mjs';
 import { psqlVersion, timeOfCopy, timeOfNothing } from './psql.mjs';
 
-const CONTESTANTS = [OWN, FASTIFY_STREAM, FASTIFY_STREAM_TEXT, FASTIFY_JSON, NEST_PRISMA];
+const CONTESTANTS = [OWN, FASTIFY_STREAM, FASTIFY_STREAM_TEXT, FASTIFY_JSON, NEST_PRISMA, NEST_PG, GO_PGX];
 /** The lower bound: PostgreSQL's own client, discarding the same rows. */
 export const PSQL = { name: 'psql COPY' };
 export const PSQL_ALONE = { name: 'psql, connecting only' };
@@ -46,18 +49,19 @@ export async function measureLists(bench, options, results) {
 }
 
 async function measureWall(bench, { options, results, client, database, size, bytes }) {
+  const contestants = available(bench, CONTESTANTS);
   progress(`list: ${size} orders`);
   const readers = size === Math.min(MANY_READERS_ORDERS, options.orders) ? [1, MANY_READERS] : [1];
   await withContestants(
     bench,
-    CONTESTANTS.map((contestant) => [contestant, database]),
+    contestants.map((contestant) => [contestant, database]),
     async (servers) => {
       // The first list of a process compiles the code for the later ones.
       for (const server of servers.values()) {
         await read(client, server, bench, { readers: 1, bytes }).catch(() => undefined);
       }
       const floors = psqlVersion() === undefined ? [] : [PSQL, PSQL_ALONE];
-      await interleave([...floors, ...CONTESTANTS], options.rounds, async (contestant) => {
+      await interleave([...floors, ...contestants], options.rounds, async (contestant) => {
         if (contestant === PSQL) {
           results.record(`list/${size}/wallMs`, PSQL, await timeOfCopy(database.url));
           return;
@@ -91,7 +95,7 @@ async function measureMemory(bench, { options, results, client }) {
   progress(`list: memory at ${options.orders} orders`);
   const database = await bench.databases.forLists(options.orders);
   const bytes = await database.listBytes();
-  await interleave(CONTESTANTS, Math.min(options.rounds, MEMORY_ROUNDS_MAX), async (contestant) => {
+  await interleave(available(bench, CONTESTANTS), Math.min(options.rounds, MEMORY_ROUNDS_MAX), async (contestant) => {
     const name = `list/${options.orders}/peakOverIdleBytes`;
     const server = await startContestant(contestant, bench, database);
     try {
