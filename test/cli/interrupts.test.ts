@@ -1,10 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { CLI } from '../helpers/build.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
 import { waitFor } from '../helpers/wait-for.js';
-
-const CLI = join(__dirname, '..', '..', 'dist', 'cli.js');
 
 let database: TestDatabase;
 beforeAll(async () => {
