@@ -87,7 +87,7 @@ export class ReplicatedPostgres implements TestDatabase {
 
   /** Waits until the standby shows everything that is committed on the primary. */
   async untilReplayed(): Promise<void> {
-    const { rows } = await this.db.query<{ lsn: string }>('SELECT pg_current_wal_insert_lsn() AS lsn');
+    const { rows } = await this.db.query<{ lsn: string }>('SELECT pg_current_wal_flush_lsn() AS lsn');
     await waitFor(async () => {
       const [row] = await this.onStandby<{ replayed: boolean }>(
         `SELECT pg_last_wal_replay_lsn() >= '${rows[0]!.lsn}' AS replayed`,

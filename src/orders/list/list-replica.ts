@@ -14,7 +14,8 @@ const PROBE_TIMEOUT_MS = 1_000;
 const IDENTITY = `(SELECT system_identifier FROM pg_control_system()) || '/' ||
   (SELECT oid FROM pg_database WHERE datname = current_database()) AS identity`;
 
-const PROBE_PRIMARY = `SELECT ${IDENTITY}, pg_current_wal_insert_lsn() - '0/0'::pg_lsn AS position`;
+/** What is flushed can be replayed; the insert position can be behind a page header that the standby has not got. */
+const PROBE_PRIMARY = `SELECT ${IDENTITY}, pg_current_wal_flush_lsn() - '0/0'::pg_lsn AS position`;
 
 /** Reads both tables, so that it fails where a list would: without the right to read them, or while they are locked. */
 const PROBE_STANDBY = `
