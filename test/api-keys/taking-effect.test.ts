@@ -58,6 +58,16 @@ describe('every process applies within a second, whatever API_KEY_CACHE_SECONDS 
     await expectPromptly(key, 401);
   });
 
+  it('a revocation by a session that has switched triggers off', async () => {
+    const { id, key } = await insertKey(services[0].db);
+    expect(await statuses(key)).toEqual([200, 200]);
+    await services[0].db.query(
+      `BEGIN; SET LOCAL session_replication_role = 'replica';
+       UPDATE api_keys SET revoked_at = now() WHERE id = '${id}'; COMMIT`,
+    );
+    await expectPromptly(key, 401);
+  });
+
   it('the issue of a key that was cached as unknown', async () => {
     const key = generateKey();
     expect(await statuses(key)).toEqual([401, 401]);

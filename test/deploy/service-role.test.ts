@@ -120,6 +120,38 @@ describe('petstore_service role', () => {
     }
   });
 
+  describe('a role that may only read and update orders', () => {
+    it('changes the version of the list, and cannot compact the versions', async () => {
+      const id = await insertOrder(database.db);
+      const writer = await createServiceLogin(database, '');
+      await database.db.query(`GRANT SELECT, UPDATE ON orders TO ${writer.role}`);
+      const client = new pg.Client(writer.url);
+      await client.connect();
+      try {
+        const before = await database.db.query('SELECT FROM order_list_changes');
+        await client.query('UPDATE orders SET pet_id = pet_id + 1 WHERE id = $1', [id]);
+        const after = await database.db.query('SELECT FROM order_list_changes');
+        expect(after.rowCount).toBe((before.rowCount ?? 0) + 1);
+        await expect(client.query('SELECT compact_order_list_changes(0)')).rejects.toMatchObject({
+          code: INSUFFICIENT_PRIVILEGE,
+        });
+      } finally {
+        await client.end();
+        await writer.drop();
+      }
+    });
+  });
+
+  it('may compact the versions of the list', async () => {
+    const client = new pg.Client(login.url);
+    await client.connect();
+    try {
+      expect((await client.query('SELECT compact_order_list_changes(-1)')).rowCount).toBe(1);
+    } finally {
+      await client.end();
+    }
+  });
+
   describe('denies with insufficient_privilege', () => {
     let client: pg.Client;
     let before: unknown[];
@@ -152,6 +184,8 @@ describe('petstore_service role', () => {
       'UPDATE order_list_changes SET token = 0',
       'DELETE FROM order_list_changes',
       'ALTER TABLE orders DISABLE TRIGGER orders_note_insert',
+      'SELECT note_order_list_block(0)',
+      'CREATE TEMP TABLE rows (id bigint); CREATE TRIGGER intruder AFTER UPDATE ON rows FOR EACH ROW EXECUTE FUNCTION note_order_list_update()',
       // Keys: the service reads what authentication needs and changes nothing but the last use.
       'SELECT name FROM api_keys',
       'SELECT key_prefix FROM api_keys',

@@ -9,6 +9,11 @@ export const MIGRATIONS: Readonly<Record<string, string | undefined>> = {
   '20261122000000_order_list_versions': "to_regclass('public.order_list_changes') IS NOT NULL",
   '20261122000001_list_compaction_in_steps': "to_regprocedure('public.compact_order_list_changes(bigint)') IS NOT NULL",
   '20261122000002_api_key_usage': "to_regclass('public.api_key_usage') IS NOT NULL",
+  '20261122000003_list_noted_blocks': `
+    EXISTS (SELECT FROM pg_proc WHERE oid = to_regproc('public.note_order_list_update') AND prosecdef)`,
+  '20261122000004_api_key_notifications_always': `
+    EXISTS (SELECT FROM pg_trigger WHERE tgrelid = to_regclass('public.api_keys')
+            AND tgname = 'api_keys_notify_changed' AND tgenabled = 'A')`,
 };
 
 /** The triggers that the service relies on: without them it would serve stale lists and accept revoked keys. */
