@@ -79,18 +79,6 @@ describe('with a replica of the database', () => {
     expect(logged).toEqual(['reading lists from the replica']);
   });
 
-  it('gives a list the same version whichever server it is read from', async () => {
-    await insertOrder(postgres.db);
-    await postgres.untilReplayed();
-    const fromReplica = await list();
-    await postgres.stopStandby();
-    try {
-      expect(await list()).toEqual(fromReplica);
-    } finally {
-      await postgres.startStandby();
-    }
-  });
-
   it('reads lists from the primary while the replica is down, stays ready, and returns to it', async () => {
     const id = await insertOrderOnPrimaryOnly();
     expect((await list()).ids).not.toContain(id);
@@ -108,30 +96,6 @@ describe('with a replica of the database', () => {
     expect(await metric('petstore_replica_fallbacks_total')).toBeGreaterThan(0);
     expect(logged).toEqual([
       'reading lists from the replica',
-      expect.stringMatching(/^replica unavailable \(.+\), reading lists from the primary$/),
-      'reading lists from the replica',
-    ]);
-  });
-
-  it('reads a list from the primary when the replica does not respond', async () => {
-    const id = await insertOrderOnPrimaryOnly();
-    postgres.network.stall();
-    expect((await list()).ids).toContain(id);
-    await untilReplicaIs('unavailable');
-    postgres.network.restore();
-    await untilReplicaIs('available');
-    await postgres.resumeReplay();
-  });
-
-  it('starts while the replica is down', async () => {
-    await service.stop();
-    await postgres.stopStandby();
-    const environment = { DATABASE_REPLICA_URL: postgres.replicaUrl };
-    service = await startTestService({ database: postgres, environment });
-    await list();
-    await postgres.startStandby();
-    await untilReplicaIs('available');
-    expect(logged.slice(1)).toEqual([
       expect.stringMatching(/^replica unavailable \(.+\), reading lists from the primary$/),
       'reading lists from the replica',
     ]);
