@@ -53,9 +53,11 @@ export class UsageWriter implements OnApplicationBootstrap, OnApplicationShutdow
     this.#stopped = true;
     clearInterval(this.#timer);
     await this.#pruned;
-    // The first one may write a batch of an earlier failure only.
     await this.flush();
-    await this.flush();
+    if (!this.#isFailing) {
+      // The first one may have written only the batch of an earlier failure.
+      await this.flush();
+    }
     const lost = this.recorder.unwrittenRequests();
     if (lost > 0) {
       this.#logger.warn(`lost the usage of ${lost} requests: it could not be written before the stop`);
