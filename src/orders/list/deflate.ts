@@ -1,11 +1,14 @@
 import { promisify } from 'node:util';
-import { constants, crc32, deflateRaw, inflateRaw } from 'node:zlib';
+import { constants, crc32, deflateRaw, inflateRaw, inflateRawSync } from 'node:zlib';
 import type { DeflatedBlock } from './gzip-member.js';
 
 /** Fast rather than small: level 1 makes the list 8 to 10 times smaller, and higher levels cost several times the CPU. */
 const LEVEL = 1;
 /** One pass for nearly every block; a smaller chunk would enter the thread pool once per chunk. */
 const CHUNK_BYTES = 512 * 1_024;
+
+/** Blocks up to this size are decompressed at once, in less time than the thread pool needs to hand the result over. */
+const INFLATED_AT_ONCE_MAX_BYTES = 128 * 1_024;
 
 const deflateAsync = promisify(deflateRaw) as (data: Buffer, options: object) => Promise<Buffer>;
 const inflateAsync = promisify(inflateRaw) as (data: Buffer, options: object) => Promise<Buffer>;
@@ -29,14 +32,16 @@ export async function deflate(plain: Buffer): Promise<DeflatedBlock> {
 }
 
 /**
- * Decompresses on the thread pool.
+ * Decompresses, larger blocks on the thread pool.
  * @throws {CorruptBlock} (by rejection) when the result is not what was compressed
  */
 export async function inflate({ deflated, crc, length }: DeflatedBlock): Promise<Buffer> {
-  const options = { finishFlush: constants.Z_SYNC_FLUSH, chunkSize: Math.max(64, length), maxOutputLength: length + 1 };
+  // A chunk that is filled to the last byte would take another pass.
+  const options = { finishFlush: constants.Z_SYNC_FLUSH, chunkSize: length + 64, maxOutputLength: length + 1 };
   let plain: Buffer;
   try {
-    plain = await inflateAsync(deflated, options);
+    plain =
+      length <= INFLATED_AT_ONCE_MAX_BYTES ? inflateRawSync(deflated, options) : await inflateAsync(deflated, options);
   } catch {
     throw new CorruptBlock();
   }

@@ -8,7 +8,11 @@ const CHUNK_BYTES = 256 * 1_024;
 
 /** A piece of the list's JSON array, without the comma before it. */
 export type ListPart =
-  | { readonly kind: 'block'; readonly block: DeflatedBlock }
+  | {
+      readonly kind: 'block';
+      readonly block: DeflatedBlock;
+      /** Whether the list ends with it. */ readonly last?: boolean;
+    }
   | {
       readonly kind: 'plain';
       readonly bytes: Buffer;
@@ -21,8 +25,8 @@ export type ListPart =
 export async function* blockParts(
   blocks: readonly (DeflatedBlock | Promise<DeflatedBlock>)[],
 ): AsyncGenerator<ListPart> {
-  for (const block of blocks) {
-    yield { kind: 'block', block: await block };
+  for (const [index, block] of blocks.entries()) {
+    yield { kind: 'block', block: await block, last: index === blocks.length - 1 };
   }
 }
 

@@ -139,7 +139,7 @@ export class OrderListReader {
   ): AsyncGenerator<ListPart> {
     for (const source of sources) {
       if (source.kind === 'block') {
-        yield* blockParts([source.block]);
+        yield { kind: 'block', block: await source.block };
       } else {
         // The ranges use the same connection, so they are read after the blocks.
         await finished;

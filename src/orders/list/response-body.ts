@@ -30,11 +30,36 @@ export class ResponseBody {
    * @param onWritten called when the operating system has all of them and their memory may be reused
    * @throws {ClientDisconnected}
    */
-  async write(pieces: readonly Buffer[], onWritten: () => void = () => undefined): Promise<void> {
+  async write(pieces: readonly Buffer[], onWritten?: () => void): Promise<void> {
     if (this.res.destroyed) {
       throw new ClientDisconnected();
     }
     this.res.cork();
+    this.#write(pieces, onWritten);
+    this.res.uncork();
+    if (this.res.writableNeedDrain) {
+      await this.#until('drain');
+    }
+  }
+
+  /**
+   * Writes the last pieces and the end of the body in one system call, and resolves when the operating system has all of it.
+   * @throws {ClientDisconnected}
+   */
+  async end(pieces: readonly Buffer[] = []): Promise<void> {
+    if (this.res.destroyed) {
+      throw new ClientDisconnected();
+    }
+    this.res.cork();
+    this.#write(pieces);
+    // Uncorks the response.
+    this.res.end();
+    if (!this.res.writableFinished) {
+      await this.#until('finish');
+    }
+  }
+
+  #write(pieces: readonly Buffer[], onWritten: () => void = () => undefined): void {
     for (const [index, piece] of pieces.entries()) {
       this.res.write(piece, (error) => {
         if (error == null) {
@@ -44,21 +69,6 @@ export class ResponseBody {
           }
         }
       });
-    }
-    this.res.uncork();
-    if (this.res.writableNeedDrain) {
-      await this.#until('drain');
-    }
-  }
-
-  /**
-   * Ends the body and resolves when the operating system has all of it.
-   * @throws {ClientDisconnected}
-   */
-  async end(): Promise<void> {
-    this.res.end();
-    if (!this.res.writableFinished) {
-      await this.#until('finish');
     }
   }
 

@@ -45,7 +45,8 @@ function gzip(): Encoder {
 }
 
 /**
- * Writes the list as a JSON array at the pace of the client. One part is prepared while the one before it is written.
+ * Writes the list as a JSON array at the pace of the client. One part is prepared while the one before it is written. The
+ * last block goes out with the end of the body, so a list of one block takes one packet.
  * @returns the number of bytes of JSON
  * @throws {ClientDisconnected}
  */
@@ -58,6 +59,7 @@ export async function writeList(
   let length = OPENING.length + CLOSING.length;
   let texts = [OPENING];
   let head = encoder.header;
+  let lastBlock: readonly Buffer[] = [];
   let writing: Promise<void> = Promise.resolve();
   for await (const part of parts) {
     const size = part.kind === 'block' ? part.block.length : part.bytes.length;
@@ -75,8 +77,13 @@ export async function writeList(
     // An error is thrown when the part is written.
     prepared.catch(() => undefined);
     await writing;
-    writing = prepared.then((encode) =>
-      body.write([...start, ...before.map((bytes) => encoder.text(bytes)), encode()], () => {
+    const encoded = prepared.then((encode) => [...start, ...before.map((bytes) => encoder.text(bytes)), encode()]);
+    if (part.kind === 'block' && part.last === true) {
+      lastBlock = await encoded;
+      continue;
+    }
+    writing = encoded.then((pieces) =>
+      body.write(pieces, () => {
         if (part.kind === 'plain') {
           part.release();
         }
@@ -85,7 +92,7 @@ export async function writeList(
     writing.catch(() => undefined);
   }
   await writing;
-  await body.write([...head, ...[...texts, CLOSING].map((bytes) => encoder.text(bytes)), ...encoder.trailer()]);
-  await body.end();
+  const closing = [...texts, CLOSING].map((bytes) => encoder.text(bytes));
+  await body.end([...lastBlock, ...head, ...closing, ...encoder.trailer()]);
   return length;
 }
