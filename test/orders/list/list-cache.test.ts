@@ -5,6 +5,7 @@ import { gunzipSync } from 'node:zlib';
 import { seedOrders } from '../../../src/orders/seed-orders.js';
 import { BlockCache } from '../../../src/orders/list/block-cache.js';
 import { Metrics } from '../../../src/metrics/metrics.js';
+import { describeWithBrowser, startBrowser } from '../../helpers/browser.js';
 import { insertKey } from '../../helpers/builders.js';
 import { describeIf } from '../../helpers/describe-if.js';
 import { createTestDatabase, type TestDatabase } from '../../helpers/test-database.js';
@@ -135,5 +136,24 @@ describeIf(spawnSync('curl', ['--version']).status === 0, 'curl')('a compressed 
       { maxBuffer: 64 * 1_048_576 },
     );
     expect(stdout).toBe(await list('identity'));
+  });
+});
+
+describeWithBrowser('a compressed list fetched by Chromium', () => {
+  it('is the uncompressed list', async () => {
+    const browser = await startBrowser();
+    try {
+      // A page of the service has a policy that forbids it to fetch anything.
+      const page = await (await browser.newContext({ bypassCSP: true })).newPage();
+      await page.goto(`${service.baseUrl}/health/live`);
+      const fetched = await page.evaluate(async (authorization) => {
+        const response = await fetch('/v1/store/orders', { headers: { Authorization: authorization } });
+        return { encoding: response.headers.get('content-encoding'), text: await response.text() };
+      }, `Bearer ${key}`);
+      expect(fetched.encoding).toBe('gzip');
+      expect(fetched.text).toBe(await list('identity'));
+    } finally {
+      await browser.close();
+    }
   });
 });
