@@ -29,9 +29,15 @@ export class FailingPostgres {
     const server = await startServer(folder, settings);
     const [door, network] = [await TcpProxy.start(server.url('')), await TcpProxy.start(server.url(''))];
     const postgres = new FailingPostgres(folder, settings, server, door, network);
-    const db = new pg.Pool({ connectionString: postgres.url });
-    await applyMigrations(db);
-    await db.end();
+    const db = postgres.pool(1);
+    try {
+      await applyMigrations(db);
+    } catch (error) {
+      await postgres.discard();
+      throw error;
+    } finally {
+      await db.end();
+    }
     return postgres;
   }
 

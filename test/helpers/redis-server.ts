@@ -9,6 +9,7 @@ import { waitFor } from './wait-for.js';
 
 /** A cluster node also listens on its port plus 10,000. */
 const PORT_MAX = 55_535;
+const START_ATTEMPTS = 3;
 
 /** `describe` where redis-server is installed, and always in CI; skips the tests with a message elsewhere. */
 export const describeWithRedis = describeIf(
@@ -35,11 +36,21 @@ export class RedisServer {
   ) {}
 
   static async start(flags: readonly string[] = []): Promise<RedisServer> {
-    const port = await freePort(PORT_MAX);
-    const folder = mkdtempSync(join(tmpdir(), 'petstore-redis-'));
-    const server = new RedisServer(port, flags, launch(port, folder, flags), folder);
-    await server.#waitUntilReady();
-    return server;
+    for (let attempt = 1; ; attempt++) {
+      const port = await freePort(PORT_MAX);
+      const folder = mkdtempSync(join(tmpdir(), 'petstore-redis-'));
+      const server = new RedisServer(port, flags, launch(port, folder, flags), folder);
+      try {
+        await server.#waitUntilReady();
+        return server;
+      } catch (error) {
+        await server.stop();
+        // Another process has taken the port, or that of the cluster bus, in the meantime.
+        if (attempt === START_ATTEMPTS) {
+          throw error;
+        }
+      }
+    }
   }
 
   get url(): string {
@@ -98,12 +109,15 @@ export class RedisServer {
 
   async #waitUntilReady(): Promise<void> {
     await waitFor(async () => {
+      if (this.child.exitCode !== null) {
+        throw new Error(`redis-server has exited with ${this.child.exitCode}`);
+      }
       const redis = new Redis(this.url, { lazyConnect: true, retryStrategy: null, maxRetriesPerRequest: 0 });
       redis.on('error', () => undefined);
       try {
         await redis.connect();
-        await redis.ping();
-        return true;
+        // A server of another test may have the port.
+        return (await redis.info('server')).includes(`process_id:${this.child.pid}\r\n`);
       } catch {
         return false;
       } finally {

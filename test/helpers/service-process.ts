@@ -19,13 +19,16 @@ export class ServiceProcess {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     const service = new ServiceProcess(child);
-    await waitFor(
-      () => service.#listens(),
-      () => `the service listens; its output: ${service.#output}`,
-      {
-        withinMs: 45_000,
-      },
-    );
+    try {
+      await waitFor(
+        () => service.#listens(),
+        () => `the service listens; its output: ${service.#output}`,
+        { withinMs: 45_000 },
+      );
+    } catch (error) {
+      child.kill('SIGKILL');
+      throw error;
+    }
     return service;
   }
 

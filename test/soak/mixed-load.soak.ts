@@ -33,24 +33,28 @@ describeWithRedis(`three services under mixed load and random faults, for ${MINU
   let postgres: FailingPostgres;
   let redis: RedisServer;
   let db: pg.Pool;
-  let services: Running[];
+  const services: Running[] = [];
+  /** Stop what has been started, also after a failure during the set-up. */
+  const releases: (() => Promise<unknown>)[] = [];
 
   beforeAll(async () => {
     postgres = await FailingPostgres.create({ max_connections: '150' });
-    redis = await RedisServer.start();
+    releases.push(() => postgres.discard());
     db = postgres.pool(25);
-    services = await Promise.all(
-      [1, 2, 3].map(async () => {
-        const metricsPort = await freePort();
-        return { metricsPort, process: await startService(metricsPort) };
-      }),
-    );
+    releases.push(() => db.end());
+    redis = await RedisServer.start();
+    releases.push(() => redis.stop());
+    for (let service = 0; service < 3; service++) {
+      const metricsPort = await freePort();
+      const running = { metricsPort, process: await startService(metricsPort) };
+      services.push(running);
+      releases.push(() => running.process.stop('SIGKILL'));
+    }
   });
   afterAll(async () => {
-    await Promise.all(services.map(({ process }) => process.stop('SIGKILL')));
-    await redis.stop();
-    await db.end();
-    await postgres.discard();
+    for (const release of releases.reverse()) {
+      await release();
+    }
   });
 
   function startService(metricsPort: number): Promise<ServiceProcess> {
