@@ -125,7 +125,7 @@ export class Contract {
     if (body === undefined) {
       return [];
     }
-    const value = parse(body, undefined, exactNumber);
+    const value = parseExactly(body);
     const violations = this.#schemaViolations(status < 300 ? LIST_SCHEMA : ERROR_SCHEMA, value).map(
       (violation) => `body ${violation}`,
     );
@@ -173,6 +173,22 @@ function forValidation(document: OpenApiDocument): OpenApiDocument {
 function isInt64(value: unknown): boolean {
   const exact = typeof value === 'number' && Number.isSafeInteger(value) ? BigInt(value) : value;
   return typeof exact === 'bigint' && exact >= INT64.min && exact <= INT64.max;
+}
+
+/** A number that `JSON.parse` would round, or accept although the interface never writes it. */
+const INEXACT_NUMBER = /":\s*-?(?:\d{16}|\d+[.eE])/;
+
+/** Parses with `JSON.parse`, which is many times faster than the exact parser, where both give the same. */
+function parseExactly(text: string): unknown {
+  if (!INEXACT_NUMBER.test(text)) {
+    const value: unknown = JSON.parse(text);
+    const properties = [value].flat().reduce<number>((sum, each) => sum + Object.keys(Object(each)).length, 0);
+    // There are more when a property is duplicate, which the exact parser rejects, or nested.
+    if (text.match(/":/g)?.length === properties) {
+      return value;
+    }
+  }
+  return parse(text, undefined, exactNumber);
 }
 
 /** Parses integers exactly. The interface never writes a number as 1.0 or 1e3, so those become NaN. */

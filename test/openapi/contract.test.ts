@@ -92,6 +92,10 @@ describe('Contract.violationsOf, which checks every response of the test run,', 
     expect(contract.violationsOf(errorResponse(401, 'missing_api_key'), LIST).join()).toContain('WWW-Authenticate');
   });
 
+  it('rejects a duplicate field', () => {
+    expect(() => contract.violationsOf(listResponse({ body: '[{"id":1,"id":2}]' }), LIST)).toThrow('Duplicate key');
+  });
+
   it('reports what a changed document does not allow', () => {
     const withoutConflict = changed(({ paths }) => delete paths['/store/orders/{orderId}']?.delete?.responses['409']);
     const conflict = errorResponse(409, 'order_already_shipped');
