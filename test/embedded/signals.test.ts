@@ -57,7 +57,7 @@ function hasScript(): boolean {
 const describeOnTerminal = describeIf(hasScript(), 'script(1) of util-linux (Debian: apt install bsdutils)');
 
 describeOnTerminal('Ctrl-C on a terminal', () => {
-  it.each(['node dist/cli.js serve', 'npm run start:prod'])('ends "%s" with 0 after PostgreSQL', async (command) => {
+  it.each(['node dist/bundle/cli.js serve', 'npm run start:prod'])('ends "%s" with 0 after PostgreSQL', async (command) => {
     const service = await checkout.serve(checkout.runOnTerminal(command));
     const postgres = checkout.postmasterPid();
     service.child.stdin?.write(CTRL_C);
@@ -68,7 +68,7 @@ describeOnTerminal('Ctrl-C on a terminal', () => {
   });
 
   it('exits with 130 at the third Ctrl-C, and leaves no PostgreSQL process', async () => {
-    const service = await checkout.serve(checkout.runOnTerminal('node dist/cli.js serve', SLOW_STOP));
+    const service = await checkout.serve(checkout.runOnTerminal('node dist/bundle/cli.js serve', SLOW_STOP));
     const postgres = checkout.postmasterPid();
     const pressed: number[] = [];
     await waitFor(

@@ -1,4 +1,9 @@
 import { join } from 'node:path';
 
-/** The command line of the build. `PETSTORE_BUILD=dist/bundle` runs the tests of processes against the production bundle. */
-export const CLI = join(__dirname, '..', '..', process.env.PETSTORE_BUILD ?? 'dist', 'cli.js');
+const ROOT = join(__dirname, '..', '..');
+
+/** The command line of the bundle, which `npm start` and the image run. */
+export const CLI = join(ROOT, 'dist', 'bundle', 'cli.js');
+
+/** The same before bundling: it loads the packages from `node_modules/`. */
+export const UNBUNDLED_CLI = join(ROOT, 'dist', 'cli.js');
