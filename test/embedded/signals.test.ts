@@ -57,15 +57,18 @@ function hasScript(): boolean {
 const describeOnTerminal = describeIf(hasScript(), 'script(1) of util-linux (Debian: apt install bsdutils)');
 
 describeOnTerminal('Ctrl-C on a terminal', () => {
-  it.each(['node dist/bundle/cli.js serve', 'npm run start:prod'])('ends "%s" with 0 after PostgreSQL', async (command) => {
-    const service = await checkout.serve(checkout.runOnTerminal(command));
-    const postgres = checkout.postmasterPid();
-    service.child.stdin?.write(CTRL_C);
-    expect(await service.exited).toBe(0);
-    // npm must not return to the prompt before the service has ended, which stops PostgreSQL last.
-    expect(service.output()).toContain('stopped');
-    await waitForExit(postgres);
-  });
+  it.each(['node dist/bundle/cli.js serve', 'npm run start:prod'])(
+    'ends "%s" with 0 after PostgreSQL',
+    async (command) => {
+      const service = await checkout.serve(checkout.runOnTerminal(command));
+      const postgres = checkout.postmasterPid();
+      service.child.stdin?.write(CTRL_C);
+      expect(await service.exited).toBe(0);
+      // npm must not return to the prompt before the service has ended, which stops PostgreSQL last.
+      expect(service.output()).toContain('stopped');
+      await waitForExit(postgres);
+    },
+  );
 
   it('exits with 130 at the third Ctrl-C, and leaves no PostgreSQL process', async () => {
     const service = await checkout.serve(checkout.runOnTerminal('node dist/bundle/cli.js serve', SLOW_STOP));

@@ -182,7 +182,9 @@ const INEXACT_NUMBER = /":\s*-?(?:\d{16}|\d+[.eE])/;
 function parseExactly(text: string): unknown {
   if (!INEXACT_NUMBER.test(text)) {
     const value: unknown = JSON.parse(text);
-    const properties = [value].flat().reduce<number>((sum, each) => sum + Object.keys(Object(each)).length, 0);
+    const properties = [value]
+      .flat()
+      .reduce<number>((sum, each) => sum + Object.keys(Object(each) as object).length, 0);
     // There are more when a property is duplicate, which the exact parser rejects, or nested.
     if (text.match(/":/g)?.length === properties) {
       return value;
