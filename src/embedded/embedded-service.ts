@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { PROJECT_ROOT } from '../common/project-root.js';
 import { commandLineOf } from './command-line-of.js';
-import { migrate } from './migrate.js';
+import { isMigrated, migrate } from './migrate.js';
 import { PostgresServer } from './postgres-server.js';
 
 const DATABASE = 'petstore';
@@ -50,7 +50,9 @@ export async function startEmbeddedDatabase(stop: AbortSignal): Promise<Embedded
     server = await PostgresServer.start({ folder: EMBEDDED_FOLDER });
     stop.throwIfAborted();
     const url = server.url(DATABASE);
-    await migrate(url);
+    if (!(await isMigrated(url))) {
+      await migrate(url);
+    }
     stop.throwIfAborted();
     writeLock({ ...ownLock(), databaseUrl: url });
     return { url, stop: release };
