@@ -7,6 +7,7 @@ import { waitFor } from '../helpers/wait-for.js';
 
 let database: TestDatabase;
 let key: string;
+let filled: Promise<unknown> | undefined;
 
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -23,9 +24,10 @@ async function stalledList(
   followedBy = '',
 ): Promise<{ socket: Socket; received: () => string }> {
   // More than the buffers of both ends of a connection hold.
-  await database.db.query(
-    'INSERT INTO orders (id, pet_id, quantity) SELECT n, 1, 1 FROM generate_series(1000000, 1400000) AS n ON CONFLICT DO NOTHING',
+  filled ??= database.db.query(
+    'INSERT INTO orders (id, pet_id, quantity) SELECT n, 1, 1 FROM generate_series(1000000, 1400000) AS n',
   );
+  await filled;
   const socket = connect(service.port, '127.0.0.1');
   let received = '';
   socket.on('error', () => undefined);
