@@ -5,7 +5,7 @@ import { Cluster } from 'ioredis';
 import { asError } from '../common/as-error.js';
 import { withDeadline } from '../common/deadline.js';
 import { CoalescedWrites } from './coalesced-writes.js';
-import { type LimitRedis, nodeOf } from './redis-connection.js';
+import { isPrimary, type LimitRedis, nodeOf } from './redis-connection.js';
 import { redisKeyOf } from './redis-scripts.js';
 
 /** How long a command may take before the request is decided without Redis. Milliseconds. */
@@ -41,7 +41,12 @@ export class RedisCircuitBreakers {
       onConnectionError(error);
     });
     if (redis instanceof Cluster) {
-      redis.on('node error', onConnectionError);
+      redis.on('node error', (error: Error, node: string) => {
+        // The loss of a replica node affects no request.
+        if (isPrimary(redis, node)) {
+          onConnectionError(error, node);
+        }
+      });
     }
   }
 

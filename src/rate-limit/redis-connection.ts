@@ -75,6 +75,11 @@ export function nodeOf(redis: LimitRedis, key: string): string {
   return redis instanceof Cluster ? (redis.slots[new Command('get', [key]).getSlot()]?.[0] ?? '') : '';
 }
 
+/** Whether a node (`host:port`) of a cluster stores keys as a primary, as far as the client knows. */
+export function isPrimary(cluster: Cluster, node: string): boolean {
+  return cluster.slots.some(([primary]) => primary === node);
+}
+
 /**
  * Resolves when Redis is ready, or after `timeoutMs`, so that the first requests are counted where later ones are.
  * The client connects to the nodes of a cluster on first use; this connects to them in advance.
