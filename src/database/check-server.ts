@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { type Config, ConfigurationError } from '../config/config.js';
+import { isTlsError } from './postgres-errors.js';
 
 const CONNECTION_TIMEOUT_MS = 5_000;
 /** Connections that are compared to find out whether each keeps its server process. */
@@ -9,11 +10,10 @@ export const POSTGRES_VERSION_MIN = 14;
 
 const SELECT_SERVER = `SELECT current_setting('server_version') AS version, pg_backend_pid() AS process`;
 
-/** Codes of Node for certificates and TLS. */
-const TLS_ERROR =
-  /^(?:ERR_TLS|ERR_SSL|ERR_OSSL|CERT_|UNABLE_TO_|(?:DEPTH_ZERO_)?SELF_SIGNED|INVALID_CA|HOSTNAME_MISMATCH)/;
+/** Class of SQLSTATE: password, client certificate, `pg_hba.conf`. */
+const INVALID_AUTHORIZATION = '28';
 
-type ConnectionError = Error & { readonly code?: string; readonly path?: string };
+type ConnectionError = Error & { readonly code?: string; readonly syscall?: string; readonly path?: string };
 
 interface Server {
   readonly version: string;
@@ -97,12 +97,15 @@ async function serverOf(client: pg.Client): Promise<Server> {
   return server;
 }
 
-/** The error of a certificate or file that will not go away by itself; undefined for a server that is unavailable. */
-function connectionProblem(variable: string, { code, path, message }: ConnectionError): string | undefined {
-  if (path !== undefined) {
+/** The problem with an error that will not go away by itself; undefined while the server is unavailable. */
+function connectionProblem(variable: string, { code, syscall, path, message }: ConnectionError): string | undefined {
+  if (syscall === 'open') {
     return `${variable} must name files that can be read (got "${path}": ${code})`;
   }
-  return TLS_ERROR.test(code ?? '')
-    ? `${variable} must lead to a server with which TLS can be established: ${message} (${code})`
+  if (isTlsError(code)) {
+    return `${variable} must lead to a server with which TLS can be established: ${message} (${code})`;
+  }
+  return code?.startsWith(INVALID_AUTHORIZATION)
+    ? `${variable} must contain a login that the server accepts: ${message} (${code})`
     : undefined;
 }

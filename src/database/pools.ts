@@ -2,6 +2,7 @@ import { Inject, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/
 import pg from 'pg';
 import { CONFIG, type Config } from '../config/config.js';
 import { Metrics } from '../metrics/metrics.js';
+import { READ_ONLY_TRANSACTION, sqlStateOf } from './postgres-errors.js';
 import { sessionSettings, type Settings, transactionSettings } from './session-settings.js';
 import { queryInTransactions } from './transaction-pooling.js';
 
@@ -89,6 +90,13 @@ export class Pools implements ListPools, OnApplicationShutdown {
     );
     this.listSettings = config.transactionPooler ? [transactionSettings(LIST_SETTINGS)] : [];
     this.replica = createReplicaPools(config);
+    this.main.on('release', (error: unknown) => {
+      if (sqlStateOf(error) === READ_ONLY_TRANSACTION) {
+        // Another server has become the primary: new connections lead to it.
+        closeIdle(this.main);
+        closeIdle(this.list);
+      }
+    });
     metrics.watchPools({
       main: this.main,
       list: this.list,
@@ -131,6 +139,17 @@ function createReplicaPools(config: Config): ListPools | undefined {
     ),
     listSettings: transactionPooler ? [transactionSettings(listSettings)] : [],
   };
+}
+
+function closeIdle(pool: pg.Pool): void {
+  for (let idle = pool.idleCount; idle > 0; idle--) {
+    pool.connect().then(
+      (client) => {
+        client.release(true);
+      },
+      () => undefined,
+    );
+  }
 }
 
 /** A pool with every wait bounded on both sides; the defaults of `pg` wait without bound. */

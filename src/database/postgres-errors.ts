@@ -7,6 +7,8 @@ export const LOCK_NOT_AVAILABLE = '55P03';
 /** The table does not exist: a migration is missing. */
 export const UNDEFINED_TABLE = '42P01';
 export const INSUFFICIENT_PRIVILEGE = '42501';
+/** A standby, or a server that no longer accepts writes. */
+export const READ_ONLY_TRANSACTION = '25006';
 /** By `statement_timeout` or by an administrator. */
 export const QUERY_CANCELED = '57014';
 
@@ -16,7 +18,7 @@ const TRANSIENT_SQLSTATES: ReadonlySet<string> = new Set([
   '25P03', // idle_in_transaction_session_timeout
   '40P01', // deadlock_detected
   '40001', // serialization_failure
-  '25006', // read_only_sql_transaction
+  READ_ONLY_TRANSACTION,
 ]);
 
 /**
@@ -30,6 +32,7 @@ const TRANSIENT_PRISMA_CODES: ReadonlySet<string> = new Set([
   'P1001',
   'P1002',
   'P1008',
+  'P1011', // error opening a TLS connection
   'P1017',
   'P2024',
   'P2034',
@@ -42,6 +45,7 @@ const TRANSIENT_ADAPTER_KINDS: ReadonlySet<string> = new Set([
   'ConnectionClosed',
   'SocketTimeout',
   'TooManyConnections',
+  'TlsConnectionError',
   'TransactionWriteConflict',
 ]);
 
@@ -56,6 +60,15 @@ const TRANSIENT_SOCKET_CODES: ReadonlySet<string> = new Set([
   'ENETUNREACH',
   'ENOENT',
 ]);
+
+/** Node's codes for certificates and TLS. */
+const TLS_ERROR =
+  /^(?:ERR_TLS|ERR_SSL|ERR_OSSL|CERT_|UNABLE_TO_|(?:DEPTH_ZERO_)?SELF_SIGNED|INVALID_CA|HOSTNAME_MISMATCH)/;
+
+/** Whether TLS could not be established, such as with an expired certificate. */
+export function isTlsError(code: string | undefined): boolean {
+  return code !== undefined && TLS_ERROR.test(code);
+}
 
 /** The SQLSTATE of an error of `pg` or of a Prisma raw query; undefined when the server did not give one. */
 export function sqlStateOf(error: unknown): string | undefined {
@@ -85,7 +98,7 @@ export function isTransientDatabaseError(error: unknown): boolean {
   }
   const code = codeOf(error);
   if (code !== undefined) {
-    return TRANSIENT_PRISMA_CODES.has(code) || TRANSIENT_SOCKET_CODES.has(code);
+    return TRANSIENT_PRISMA_CODES.has(code) || TRANSIENT_SOCKET_CODES.has(code) || isTlsError(code);
   }
   if (error instanceof DeadlineExceeded) {
     return true;

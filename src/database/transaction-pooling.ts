@@ -18,8 +18,8 @@ export function queryInTransactions(pool: pg.Pool, settings: string): void {
       client.release();
       return result;
     } catch (error) {
-      // The pooler rolls back when the connection closes.
-      client.release(true);
+      // Closes the connection, so that the pooler rolls back.
+      client.release(error as Error);
       throw error;
     }
   };

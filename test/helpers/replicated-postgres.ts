@@ -129,6 +129,25 @@ export class ReplicatedPostgres implements TestDatabase {
     process.kill(pid, 'SIGKILL');
   }
 
+  /** From now on each commit waits until the standby has it. */
+  async makeSynchronous(): Promise<void> {
+    await this.db.query(`ALTER SYSTEM SET synchronous_standby_names = '*'`);
+    await this.db.query('SELECT pg_reload_conf()');
+    await waitFor(async () => {
+      const { rowCount } = await this.db.query(`SELECT FROM pg_stat_replication WHERE sync_state = 'sync'`);
+      return rowCount === 1;
+    }, 'the standby is synchronous');
+  }
+
+  /** Kills the primary's postmaster; its backends end by themselves. */
+  killPrimary(): void {
+    const { pid } = this.primary;
+    if (pid === undefined) {
+      throw new Error('The primary does not run.');
+    }
+    process.kill(pid, 'SIGKILL');
+  }
+
   async startStandby(): Promise<void> {
     const folder = join(this.folder, 'standby');
     this.standby = await PostgresServer.start({ folder, settings: this.standbySettings });

@@ -6,11 +6,14 @@ import { waitFor } from './wait-for.js';
 export class ServiceProcess {
   #output = '';
   #port = 0;
+  /** The process has exited and its output is complete. */
+  #closed = false;
 
   private constructor(private readonly child: ChildProcess) {
     for (const stream of [child.stdout, child.stderr]) {
       stream?.on('data', (chunk: Buffer) => (this.#output += chunk.toString()));
     }
+    child.once('close', () => (this.#closed = true));
   }
 
   static async start(environment: Readonly<Record<string, string>>, cli = CLI): Promise<ServiceProcess> {
@@ -67,7 +70,7 @@ export class ServiceProcess {
   }
 
   #listens(): boolean {
-    if (this.child.exitCode !== null) {
+    if (this.#closed) {
       throw new Error(`The service ended with ${this.child.exitCode}: ${this.#output}`);
     }
     const port = /"port":(\d+),"msg":"listening"/.exec(this.#output)?.[1];
