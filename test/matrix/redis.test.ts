@@ -53,7 +53,13 @@ async function startRedis(flags: readonly string[] = []): Promise<RedisServer> {
 async function storeOn(...urls: readonly string[]): Promise<FallbackQuotaStore> {
   const redis = connectRedis(urls);
   clients.push(redis);
-  const store = new FallbackQuotaStore({ redis, clock: systemClock, banRule: BAN_RULE, onBan: () => undefined });
+  const store = new FallbackQuotaStore({
+    redis,
+    clock: systemClock,
+    banRule: BAN_RULE,
+    onBan: () => undefined,
+    onRecovered: () => undefined,
+  });
   await untilReady(redis, 5_000);
   return store;
 }
