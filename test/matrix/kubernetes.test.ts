@@ -132,18 +132,22 @@ describe('a rollout with the settings of the Deployment', () => {
     };
     const clients = Promise.all(Array.from({ length: CLIENTS }, client));
 
-    const old = pods;
-    pods = await Promise.all(old.map(startPod));
-    proxy.endpoints = [...old, ...pods].map(({ port }) => port);
-    const exits = old.map((pod) => pod.stop());
-    const stoppedAt = performance.now();
-    await waitFor(() => performance.now() - stoppedAt > ENDPOINT_REMOVED_AFTER_MS, 'the proxies learn of it');
-    const sentMeanwhile = responses.length;
-    proxy.endpoints = pods.map(({ port }) => port);
-    expect(await Promise.all(exits)).toEqual([0, 0]);
-    await waitFor(() => responses.length > sentMeanwhile + 100, 'the new pods respond');
-    isRolling = false;
-    await clients;
+    let sentMeanwhile = 0;
+    try {
+      const old = pods;
+      pods = await Promise.all(old.map(startPod));
+      proxy.endpoints = [...old, ...pods].map(({ port }) => port);
+      const exits = old.map((pod) => pod.stop());
+      const stoppedAt = performance.now();
+      await waitFor(() => performance.now() - stoppedAt > ENDPOINT_REMOVED_AFTER_MS, 'the proxies learn of it');
+      sentMeanwhile = responses.length;
+      proxy.endpoints = pods.map(({ port }) => port);
+      expect(await Promise.all(exits)).toEqual([0, 0]);
+      await waitFor(() => responses.length > sentMeanwhile + 100, 'the new pods respond');
+    } finally {
+      isRolling = false;
+      await clients;
+    }
     agent.destroy();
 
     expect(sentMeanwhile).toBeGreaterThan(100);
