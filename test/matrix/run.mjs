@@ -28,6 +28,9 @@ const NODE_SUITES = ['test/unit', 'test/orders', 'test/server', 'test/cli', 'tes
  * @property {() => { node?: string, environment?: Record<string, string> }} [prepare]
  */
 
+/** Suites that take more than a minute; `--fast` leaves them out. */
+const SLOW_SUITES = ['kubernetes', 'prometheus', 'proxies'];
+
 /** @type {Surrounding[]} */
 const SURROUNDINGS = [
   ...readdirSync(HERE)
@@ -35,6 +38,7 @@ const SURROUNDINGS = [
     .map((file) => ({
       name: file.replace('.test.ts', ''),
       suites: ['--config', 'test/matrix/jest.config.js', `test/matrix/${file}`],
+      slow: SLOW_SUITES.includes(file.replace('.test.ts', '')),
       ...(file === 'postgres-13.test.ts' ? { prepare: () => postgres(13) } : {}),
     })),
   ...[14, 15, 16, 17].map((version) => ({
