@@ -1,8 +1,6 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
-import { isatty } from 'node:tty';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { Logger } from 'pino';
 import { createApp } from '../app.setup.js';
@@ -10,19 +8,11 @@ import type { Config } from '../config/config.js';
 import { ConfigurationError } from '../config/config.js';
 import { loadConfig } from '../config/load-config.js';
 import { checkServer } from '../database/check-server.js';
-import { HealthService } from '../health/health.service.js';
-import { type ServiceHttpAdapter } from '../server/service-http-adapter.js';
 import { Metrics } from '../metrics/metrics.js';
 import { serveMetrics } from '../server/metrics-server.js';
 import { createLogger, PinoLogger } from '../logging/pino-logger.js';
 import type { OpenTelemetry } from '../tracing/open-telemetry.js';
-
-const STDIN = 0;
-/** Copies of one Ctrl-C arrive within this time. */
-const SAME_INTERRUPT_MS = 200;
-const INTERRUPTS_TO_EXIT = 3;
-/** 128 + SIGINT, as a shell reports it. */
-const EXIT_INTERRUPTED = 130;
+import { shutDown, stopOnSignals } from './shutdown.js';
 
 /** The database of the service, started and stopped with it when it is the embedded one. */
 interface ServiceDatabase {
@@ -86,33 +76,6 @@ export async function serve(): Promise<void> {
   }
 }
 
-/**
- * Aborts on the first signal to stop and ignores the later ones, which would cut in-flight requests. Only the third
- * Ctrl-C ends the process at once; the embedded PostgreSQL ends with it.
- */
-function stopOnSignals(): AbortSignal {
-  const controller = new AbortController();
-  const stop = (): void => {
-    controller.abort();
-  };
-  let [interrupts, lastInterrupt] = [0, -Infinity];
-  process
-    .on('SIGTERM', stop)
-    .on('SIGHUP', stop)
-    .on('SIGINT', () => {
-      stop();
-      // The terminal sends one to each process of its group, and npm and nest forward theirs.
-      if (performance.now() - lastInterrupt > SAME_INTERRUPT_MS) {
-        interrupts++;
-        lastInterrupt = performance.now();
-      }
-      if (interrupts === INTERRUPTS_TO_EXIT && isatty(STDIN)) {
-        process.exit(EXIT_INTERRUPTED);
-      }
-    });
-  return controller.signal;
-}
-
 /** Names the variable to change when the port is taken. */
 function explainTakenPort(variable: string): (error: unknown) => never {
   return (error) => {
@@ -121,22 +84,6 @@ function explainTakenPort(variable: string): (error: unknown) => never {
       ? new ConfigurationError([`${variable} must be a free port: another process listens on ${address}:${port}`])
       : error;
   };
-}
-
-/**
- * Reports unready and keeps responding until load balancers have noticed; then completes in-flight requests, cuts those
- * that outlast the grace period, and closes the pools last.
- */
-async function shutDown(app: NestExpressApplication, config: Config): Promise<void> {
-  app.get(HealthService).startDraining();
-  const adapter = app.getHttpAdapter() as ServiceHttpAdapter;
-  adapter.startDraining();
-  await delay(config.shutdownDelaySeconds * 1_000);
-  const deadline = setTimeout(() => {
-    adapter.closeAllConnections();
-  }, config.shutdownGraceSeconds * 1_000);
-  await app.close();
-  clearTimeout(deadline);
 }
 
 /** Imported on demand: without tracing it would only cost time and memory. */

@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { CancelBatcher } from './cancel-batcher.js';
 import { ListCompaction } from './list/list-compaction.js';
-import { ListDatabase } from './list/list-database.js';
+import { ReplicaFallback } from './list/replica-fallback.js';
 import { ListReplica } from './list/list-replica.js';
 import { ListTransactions } from './list/list-transaction.js';
 import { ListVersionReader } from './list/list-version.reader.js';
@@ -26,7 +26,7 @@ import { OrdersService } from './orders.service.js';
     ListVersionReader,
     ListCompaction,
     ListTransactions,
-    ListDatabase,
+    ReplicaFallback,
     ListReplica,
   ],
   exports: [OrdersRepository],

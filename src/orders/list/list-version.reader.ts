@@ -4,7 +4,7 @@ import type { ListPools } from '../../database/pools.js';
 import { databaseCall, QUERY_CANCELED, sqlStateOf } from '../../database/postgres-errors.js';
 import { Metrics } from '../../metrics/metrics.js';
 import { ListCompaction } from './list-compaction.js';
-import { ListDatabase } from './list-database.js';
+import { ReplicaFallback } from './replica-fallback.js';
 import {
   type BlockVersionsRow,
   type ListVersion,
@@ -26,7 +26,7 @@ export class ListVersionReader {
   #lastName: string | undefined;
 
   constructor(
-    private readonly database: ListDatabase,
+    private readonly database: ReplicaFallback,
     private readonly compaction: ListCompaction,
     private readonly metrics: Metrics,
   ) {}

@@ -6,7 +6,7 @@ import { databaseCall } from '../../database/postgres-errors.js';
 import { Metrics } from '../../metrics/metrics.js';
 import { BlockCache } from './block-cache.js';
 import { BlockReader } from './block-reader.js';
-import { ListDatabase } from './list-database.js';
+import { ReplicaFallback } from './replica-fallback.js';
 import { blockParts, type ListPart, startingWith, streamRange } from './list-parts.js';
 import { planList, type Source } from './list-plan.js';
 import { type ListTransaction, ListTransactions } from './list-transaction.js';
@@ -33,7 +33,7 @@ export class OrderListReader {
   #isFilling = false;
 
   constructor(
-    private readonly database: ListDatabase,
+    private readonly database: ReplicaFallback,
     private readonly versions: ListVersionReader,
     private readonly transactions: ListTransactions,
     @Inject(CONFIG) config: Config,

@@ -3,7 +3,7 @@ import { loadConfig } from '../../../../src/config/load-config.js';
 import type { Pools } from '../../../../src/database/pools.js';
 import { Metrics } from '../../../../src/metrics/metrics.js';
 import { ListCompaction } from '../../../../src/orders/list/list-compaction.js';
-import { ListDatabase } from '../../../../src/orders/list/list-database.js';
+import { ReplicaFallback } from '../../../../src/orders/list/replica-fallback.js';
 import type { ListReplica } from '../../../../src/orders/list/list-replica.js';
 import type { ListTransaction, ListTransactions } from '../../../../src/orders/list/list-transaction.js';
 import type { ListVersion } from '../../../../src/orders/list/list-version.js';
@@ -64,8 +64,8 @@ class FakeDatabase implements Pick<ListTransactions, 'acquire' | 'release' | 'be
 }
 
 /** A database without a replica. */
-function onPrimary(pools: Pools): ListDatabase {
-  return new ListDatabase(pools, { available: undefined } as unknown as ListReplica);
+function onPrimary(pools: Pools): ReplicaFallback {
+  return new ReplicaFallback(pools, { available: undefined } as unknown as ListReplica);
 }
 
 function versionsIn(pools: Pools): ListVersionReader {

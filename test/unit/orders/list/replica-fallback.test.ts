@@ -1,6 +1,6 @@
 import type { ListPools, Pools } from '../../../../src/database/pools.js';
 import { DomainError } from '../../../../src/errors/domain-error.js';
-import { ListDatabase } from '../../../../src/orders/list/list-database.js';
+import { ReplicaFallback } from '../../../../src/orders/list/replica-fallback.js';
 import type { ListReplica } from '../../../../src/orders/list/list-replica.js';
 
 const PRIMARY = { name: 'primary' } as unknown as Pools;
@@ -8,13 +8,13 @@ const REPLICA = { name: 'replica' } as unknown as ListPools;
 
 /** A database with a replica in this state, and which servers were read. */
 function databaseWith(available: ListPools | undefined): {
-  database: ListDatabase;
+  database: ReplicaFallback;
   failures: () => number;
   read: (fail?: (server: ListPools) => Error | undefined) => Promise<ListPools[]>;
 } {
   let failures = 0;
   const replica = { available, reportFailure: () => failures++ } as unknown as ListReplica;
-  const database = new ListDatabase(PRIMARY, replica);
+  const database = new ReplicaFallback(PRIMARY, replica);
   return {
     database,
     failures: () => failures,
@@ -33,7 +33,7 @@ function databaseWith(available: ListPools | undefined): {
   };
 }
 
-describe('ListDatabase', () => {
+describe('ReplicaFallback', () => {
   it('reads from the replica while it is available, and from the primary otherwise', async () => {
     expect(await databaseWith(REPLICA).read()).toEqual([REPLICA]);
     expect(await databaseWith(undefined).read()).toEqual([PRIMARY]);

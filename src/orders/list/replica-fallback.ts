@@ -5,7 +5,7 @@ import { ListReplica } from './list-replica.js';
 
 /** The server that a list is read from: the replica while it is available, otherwise the primary. */
 @Injectable()
-export class ListDatabase {
+export class ReplicaFallback {
   constructor(
     private readonly pools: Pools,
     private readonly replica: ListReplica,
