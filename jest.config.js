@@ -12,7 +12,7 @@ const ESM_FILES = [
 export default {
   testEnvironment: 'node',
   // The suites of test/matrix/ run with `npm run test:matrix`.
-  testMatch: ['<rootDir>/test/**/*.test.ts', '!<rootDir>/test/matrix/**'],
+  testMatch: ['<rootDir>/test/**/*.test.ts', '!**/test/matrix/**'],
   globalSetup: '<rootDir>/test/helpers/global-setup.mjs',
   globalTeardown: '<rootDir>/test/helpers/global-teardown.mjs',
   setupFiles: ['reflect-metadata'],
