@@ -78,7 +78,11 @@ describeWithTmpfs('when the disk of PostgreSQL is full', () => {
         const isFull = async (): Promise<boolean> => {
           await useUpPages();
           // The traffic may have cancelled all of its pending orders before.
-          const response = await cancelOrder(service.baseUrl, fillers.at(-1)!, key);
+          const filler = fillers.at(-1);
+          if (filler === undefined) {
+            return false;
+          }
+          const response = await cancelOrder(service.baseUrl, filler, key);
           const outcome = response.status === 204 ? 'cancelled' : (await errorOf(response)).code;
           expect(['cancelled', 'service_unavailable']).toContain(outcome);
           if (outcome === 'cancelled') {

@@ -44,7 +44,7 @@ const SURROUNDINGS = [
   ...[14, 15, 16, 17].map((version) => ({
     name: `postgres-${version}`,
     suites: DATABASE_SUITES,
-    slow: version !== 14,
+    slow: true,
     prepare: () => postgres(version),
   })),
   ...[20, 22, 24, 26].map((version) => ({

@@ -1,0 +1,90 @@
+// Measures what the triggers of the list cost writers: the same statements with and without them, in turn; see README.md.
+//   node bench/writers.mjs [--orders 1000000] [--rounds 5]
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import pg from 'pg';
+import { Environment } from './environment/environment.mjs';
+import { progress } from './measure/progress.mjs';
+import { interleave } from './measure/rounds.mjs';
+import { median } from './measure/statistics.mjs';
+
+const SINGLE_STATEMENTS = 1_000;
+const COPIED_ORDERS = 100_000;
+const TRIGGERS = ['orders_note_insert', 'orders_note_update', 'orders_note_delete'];
+
+const { values } = parseArgs({
+  options: { orders: { type: 'string', default: '1000000' }, rounds: { type: 'string', default: '5' } },
+});
+const [orders, rounds] = [values.orders, values.rounds].map(Number);
+
+const bench = new Environment();
+try {
+  progress('starting PostgreSQL');
+  await bench.start();
+  const { url } = await bench.databases.forCancels(orders);
+  const db = new pg.Client(url);
+  await db.connect();
+  const file = join(bench.postgres.folder ?? bench.folder, 'copied-orders');
+  await db.query(
+    `COPY (SELECT 10000000 + n AS id, n AS pet_id, 1 AS quantity FROM generate_series(1, ${COPIED_ORDERS}) AS n) TO '${file}'`,
+  );
+
+  const times = new Map();
+  const measure = async (name, isOn, run) => {
+    const startedAt = performance.now();
+    await run();
+    const key = `${name}|${isOn}`;
+    times.set(key, [...(times.get(key) ?? []), performance.now() - startedAt]);
+  };
+  let appended = 0;
+  await interleave([true, false], rounds, async (isOn, round) => {
+    progress(`round ${round + 1}, triggers ${isOn ? 'on' : 'off'}`);
+    for (const trigger of TRIGGERS) {
+      await db.query(`ALTER TABLE orders ${isOn ? 'ENABLE ALWAYS' : 'DISABLE'} TRIGGER ${trigger}`);
+    }
+    await db.query('TRUNCATE order_list_changes');
+    await db.query('CHECKPOINT');
+    await measure('single-row INSERT', isOn, async () => {
+      for (let count = 0; count < SINGLE_STATEMENTS; count++) {
+        await db.query({
+          name: 'insert',
+          text: 'INSERT INTO orders (pet_id, quantity) VALUES ($1, 1)',
+          values: [count],
+        });
+      }
+    });
+    await measure('cancel', isOn, async () => {
+      for (let id = 1; id <= SINGLE_STATEMENTS; id++) {
+        await db.query({
+          name: 'cancel',
+          text: `UPDATE orders SET status = 'cancelled', cancelled_at = now() WHERE id = $1 AND status = 'pending'`,
+          values: [id],
+        });
+      }
+    });
+    await measure(`COPY of ${COPIED_ORDERS} rows`, isOn, () =>
+      db.query(`COPY orders (id, pet_id, quantity) FROM '${file}'`),
+    );
+    await db.query('TRUNCATE order_list_changes');
+    await measure(`UPDATE of ${orders} rows`, isOn, () =>
+      db.query('UPDATE orders SET quantity = quantity + 1 WHERE id <= $1', [orders]),
+    );
+    if (isOn) {
+      ({
+        rows: [{ appended }],
+      } = await db.query('SELECT count(*)::int AS appended FROM order_list_changes'));
+    }
+    await db.query('DELETE FROM orders WHERE id > $1', [orders]);
+    await db.query("UPDATE orders SET status = 'pending', cancelled_at = NULL WHERE status = 'cancelled'");
+    await db.query('VACUUM orders');
+  });
+  await db.end();
+
+  for (const name of new Set(Array.from(times.keys(), (key) => key.split('|')[0]))) {
+    const [on, off] = [median(times.get(`${name}|true`)), median(times.get(`${name}|false`))];
+    process.stdout.write(`${name}: ${on.toFixed(0)} ms with, ${off.toFixed(0)} ms without, ${(on / off).toFixed(2)}\n`);
+  }
+  process.stdout.write(`rows appended by the UPDATE: ${appended} for ${Math.ceil(orders / 16_384)} blocks\n`);
+} finally {
+  await bench.stop();
+}
