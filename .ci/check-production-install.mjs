@@ -33,6 +33,17 @@ function petstore(args, environment, input = '') {
   });
 }
 
+/** Runs `doctor`, which exits with 1 when it has only warnings. @param {Record<string, string>} environment */
+function diagnose(environment) {
+  try {
+    petstore(['doctor'], { ...environment, PORT: '0', METRICS_PORT: '0' });
+  } catch (error) {
+    if (error.status !== 1) {
+      throw error;
+    }
+  }
+}
+
 /** @param {string} help the output of --help @returns {string[]} the names of the commands in it */
 function commandsIn(help) {
   const [, list = ''] = help.split('\nCommands:\n');
@@ -113,9 +124,11 @@ try {
     petstore(['keys', 'show', id], environment);
     petstore(['keys', 'set-plan', id, '--plan', 'pro'], environment);
     const { key } = JSON.parse(petstore(['keys', 'rotate', id, '--json'], environment));
+    petstore(['keys', 'usage'], environment);
     petstore(['keys', 'unban', id], environment);
     petstore(['keys', 'revoke', id], environment);
     petstore(['openapi'], {});
+    diagnose(environment);
     await serveAndList(databaseUrl, key);
   } finally {
     await server.stop();

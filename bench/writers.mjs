@@ -24,7 +24,10 @@ try {
   const { url } = await bench.databases.forCancels(orders);
   const db = new pg.Client(url);
   await db.connect();
-  const file = join(bench.postgres.folder ?? bench.folder, 'copied-orders');
+  db.on('error', () => undefined);
+  const { rows } = await db.query('SHOW data_directory');
+  // Where PostgreSQL, which may run as another user, can write.
+  const file = join(rows[0].data_directory, 'copied-orders');
   await db.query(
     `COPY (SELECT 10000000 + n AS id, n AS pet_id, 1 AS quantity FROM generate_series(1, ${COPIED_ORDERS}) AS n) TO '${file}'`,
   );
