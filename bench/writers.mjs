@@ -21,7 +21,7 @@ const bench = new Environment();
 try {
   progress('starting PostgreSQL');
   await bench.start();
-  const { url } = await bench.databases.forCancels(orders);
+  const { url } = await bench.databases.forLists(orders);
   const db = new pg.Client(url);
   await db.connect();
   db.on('error', () => undefined);
