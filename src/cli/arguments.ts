@@ -4,6 +4,7 @@ import { type Plan, PLANS } from '../plans/plans.js';
 import { parseTime } from '../common/rfc3339.js';
 
 const INT32_MAX = 2_147_483_647;
+const FIRST_DAY = '2000-01-01';
 const DURATION = /^(\d{1,6})(s|m|h|d)$/;
 
 const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
@@ -57,6 +58,15 @@ export function futureTime(text: string): Date {
     throw new InvalidArgumentError('It must be in the future.');
   }
   return time;
+}
+
+/** A UTC day like 2026-11-22, today or earlier. */
+export function pastDay(text: string): string {
+  const today = new Date().toISOString().slice(0, 10);
+  if (parseTime(`${text}T00:00:00Z`) === undefined || text < FIRST_DAY || text > today) {
+    throw new InvalidArgumentError(`It must be a day from ${FIRST_DAY} to today, ${today} in UTC.`);
+  }
+  return text;
 }
 
 /** A duration in milliseconds. */

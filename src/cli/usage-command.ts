@@ -1,6 +1,6 @@
 import { Argument, type Command, Option } from 'commander';
 import type { KeyUsageReport, UsageReport } from '../api-keys/usage/usage-report.js';
-import { integer, keyId } from './arguments.js';
+import { integer, keyId, pastDay } from './arguments.js';
 import type { TableAccess } from './command-database.js';
 import { print, writeOut } from './output.js';
 
@@ -14,6 +14,7 @@ const ACCESS: readonly TableAccess[] = [
 
 interface UsageOptions {
   readonly days: number;
+  readonly until?: string;
   readonly json?: true;
   readonly csv?: true;
 }
@@ -25,11 +26,12 @@ export function addUsageCommand(keys: Command): void {
     .addArgument(
       new Argument('[id]', 'id of a key, its first 8 characters, or "anonymous"').argParser(keyIdOrAnonymous),
     )
-    .option('--days <n>', 'the last n days in UTC, today included', integer(1, DAYS_MAX), DAYS_DEFAULT)
+    .option('--days <n>', 'number of days, the last one included', integer(1, DAYS_MAX), DAYS_DEFAULT)
+    .option('--until <day>', 'last day in UTC, like 2026-10-31 (default: today)', pastDay)
     .option('--json', 'print one object with all figures')
     .addOption(new Option('--csv', 'print one line per key, or per day of one key').conflicts('json'))
     .action(async (key: string | undefined, options: UsageOptions) => {
-      const report = await readReport(key, options.days);
+      const report = await readReport(key, options);
       if (options.csv === true) {
         const { csvOf } = await import('./usage-csv.js');
         await writeOut(csvOf(report));
@@ -40,11 +42,14 @@ export function addUsageCommand(keys: Command): void {
     });
 }
 
-async function readReport(key: string | undefined, days: number): Promise<UsageReport | KeyUsageReport> {
+async function readReport(
+  key: string | undefined,
+  { days, until }: UsageOptions,
+): Promise<UsageReport | KeyUsageReport> {
   const { withDatabase } = await import('./command-database.js');
   const { reportKeyUsage, reportUsage } = await import('../api-keys/usage/usage-report.js');
   return withDatabase<UsageReport | KeyUsageReport>(ACCESS, (db) =>
-    key === undefined ? reportUsage(db, days) : reportKeyUsage(db, key, days),
+    key === undefined ? reportUsage(db, days, until) : reportKeyUsage(db, key, days, until),
   );
 }
 

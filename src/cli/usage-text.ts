@@ -28,7 +28,7 @@ export function usageText({ from, to, keys, anonymous }: UsageReport): string {
     { title: 'P95/DAY', text: ({ p95PerDay }) => (p95PerDay === null ? '-' : shortCount(p95PerDay)), align: 'right' },
     { title: 'REJECTED', text: ({ rejected }) => shortCount(rejected), align: 'right' },
     { title: 'BANNED', text: ({ banned }) => shortCount(banned), align: 'right' },
-    { title: 'FITS', text: otherPlanOf, style: () => 'yellow' },
+    { title: 'FITS', text: (key) => markOf(key) || otherPlanOf(key), style: (key) => (markOf(key) ? 'red' : 'yellow') },
     { title: 'ID', text: ({ shownId }) => shownId },
   ];
   return [`Usage from ${from} to ${to} (UTC)`, '', textTable(columns, rows), '', ...dim(LEGEND)].join('\n');
@@ -38,7 +38,7 @@ export function usageText({ from, to, keys, anonymous }: UsageReport): string {
 export function keyUsageText(report: KeyUsageReport): string {
   const { from, to, id, plan, requestsPerMinute, requestsPerDay, days } = report;
   const title = [
-    paint('bold', nameOf(report)),
+    [paint('bold', nameOf(report)), markOf(report)].join(' ').trimEnd(),
     ...(report.state === 'anonymous' ? [] : [id]),
     ...(plan === null || requestsPerMinute === null || requestsPerDay === null
       ? []
@@ -75,8 +75,8 @@ function conclusions(report: KeyUsageReport): string[] {
   return [`p95 of daily requests: ${count(p95PerDay)}${ofLimit}`, ...verdictOn(report), ...reasons(report)];
 }
 
-function verdictOn({ fits, plan, reachesLimit }: KeyUsageReport): string[] {
-  if (fits === null) {
+function verdictOn({ fits, plan, reachesLimit, state }: KeyUsageReport): string[] {
+  if (fits === null || state !== 'active') {
     return [];
   }
   if (reachesLimit) {
@@ -113,6 +113,11 @@ function daysText(days: number): string {
 
 function nameOf({ name, state }: { name: string | null; state: string }): string {
   return name ?? `(${state})`;
+}
+
+/** A key that is not valid any more needs no plan: the mark is in the place of the plan. */
+function markOf({ state }: { state: string }): string {
+  return state === 'revoked' || state === 'expired' ? `(${state})` : '';
 }
 
 /** Empty when the plan of the key fits; `+` when even this plan may be too small. */

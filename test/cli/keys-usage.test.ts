@@ -89,14 +89,14 @@ describe('petstore keys usage', () => {
       [name, 'pro', '87 %', '8.7K', '0', '0', ids.near.slice(0, 8)],
       [name, 'enterprise', '15 %', '150K', '0', '0', ids.big.slice(0, 8)],
       [name, 'free', '4 %', '40', '21', '6', ids.bursts.slice(0, 8)],
-      [name, 'free', '0 %', '3', '0', '0', ids.revoked.slice(0, 8)],
+      [name, 'free', '0 %', '3', '0', '0', '(revoked)', ids.revoked.slice(0, 8)],
       [name, 'business', '0 %', '-', '0', '0', ids.idle.slice(0, 8)],
       [name, '-', '-', '17', '0', '0', 'dddddddd'],
       [name, '-', '-', '100', '8', '0', 'anonymous'],
     ]);
     expect(rows.map(([first]) => first)).toEqual([
       'NAME',
-      expect.stringMatching(/^At the limit.*…$/),
+      expect.stringMatching(/^At the li.*…$/),
       expect.stringMatching(/^Near its/),
       'Big',
       'Bursts',
@@ -158,6 +158,29 @@ describe('petstore keys usage', () => {
       `${ids.full},"At the limit, ""quoted"" and with a name that is far too long for a table",free,active,1000,1000,1,true,pro,10012,301,123456780,50,12340,9876543210`,
     );
     expect(lines.at(-2)).toMatch(/^00000000-0000-0000-0000-000000000000,,,anonymous,,100,,false,,200,8,/);
+  });
+
+  it('marks expired keys', async () => {
+    const { id } = await insertKey(database.db, { plan: 'pro', expires_at: new Date('2026-01-01T00:00:00Z') });
+    await add(id, 0, 1, 9_999);
+    expect(await textOf()).toMatch(new RegExp(` 99 %.*  \\(expired\\)  ${id.slice(0, 8)}\n`));
+    const text = await textOf(id);
+    await database.db.query('DELETE FROM api_key_usage WHERE key_id = $1', [id]);
+    expect(text).toMatch(/^.* \(expired\)\n/);
+    expect(text).toContain('p95 of daily requests: 9,999 of 10,000 (99 %)\nNo request was rejected.\n');
+  });
+
+  it('counts the days back from --until', async () => {
+    const report = await jsonOf<{ from: string; to: string; keys: Key[] }>('--days', '3', '--until', daysAgo(19));
+    expect(report).toMatchObject({ from: daysAgo(21), to: daysAgo(19) });
+    // The days 20 and 19; the percentile is that of the period, not that of today.
+    expect(report.keys.find(({ id }) => id === ids.near)).toMatchObject({ admitted: 18_699, p95PerDay: 9_999 });
+    expect(await textOf(DELETED_ID, '--until', daysAgo(0))).toContain(daysAgo(0));
+    const { days } = await jsonOf<{ days: unknown[] }>(ids.near, '--days', '2', '--until', daysAgo(19));
+    expect(days).toEqual([
+      expect.objectContaining({ day: daysAgo(20), admitted: 9_999 }),
+      expect.objectContaining({ day: daysAgo(19), admitted: 8_700 }),
+    ]);
   });
 
   it('counts only the days of the period', async () => {
@@ -240,6 +263,16 @@ describe('petstore keys usage fails with a message for', () => {
     ['an id that is no UUID', ['42'], 2, /'42'.*UUID/],
     ['no days', ['--days', '0'], 2, /--days.*integer from 1 to 3650/],
     ['too many days', ['--days', '3651'], 2, /--days.*integer from 1 to 3650/],
+    [
+      'a day that does not exist',
+      ['--until', '2026-02-30'],
+      2,
+      /--until.*a day from 2000-01-01 to today, \d{4}-\d\d-\d\d/,
+    ],
+    ['a day in another format', ['--until', '1.11.2026'], 2, /--until.*a day from 2000-01-01 to today/],
+    ['a time', ['--until', '2026-01-01T00:00:00Z'], 2, /--until.*a day from 2000-01-01 to today/],
+    ['a day in the future', ['--until', '9999-12-31'], 2, /--until.*a day from 2000-01-01 to today/],
+    ['a day long ago', ['--until', '1999-12-31'], 2, /--until.*a day from 2000-01-01 to today/],
     ['CSV and JSON', ['--csv', '--json'], 2, /'--csv'.*cannot be used with.*'--json'/],
   ])('%s', async (_what, args, exitCode, message) => {
     const result = await usage(...args);

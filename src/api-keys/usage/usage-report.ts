@@ -27,7 +27,7 @@ export interface DayUsage extends UsageCounts {
   readonly day: string;
 }
 
-/** A period of whole UTC days, by PostgreSQL's clock; `to` is today. */
+/** A period of whole UTC days, like 2026-11-22, both included. */
 export interface Period {
   readonly from: string;
   readonly to: string;
@@ -45,8 +45,10 @@ export interface KeyUsageReport extends Period, ReportedKey, PlanFit {
   readonly days: readonly DayUsage[];
 }
 
-const TODAY = "(now() AT TIME ZONE 'UTC')::date";
-const PERIOD = `SELECT (${TODAY} - $1::int + 1)::text AS "from", ${TODAY}::text AS "to"`;
+/** By PostgreSQL's clock, as the days are that the service writes. */
+const PERIOD = `
+  SELECT (day - $1::int + 1)::text AS "from", day::text AS "to"
+  FROM coalesce($2, (now() AT TIME ZONE 'UTC')::date) AS day`;
 const SUMS = ['admitted', 'rejected', 'banned', 'lists', 'cancels', 'list_bytes'] as const;
 
 /** The percentile from an array of few days: the percentile of a group would sort all rows of the period. */
@@ -54,8 +56,8 @@ const USAGE_OF_KEYS = `
   SELECT usage.*, (SELECT percentile_disc(0.95) WITHIN GROUP (ORDER BY requests) FROM unnest(judged) AS requests) AS p95
   FROM (
     SELECT key_id AS id, ${SUMS.map((column) => `sum(${column}) AS ${column}`).join(', ')},
-           array_agg(admitted) FILTER (WHERE day > ${TODAY} - ${JUDGED_DAYS} AND admitted + rejected + banned > 0) AS judged
-    FROM api_key_usage WHERE day > ${TODAY} - $1::int AND day <= ${TODAY} GROUP BY key_id
+           array_agg(admitted) FILTER (WHERE day > $2::date - ${JUDGED_DAYS} AND admitted + rejected + banned > 0) AS judged
+    FROM api_key_usage WHERE day BETWEEN $1 AND $2 GROUP BY key_id
   ) AS usage`;
 
 const KEY_COLUMNS = `
@@ -64,12 +66,12 @@ const KEY_COLUMNS = `
   FROM api_keys`;
 
 /** The days as a list, because the day is the first column of the index. */
-const DAYS_OF_PERIOD = `ARRAY(SELECT ${TODAY} - age FROM generate_series(0, $1::int - 1) AS age)`;
+const DAYS_OF_PERIOD = 'ARRAY(SELECT $1::date + age FROM generate_series(0, $2::date - $1::date) AS age)';
 const USAGE_OF_DAYS = `
-  SELECT day::text, ${SUMS.join(', ')} FROM api_key_usage WHERE day = ANY(${DAYS_OF_PERIOD}) AND key_id = $2 ORDER BY day`;
+  SELECT day::text, ${SUMS.join(', ')} FROM api_key_usage WHERE day = ANY(${DAYS_OF_PERIOD}) AND key_id = $3 ORDER BY day`;
 const IDS_WITH_USAGE = `
   SELECT DISTINCT key_id AS id FROM api_key_usage
-  WHERE day = ANY(${DAYS_OF_PERIOD}) AND key_id BETWEEN $2 AND $3 LIMIT 3`;
+  WHERE day = ANY(${DAYS_OF_PERIOD}) AND key_id BETWEEN $3 AND $4 LIMIT 3`;
 
 type SumRow = Readonly<Record<(typeof SUMS)[number], string>>;
 
@@ -82,12 +84,15 @@ interface KeyRow {
   readonly state: 'active' | 'expired' | 'revoked';
 }
 
-/** The usage of all keys in the last days. */
-export async function reportUsage(db: pg.ClientBase, days: number): Promise<UsageReport> {
+/**
+ * The usage of all keys in a period.
+ * @param until its last day, like 2026-11-22; by default today
+ */
+export async function reportUsage(db: pg.ClientBase, days: number, until?: string): Promise<UsageReport> {
   // Enough for the sums of tens of thousands of keys; for this connection only.
   await db.query("SET work_mem = '64MB'");
-  const period = await periodOf(db, days);
-  const usages = await db.query<SumRow & { id: string; p95: string | null }>(USAGE_OF_KEYS, [days]);
+  const period = await periodOf(db, days, until);
+  const usages = await db.query<SumRow & { id: string; p95: string | null }>(USAGE_OF_KEYS, [period.from, period.to]);
   const usageOf = new Map(usages.rows.map((row) => [row.id, row]));
   const toUsage = (key: ReportedKey): KeyUsage => {
     const row = usageOf.get(key.id);
@@ -107,17 +112,23 @@ export async function reportUsage(db: pg.ClientBase, days: number): Promise<Usag
 /**
  * The usage of one key, day by day.
  * @param key its id, the first characters of its id, or `anonymous`
+ * @param until as for {@link reportUsage}
  * @throws {KeyAdministrationError} when there is no such key, or more than one
  */
-export async function reportKeyUsage(db: pg.ClientBase, key: string, days: number): Promise<KeyUsageReport> {
-  const found = key === 'anonymous' ? [ANONYMOUS] : await findKeys(db, idRangeOf(key), days);
+export async function reportKeyUsage(
+  db: pg.ClientBase,
+  key: string,
+  days: number,
+  until?: string,
+): Promise<KeyUsageReport> {
+  const period = await periodOf(db, days, until);
+  const found = key === 'anonymous' ? [ANONYMOUS] : await findKeys(db, idRangeOf(key), period);
   const id = onlyId(
     key,
     found.map((each) => each.id),
   );
   const [reported] = found as [ReportedKey];
-  const period = await periodOf(db, days);
-  const { rows } = await db.query<SumRow & { day: string }>(USAGE_OF_DAYS, [days, id]);
+  const { rows } = await db.query<SumRow & { day: string }>(USAGE_OF_DAYS, [period.from, period.to, id]);
   const usages = rows.map((row) => ({ day: row.day, ...countsOf(row) }));
   const judgedFrom = dayAfter(period.to, 1 - JUDGED_DAYS);
   const judged = usages.filter(
@@ -131,7 +142,7 @@ export async function reportKeyUsage(db: pg.ClientBase, key: string, days: numbe
   };
 }
 
-async function findKeys(db: pg.ClientBase, { lowest, highest }: IdRange, days: number): Promise<ReportedKey[]> {
+async function findKeys(db: pg.ClientBase, { lowest, highest }: IdRange, { from, to }: Period): Promise<ReportedKey[]> {
   const { rows } = await db.query<KeyRow>(`${KEY_COLUMNS} WHERE id BETWEEN $1 AND $2 ORDER BY id LIMIT 3`, [
     lowest,
     highest,
@@ -139,12 +150,12 @@ async function findKeys(db: pg.ClientBase, { lowest, highest }: IdRange, days: n
   if (rows.length > 0) {
     return rows.map(toKey);
   }
-  const used = await db.query<{ id: string }>(IDS_WITH_USAGE, [days, lowest, highest]);
+  const used = await db.query<{ id: string }>(IDS_WITH_USAGE, [from, to, lowest, highest]);
   return used.rows.map(({ id }) => (id === ANONYMOUS_ID ? ANONYMOUS : deletedKey(id)));
 }
 
-async function periodOf(db: pg.ClientBase, days: number): Promise<Period> {
-  const { rows } = await db.query<Period>(PERIOD, [days]);
+async function periodOf(db: pg.ClientBase, days: number, until?: string): Promise<Period> {
+  const { rows } = await db.query<Period>(PERIOD, [days, until]);
   const [period] = rows as [Period];
   return period;
 }
