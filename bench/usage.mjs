@@ -13,7 +13,7 @@ import { Environment } from './environment/environment.mjs';
 import { progress } from './measure/progress.mjs';
 import { median } from './measure/statistics.mjs';
 
-const CLI = fileURLToPath(new URL('../dist/cli.js', import.meta.url));
+const CLI = fileURLToPath(new URL('../dist/bundle/cli.js', import.meta.url));
 
 const { values } = parseArgs({
   options: {
