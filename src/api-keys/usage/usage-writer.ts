@@ -150,7 +150,8 @@ export class UsageWriter implements OnApplicationBootstrap, OnApplicationShutdow
       }
     }
     if (removed > 0) {
-      this.#logger.log(`removed ${removed} rows of usage older than ${usageRetentionDays} days`);
+      const rest = step === PRUNE_STEP ? '; the rest is removed after the next start' : '';
+      this.#logger.log(`removed ${removed} rows of usage older than ${usageRetentionDays} days${rest}`);
     }
   }
 }

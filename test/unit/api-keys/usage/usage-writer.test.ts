@@ -187,6 +187,7 @@ describe('UsageWriter removes old days', () => {
   });
 
   it('until the service stops', async () => {
+    const log = jest.spyOn(Logger.prototype, 'log');
     let stopped: Promise<void> | undefined;
     removeOld.mockImplementationOnce(() => {
       stopped = writer.onApplicationShutdown();
@@ -195,6 +196,9 @@ describe('UsageWriter removes old days', () => {
     await writer.prune();
     await stopped;
     expect(removeOld).toHaveBeenCalledTimes(1);
+    expect(log).toHaveBeenLastCalledWith(
+      'removed 10000 rows of usage older than 400 days; the rest is removed after the next start',
+    );
   });
 
   it('and goes on after a failure', async () => {
