@@ -1,5 +1,5 @@
 import type { HeaderPair } from '../http/headers.js';
-import type { Verdict, WindowVerdict } from './verdict.js';
+import { bindingWindow, type Verdict, type WindowVerdict } from './verdict.js';
 
 /** The headers of every verdict. */
 export const LIMIT_HEADER_NAMES = [
@@ -33,14 +33,6 @@ export function rateLimitHeaders(verdict: Verdict): HeaderPair[] {
     headers.push(['Retry-After', String(Math.max(1, secondsUntil(resetAtSeconds, decidedAtMs)))]);
   }
   return headers;
-}
-
-/**
- * The window in the `X-RateLimit` headers: the one with the fewest requests remaining, or the longer one if they are equal.
- * For a rejected request that is the window that rejects, or the one that resets later if both do.
- */
-function bindingWindow({ minute, day }: Verdict): WindowVerdict {
-  return minute.remaining < day.remaining ? minute : day;
 }
 
 /** Unix seconds at which the binding window, or the ban, ends. */

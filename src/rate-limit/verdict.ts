@@ -18,3 +18,23 @@ export interface Verdict {
   /** Unix milliseconds, by the clock that decided; a lower bound where that clock is estimated. */
   readonly decidedAtMs: number;
 }
+
+/**
+ * The window in the `X-RateLimit` headers: the one with the fewest requests remaining, or the longer one if they are equal.
+ * For a rejected request that is the window that rejects, or the one that resets later if both do.
+ */
+export function bindingWindow({ minute, day }: Verdict): WindowVerdict {
+  return minute.remaining < day.remaining ? minute : day;
+}
+
+/** Why a request got 429: the limit that it is over, or a ban. Undefined when it is admitted. */
+export function rejectionReasonOf(verdict: Verdict): 'per_minute' | 'per_day' | 'banned' | undefined {
+  switch (verdict.outcome) {
+    case 'admitted':
+      return undefined;
+    case 'limited':
+      return bindingWindow(verdict) === verdict.minute ? 'per_minute' : 'per_day';
+    case 'banned':
+      return 'banned';
+  }
+}

@@ -1,5 +1,6 @@
 import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Admission } from '../admission/admission.js';
 import type { AdmissionService } from '../admission/admission.service.js';
 import { tooManyRequests } from '../admission/too-many-requests.js';
 import { DomainError } from '../errors/domain-error.js';
@@ -45,7 +46,7 @@ export class ParserErrors {
       const admitted = await this.admission.admitAddress(address);
       // Only limits reject: the key, if there is one, could not be read.
       this.#send(socket, tooManyRequests(admitted)?.error ?? toDomainError(error), {
-        headers: rateLimitHeaders(admitted.verdict),
+        admission: admitted,
       });
     }
   }
@@ -66,7 +67,7 @@ export class ParserErrors {
   #send(
     socket: Socket,
     { code, message }: DomainError,
-    { req, headers: more = [] }: { req?: IncomingMessage; headers?: readonly HeaderPair[] },
+    { req, admission }: { req?: IncomingMessage; admission?: Admission },
   ): void {
     if (!socket.writable) {
       socket.destroy();
@@ -79,11 +80,12 @@ export class ParserErrors {
       ['Connection', 'close'],
       [REQUEST_ID_HEADER, requestId],
       ...own,
-      ...more,
+      ...(admission === undefined ? [] : rateLimitHeaders(admission.verdict)),
     ];
     const head = headers.map(([name, value]) => `${name}: ${value}\r\n`).join('');
     endConnection(socket, `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${head}\r\n${body}`);
-    this.observer.record({ method: req?.method, target: '', status, aborted: false, durationMs: 0, requestId });
+    const [method, target] = [req?.method, ''];
+    this.observer.record({ method, target, status, aborted: false, durationMs: 0, requestId, admission });
   }
 }
 

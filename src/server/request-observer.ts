@@ -2,12 +2,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Inject, Injectable } from '@nestjs/common';
 import type { Logger } from 'pino';
 import { AdmissionService } from '../admission/admission.service.js';
-import type { Caller } from '../admission/admission.js';
+import type { Admission } from '../admission/admission.js';
 import { UsageRecorder } from '../api-keys/usage/usage-recorder.js';
 import { bodyBytesOf } from '../http/response.js';
 import { REQUEST_LOGGER } from '../logging/pino-logger.js';
 import { Metrics } from '../metrics/metrics.js';
 import { ORDER_ROUTES } from '../orders/orders.paths.js';
+import { rejectionReasonOf } from '../rate-limit/verdict.js';
 import type { RequestSpan } from '../tracing/tracing.js';
 import { routeTemplateOf } from './route-template.js';
 
@@ -28,7 +29,7 @@ interface EndedExchange {
   readonly aborted: boolean;
   readonly durationMs: number;
   readonly requestId: string;
-  readonly caller?: Caller | undefined;
+  readonly admission?: Admission | undefined;
   /** Bytes of a list body that were sent. */
   readonly bodyBytes?: number;
   readonly span?: RequestSpan | undefined;
@@ -58,7 +59,7 @@ export class RequestObserver {
         aborted: !res.writableFinished || req.socket.destroyed,
         durationMs: performance.now() - startedAtMs,
         requestId,
-        caller: this.admission.settledAdmissionOf(req)?.caller,
+        admission: this.admission.settledAdmissionOf(req),
         bodyBytes: bodyBytesOf(res),
         span,
       });
@@ -66,7 +67,8 @@ export class RequestObserver {
   }
 
   record(exchange: EndedExchange): void {
-    const { method: sent = '', target, status, aborted, durationMs, requestId, caller, span } = exchange;
+    const { method: sent = '', target, status, aborted, durationMs, requestId, admission, span } = exchange;
+    const caller = admission?.caller;
     const method = LISTED_METHODS.has(sent) ? sent : OTHER_METHOD;
     const template = routeTemplateOf(target);
     const route = template ?? UNMATCHED_ROUTE;
@@ -90,9 +92,11 @@ export class RequestObserver {
       status,
       durationMs: Math.round(durationMs * 1_000) / 1_000,
       ...(aborted ? { aborted } : {}),
+      rejection: admission && rejectionReasonOf(admission.verdict),
       ...(caller?.kind === 'key' ? { keyId: caller.key.id, plan: caller.key.plan } : {}),
     });
   }
+
   #addToUsage(
     keyId: string,
     method: string,

@@ -2,12 +2,15 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { pino } from 'pino';
+import type { Admission } from '../../../src/admission/admission.js';
 import type { AdmissionService } from '../../../src/admission/admission.service.js';
 import type { UsageRecorder } from '../../../src/api-keys/usage/usage-recorder.js';
 import { Metrics } from '../../../src/metrics/metrics.js';
+import { UNUSED, verdictOf } from '../../../src/rate-limit/decision.js';
 import { RequestObserver } from '../../../src/server/request-observer.js';
 
-const admission = { settledAdmissionOf: () => undefined } as unknown as AdmissionService;
+let admitted: Admission | undefined;
+const admission = { settledAdmissionOf: () => admitted } as unknown as AdmissionService;
 
 describe('the request observer', () => {
   let server: Server;
@@ -61,5 +64,20 @@ describe('the request observer', () => {
       setImmediate(() => res.destroy());
     });
     expect(line).toMatchObject({ status: 200, aborted: true });
+  });
+
+  it.each([
+    ['a request over its limit per minute', 'limited', { minuteUsed: 60, dayUsed: 999 }, 'per_minute'],
+    ['a request over its limit per day', 'limited', { minuteUsed: 59, dayUsed: 1_000 }, 'per_day'],
+    ['a request over both limits', 'limited', { minuteUsed: 60, dayUsed: 1_000 }, 'per_day'],
+    ['a request during a ban', 'banned', { minuteUsed: 1, dayUsed: 1 }, 'banned'],
+    ['an admitted request', 'admitted', { minuteUsed: 60, dayUsed: 1_000 }, undefined],
+  ] as const)('logs the reason for the rejection of %s', async (_what, outcome, used, rejection) => {
+    const quotas = { requestsPerMinute: 60, requestsPerDay: 1_000 };
+    const caller = { kind: 'unverified', failure: new Error() } as const;
+    admitted = { caller, verdict: verdictOf(outcome, { ...UNUSED, ...used }, quotas, 0) };
+    const line = (await lineOf((_req, res) => res.writeHead(429).end())) as { rejection?: string };
+    admitted = undefined;
+    expect(line.rejection).toBe(rejection);
   });
 });
