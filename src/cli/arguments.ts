@@ -2,6 +2,7 @@ import { InvalidArgumentError } from 'commander';
 import { isIdPrefix } from '../api-keys/key-id.js';
 import { type Plan, PLANS } from '../plans/plans.js';
 import { parseTime } from '../common/rfc3339.js';
+import { UsageError } from './report-error.js';
 
 const INT32_MAX = 2_147_483_647;
 const FIRST_DAY = '2000-01-01';
@@ -29,11 +30,11 @@ export function plan(text: string): Plan {
   return found;
 }
 
-/** The id of a key or the first characters of it, not the key itself. */
+/** The id of a key or the first characters of it. The message does not contain the text: it may be the key itself. */
 export function keyId(text: string): string {
   if (!isIdPrefix(text)) {
-    throw new InvalidArgumentError(
-      'It must be the UUID of a key, or its first 8 characters or more; "petstore keys list" shows the ids.',
+    throw new UsageError(
+      'The id must be the UUID of a key, or its first 8 characters or more, and not the key; "petstore keys list" shows the ids.',
     );
   }
   return text.toLowerCase();

@@ -11,7 +11,7 @@ export interface KeyView extends KeyRecord {
   /** The effective quotas: those of the plan, or the custom ones of the key. */
   readonly requestsPerMinute: number;
   readonly requestsPerDay: number;
-  /** Null without Redis, where each process counts in its own memory. */
+  /** Null without Redis, where each process counts in its own memory, and for a key that is revoked or expired. */
   readonly requestsLeftToday: number | null;
   readonly bannedUntil: Date | null;
 }
@@ -48,11 +48,13 @@ async function usagesOf(records: readonly KeyRecord[], redisUrls: readonly strin
 
 function toView(record: KeyRecord, usage: Usage | undefined, nowMs: number): KeyView {
   const quotas = quotasOf(record.plan, record);
+  const state = stateOf(record, usage, nowMs);
+  const isInvalid = state === 'revoked' || state === 'expired';
   return {
     ...record,
     ...quotas,
-    state: stateOf(record, usage, nowMs),
-    requestsLeftToday: usage === undefined ? null : Math.max(0, quotas.requestsPerDay - usage.usedToday),
+    state,
+    requestsLeftToday: usage === undefined || isInvalid ? null : Math.max(0, quotas.requestsPerDay - usage.usedToday),
     bannedUntil: usage?.bannedUntil ?? null,
   };
 }

@@ -1,4 +1,5 @@
 import { CommanderError } from 'commander';
+import { redactKeys } from '../api-keys/key-format.js';
 import { OutputError } from './output.js';
 
 /** The command failed. */
@@ -29,7 +30,8 @@ export function reportError(error: unknown): number {
     process.stderr.write(`${error.message}\n`);
     return EXIT_INTERRUPTED;
   }
-  process.stderr.write(`error: ${messageOf(error)}\n`);
+  // An operator may have pasted a key in the place of another value, such as a file name.
+  process.stderr.write(redactKeys(`error: ${messageOf(error)}\n`));
   return error instanceof UsageError ? EXIT_USAGE : EXIT_FAILED;
 }
 

@@ -108,7 +108,10 @@ function readSecretFiles(given: Record<string, string>, problems: string[]): Rec
       merged[name] = readFileSync(path, 'utf8').trim();
     } catch (error) {
       const reason = (error as NodeJS.ErrnoException).code ?? 'unreadable';
-      problems.push(`${name}_FILE must be the path of a readable file (got "${path}": ${reason})`);
+      // The secret itself may have been set by mistake.
+      problems.push(
+        `${name}_FILE must be the path of a readable file (${path.includes('://') ? 'got a URL' : `got "${path}": ${reason}`})`,
+      );
     }
   }
   return merged;

@@ -15,8 +15,8 @@ export const NO_STORE_HEADERS: readonly HeaderPair[] = [['Cache-Control', 'no-st
 
 export const REQUEST_ID_HEADER = 'X-Request-Id';
 
-/** Safe in a log line and in a header, and long enough for any common scheme. */
-const WELL_FORMED_REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
+/** Safe in a log line and in a header, long enough for any common scheme, and no API key. */
+const WELL_FORMED_REQUEST_ID = /^(?!.*pst_)[A-Za-z0-9._-]{1,64}$/;
 
 /** The client's own request id when it is well-formed, a new one otherwise. */
 export function requestIdFrom(header: string | string[] | undefined): string {

@@ -125,7 +125,7 @@ describe('the id of a key', () => {
     '5f1c0e3g-8d1b-4d57-9a5e-3a4c1c1f0b11',
     "' OR 1=1 --",
   ])('rejects %p', (text) => {
-    expect(() => keyId(text)).toThrow('the UUID of a key');
+    expect(() => keyId(text)).toThrow('The id must be the UUID of a key');
   });
 });
 

@@ -1,5 +1,8 @@
 import { type AddressInfo, createServer, type Server } from 'node:net';
+import { generateKey } from '../../src/api-keys/key-format.js';
 import { type CommandResult, petstore, petstoreProcess } from '../helpers/petstore.js';
+
+const KEY = generateKey();
 
 function expectNoTrace({ stdout, stderr }: CommandResult): void {
   expect(stdout + stderr).not.toMatch(/\n\s+at |node_modules|\.js:\d|hunter2/);
@@ -101,6 +104,30 @@ describe('the petstore program', () => {
       stdout: expect.stringMatching(stdout) as unknown,
       stderr: expect.stringMatching(stderr) as unknown,
     });
+  });
+});
+
+describe('an API key in the place of another value', () => {
+  it.each([
+    [['keys', 'show', KEY]],
+    [['keys', 'usage', KEY]],
+    [['keys', 'usage', KEY.slice(4)]],
+    [['keys', 'usage', '--until', KEY]],
+    [['keys', 'revoke', KEY]],
+    [['keys', 'rotate', KEY, '--overlap', '0']],
+    [['keys', 'rotate', '00000000', '--overlap', KEY]],
+    [['keys', 'set-plan', KEY, '--plan', 'pro']],
+    [['keys', 'set-plan', '00000000', '--plan', KEY]],
+    [['keys', 'unban', KEY]],
+    [['keys', KEY]],
+    [['orders', 'import', `${KEY}.csv`]],
+    [[KEY]],
+    [[`--key=${KEY}`]],
+  ])('is not printed: %j', async (args) => {
+    const { exitCode, stdout, stderr } = await petstore(args);
+    expect(exitCode).toBeGreaterThan(0);
+    expect(stderr).toContain('error: ');
+    expect(`${stdout}${stderr}`).not.toContain(KEY.slice(10));
   });
 });
 

@@ -63,7 +63,7 @@ describe('a keys command fails with a message, prints nothing and changes nothin
     ['an extra argument', ['list', 'everything'], USAGE, /too many arguments/],
     ['an unknown command', ['frobnicate'], USAGE, /unknown command 'frobnicate'/],
     ['no id', ['revoke'], USAGE, /missing required argument 'id'/],
-    ['an id that is not a UUID', ['revoke', '42', '--json'], USAGE, /'42'.*UUID/],
+    ['an id that is not a UUID', ['revoke', '42', '--json'], USAGE, /The id must be the UUID of a key/],
     ['the key in place of its id', ['revoke', 'pst_0123456789', '--json'], USAGE, /UUID/],
     ['revoking an unknown key', ['revoke', UNKNOWN_ID, '--json'], FAILED, /There is no key with the id 0000/],
     ['rotating an unknown key', ['rotate', UNKNOWN_ID], FAILED, /There is no key with the id 0000/],

@@ -62,6 +62,8 @@ describeWithRedis('keys list and keys show with Redis', () => {
       requestsLeftToday: 1_000,
       bannedUntil: bannedUntil.toISOString(),
     });
+    await database.db.query('UPDATE api_keys SET revoked_at = now() WHERE id = $1', [id]);
+    expect(await keysJson(['show', id], redis.url)).toMatchObject({ state: 'revoked', requestsLeftToday: null });
   });
 });
 

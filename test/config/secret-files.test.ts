@@ -61,6 +61,12 @@ describe('loadConfig, for a secret in a file,', () => {
     );
   });
 
+  it('does not quote a URL that is set in the place of the path', () => {
+    const load = (): unknown => loadConfig({ DATABASE_URL_FILE: DATABASE_URL });
+    expect(load).toThrow('DATABASE_URL_FILE must be the path of a readable file (got a URL)');
+    expect(load).not.toThrow('hunter2');
+  });
+
   it('reports an unreadable file once in production', () => {
     const load = (): unknown =>
       loadConfig({ NODE_ENV: 'production', DATABASE_URL_FILE: join(folder, 'nothing-here'), PORT: 'x' });

@@ -83,6 +83,7 @@ describe('the request log', () => {
     await listOrders(service.baseUrl, bad);
     await call(service.baseUrl, 'GET', `/store/orders?key=${key}`, key);
     await call(service.baseUrl, 'DELETE', `/store/orders/${key}`, key);
+    await call(service.baseUrl, 'GET', '/nothing', key, { 'X-Request-Id': key });
     await call(service.baseUrl, 'GET', `/${key}`, key, { 'X-Request-Id': 'last-1', Cookie: key, Referer: key });
     await lineOf('last-1');
     expect(service.output).not.toContain(key.slice(4));
