@@ -1,0 +1,40 @@
+import pg from 'pg';
+import { Pools } from '../../../src/database/pools.js';
+import { idRange } from '../../../src/orders/list/list-version.js';
+import { createTestDatabase, type TestDatabase } from '../../helpers/test-database.js';
+import { startTestService, type TestService } from '../../helpers/test-service.js';
+
+let database: TestDatabase;
+let service: TestService;
+
+beforeEach(async () => {
+  database = await createTestDatabase();
+});
+afterEach(async () => {
+  await service.stop();
+  await database.drop();
+});
+
+describe('a list of a table that is larger than the memory, with ids in random order,', () => {
+  it('is read from the index in the order of the ids, block by block and as a whole', async () => {
+    // What PostgreSQL assumes about its memory, instead of a table of a hundred million orders.
+    await database.db.query(
+      `ALTER DATABASE ${new URL(database.url).pathname.slice(1)} SET effective_cache_size = '8kB'`,
+    );
+    await database.db.query(`
+      INSERT INTO orders (id, pet_id, quantity)
+      SELECT n, 1, 1 FROM generate_series(1, 30000) AS n ORDER BY hashint4(n)`);
+    await database.db.query('ANALYZE orders');
+    service = await startTestService({ database });
+    const unset = new pg.Pool({ connectionString: database.url, max: 1 });
+    for (const [first, last] of [idRange(1n, 1n), idRange(0n, 1n)]) {
+      const explain = `EXPLAIN SELECT id, pet_id FROM orders WHERE id BETWEEN ${first} AND ${last} ORDER BY id`;
+      const planned = async (pool: pg.Pool): Promise<string> => JSON.stringify((await pool.query(explain)).rows);
+      expect(await planned(unset)).toContain('Sort');
+      const plan = await planned(service.app.get(Pools).list);
+      expect(plan).toContain('Index Scan using orders_pkey');
+      expect(plan).not.toContain('Sort');
+    }
+    await unset.end();
+  });
+});
