@@ -20,7 +20,8 @@ const RELIED_UPON: Settings = {
  * because connection poolers reject parameters that they do not know. Durations are in milliseconds.
  */
 export function sessionSettings(more: Settings = {}): string {
-  return assignments('SET', more);
+  // Pools keep idle sessions, and a session that listens is idle by nature. A transaction is never idle in this sense.
+  return assignments('SET', { idle_session_timeout: 0, ...more });
 }
 
 /** The same for one transaction. */

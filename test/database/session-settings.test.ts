@@ -1,4 +1,6 @@
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import pg from 'pg';
 import { Pools } from '../../src/database/pools.js';
 import { connectPrisma } from '../../src/database/connect-prisma.js';
 import { cancelOrder, errorOf, listOrders } from '../helpers/api.js';
@@ -9,8 +11,11 @@ import { waitFor } from '../helpers/wait-for.js';
 
 const SHOW = `
   SELECT concat_ws(', ', current_setting('search_path'), current_setting('row_security'), current_setting('datestyle'),
-    current_setting('transaction_isolation'), current_setting('timezone')) AS settings`;
-const RELIED_UPON = 'public, off, ISO, MDY, read committed, UTC';
+    current_setting('transaction_isolation'), current_setting('timezone'), current_setting('idle_session_timeout')) AS settings`;
+const RELIED_UPON = 'public, off, ISO, MDY, read committed, UTC, 0';
+
+const LISTENERS = `
+  SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'petstore-listener'`;
 
 let database: TestDatabase;
 let service: TestService;
@@ -46,6 +51,7 @@ describe('a database with other defaults', () => {
       "default_transaction_isolation = 'serializable'",
       "timezone = 'Asia/Kathmandu'",
       "datestyle = 'German, DMY'",
+      "idle_session_timeout = '1h'",
     );
     const { main, list } = service.app.get(Pools);
     for (const pool of [main, list]) {
@@ -81,6 +87,24 @@ describe('a database with other defaults', () => {
     const { key: expired } = await insertKey(database.db, { expires_at: new Date(service.clock.now() - 60_000) });
     expect((await listOrders(service.baseUrl, valid)).status).toBe(200);
     expect((await listOrders(service.baseUrl, expired)).status).toBe(401);
+  });
+
+  it('does not end the session that listens (idle session timeout)', async () => {
+    // Not subject to the timeout, because it is older.
+    const observer = await database.db.connect();
+    await startWith("idle_session_timeout = '1s'");
+    const idle = new pg.Client(database.url);
+    // Two errors: of the server, and of the connection.
+    idle.on('error', () => undefined);
+    await idle.connect();
+    const idleEnded = once(idle, 'error');
+    const listeners = async (): Promise<unknown[]> => (await observer.query(LISTENERS)).rows;
+    const before = await listeners();
+    expect(before).toHaveLength(1);
+    // This session became idle later than the one of the service.
+    expect(await idleEnded).toEqual([expect.objectContaining({ code: '57P05' })]);
+    expect(await listeners()).toEqual(before);
+    observer.release();
   });
 
   it('does not hide the tables (search path)', async () => {
