@@ -21,23 +21,25 @@ interface Server {
 }
 
 /**
- * Checks at start what the service requires of its server. An unreachable server passes: the service starts without it.
+ * Checks at start what the service requires of its servers. An unreachable server passes: the service starts without it.
  * @throws {ConfigurationError}
  */
-export async function checkServer({ databaseUrl, databaseDirectUrl, transactionPooler }: Config): Promise<void> {
-  const problems: string[] = [];
-  if (databaseUrl !== undefined) {
-    problems.push(...(await problemsOf('DATABASE_URL', databaseUrl, transactionPooler)));
-  }
-  if (databaseDirectUrl !== undefined) {
-    problems.push(...(await problemsOf('DATABASE_DIRECT_URL', databaseDirectUrl, false)));
-  }
-  if (problems.length > 0) {
-    throw new ConfigurationError(problems);
+export async function checkServer(config: Config): Promise<void> {
+  const { databaseUrl, databaseDirectUrl, databaseReplicaUrl, transactionPooler } = config;
+  const problems = await Promise.all([
+    problemsOf('DATABASE_URL', databaseUrl, transactionPooler),
+    problemsOf('DATABASE_DIRECT_URL', databaseDirectUrl, false),
+    problemsOf('DATABASE_REPLICA_URL', databaseReplicaUrl, transactionPooler),
+  ]);
+  if (problems.flat().length > 0) {
+    throw new ConfigurationError(problems.flat());
   }
 }
 
-async function problemsOf(variable: string, url: string, transactionPooler: boolean): Promise<string[]> {
+async function problemsOf(variable: string, url: string | undefined, transactionPooler: boolean): Promise<string[]> {
+  if (url === undefined) {
+    return [];
+  }
   const clients: pg.Client[] = [];
   const connect = async (): Promise<pg.Client> => {
     const client = new pg.Client({

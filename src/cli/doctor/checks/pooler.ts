@@ -6,6 +6,13 @@ export const pooler: Check = {
   name: 'pooler',
   evaluate: ({ server, configuration: { config } }) =>
     ifKnown(server, ({ isPooled, startProblems }) => {
+      if (startProblems.length > 0) {
+        return error(
+          'a server, or a pooler in front of it, that the service rejects at start',
+          'Correct it; the service does not start.',
+          startProblems,
+        );
+      }
       if (!isPooled) {
         return config.transactionPooler
           ? warning(
@@ -14,15 +21,6 @@ export const pooler: Check = {
             )
           : ok('none');
       }
-      if (config.transactionPooler) {
-        return ok('transaction pooling');
-      }
-      return startProblems.length === 0
-        ? ok('session pooling')
-        : error(
-            'a pooler in front of PostgreSQL does not keep connections',
-            'Correct it; the service does not start.',
-            startProblems,
-          );
+      return ok(config.transactionPooler ? 'transaction pooling' : 'session pooling');
     }),
 };
