@@ -240,7 +240,7 @@ describe('more concurrent lists than LIST_CONCURRENCY', () => {
   let readers: StalledClient[];
 
   beforeEach(async () => {
-    service = await startTestService({ database, environment: { LIST_CONCURRENCY: '2' } });
+    service = await startTestService({ database, environment: { LIST_CONCURRENCY: '2', LIST_CACHE_MB: '0' } });
     readers = [await StalledClient.open(service.port, key), await StalledClient.open(service.port, key)];
     await untilBlocked(2);
   });
@@ -284,12 +284,29 @@ describe('more concurrent lists than LIST_CONCURRENCY', () => {
   });
 });
 
+describe('as many stalled uncompressed lists as LIST_CONCURRENCY, with nothing in memory,', () => {
+  it('hold one connection, so that other lists are sent', async () => {
+    service = await startTestService({ database, environment: { LIST_CONCURRENCY: '8' } });
+    const readers = await Promise.all(Array.from({ length: 8 }, () => StalledClient.open(service.port, key)));
+    await untilBlocked(1);
+    await waitFor(() => listConnectionsInUse() === 1, 'the other lists have been read into memory');
+    await expectWholeList();
+    await expectWhole(await listOrders(service.baseUrl, key, { 'Accept-Encoding': 'identity' }));
+    // The one that streams still does.
+    expect(listConnectionsInUse()).toBe(1);
+    for (const reader of readers) {
+      reader.disconnect();
+    }
+  });
+});
+
 describe('more stalled lists than the main pool has connections', () => {
   // The main pool has ten connections.
   const READERS = 12;
 
   it('delay neither cancels, nor 304, nor HEAD', async () => {
-    service = await startTestService({ database, environment: { LIST_CONCURRENCY: String(READERS) } });
+    const environment = { LIST_CONCURRENCY: String(READERS), LIST_CACHE_MB: '0' };
+    service = await startTestService({ database, environment });
     const readers = await Promise.all(Array.from({ length: READERS }, () => StalledClient.open(service.port, key)));
     await untilBlocked(READERS);
     const ids = await Promise.all(Array.from({ length: 20 }, () => insertOrder(database.db, { id: nextId() })));

@@ -8,8 +8,8 @@ import type { BlockVersion } from './list-version.js';
 const FULL_BLOCK_BYTES = 320 * 1_024;
 /** The assumed size of the compressed list in proportion to the table; measured: 0.19. */
 const COMPRESSED_SHARE = 0.25;
-/** An uncompressed list with more missing blocks is streamed; the cache is filled after it. */
-const INFLATED_AT_ONCE_MAX = 4;
+/** Missing blocks that every list reads ahead. */
+const READ_AHEAD_ALWAYS_MAX = 4;
 
 /** Where a part of the list comes from. */
 export type Source =
@@ -20,13 +20,13 @@ export type Source =
 /**
  * Decides for each block of the list: from memory, read into the cache, or streamed because it does not fit the cache.
  * @param read starts to read a block into the cache
- * @param compressed whether the list will be sent compressed
+ * @param readAhead whether to read all missing blocks that fit into the cache, or to stream them if they are many
  */
 export function planList(
   { version: { blocks, span }, tableBytes }: ListTransaction,
   cache: BlockCache,
   read: (wanted: BlockVersion) => Promise<DeflatedBlock>,
-  compressed: boolean,
+  readAhead: boolean,
   metric: Metrics['listBlocks'],
 ): Source[] {
   if (span !== undefined) {
@@ -34,7 +34,7 @@ export function planList(
   }
   const sources: Source[] = [];
   const missing = blocks.filter((wanted) => cache.get(wanted) === undefined).length;
-  const isStreamed = !compressed && missing > INFLATED_AT_ONCE_MAX;
+  const isStreamed = !readAhead && missing > READ_AHEAD_ALWAYS_MAX;
   let room = cache.roomFor(blocks);
   const estimate = estimateBlock(cache, tableBytes * COMPRESSED_SHARE - (cache.bytesMax - room), missing);
   let inMemory = 0;

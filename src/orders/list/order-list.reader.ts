@@ -31,6 +31,8 @@ export class OrderListReader {
   readonly #cache: BlockCache;
   readonly #countRows = (rows: number): void => this.metrics.listRows.inc(rows);
   #isFilling = false;
+  /** An uncompressed list is being streamed at the pace of its client. */
+  #isStreaming = false;
 
   constructor(
     private readonly database: ReplicaFallback,
@@ -96,12 +98,15 @@ export class OrderListReader {
 
   #openFromDatabase(transaction: ListTransaction, compressed: boolean): OrderList {
     const { version } = transaction;
-    const { sources, finished } = this.#startReading(transaction, compressed);
+    // One list at a time: slow clients would otherwise hold every connection until the first of them fills the cache.
+    const mayStream = !compressed && !this.#isStreaming;
+    const { sources, finished } = this.#startReading(transaction, !mayStream);
     const blocks = sources.filter((source) => source.kind === 'block').map(({ block }) => block);
     if (blocks.length === sources.length) {
       void finished.then((complete) => transaction.end(complete));
       return { version: version.name, parts: blockParts(blocks), close: () => Promise.resolve() };
     }
+    this.#isStreaming ||= mayStream;
     let allTaken = false;
     const markTaken = (): void => {
       allTaken = true;
@@ -110,22 +115,28 @@ export class OrderListReader {
       version: version.name,
       parts: this.#partsOf(sources, transaction, finished, markTaken),
       close: async () => {
+        if (mayStream) {
+          this.#isStreaming = false;
+        }
         await transaction.end((await finished) && allTaken);
-        if (allTaken && !compressed && version.span === undefined) {
+        if (allTaken && mayStream && version.span === undefined) {
           void this.#fill();
         }
       },
     };
   }
 
-  /** Starts to read the missing blocks that fit the cache. @returns with `finished` whether all of them could be read */
-  #startReading(transaction: ListTransaction, compressed: boolean): { sources: Source[]; finished: Promise<boolean> } {
+  /**
+   * Starts to read missing blocks, see {@link planList}.
+   * @returns with `finished` whether all of them could be read
+   */
+  #startReading(transaction: ListTransaction, readAhead: boolean): { sources: Source[]; finished: Promise<boolean> } {
     const reader = new BlockReader(transaction, this.#cache, this.#countRows);
     const sources = planList(
       transaction,
       this.#cache,
       (wanted) => reader.read(wanted),
-      compressed,
+      readAhead,
       this.metrics.listBlocks,
     );
     return { sources, finished: reader.finished() };
