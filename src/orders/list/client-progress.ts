@@ -7,10 +7,7 @@ import ipaddr from 'ipaddr.js';
  * is full, Node may write again only after a third of it (often a megabyte) has been acknowledged, which takes a slow client
  * longer than the stall timeout. On Linux the value includes the bytes in that buffer.
  */
-export async function clientProgress(socket: Socket | null | undefined): Promise<string> {
-  if (socket == null) {
-    return '';
-  }
+export async function clientProgress(socket: Socket): Promise<string> {
   return `${socket.bytesWritten - socket.writableLength}/${await bytesInSendBuffer(socket)}`;
 }
 

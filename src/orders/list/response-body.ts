@@ -17,12 +17,13 @@ const CHECKS_PER_STALL = 4;
 export class ResponseBody {
   /**
    * @param stallMs how long the client may take no byte before it is disconnected; milliseconds
-   * @param progress changes whenever the client takes bytes
+   * @param progress changes whenever the client takes bytes; by default bytes of any response of the connection, because
+   *   a response behind another one has no socket yet
    */
   constructor(
     private readonly res: ServerResponse,
     private readonly stallMs: number,
-    private readonly progress = () => clientProgress(res.socket),
+    private readonly progress = () => clientProgress(res.req.socket),
   ) {}
 
   /**
