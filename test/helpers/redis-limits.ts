@@ -1,0 +1,99 @@
+import { Logger } from '@nestjs/common';
+import type { Redis } from 'ioredis';
+import { systemClock } from '../../src/common/clock.js';
+import type { Quotas } from '../../src/plans/plans.js';
+import { FallbackQuotaStore } from '../../src/rate-limit/fallback-quota-store.js';
+import { connectRedis, type LimitRedis, untilReady } from '../../src/rate-limit/redis-connection.js';
+import { redisKeyOf } from '../../src/rate-limit/redis-scripts.js';
+import { RedisServer } from './redis-server.js';
+import { waitFor } from './wait-for.js';
+
+export const ROOMY: Quotas = { requestsPerMinute: 1_000_000, requestsPerDay: 1_000_000 };
+export const HEALED = { withinMs: 15_000 };
+
+const BAN_RULE = { threshold: 10, windowSeconds: 60, durationSeconds: 300 };
+
+/** Redis servers and limit stores of the current test, and what the stores log. Call the constructor at the top level. */
+export class RedisLimits {
+  readonly clients: LimitRedis[] = [];
+  readonly #servers: RedisServer[] = [];
+  logged: string[] = [];
+
+  constructor() {
+    beforeEach(() => {
+      this.logged = [];
+      for (const level of ['warn', 'error'] as const) {
+        jest.spyOn(Logger.prototype, level).mockImplementation((...[message]: unknown[]) => {
+          this.logged.push(String(message));
+        });
+      }
+    });
+    afterEach(async () => {
+      for (const client of this.clients.splice(0)) {
+        client.disconnect();
+      }
+      await Promise.all(this.#servers.splice(0).map((server) => server.stop()));
+      jest.restoreAllMocks();
+    });
+  }
+
+  async startRedis(flags: readonly string[] = []): Promise<RedisServer> {
+    const server = await RedisServer.start(flags);
+    this.#servers.push(server);
+    return server;
+  }
+
+  async storeOn(...urls: readonly string[]): Promise<FallbackQuotaStore> {
+    const redis = connectRedis(urls);
+    this.clients.push(redis);
+    const store = new FallbackQuotaStore({
+      redis,
+      clock: systemClock,
+      banRule: BAN_RULE,
+      onBan: () => undefined,
+      onRecovered: () => undefined,
+    });
+    await untilReady(redis, 5_000);
+    return store;
+  }
+}
+
+/** Every request gets a verdict with limits, while the store becomes degraded. */
+export async function expectFallback(store: FallbackQuotaStore): Promise<void> {
+  await waitFor(async () => {
+    expect(await store.consume('key:a', ROOMY)).toMatchObject({ outcome: 'admitted', minute: { limit: 1_000_000 } });
+    return store.degraded;
+  }, 'the store is degraded');
+  expect((await store.consume('key:limited', { requestsPerMinute: 1, requestsPerDay: 9 })).outcome).toBe('admitted');
+  expect((await store.consume('key:limited', { requestsPerMinute: 1, requestsPerDay: 9 })).outcome).toBe('limited');
+}
+
+/** Requests are counted in Redis again; the outage was logged once, and its end once. */
+export async function expectRecovery(
+  store: FallbackQuotaStore,
+  server: RedisServer,
+  logged: readonly string[],
+): Promise<void> {
+  await waitFor(() => !store.degraded, 'the store is not degraded', HEALED);
+  const before = await countOf(server, 'key:a');
+  expect((await store.consume('key:a', ROOMY)).outcome).toBe('admitted');
+  expect(await countOf(server, 'key:a')).toBe(before + 1);
+  expect(logged.filter((line) => line.includes('unavailable'))).toHaveLength(1);
+  expect(logged.filter((line) => /available again|replaced/.test(line))).toHaveLength(1);
+}
+
+/** Runs commands on a connection of their own. */
+export async function administrate<T>(server: RedisServer, work: (admin: Redis) => Promise<T>): Promise<T> {
+  const admin = server.connect();
+  admin.on('error', () => undefined);
+  try {
+    return await work(admin);
+  } finally {
+    admin.disconnect();
+  }
+}
+
+/** The requests of a subject on this day, as a server has them. */
+export async function countOf(server: RedisServer, subject: string): Promise<number> {
+  return administrate(server, async (admin) => Number(await admin.hget(redisKeyOf(subject), 'du')));
+}

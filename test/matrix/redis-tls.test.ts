@@ -1,0 +1,72 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { cancelOrder } from '../helpers/api.js';
+import { insertKey } from '../helpers/builders.js';
+import { CertificateAuthority } from '../helpers/certificates.js';
+import { describeWith } from '../helpers/describe-with.js';
+import { freePort } from '../helpers/free-port.js';
+import { administrate, RedisLimits } from '../helpers/redis-limits.js';
+import { ServiceProcess } from '../helpers/service-process.js';
+import { createTestDatabase } from '../helpers/test-database.js';
+
+const limits = new RedisLimits();
+
+describeWith('redis-server', 'openssl')('a Redis with TLS and ACL users', () => {
+  let folder: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'petstore-redis-tls-'));
+  });
+  afterEach(() => {
+    rmSync(folder, { recursive: true });
+  });
+
+  it('counts for a user with access to the keys and commands of the service only', async () => {
+    const authority = new CertificateAuthority(folder, 'authority');
+    const { certificate, key: certificateKey } = authority.issue('redis', { hosts: 'DNS:localhost' });
+    const tlsPort = await freePort();
+    const server = await limits.startRedis([
+      ...['--tls-port', String(tlsPort), '--tls-auth-clients', 'no', '--tls-ca-cert-file', authority.file],
+      ...['--tls-cert-file', certificate, '--tls-key-file', certificateKey],
+      ...['--user', 'petstore', 'on', '>secret', '~petstore:*', 'resetchannels', ...SERVICE_COMMANDS],
+    ]);
+    const database = await createTestDatabase();
+    const { key } = await insertKey(database.db, { requests_per_minute: 2, requests_per_day: 100 });
+    const start = (password: string): Promise<ServiceProcess> =>
+      ServiceProcess.start({
+        DATABASE_URL: database.url,
+        REDIS_URL: `rediss://petstore:${password}@localhost:${tlsPort}`,
+        NODE_EXTRA_CA_CERTS: authority.file,
+      });
+    const services = [await start('secret'), await start('secret')] as const;
+    try {
+      const statuses: number[] = [];
+      for (const service of [...services, ...services]) {
+        statuses.push((await cancelOrder(service.baseUrl, '1', key)).status);
+      }
+      expect(statuses).toEqual([404, 404, 429, 429]);
+      for (const service of services) {
+        expect(service.output).not.toContain('unavailable');
+      }
+      expect(await administrate(server, (admin) => admin.keys('*'))).toHaveLength(1);
+    } finally {
+      await Promise.all(services.map((service) => service.stop()));
+      await database.drop();
+    }
+  });
+});
+
+/** As docs/operations.md lists them. */
+const SERVICE_COMMANDS = [
+  '-@all',
+  '+evalsha',
+  '+eval',
+  '+time',
+  '+hmget',
+  '+hset',
+  '+hget',
+  '+hdel',
+  '+pexpireat',
+  '+info',
+  '+ping',
+];
