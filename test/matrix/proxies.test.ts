@@ -1,6 +1,6 @@
-import { type ChildProcess, execFile, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { connect } from 'node:http2';
 import https from 'node:https';
@@ -9,88 +9,20 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { gunzipSync } from 'node:zlib';
 import { insertKey } from '../helpers/builders.js';
-import { describeIf } from '../helpers/describe-if.js';
 import { freePort } from '../helpers/free-port.js';
+import { describeWithProxy, ProxyProcess, SHIPPED_PROXIES } from '../helpers/shipped-proxies.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
 import { waitFor } from '../helpers/wait-for.js';
 
 jest.setTimeout(180_000);
 
-const ROOT = join(__dirname, '..', '..');
 /** So many orders that the list exceeds the buffers between service and client. */
 const ORDERS = 1_000_000;
 const UPSTREAMS = 3;
 
-interface ProxyKind {
-  readonly name: 'nginx' | 'HAProxy' | 'Caddy';
-  /** Versions of HTTP in which Debian's version tells clients that a response was cut; docs/reliability.md has the others. */
-  readonly showsCut: readonly string[];
-  /** What the page of the proxy says about `SHUTDOWN_DELAY_SECONDS`. */
-  readonly shutdownDelay: string;
-  /** @returns the command that runs the shipped configuration with other ports and files */
-  readonly command: (folder: string, ports: { listen: number; upstreams: readonly number[] }) => string[];
-}
-
-const shipped = (name: string): string => readFileSync(join(ROOT, 'deploy', 'proxies', name), 'utf8');
-
-/** Replaces the ports of the three processes. */
-function withUpstreams(config: string, upstreams: readonly number[]): string {
-  return upstreams.reduce(
-    (text, port, index) => text.replaceAll(`127.0.0.1:${3001 + index}`, `127.0.0.1:${port}`),
-    config,
-  );
-}
-
-const KINDS: readonly ProxyKind[] = [
-  {
-    name: 'nginx',
-    showsCut: ['HTTP/1.1', 'HTTP/2'],
-    shutdownDelay: '0',
-    command: (folder, { listen, upstreams }) => {
-      const site = withUpstreams(shipped('nginx.conf'), upstreams)
-        .replace('listen 443', `listen 127.0.0.1:${listen}`)
-        .replaceAll('/etc/ssl/api.example.com', folder);
-      writeFileSync(join(folder, 'site.conf'), site);
-      const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-        (name) => `${name}_temp_path ${folder}/${name};`,
-      );
-      writeFileSync(
-        join(folder, 'nginx.conf'),
-        `daemon off; pid ${folder}/nginx.pid; error_log stderr; events {}\n` +
-          `http { access_log off; ${temporary.join(' ')} include ${folder}/site.conf; }\n`,
-      );
-      return ['nginx', '-e', 'stderr', '-p', folder, '-c', join(folder, 'nginx.conf')];
-    },
-  },
-  {
-    name: 'HAProxy',
-    showsCut: ['HTTP/1.1'],
-    shutdownDelay: '5',
-    command: (folder, { listen, upstreams }) => {
-      const config = withUpstreams(shipped('haproxy.cfg'), upstreams)
-        .replace('bind :443', `bind 127.0.0.1:${listen}`)
-        .replaceAll('/etc/ssl/api.example.com', folder);
-      writeFileSync(join(folder, 'haproxy.cfg'), config);
-      return ['haproxy', '-db', '-f', join(folder, 'haproxy.cfg')];
-    },
-  },
-  {
-    name: 'Caddy',
-    showsCut: [],
-    shutdownDelay: '5',
-    command: (folder, { listen, upstreams }) => {
-      const site = withUpstreams(shipped('Caddyfile'), upstreams).replace(
-        'api.example.com {',
-        `https://api.example.com:${listen} {\n\ttls ${folder}/cert.pem ${folder}/key.pem`,
-      );
-      writeFileSync(join(folder, 'Caddyfile'), `{\n\tadmin off\n\tauto_https disable_redirects\n}\n\n${site}`);
-      return ['caddy', 'run', '--adapter', 'caddyfile', '--config', join(folder, 'Caddyfile')];
-    },
-  },
-];
-
-const isInstalled = (program: string): boolean => spawnSync('which', [program]).status === 0;
+/** Versions of HTTP in which Debian's version tells clients that a response was cut; docs/reliability.md has the others. */
+const SHOWS_CUT: Readonly<Record<string, readonly string[]>> = { nginx: ['HTTP/1.1', 'HTTP/2'], HAProxy: ['HTTP/1.1'] };
 
 let database: TestDatabase;
 let key: string;
@@ -106,18 +38,11 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-for (const kind of KINDS) {
-  const describeProxy = describeIf(
-    isInstalled(kind.name.toLowerCase()),
-    `${kind.name} (Debian: apt install ${kind.name === 'nginx' ? 'nginx-light' : kind.name.toLowerCase()})`,
-  );
-  describeProxy(`behind ${kind.name} with deploy/proxies/`, () => {
-    let folder: string;
+for (const kind of SHIPPED_PROXIES.filter(({ tls }) => tls)) {
+  describeWithProxy(kind)(`behind ${kind.name} with ${kind.file}`, () => {
     let services: ServiceProcess[];
     let ports: number[];
-    let listen: number;
-    let proxy: ChildProcess;
-    let log = '';
+    let proxy: ProxyProcess;
 
     const startService = (port: number): Promise<ServiceProcess> =>
       ServiceProcess.start({
@@ -128,43 +53,30 @@ for (const kind of KINDS) {
       });
 
     beforeAll(async () => {
-      folder = mkdtempSync(join(tmpdir(), 'petstore-proxy-'));
-      chmodSync(folder, 0o755);
-      makeCertificate(folder);
       ports = [];
       while (ports.length < UPSTREAMS) {
         ports.push(await freePort());
       }
       services = await Promise.all(ports.map(startService));
-      listen = await freePort();
-      const [program = '', ...args] = kind.command(folder, { listen, upstreams: ports });
-      proxy = spawn(program, args, { env: { ...process.env, HOME: folder, XDG_DATA_HOME: folder } });
-      for (const stream of [proxy.stdout, proxy.stderr]) {
-        stream?.on('data', (chunk: Buffer) => (log += chunk.toString()));
-      }
+      proxy = await ProxyProcess.start(kind, ports);
       await waitFor(
         async () => (await curl('/health/ready')).status === 200,
-        () => `${kind.name} responds: ${log}`,
+        () => `${kind.name} responds: ${proxy.log}`,
         {
           withinMs: 20_000,
         },
       );
     });
     afterAll(async () => {
-      if (proxy.exitCode === null) {
-        const exited = new Promise((resolve) => proxy.once('exit', resolve));
-        proxy.kill(kind.name === 'nginx' ? 'SIGQUIT' : 'SIGTERM');
-        await exited;
-      }
+      await proxy.stop();
       await Promise.all(services.map((service) => service.stop()));
-      rmSync(folder, { recursive: true, force: true });
     });
 
     /** Sends a request through the proxy with curl; `code` is curl's exit code. */
     function curl(path: string, ...args: string[]): Promise<CurlResult> {
       return runCurl([
-        ...['--cacert', join(folder, 'cert.pem'), '--resolve', `api.example.com:${listen}:127.0.0.1`],
-        ...[...args, `https://api.example.com:${listen}${path}`],
+        ...['--cacert', proxy.certificate, '--resolve', `api.example.com:${proxy.port}:127.0.0.1`],
+        ...[...args, `https://api.example.com:${proxy.port}${path}`],
       ]);
     }
     const bearer = (): string[] => ['-H', `Authorization: Bearer ${key}`];
@@ -215,13 +127,13 @@ for (const kind of KINDS) {
       ['HTTP/2', 'identity'],
       ['HTTP/2', 'gzip'],
     ])('never makes a list look whole whose process was killed (%s, %s)', async (version, encoding) => {
-      const list = await startList({ version, encoding, port: listen, key });
+      const list = await startList({ version, encoding, port: proxy.port, key });
       const index = await indexOfBusy(services);
       await services[index]!.stop('SIGKILL');
       const { isComplete, body } = await list.end();
       services[index] = await startService(ports[index]!);
       expect(looksWhole(body, encoding)).toBe(false);
-      expect(isComplete && kind.showsCut.includes(version)).toBe(false);
+      expect(isComplete && SHOWS_CUT[kind.name]?.includes(version) === true).toBe(false);
       await waitFor(async () => (await curl('/health/ready')).status === 200, 'the proxy responds');
     });
 
@@ -270,9 +182,16 @@ for (const kind of KINDS) {
     /** Cancels orders on one connection. @returns the statuses */
     function curlStatuses(paths: readonly string[]): Promise<{ stdout: string[] }> {
       const args = [
-        ...['--silent', '--show-error', '--cacert', join(folder, 'cert.pem')],
-        ...['--resolve', `api.example.com:${listen}:127.0.0.1`, '--write-out', '%{http_code}\n', '--request', 'DELETE'],
-        ...[...bearer(), ...paths.map((path) => `https://api.example.com:${listen}${path}`)],
+        ...['--silent', '--show-error', '--cacert', proxy.certificate],
+        ...[
+          '--resolve',
+          `api.example.com:${proxy.port}:127.0.0.1`,
+          '--write-out',
+          '%{http_code}\n',
+          '--request',
+          'DELETE',
+        ],
+        ...[...bearer(), ...paths.map((path) => `https://api.example.com:${proxy.port}${path}`)],
       ];
       return new Promise((resolve) => {
         execFile('curl', args, (_error, stdout, stderr) => {
@@ -393,18 +312,4 @@ async function indexOfBusy(services: readonly ServiceProcess[]): Promise<number>
     return index !== -1;
   }, 'a process sends a list');
   return index;
-}
-
-function makeCertificate(folder: string): void {
-  const [key, certificate] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
-  execFileSync(
-    'openssl',
-    [
-      ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'],
-      ...['-keyout', key, '-out', certificate, '-subj', '/CN=api.example.com'],
-      ...['-addext', 'subjectAltName=DNS:api.example.com'],
-    ],
-    { stdio: 'ignore' },
-  );
-  writeFileSync(join(folder, 'cert-and-key.pem'), readFileSync(certificate, 'utf8') + readFileSync(key, 'utf8'));
 }

@@ -1,0 +1,193 @@
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describeIf } from './describe-if.js';
+import { freePort } from './free-port.js';
+
+const ROOT = join(__dirname, '..', '..');
+
+export const PROXY_HOST = 'api.example.com';
+
+export interface ShippedProxy {
+  readonly name: string;
+  /** The configuration file, relative to the repository. */
+  readonly file: string;
+  /** Whether the configuration terminates TLS. */
+  readonly tls: boolean;
+  /** What the file says about `SHUTDOWN_DELAY_SECONDS`. */
+  readonly shutdownDelay: string;
+  /**
+   * Writes the configuration with other ports and files.
+   * @returns the command that runs it
+   */
+  readonly command: (
+    config: string,
+    options: { folder: string; listen: number; upstreams: readonly number[] },
+  ) => string[];
+}
+
+const NGINX: ShippedProxy = {
+  name: 'nginx',
+  file: 'deploy/proxies/nginx.conf',
+  tls: true,
+  shutdownDelay: '0',
+  command: (config, { folder, listen, upstreams }) => {
+    const site = withUpstreams(config, upstreams)
+      .replace('listen 443', `listen 127.0.0.1:${listen}`)
+      .replaceAll('/etc/ssl/api.example.com', folder);
+    writeFileSync(join(folder, 'site.conf'), site);
+    const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+      (name) => `${name}_temp_path ${folder}/${name};`,
+    );
+    writeFileSync(
+      join(folder, 'nginx.conf'),
+      `daemon off; pid ${folder}/nginx.pid; error_log stderr; events {}\n` +
+        `http { access_log off; ${temporary.join(' ')} include ${folder}/site.conf; }\n`,
+    );
+    return ['nginx', '-e', 'stderr', '-p', folder, '-c', join(folder, 'nginx.conf')];
+  },
+};
+
+const HAPROXY: ShippedProxy = {
+  name: 'HAProxy',
+  file: 'deploy/proxies/haproxy.cfg',
+  tls: true,
+  shutdownDelay: '5',
+  command: (config, { folder, listen, upstreams }) =>
+    haproxyCommand(
+      withUpstreams(config, upstreams)
+        .replace('bind :443', `bind 127.0.0.1:${listen}`)
+        .replaceAll('/etc/ssl/api.example.com', folder),
+      folder,
+    ),
+};
+
+/** The one of docker-compose.yml, which finds the replicas in the DNS of Docker. */
+const HAPROXY_OF_COMPOSE: ShippedProxy = {
+  name: 'HAProxy of Compose',
+  file: 'deploy/haproxy/haproxy.cfg',
+  tls: false,
+  shutdownDelay: '5',
+  command: (config, { folder, listen, upstreams }) =>
+    haproxyCommand(
+      config
+        .replace(/^resolvers docker\n(?: .*\n)+/m, '')
+        .replace(' resolvers docker init-addr none', '')
+        .replace('bind :8080', `bind 127.0.0.1:${listen}`)
+        .replace(
+          / {2}server-template .*/,
+          upstreams.map((port, index) => `  server replica${index} 127.0.0.1:${port}`).join('\n'),
+        ),
+      folder,
+    ),
+};
+
+const CADDY: ShippedProxy = {
+  name: 'Caddy',
+  file: 'deploy/proxies/Caddyfile',
+  tls: true,
+  shutdownDelay: '5',
+  command: (config, { folder, listen, upstreams }) => {
+    const site = withUpstreams(config, upstreams).replace(
+      'api.example.com {',
+      `https://api.example.com:${listen} {\n\ttls ${folder}/cert.pem ${folder}/key.pem`,
+    );
+    writeFileSync(join(folder, 'Caddyfile'), `{\n\tadmin off\n\tauto_https disable_redirects\n}\n\n${site}`);
+    return ['caddy', 'run', '--adapter', 'caddyfile', '--config', join(folder, 'Caddyfile')];
+  },
+};
+
+export const SHIPPED_PROXIES = [NGINX, HAPROXY, HAPROXY_OF_COMPOSE, CADDY] as const;
+
+export function shippedConfig({ file }: ShippedProxy): string {
+  return readFileSync(join(ROOT, file), 'utf8');
+}
+
+/** `describe` where the proxy is installed. */
+export function describeWithProxy({ name }: ShippedProxy): typeof describe {
+  const program = programOf(name);
+  return describeIf(
+    spawnSync('which', [program]).status === 0,
+    `${program} (Debian: apt install ${program === 'nginx' ? 'nginx-light' : program})`,
+  );
+}
+
+/** A real proxy with its shipped configuration on a port of 127.0.0.1. */
+export class ProxyProcess {
+  #log = '';
+
+  private constructor(
+    private readonly child: ChildProcess,
+    readonly folder: string,
+    readonly port: number,
+  ) {
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.on('data', (chunk: Buffer) => (this.#log += chunk.toString()));
+    }
+  }
+
+  /** Resolves before the proxy responds: the test waits for the response that it needs. */
+  static async start(
+    proxy: ShippedProxy,
+    upstreams: readonly number[],
+    config = shippedConfig(proxy),
+  ): Promise<ProxyProcess> {
+    const folder = mkdtempSync(join(tmpdir(), 'petstore-proxy-'));
+    chmodSync(folder, 0o755);
+    makeCertificate(folder);
+    const listen = await freePort();
+    const [program = '', ...args] = proxy.command(config, { folder, listen, upstreams });
+    const child = spawn(program, args, { env: { ...process.env, HOME: folder, XDG_DATA_HOME: folder } });
+    return new ProxyProcess(child, folder, listen);
+  }
+
+  get log(): string {
+    return this.#log;
+  }
+
+  get certificate(): string {
+    return join(this.folder, 'cert.pem');
+  }
+
+  async stop(): Promise<void> {
+    if (this.child.exitCode === null) {
+      const exited = new Promise((resolve) => this.child.once('exit', resolve));
+      // nginx, which has a process of its own for the connections, ends them with SIGQUIT.
+      this.child.kill(this.child.spawnfile === 'nginx' ? 'SIGQUIT' : 'SIGTERM');
+      await exited;
+    }
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+function programOf(name: string): string {
+  return name.toLowerCase().split(' ')[0] ?? '';
+}
+
+/** Replaces the ports of the three processes. */
+function withUpstreams(config: string, upstreams: readonly number[]): string {
+  return upstreams.reduce(
+    (text, port, index) => text.replaceAll(`127.0.0.1:${3001 + index}`, `127.0.0.1:${port}`),
+    config,
+  );
+}
+
+function haproxyCommand(config: string, folder: string): string[] {
+  writeFileSync(join(folder, 'haproxy.cfg'), config);
+  return ['haproxy', '-db', '-f', join(folder, 'haproxy.cfg')];
+}
+
+function makeCertificate(folder: string): void {
+  const [key, certificate] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
+  execFileSync(
+    'openssl',
+    [
+      ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'],
+      ...['-keyout', key, '-out', certificate, '-subj', `/CN=${PROXY_HOST}`],
+      ...['-addext', `subjectAltName=DNS:${PROXY_HOST}`],
+    ],
+    { stdio: 'ignore' },
+  );
+  writeFileSync(join(folder, 'cert-and-key.pem'), readFileSync(certificate, 'utf8') + readFileSync(key, 'utf8'));
+}
