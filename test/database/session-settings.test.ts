@@ -98,7 +98,7 @@ describe('a database with other defaults', () => {
     idle.on('error', () => undefined);
     await idle.connect();
     const idleEnded = once(idle, 'error');
-    const listeners = async (): Promise<unknown[]> => (await observer.query(LISTENERS)).rows;
+    const listeners = async (): Promise<unknown[]> => (await observer.query<Record<string, unknown>>(LISTENERS)).rows;
     const before = await listeners();
     expect(before).toHaveLength(1);
     // This session became idle later than the one of the service.
