@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { errorBodyJson, type ErrorCode, ERRORS } from '../errors/error-codes.js';
 import { type HeaderPair, NO_STORE_HEADERS } from './headers.js';
 
@@ -75,4 +76,16 @@ export function writeErrorResponse(res: ServerResponse, { status, headers, body 
 /** Responds with an error; Node leaves the body out of a response to HEAD. */
 export function sendError(res: ServerResponse, code: ErrorCode, message: string): void {
   writeErrorResponse(res, errorResponse(code, message));
+}
+
+/**
+ * Closes the connection of a response that cannot be completed: ended normally, it would look complete. The response stays
+ * unfinished (`writableFinished` is false), which is how observers recognise it. Pipelined responses before it are sent.
+ */
+export function abortResponse(res: ServerResponse): void {
+  if (res.socket === null) {
+    // A response behind another one. `destroy` leaves its connection open from Node 24 on.
+    res.once('socket', (socket: Socket) => socket.destroy());
+  }
+  res.destroy();
 }

@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import { AdmissionService } from '../admission/admission.service.js';
 import { DomainError } from '../errors/domain-error.js';
 import { isApiPath } from '../http/api-path.js';
-import { sendError } from '../http/response.js';
+import { abortResponse, sendError } from '../http/response.js';
 import { REQUEST_LOGGER } from '../logging/pino-logger.js';
 
 type Request = IncomingMessage & { originalUrl?: string };
@@ -24,8 +24,7 @@ export class AllExceptionsFilter implements ExceptionFilter {
     const error = (await this.#rejectionBeforeRouting(req, res)) ?? toDomainError(exception);
     this.#log(error, req);
     if (res.headersSent) {
-      // Ended properly, a partial response would look complete; a cut connection does not.
-      res.destroy();
+      abortResponse(res);
       return;
     }
     sendError(res, error.code, error.message);

@@ -11,6 +11,7 @@ import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
+import { exchange, requestText } from '../helpers/wire.js';
 
 /** A list of 26 MB, more than all buffers between PostgreSQL and a client hold. */
 const ORDERS = 300_000;
@@ -191,6 +192,24 @@ describe('a client that stalls', () => {
     await client.readSlowly({ bytesPerStep: 32_768, steps: 20, stepMs: 250 });
     await client.readToEnd();
     expect(client.isComplete).toBe(true);
+  });
+});
+
+describe('a list behind a pending response on its connection', () => {
+  it('is aborted after LIST_STALL_SECONDS, and the connection is closed after the response before it', async () => {
+    const environment = { LIST_STALL_SECONDS: '1', CANCEL_LOCK_TIMEOUT_MS: '15000' };
+    service = await startTestService({ database, environment });
+    const id = await insertOrder(database.db, { id: nextId() });
+    const session = await database.db.connect();
+    await session.query(`BEGIN; SELECT FROM orders WHERE id = ${id} FOR UPDATE`);
+    const requests =
+      requestText('DELETE', `/v1/store/orders/${id}`, { key }) + requestText('GET', '/v1/store/orders', { key });
+    const exchanged = exchange(service.port, requests, { until: 'closed', withinMs: 15_000 });
+    await waitFor(() => listConnectionsInUse() === 1, 'the list has its connection');
+    await untilNoListRuns();
+    await session.query('COMMIT');
+    session.release();
+    expect((await exchanged).responses.map(({ status }) => status)).toEqual([204]);
   });
 });
 

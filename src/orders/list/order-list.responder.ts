@@ -5,7 +5,7 @@ import { CONFIG, type Config } from '../../config/config.js';
 import { toServiceError } from '../../database/postgres-errors.js';
 import { DomainError } from '../../errors/domain-error.js';
 import { Metrics } from '../../metrics/metrics.js';
-import { writeHead } from '../../http/response.js';
+import { abortResponse, writeHead } from '../../http/response.js';
 import { API_SECURITY_HEADERS, type HeaderPair } from '../../http/headers.js';
 import { TRACING, type Tracing } from '../../tracing/tracing.js';
 import { CorruptBlock } from './deflate.js';
@@ -88,7 +88,11 @@ export class OrderListResponder {
       if (error instanceof CorruptBlock) {
         this.reader.clearCache();
       }
-      abort(error, res);
+      abortResponse(res);
+      // Errors that the client did not cause are for the exception filter to log.
+      if (!(error instanceof ClientDisconnected)) {
+        throw toServiceError(error);
+      }
     } finally {
       await list.close();
       this.metrics.listsRunning.dec();
@@ -115,15 +119,3 @@ function startResponse(res: Response, status: 200 | 304, etag: string, more: rea
 
 const JSON_TYPE: HeaderPair = ['Content-Type', 'application/json'];
 const GZIP_ENCODING: HeaderPair = ['Content-Encoding', 'gzip'];
-
-/**
- * Closes the connection of a list that cannot be completed: ended normally, it would look complete. The response stays
- * unfinished (`writableFinished` is false), which is how observers recognise it.
- * @throws an error that the client did not cause, for the exception filter to log
- */
-function abort(error: unknown, res: Response): void {
-  res.destroy();
-  if (!(error instanceof ClientDisconnected)) {
-    throw toServiceError(error);
-  }
-}
