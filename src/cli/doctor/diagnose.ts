@@ -1,13 +1,10 @@
 import { type Clock, systemClock } from '../../common/clock.js';
-import { CHECKS } from './checks.js';
-import { collectDatabase } from './collect/database.js';
-import { collectDisk } from './collect/disk.js';
-import { collectEndpoints } from './collect/endpoints.js';
-import { collectMetricsPort, collectPort } from './collect/ports.js';
-import { collectOtherServers } from './collect/other-servers.js';
-import { collectRedis } from './collect/redis.js';
-import { readConfiguration } from './collect/configuration.js';
+import { configurationFinding, readConfiguration } from './configuration.js';
+import { checkDatabase } from './database.js';
 import type { Finding, Status } from './finding.js';
+import { checkHost } from './host.js';
+import { checkOtherServers, checkTls } from './other-servers.js';
+import { checkRedis, withoutRedisFinding } from './redis.js';
 
 export interface CheckResult extends Finding {
   readonly name: string;
@@ -24,17 +21,26 @@ export interface Diagnosis {
  */
 export async function diagnose(variables: NodeJS.ProcessEnv, clock: Clock = systemClock): Promise<Diagnosis> {
   const configuration = readConfiguration(variables);
-  const [database, otherServers, redis, endpoints, port, metricsPort, disk] = await Promise.all([
-    collectDatabase(configuration, clock),
-    collectOtherServers(configuration.config),
-    collectRedis(configuration, clock),
-    collectEndpoints(configuration.config),
-    collectPort(configuration),
-    collectMetricsPort(configuration),
-    collectDisk(configuration),
+  const { config, invalid } = configuration;
+  const [database, otherServers, redis, tls, host] = await Promise.all([
+    checkDatabase(configuration, clock),
+    checkOtherServers(config),
+    checkRedis(configuration, clock),
+    checkTls(config),
+    checkHost(configuration),
   ]);
-  const facts = { configuration, ...database, otherServers, redis, endpoints, port, metricsPort, disk };
-  const checks = CHECKS.map(({ name, evaluate }) => ({ name, ...evaluate(facts) }));
+  if (config.redisUrls.length === 0 && !invalid.has('REDIS_URL')) {
+    redis.Redis = withoutRedisFinding(database.processes);
+  }
+  const findings = {
+    configuration: configurationFinding(configuration),
+    ...database.findings,
+    'other servers': otherServers,
+    ...redis,
+    TLS: tls,
+    ...host,
+  };
+  const checks = Object.entries(findings).map(([name, finding]) => ({ name, ...finding }));
   const worst = (['error', 'warning'] as const).find((status) => checks.some((check) => check.status === status));
   return { status: worst ?? 'ok', checks };
 }

@@ -1,12 +1,9 @@
-import { styleText } from 'node:util';
+import { paint, type Style, TABLE_WIDTH } from '../text-table.js';
 import type { CheckResult, Diagnosis } from './diagnose.js';
 import type { Status } from './finding.js';
 
-const WIDTH = 80;
 const NAME_COLUMN = 9;
 const TEXT_COLUMN = NAME_COLUMN + 21;
-
-type Style = Parameters<typeof styleText>[0];
 
 const STYLES: Readonly<Record<Status, Style>> = { ok: 'green', warning: 'yellow', error: 'red', skipped: 'dim' };
 
@@ -34,7 +31,7 @@ function indented(text: string, column: number, mark: string): string {
   const lines: string[] = [];
   let line = mark;
   for (const word of text.split(' ')) {
-    if (line.trim() !== mark.trim() && column + line.length + word.length > WIDTH) {
+    if (line.trim() !== mark.trim() && column + line.length + word.length > TABLE_WIDTH) {
       lines.push(line.trimEnd());
       line = ' '.repeat(mark.length);
     }
@@ -48,9 +45,4 @@ function labelOf(status: Status, count: number): string {
     return 'not checked';
   }
   return status === 'ok' || count === 1 ? status : `${status}s`;
-}
-
-/** Colours on a terminal only, and not with NO_COLOR; `styleText` checks both. */
-function paint(style: Style, text: string): string {
-  return styleText(style, text, { stream: process.stdout });
 }

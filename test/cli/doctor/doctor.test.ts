@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
-import { diagnose, type Diagnosis, type CheckResult } from '../../../src/cli/doctor/diagnose.js';
+import { type CheckResult, diagnose, type Diagnosis } from '../../../src/cli/doctor/diagnose.js';
 import { applyMigrations } from '../../helpers/isolated-database.js';
 import { insertKey } from '../../helpers/builders.js';
 import { freePort } from '../../helpers/free-port.js';
@@ -164,6 +164,55 @@ describe('diagnose', () => {
   it('warns when the login is the owner, and examines the role of the service then', async () => {
     const { role } = problemsOf(await diagnose({ DATABASE_URL: database.url, ...ports }));
     expect(role).toMatchObject({ status: 'warning', message: '"petstore" owns the tables or is a superuser' });
+  });
+
+  it('names missing and superfluous grants on tables, columns, sequences and functions', async () => {
+    const granted = `
+      GRANT DELETE ON orders TO petstore_service; GRANT UPDATE (plan) ON api_keys TO petstore_service;
+      GRANT USAGE ON SEQUENCE order_list_changes_id_seq TO petstore_service;
+      GRANT EXECUTE ON FUNCTION note_order_list_block(bigint) TO petstore_service;`;
+    await database.db.query(granted);
+    const { role: superfluous } = problemsOf(await diagnose({ DATABASE_URL: login.url, ...ports }));
+    await database.db.query(granted.replaceAll('GRANT', 'REVOKE').replaceAll(' TO ', ' FROM '));
+    expect(superfluous).toMatchObject({ status: 'warning' });
+    expect(superfluous?.details.toSorted()).toEqual([
+      'DELETE ON orders',
+      'EXECUTE ON FUNCTION note_order_list_block(bigint)',
+      'UPDATE (plan) ON api_keys',
+      'USAGE ON SEQUENCE order_list_changes_id_seq',
+    ]);
+    const revoked = `
+      REVOKE DELETE ON api_key_usage FROM petstore_service; REVOKE UPDATE (banned) ON api_key_usage FROM petstore_service;
+      REVOKE EXECUTE ON FUNCTION compact_order_list_changes(bigint) FROM petstore_service;`;
+    await database.db.query(revoked);
+    const { role: missing } = problemsOf(await diagnose({ DATABASE_URL: login.url, ...ports }));
+    await database.db.query(revoked.replaceAll('REVOKE', 'GRANT').replaceAll(' FROM ', ' TO '));
+    expect(missing).toMatchObject({
+      status: 'error',
+      remedy: expect.stringContaining(
+        'GRANT EXECUTE ON FUNCTION compact_order_list_changes(bigint) TO petstore_service',
+      ) as unknown,
+    });
+    expect(missing?.details.toSorted()).toEqual([
+      'DELETE ON api_key_usage',
+      'EXECUTE ON FUNCTION compact_order_list_changes(bigint)',
+      'UPDATE (banned) ON api_key_usage',
+    ]);
+  });
+
+  it('skips the checks that need the database when it is unreachable, and says why', async () => {
+    const { checks } = await diagnose({ DATABASE_URL: 'postgresql://app@127.0.0.1:1/petstore', ...ports });
+    const skipped = checks.filter(({ message }) => message === 'not checked: database unreachable');
+    expect(skipped.map(({ name }) => name)).toEqual([
+      'PostgreSQL version',
+      'connection limit',
+      'pooler',
+      'clock of PostgreSQL',
+      'migrations',
+      'triggers',
+      'role',
+      'expiring keys',
+    ]);
   });
 
   it('reports a disabled trigger and row-level security of the list', async () => {

@@ -1,9 +1,26 @@
-import { ConfigurationError } from '../../../config/config.js';
-import { loadConfig } from '../../../config/load-config.js';
-import type { ConfigurationFacts } from '../facts.js';
+import { type Config, ConfigurationError } from '../../config/config.js';
+import { loadConfig } from '../../config/load-config.js';
+import { error, type Finding, ok } from './finding.js';
+
+export interface Configuration {
+  readonly problems: readonly string[];
+  /** The configuration without the invalid variables, which have their defaults. */
+  readonly config: Config;
+  readonly invalid: ReadonlySet<string>;
+}
+
+export function configurationFinding({ config, problems }: Configuration): Finding {
+  return problems.length === 0
+    ? ok(`valid, for ${config.production ? 'production' : 'development'}`)
+    : error(
+        problems.length === 1 ? 'a variable is invalid' : `${problems.length} variables are invalid`,
+        'Correct them; .env.example describes every variable. The service does not start until then.',
+        problems,
+      );
+}
 
 /** Reads the configuration as the service does. With invalid variables, the others are used for the remaining checks. */
-export function readConfiguration(variables: NodeJS.ProcessEnv): ConfigurationFacts {
+export function readConfiguration(variables: NodeJS.ProcessEnv): Configuration {
   try {
     return { problems: [], config: loadConfig(variables), invalid: new Set() };
   } catch (error) {
