@@ -1,7 +1,10 @@
 // Measures the usage of keys: how long the writer's statement takes for many active keys, and how long
 // `petstore keys usage` takes over a table of many days. Not a comparison; see README.md.
 //   node bench/usage.mjs [--keys 10000] [--days 400] [--rounds 7]
-import { execFile } from 'node:child_process';
+// With --request-path, measures instead what counting costs a request: cancels of the bundle, and of a copy that counts nothing.
+import { execFile, execFileSync } from 'node:child_process';
+import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs, promisify } from 'node:util';
 import pg from 'pg';
@@ -13,15 +16,22 @@ import { Environment } from './environment/environment.mjs';
 import { progress } from './measure/progress.mjs';
 import { median } from './measure/statistics.mjs';
 
-const CLI = fileURLToPath(new URL('../dist/bundle/cli.js', import.meta.url));
+const BUNDLE = fileURLToPath(new URL('../dist/bundle', import.meta.url));
+const BUILDS = fileURLToPath(new URL('builds.mjs', import.meta.url));
+const CLI = join(BUNDLE, 'cli.js');
 
 const { values } = parseArgs({
   options: {
     keys: { type: 'string', default: '10000' },
     days: { type: 'string', default: '400' },
     rounds: { type: 'string', default: '7' },
+    'request-path': { type: 'boolean', default: false },
   },
 });
+if (values['request-path']) {
+  compareRequestPath(values.rounds);
+  process.exit();
+}
 const [keys, days, rounds] = [values.keys, values.days, values.rounds].map(Number);
 
 const FILL_KEYS = `
@@ -71,6 +81,34 @@ try {
   await db.end();
 } finally {
   await bench.stop();
+}
+
+/** @param {string} rounds */
+function compareRequestPath(rounds) {
+  // Beside the bundle, so that both find the same packages.
+  const copy = `${BUNDLE}-without-usage`;
+  cpSync(BUNDLE, copy, { recursive: true });
+  try {
+    const files = readdirSync(copy).filter((name) => name.endsWith('.js'));
+    const patched = files.reduce((sum, name) => sum + countNothing(join(copy, name)), 0);
+    if (patched !== 3) throw new Error(`Expected the 3 methods of UsageRecorder in the bundle, found ${patched}.`);
+    const builds = [`counting-nothing=${join(copy, 'main.js')}`, `bundle=${join(BUNDLE, 'main.js')}`];
+    const options = ['--connections', '64', '--rounds', rounds, '--seconds', '1'];
+    execFileSync(process.execPath, [BUILDS, ...builds, ...options], { stdio: 'inherit' });
+  } finally {
+    rmSync(copy, { recursive: true });
+  }
+}
+
+/** Makes the methods of UsageRecorder return at once. Returns how many of them the file has. */
+function countNothing(path) {
+  let methods = 0;
+  const code = readFileSync(path, 'utf8').replace(/(?<![#.\w])(decided|listed|cancelled)\((\w+,?\w*)\)\{/g, (head) => {
+    methods++;
+    return `${head}return;`;
+  });
+  if (methods > 0) writeFileSync(path, code);
+  return methods;
 }
 
 /** Milliseconds of each call, one after the other. */
