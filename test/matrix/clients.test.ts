@@ -1,0 +1,224 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Browser } from 'playwright-core';
+import { describeWithBrowser, startBrowser } from '../helpers/browser.js';
+import {
+  CLIENT_PACKAGES,
+  CLIENTS_PAGE,
+  ClientService,
+  installOnce,
+  NEW_NODE,
+  newNode,
+  type Outcome,
+  runProgram,
+} from '../helpers/client-programs.js';
+import { describeIf } from '../helpers/describe-if.js';
+
+jest.setTimeout(180_000);
+
+interface Program {
+  readonly heading: string;
+  /** What must be installed, for the message, and whether it is. */
+  readonly requirement: string;
+  readonly isInstalled: () => boolean;
+  /** The file that the program is written to. */
+  readonly file: string;
+  /** The command that runs the file; it may compile it first. */
+  readonly command: (file: string, folder: string) => string[];
+}
+
+const succeeds = (program: string, ...args: string[]): boolean => spawnSync(program, args).status === 0;
+
+const node = { ...NEW_NODE, file: 'orders.mjs', command: runWithPackages };
+const python = { file: 'orders.py', command: (file: string) => ['python3', file] };
+
+const PROGRAMS: readonly Program[] = [
+  { ...node, heading: 'fetch' },
+  { ...node, heading: 'axios' },
+  { ...node, heading: 'got' },
+  {
+    heading: 'curl',
+    requirement: 'curl and jq (Debian: apt install curl jq)',
+    isInstalled: () => succeeds('curl', '--version') && succeeds('jq', '--version'),
+    file: 'orders.sh',
+    command: (file) => ['sh', file],
+  },
+  {
+    ...python,
+    heading: 'Python requests',
+    requirement: 'python3 and requests (Debian: apt install python3-requests)',
+    isInstalled: () => succeeds('python3', '-c', 'import requests'),
+  },
+  {
+    ...python,
+    heading: 'Python urllib',
+    requirement: 'python3 (Debian: apt install python3)',
+    isInstalled: () => succeeds('python3', '--version'),
+  },
+  {
+    heading: 'Go',
+    requirement: 'go (Debian: apt install golang-go)',
+    isInstalled: () => succeeds('go', 'version'),
+    file: 'orders.go',
+    command: compileGo,
+  },
+];
+
+let folder: string;
+let clients: ClientService;
+let page: Server;
+
+const pageOrigin = (): string => `http://127.0.0.1:${(page.address() as AddressInfo).port}`;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'petstore-clients-'));
+  page = createServer((_req, res) => res.setHeader('Content-Type', 'text/html').end(codeBelow('Browser')));
+  await new Promise<void>((resolve) => page.listen(0, '127.0.0.1', resolve));
+  clients = await ClientService.start({ CORS_ORIGINS: pageOrigin() });
+});
+afterAll(async () => {
+  await clients.stop();
+  page.closeAllConnections();
+  page.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+describe('docs/clients.md', () => {
+  it('has a program for each of these clients', () => {
+    const withCode = CLIENTS_PAGE.split('\n## ').filter((section) => section.includes('\n```'));
+    const headings = withCode.map((section) => section.slice(0, section.indexOf('\n')));
+    const names = PROGRAMS.map(({ heading }) => heading);
+    expect(headings).toEqual(['What every client should do', ...names, 'Browser', 'Generated clients']);
+  });
+});
+
+describeIf(succeeds('jq', '--version'), 'jq (Debian: apt install jq)')('jq', () => {
+  it('rounds ids before version 1.7, as docs/clients.md says', () => {
+    const version = execFileSync('jq', ['--version'], { encoding: 'utf8' });
+    const id = execFileSync('jq', ['.id'], { input: '{"id":9007199254740993}', encoding: 'utf8' }).trim();
+    expect(id === '9007199254740993').toBe(!/^jq-1\.[0-6]\b/.test(version));
+  });
+});
+
+for (const [index, { heading, requirement, isInstalled, file, command }] of PROGRAMS.entries()) {
+  describeIf(isInstalled() || process.env.CI === 'true', requirement)(`the client ${heading}`, () => {
+    let start: string[];
+    beforeAll(() => {
+      const own = join(folder, String(index));
+      mkdirSync(own);
+      writeFileSync(join(own, file), codeBelow(heading));
+      start = command(join(own, file), own);
+    });
+
+    testClient(index, (url, key, orderId) => {
+      // Empty, because curl keeps its list in a file.
+      const cwd = mkdtempSync(join(folder, 'run-'));
+      return runProgram([...start, orderId], cwd, { PETSTORE_URL: url, PETSTORE_KEY: key });
+    });
+  });
+}
+
+describeWithBrowser('the client Browser', () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await startBrowser();
+  });
+  afterAll(() => browser.close());
+
+  testClient(PROGRAMS.length, async (url, key, orderId) => {
+    const tab = await browser.newPage();
+    await tab.goto(pageOrigin());
+    await tab.fill('input[name=url]', url);
+    await tab.fill('input[name=key]', key);
+    await tab.fill('input[name=orderId]', orderId);
+    await tab.click('button');
+    const output = tab.locator('pre.done, pre.failed');
+    const text = (await output.textContent({ timeout: 120_000 })) ?? '';
+    const hasFailed = (await output.getAttribute('class')) === 'failed';
+    await tab.close();
+    return hasFailed ? { code: 1, stdout: '', stderr: text } : { code: 0, stdout: text, stderr: '' };
+  });
+});
+
+function testClient(index: number, run: (url: string, key: string, orderId: string) => Promise<Outcome>): void {
+  let key: string;
+  let orderId: string;
+  beforeEach(async () => {
+    key = await clients.reset();
+    orderId = clients.idOf(index);
+  });
+
+  const runHere = (apiKey = key): Promise<Outcome> => run(`${clients.proxy.baseUrl}/v1`, apiKey, orderId);
+  const expectSuccess = (outcome: Outcome): void => {
+    expect(outcome).toMatchObject({ code: 0, stdout: clients.outputFor(orderId) });
+  };
+
+  it('lists with gzip and exact ids, gets 304, and cancels exactly its order', async () => {
+    expectSuccess(await runHere());
+    const [list, again, cancel, ...others] = clients.proxy.take();
+    expect(list).toMatchObject({ method: 'GET', status: 200, responseHeaders: { 'content-encoding': 'gzip' } });
+    expect(again).toMatchObject({ status: 304, headers: { 'if-none-match': list?.responseHeaders.etag } });
+    expect(cancel).toMatchObject({ method: 'DELETE', path: `/v1/store/orders/${orderId}`, status: 204 });
+    expect(others).toEqual([]);
+    expect(await clients.cancelledIds()).toEqual([orderId]);
+  });
+
+  it('waits for Retry-After after 429, then succeeds', async () => {
+    clients.proxy.disturbNext('GET', { kind: 'limit', spentKey: await clients.insertSpentKey() });
+    expectSuccess(await runHere());
+    const [limited, list] = clients.proxy.take();
+    expect([limited?.status, list?.status]).toEqual([429, 200]);
+    // Only a lower bound, which a slow machine does not touch. Timers may fire a millisecond early.
+    expect(list!.receivedAt - limited!.respondedAt).toBeGreaterThan(990);
+  });
+
+  it('reports 429 when Retry-After is hours, without sending more requests', async () => {
+    const { code, stdout, stderr } = await runHere(await clients.insertSpentKey());
+    expect([code === 0, stdout]).toEqual([false, '']);
+    expect(stderr).toContain('rate_limit_exceeded');
+    const [limited, ...others] = clients.proxy.take();
+    expect(Number(limited?.responseHeaders['retry-after'])).toBeGreaterThan(3_600);
+    expect(others).toEqual([]);
+  });
+
+  it('repeats a cancel whose response is lost, and understands order_already_cancelled', async () => {
+    clients.proxy.disturbNext('DELETE', { kind: 'lose' });
+    expectSuccess(await runHere());
+    expect(clients.proxy.take().map(({ status }) => status)).toEqual([200, 304, 204, 409]);
+  });
+
+  it.each(['break', 'truncate'] as const)('never uses a list that is cut (%s)', async (kind) => {
+    clients.proxy.disturbNext('GET', { kind });
+    const { code, stdout } = await runHere();
+    // A client may list again or give up.
+    expect(stdout).toBe(code === 0 ? clients.outputFor(orderId) : '');
+    expect(clients.proxy.take()[0]?.status).toBe(200);
+  });
+}
+
+function runWithPackages(file: string, folder: string): string[] {
+  installOnce(CLIENT_PACKAGES);
+  symlinkSync(join(CLIENT_PACKAGES, 'node_modules'), join(folder, 'node_modules'));
+  return [newNode(), file];
+}
+
+function compileGo(file: string, folder: string): string[] {
+  const binary = join(folder, 'orders');
+  const environment = { GO111MODULE: 'off', CGO_ENABLED: '0', HOME: folder, GOCACHE: join(folder, 'cache') };
+  execFileSync('go', ['build', '-o', binary, file], { cwd: folder, env: { PATH: process.env.PATH, ...environment } });
+  return [binary];
+}
+
+/** The first code block below a heading. */
+function codeBelow(heading: string): string {
+  const section = CLIENTS_PAGE.split('\n## ').find((text) => text.startsWith(`${heading}\n`)) ?? '';
+  const code = /\n```\w+\n(.*?\n)```\n/s.exec(section)?.[1];
+  if (code === undefined) {
+    throw new Error(`docs/clients.md has no code below "${heading}".`);
+  }
+  return code;
+}
