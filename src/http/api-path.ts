@@ -9,14 +9,28 @@ export function isApiPath(target: string): boolean {
   return path.startsWith(API_ROOT) && (path.length === API_ROOT.length || path[API_ROOT.length] === '/');
 }
 
-/** The path of a request target without its query, also of one in absolute form (RFC 9112 section 3.2.2). */
+/** The path of a request target without its query, also of one in absolute form. */
 export function pathOf(target: string): string {
-  if (!target.startsWith('/') && URL.canParse(target)) {
-    return new URL(target).pathname;
-  }
-  const query = target.indexOf('?');
-  return query === -1 ? target : target.slice(0, query);
+  const path = originForm(target) ?? target;
+  const query = path.indexOf('?');
+  return query === -1 ? path : path.slice(0, query);
 }
+
+/**
+ * A request target in absolute form without scheme and authority, which name no resource here (RFC 9112 section 3.2.2); other
+ * targets unchanged. Express would read it with Node's legacy parser, whose errors differ between versions of Node.
+ * @returns undefined when the target is not well-formed
+ */
+export function originForm(target: string): string | undefined {
+  if (target.startsWith('/') || target === '*') {
+    return target;
+  }
+  const prefix = SCHEME_AND_AUTHORITY.exec(target)?.[0];
+  const rest = prefix === undefined ? undefined : target.slice(prefix.length);
+  return rest === undefined || rest.startsWith('/') ? rest : `/${rest}`;
+}
+
+const SCHEME_AND_AUTHORITY = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/(?:[^/?#[\]]|\[[0-9A-Fa-f:.]+\])*(?=[/?#]|$)/;
 
 /**
  * Reads percent signs that encode nothing literally, as the WHATWG URL standard does. Otherwise the router would reject

@@ -4,7 +4,7 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type Express } from 'express';
 import type { AdmissionService } from '../admission/admission.service.js';
 import { DomainError } from '../errors/domain-error.js';
-import { isApiPath, withLiteralPercents } from '../http/api-path.js';
+import { isApiPath, originForm, withLiteralPercents } from '../http/api-path.js';
 import { API_SECURITY_HEADERS, REQUEST_ID_HEADER, requestIdFrom } from '../http/headers.js';
 import { deferHeaders, sendError } from '../http/response.js';
 import { rateLimitHeaders } from '../rate-limit/headers.js';
@@ -194,11 +194,17 @@ export class ServiceHttpAdapter extends ExpressAdapter {
 
   #route(req: IncomingMessage, res: ServerResponse, express: ExpressHandler): void {
     const next = (): void => {
-      req.url = withLiteralPercents(req.url ?? '/');
-      express(req, res, () => {
-        // Express calls this only for a target whose URL it cannot parse: no route gets it, not even that for errors.
+      const target = originForm(req.url ?? '');
+      const reject = (): void => {
         sendError(res, 'bad_request', 'The request target is not a valid URL.');
-      });
+      };
+      if (target === undefined) {
+        reject();
+        return;
+      }
+      req.url = withLiteralPercents(target);
+      // Express calls `reject` only for a target that it cannot parse: no route gets it, not even that for errors.
+      express(req, res, reject);
     };
     if (this.#services?.rejectEarly === true) {
       rejectEarly(req, res, this.#services.admission, next);

@@ -15,6 +15,8 @@ describe('isApiPath', () => {
     'http://localhost/v1/store/orders',
     'https://user:password@api.example.com:8443/v1?a',
     'HTTP://LOCALHOST/v1/',
+    'http://localhost:99999/v1',
+    'http://[::1]/v1',
   ])('returns true for %s', (target) => {
     expect(isApiPath(target)).toBe(true);
   });
@@ -39,6 +41,8 @@ describe('isApiPath', () => {
     'http://localhost/V1',
     'http://v1/store',
     'http://',
+    'http://localhost?/v1',
+    'http://[/v1',
   ])('returns false for %p', (target) => {
     expect(isApiPath(target)).toBe(false);
   });
