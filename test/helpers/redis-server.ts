@@ -35,6 +35,7 @@ export class RedisServer {
     private readonly folder: string,
   ) {}
 
+  /** @param flags options, after a configuration file if there is one */
   static async start(flags: readonly string[] = []): Promise<RedisServer> {
     for (let attempt = 1; ; attempt++) {
       const port = await freePort(PORT_MAX);
@@ -128,18 +129,13 @@ export class RedisServer {
 }
 
 function launch(port: number, folder: string, flags: readonly string[]): ChildProcess {
+  // redis-server takes a configuration file only as its first argument.
+  const [first = ''] = flags;
+  const files = first.startsWith('--') || first === '' ? 0 : 1;
   const args = [
-    '--port',
-    String(port),
-    '--bind',
-    '127.0.0.1',
-    '--save',
-    '',
-    '--appendonly',
-    'no',
-    '--dir',
-    folder,
-    ...flags,
+    ...flags.slice(0, files),
+    ...['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder],
+    ...flags.slice(files),
   ];
   return spawn('redis-server', args, { stdio: 'ignore' });
 }

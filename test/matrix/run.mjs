@@ -29,7 +29,15 @@ const NODE_SUITES = ['test/unit', 'test/orders', 'test/server', 'test/cli', 'tes
  */
 
 /** Suites that take more than a minute; `--fast` leaves them out. */
-const SLOW_SUITES = ['clients', 'generators', 'kubernetes', 'prometheus', 'proxies', 'sparse-traffic'];
+const SLOW_SUITES = [
+  'clients',
+  'generators',
+  'kubernetes',
+  'prometheus',
+  'proxies',
+  'redis-sentinel',
+  'sparse-traffic',
+];
 
 /** @type {Surrounding[]} */
 const SURROUNDINGS = [
