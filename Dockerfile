@@ -57,8 +57,7 @@ EXPOSE 3000 9464
 # Liveness, not readiness: a failed check restarts the container, which does not help when the database is unavailable.
 # Load balancers use /health/ready.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s --retries=3 CMD ["node", "deploy/healthcheck.mjs"]
-# The young generation is 12 MB at most, instead of 48 MB.
-CMD ["node", "--max-semi-space-size=4", "dist/main.js"]
+CMD ["node", "dist/main.js"]
 
 ARG VERSION=unreleased
 ARG REVISION=unknown

@@ -105,8 +105,8 @@ const { metafile } = await build({
   },
   external: EXTERNAL,
   plugins: [entries, swagger, queryCompiler, packages],
-  // Nest and the log use the names of classes.
-  keepNames: true,
+  // No `keepNames`: it defines a property on each closure, which costs a quarter of the cancels per second. Classes keep their
+  // names, because identifiers are not shortened; of two with the same name, the second gets a number.
   minifySyntax: true,
   minifyWhitespace: true,
   sourcemap: true,
