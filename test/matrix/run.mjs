@@ -1,7 +1,7 @@
 // npm run test:matrix: the service in other surroundings than those of `npm test`.
 //   --list        prints the names
 //   --only NAMES  runs only these, separated by commas
-//   --fast        leaves out the repeated runs on versions of Node and of PostgreSQL after 14
+//   --fast        leaves out the slow ones: whole runs on versions of Node and PostgreSQL, Kubernetes, Prometheus, proxies
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,6 +19,13 @@ const PLATFORM = 'linux-x64';
 const DATABASE_SUITES = ['test/orders', 'test/api-keys', 'test/database', 'test/fault-injection'];
 /** Suites of `npm test` that depend on the version of Node. */
 const NODE_SUITES = ['test/unit', 'test/orders', 'test/server', 'test/cli', 'test/hostile/connections.test.ts'];
+
+/** The part of them that holds how Node writes responses and reads targets: quick, and without timing. */
+const RESPONSE_SUITES = [
+  ...['test/unit/http', 'test/unit/orders/list', 'test/orders/list/list-cache.test.ts'],
+  ...['list-orders.test.ts', 'list-orders-conditional.test.ts'].map((file) => `test/orders/${file}`),
+  ...['connections.test.ts', 'request-targets.test.ts'].map((file) => `test/server/${file}`),
+];
 
 /**
  * @typedef {object} Surrounding
@@ -59,9 +66,23 @@ const SURROUNDINGS = [
     name: `node-${version}`,
     suites: NODE_SUITES,
     slow: true,
-    prepare: () => ({ node: join(installed('node-versions'), `node-${version}`, 'bin', 'node') }),
+    prepare: () => nodeVersion(version),
+  })),
+  // `npm test` runs on one version; the image runs 24.
+  ...[22, 24, 26].map((version) => ({
+    name: `node-${version}-responses`,
+    suites: RESPONSE_SUITES,
+    prepare: () => nodeVersion(version),
   })),
 ];
+
+/**
+ * @param {number} version
+ * @returns {{ node: string }}
+ */
+function nodeVersion(version) {
+  return { node: join(installed('node-versions'), `node-${version}`, 'bin', 'node') };
+}
 
 /**
  * @param {number} version
@@ -89,7 +110,14 @@ function run({ suites, prepare }) {
   if (prepare !== undefined && `${process.platform}-${process.arch}` !== PLATFORM) {
     return { passed: 0, failed: 0, skipped: [`requires ${PLATFORM}`] };
   }
-  const { node = process.execPath, environment = {} } = prepare?.() ?? {};
+  let prepared;
+  try {
+    prepared = prepare?.();
+  } catch (error) {
+    console.error(error);
+    return { passed: 0, failed: 1, skipped: [] };
+  }
+  const { node = process.execPath, environment = {} } = prepared ?? {};
   const folder = mkdtempSync(join(tmpdir(), 'petstore-matrix-'));
   const report = join(folder, 'report.json');
   const { status } = spawnSync(node, [JEST, ...suites, '--json', '--outputFile', report], {
