@@ -64,7 +64,7 @@ describe('a command whose stdout is a full disk', () => {
     expect(await petstoreInto(FULL_DISK, ['openapi'])).toEqual({ exitCode: 1, stderr });
   });
 
-  it('leaves no key behind and the old key as it was when it issues or rotates', async () => {
+  it('issues no key, and leaves the key that it should rotate unchanged', async () => {
     const { id } = await insertKey(database.db);
     const before = await allKeys();
     const failure = {

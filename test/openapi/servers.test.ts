@@ -28,7 +28,7 @@ describe('the servers of the document', () => {
     ]);
   });
 
-  it('begin with the serving service when PUBLIC_BASE_URL is not set, so that Try it out calls it', async () => {
+  it('start with the service itself when PUBLIC_BASE_URL is not set, so that Try it out calls it', async () => {
     expect((await servedServers({})).map(({ url }) => url)).toEqual([
       '/v1',
       'https://{productionHost}/v1',

@@ -186,7 +186,7 @@ describeWithRedis('replicas that share a Redis', () => {
     );
   });
 
-  it('admit a caller whose ban was lifted although the notification was lost', async () => {
+  it('admit a caller whose ban was lifted, even if the notification was lost', async () => {
     const store = await storeOn([server.url]);
     await ban(store, 'key:lifted');
     const admin = server.connect();

@@ -102,7 +102,7 @@ describe('pipelined cancels during a drain', () => {
     ]);
   });
 
-  it('are executed up to the next one when the last was complete before the drain and waits for the first', async () => {
+  it('include the next one that arrives when the last one had been executed before the drain', async () => {
     const [one, other, late] = [
       await insertOrder(service.db),
       await insertOrder(service.db),

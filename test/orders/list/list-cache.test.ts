@@ -140,7 +140,7 @@ describeIf(spawnSync('curl', ['--version']).status === 0, 'curl')('a compressed 
 });
 
 describeWithBrowser('a compressed list fetched by Chromium', () => {
-  it('is the uncompressed list on a page', async () => {
+  it('equals the uncompressed list', async () => {
     const browser = await startBrowser();
     try {
       // A page of the service has a policy that forbids it to fetch anything.

@@ -85,7 +85,7 @@ describe('a key that exists', () => {
     expect(repository.queries).toHaveLength(2);
   });
 
-  it('is not cached longer because it is used', async () => {
+  it('is looked up again after API_KEY_CACHE_SECONDS, even if it was used meanwhile', async () => {
     await service.verify(TOKEN);
     for (let second = 0; second < CACHE_SECONDS; second++) {
       await service.verify(TOKEN);
@@ -325,7 +325,7 @@ describe('concurrent look-ups of unknown keys', () => {
     expect(repository.queries.length).toBeLessThanOrEqual(6);
   });
 
-  it('are at most two, and the others are unknown by the index', async () => {
+  it('run two at a time; the other keys are unknown because the index does not contain them', async () => {
     const guesses = Array.from({ length: 50 }, () => Promise.resolve(service.verify(generateKey())));
     const settled = Promise.all(guesses.slice(2));
     expect(await settled).toEqual(Array(48).fill(undefined));

@@ -135,7 +135,7 @@ describe('UsageWriter records the last use of a key', () => {
     expect(touch.mock.calls).toEqual([[['a']], [['b']], [['a']]]);
   });
 
-  it('although its usage cannot be written, and not for requests without a key', async () => {
+  it('even when its usage cannot be written, but not for requests without a key', async () => {
     add.mockRejectedValue(new Error('relation does not exist'));
     recorder.decided(ANONYMOUS_ID, 'admitted');
     recorder.decided('a', 'admitted');
