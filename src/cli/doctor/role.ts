@@ -97,7 +97,7 @@ export function roleFinding(facts: RoleFacts): Finding {
   if (isEmbedded) {
     return ok(`"${name}" owns the embedded database`);
   }
-  const missing = missingOf(facts);
+  const [missing, superfluous] = [missingOf(facts), superfluousOf(facts)];
   if (examined === undefined) {
     return warning(
       `"${name}" is the owner, and there is no role ${SERVICE_ROLE}`,
@@ -106,15 +106,15 @@ export function roleFinding(facts: RoleFacts): Finding {
   }
   if (missing.length > 0) {
     const isMembershipMissing = !isMember && examined === name;
+    const excess = superfluous.length === 0 ? '' : `, and has more than it needs: ${list(superfluous)}`;
     return error(
-      `"${examined}" lacks ${list(missing)}`,
+      `"${examined}" lacks ${list(missing)}${excess}`,
       isMembershipMissing
         ? `Run as the owner: GRANT ${SERVICE_ROLE} TO "${name}".`
         : `Run as the owner: ${missing.map((grant) => `GRANT ${grant} TO ${SERVICE_ROLE}`).join('; ')}.`,
-      missing,
+      [...missing, ...superfluous],
     );
   }
-  const superfluous = superfluousOf(facts);
   if (superfluous.length > 0) {
     return warning(
       `"${examined}" has more than it needs: ${list(superfluous)}`,

@@ -184,17 +184,20 @@ describe('diagnose', () => {
     const revoked = `
       REVOKE DELETE ON api_key_usage FROM petstore_service; REVOKE UPDATE (banned) ON api_key_usage FROM petstore_service;
       REVOKE EXECUTE ON FUNCTION compact_order_list_changes(bigint) FROM petstore_service;`;
-    await database.db.query(revoked);
+    await database.db.query(`${revoked} GRANT DELETE ON orders TO petstore_service`);
     const { role: missing } = problemsOf(await diagnose({ DATABASE_URL: login.url, ...ports }));
-    await database.db.query(revoked.replaceAll('REVOKE', 'GRANT').replaceAll(' FROM ', ' TO '));
+    await database.db.query(`
+      ${revoked.replaceAll('REVOKE', 'GRANT').replaceAll(' FROM ', ' TO ')} REVOKE DELETE ON orders FROM petstore_service`);
     expect(missing).toMatchObject({
       status: 'error',
+      message: expect.stringContaining(', and has more than it needs: DELETE ON orders') as unknown,
       remedy: expect.stringContaining(
         'GRANT EXECUTE ON FUNCTION compact_order_list_changes(bigint) TO petstore_service',
       ) as unknown,
     });
     expect(missing?.details.toSorted()).toEqual([
       'DELETE ON api_key_usage',
+      'DELETE ON orders',
       'EXECUTE ON FUNCTION compact_order_list_changes(bigint)',
       'UPDATE (banned) ON api_key_usage',
     ]);
