@@ -143,7 +143,7 @@ describe('UsageWriter records the last use of a key', () => {
     expect(touch.mock.calls).toEqual([[['a']]]);
   });
 
-  it('and goes on after a failure', async () => {
+  it('and continues after a failure', async () => {
     touch.mockRejectedValueOnce(new Error('connection lost'));
     recorder.decided('a', 'admitted');
     await expect(writer.flush()).resolves.toBeUndefined();
@@ -201,7 +201,7 @@ describe('UsageWriter removes old days', () => {
     );
   });
 
-  it('and goes on after a failure', async () => {
+  it('and continues after a failure', async () => {
     removeOld.mockRejectedValueOnce(new Error('connection lost'));
     await expect(writer.prune()).resolves.toBeUndefined();
     clock.advance(HOUR_MS);
