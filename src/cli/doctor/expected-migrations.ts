@@ -14,12 +14,16 @@ export const MIGRATIONS: Readonly<Record<string, string | undefined>> = {
   '20261122000004_api_key_notifications_always': `
     EXISTS (SELECT FROM pg_trigger WHERE tgrelid = to_regclass('public.api_keys')
             AND tgname = 'api_keys_notify_changed' AND tgenabled = 'A')`,
+  '20261122000005_list_row_triggers': `
+    EXISTS (SELECT FROM pg_trigger WHERE tgrelid = to_regclass('public.orders') AND tgname = 'orders_note_replicated_insert')`,
 };
 
 /** The triggers that the service relies on: without them it would serve stale lists and accept revoked keys. */
-export const TRIGGERS = [
-  'api_keys_notify_changed',
-  'orders_note_delete',
-  'orders_note_insert',
-  'orders_note_update',
-] as const;
+export const TRIGGERS: Readonly<Record<string, { readonly table: string; readonly mode: 'ALWAYS' | 'REPLICA' }>> = {
+  api_keys_notify_changed: { table: 'api_keys', mode: 'ALWAYS' },
+  orders_note_delete: { table: 'orders', mode: 'ALWAYS' },
+  orders_note_insert: { table: 'orders', mode: 'ALWAYS' },
+  orders_note_replicated_delete: { table: 'orders', mode: 'REPLICA' },
+  orders_note_replicated_insert: { table: 'orders', mode: 'REPLICA' },
+  orders_note_update: { table: 'orders', mode: 'ALWAYS' },
+};

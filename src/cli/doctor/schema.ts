@@ -13,7 +13,8 @@ export interface SchemaFacts {
   readonly failed: readonly string[];
   /** Migrations whose objects are not in the database. */
   readonly withoutObjects: readonly string[];
-  readonly disabledTriggers: readonly string[];
+  /** Triggers that are missing, or enabled in another mode than expected. */
+  readonly wrongTriggers: readonly string[];
   readonly hasRowSecurity: boolean;
 }
 
@@ -28,9 +29,12 @@ const OBJECTS = `SELECT ${Object.entries(MIGRATIONS)
   .join(', ')}`;
 
 const TABLE_STATE = `
-  SELECT ARRAY(SELECT name FROM unnest($1::text[]) AS name
-               WHERE NOT EXISTS (SELECT FROM pg_trigger WHERE tgname = name AND tgenabled IN ('A', 'O'))) AS "disabledTriggers",
+  SELECT ARRAY(SELECT name FROM json_each_text($1) AS expected (name, mode)
+               WHERE NOT EXISTS (SELECT FROM pg_trigger WHERE tgname = name AND tgenabled = mode::"char")) AS "wrongTriggers",
          coalesce((SELECT relrowsecurity FROM pg_class WHERE oid = to_regclass('public.orders')), false) AS "hasRowSecurity"`;
+
+/** As in `pg_trigger.tgenabled`: `A` or `R`. */
+const TRIGGER_MODES = Object.fromEntries(Object.entries(TRIGGERS).map(([name, { mode }]) => [name, mode.charAt(0)]));
 
 export async function readSchema(db: pg.Client): Promise<SchemaFacts> {
   const { readable } = await rowOf<{ readable: boolean }>(db, RECORD_IS_READABLE);
@@ -42,7 +46,7 @@ export async function readSchema(db: pg.Client): Promise<SchemaFacts> {
     applied: namesOf(true),
     failed: namesOf(false) ?? [],
     withoutObjects: Object.keys(objects).filter((name) => objects[name] !== true),
-    ...(await rowOf<Pick<SchemaFacts, 'disabledTriggers' | 'hasRowSecurity'>>(db, TABLE_STATE, [TRIGGERS])),
+    ...(await rowOf<Pick<SchemaFacts, 'wrongTriggers' | 'hasRowSecurity'>>(db, TABLE_STATE, [TRIGGER_MODES])),
   };
 }
 
@@ -79,12 +83,15 @@ function migrationsFinding({ applied, failed, withoutObjects }: SchemaFacts): Fi
   return ok(`all ${expected.length} applied${applied === undefined ? ', as far as this role can see' : ''}`);
 }
 
-function triggersFinding({ disabledTriggers, hasRowSecurity }: SchemaFacts): Finding {
-  if (disabledTriggers.length > 0) {
+function triggersFinding({ wrongTriggers, hasRowSecurity }: SchemaFacts): Finding {
+  if (wrongTriggers.length > 0) {
+    const repairs = Object.entries(TRIGGERS)
+      .filter(([name]) => wrongTriggers.includes(name))
+      .map(([name, { table, mode }]) => `ALTER TABLE ${table} ENABLE ${mode} TRIGGER ${name};`);
     return error(
-      `disabled or missing: ${list(disabledTriggers)}`,
-      'Enable them with ALTER TABLE … ENABLE ALWAYS TRIGGER (ENABLE TRIGGER for api_keys), and restart the service: ' +
-        'it has not noticed changes and may serve an outdated list.',
+      `disabled, missing or in the wrong mode: ${list(wrongTriggers)}`,
+      `Run as the owner: ${repairs.join(' ')} Then restart the service: it may not have noticed changes and may serve ` +
+        'an outdated list.',
     );
   }
   return hasRowSecurity

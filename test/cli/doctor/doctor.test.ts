@@ -218,11 +218,24 @@ describe('diagnose', () => {
     ]);
   });
 
-  it('reports a disabled trigger and row-level security of the list', async () => {
-    await database.db.query('ALTER TABLE orders DISABLE TRIGGER orders_note_insert');
+  it.each([
+    ['DISABLE', 'orders_note_insert', 'ENABLE ALWAYS'],
+    // As `pg_restore --disable-triggers` leaves them.
+    ['ENABLE', 'orders_note_update', 'ENABLE ALWAYS'],
+    ['ENABLE', 'orders_note_replicated_delete', 'ENABLE REPLICA'],
+  ])('reports a trigger after %s TRIGGER %s', async (wrong, trigger, right) => {
+    const remedy = `ALTER TABLE orders ${right} TRIGGER ${trigger};`;
+    await database.db.query(`ALTER TABLE orders ${wrong} TRIGGER ${trigger}`);
     const { triggers } = problemsOf(await diagnose({ DATABASE_URL: login.url, ...ports }));
-    await database.db.query('ALTER TABLE orders ENABLE ALWAYS TRIGGER orders_note_insert');
-    expect(triggers).toMatchObject({ status: 'error', message: 'disabled or missing: orders_note_insert' });
+    await database.db.query(remedy);
+    expect(triggers).toMatchObject({
+      status: 'error',
+      message: `disabled, missing or in the wrong mode: ${trigger}`,
+      remedy: expect.stringContaining(`Run as the owner: ${remedy} Then`) as unknown,
+    });
+  });
+
+  it('reports row-level security of the list', async () => {
     await database.db.query('ALTER TABLE orders ENABLE ROW LEVEL SECURITY');
     const { triggers: policies } = problemsOf(await diagnose({ DATABASE_URL: login.url, ...ports }));
     await database.db.query('ALTER TABLE orders DISABLE ROW LEVEL SECURITY');

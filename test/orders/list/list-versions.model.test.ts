@@ -96,6 +96,10 @@ describe('versions of the order list', () => {
       'an order is inserted by a replica role',
       "SET session_replication_role = 'replica'; INSERT INTO orders (id, pet_id, quantity) VALUES (50, 1, 1); RESET session_replication_role",
     ],
+    [
+      'an order is deleted by a replica role',
+      "SET session_replication_role = 'replica'; DELETE FROM orders WHERE id = 1; RESET session_replication_role",
+    ],
     ['a pet id changes', 'UPDATE orders SET pet_id = pet_id + 1 WHERE id = 1'],
     ['a quantity changes', 'UPDATE orders SET quantity = quantity + 1 WHERE id = 1'],
     ['a ship date is set', 'UPDATE orders SET ship_date = now() WHERE id = 1'],
@@ -109,6 +113,22 @@ describe('versions of the order list', () => {
     [
       'an order changes again before a savepoint is rolled back',
       'BEGIN; UPDATE orders SET pet_id = 8 WHERE id = 1; SAVEPOINT s; UPDATE orders SET pet_id = 9 WHERE id = 1; ROLLBACK TO s; COMMIT',
+    ],
+    [
+      'an order changes after an update of its block failed',
+      `DO $$ BEGIN UPDATE orders SET quantity = 2 - id WHERE id IN (1, 2); EXCEPTION WHEN check_violation THEN NULL; END $$;
+       UPDATE orders SET pet_id = 8 WHERE id = 1`,
+    ],
+    [
+      'an order changes in the transaction in which an update of its block failed',
+      `DO $$ BEGIN
+         BEGIN UPDATE orders SET quantity = 2 - id WHERE id IN (1, 2); EXCEPTION WHEN check_violation THEN NULL; END;
+         UPDATE orders SET pet_id = 8 WHERE id = 1;
+       END $$`,
+    ],
+    [
+      'an order changes in the transaction after the one that changed it before',
+      'UPDATE orders SET pet_id = 8 WHERE id = 1; COMMIT; UPDATE orders SET pet_id = 9 WHERE id = 1',
     ],
     ['the table is truncated', 'TRUNCATE orders'],
     [

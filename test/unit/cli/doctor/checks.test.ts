@@ -29,7 +29,7 @@ const SCHEMA: SchemaFacts = {
   applied: Object.keys(MIGRATIONS),
   failed: [],
   withoutObjects: [],
-  disabledTriggers: [],
+  wrongTriggers: [],
   hasRowSecurity: false,
 };
 const ROLE: RoleFacts = {

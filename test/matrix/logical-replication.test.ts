@@ -1,0 +1,168 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { PostgresServer } from '../../src/embedded/postgres-server.js';
+import { etagOf } from '../../src/orders/list/etag.js';
+import { listOrders } from '../helpers/api.js';
+import { insertKey } from '../helpers/builders.js';
+import { applyMigrations } from '../helpers/isolated-database.js';
+import type { TestDatabase } from '../helpers/test-database.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
+import { waitFor } from '../helpers/wait-for.js';
+import { observe } from '../model/list-writer.js';
+
+const DATABASE = 'postgres';
+/** Transactions that are larger than the work memory are sent before they commit. */
+const SETTINGS = {
+  fsync: 'off',
+  wal_level: 'logical',
+  logical_decoding_work_mem: '64kB',
+  wal_retrieve_retry_interval: '100ms',
+};
+
+const folder = mkdtempSync(join(tmpdir(), 'petstore-logical-'));
+let servers: PostgresServer[];
+let publisher: TestDatabase;
+let subscriber: TestDatabase;
+let service: TestService;
+let key: string;
+
+beforeAll(async () => {
+  servers = await Promise.all(
+    ['publisher', 'subscriber'].map((name) => PostgresServer.start({ folder: join(folder, name), settings: SETTINGS })),
+  );
+  [publisher, subscriber] = (await Promise.all(servers.map(migrated))) as [TestDatabase, TestDatabase];
+  await publisher.db.query('CREATE PUBLICATION orders FOR TABLE orders, marks');
+  ({ key } = await insertKey(subscriber.db));
+  service = await startTestService({ database: subscriber });
+});
+afterAll(async () => {
+  await service.stop();
+  await subscriber.db.query('DROP SUBSCRIPTION IF EXISTS all_orders');
+  await subscriber.drop();
+  await publisher.drop();
+  await Promise.all(servers.map((server) => server.stop()));
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function migrated(server: PostgresServer): Promise<TestDatabase> {
+  const url = server.url(DATABASE);
+  const db = new pg.Pool({ connectionString: url, max: 5 });
+  db.on('error', () => undefined);
+  await applyMigrations(db);
+  await db.query('CREATE TABLE marks (n serial)');
+  return { url, db, drop: () => db.end() };
+}
+
+/** Copies the orders of the publisher to the subscriber, and follows their changes. */
+async function subscribe(options: string): Promise<void> {
+  const { username, password, hostname, port } = new URL(publisher.url);
+  const connection = `host=${hostname} port=${port} user=${username} password=${password} dbname=${DATABASE}`;
+  await subscriber.db.query(
+    `CREATE SUBSCRIPTION all_orders CONNECTION '${connection}' PUBLICATION orders WITH (${options})`,
+  );
+}
+
+/** Waits until the subscriber has everything that is committed on the publisher. */
+async function untilReplicated(): Promise<void> {
+  await waitFor(
+    async () => {
+      const { rows } = await subscriber.db.query<{ ready: boolean }>(
+        "SELECT count(*) > 0 AND bool_and(srsubstate = 'r') AS ready FROM pg_subscription_rel",
+      );
+      return rows[0]!.ready;
+    },
+    'the tables are copied',
+    { withinMs: 60_000 },
+  );
+  // Transactions are applied in the order of their commits.
+  const { rows } = await publisher.db.query<{ n: number }>('INSERT INTO marks DEFAULT VALUES RETURNING n');
+  await waitFor(
+    async () => (await subscriber.db.query('SELECT FROM marks WHERE n = $1', [rows[0]!.n])).rowCount === 1,
+    'the subscriber has applied all changes',
+    { withinMs: 60_000 },
+  );
+}
+
+/** Checks that the service on the subscriber serves the orders of the publisher, with the version of the subscriber. */
+async function listedLikePublished(): Promise<string> {
+  const published = await observe(publisher.url);
+  const replicated = await observe(subscriber.url);
+  const response = await listOrders(service.baseUrl, key);
+  expect(response.status).toBe(200);
+  const etag = response.headers.get('etag') ?? '';
+  expect(etag).toBe(etagOf(replicated.name));
+  expect((await response.text()) === published.text).toBe(true);
+  return etag;
+}
+
+async function appended(): Promise<number> {
+  const { rows } = await subscriber.db.query<{ n: number }>('SELECT count(*)::integer AS n FROM order_list_changes');
+  return rows[0]!.n;
+}
+
+describe.each(['streaming = off', 'streaming = parallel'])('on a subscriber with %s', (options) => {
+  it('the list has the orders of the initial copy', async () => {
+    await subscriber.db.query('DROP SUBSCRIPTION IF EXISTS all_orders');
+    await subscriber.db.query('TRUNCATE orders, marks');
+    await publisher.db.query(
+      'TRUNCATE orders; INSERT INTO orders (id, pet_id, quantity) SELECT n, n, 1 FROM generate_series(1, 20000) AS n',
+    );
+    const empty = (await observe(subscriber.url)).name;
+    await subscribe(options);
+    await untilReplicated();
+    expect(await listedLikePublished()).not.toBe(etagOf(empty));
+  });
+
+  it.each([
+    ['an order is inserted', 'INSERT INTO orders (id, pet_id, quantity) VALUES (20001, 1, 1)'],
+    ['the first order of a block is inserted', 'INSERT INTO orders (id, pet_id, quantity) VALUES (-5000000000, 1, 1)'],
+    ['an order is updated', 'UPDATE orders SET pet_id = pet_id + 1 WHERE id = 1'],
+    ['an order gets an id in another block', 'UPDATE orders SET id = 5000000000 WHERE id = 20001'],
+    ['an order is deleted', 'DELETE FROM orders WHERE id = 2'],
+    ['the only order of a block is deleted', 'DELETE FROM orders WHERE id = 5000000000'],
+    [
+      'orders change in a transaction with a savepoint that is rolled back',
+      `BEGIN; UPDATE orders SET pet_id = 1 WHERE id = 17000; SAVEPOINT s; DELETE FROM orders WHERE id = 17001;
+       INSERT INTO orders (id, pet_id, quantity) VALUES (50001, 1, 1); ROLLBACK TO s; DELETE FROM orders WHERE id = 17002; COMMIT`,
+    ],
+    ['every order is updated', 'UPDATE orders SET quantity = quantity + 1'],
+    [
+      'orders are copied',
+      'INSERT INTO orders (id, pet_id, quantity) SELECT n, n, 1 FROM generate_series(60001, 70000) AS n',
+    ],
+    ['many orders are deleted', 'DELETE FROM orders WHERE id > 20000'],
+    ['the table is truncated', 'BEGIN; CREATE TABLE kept AS SELECT * FROM orders; TRUNCATE orders; COMMIT'],
+    ['the table is filled again', 'BEGIN; INSERT INTO orders SELECT * FROM kept; DROP TABLE kept; COMMIT'],
+  ])('the list changes when %s', async (_what, statements) => {
+    const before = await listedLikePublished();
+    await publisher.db.query(statements);
+    await untilReplicated();
+    expect(await listedLikePublished()).not.toBe(before);
+  });
+
+  it('the list stays the same when an order is cancelled', async () => {
+    const before = await listedLikePublished();
+    await publisher.db.query(
+      "UPDATE orders SET status = 'cancelled', cancelled_at = now() WHERE id = (SELECT min(id) FROM orders WHERE status = 'pending')",
+    );
+    await untilReplicated();
+    expect(await listedLikePublished()).toBe(before);
+  });
+
+  it.each(['UPDATE orders SET quantity = 2', 'DELETE FROM orders WHERE id <= 20000'])(
+    'appends about one row for each block, and not one for each order: %s',
+    async (statement) => {
+      await publisher.db.query(
+        'INSERT INTO orders (id, pet_id, quantity) SELECT n, 1, 1 FROM generate_series(1, 20000) AS n ON CONFLICT DO NOTHING',
+      );
+      await untilReplicated();
+      const before = await appended();
+      await publisher.db.query(statement);
+      await untilReplicated();
+      // The service may compact the rows of earlier changes meanwhile.
+      expect((await appended()) - before).toBeLessThan(10);
+    },
+  );
+});
