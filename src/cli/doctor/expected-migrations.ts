@@ -16,6 +16,7 @@ export const MIGRATIONS: Readonly<Record<string, string | undefined>> = {
             AND tgname = 'api_keys_notify_changed' AND tgenabled = 'A')`,
   '20261122000005_list_row_triggers': `
     EXISTS (SELECT FROM pg_trigger WHERE tgrelid = to_regclass('public.orders') AND tgname = 'orders_note_replicated_insert')`,
+  '20261122000006_usage_fillfactor': undefined,
 };
 
 /** The triggers that the service relies on: without them it would serve stale lists and accept revoked keys. */
