@@ -183,6 +183,15 @@ describe('petstore keys usage', () => {
     ]);
   });
 
+  it('judges a plan by the last 30 days of the period', async () => {
+    const { id } = await insertKey(database.db, { plan: 'free' });
+    await add(id, 33, 35, 500);
+    await add(id, 35, 40, 999);
+    const { keys } = await jsonOf<{ keys: Key[] }>('--days', '60', '--until', daysAgo(5));
+    await database.db.query('DELETE FROM api_key_usage WHERE key_id = $1', [id]);
+    expect(keys.find((key) => key.id === id)).toMatchObject({ admitted: 2 * 500 + 5 * 999, p95PerDay: 500 });
+  });
+
   it('counts only the days of the period', async () => {
     const { keys } = await jsonOf<{ keys: Key[] }>('--days', '1');
     expect(keys.find(({ id }) => id === ids.near)).toMatchObject({ admitted: 8_700 });
