@@ -60,7 +60,7 @@ export class ClientService {
   /** Makes all orders pending again and forgets the recorded requests. @returns a new key */
   async reset(): Promise<string> {
     await this.service.db.query("UPDATE orders SET status = 'pending', cancelled_at = NULL WHERE status <> 'pending'");
-    this.proxy.take();
+    this.proxy.reset();
     return (await insertKey(this.service.db)).key;
   }
 

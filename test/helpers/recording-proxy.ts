@@ -62,6 +62,12 @@ export class RecordingProxy {
     this.#disturbance = { method, ...disturbance };
   }
 
+  /** Forgets the requests and a disturbance that no request has met. */
+  reset(): void {
+    this.#recorded.length = 0;
+    this.#disturbance = undefined;
+  }
+
   /** The requests since the last call. */
   take(): Recorded[] {
     return this.#recorded.splice(0);
