@@ -1,6 +1,7 @@
 import { Semaphore } from '../../common/semaphore.js';
 import type { BlockCache } from './block-cache.js';
 import { deflate } from './deflate.js';
+import { freeBuffer } from './free-buffer.js';
 import type { DeflatedBlock } from './gzip-member.js';
 import type { ListTransaction } from './list-transaction.js';
 import { BLOCK_ROWS, type BlockVersion, idRange } from './list-version.js';
@@ -16,6 +17,8 @@ export class BlockReader {
   readonly #buffers = new Semaphore(PLAIN_BLOCKS_MAX);
   readonly #spare: Buffer[] = [];
   #last: Promise<unknown> = Promise.resolve();
+  /** Blocks that have not been compressed. */
+  #remaining = 0;
 
   /** @param count called with the number of rows of each block */
   constructor(
@@ -26,6 +29,7 @@ export class BlockReader {
 
   /** Reads a block after those before it; fails when one of them cannot be read. Other lists share the read. */
   read(wanted: BlockVersion): Promise<DeflatedBlock> {
+    this.#remaining++;
     const reading = this.#last.then(() => this.#readJson(wanted.id));
     this.#last = reading;
     const block = reading.then((json) => this.#compress(json, wanted));
@@ -65,6 +69,9 @@ export class BlockReader {
     } finally {
       this.#spare.push(Buffer.from(json.buffer));
       this.#buffers.release();
+      if (--this.#remaining === 0) {
+        this.#spare.forEach(freeBuffer);
+      }
     }
   }
 }

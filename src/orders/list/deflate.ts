@@ -1,17 +1,24 @@
 import { promisify } from 'node:util';
 import { constants, crc32, deflateRaw, inflateRaw, inflateRawSync } from 'node:zlib';
+import { freeBuffer } from './free-buffer.js';
 import type { DeflatedBlock } from './gzip-member.js';
 
 /** Fast rather than small: level 1 makes the list 8 to 10 times smaller, and higher levels cost several times the CPU. */
 const LEVEL = 1;
-/** One pass for nearly every block; a smaller chunk would enter the thread pool once per chunk. */
-const CHUNK_BYTES = 512 * 1_024;
+/** Room beyond the expected size, so that nearly every block takes one pass through the thread pool and one allocation. */
+const ROOM = 1.04;
+const CHUNK_BYTES_MIN = 64 * 1_024;
+/** A result in memory that is larger than this is copied. */
+const WASTE_MAX = 1.1;
 
 /** Blocks up to this size are decompressed at once, in less time than the thread pool needs to hand the result over. */
 const INFLATED_AT_ONCE_MAX_BYTES = 128 * 1_024;
 
 const deflateAsync = promisify(deflateRaw) as (data: Buffer, options: object) => Promise<Buffer>;
 const inflateAsync = promisify(inflateRaw) as (data: Buffer, options: object) => Promise<Buffer>;
+
+/** Compressed size of the last block in proportion to its size; the blocks of a list are alike. */
+let ratio = 0.35;
 
 /** A block's bytes are not what was compressed. */
 export class CorruptBlock extends Error {
@@ -23,11 +30,17 @@ export class CorruptBlock extends Error {
 
 /** Compresses on the thread pool. */
 export async function deflate(plain: Buffer): Promise<DeflatedBlock> {
-  const options = { level: LEVEL, finishFlush: constants.Z_SYNC_FLUSH, chunkSize: CHUNK_BYTES };
+  const chunkSize = Math.max(Math.ceil(plain.length * ratio * ROOM), CHUNK_BYTES_MIN);
+  const options = { level: LEVEL, finishFlush: constants.Z_SYNC_FLUSH, chunkSize };
   const [crc, deflated] = [crc32(plain), await deflateAsync(plain, options)];
-  // A copy of the right size: zlib's result keeps its whole chunk alive.
+  ratio = deflated.length / Math.max(1, plain.length);
+  if (deflated.buffer.byteLength <= deflated.length * WASTE_MAX) {
+    return { deflated, crc, length: plain.length };
+  }
+  // A copy of the right size: the result keeps its whole chunk alive.
   const copy = Buffer.allocUnsafeSlow(deflated.length);
   deflated.copy(copy);
+  freeBuffer(deflated);
   return { deflated: copy, crc, length: plain.length };
 }
 

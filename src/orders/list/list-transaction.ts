@@ -6,6 +6,7 @@ import { Semaphore } from '../../common/semaphore.js';
 import { CONFIG, type Config } from '../../config/config.js';
 import type { ListPools } from '../../database/pools.js';
 import { DomainError } from '../../errors/domain-error.js';
+import { freeBuffer } from './free-buffer.js';
 import { type BlockVersionsRow, type ListVersion, parseListVersion, SELECT_BLOCK_VERSIONS } from './list-version.js';
 
 /** How long the server may take for the next response. Milliseconds. */
@@ -32,7 +33,10 @@ export interface ListTransaction {
   readonly version: ListVersion;
   /** Size of the table, including what updates and deletes have left in it. */
   readonly tableBytes: number;
-  /** The orders from one id to another in the text format of COPY, in chunks that may end anywhere. */
+  /**
+   * The orders from one id to another in the text format of COPY, in chunks that may end anywhere. A chunk is valid until
+   * the next one is asked for.
+   */
   copy(firstId: string, lastId: string): AsyncIterable<Buffer>;
   /** Ends the transaction and releases the slot; call once. @param complete false closes the connection, which ends a scan */
   end(complete: boolean): Promise<void>;
@@ -124,5 +128,8 @@ async function* copyOrders(client: PoolClient, firstId: string, lastId: string):
       return;
     }
     yield next.value;
+    if (next.value.length === next.value.buffer.byteLength) {
+      freeBuffer(next.value);
+    }
   }
 }

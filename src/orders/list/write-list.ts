@@ -1,4 +1,5 @@
 import { deflate, inflate } from './deflate.js';
+import { freeBuffer } from './free-buffer.js';
 import { GzipMember } from './gzip-member.js';
 import type { ListPart } from './list-parts.js';
 import type { ResponseBody } from './response-body.js';
@@ -86,6 +87,10 @@ export async function writeList(
       body.write(pieces, () => {
         if (part.kind === 'plain') {
           part.release();
+        }
+        // What this list alone has: the compressed bytes of a plain part, or the plain bytes of a block.
+        if ((part.kind === 'plain') === compressed) {
+          pieces.slice(-1).forEach(freeBuffer);
         }
       }),
     );

@@ -9,8 +9,13 @@ class RecordedBody {
   readonly written: Buffer[] = [];
   ended: Buffer | undefined;
 
-  write(pieces: readonly Buffer[]): Promise<void> {
+  /** The last piece of each write, as it is now. */
+  readonly lastPieces: Buffer[] = [];
+
+  write(pieces: readonly Buffer[], onWritten?: () => void): Promise<void> {
     this.written.push(Buffer.concat(pieces));
+    this.lastPieces.push(...pieces.slice(-1));
+    onWritten?.();
     return Promise.resolve();
   }
 
@@ -44,6 +49,21 @@ describe('writeList', () => {
       const { written: before, ended = Buffer.alloc(0) } = await written(blocks, compressed);
       const bytes = Buffer.concat([...before, ended]);
       expect((compressed ? gunzipSync(bytes) : bytes).toString()).toBe(expected);
+    }
+  });
+
+  it('frees what it decompresses once that is written, and leaves the blocks of other lists as they are', async () => {
+    const plain = `"${'x'.repeat(300_000)}"`;
+    const blocks = [await deflate(Buffer.from(plain)), await deflate(Buffer.from(plain))];
+    const before = blocks.map(({ deflated }) => Buffer.from(deflated));
+    const isFreed = 'transfer' in ArrayBuffer.prototype;
+    for (const compressed of [false, true]) {
+      const body = new RecordedBody();
+      await writeList(blockParts(blocks), body as unknown as ResponseBody, compressed);
+      expect(body.lastPieces.map(({ length }) => length)).toEqual([
+        compressed ? before[0]?.length : isFreed ? 0 : plain.length,
+      ]);
+      expect(blocks.map(({ deflated }) => deflated)).toEqual(before);
     }
   });
 });
