@@ -2,6 +2,7 @@ import http from 'node:http';
 import https from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';
 import { insertKey } from '../helpers/builders.js';
+import { describeWith } from '../helpers/describe-with.js';
 import { SeededRandom } from '../helpers/seeded-random.js';
 import { PROXY_HOST, ProxyProcess, SHIPPED_PROXIES, type ShippedProxy } from '../helpers/shipped-proxies.js';
 import { ServiceProcess } from '../helpers/service-process.js';
@@ -30,47 +31,53 @@ let services: ServiceProcess[];
 let proxies: { readonly kind: ShippedProxy; readonly process: ProxyProcess }[];
 let key: string;
 let nextOrder = 1;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  await database.db.query(
-    'INSERT INTO orders (id, pet_id, quantity) SELECT n, 1, 1 FROM generate_series(1, 50000) AS n',
-  );
-  ({ key } = await insertKey(database.db, { requests_per_minute: 1_000_000, requests_per_day: 10_000_000 }));
-  services = await Promise.all(
-    [1, 2, 3].map(() => ServiceProcess.start({ DATABASE_URL: database.url, TRUST_PROXY: '1' })),
-  );
-  proxies = await Promise.all(
-    SHIPPED_PROXIES.map(async (kind) => ({
-      kind,
-      process: await ProxyProcess.start(
+describeWith(
+  'nginx',
+  'haproxy',
+  'caddy',
+)('the proxies with the shipped configurations', () => {
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    await database.db.query(
+      'INSERT INTO orders (id, pet_id, quantity) SELECT n, 1, 1 FROM generate_series(1, 50000) AS n',
+    );
+    ({ key } = await insertKey(database.db, { requests_per_minute: 1_000_000, requests_per_day: 10_000_000 }));
+    services = await Promise.all(
+      [1, 2, 3].map(() => ServiceProcess.start({ DATABASE_URL: database.url, TRUST_PROXY: '1' })),
+    );
+    proxies = await Promise.all(
+      SHIPPED_PROXIES.map(async (kind) => ({
         kind,
-        services.map(({ port }) => port),
-      ),
-    })),
-  );
-});
-afterAll(async () => {
-  await Promise.all(proxies.map(({ process }) => process.stop()));
-  await Promise.all(services.map((service) => service.stop()));
-  await database.drop();
-});
+        process: await ProxyProcess.start(
+          kind,
+          services.map(({ port }) => port),
+        ),
+      })),
+    );
+  });
+  afterAll(async () => {
+    await Promise.all(proxies.map(({ process }) => process.stop()));
+    await Promise.all(services.map((service) => service.stop()));
+    await database.drop();
+  });
 
-it(`no proxy loses a request or repeats a cancel in ${MINUTES} minutes of sparse traffic`, async () => {
-  const random = new SeededRandom(Number(process.env.SEED ?? Date.now() % 2 ** 32));
-  const end = performance.now() + MINUTES * 60_000;
-  const results: Result[] = [];
-  await Promise.all(
-    proxies.flatMap((proxy) =>
-      Array.from({ length: CLIENTS_PER_PROXY }, () => runClient(proxy, random.fork(), end, results)),
-    ),
-  );
-  const failures = results.filter(({ outcome }) => ![200, 204, 304].includes(Number(outcome)));
-  process.stderr.write(`${results.length} requests, ${failures.length} failures\n`);
-  if (failures.length > 0) {
-    process.stderr.write(proxies.map(({ kind, process: { log } }) => `== ${kind.name}\n${log}\n`).join(''));
-    process.stderr.write(services.map(({ port, output }) => `== service on ${port}\n${output}\n`).join(''));
-  }
-  expect(failures).toEqual([]);
+  it(`lose no request and repeat no cancel in ${MINUTES} minutes of sparse traffic`, async () => {
+    const random = new SeededRandom(Number(process.env.SEED ?? Date.now() % 2 ** 32));
+    const end = performance.now() + MINUTES * 60_000;
+    const results: Result[] = [];
+    await Promise.all(
+      proxies.flatMap((proxy) =>
+        Array.from({ length: CLIENTS_PER_PROXY }, () => runClient(proxy, random.fork(), end, results)),
+      ),
+    );
+    const failures = results.filter(({ outcome }) => ![200, 204, 304].includes(Number(outcome)));
+    process.stderr.write(`${results.length} requests, ${failures.length} failures\n`);
+    if (failures.length > 0) {
+      process.stderr.write(proxies.map(({ kind, process: { log } }) => `== ${kind.name}\n${log}\n`).join(''));
+      process.stderr.write(services.map(({ port, output }) => `== service on ${port}\n${output}\n`).join(''));
+    }
+    expect(failures).toEqual([]);
+  });
 });
 
 async function runClient(
