@@ -1,7 +1,7 @@
 // npm run test:matrix: the service in other surroundings than those of `npm test`.
 //   --list        prints the names
 //   --only NAMES  runs only these, separated by commas
-//   --fast        leaves out the slow ones: whole runs on versions of Node and PostgreSQL, Kubernetes, Prometheus, proxies
+//   --fast        leaves out the slow ones: whole runs on versions of Node and PostgreSQL, and SLOW_SUITES below
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -35,10 +35,12 @@ const RESPONSE_SUITES = [
  * @property {() => { node?: string, environment?: Record<string, string> }} [prepare]
  */
 
-/** Suites that take more than a minute; `--fast` leaves them out. */
+/** Suites that take more than a minute or need programs that few have; `--fast` leaves them out. */
 const SLOW_SUITES = [
   'clients',
+  'database-settings',
   'generators',
+  'keep-alive',
   'kubernetes',
   'prometheus',
   'proxies',
