@@ -1,5 +1,6 @@
 // Compares builds of this service by their cancels: node bench/builds.mjs NAME=PROGRAM NAME=PROGRAM [options]
 //   node bench/builds.mjs before=../before/dist/bundle/main.js now=dist/bundle/main.js --connections 1,64 --rounds 7
+//   node bench/builds.mjs now=dist/bundle/main.js 'small=--max-semi-space-size=4 dist/bundle/main.js'
 // All run at the same time on one database and take turns. The table has the medians and their ratio to the first build.
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -25,8 +26,9 @@ const { values, positionals } = parseArgs({
   },
 });
 const builds = positionals.map((argument) => {
-  const [name, program] = argument.split('=');
-  return { name, contestant: serviceAt([resolve(program)]) };
+  const [name, ...rest] = argument.split('=');
+  const program = rest.join('=').split(' ');
+  return { name, contestant: serviceAt([...program.slice(0, -1), resolve(program.at(-1))]) };
 });
 if (builds.length < 2) {
   process.stderr.write(
