@@ -17,13 +17,8 @@ async function readableLines(): Promise<DestinationStream> {
   return pretty({ colorize: true, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss.l' });
 }
 
-const FRAMEWORK_CONTEXTS: ReadonlySet<unknown> = new Set([
-  'NestFactory',
-  'InstanceLoader',
-  'RoutesResolver',
-  'RouterExplorer',
-  'NestApplication',
-]);
+/** The names of Nest's classes. The bundle may have some with a leading underscore. */
+const FRAMEWORK_CONTEXT = /^_?(?:NestFactory|InstanceLoader|RoutesResolver|RouterExplorer|NestApplication)$/;
 
 /** Passes the log lines of Nest and of this service to pino. The last argument of each call is the logger's context. */
 export class PinoLogger implements LoggerService {
@@ -31,7 +26,7 @@ export class PinoLogger implements LoggerService {
 
   log(message: unknown, ...rest: unknown[]): void {
     // Nest's lines about its own wiring are for debugging.
-    this.#write(FRAMEWORK_CONTEXTS.has(rest.at(-1)) ? 'debug' : 'info', message, rest);
+    this.#write(FRAMEWORK_CONTEXT.test(String(rest.at(-1))) ? 'debug' : 'info', message, rest);
   }
 
   error(message: unknown, ...rest: unknown[]): void {

@@ -38,6 +38,11 @@ describe('the production bundle', () => {
     expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
   });
 
+  it("logs nothing about Nest's own wiring", () => {
+    expect(service.output).toContain('"msg":"listening"');
+    expect(service.output).not.toMatch(/dependencies initialized|Mapped|Controller|Nest application/);
+  });
+
   it("loads Prisma's query compiler for a command that needs it", () => {
     const run = (cli: string): string =>
       execFileSync(process.execPath, [cli, 'keys', 'list', '--json'], {
