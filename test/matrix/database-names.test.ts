@@ -45,6 +45,7 @@ describe.each(Object.entries(LOCALES))('a database with its own name and owner a
       connectionString: urlOf('Shop Owner', 'a:b/c@d', name),
       options: '-c search_path=public',
     });
+    owner.on('error', () => undefined);
     await superuser.query(`CREATE ROLE ${login} LOGIN PASSWORD 'secret' IN ROLE petstore_service`);
     const { key } = await insertKey(owner);
     const ids = ['9', '10', '-1', '9007199254740993'];

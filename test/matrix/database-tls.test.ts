@@ -67,6 +67,7 @@ describeWith('openssl')('PostgreSQL with TLS, a private authority and client cer
     client = authority.issue('petstore');
     server = await PostgresServer.start({ folder, settings: { fsync: 'off' } });
     db = new pg.Pool({ connectionString: server.url('postgres'), max: 2 });
+    db.on('error', () => undefined);
     await applyMigrations(db);
     await useCertificate('DNS:localhost,IP:127.0.0.1');
     await db.query(`ALTER SYSTEM SET ssl_ca_file = 'root.crt'`);
