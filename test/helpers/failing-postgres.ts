@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { PostgresServer } from '../../src/embedded/postgres-server.js';
 import { applyMigrations } from './isolated-database.js';
+import { openPool } from './open-pool.js';
 import { TcpProxy } from './tcp-proxy.js';
 
 const DATABASE = 'postgres';
@@ -53,8 +54,7 @@ export class FailingPostgres {
 
   /** Creates a pool for the test. A lost connection fails only the query that uses it. */
   pool(max: number): pg.Pool {
-    const pool = new pg.Pool({ connectionString: this.url, max, connectionTimeoutMillis: 5_000 });
-    pool.on('error', () => undefined);
+    const pool = openPool({ connectionString: this.url, max, connectionTimeoutMillis: 5_000 });
     pool.on('connect', (client) => client.on('error', () => undefined));
     return pool;
   }

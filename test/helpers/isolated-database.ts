@@ -1,9 +1,10 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import pg from 'pg';
+import type pg from 'pg';
 import { PostgresServer } from '../../src/embedded/postgres-server.js';
 import { PROJECT_ROOT } from '../../src/common/project-root.js';
+import { openPool } from './open-pool.js';
 import type { TestDatabase } from './test-database.js';
 
 const MIGRATIONS = join(PROJECT_ROOT, 'prisma', 'migrations');
@@ -20,8 +21,7 @@ export async function createIsolatedDatabase(): Promise<TestDatabase> {
     programs: process.env.TEST_POSTGRES_PROGRAMS,
   });
   const url = server.url('postgres');
-  const db = new pg.Pool({ connectionString: url, max: 5 });
-  db.on('error', () => undefined);
+  const db = openPool({ connectionString: url, max: 5 });
   await applyMigrations(db);
   return {
     url,

@@ -6,6 +6,7 @@ import pg from 'pg';
 import { PostgresServer } from '../../src/embedded/postgres-server.js';
 import { freePort } from './free-port.js';
 import { applyMigrations } from './isolated-database.js';
+import { openPool } from './open-pool.js';
 import { TcpProxy } from './tcp-proxy.js';
 import type { TestDatabase } from './test-database.js';
 import { waitFor } from './wait-for.js';
@@ -27,7 +28,7 @@ export class ReplicatedPostgres implements TestDatabase {
     /** The network between services and the standby. */
     readonly network: TcpProxy,
   ) {
-    this.db = poolOn(this.url);
+    this.db = openPool({ connectionString: this.url, max: 5 });
   }
 
   /** @param settings of the standby in addition, such as `max_standby_streaming_delay` */
@@ -38,7 +39,7 @@ export class ReplicatedPostgres implements TestDatabase {
     const startPrimary = (): Promise<PostgresServer> =>
       PostgresServer.start({ folder: primaryFolder, settings: SETTINGS, choosePort: () => Promise.resolve(port) });
     const original = await startPrimary();
-    const db = poolOn(original.url(DATABASE));
+    const db = openPool({ connectionString: original.url(DATABASE), max: 5 });
     await applyMigrations(db);
     await db.end();
     await original.stop();
@@ -161,10 +162,4 @@ export class ReplicatedPostgres implements TestDatabase {
     await this.primary.stop();
     rmSync(this.folder, { recursive: true, force: true });
   }
-}
-
-function poolOn(url: string): pg.Pool {
-  const pool = new pg.Pool({ connectionString: url, max: 5 });
-  pool.on('error', () => undefined);
-  return pool;
 }

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
+import { openPool } from './open-pool.js';
 
 /** A migrated database for one test file, with a pool to set up and check rows. */
 export interface TestDatabase {
@@ -17,8 +18,7 @@ export async function createTestDatabase(): Promise<TestDatabase> {
     ),
   );
   const url = urlOf(name);
-  const db = new pg.Pool({ connectionString: url, max: 20 });
-  db.on('error', () => undefined);
+  const db = openPool({ connectionString: url, max: 20 });
   return {
     url,
     db,

@@ -6,6 +6,7 @@ import { migrate } from '../../src/embedded/migrate.js';
 import { PostgresServer } from '../../src/embedded/postgres-server.js';
 import { cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
+import { openPool } from '../helpers/open-pool.js';
 import { startTestService } from '../helpers/test-service.js';
 
 const LOCALES = {
@@ -41,11 +42,10 @@ describe.each(Object.entries(LOCALES))('a database with its own name and owner a
     // The messages of the server are never interpreted, whatever their language is.
     await superuser.query(`ALTER DATABASE ${database} SET lc_messages = 'C'`);
     await migrate(urlOf('Shop Owner', 'a:b/c@d', name));
-    const owner = new pg.Pool({
+    const owner = openPool({
       connectionString: urlOf('Shop Owner', 'a:b/c@d', name),
       options: '-c search_path=public',
     });
-    owner.on('error', () => undefined);
     await superuser.query(`CREATE ROLE ${login} LOGIN PASSWORD 'secret' IN ROLE petstore_service`);
     const { key } = await insertKey(owner);
     const ids = ['9', '10', '-1', '9007199254740993'];

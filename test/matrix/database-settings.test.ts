@@ -19,6 +19,7 @@ import { PostgresServer } from '../../src/embedded/postgres-server.js';
 import { cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { describeIf } from '../helpers/describe-if.js';
+import { openPool } from '../helpers/open-pool.js';
 import { createServiceLogin } from '../helpers/service-login.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
 import { startTestService } from '../helpers/test-service.js';
@@ -187,9 +188,7 @@ describeGerman('a server with German messages', () => {
     await superuser.query(`ALTER DATABASE ${name} SET lc_messages = '${language}'`);
     await superuser.end();
     await migrate(server.url(name));
-    const pool = new pg.Pool({ connectionString: server.url(name) });
-    pool.on('error', () => undefined);
-    return pool;
+    return openPool({ connectionString: server.url(name) });
   }
 });
 

@@ -10,13 +10,14 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import pg from 'pg';
+import type pg from 'pg';
 import { PostgresServer } from '../../src/embedded/postgres-server.js';
 import { cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { CertificateAuthority } from '../helpers/certificates.js';
 import { describeWith } from '../helpers/describe-with.js';
 import { applyMigrations } from '../helpers/isolated-database.js';
+import { openPool } from '../helpers/open-pool.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 
 let folder: string;
@@ -66,8 +67,7 @@ describeWith('openssl')('PostgreSQL with TLS, a private authority and client cer
     stranger = new CertificateAuthority(folder, 'stranger');
     client = authority.issue('petstore');
     server = await PostgresServer.start({ folder, settings: { fsync: 'off' } });
-    db = new pg.Pool({ connectionString: server.url('postgres'), max: 2 });
-    db.on('error', () => undefined);
+    db = openPool({ connectionString: server.url('postgres'), max: 2 });
     await applyMigrations(db);
     await useCertificate('DNS:localhost,IP:127.0.0.1');
     await db.query(`ALTER SYSTEM SET ssl_ca_file = 'root.crt'`);

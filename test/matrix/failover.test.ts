@@ -1,7 +1,8 @@
-import pg from 'pg';
+import type pg from 'pg';
 import { cancelOrder } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { describeWith } from '../helpers/describe-with.js';
+import { openPool } from '../helpers/open-pool.js';
 import { ReplicatedPostgres } from '../helpers/replicated-postgres.js';
 import { withSeed } from '../helpers/seeded-random.js';
 import { ServiceProcess } from '../helpers/service-process.js';
@@ -34,8 +35,7 @@ describeWith('haproxy')('a primary and a synchronous standby behind HAProxy', ()
     postgres = await ReplicatedPostgres.create();
     await postgres.makeSynchronous();
     proxy = await WritableProxy.start([postgres.url, postgres.standbyUrl]);
-    db = new pg.Pool({ connectionString: proxy.url, max: 20, connectionTimeoutMillis: 2_000 });
-    db.on('error', () => undefined);
+    db = openPool({ connectionString: proxy.url, max: 20, connectionTimeoutMillis: 2_000 });
     db.on('connect', (client) => client.on('error', () => undefined));
     ({ key } = await insertKey(db));
     services = await Promise.all([startService(), startService()]);

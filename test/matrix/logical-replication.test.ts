@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import pg from 'pg';
 import { PostgresServer } from '../../src/embedded/postgres-server.js';
 import { etagOf } from '../../src/orders/list/etag.js';
 import { listOrders } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { applyMigrations } from '../helpers/isolated-database.js';
+import { openPool } from '../helpers/open-pool.js';
 import type { TestDatabase } from '../helpers/test-database.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
@@ -48,8 +48,7 @@ afterAll(async () => {
 
 async function migrated(server: PostgresServer): Promise<TestDatabase> {
   const url = server.url(DATABASE);
-  const db = new pg.Pool({ connectionString: url, max: 5 });
-  db.on('error', () => undefined);
+  const db = openPool({ connectionString: url, max: 5 });
   await applyMigrations(db);
   await db.query('CREATE TABLE marks (n serial)');
   return { url, db, drop: () => db.end() };

@@ -1,7 +1,7 @@
-import pg from 'pg';
 import { cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { describeWith } from '../helpers/describe-with.js';
+import { openPool } from '../helpers/open-pool.js';
 import { petstore } from '../helpers/petstore.js';
 import { PgBouncer } from '../helpers/pgbouncer.js';
 import { withSeed } from '../helpers/seeded-random.js';
@@ -121,7 +121,7 @@ describeWith('pgbouncer')('PgBouncer in transaction mode', () => {
 
   /** What a service leaves behind on a server connection would reach other clients of the pooler. */
   async function expectNoSessionState(): Promise<void> {
-    const pool = new pg.Pool({ connectionString: bouncer.url(database.url), max: 5 });
+    const pool = openPool({ connectionString: bouncer.url(database.url), max: 5 });
     const clients = await Promise.all(Array.from({ length: 5 }, () => pool.connect()));
     for (const client of clients) {
       // Keeps its server connection, so that each of them is looked at.

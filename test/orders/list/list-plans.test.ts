@@ -1,6 +1,7 @@
-import pg from 'pg';
+import type pg from 'pg';
 import { Pools } from '../../../src/database/pools.js';
 import { idRange } from '../../../src/orders/list/list-version.js';
+import { openPool } from '../../helpers/open-pool.js';
 import { createTestDatabase, type TestDatabase } from '../../helpers/test-database.js';
 import { startTestService, type TestService } from '../../helpers/test-service.js';
 
@@ -26,8 +27,7 @@ describe('a list of a table that is larger than the memory, with ids in random o
       SELECT n, 1, 1 FROM generate_series(1, 30000) AS n ORDER BY hashint4(n)`);
     await database.db.query('ANALYZE orders');
     service = await startTestService({ database });
-    const unset = new pg.Pool({ connectionString: database.url, max: 1 });
-    unset.on('error', () => undefined);
+    const unset = openPool({ connectionString: database.url, max: 1 });
     for (const [first, last] of [idRange(1n, 1n), idRange(0n, 1n)]) {
       const explain = `EXPLAIN SELECT id, pet_id FROM orders WHERE id BETWEEN ${first} AND ${last} ORDER BY id`;
       const planned = async (pool: pg.Pool): Promise<string> => JSON.stringify((await pool.query(explain)).rows);
