@@ -1,6 +1,7 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { PrismaPg } from '@prisma/adapter-pg';
-import { PrismaClient } from './generated/client.js';
+import type { SqlDriverAdapter, SqlQuery } from '@prisma/driver-adapter-utils';
+import { type Prisma, PrismaClient } from './generated/client.js';
 import { Pools } from './pools.js';
 
 const statementNames = new Map<string, string>();
@@ -18,15 +19,42 @@ function statementNameOf(sql: string): string {
   return name;
 }
 
-/** The Prisma client over the main pool. It does not own the pool: disconnecting leaves the pool open. */
+const TEXT = { scalarType: 'string', arity: 'scalar' } as const;
+
+/** A statement whose parameters are texts, as the driver adapter takes it. */
+function sqlQueryOf({ text, values }: Prisma.Sql): SqlQuery {
+  return { sql: text, args: values, argTypes: values.map(() => TEXT) };
+}
+
+/**
+ * The Prisma client over the main pool. It does not own the pool: disconnecting leaves the pool open.
+ *
+ * `execute` and `queryRows` are `$executeRaw` and `$queryRaw` without the client's engine: they call Prisma's driver adapter
+ * directly, which saves 90 µs of CPU time per statement (docs/decisions/0002). Their parameters must be texts, and they cannot
+ * be part of a `$transaction`.
+ */
 @Injectable()
 export class PrismaService extends PrismaClient implements OnApplicationShutdown {
+  readonly #adapter: Promise<SqlDriverAdapter>;
+
   constructor(pools: Pools) {
-    super({
-      adapter: new PrismaPg(pools.main, { statementNameGenerator: ({ sql }) => statementNameOf(sql) }),
-      // The other formats capture a stack trace for every query.
-      errorFormat: 'minimal',
-    });
+    const adapter = new PrismaPg(pools.main, { statementNameGenerator: ({ sql }) => statementNameOf(sql) });
+    // The other formats capture a stack trace for every query.
+    super({ adapter, errorFormat: 'minimal' });
+    this.#adapter = adapter.connect();
+  }
+
+  /** @returns the number of affected rows */
+  async execute(statement: Prisma.Sql): Promise<number> {
+    const adapter = await this.#adapter;
+    return adapter.executeRaw(sqlQueryOf(statement));
+  }
+
+  /** @returns the rows, each as the array of its values */
+  async queryRows<Row extends unknown[]>(statement: Prisma.Sql): Promise<Row[]> {
+    const adapter = await this.#adapter;
+    const { rows } = await adapter.queryRaw(sqlQueryOf(statement));
+    return rows as Row[];
   }
 
   async onApplicationShutdown(): Promise<void> {

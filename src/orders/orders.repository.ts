@@ -1,5 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { databaseCall, LOCK_NOT_AVAILABLE, sqlStateOf } from '../database/postgres-errors.js';
+import { Prisma } from '../database/generated/client.js';
 import { PrismaService } from '../database/prisma.service.js';
 import { DomainError } from '../errors/domain-error.js';
 import { TRACING, type Tracing } from '../tracing/tracing.js';
@@ -38,9 +39,8 @@ export class OrdersRepository {
     if (first !== undefined && ids.length === 1 && (await this.#cancelLone(first))) {
       return new Map([[first, 'pending']]);
     }
-    const [row] = await this.#update(
-      ids.length,
-      () => this.prisma.$queryRaw<[{ seen: string | null }]>`
+    const [row] = await this.#update(ids.length, () =>
+      this.prisma.queryRows<[seen: string | null]>(Prisma.sql`
         WITH locked AS MATERIALIZED (
           SELECT id, status FROM orders WHERE id = ANY(${arrayText(ids)}::text::bigint[]) FOR NO KEY UPDATE SKIP LOCKED
         ), updated AS (
@@ -50,10 +50,10 @@ export class OrdersRepository {
         SELECT string_agg(id || ' ' || status, ',') AS seen FROM (
           SELECT id, 'pending' AS status FROM updated
           UNION ALL SELECT id, status::text FROM locked WHERE status <> 'pending'
-        ) AS each`,
+        ) AS each`),
     );
     const seen = new Map<bigint, SeenStatus>();
-    for (const pair of row.seen?.split(',') ?? []) {
+    for (const pair of row?.[0]?.split(',') ?? []) {
       const [id = '', status] = pair.split(' ');
       seen.set(BigInt(id), status as OrderStatus);
     }
@@ -91,14 +91,13 @@ export class OrdersRepository {
 
   /** Returns only whether the order was cancelled, and costs less than the statement for many orders. */
   async #cancelLone(id: bigint): Promise<boolean> {
-    const updated = await this.#update(
-      1,
-      () => this.prisma.$executeRaw`
+    const updated = await this.#update(1, () =>
+      this.prisma.execute(Prisma.sql`
         UPDATE orders SET status = 'cancelled', cancelled_at = now()
         WHERE id = (
           SELECT id FROM orders
           WHERE id = ${String(id)}::text::bigint AND status = 'pending' FOR NO KEY UPDATE SKIP LOCKED
-        ) AND status = 'pending'`,
+        ) AND status = 'pending'`),
     );
     return updated === 1;
   }

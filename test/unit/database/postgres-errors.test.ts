@@ -1,3 +1,4 @@
+import { DriverAdapterError } from '@prisma/driver-adapter-utils';
 import { DeadlineExceeded } from '../../../src/common/deadline.js';
 import { Prisma } from '../../../src/database/generated/client.js';
 import { isTransientDatabaseError, sqlStateOf } from '../../../src/database/postgres-errors.js';
@@ -33,6 +34,33 @@ describe('sqlStateOf and isTransientDatabaseError', () => {
     expect(isTransientDatabaseError(error)).toBe(transient);
   });
 
+  const shutdown = new DriverAdapterError({
+    kind: 'postgres',
+    code: '57P01',
+    severity: 'FATAL',
+    message: 'terminating connection',
+    detail: undefined,
+    column: undefined,
+    hint: undefined,
+    originalCode: '57P01',
+  });
+  const unreachable = new DriverAdapterError({ kind: 'DatabaseNotReachable', host: '127.0.0.1', port: 5432 });
+
+  it.each<[string, string | undefined, unknown]>([
+    ['an error of the server, from the driver adapter', '57P01', shutdown],
+    ['the same from the client', '57P01', clientErrorOf('P2010', shutdown)],
+    ['an unreachable server, from the driver adapter', undefined, unreachable],
+    ['the same from the client', undefined, clientErrorOf('P2010', unreachable)],
+  ])('treats as transient %s', (_what, sqlState, error) => {
+    expect(sqlStateOf(error)).toBe(sqlState);
+    expect(isTransientDatabaseError(error)).toBe(true);
+  });
+
+  it('does not take the error code of the Prisma client for a SQLSTATE', () => {
+    expect(sqlStateOf(clientErrorOf('P2002'))).toBeUndefined();
+    expect(isTransientDatabaseError(clientErrorOf('P2002'))).toBe(false);
+  });
+
   const refused = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
   const denied = Object.assign(new Error('denied'), { code: '28P01' });
 
@@ -49,3 +77,7 @@ describe('sqlStateOf and isTransientDatabaseError', () => {
     expect(isTransientDatabaseError(error)).toBe(transient);
   });
 });
+
+function clientErrorOf(code: string, driverAdapterError?: DriverAdapterError): Error {
+  return new Prisma.PrismaClientKnownRequestError('failed', { code, clientVersion: '', meta: { driverAdapterError } });
+}
