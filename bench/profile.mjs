@@ -77,7 +77,7 @@ async function readLists(server, bench, { seconds, orders }) {
   let lists = 0;
   try {
     while (performance.now() < deadline) {
-      await client.run({ port: server.port, key: bench.keys.unlimited, readers: 1 });
+      await client.run({ kind: 'plain', port: server.port, key: bench.keys.unlimited, readers: 1 });
       lists++;
     }
     return `list: ${lists} lists of ${orders} orders under the profiler`;
