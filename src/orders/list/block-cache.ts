@@ -98,5 +98,5 @@ function keyOf({ id, version }: BlockVersion): string {
 }
 
 function costOf({ deflated }: DeflatedBlock): number {
-  return deflated.length + OVERHEAD_BYTES;
+  return deflated.buffer.byteLength + OVERHEAD_BYTES;
 }

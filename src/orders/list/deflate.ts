@@ -1,6 +1,6 @@
 import { promisify } from 'node:util';
 import { constants, crc32, deflateRaw, inflateRaw, inflateRawSync } from 'node:zlib';
-import { freeBuffer } from './free-buffer.js';
+import { freeBuffer } from '../../common/free-buffer.js';
 import type { DeflatedBlock } from './gzip-member.js';
 
 /** Fast rather than small: level 1 makes the list 8 to 10 times smaller, and higher levels cost several times the CPU. */

@@ -1,12 +1,11 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { PoolClient } from 'pg';
-import { to as copyTo } from 'pg-copy-streams';
 import { withDeadline } from '../../common/deadline.js';
 import { Semaphore } from '../../common/semaphore.js';
 import { CONFIG, type Config } from '../../config/config.js';
+import { CopyOut } from '../../database/copy-out.js';
 import type { ListPools } from '../../database/pools.js';
 import { DomainError } from '../../errors/domain-error.js';
-import { freeBuffer } from './free-buffer.js';
 import { type BlockVersionsRow, type ListVersion, parseListVersion, SELECT_BLOCK_VERSIONS } from './list-version.js';
 
 /** How long the server may take for the next response. Milliseconds. */
@@ -117,19 +116,13 @@ export class ListTransactions {
 
 async function* copyOrders(client: PoolClient, firstId: string, lastId: string): AsyncGenerator<Buffer> {
   const copy = client.query(
-    copyTo(`COPY (SELECT ${COLUMNS} FROM orders WHERE id BETWEEN ${firstId} AND ${lastId} ORDER BY id) TO STDOUT`),
+    new CopyOut(`COPY (SELECT ${COLUMNS} FROM orders WHERE id BETWEEN ${firstId} AND ${lastId} ORDER BY id) TO STDOUT`),
   );
-  // The iteration throws errors; an error after it has ended is ignored.
-  copy.on('error', () => undefined);
-  const rows = copy[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
   for (;;) {
-    const next = await withDeadline(rows.next(), RESPONSE_TIMEOUT_MS);
-    if (next.done === true) {
+    const rows = await withDeadline(copy.next(), RESPONSE_TIMEOUT_MS);
+    if (rows === undefined) {
       return;
     }
-    yield next.value;
-    if (next.value.length === next.value.buffer.byteLength) {
-      freeBuffer(next.value);
-    }
+    yield rows;
   }
 }

@@ -1,0 +1,122 @@
+import { Duplex } from 'node:stream';
+import type { Connection } from 'pg';
+import { CopyOut } from '../../../src/database/copy-out.js';
+
+const ROWS = Array.from({ length: 40 }, (_, index) => `${index}\t${'x'.repeat(index % 7)}\n`);
+const COPY_OUT_RESPONSE = message('H', '\0\0\0');
+const NOTICE = message('N', 'SNOTICE\0');
+const COPY_DONE = message('c', '');
+const COMPLETE = Buffer.concat([message('C', 'COPY 40\0'), message('Z', 'T')]);
+const RESPONSE = Buffer.concat([
+  COPY_OUT_RESPONSE,
+  ...ROWS.slice(0, 20).map((row) => message('d', row)),
+  NOTICE,
+  ...ROWS.slice(20).map((row) => message('d', row)),
+  COPY_DONE,
+  COMPLETE,
+]);
+
+/** A connection of pg whose socket receives what a test writes; `pgReceived` is what pg's own parser sees. */
+class FakeConnection {
+  readonly stream = new Duplex({ read: () => undefined, write: (_chunk, _encoding, done) => done() });
+  readonly queries: string[] = [];
+  pgReceived = Buffer.alloc(0);
+
+  constructor() {
+    this.stream.on('data', (bytes: Buffer) => (this.pgReceived = Buffer.concat([this.pgReceived, bytes])));
+  }
+
+  query(text: string): void {
+    this.queries.push(text);
+  }
+}
+
+let connection: FakeConnection;
+let copy: CopyOut;
+
+beforeEach(() => {
+  connection = new FakeConnection();
+  copy = new CopyOut('COPY orders TO STDOUT');
+  copy.submit(connection as unknown as Connection);
+});
+
+function message(type: string, payload: string): Buffer {
+  const bytes = Buffer.from(`${type}....${payload}`);
+  bytes.writeUInt32BE(bytes.length - 1, 1);
+  return bytes;
+}
+
+/** Reads to the end; pg announces the end when it sees it. */
+async function readAll(): Promise<string> {
+  let text = '';
+  for (;;) {
+    if (connection.pgReceived.subarray(-6).toString() === COMPLETE.subarray(-6).toString()) {
+      copy.handleReadyForQuery();
+    }
+    const rows = await copy.next();
+    if (rows === undefined) {
+      return text;
+    }
+    text += rows.toString();
+  }
+}
+
+describe('CopyOut', () => {
+  it.each([1, 2, 3, 4, 5, 6, 7, 13, 64, 1_000])(
+    'returns the rows without their messages, however they arrive: in pieces of %i bytes',
+    async (size) => {
+      const pieces = Array.from({ length: Math.ceil(RESPONSE.length / size) }, (_, index) =>
+        Buffer.from(RESPONSE.subarray(index * size, (index + 1) * size)),
+      );
+      const reading = readAll();
+      for (const piece of pieces) {
+        connection.stream.push(piece);
+        await new Promise(setImmediate);
+      }
+      copy.handleReadyForQuery();
+      expect(await reading).toBe(ROWS.join(''));
+      expect(connection.queries).toEqual(['COPY orders TO STDOUT']);
+    },
+  );
+
+  it('leaves what follows the rows to pg', async () => {
+    connection.stream.push(Buffer.from(RESPONSE));
+    await new Promise(setImmediate);
+    expect(connection.pgReceived.equals(Buffer.concat([COPY_DONE, COMPLETE]))).toBe(true);
+    connection.stream.push(Buffer.from('next'));
+    await new Promise(setImmediate);
+    expect(connection.pgReceived.subarray(-4).toString()).toBe('next');
+    copy.handleReadyForQuery();
+    expect(await readAll()).toBe(ROWS.join(''));
+  });
+
+  it('leaves an error of the server to pg, and fails with the error that pg makes of it', async () => {
+    const error = message('E', 'SERROR\0C57014\0\0');
+    const reading = readAll();
+    connection.stream.push(Buffer.concat([COPY_OUT_RESPONSE, message('d', ROWS[0]!), error]));
+    await new Promise(setImmediate);
+    expect(connection.pgReceived.equals(error)).toBe(true);
+    copy.handleError(new Error('canceling statement'));
+    await expect(reading).rejects.toThrow('canceling statement');
+  });
+
+  it('fails when the connection is lost', async () => {
+    const reading = copy.next();
+    copy.handleError(new Error('Connection terminated unexpectedly'));
+    await expect(reading).rejects.toThrow('Connection terminated unexpectedly');
+  });
+
+  it('reads no more from the socket while several chunks wait for the consumer', async () => {
+    for (let count = 0; count < 100; count++) {
+      connection.stream.push(message('d', ROWS[0]!));
+      await new Promise(setImmediate);
+    }
+    expect(connection.stream.isPaused()).toBe(true);
+    expect(connection.stream.readableLength).toBeGreaterThan(90 * ROWS[0]!.length);
+    const reading = readAll();
+    connection.stream.push(Buffer.concat([COPY_DONE, COMPLETE]));
+    await new Promise(setImmediate);
+    copy.handleReadyForQuery();
+    expect(await reading).toBe(ROWS[0]!.repeat(100));
+  });
+});
