@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 
 /**
  * The entity tag of a version of the list. Weak (RFC 9110 section 8.8.1), because it identifies the orders and not the
@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
  * @param version the name of the version, see {@link ListVersion.name}
  */
 export function etagOf(version: string): string {
-  return `W/"${createHash('sha256').update(version).digest('base64url').slice(0, TAG_LENGTH)}"`;
+  return `W/"${hash('sha256', version, 'base64url').slice(0, TAG_LENGTH)}"`;
 }
 
 /** 22 characters of base64 hold 132 bits. */
