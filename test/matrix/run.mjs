@@ -20,9 +20,15 @@ const DATABASE_SUITES = ['test/orders', 'test/api-keys', 'test/database', 'test/
 /** Suites of `npm test` that depend on the version of Node. */
 const NODE_SUITES = ['test/unit', 'test/orders', 'test/server', 'test/cli', 'test/hostile/connections.test.ts'];
 
-/** The part of them that holds how Node writes responses and reads targets: quick, and without timing. */
+/** The part of them that holds how Node writes responses, reads targets and frees memory: quick, and without timing. */
 const RESPONSE_SUITES = [
-  ...['test/unit/http', 'test/unit/orders/list', 'test/orders/list/list-cache.test.ts'],
+  ...[
+    'test/unit/common',
+    'test/unit/database',
+    'test/unit/http',
+    'test/unit/orders/list',
+    'test/orders/list/list-cache.test.ts',
+  ],
   ...['list-orders.test.ts', 'list-orders-conditional.test.ts'].map((file) => `test/orders/${file}`),
   ...['connections.test.ts', 'request-targets.test.ts'].map((file) => `test/server/${file}`),
 ];
