@@ -6,6 +6,8 @@ import { freeBuffer } from '../common/free-buffer.js';
 const COPY_DATA = 0x64;
 const COPY_DONE = 0x63;
 const ERROR_RESPONSE = 0x45;
+/** Every other one that can arrive: the response to COPY, notices, parameters, notifications. */
+const OTHERS: ReadonlySet<number> = new Set(Buffer.from('HNSA'));
 /** Type and length. */
 const HEADER_BYTES = 5;
 /** Bytes of the length, which counts itself. */
@@ -16,6 +18,12 @@ const WAITING_MAX = 4;
 
 type Receive = (received: Buffer) => void;
 
+interface Chunk {
+  readonly received: Buffer;
+  /** The rows in it, moved to its start. */
+  readonly rows: Buffer;
+}
+
 /**
  * `COPY … TO STDOUT`, for `client.query`: its rows in chunks that may end anywhere, at the pace of the consumer.
  *
@@ -23,8 +31,9 @@ type Receive = (received: Buffer) => void;
  * are moved together within the chunk. Meanwhile pg does not see what the socket receives.
  */
 export class CopyOut implements Submittable {
-  readonly #waiting: Buffer[] = [];
-  #read: Buffer | undefined;
+  readonly #waiting: Chunk[] = [];
+  /** The last chunk that was returned. */
+  #read: Chunk | undefined;
   #stream: Duplex | undefined;
   #receiveInPg: Receive = () => undefined;
   #wake: () => void = () => undefined;
@@ -51,9 +60,11 @@ export class CopyOut implements Submittable {
    * @throws {Error} of the database
    */
   async next(): Promise<Buffer | undefined> {
-    if (this.#read !== undefined) {
-      freeBuffer(this.#read);
-      this.#read = undefined;
+    // Chunks of Node's TLS sockets may share memory.
+    const received = this.#read?.received;
+    this.#read = undefined;
+    if (received !== undefined && received.length === received.buffer.byteLength) {
+      freeBuffer(received);
     }
     while (this.#waiting.length === 0 && this.#end === undefined) {
       this.#stream?.resume();
@@ -63,7 +74,7 @@ export class CopyOut implements Submittable {
       throw this.#end.error;
     }
     this.#read = this.#waiting.shift();
-    return this.#read;
+    return this.#read?.rows;
   }
 
   /** Called by pg, also when the connection is lost. */
@@ -99,6 +110,10 @@ export class CopyOut implements Submittable {
           break;
         }
         this.#missing = chunk.readUInt32BE(from + 1) - LENGTH_BYTES;
+        if (this.#missing < 0 || (this.#type !== COPY_DATA && !OTHERS.has(this.#type))) {
+          this.#stream?.destroy(new Error('Unexpected message from PostgreSQL during COPY.'));
+          return;
+        }
         from += HEADER_BYTES;
       }
       const length = Math.min(this.#missing, chunk.length - from);
@@ -109,7 +124,7 @@ export class CopyOut implements Submittable {
       from += length;
       this.#missing -= length;
     }
-    if (to > 0 && this.#waiting.push(chunk.subarray(0, to)) === WAITING_MAX) {
+    if (to > 0 && this.#waiting.push({ received: chunk, rows: chunk.subarray(0, to) }) === WAITING_MAX) {
       this.#stream?.pause();
     }
     if (rest !== undefined) {

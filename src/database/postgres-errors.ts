@@ -72,9 +72,8 @@ export function isTlsError(code: string | undefined): boolean {
 
 /** The SQLSTATE of an error of `pg` or of a Prisma raw query; undefined when the server did not give one. */
 export function sqlStateOf(error: unknown): string | undefined {
-  const cause = adapterCauseOf(error);
-  if (cause !== undefined || error instanceof Prisma.PrismaClientKnownRequestError) {
-    return cause?.originalCode;
+  if (error instanceof Prisma.PrismaClientKnownRequestError) {
+    return adapterCauseOf(error)?.originalCode;
   }
   const code = codeOf(error);
   // Codes of Prisma and of sockets (`EPIPE`) can have five characters, too.
@@ -91,7 +90,10 @@ export function isTransientDatabaseError(error: unknown): boolean {
   if (error instanceof Prisma.PrismaClientInitializationError) {
     return true;
   }
-  if (TRANSIENT_ADAPTER_KINDS.has(adapterCauseOf(error)?.kind ?? '')) {
+  if (
+    error instanceof Prisma.PrismaClientKnownRequestError &&
+    TRANSIENT_ADAPTER_KINDS.has(adapterCauseOf(error)?.kind ?? '')
+  ) {
     return true;
   }
   const code = codeOf(error);
@@ -143,10 +145,8 @@ interface AdapterCause {
   readonly originalCode?: string;
 }
 
-/** What Prisma's driver adapter says about a failure; the client wraps its error. */
-function adapterCauseOf(error: unknown): AdapterCause | undefined {
-  const thrown = error instanceof Prisma.PrismaClientKnownRequestError ? error.meta?.driverAdapterError : error;
-  return thrown instanceof Error && thrown.name === 'DriverAdapterError' ? (thrown.cause as AdapterCause) : undefined;
+function adapterCauseOf({ meta }: Prisma.PrismaClientKnownRequestError): AdapterCause | undefined {
+  return (meta?.driverAdapterError as { cause?: AdapterCause } | undefined)?.cause;
 }
 
 function codeOf(error: unknown): string | undefined {

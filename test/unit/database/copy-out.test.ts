@@ -100,6 +100,15 @@ describe('CopyOut', () => {
     await expect(reading).rejects.toThrow('canceling statement');
   });
 
+  it.each([
+    ['a type that cannot occur', message('x', 'y')],
+    ['a length below its own', Buffer.from('d\0\0\0\x03')],
+  ])('closes the connection after a message with %s', async (_what, bytes) => {
+    const failed = new Promise((resolve) => connection.stream.once('error', resolve));
+    connection.stream.push(bytes);
+    expect(await failed).toEqual(new Error('Unexpected message from PostgreSQL during COPY.'));
+  });
+
   it('fails when the connection is lost', async () => {
     const reading = copy.next();
     copy.handleError(new Error('Connection terminated unexpectedly'));
