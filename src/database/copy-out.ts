@@ -16,6 +16,8 @@ const LENGTH_BYTES = 4;
 /** Chunks that wait to be read before the socket is paused. */
 const WAITING_MAX = 4;
 
+const EMPTY = Buffer.alloc(0);
+
 type Receive = (received: Buffer) => void;
 
 interface Chunk {
@@ -39,7 +41,7 @@ export class CopyOut implements Submittable {
   #wake: () => void = () => undefined;
   #end: { readonly error?: Error } | undefined;
   /** The start of a message whose header has not arrived in full. */
-  #header = Buffer.alloc(0);
+  #header = EMPTY;
   #type = 0;
   /** Bytes of the current message that have not arrived. */
   #missing = 0;
@@ -94,7 +96,7 @@ export class CopyOut implements Submittable {
 
   readonly #receive: Receive = (received) => {
     const chunk = this.#header.length === 0 ? received : Buffer.concat([this.#header, received]);
-    this.#header = Buffer.alloc(0);
+    this.#header = EMPTY;
     let rest: Buffer | undefined;
     let from = 0;
     let to = 0;

@@ -140,9 +140,31 @@ export function toServiceError(error: unknown): unknown {
     : error;
 }
 
+/** What Prisma's driver adapter says about a failure. */
 interface AdapterCause {
   readonly kind?: string;
+  readonly reason?: string;
+  readonly host?: string;
+  readonly port?: number;
   readonly originalCode?: string;
+  readonly originalMessage?: string;
+}
+
+/**
+ * Throws the error that the Prisma client makes of an error of its driver adapter, whose own message is hardly more than its
+ * kind. Other errors stay as they are.
+ */
+export function throwAsRawQueryError(error: unknown): never {
+  if (!(error instanceof Error) || error.name !== 'DriverAdapterError') {
+    throw error;
+  }
+  const { kind, reason, host, port, originalCode, originalMessage } = error.cause as AdapterCause;
+  const server = host === undefined ? undefined : `${host}:${String(port)}`;
+  const details = originalMessage ?? [kind, reason, server].filter((part) => part !== undefined).join(' ');
+  throw new Prisma.PrismaClientKnownRequestError(
+    `Raw query failed. Code: \`${originalCode ?? 'N/A'}\`. Message: \`${details}\``,
+    { code: 'P2010', clientVersion: Prisma.prismaVersion.client, meta: { driverAdapterError: error } },
+  );
 }
 
 function adapterCauseOf({ meta }: Prisma.PrismaClientKnownRequestError): AdapterCause | undefined {

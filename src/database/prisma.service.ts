@@ -1,8 +1,9 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { PrismaPg } from '@prisma/adapter-pg';
 import type { SqlDriverAdapter, SqlQuery } from '@prisma/driver-adapter-utils';
-import { Prisma, PrismaClient } from './generated/client.js';
+import { type Prisma, PrismaClient } from './generated/client.js';
 import { Pools } from './pools.js';
+import { throwAsRawQueryError } from './postgres-errors.js';
 
 const statementNames = new Map<string, string>();
 
@@ -26,29 +27,6 @@ function sqlQueryOf({ text, values }: Prisma.Sql): SqlQuery {
   return { sql: text, args: values, argTypes: values.map(() => TEXT) };
 }
 
-interface AdapterCause {
-  readonly kind: string;
-  readonly reason?: string;
-  readonly host?: string;
-  readonly port?: number;
-  readonly originalCode?: string;
-  readonly originalMessage?: string;
-}
-
-/** The error that the client makes of an error of its adapter, whose own message is hardly more than its kind. */
-function rawQueryErrorOf(error: unknown): unknown {
-  if (!(error instanceof Error) || error.name !== 'DriverAdapterError') {
-    return error;
-  }
-  const { kind, reason, host, port, originalCode, originalMessage } = error.cause as AdapterCause;
-  const server = host === undefined ? undefined : `${host}:${String(port)}`;
-  const details = originalMessage ?? [kind, reason, server].filter((part) => part !== undefined).join(' ');
-  return new Prisma.PrismaClientKnownRequestError(
-    `Raw query failed. Code: \`${originalCode ?? 'N/A'}\`. Message: \`${details}\``,
-    { code: 'P2010', clientVersion: Prisma.prismaVersion.client, meta: { driverAdapterError: error } },
-  );
-}
-
 /**
  * The Prisma client over the main pool. It does not own the pool: disconnecting leaves the pool open.
  *
@@ -70,22 +48,14 @@ export class PrismaService extends PrismaClient implements OnApplicationShutdown
   /** @returns the number of affected rows */
   async execute(statement: Prisma.Sql): Promise<number> {
     const adapter = await this.#adapter;
-    try {
-      return await adapter.executeRaw(sqlQueryOf(statement));
-    } catch (error) {
-      throw rawQueryErrorOf(error);
-    }
+    return adapter.executeRaw(sqlQueryOf(statement)).catch(throwAsRawQueryError);
   }
 
   /** @returns the rows, each as the array of its values */
   async queryRows<Row extends unknown[]>(statement: Prisma.Sql): Promise<Row[]> {
     const adapter = await this.#adapter;
-    try {
-      const { rows } = await adapter.queryRaw(sqlQueryOf(statement));
-      return rows as Row[];
-    } catch (error) {
-      throw rawQueryErrorOf(error);
-    }
+    const { rows } = await adapter.queryRaw(sqlQueryOf(statement)).catch(throwAsRawQueryError);
+    return rows as Row[];
   }
 
   async onApplicationShutdown(): Promise<void> {

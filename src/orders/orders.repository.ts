@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { databaseCall, LOCK_NOT_AVAILABLE, sqlStateOf } from '../database/postgres-errors.js';
 import { Prisma } from '../database/generated/client.js';
+import { databaseCall, LOCK_NOT_AVAILABLE, sqlStateOf } from '../database/postgres-errors.js';
 import { PrismaService } from '../database/prisma.service.js';
 import { DomainError } from '../errors/domain-error.js';
 import { TRACING, type Tracing } from '../tracing/tracing.js';

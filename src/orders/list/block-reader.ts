@@ -1,7 +1,7 @@
+import { freeBuffer } from '../../common/free-buffer.js';
 import { Semaphore } from '../../common/semaphore.js';
 import type { BlockCache } from './block-cache.js';
 import { deflate } from './deflate.js';
-import { freeBuffer } from '../../common/free-buffer.js';
 import type { DeflatedBlock } from './gzip-member.js';
 import type { ListTransaction } from './list-transaction.js';
 import { BLOCK_ROWS, type BlockVersion, idRange } from './list-version.js';

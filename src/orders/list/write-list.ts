@@ -1,5 +1,5 @@
-import { deflate, inflate } from './deflate.js';
 import { freeBuffer } from '../../common/free-buffer.js';
+import { deflate, inflate } from './deflate.js';
 import { GzipMember } from './gzip-member.js';
 import type { ListPart } from './list-parts.js';
 import type { ResponseBody } from './response-body.js';
