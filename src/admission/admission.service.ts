@@ -73,8 +73,7 @@ export class AdmissionService {
 
   /** The decision if it has been made by now. */
   settledAdmissionOf(req: IncomingMessage): Admission | undefined {
-    const memo = (req as AdmittedRequest)[ADMISSION];
-    return memo === undefined || isPromise(memo) ? undefined : memo;
+    return admissionOf(req);
   }
 
   /** Counts a request that has no identity, such as one that the HTTP parser rejected, against an address. */
@@ -134,6 +133,12 @@ export class AdmissionService {
     this.usage.decided(keyId, verdict.outcome);
     return { caller, verdict };
   }
+}
+
+/** The decision about a request if it has been made by now. */
+export function admissionOf(req: IncomingMessage): Admission | undefined {
+  const memo = (req as AdmittedRequest)[ADMISSION];
+  return memo === undefined || isPromise(memo) ? undefined : memo;
 }
 
 function keyCaller(key: VerifiedKey): KeyCaller {

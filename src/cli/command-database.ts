@@ -10,8 +10,8 @@ const LOCK_TIMEOUT_MS = 10_000;
 
 /** The migration that creates each table. */
 const CREATED_BY = {
-  orders: '20261121000000_init',
-  api_keys: '20261121000000_init',
+  orders: '20261122000000_orders_and_keys',
+  api_keys: '20261122000000_orders_and_keys',
   api_key_usage: '20261122000002_api_key_usage',
 } as const;
 

@@ -6,8 +6,8 @@ import { freeBuffer } from '../common/free-buffer.js';
 const COPY_DATA = 0x64;
 const COPY_DONE = 0x63;
 const ERROR_RESPONSE = 0x45;
-/** Every other one that can arrive: the response to COPY, notices, parameters, notifications. */
-const OTHERS: ReadonlySet<number> = new Set(Buffer.from('HNSA'));
+/** Every other one that can arrive: the response to COPY, the end of a statement, notices, parameters, notifications. */
+const OTHERS: ReadonlySet<number> = new Set(Buffer.from('HcCNSA'));
 /** Type and length. */
 const HEADER_BYTES = 5;
 /** Bytes of the length, which counts itself. */
@@ -21,13 +21,14 @@ const EMPTY = Buffer.alloc(0);
 type Receive = (received: Buffer) => void;
 
 interface Chunk {
-  readonly received: Buffer;
-  /** The rows in it, moved to its start. */
   readonly rows: Buffer;
+  /** What the socket received, set for the last rows in it. */
+  readonly received?: Buffer | undefined;
 }
 
 /**
- * `COPY … TO STDOUT`, for `client.query`: its rows in chunks that may end anywhere, at the pace of the consumer.
+ * Statements `COPY … TO STDOUT`, for `client.query`: their rows in chunks that may end anywhere, at the pace of the consumer. An
+ * empty chunk ends each statement.
  *
  * PostgreSQL sends each row as a message. pg and pg-copy-streams create several objects for each; here the rows of a chunk
  * are moved together within the chunk. Meanwhile pg does not see what the socket receives.
@@ -46,19 +47,24 @@ export class CopyOut implements Submittable {
   /** Bytes of the current message that have not arrived. */
   #missing = 0;
 
-  constructor(private readonly statement: string) {}
+  /** Statements that have not ended. */
+  #statements: number;
+
+  constructor(private readonly copies: readonly string[]) {
+    this.#statements = copies.length;
+  }
 
   submit(connection: Connection): void {
     const { stream } = connection;
     this.#stream = stream;
     this.#receiveInPg = stream.listeners('data')[0] as Receive;
     stream.off('data', this.#receiveInPg).on('data', this.#receive);
-    connection.query(this.statement);
+    connection.query(this.copies.join('; '));
   }
 
   /**
-   * The next rows; undefined after the last one. They are valid until the next call. A consumer that does not read all of
-   * them has to close the connection.
+   * The next rows, or an empty chunk where a statement ends; undefined after the last one. They are valid until the next call. A
+   * consumer that does not read all of them has to close the connection.
    * @throws {Error} of the database
    */
   async next(): Promise<Buffer | undefined> {
@@ -97,16 +103,10 @@ export class CopyOut implements Submittable {
   readonly #receive: Receive = (received) => {
     const chunk = this.#header.length === 0 ? received : Buffer.concat([this.#header, received]);
     this.#header = EMPTY;
-    let rest: Buffer | undefined;
     let from = 0;
-    let to = 0;
-    while (from < chunk.length) {
+    let [start, to] = [0, 0];
+    while (from < chunk.length && !this.#isForPg(chunk, from)) {
       if (this.#missing === 0) {
-        this.#type = chunk.readUInt8(from);
-        if (this.#type === COPY_DONE || this.#type === ERROR_RESPONSE) {
-          rest = Buffer.from(chunk.subarray(from));
-          break;
-        }
         if (from + HEADER_BYTES > chunk.length) {
           this.#header = Buffer.from(chunk.subarray(from));
           break;
@@ -117,6 +117,11 @@ export class CopyOut implements Submittable {
           return;
         }
         from += HEADER_BYTES;
+        if (this.#type === COPY_DONE) {
+          this.#push(chunk.subarray(start, to));
+          this.#endStatement();
+          start = to;
+        }
       }
       const length = Math.min(this.#missing, chunk.length - from);
       if (this.#type === COPY_DATA) {
@@ -126,15 +131,41 @@ export class CopyOut implements Submittable {
       from += length;
       this.#missing -= length;
     }
-    if (to > 0 && this.#waiting.push({ received: chunk, rows: chunk.subarray(0, to) }) === WAITING_MAX) {
-      this.#stream?.pause();
-    }
+    const rest = this.#isForPg(chunk, from) ? Buffer.from(chunk.subarray(from)) : undefined;
+    this.#push(chunk.subarray(start, to), chunk);
     if (rest !== undefined) {
-      this.#stream?.off('data', this.#receive).on('data', this.#receiveInPg).resume();
-      this.#receiveInPg(rest);
+      this.#leaveToPg(rest);
     }
     this.#wake();
   };
+
+  /** Whether a message begins here that pg has to read: the end of the last statement, or an error. */
+  #isForPg(chunk: Buffer, from: number): boolean {
+    if (this.#missing > 0 || from >= chunk.length) {
+      return false;
+    }
+    this.#type = chunk.readUInt8(from);
+    return this.#type === ERROR_RESPONSE || (this.#type === COPY_DONE && this.#statements === 1);
+  }
+
+  #leaveToPg(rest: Buffer): void {
+    this.#stream?.off('data', this.#receive).on('data', this.#receiveInPg).resume();
+    if (this.#type === COPY_DONE) {
+      this.#endStatement();
+    }
+    this.#receiveInPg(rest);
+  }
+
+  #push(rows: Buffer, received?: Buffer): void {
+    if (rows.length > 0 && this.#waiting.push({ rows, received }) >= WAITING_MAX) {
+      this.#stream?.pause();
+    }
+  }
+
+  #endStatement(): void {
+    this.#statements--;
+    this.#waiting.push({ rows: EMPTY });
+  }
 
   #finish(end: { readonly error?: Error }): void {
     this.#end ??= end;

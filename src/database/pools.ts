@@ -53,6 +53,8 @@ export interface ListPools {
   readonly list: pg.Pool;
   /** Statements that every transaction of the list pool begins with. */
   readonly listSettings: readonly string[];
+  /** Whether statements may be prepared: a connection keeps its server process. */
+  readonly prepares: boolean;
 }
 
 /**
@@ -64,6 +66,7 @@ export class Pools implements ListPools, OnApplicationShutdown {
   readonly main: pg.Pool;
   readonly list: pg.Pool;
   readonly listSettings: readonly string[];
+  readonly prepares: boolean;
   readonly replica: ListPools | undefined;
 
   constructor(@Inject(CONFIG) config: Config, metrics: Metrics) {
@@ -93,6 +96,7 @@ export class Pools implements ListPools, OnApplicationShutdown {
       config.transactionPooler,
     );
     this.listSettings = config.transactionPooler ? [transactionSettings(LIST_SETTINGS)] : [];
+    this.prepares = !config.transactionPooler;
     this.replica = createReplicaPools(config);
     this.main.on('release', (error: unknown) => {
       if (sqlStateOf(error) === READ_ONLY_TRANSACTION) {
@@ -142,6 +146,7 @@ function createReplicaPools(config: Config): ListPools | undefined {
       transactionPooler,
     ),
     listSettings: transactionPooler ? [transactionSettings(listSettings)] : [],
+    prepares: !transactionPooler,
   };
 }
 

@@ -121,6 +121,11 @@ export function isStatementFailure(error: unknown): boolean {
   );
 }
 
+/** Whether a statement names something that does not exist, is of another kind or may not be used (class 42). */
+export function isSchemaError(error: unknown): boolean {
+  return sqlStateOf(error)?.startsWith('42') ?? false;
+}
+
 /**
  * Runs a database operation and turns each transient failure into `service_unavailable`. Other failures are bugs and
  * stay as they are.

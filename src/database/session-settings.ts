@@ -13,6 +13,8 @@ const RELIED_UPON: Settings = {
   // Prisma sends and reads timestamps without an offset, and the list is written from the text form of a timestamp.
   timezone: 'UTC',
   datestyle: 'ISO, MDY',
+  // The definitions of the list's triggers are compared as PostgreSQL prints them.
+  quote_all_identifiers: 'off',
 };
 
 /**

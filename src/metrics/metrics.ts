@@ -61,9 +61,9 @@ export class Metrics {
     registers: [this.registry],
   });
 
-  readonly listBlocks = new Counter({
-    name: 'petstore_list_blocks_total',
-    help: 'Blocks of 16,384 ids that lists needed, by where they were: compressed in memory, or in the database.',
+  readonly listPieces = new Counter({
+    name: 'petstore_list_pieces_total',
+    help: 'Pieces that lists needed, by where they were: compressed in memory, or in the database.',
     labelNames: ['source'],
     registers: [this.registry],
   });
@@ -200,6 +200,18 @@ export class Metrics {
       registers: [this.registry],
       collect() {
         this.set(isConnected() ? 1 : 0);
+      },
+    });
+  }
+
+  /** Shows whether lists have a version, read at scrape time. */
+  watchList(isIntact: () => boolean): void {
+    new Gauge({
+      name: 'petstore_list_intact',
+      help: '1 while lists are served from versions, 0 while the triggers or tables of the list are not intact and every list is read whole.',
+      registers: [this.registry],
+      collect() {
+        this.set(isIntact() ? 1 : 0);
       },
     });
   }

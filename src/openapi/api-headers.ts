@@ -48,8 +48,9 @@ export const HEADER_COMPONENTS: Headers = {
     example: 'Bearer realm="petstore", error="invalid_token"',
   },
   ETag: {
-    required: true,
-    description: 'Identifies the state of the list; send it in `If-None-Match` to get 304 while the list is unchanged.',
+    description:
+      'Identifies the state of the list; send it in `If-None-Match` to get 304 while the list is unchanged. Absent while the ' +
+      'service cannot tell whether the list is unchanged.',
     schema: { type: 'string', maxLength: 100, pattern: '^W/"[\\w-]+"$' },
     example: 'W/"m4Yl3C0bQy1bJ5rXo9u3Rg"',
   },

@@ -1,6 +1,7 @@
 import { All, Controller, Delete, Get, Head, Param, Req, Res } from '@nestjs/common';
 import { ApiExcludeEndpoint, ApiExtraModels, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
+import { CallerId } from '../admission/caller-id.js';
 import { sendNoContent } from '../http/response.js';
 import { ErrorSchema } from '../openapi/error.schema.js';
 import { DomainError } from '../errors/domain-error.js';
@@ -22,14 +23,14 @@ export class OrdersController {
 
   @Head()
   @ApiExcludeEndpoint()
-  async describeOrderList(@Req() req: Request, @Res() res: Response): Promise<void> {
-    await this.list.respond(req, res);
+  async describeOrderList(@Req() req: Request, @Res() res: Response, @CallerId() caller: string): Promise<void> {
+    await this.list.respond(req, res, caller);
   }
 
   @Get()
   @ApiListOrders()
-  async listOrders(@Req() req: Request, @Res() res: Response): Promise<void> {
-    await this.list.respond(req, res);
+  async listOrders(@Req() req: Request, @Res() res: Response, @CallerId() caller: string): Promise<void> {
+    await this.list.respond(req, res, caller);
   }
 
   @Delete(':orderId')

@@ -4,7 +4,7 @@ import { ListCompaction } from './list/list-compaction.js';
 import { ReplicaFallback } from './list/replica-fallback.js';
 import { ListReplica } from './list/list-replica.js';
 import { ListTransactions } from './list/list-transaction.js';
-import { ListVersionReader } from './list/list-version.reader.js';
+import { ListVersions } from './list/list-versions.js';
 import { OrderListReader } from './list/order-list.reader.js';
 import { OrderListResponder } from './list/order-list.responder.js';
 import { OrderCancellationService } from './order-cancellation.service.js';
@@ -23,12 +23,12 @@ import { OrdersService } from './orders.service.js';
     // Listing.
     OrderListResponder,
     OrderListReader,
-    ListVersionReader,
+    ListVersions,
     ListCompaction,
     ListTransactions,
     ReplicaFallback,
     ListReplica,
   ],
-  exports: [OrdersRepository],
+  exports: [OrdersRepository, ListVersions],
 })
 export class OrdersModule {}

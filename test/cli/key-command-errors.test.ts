@@ -160,7 +160,7 @@ describe('a command without the access that it needs', () => {
     const result = await petstore(['keys', 'list'], { DATABASE_URL: href });
     expect(result).toMatchObject({ exitCode: FAILED, stdout: '' });
     expect(result.stderr).toMatch(
-      /^error: The database has no table api_keys: the migration 20261121000000_init is missing\. Apply the migrations: [^\n]+\n$/,
+      /^error: The database has no table api_keys: the migration 20261122000000_orders_and_keys is missing\. Apply the migrations: [^\n]+\n$/,
     );
   });
 

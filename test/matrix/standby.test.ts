@@ -62,7 +62,7 @@ describe('on a standby', () => {
       const clients = await Promise.all(Array.from({ length: WRITERS }, () => connectWriter(postgres.url)));
       const writers = clients.map((client, index) => new Writer(client, random.fork(), `writer_${index}`));
       const lists = new Witness();
-      const blocks = new Witness();
+      const pieces = new Witness();
       let observed = 0;
       try {
         for (let step = 0; step < STEPS; step++) {
@@ -77,10 +77,10 @@ describe('on a standby', () => {
           await postgres.untilReplayed();
           const [primary, standby] = [await observe(postgres.url), await observe(postgres.standbyUrl)];
           expect(standby).toEqual(primary);
-          for (const { name, text, blocks: seen } of [primary, standby]) {
+          for (const { name, text, pieces: seen } of [primary, standby]) {
             lists.see(name, text);
-            seen.forEach((content, version) => {
-              blocks.see(version, content);
+            seen.forEach((content, piece) => {
+              pieces.see(piece, content);
             });
           }
           expect(await list()).toEqual({ etag: etagOf(primary.name), text: primary.text });

@@ -1,9 +1,11 @@
 import pg from 'pg';
 import {
-  type BlockVersionsRow,
-  parseListVersion,
-  SELECT_BLOCK_VERSIONS,
-  SELECT_LIST_VERSION,
+  nameOf,
+  type NameRow,
+  parseVersion,
+  type PiecesRow,
+  SELECT_NAME,
+  SELECT_PIECES,
 } from '../../src/orders/list/list-version.js';
 import { alterColumn } from '../helpers/alter-column.js';
 import type { SeededRandom } from '../helpers/seeded-random.js';
@@ -17,22 +19,18 @@ const IDS = [
   ...['16385', '32768', '5000000000', '9007199254740993', '9223372036854775806', '9223372036854775807'],
 ];
 
-/** The list, formatted by PostgreSQL. */
-const LIST_AS_JSON = `
+/** The elements of the list, formatted by PostgreSQL. */
+export const LIST_AS_JSON = `
   SELECT coalesce(string_agg(
     '{"id":' || id || ',"petId":' || pet_id || ',"quantity":' || quantity ||
     coalesce(',"shipDate":"' || to_char(ship_date AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || '"', '') ||
     ',"complete":' || complete || '}', ',' ORDER BY id), '') AS text FROM orders`;
 
-const BLOCKS_AS_TEXT = `
-  SELECT (id >> 14)::text AS block, string_agg(orders.id || ',' || pet_id || ',' || quantity || ',' ||
-    coalesce(ship_date::text, '-') || ',' || complete, ';' ORDER BY id) AS text
-  FROM orders GROUP BY id >> 14`;
-
 export interface Observation {
   readonly name: string;
   readonly text: string;
-  readonly blocks: ReadonlyMap<string, string>;
+  /** The elements of each piece, by its key. */
+  readonly pieces: ReadonlyMap<string, string>;
 }
 
 /** Checks that a version never names two different contents. */
@@ -48,28 +46,29 @@ export class Witness {
   }
 }
 
-/** The list and its versions in one snapshot, as a list of the service reads them. */
-export async function observe(url: string): Promise<Observation> {
+/** The list and its version in one snapshot, as a list of the service reads them. */
+export async function observe(url: string, level = 0): Promise<Observation> {
   const client = new pg.Client(url);
   await client.connect();
   try {
     await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; LOCK TABLE orders IN ACCESS SHARE MODE');
-    const versions = await client.query<BlockVersionsRow>(SELECT_BLOCK_VERSIONS);
-    const name = await client.query<{ name: string }>(SELECT_LIST_VERSION);
+    const version = parseVersion((await client.query<PiecesRow>(SELECT_PIECES, [level])).rows[0]!, level);
+    const name = nameOf((await client.query<NameRow>(SELECT_NAME)).rows[0]!);
+    expect(version.name).toBe(name);
     const list = await client.query<{ text: string }>(LIST_AS_JSON);
-    const texts = await client.query<{ block: string; text: string }>(BLOCKS_AS_TEXT);
+    const pieces = new Map<string, string>();
+    for (const { key, first, last } of version.pieces) {
+      const { rows } = await client.query<{ text: string }>(`${LIST_AS_JSON} WHERE id BETWEEN $1 AND $2`, [
+        first,
+        last,
+      ]);
+      pieces.set(key, rows[0]!.text);
+    }
     await client.query('COMMIT');
-    const version = parseListVersion(versions.rows[0]!);
-    expect(version.name).toBe(name.rows[0]!.name);
-    const textOf = new Map(texts.rows.map(({ block, text }) => [block, text]));
-    const known = new Set(version.blocks.map(({ id }) => id.toString()));
-    // A block without a version would be missing from the list.
-    expect([...textOf.keys()].filter((block) => !known.has(block))).toEqual([]);
-    return {
-      name: version.name,
-      text: `[${list.rows[0]!.text}]`,
-      blocks: new Map(version.blocks.map(({ id, version: of }) => [`${id}@${of}`, textOf.get(id.toString()) ?? ''])),
-    };
+    const text = list.rows[0]!.text;
+    // No piece overlaps another one, and none is missing.
+    expect([...pieces.values()].filter((piece) => piece !== '').join(',')).toBe(text);
+    return { name, text: `[${text}]`, pieces };
   } finally {
     await client.end();
   }
@@ -138,7 +137,7 @@ export class Writer {
       `UPDATE orders SET id = ${other} WHERE id = ${id} AND NOT EXISTS (SELECT FROM orders WHERE id = ${other})`,
       `UPDATE orders SET status = 'cancelled', cancelled_at = now() WHERE id >= ${id} AND status = 'pending'`,
       `DELETE FROM orders WHERE id = ${id}`,
-      'SELECT compact_order_list_changes()',
+      'SELECT compact_order_list_changes(0)',
       random.pick([
         'TRUNCATE orders',
         'ALTER TABLE orders ALTER COLUMN created_at TYPE timestamptz(6)',

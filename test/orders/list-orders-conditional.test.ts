@@ -167,7 +167,7 @@ describe('GET /v1/store/orders with If-None-Match', () => {
     // The first poll has read the version already, and its response is late.
     const delayed = async (...args: unknown[]): Promise<unknown> => {
       const result = await query(...args);
-      if ((args[0] as { name?: string }).name === 'list_version' && ++looks === 1) {
+      if ((args[0] as { name?: string }).name === 'list_name' && ++looks === 1) {
         await waitFor(() => changed.signal.aborted, 'an order is inserted and more polls have arrived');
       }
       return result;

@@ -276,6 +276,7 @@ describe('HEAD /v1/store/orders', () => {
   });
 
   it('responds without reading the orders, while a lock on the table delays a GET', async () => {
+    await requestRaw(service.baseUrl, { key });
     await insertOrder(service.db, { id: '1' });
     const session = await service.db.connect();
     await session.query('BEGIN; LOCK TABLE orders IN ACCESS EXCLUSIVE MODE');

@@ -137,7 +137,7 @@ export interface components {
          */
         "WWW-Authenticate": string;
         /**
-         * @description Identifies the state of the list; send it in `If-None-Match` to get 304 while the list is unchanged.
+         * @description Identifies the state of the list; send it in `If-None-Match` to get 304 while the list is unchanged. Absent while the service cannot tell whether the list is unchanged.
          * @example W/"m4Yl3C0bQy1bJ5rXo9u3Rg"
          */
         ETag: string;

@@ -3,20 +3,12 @@
  * service may not read Prisma's record. Undefined for a migration that creates nothing; the check of the role covers grants.
  */
 export const MIGRATIONS: Readonly<Record<string, string | undefined>> = {
-  '20261121000000_init': "to_regclass('public.api_keys') IS NOT NULL",
-  '20261121000001_service_role': undefined,
-  '20261121000002_list_lock': undefined,
-  '20261122000000_order_list_versions': "to_regclass('public.order_list_changes') IS NOT NULL",
-  '20261122000001_list_compaction_in_steps': "to_regprocedure('public.compact_order_list_changes(bigint)') IS NOT NULL",
-  '20261122000002_api_key_usage': "to_regclass('public.api_key_usage') IS NOT NULL",
-  '20261122000003_list_noted_blocks': `
-    EXISTS (SELECT FROM pg_proc WHERE oid = to_regproc('public.note_order_list_update') AND prosecdef)`,
-  '20261122000004_api_key_notifications_always': `
+  '20261122000000_orders_and_keys': `
     EXISTS (SELECT FROM pg_trigger WHERE tgrelid = to_regclass('public.api_keys')
             AND tgname = 'api_keys_notify_changed' AND tgenabled = 'A')`,
-  '20261122000005_list_row_triggers': `
-    EXISTS (SELECT FROM pg_trigger WHERE tgrelid = to_regclass('public.orders') AND tgname = 'orders_note_replicated_insert')`,
-  '20261122000006_usage_fillfactor': undefined,
+  '20261122000001_order_list_versions': "to_regprocedure('public.compact_order_list_changes(bigint)') IS NOT NULL",
+  '20261122000002_api_key_usage': "to_regclass('public.api_key_usage') IS NOT NULL",
+  '20261122000003_service_role': undefined,
 };
 
 /** The triggers that the service relies on: without them it would serve stale lists and accept revoked keys. */

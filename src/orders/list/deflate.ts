@@ -28,9 +28,14 @@ export class CorruptBlock extends Error {
   }
 }
 
+/** What the compressed bytes will probably take. */
+export function expectedSize(plain: Buffer): number {
+  return Math.ceil(plain.length * ratio * ROOM);
+}
+
 /** Compresses on the thread pool. */
 export async function deflate(plain: Buffer): Promise<DeflatedBlock> {
-  const chunkSize = Math.max(Math.ceil(plain.length * ratio * ROOM), CHUNK_BYTES_MIN);
+  const chunkSize = Math.max(expectedSize(plain), CHUNK_BYTES_MIN);
   const options = { level: LEVEL, finishFlush: constants.Z_SYNC_FLUSH, chunkSize };
   const [crc, deflated] = [crc32(plain), await deflateAsync(plain, options)];
   ratio = deflated.length / Math.max(1, plain.length);

@@ -1,15 +1,17 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { asError } from '../../common/as-error.js';
 import { Pools } from '../../database/pools.js';
-import type { ListVersion } from './list-version.js';
+import type { ListVersion, Piece } from './list-version.js';
 
-/** Changes are compacted when there are more than two per block and this many in addition. */
+/** Changes are compacted when there are more than two per group and this many in addition. */
 const UNCOMPACTED_MAX = 256;
 /** A replica may show the changes of before the last compaction, so that every list would cause another one. */
 const INTERVAL_MS = 1_000;
-const INT64_MIN = '-9223372036854775808';
 
-/** Compacts the changes that the versions of the list are computed from. Always on the primary: a standby is read-only. */
+/**
+ * Keeps the tokens that the versions are computed from few, and names the blocks that have none. It changes no version. Always on
+ * the primary: a standby is read-only.
+ */
 @Injectable()
 export class ListCompaction {
   readonly #logger = new Logger('OrderList');
@@ -20,34 +22,47 @@ export class ListCompaction {
 
   constructor(private readonly pools: Pools) {}
 
-  isDue({ blocks, changes }: ListVersion): boolean {
-    return changes > 2 * Math.max(blocks.length, this.#compacted) + UNCOMPACTED_MAX;
+  /** Call when a version has been read. */
+  after({ changes, groups }: ListVersion): void {
+    if (changes > 2 * Math.max(groups, this.#compacted) + UNCOMPACTED_MAX) {
+      this.start();
+    }
   }
 
-  /** Compacts step by step, unless a compaction is running or has just ended. Never rejects. */
-  async run(): Promise<void> {
+  /** Compacts step by step, unless a compaction is running or has just ended. */
+  start(): void {
     if (this.#isRunning || performance.now() < this.#lastEnd + INTERVAL_MS) {
       return;
     }
     this.#isRunning = true;
-    try {
-      let last: string | null = INT64_MIN;
-      while (last !== null) {
-        const { rows }: { rows: { last: string | null }[] } = await this.pools.main.query(
-          'SELECT compact_order_list_changes($1) AS last',
-          [last],
-        );
-        last = rows[0]?.last ?? null;
-      }
-      const { rows } = await this.pools.main.query<{ rows: number }>(
-        'SELECT count(*)::integer AS rows FROM order_list_changes',
+    this.#compact()
+      .catch((error: unknown) => {
+        this.#logger.warn(`could not compact the versions of the order list: ${asError(error).message}`);
+      })
+      .finally(() => {
+        this.#isRunning = false;
+        this.#lastEnd = performance.now();
+      });
+  }
+
+  /** Names the blocks of a piece that turned out to be large: its orders were loaded while the triggers were off. */
+  noteBlocks({ first, last }: Piece): void {
+    this.pools.main.query('SELECT note_order_list_blocks($1, $2)', [first, last]).catch((error: unknown) => {
+      this.#logger.warn(`could not note the blocks of the order list: ${asError(error).message}`);
+    });
+  }
+
+  async #compact(): Promise<void> {
+    for (let page: string | null = '0'; page !== null;) {
+      const { rows }: { rows: { page: string | null }[] } = await this.pools.main.query(
+        'SELECT compact_order_list_changes($1)::text AS page',
+        [page],
       );
-      this.#compacted = rows[0]?.rows ?? 0;
-    } catch (error) {
-      this.#logger.warn(`could not compact the versions of the order list: ${asError(error).message}`);
-    } finally {
-      this.#isRunning = false;
-      this.#lastEnd = performance.now();
+      page = rows[0]?.page ?? null;
     }
+    const { rows } = await this.pools.main.query<{ rows: number }>(
+      'SELECT count(*)::integer AS rows FROM order_list_changes',
+    );
+    this.#compacted = rows[0]?.rows ?? 0;
   }
 }

@@ -20,7 +20,7 @@ const PROBE_PRIMARY = `SELECT ${IDENTITY}, pg_current_wal_flush_lsn() - '0/0'::p
 /** Reads both tables, so that it fails where a list would: without the right to read them, or while they are locked. */
 const PROBE_STANDBY = `
   SELECT ${IDENTITY}, pg_last_wal_replay_lsn() - '0/0'::pg_lsn AS position, pg_is_in_recovery() AS "isStandby",
-    (SELECT id FROM orders LIMIT 1) AS orders, (SELECT id FROM order_list_changes LIMIT 1) AS changes`;
+    (SELECT id FROM orders LIMIT 1) AS orders, (SELECT token FROM order_list_changes LIMIT 1) AS changes`;
 
 interface Probed {
   readonly identity: string;

@@ -1,78 +1,115 @@
-/** Ids per block as a power of two: `block = id >> 14`, as in the migration's triggers. */
+import { hash } from 'node:crypto';
+
+/** Ids per block as a power of two: `block = id >> 14`, as in the triggers of the migration. */
 const BLOCK_BITS = 14n;
+/** Pieces that a version names at most: with more, several blocks share one. */
+export const PIECES_MAX = 4_096;
+const INT64_MIN = -(2n ** 63n);
+const INT64_MAX = 2n ** 63n - 1n;
 
-/** Orders that one block holds at most. */
-export const BLOCK_ROWS = 2 ** Number(BLOCK_BITS);
-
-/** A list with more blocks is read as a whole: naming each block would cost more than it saves. */
-const BLOCKS_MAX = 50_000;
-/** Rows beyond which blocks are not even counted: grouping them would take seconds. Compaction makes them fewer. */
-const CHANGES_MAX = 1_000_000;
-
-/** The version of the list and of its blocks in one snapshot. */
+/** The version of the list in one snapshot. */
 export interface ListVersion {
   /** Equal exactly when the list is. Opaque. */
   readonly name: string;
-  /** Every block that ever held an order, by ascending id; empty when there are too many. */
-  readonly blocks: readonly BlockVersion[];
-  /** The first and last block when there are too many to name each. */
-  readonly span: { readonly first: bigint; readonly last: bigint } | undefined;
-  /** Rows that the versions were read from. */
+  /** By ascending id, without a gap from the lowest int64 to the highest. */
+  readonly pieces: readonly Piece[];
+  /** Rows that the version was read from, and how many would name the same version. */
   readonly changes: number;
+  readonly groups: number;
 }
 
-export interface BlockVersion {
-  /** `id >> 14` of its orders. */
-  readonly id: bigint;
-  /** Equal exactly when its orders are. Opaque. */
-  readonly version: string;
+/** The orders of a range of ids, in one version. */
+export interface Piece {
+  /** Names the range and its version: equal exactly when the orders are. Opaque. */
+  readonly key: string;
+  /** The lowest id and the highest; decimal. */
+  readonly first: string;
+  readonly last: string;
 }
 
 /**
- * TRUNCATE and statements that rewrite the table change rows without firing a trigger for them. They give the table
- * another file, so the file is part of every version.
+ * Names the tables of the list with their triggers and functions, as text: `xmin` is the transaction that wrote a row of the
+ * catalogue, so whatever is done to them gives another text for good. Rows and not functions such as `to_regclass`, which read the
+ * latest catalogue instead of the snapshot; arrays, which cost less than joins.
  */
-const TABLE_FILE = `coalesce(pg_relation_filenode('orders'), 0)::text`;
+export const CATALOGUE = `(
+  SELECT string_agg(concat_ws(' ', relname, oid, xmin, relfilenode, relhassubclass, relhasrules,
+    ARRAY(SELECT xmin FROM pg_attribute WHERE attrelid = relation.oid AND attnum > 0 ORDER BY attnum),
+    ARRAY(SELECT concat(trigger.xmin, ' ', function.xmin) FROM pg_trigger AS trigger JOIN pg_proc AS function ON function.oid = tgfoid
+          WHERE tgrelid = relation.oid ORDER BY tgname)), ', ' ORDER BY relname)
+  FROM pg_class AS relation
+  WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = 'public') AND relname IN ('orders', 'order_list_changes'))`;
 
-/** The version of the list alone, without its blocks. */
-export const SELECT_LIST_VERSION = `
-  SELECT ${TABLE_FILE} || '/' || coalesce(bit_xor(token), 0) AS name FROM order_list_changes`;
+/** The sums of the tokens: of all, and of those that concern every block (null when there is none). */
+const SUMS = 'sum(token)::text AS tokens, (sum(token) FILTER (WHERE block IS NULL))::text AS renewals';
 
-/** The versions of all blocks as one row: rows cost more than their bytes. `blocks` is null when there are none or too many. */
-export const SELECT_BLOCK_VERSIONS = `
-  WITH total AS MATERIALIZED (
-    SELECT coalesce(bit_xor(token), 0) AS token, count(*)::integer AS changes, min(block) AS first, max(block) AS last
-    FROM order_list_changes
-  ), versions AS MATERIALIZED (
-    SELECT block, bit_xor(token) AS token FROM order_list_changes
-    WHERE (SELECT changes FROM total) <= ${CHANGES_MAX} GROUP BY block LIMIT ${BLOCKS_MAX + 1}
-  )
-  SELECT ${TABLE_FILE} AS file, total.*,
-         (SELECT CASE WHEN count(*) <= ${BLOCKS_MAX} THEN string_agg(block || ' ' || token, ',') END FROM versions) AS blocks
-  FROM total`;
+/** The version of the list alone. */
+export const SELECT_NAME = `SELECT ${CATALOGUE} AS catalogue, ${SUMS} FROM order_list_changes`;
 
-/** The row of {@link SELECT_BLOCK_VERSIONS}; int64 as text. */
-export interface BlockVersionsRow {
-  readonly file: string;
-  readonly token: string;
-  readonly changes: number;
-  readonly first: string | null;
-  readonly last: string | null;
-  readonly blocks: string | null;
+export interface NameRow {
+  readonly catalogue: string | null;
+  readonly tokens: string | null;
+  /** Null when no token concerns every block, as after TRUNCATE: then the tokens are not those of the list. */
+  readonly renewals: string | null;
 }
 
-export function parseListVersion({ file, token: list, changes, first, last, blocks }: BlockVersionsRow): ListVersion {
-  const parsed = (blocks === null ? [] : blocks.split(',')).map((text): BlockVersion => {
-    const separator = text.indexOf(' ');
-    return { id: BigInt(text.slice(0, separator)), version: `${file}/${text.slice(separator + 1)}` };
+/** With the pieces as one text, because rows cost more than their bytes. `$1`: the level, see {@link nextLevel}. */
+export const SELECT_PIECES = `
+  SELECT ${CATALOGUE} AS catalogue, ${SUMS}, count(*)::text AS groups, sum(changes)::text AS changes,
+         string_agg(block || ' ' || token, ',' ORDER BY block) AS pieces
+  FROM (
+    SELECT block >> $1::int AS block, sum(token) AS token, count(*) AS changes FROM order_list_changes GROUP BY 1 LIMIT ${PIECES_MAX + 2}
+  ) AS groups`;
+
+export interface PiecesRow extends NameRow {
+  readonly groups: string;
+  readonly changes: string | null;
+  readonly pieces: string | null;
+}
+
+/**
+ * A piece begins with a group of 2^level blocks that has changes. When there are too many groups, those of a higher level are read:
+ * each consists of whole groups of the level before, so a change still touches one piece, or two when its group is new.
+ * @returns undefined when the level is high enough
+ */
+export function nextLevel(level: number, { groups }: PiecesRow): number | undefined {
+  return Number(groups) > PIECES_MAX + 1 ? level + 4 : undefined;
+}
+
+/** See {@link ListVersion.name}. */
+export function nameOf({ catalogue, tokens, renewals }: NameRow): string {
+  return `${epochOf(catalogue, renewals)}/${wrapped(tokens)}`;
+}
+
+/** @param level what the row was read with */
+export function parseVersion(row: PiecesRow, level: number): ListVersion {
+  const epoch = epochOf(row.catalogue, row.renewals);
+  const shift = BLOCK_BITS + BigInt(level);
+  const found = (row.pieces ?? '0 0').split(',').map((text) => {
+    const [block = '', token = ''] = text.split(' ');
+    return { first: BigInt(block) << shift, version: wrapped(token) };
   });
-  parsed.sort((a, b) => (a.id < b.id ? -1 : 1));
-  const isSparse = blocks === null && first !== null && last !== null;
-  const span = isSparse ? { first: BigInt(first), last: BigInt(last) } : undefined;
-  return { name: `${file}/${list}`, blocks: parsed, span, changes };
+  const pieces = found.map(({ first, version }, index): Piece => {
+    // The first piece begins with the lowest id, so rows in blocks without a token are read with the piece before them.
+    const from = index === 0 ? INT64_MIN : first;
+    const to = (found[index + 1]?.first ?? INT64_MAX + 1n) - 1n;
+    return { key: `${epoch}/${from}/${to}/${version}`, first: from.toString(), last: to.toString() };
+  });
+  return { name: nameOf(row), pieces, changes: Number(row.changes), groups: Number(row.groups) };
 }
 
-/** The first and last id that the blocks from one to another can hold, as decimal text. */
-export function idRange(first: bigint, last: bigint): [first: string, last: string] {
-  return [(first << BLOCK_BITS).toString(), (((last + 1n) << BLOCK_BITS) - 1n).toString()];
+/** PostgreSQL adds tokens without a bound and compacts them modulo 2^64. */
+function wrapped(sum: string | null): string {
+  return BigInt.asUintN(64, BigInt(sum ?? 0)).toString(36);
+}
+
+let lastEpoch = { text: '', name: '' };
+
+/** A short name of what every piece depends on. */
+function epochOf(catalogue: string | null, renewals: string | null): string {
+  const text = `${catalogue}/${wrapped(renewals)}`;
+  if (text !== lastEpoch.text) {
+    lastEpoch = { text, name: hash('sha256', text, 'base64url').slice(0, 22) };
+  }
+  return lastEpoch.name;
 }

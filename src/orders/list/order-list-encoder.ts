@@ -1,110 +1,172 @@
+/** Orders in one chunk of the list at most. */
+export const CHUNK_ROWS = 16_384;
+
+/** More than one row can need as JSON: 60 bytes of names, two int64, one int32 and a date. */
+const ROW_BYTES_MAX = 160;
+export const CHUNK_BYTES_MAX = CHUNK_ROWS * ROW_BYTES_MAX;
+
+/** An order that JSON in the published form cannot express, because the columns are not what the migrations made them. */
+export class UnencodableOrder extends Error {
+  constructor(row: string) {
+    const [id = ''] = row.split('\t');
+    super(`The order ${JSON.stringify(id)} cannot be listed: PostgreSQL sent the row ${JSON.stringify(row)}.`);
+    this.name = 'UnencodableOrder';
+  }
+}
+
 /**
  * Converts the text format of `COPY (SELECT id, pet_id, quantity, ship_date, complete …) TO STDOUT` to the elements of a JSON
  * array, separated by commas. No row becomes a string or an object, so ids stay exact and memory use is constant. In text
  * format these columns contain no escapes (PostgreSQL documentation, COPY, "Text Format"); the session must use UTC and ISO
- * dates.
+ * dates. Every byte is checked, so whatever else PostgreSQL sends is an error.
  */
 export class OrderListEncoder {
-  #out: Buffer;
+  #out: Buffer = Buffer.alloc(0);
   #length = 0;
   #rows = 0;
   /** The start of a row whose end has not arrived yet. */
   #partial: Buffer | undefined;
 
-  /**
-   * @param emit receives each full buffer and owns it afterwards
-   * @param allocate returns a buffer to fill, of at least {@link ROW_BYTES_MAX} bytes
-   */
-  constructor(
-    private readonly emit: (bytes: Buffer) => void,
-    private readonly allocate: () => Buffer,
-  ) {
-    this.#out = this.allocate();
+  /** Begins a chunk. @param out at least {@link CHUNK_BYTES_MAX} bytes */
+  start(out: Buffer): void {
+    this.#out = out;
+    this.#length = 0;
+    this.#rows = 0;
   }
 
-  /** Rows encoded so far. */
+  get isFull(): boolean {
+    return this.#rows === CHUNK_ROWS;
+  }
+
+  /** Rows in the chunk. */
   get rows(): number {
     return this.#rows;
   }
 
-  /** Encodes the next chunk of the COPY data; a chunk may end anywhere. */
-  write(chunk: Buffer): void {
-    let start = 0;
+  /** The chunk so far: a part of the buffer that it was started with. */
+  get bytes(): Buffer {
+    return this.#out.subarray(0, this.#length);
+  }
+
+  /**
+   * Encodes rows until the chunk is full. They may begin and end anywhere in a row.
+   * @returns where the rows begin that are left
+   * @throws {UnencodableOrder}
+   */
+  write(rows: Buffer, from = 0): number {
+    if (this.isFull) {
+      return from;
+    }
+    let start = from;
     if (this.#partial !== undefined) {
-      const end = chunk.indexOf(NEWLINE) + 1;
+      const end = rows.indexOf(NEWLINE, start) + 1;
       if (end === 0) {
-        this.#partial = Buffer.concat([this.#partial, chunk]);
-        return;
+        this.#partial = Buffer.concat([this.#partial, rows.subarray(start)]);
+        return rows.length;
       }
-      this.#encodeRows(Buffer.concat([this.#partial, chunk.subarray(0, end)]), 0, this.#partial.length + end);
+      const row = Buffer.concat([this.#partial, rows.subarray(start, end)]);
       this.#partial = undefined;
+      this.#encodeRows(row, 0, row.length);
       start = end;
     }
-    const end = chunk.lastIndexOf(NEWLINE) + 1;
+    const end = rows.lastIndexOf(NEWLINE) + 1;
     if (end > start) {
-      this.#encodeRows(chunk, start, end);
+      start = this.#encodeRows(rows, start, end);
     }
-    const rest = Math.max(start, end);
-    if (rest < chunk.length) {
-      this.#partial = Buffer.from(chunk.subarray(rest));
+    if (start < end || start === rows.length) {
+      return start;
     }
+    this.#partial = Buffer.from(rows.subarray(start));
+    return rows.length;
   }
 
-  /** Emits the last buffer. */
-  end(): void {
-    if (this.#length > 0) {
-      this.emit(this.#out.subarray(0, this.#length));
-    }
-  }
-
-  #encodeRows(rows: Buffer, start: number, end: number): void {
-    let out = this.#out;
+  #encodeRows(rows: Buffer, start: number, end: number): number {
+    const out = this.#out;
     let to = this.#length;
     let at = start;
-    while (at < end) {
-      if (to + ROW_BYTES_MAX > out.length) {
-        this.emit(out.subarray(0, to));
-        out = this.allocate();
-        to = 0;
-      }
+    while (at < end && this.#rows < CHUNK_ROWS) {
+      const row = at;
       to = put(out, to, this.#rows++ === 0 ? FIRST_ID : NEXT_ID);
-      // Every field ends with a tab or a newline, the lowest bytes in a row; an unexpected row also ends these loops.
-      let byte;
-      while ((byte = rows[at++]!) > NEWLINE) out[to++] = byte;
-      to = put(out, to, PET_ID);
-      while ((byte = rows[at++]!) > NEWLINE) out[to++] = byte;
-      to = put(out, to, QUANTITY);
-      while ((byte = rows[at++]!) > NEWLINE) out[to++] = byte;
-      if (rows[at] === BACKSLASH) {
-        at += NULL_LENGTH + 1;
-        to = put(out, to, COMPLETE);
-      } else {
-        to = put(out, to, SHIP_DATE);
-        const dateStart = to;
-        while ((byte = rows[at++]!) !== PLUS && byte > NEWLINE) out[to++] = byte;
-        out[dateStart + DATE_LENGTH] = LETTER_T;
-        to = padMilliseconds(out, to, to - dateStart);
-        at += OFFSET_REST_LENGTH + 1;
-        to = put(out, to, COMPLETE_AFTER_DATE);
+      const id = copyInteger(rows, at, out, to);
+      to = put(out, to + id, PET_ID);
+      at += id + 1;
+      const petId = copyInteger(rows, at, out, to);
+      to = put(out, to + petId, QUANTITY);
+      at += petId + 1;
+      const quantity = copyInteger(rows, at, out, to);
+      to += quantity;
+      at += quantity + 1;
+      const hasDate = rows[at] !== BACKSLASH;
+      const date = hasDate ? copyTime(rows, at, out, put(out, to, SHIP_DATE)) : nullAt(rows, at);
+      to = hasDate ? put(out, to + SHIP_DATE.length + TIME_LENGTH, COMPLETE_AFTER_DATE) : put(out, to, COMPLETE);
+      at += date + 1;
+      const isTrue = rows[at] === LETTER_LOWER_T;
+      to = put(out, to, isTrue ? TRUE : FALSE);
+      const isValid = (isTrue || rows[at] === LETTER_LOWER_F) && rows[at + 1] === NEWLINE;
+      if (id === 0 || petId === 0 || quantity === 0 || date === 0 || !isValid) {
+        throw new UnencodableOrder(rows.toString('utf8', row, rows.indexOf(NEWLINE, row)));
       }
-      to = put(out, to, rows[at] === LETTER_LOWER_T ? TRUE : FALSE);
       at += 2;
     }
-    this.#out = out;
     this.#length = to;
+    return at;
   }
 }
 
-/** PostgreSQL omits trailing zeros of a fraction; the published format always has milliseconds. */
-function padMilliseconds(out: Buffer, end: number, length: number): number {
-  let to = end;
-  if (length === SECONDS_LENGTH) {
-    out[to++] = FULL_STOP;
+/** Copies an integer, which ends with a tab. @returns its length; 0 when there is none */
+function copyInteger(rows: Buffer, at: number, out: Buffer, start: number): number {
+  let from = at;
+  let to = start;
+  if (rows[from] === MINUS) {
+    out[to++] = MINUS;
+    from++;
   }
-  for (let digits = Math.max(0, length - SECONDS_LENGTH - 1); digits < MILLISECOND_DIGITS; digits++) {
-    out[to++] = DIGIT_ZERO;
+  const digits = from;
+  let byte = rows[from]!;
+  while (isDigit(byte)) {
+    out[to++] = byte;
+    byte = rows[++from]!;
   }
-  return to;
+  const length = from - at;
+  return byte === TAB && from > digits && length <= INTEGER_LENGTH_MAX ? length : 0;
+}
+
+/**
+ * Copies a time like `2026-11-21 00:58:46.12+00`, which ends with a tab, as `2026-11-21T00:58:46.120`: PostgreSQL omits trailing
+ * zeros of a fraction; the published format always has milliseconds.
+ * @returns the length that was read; 0 when there is no such time
+ */
+function copyTime(rows: Buffer, at: number, out: Buffer, to: number): number {
+  for (let index = 0; index < SECONDS_LENGTH; index++) {
+    const byte = rows[at + index]!;
+    if ((byte ^ TIME[index]!) > TIME_VARIES[index]!) return 0;
+    out[to + index] = byte;
+  }
+  out[to + DATE_LENGTH] = LETTER_T;
+  out[to + SECONDS_LENGTH] = FULL_STOP;
+  let length = SECONDS_LENGTH + 1;
+  const hasFraction = rows[at + SECONDS_LENGTH] === FULL_STOP;
+  let byte = hasFraction ? rows[at + length]! : PLUS;
+  while (isDigit(byte) && length < TIME_LENGTH) {
+    out[to + length++] = byte;
+    byte = rows[at + length]!;
+  }
+  const read = hasFraction ? length : SECONDS_LENGTH;
+  while (length < TIME_LENGTH) out[to + length++] = DIGIT_ZERO;
+  for (let index = 0; index < UTC.length; index++) {
+    if (rows[at + read + index] !== UTC[index]) return 0;
+  }
+  return read + UTC.length - 1;
+}
+
+/** Whether a byte is one of 0x30 to 0x39. */
+function isDigit(byte: number): boolean {
+  return (byte ^ DIGIT_ZERO) <= 9;
+}
+
+/** @returns the length of a NULL, which ends with a tab; 0 when there is none */
+function nullAt(rows: Buffer, at: number): number {
+  return rows[at + 1] === LETTER_N && rows[at + 2] === TAB ? 2 : 0;
 }
 
 /** Copies a short literal; a loop beats `Buffer.copy` and `set` for a dozen bytes. */
@@ -126,23 +188,27 @@ const COMPLETE = bytes(',"complete":');
 const TRUE = bytes('true}');
 const FALSE = bytes('false}');
 
+const TAB = 0x09;
 const NEWLINE = 0x0a;
 const PLUS = 0x2b;
+const MINUS = 0x2d;
 const FULL_STOP = 0x2e;
 const DIGIT_ZERO = 0x30;
+const LETTER_N = 0x4e;
 const LETTER_T = 0x54;
-const LETTER_LOWER_T = 0x74;
 const BACKSLASH = 0x5c;
+const LETTER_LOWER_F = 0x66;
+const LETTER_LOWER_T = 0x74;
 
-/** `\N`, the text form's NULL. */
-const NULL_LENGTH = 2;
+/** `-9223372036854775808`. */
+const INTEGER_LENGTH_MAX = 20;
 /** `2026-11-21`, before the blank that becomes a `T`. */
 const DATE_LENGTH = 10;
-/** `2026-11-21 00:58:46`, without a fraction. */
-const SECONDS_LENGTH = 19;
-const MILLISECOND_DIGITS = 3;
-/** `00`, what follows the plus sign of the offset in UTC. */
-const OFFSET_REST_LENGTH = 2;
-
-/** More than one row can need as JSON: 60 bytes of names, two int64, one int32 and a date. */
-export const ROW_BYTES_MAX = 160;
+/** Each byte of `2026-11-21 00:58:46`, and by how much it may differ: a digit by 9. */
+const TIME = bytes('0000-00-00 00:00:00');
+const TIME_VARIES = TIME.map((byte) => (byte === DIGIT_ZERO ? 9 : 0));
+const SECONDS_LENGTH = TIME.length;
+/** With milliseconds. */
+const TIME_LENGTH = SECONDS_LENGTH + 4;
+/** The offset, and the tab that ends the field. */
+const UTC = bytes('+00\t');

@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { Semaphore } from '../../common/semaphore.js';
+import { FairSlots } from '../../common/fair-slots.js';
 import { CONFIG, type Config } from '../../config/config.js';
 import { toServiceError } from '../../database/postgres-errors.js';
 import { DomainError } from '../../errors/domain-error.js';
@@ -10,15 +10,12 @@ import { API_SECURITY_HEADERS, type HeaderPair } from '../../http/headers.js';
 import { TRACING, type Tracing } from '../../tracing/tracing.js';
 import { CorruptBlock } from './deflate.js';
 import { etagOf, matchesEtag } from './etag.js';
-import { ListVersionReader } from './list-version.reader.js';
-import { type OrderList, OrderListReader } from './order-list.reader.js';
+import { ListVersions } from './list-versions.js';
+import { type ListRequest, type OrderList, OrderListReader } from './order-list.reader.js';
 import { ClientDisconnected, ResponseBody } from './response-body.js';
 import { writeList } from './write-list.js';
 
-/**
- * Maximum number of concurrent uncompressed lists. Each holds up to 4 MiB of decompressed blocks while its client reads;
- * compressed lists share the blocks of the cache.
- */
+/** Uncompressed lists that are sent at once: each holds two chunks of 1.5 MB that no other list uses. */
 const UNCOMPRESSED_MAX = 64;
 /** How long an uncompressed list waits when this number is reached. Milliseconds. */
 const UNCOMPRESSED_TIMEOUT_MS = 1_000;
@@ -27,10 +24,10 @@ const UNCOMPRESSED_TIMEOUT_MS = 1_000;
 @Injectable()
 export class OrderListResponder {
   readonly #stallMs: number;
-  readonly #uncompressed = new Semaphore(UNCOMPRESSED_MAX);
+  readonly #uncompressed = new FairSlots(UNCOMPRESSED_MAX);
 
   constructor(
-    private readonly versions: ListVersionReader,
+    private readonly versions: ListVersions,
     private readonly reader: OrderListReader,
     @Inject(CONFIG) config: Config,
     private readonly metrics: Metrics,
@@ -39,49 +36,59 @@ export class OrderListResponder {
     this.#stallMs = config.list.stallSeconds * 1_000;
   }
 
-  /** @throws {DomainError} `service_unavailable` */
-  async respond(req: Request, res: Response): Promise<void> {
+  /**
+   * @param caller who shares what is bounded fairly with others
+   * @throws {DomainError} `service_unavailable`
+   */
+  async respond(req: Request, res: Response, caller: string): Promise<void> {
     const ifNoneMatch = req.headers['if-none-match'];
     if (ifNoneMatch !== undefined || req.method === 'HEAD') {
-      const etag = etagOf(await this.versions.currentName());
-      if (matchesEtag(ifNoneMatch, etag)) {
-        startResponse(res, 304, etag).end();
-        return;
-      }
-      if (req.method === 'HEAD') {
-        startResponse(res, 200, etag).end();
+      const name = await this.versions.currentName();
+      const isUnchanged = name !== undefined && matchesEtag(ifNoneMatch, etagOf(name));
+      if (isUnchanged || req.method === 'HEAD') {
+        startResponse(res, isUnchanged ? 304 : 200, name).end();
         return;
       }
     }
-    if (req.acceptsEncodings('gzip', 'identity') === 'gzip') {
-      await this.#readAndSend(res, true);
-      return;
-    }
-    if (!(await this.#uncompressed.acquireWithin(UNCOMPRESSED_TIMEOUT_MS))) {
+    const isCompressed = req.acceptsEncodings('gzip', 'identity') === 'gzip';
+    const request: ListRequest = {
+      caller,
+      isCompressed,
+      cut: () => {
+        abortResponse(res);
+      },
+    };
+    await (isCompressed ? this.#readAndSend(res, request) : this.#sendUncompressed(res, request));
+  }
+
+  async #sendUncompressed(res: Response, request: ListRequest): Promise<void> {
+    const slot = await this.#uncompressed.acquire(request.caller, UNCOMPRESSED_TIMEOUT_MS);
+    if (slot === undefined) {
       throw new DomainError(
         'service_unavailable',
         'Too many uncompressed order lists are being sent; send "Accept-Encoding: gzip" or retry shortly.',
       );
     }
+    slot.yieldBy(request.cut);
     try {
-      await this.#readAndSend(res, false);
+      await this.#readAndSend(res, request);
     } finally {
-      this.#uncompressed.release();
+      slot.release();
     }
   }
 
-  async #readAndSend(res: Response, gzip: boolean): Promise<void> {
+  async #readAndSend(res: Response, request: ListRequest): Promise<void> {
     await this.tracing.statement({ operation: 'COPY', table: 'orders' }, async () => {
-      await this.#send(await this.reader.open(gzip), res, gzip);
+      await this.#send(await this.reader.open(request), res, request.isCompressed);
     });
   }
 
-  async #send(list: OrderList, res: Response, gzip: boolean): Promise<void> {
+  async #send(list: OrderList, res: Response, isCompressed: boolean): Promise<void> {
     let end: 'complete' | 'lost_reader' | 'failed' = 'failed';
     this.metrics.listsRunning.inc();
     try {
-      startResponse(res, 200, etagOf(list.version), gzip ? [GZIP_ENCODING] : []);
-      this.metrics.listBytes.inc(await writeList(list.parts, new ResponseBody(res, this.#stallMs), gzip));
+      startResponse(res, 200, list.version, isCompressed ? [GZIP_ENCODING] : []);
+      this.metrics.listBytes.inc(await writeList(list.chunks, new ResponseBody(res, this.#stallMs), isCompressed));
       end = 'complete';
     } catch (error) {
       end = error instanceof ClientDisconnected ? 'lost_reader' : 'failed';
@@ -94,21 +101,27 @@ export class OrderListResponder {
         throw toServiceError(error);
       }
     } finally {
-      await list.close();
+      list.close();
       this.metrics.listsRunning.dec();
       this.metrics.lists.inc({ end });
     }
   }
 }
 
-function startResponse(res: Response, status: 200 | 304, etag: string, more: readonly HeaderPair[] = []): Response {
+/** @param version see {@link OrderList.version} */
+function startResponse(
+  res: Response,
+  status: 200 | 304,
+  version: string | undefined,
+  more: readonly HeaderPair[] = [],
+): Response {
   // The CORS handler may have set `Vary: Origin`.
   res.vary('Authorization, Accept-Encoding');
   const vary = res.getHeader('Vary');
   res.removeHeader('Vary');
   writeHead(res, status, [
     ...(status === 200 ? [JSON_TYPE] : []),
-    ['ETag', etag],
+    ...(version === undefined ? [] : [['ETag', etagOf(version)] as const]),
     ['Cache-Control', 'private, no-cache'],
     ['Vary', String(vary)],
     ...API_SECURITY_HEADERS,

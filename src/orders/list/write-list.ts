@@ -1,20 +1,20 @@
-import { freeBuffer } from '../../common/free-buffer.js';
-import { deflate, inflate } from './deflate.js';
 import { GzipMember } from './gzip-member.js';
-import type { ListPart } from './list-parts.js';
+import type { ListChunk } from './list-chunk.js';
 import type { ResponseBody } from './response-body.js';
 
 const OPENING = Buffer.from('[');
 const SEPARATOR = Buffer.from(',');
 const CLOSING = Buffer.from(']');
+/** Less than this waits for what follows, so that a short list takes one packet. */
+const WRITE_MIN_BYTES = 64 * 1_024;
 
-/** Encodes the parts of the list for a response. */
+/** Encodes a list for a response. */
 interface Encoder {
   readonly header: readonly Buffer[];
   /** Encodes a few bytes. */
   text(bytes: Buffer): Buffer;
-  /** Prepares a part on the thread pool; the result is called in the order of the parts. */
-  part(part: ListPart): Promise<() => Buffer>;
+  /** Prepares a chunk on the thread pool. @returns its length as JSON, and what encodes it, to be called in the order of the chunks */
+  chunk(chunk: ListChunk): Promise<{ length: number; encode: () => Buffer }>;
   trailer(): readonly Buffer[];
 }
 
@@ -23,9 +23,9 @@ function identity(): Encoder {
   return {
     header: [],
     text: (bytes) => bytes,
-    part: async (part) => {
-      const bytes = part.kind === 'block' ? await inflate(part.block) : part.bytes;
-      return () => bytes;
+    chunk: async (chunk) => {
+      const bytes = await chunk.plain();
+      return { length: bytes.length, encode: () => bytes };
     },
     trailer: () => [],
   };
@@ -37,67 +37,69 @@ function gzip(): Encoder {
   return {
     header: [member.header()],
     text: (bytes) => member.store(bytes),
-    part: async (part) => {
-      const block = part.kind === 'block' ? part.block : await deflate(part.bytes);
-      return () => member.add(block);
+    chunk: async (chunk) => {
+      const block = await chunk.deflated();
+      return { length: block.length, encode: () => member.add(block) };
     },
     trailer: () => [member.trailer()],
   };
 }
 
 /**
- * Writes the list as a JSON array at the pace of the client. One part is prepared while the one before it is written. The
- * last block goes out with the end of the body, so a list of one block takes one packet.
+ * Writes the list as a JSON array at the pace of the client. One chunk is prepared while those before it are written.
  * @returns the number of bytes of JSON
  * @throws {ClientDisconnected}
  */
 export async function writeList(
-  parts: AsyncIterable<ListPart>,
+  chunks: Iterable<ListChunk> | AsyncIterable<ListChunk>,
   body: ResponseBody,
-  compressed: boolean,
+  isCompressed: boolean,
 ): Promise<number> {
-  const encoder = compressed ? gzip() : identity();
+  const encoder = isCompressed ? gzip() : identity();
   let length = OPENING.length + CLOSING.length;
-  let texts = [OPENING];
-  let head = encoder.header;
-  let lastBlock: readonly Buffer[] = [];
+  let pieces = [...encoder.header, encoder.text(OPENING)];
+  let unsent: ListChunk[] = [];
   let writing: Promise<void> = Promise.resolve();
-  for await (const part of parts) {
-    const size = part.kind === 'block' ? part.block.length : part.bytes.length;
-    if (size === 0) {
-      continue;
-    }
-    if (length > OPENING.length + CLOSING.length && !(part.kind === 'plain' && part.continued)) {
-      texts.push(SEPARATOR);
+  for await (const chunk of chunks) {
+    const encoded = await encoder.chunk(chunk);
+    if (length > OPENING.length + CLOSING.length) {
+      pieces.push(encoder.text(SEPARATOR));
       length += SEPARATOR.length;
     }
-    length += size;
-    const [start, before] = [head, texts];
-    [head, texts] = [[], []];
-    const prepared = encoder.part(part);
-    // An error is thrown when the part is written.
-    prepared.catch(() => undefined);
-    await writing;
-    const encoded = prepared.then((encode) => [...start, ...before.map((bytes) => encoder.text(bytes)), encode()]);
-    if (part.kind === 'block' && part.last === true) {
-      lastBlock = await encoded;
-      continue;
+    pieces.push(encoded.encode());
+    unsent.push(chunk);
+    length += encoded.length;
+    if (sizeOf(pieces) >= WRITE_MIN_BYTES) {
+      await writing;
+      writing = writeAndRelease(body, pieces, unsent);
+      // The next write, or the end, throws the error.
+      writing.catch(() => undefined);
+      [pieces, unsent] = [[], []];
     }
-    writing = encoded.then((pieces) =>
-      body.write(pieces, () => {
-        if (part.kind === 'plain') {
-          part.release();
-        }
-        // What this list alone has: the compressed bytes of a plain part, or the plain bytes of a block.
-        if ((part.kind === 'plain') === compressed) {
-          pieces.slice(-1).forEach(freeBuffer);
-        }
-      }),
-    );
-    writing.catch(() => undefined);
   }
   await writing;
-  const closing = [...texts, CLOSING].map((bytes) => encoder.text(bytes));
-  await body.end([...lastBlock, ...head, ...closing, ...encoder.trailer()]);
+  await body.end([...pieces, encoder.text(CLOSING), ...encoder.trailer()]);
+  unsent.forEach((chunk) => {
+    chunk.release();
+  });
   return length;
+}
+
+async function writeAndRelease(
+  body: ResponseBody,
+  pieces: readonly Buffer[],
+  chunks: readonly ListChunk[],
+): Promise<void> {
+  try {
+    await body.write(pieces);
+  } finally {
+    // Also after a failure, which is noticed with the next chunk.
+    chunks.forEach((chunk) => {
+      chunk.release();
+    });
+  }
+}
+
+function sizeOf(pieces: readonly Buffer[]): number {
+  return pieces.reduce((sum, { length }) => sum + length, 0);
 }

@@ -111,7 +111,7 @@ describe('diagnose', () => {
       const applied: string[] = [];
       const missing = async (): Promise<string | undefined> =>
         messagesOf(await diagnose({ DATABASE_URL: empty.url, ...ports })).migrations;
-      expect(await missing()).toContain('20261121000000_init');
+      expect(await missing()).toContain('20261122000000_orders_and_keys');
       await applyMigrations(empty.db, async (name) => {
         applied.push(name);
         expect((await missing())?.includes(name)).toBe(false);
@@ -318,7 +318,7 @@ describeWithRedis('diagnose with Redis', () => {
           message: `"${brokenLogin.role}" lacks UPDATE (status) ON orders`,
           remedy: 'Run as the owner: GRANT UPDATE (status) ON orders TO petstore_service.',
         },
-        migrations: { message: 'missing: 20261122000001_list_compaction_in_steps' },
+        migrations: { message: 'missing: 20261122000001_order_list_versions' },
         'Redis eviction': { message: `allkeys-lru on 127.0.0.1:${evicting.port}: counts are evicted` },
         'clock of PostgreSQL': { message: 'this host is 1 d ahead of PostgreSQL' },
         'clock of Redis': { message: 'this host is 1 d ahead of Redis' },

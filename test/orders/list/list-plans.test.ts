@@ -1,6 +1,5 @@
 import type pg from 'pg';
 import { Pools } from '../../../src/database/pools.js';
-import { idRange } from '../../../src/orders/list/list-version.js';
 import { openPool } from '../../helpers/open-pool.js';
 import { createTestDatabase, type TestDatabase } from '../../helpers/test-database.js';
 import { startTestService, type TestService } from '../../helpers/test-service.js';
@@ -17,7 +16,7 @@ afterEach(async () => {
 });
 
 describe('a list of a table that is larger than the memory, with ids in random order,', () => {
-  it('is read from the index in the order of the ids, block by block and as a whole', async () => {
+  it('is read from the index in the order of the ids, piece by piece and as a whole', async () => {
     // What PostgreSQL assumes about its memory, instead of a table of a hundred million orders.
     await database.db.query(
       `ALTER DATABASE ${new URL(database.url).pathname.slice(1)} SET effective_cache_size = '8kB'`,
@@ -28,8 +27,12 @@ describe('a list of a table that is larger than the memory, with ids in random o
     await database.db.query('ANALYZE orders');
     service = await startTestService({ database });
     const unset = openPool({ connectionString: database.url, max: 1 });
-    for (const [first, last] of [idRange(1n, 1n), idRange(0n, 1n)]) {
-      const explain = `EXPLAIN SELECT id, pet_id FROM orders WHERE id BETWEEN ${first} AND ${last} ORDER BY id`;
+    for (const rows of [
+      'ONLY orders WHERE id BETWEEN 16384 AND 32767',
+      'ONLY orders WHERE id BETWEEN -9223372036854775808 AND 32767',
+      'orders',
+    ]) {
+      const explain = `EXPLAIN SELECT id, pet_id FROM ${rows} ORDER BY id`;
       const planned = async (pool: pg.Pool): Promise<string> => JSON.stringify((await pool.query(explain)).rows);
       expect(await planned(unset)).toContain('Sort');
       const plan = await planned(service.app.get(Pools).list);

@@ -1,30 +1,21 @@
 import { gunzipSync } from 'node:zlib';
-import {
-  type BlockVersionsRow,
-  parseListVersion,
-  SELECT_BLOCK_VERSIONS,
-} from '../../../src/orders/list/list-version.js';
+import { Metrics } from '../../../src/metrics/metrics.js';
 import { requestRaw } from '../../helpers/raw-http.js';
 import { useTestService } from '../../helpers/test-service.js';
 import { waitFor } from '../../helpers/wait-for.js';
-
-const INT64_MIN = '-9223372036854775808';
+import { observe } from '../../model/list-writer.js';
 
 const context = useTestService();
-beforeEach(() => context.service.db.query('TRUNCATE orders, order_list_changes'));
+beforeEach(() => context.service.db.query('TRUNCATE orders, order_list_changes; SELECT renew_order_list_versions()'));
 
-async function version(): Promise<ReturnType<typeof parseListVersion>> {
-  const { rows } = await context.service.db.query<BlockVersionsRow>(SELECT_BLOCK_VERSIONS);
-  return parseListVersion(rows[0]!);
+async function tokens(): Promise<number> {
+  const { rows } = await context.service.db.query<{ n: number }>('SELECT count(*)::int AS n FROM order_list_changes');
+  return rows[0]!.n;
 }
 
-/** One step of compaction. */
-async function compactFrom(id: string): Promise<string | undefined> {
-  const { rows } = await context.service.db.query<{ last: string | null }>(
-    'SELECT compact_order_list_changes($1) AS last',
-    [id],
-  );
-  return rows[0]?.last ?? undefined;
+async function piecesRead(): Promise<number> {
+  const { values } = await context.service.app.get(Metrics).listPieces.get();
+  return values.find(({ labels }) => labels.source === 'database')?.value ?? 0;
 }
 
 async function list(encoding: string): Promise<{ etag: string; ids: string[] }> {
@@ -33,7 +24,7 @@ async function list(encoding: string): Promise<{ etag: string; ids: string[] }> 
     headers: { 'Accept-Encoding': encoding },
   });
   const text = (encoding === 'gzip' ? gunzipSync(body) : body).toString();
-  return { etag: String(headers.etag), ids: Array.from(text.matchAll(/\{"id":(\d+),/g), ([, id]) => id ?? '') };
+  return { etag: String(headers.etag), ids: Array.from(text.matchAll(/\{"id":(-?\d+),/g), ([, id]) => id ?? '') };
 }
 
 describe('many changes of one block', () => {
@@ -46,45 +37,74 @@ describe('many changes of one block', () => {
         SELECT 0, hashtextextended(n::text, 0) FROM generate_series(2, ${CHANGES}) AS n`),
   );
 
-  it('are compacted in steps of 20,000 rows that leave the version as it is', async () => {
-    const { name } = await version();
-    const changes: number[] = [];
-    let last: string | undefined = INT64_MIN;
-    while (last !== undefined) {
-      last = await compactFrom(last);
-      const after = await version();
-      expect(after.name).toBe(name);
-      changes.push(after.changes);
+  it('are compacted in steps of 100 pages that leave the version as it is', async () => {
+    const { name } = await observe(context.service.url);
+    const counts: number[] = [];
+    for (let page: string | null = '0'; page !== null;) {
+      const { rows }: { rows: { page: string | null }[] } = await context.service.db.query(
+        'SELECT compact_order_list_changes($1)::text AS page',
+        [page],
+      );
+      page = rows[0]!.page;
+      expect((await observe(context.service.url)).name).toBe(name);
+      counts.push(await tokens());
     }
-    expect(changes.slice(0, 2)).toEqual([CHANGES - 19_999, CHANGES - 39_998]);
-    expect(changes.at(-1)).toBe(1);
+    expect(counts.length).toBeGreaterThan(3);
+    // One for the block, and one that concerns every block; the last step has merged what the others left.
+    expect(counts.at(-1)).toBeLessThanOrEqual(3);
   });
 
   it('are compacted by the service after a list', async () => {
-    const { name } = await version();
+    const { name } = await observe(context.service.url);
     expect((await list('gzip')).ids).toEqual(['1']);
-    await waitFor(async () => (await version()).changes === 1, 'the changes are compacted');
-    expect((await version()).name).toBe(name);
+    await waitFor(async () => (await tokens()) <= 3, 'the changes are compacted');
+    expect((await observe(context.service.url)).name).toBe(name);
   });
 });
 
-describe('a list of more blocks than are named', () => {
-  const ORDERS = 50_001;
+describe('orders that were loaded while the triggers were off', () => {
+  it('are listed, and divided into pieces that a change reads again one by one', async () => {
+    const { db } = context.service;
+    await db.query(`
+      ALTER TABLE orders DISABLE TRIGGER ALL;
+      INSERT INTO orders (id, pet_id, quantity) SELECT n, n, 1 FROM generate_series(-9, 100000) AS n;
+      ALTER TABLE orders ENABLE ALWAYS TRIGGER orders_note_insert;
+      ALTER TABLE orders ENABLE ALWAYS TRIGGER orders_note_update;
+      ALTER TABLE orders ENABLE ALWAYS TRIGGER orders_note_delete`);
+    const loaded = await list('gzip');
+    expect(loaded.ids).toHaveLength(100_010);
+    // The blocks -1 to 6.
+    await waitFor(async () => (await tokens()) === 1 + 8, 'the blocks are noted');
+    const before = await list('identity');
+    expect(before).toEqual(loaded);
+    const read = await piecesRead();
+    await db.query('UPDATE orders SET quantity = 2 WHERE id = 50000');
+    const after = await list('gzip');
+    expect(after.ids).toEqual(before.ids);
+    expect(after.etag).not.toBe(before.etag);
+    expect((await piecesRead()) - read).toBe(1);
+  });
+});
+
+describe('a list of more blocks than a version names', () => {
+  const ORDERS = 9_000;
   const IDS = Array.from({ length: ORDERS }, (_, n) => String((n + 1) * 2 ** 22));
 
-  it('has a version without blocks, and is complete and current in either encoding', async () => {
-    await context.service.db.query(
+  it('has pieces of several blocks, keeps ETag and memory, and is complete and current in either encoding', async () => {
+    const { db } = context.service;
+    await db.query(
       `INSERT INTO orders (id, pet_id, quantity) SELECT n::bigint << 22, 1, 1 FROM generate_series(1, ${ORDERS}) AS n`,
     );
-    const { blocks, span } = await version();
-    expect([blocks, span]).toEqual([[], { first: 256n, last: 256n * BigInt(ORDERS) }]);
     const plain = await list('identity');
     const compressed = await list('gzip');
     expect(plain.ids).toEqual(IDS);
     expect(compressed).toEqual(plain);
-    await context.service.db.query('INSERT INTO orders (id, pet_id, quantity) VALUES (1, 1, 1)');
+    const read = await piecesRead();
+    expect(read).toBeLessThanOrEqual(4_096);
+    await db.query('INSERT INTO orders (id, pet_id, quantity) VALUES (1, 1, 1)');
     const after = await list('gzip');
     expect(after.etag).not.toBe(plain.etag);
     expect(after.ids).toEqual(['1', ...IDS]);
+    expect((await piecesRead()) - read).toBeLessThanOrEqual(2);
   });
 });

@@ -3,6 +3,7 @@ import type { Connection } from 'pg';
 import { CopyOut } from '../../../src/database/copy-out.js';
 
 const ROWS = Array.from({ length: 40 }, (_, index) => `${index}\t${'x'.repeat(index % 7)}\n`);
+const END = '--\n';
 const COPY_OUT_RESPONSE = message('H', '\0\0\0');
 const NOTICE = message('N', 'SNOTICE\0');
 const COPY_DONE = message('c', '');
@@ -36,7 +37,7 @@ let copy: CopyOut;
 
 beforeEach(() => {
   connection = new FakeConnection();
-  copy = new CopyOut('COPY orders TO STDOUT');
+  copy = new CopyOut(['COPY orders TO STDOUT']);
   copy.submit(connection as unknown as Connection);
 });
 
@@ -46,7 +47,7 @@ function message(type: string, payload: string): Buffer {
   return bytes;
 }
 
-/** Reads to the end; pg announces the end when it sees it. */
+/** Reads to the end, with a line where a statement ends; pg announces the end of all when it sees it. */
 async function readAll(): Promise<string> {
   let text = '';
   for (;;) {
@@ -57,7 +58,7 @@ async function readAll(): Promise<string> {
     if (rows === undefined) {
       return text;
     }
-    text += rows.toString();
+    text += rows.length === 0 ? END : rows.toString();
   }
 }
 
@@ -74,8 +75,31 @@ describe('CopyOut', () => {
         await new Promise(setImmediate);
       }
       copy.handleReadyForQuery();
-      expect(await reading).toBe(ROWS.join(''));
+      expect(await reading).toBe(ROWS.join('') + END);
       expect(connection.queries).toEqual(['COPY orders TO STDOUT']);
+    },
+  );
+
+  it.each([1, 2, 5, 7, 100, 10_000])(
+    'separates the rows of several statements, however they arrive: in pieces of %i bytes',
+    async (size) => {
+      connection = new FakeConnection();
+      copy = new CopyOut(['COPY a TO STDOUT', 'COPY b TO STDOUT', 'COPY c TO STDOUT']);
+      copy.submit(connection as unknown as Connection);
+      const ended = Buffer.concat([COPY_DONE, message('C', 'COPY 40\0')]);
+      const bytes = Buffer.concat([
+        ...[COPY_OUT_RESPONSE, ...ROWS.map((row) => message('d', row)), ended],
+        ...[COPY_OUT_RESPONSE, ended],
+        ...[COPY_OUT_RESPONSE, message('d', ROWS[0]!), COPY_DONE, COMPLETE],
+      ]);
+      const reading = readAll();
+      for (let from = 0; from < bytes.length; from += size) {
+        connection.stream.push(Buffer.from(bytes.subarray(from, from + size)));
+        await new Promise(setImmediate);
+      }
+      copy.handleReadyForQuery();
+      expect(await reading).toBe(`${ROWS.join('')}${END}${END}${ROWS[0]!}${END}`);
+      expect(connection.queries).toEqual(['COPY a TO STDOUT; COPY b TO STDOUT; COPY c TO STDOUT']);
     },
   );
 
@@ -87,7 +111,7 @@ describe('CopyOut', () => {
     await new Promise(setImmediate);
     expect(connection.pgReceived.subarray(-4).toString()).toBe('next');
     copy.handleReadyForQuery();
-    expect(await readAll()).toBe(ROWS.join(''));
+    expect(await readAll()).toBe(ROWS.join('') + END);
   });
 
   it('leaves an error of the server to pg, and fails with the error that pg makes of it', async () => {
@@ -126,6 +150,6 @@ describe('CopyOut', () => {
     connection.stream.push(Buffer.concat([COPY_DONE, COMPLETE]));
     await new Promise(setImmediate);
     copy.handleReadyForQuery();
-    expect(await reading).toBe(ROWS[0]!.repeat(100));
+    expect(await reading).toBe(ROWS[0]!.repeat(100) + END);
   });
 });

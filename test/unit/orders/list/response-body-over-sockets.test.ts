@@ -30,7 +30,7 @@ beforeAll(async () => {
       for (const chunk of chunks.slice(0, -1)) {
         await body.write(chunk);
       }
-      await body.end(chunks.at(-1));
+      await body.end(chunks.at(-1) ?? []);
     };
     void write();
   });

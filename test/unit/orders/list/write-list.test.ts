@@ -1,6 +1,8 @@
+import { randomBytes } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
 import { deflate } from '../../../../src/orders/list/deflate.js';
-import { blockParts } from '../../../../src/orders/list/list-parts.js';
+import type { DeflatedBlock } from '../../../../src/orders/list/gzip-member.js';
+import { ListChunk } from '../../../../src/orders/list/list-chunk.js';
 import type { ResponseBody } from '../../../../src/orders/list/response-body.js';
 import { writeList } from '../../../../src/orders/list/write-list.js';
 
@@ -12,38 +14,42 @@ class RecordedBody {
   /** The last piece of each write, as it is now. */
   readonly lastPieces: Buffer[] = [];
 
-  write(pieces: readonly Buffer[], onWritten?: () => void): Promise<void> {
+  write(pieces: readonly Buffer[]): Promise<void> {
     this.written.push(Buffer.concat(pieces));
     this.lastPieces.push(...pieces.slice(-1));
-    onWritten?.();
     return Promise.resolve();
   }
 
-  end(pieces: readonly Buffer[] = []): Promise<void> {
+  end(pieces: readonly Buffer[]): Promise<void> {
     this.ended = Buffer.concat(pieces);
     return Promise.resolve();
   }
 }
 
+const chunkOf = (block: DeflatedBlock): ListChunk => new ListChunk(undefined, Promise.resolve({ block, isKept: true }));
+
 async function written(blocks: readonly string[], compressed: boolean): Promise<RecordedBody> {
   const body = new RecordedBody();
   const deflated = await Promise.all(blocks.map((block) => deflate(Buffer.from(block))));
-  await writeList(blockParts(deflated), body as unknown as ResponseBody, compressed);
+  await writeList(deflated.map(chunkOf), body as unknown as ResponseBody, compressed);
   return body;
 }
 
 describe('writeList', () => {
-  it('writes a list of one block together with the end of the body', async () => {
-    const body = await written(['{"id":1}'], false);
+  it('writes a short list of several chunks together with the end of the body', async () => {
+    const body = await written(['{"id":1}', '{"id":2}'], false);
     expect(body.written).toEqual([]);
-    expect(body.ended?.toString()).toBe('[{"id":1}]');
+    expect(body.ended?.toString()).toBe('[{"id":1},{"id":2}]');
   });
 
   it.each([
-    ['no block', [], '[]'],
-    ['two blocks', ['{"id":1}', '{"id":2}'], '[{"id":1},{"id":2}]'],
-    ['an empty last block', ['{"id":1}', ''], '[{"id":1}]'],
-    ['a block too large to be decompressed at once', [`"${'x'.repeat(300_000)}"`], `["${'x'.repeat(300_000)}"]`],
+    ['no chunk', [], '[]'],
+    ['two chunks', ['{"id":1}', '{"id":2}'], '[{"id":1},{"id":2}]'],
+    [
+      'chunks too large to be decompressed at once',
+      [1, 2, 3].map((n) => `"${String(n).repeat(300_000)}"`),
+      `[${[1, 2, 3].map((n) => `"${String(n).repeat(300_000)}"`).join()}]`,
+    ],
   ])('writes %s in order, plain and compressed', async (_name, blocks, expected) => {
     for (const compressed of [false, true]) {
       const { written: before, ended = Buffer.alloc(0) } = await written(blocks, compressed);
@@ -53,17 +59,23 @@ describe('writeList', () => {
   });
 
   it('frees what it decompresses once that is written, and leaves the blocks of other lists as they are', async () => {
-    const plain = `"${'x'.repeat(300_000)}"`;
+    const plain = `"${randomBytes(300_000).toString('base64')}"`;
     const blocks = [await deflate(Buffer.from(plain)), await deflate(Buffer.from(plain))];
     const before = blocks.map(({ deflated }) => Buffer.from(deflated));
     const isFreed = 'transfer' in ArrayBuffer.prototype;
     for (const compressed of [false, true]) {
       const body = new RecordedBody();
-      await writeList(blockParts(blocks), body as unknown as ResponseBody, compressed);
-      expect(body.lastPieces.map(({ length }) => length)).toEqual([
-        compressed ? before[0]?.length : isFreed ? 0 : plain.length,
-      ]);
+      await writeList(blocks.map(chunkOf), body as unknown as ResponseBody, compressed);
+      const lengths = compressed ? before.map(({ length }) => length) : blocks.map(() => (isFreed ? 0 : plain.length));
+      expect(body.lastPieces.map(({ length }) => length)).toEqual(lengths);
       expect(blocks.map(({ deflated }) => deflated)).toEqual(before);
     }
+  });
+
+  it('releases every chunk when a write fails', async () => {
+    const chunks = await Promise.all([1, 2, 3].map(async () => chunkOf(await deflate(randomBytes(100_000)))));
+    const failing = { write: () => Promise.reject(new Error('gone')), end: () => Promise.reject(new Error('gone')) };
+    await expect(writeList(chunks, failing as unknown as ResponseBody, true)).rejects.toThrow('gone');
+    expect(chunks[0]?.isSent).toBe(true);
   });
 });

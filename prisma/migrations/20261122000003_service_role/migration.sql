@@ -1,5 +1,5 @@
 -- What the running service may do, and nothing else: read orders and keys, cancel an order, record a key's last use.
--- A login role gets it by membership: CREATE ROLE petstore_app LOGIN PASSWORD '…' IN ROLE petstore_service.
+-- A login role gets it by membership: CREATE ROLE petstore_app LOGIN PASSWORD '...' IN ROLE petstore_service.
 -- Roles belong to the whole cluster, so an administrator, or another database's migration, may have made it already.
 DO $$
 BEGIN
@@ -13,14 +13,19 @@ EXCEPTION
 END;
 $$;
 
+-- A list locks the table before it takes its snapshot, and LOCK TABLE ... IN ACCESS SHARE MODE asks for SELECT on the whole table.
 DO $$
 BEGIN
     IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'petstore_service') THEN
         GRANT USAGE ON SCHEMA "public" TO "petstore_service";
-        GRANT SELECT ("id", "pet_id", "quantity", "ship_date", "complete", "status"), UPDATE ("status", "cancelled_at")
-            ON "orders" TO "petstore_service";
+        GRANT SELECT, UPDATE ("status", "cancelled_at") ON "orders" TO "petstore_service";
         GRANT SELECT ("id", "key_hash", "plan", "requests_per_minute", "requests_per_day", "expires_at", "revoked_at"), UPDATE ("last_used_at")
             ON "api_keys" TO "petstore_service";
+        GRANT SELECT ON "order_list_changes" TO "petstore_service";
+        GRANT EXECUTE ON FUNCTION "compact_order_list_changes"(bigint), "note_order_list_blocks"(bigint, bigint) TO "petstore_service";
+        GRANT SELECT, INSERT, DELETE, UPDATE ("admitted", "rejected", "banned", "lists", "cancels", "list_bytes")
+            ON "api_key_usage" TO "petstore_service";
+        GRANT SELECT, INSERT, DELETE, UPDATE ("last_batch", "written_at") ON "api_key_usage_writers" TO "petstore_service";
     END IF;
 END;
 $$;

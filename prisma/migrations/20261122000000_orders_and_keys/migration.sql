@@ -1,3 +1,5 @@
+-- The tables of the service: orders, and the API keys of its clients.
+
 CREATE TYPE "order_status" AS ENUM ('pending', 'shipped', 'cancelled');
 CREATE TYPE "plan" AS ENUM ('free', 'pro', 'business', 'enterprise');
 
@@ -35,7 +37,7 @@ CREATE TABLE "api_keys" (
     "last_used_at" TIMESTAMPTZ(3),
 
     CONSTRAINT "api_keys_pkey" PRIMARY KEY ("id"),
-    -- A SHA-256 digest and nothing else: a key in the clear cannot rest here by mistake.
+    -- A SHA-256 digest and nothing else: a key in plain text cannot be stored by mistake.
     CONSTRAINT "api_keys_key_hash_sha256" CHECK (octet_length("key_hash") = 32),
     CONSTRAINT "api_keys_name_not_blank" CHECK (btrim("name") <> ''),
     CONSTRAINT "api_keys_quotas_positive" CHECK ("requests_per_minute" >= 1 AND "requests_per_day" >= 1),
@@ -48,8 +50,8 @@ CREATE TABLE "api_keys" (
 
 CREATE UNIQUE INDEX "api_keys_key_hash_key" ON "api_keys"("key_hash");
 
--- Tells every replica which cached key to forget. The digest is the payload because it is what the caches are keyed by,
--- known or unknown. "last_used_at" is not among the columns: recording a use must not empty anybody's cache.
+-- Tells every replica which cached key to invalidate; the caches are keyed by the digest. "last_used_at" is not among the
+-- columns: recording a use must invalidate nothing.
 CREATE FUNCTION "notify_api_key_changed"() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF TG_OP <> 'INSERT' THEN
@@ -65,3 +67,7 @@ $$;
 CREATE TRIGGER "api_keys_notify_changed"
     AFTER INSERT OR DELETE OR UPDATE OF "id", "key_hash", "plan", "requests_per_minute", "requests_per_day", "expires_at", "revoked_at"
     ON "api_keys" FOR EACH ROW EXECUTE FUNCTION "notify_api_key_changed"();
+
+-- Also for writers that switch triggers off with session_replication_role, such as logical replication: a key that they revoke
+-- would otherwise stay valid until its cache entry expires.
+ALTER TABLE "api_keys" ENABLE ALWAYS TRIGGER "api_keys_notify_changed";

@@ -1,0 +1,136 @@
+/** A slot that is held. */
+export interface Slot {
+  /** Call once. */
+  release(): void;
+  /**
+   * Call when the slot is held at the pace of a client from now on, so that it may be taken away.
+   * @param cut ends the work of the holder, which then releases the slot
+   */
+  yieldBy(cut: () => void): void;
+  /** Call when the slot is no longer held at the pace of a client. */
+  keep(): void;
+}
+
+interface Holder {
+  readonly owner: string;
+  /** Set while the slot may be taken away. */
+  cut?: (() => void) | undefined;
+}
+
+interface Waiter {
+  readonly owner: string;
+  readonly admit: (slot: Slot) => void;
+}
+
+/**
+ * A number of slots that owners share fairly. Alone, an owner may have all of them. While others wait, a free slot goes to the
+ * owner who has the fewest, and an owner who has at least two more than a waiter gives up the oldest of those that it holds at
+ * the pace of a client. So an owner who competes with three others or more gets down to a quarter.
+ */
+export class FairSlots {
+  /** In the order in which they got their slots. */
+  readonly #holders = new Set<Holder>();
+  readonly #held = new Map<string, number>();
+  readonly #waiters = new Set<Waiter>();
+  /** The holder whose slot has been taken away, until it releases it. */
+  #ending: Holder | undefined;
+
+  /** @param size at least 1 */
+  constructor(private readonly size: number) {}
+
+  /** @returns undefined when no slot becomes free in time */
+  acquire(owner: string, timeoutMs: number): Promise<Slot | undefined> {
+    if (this.#holders.size < this.size) {
+      return Promise.resolve(this.#grant(owner));
+    }
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => {
+        this.#waiters.delete(waiter);
+        resolve(undefined);
+      }, timeoutMs);
+      const waiter: Waiter = {
+        owner,
+        admit: (slot) => {
+          clearTimeout(timer);
+          resolve(slot);
+        },
+      };
+      this.#waiters.add(waiter);
+      this.#settle();
+    });
+  }
+
+  #grant(owner: string): Slot {
+    const holder: Holder = { owner };
+    this.#holders.add(holder);
+    this.#held.set(owner, this.#heldBy(owner) + 1);
+    return {
+      release: () => {
+        this.#release(holder);
+      },
+      yieldBy: (cut) => {
+        holder.cut = cut;
+        this.#settle();
+      },
+      keep: () => {
+        holder.cut = undefined;
+      },
+    };
+  }
+
+  #release(holder: Holder): void {
+    this.#holders.delete(holder);
+    const held = this.#heldBy(holder.owner) - 1;
+    if (held === 0) {
+      this.#held.delete(holder.owner);
+    } else {
+      this.#held.set(holder.owner, held);
+    }
+    if (this.#ending === holder) {
+      this.#ending = undefined;
+    }
+    this.#settle();
+  }
+
+  /** Gives a free slot to a waiter, or has one given up when there is none. One at a time, because each changes who is next. */
+  #settle(): void {
+    const next = this.#next();
+    if (next === undefined) {
+      return;
+    }
+    if (this.#holders.size < this.size) {
+      this.#waiters.delete(next);
+      next.admit(this.#grant(next.owner));
+    } else if (this.#ending === undefined) {
+      this.#ending = this.#victim(this.#heldBy(next.owner) + 2);
+      this.#ending?.cut?.();
+    }
+  }
+
+  /** The first waiter of those whose owner has the fewest slots. */
+  #next(): Waiter | undefined {
+    let next: Waiter | undefined;
+    for (const waiter of this.#waiters) {
+      if (next === undefined || this.#heldBy(waiter.owner) < this.#heldBy(next.owner)) {
+        next = waiter;
+      }
+    }
+    return next;
+  }
+
+  /** The oldest holder whose slot may be taken away, of the owner who has the most slots and at least so many. */
+  #victim(atLeast: number): Holder | undefined {
+    let victim: Holder | undefined;
+    for (const holder of this.#holders) {
+      const most = victim === undefined ? atLeast - 1 : this.#heldBy(victim.owner);
+      if (holder.cut !== undefined && this.#heldBy(holder.owner) > most) {
+        victim = holder;
+      }
+    }
+    return victim;
+  }
+
+  #heldBy(owner: string): number {
+    return this.#held.get(owner) ?? 0;
+  }
+}

@@ -1,0 +1,189 @@
+import { Injectable, Logger } from '@nestjs/common';
+import type { QueryResultRow } from 'pg';
+import { coalesce } from '../../common/coalesce.js';
+import type { ListPools } from '../../database/pools.js';
+import { onlyRow } from '../../database/only-row.js';
+import { databaseCall, isSchemaError, QUERY_CANCELED, sqlStateOf } from '../../database/postgres-errors.js';
+import { Metrics } from '../../metrics/metrics.js';
+import { ListCompaction } from './list-compaction.js';
+import { NO_RENEWALS, SELECT_CATALOGUE, SELECT_PROBLEMS } from './list-machinery.js';
+import {
+  type ListVersion,
+  nameOf,
+  nextLevel,
+  type NameRow,
+  parseVersion,
+  type PiecesRow,
+  SELECT_NAME,
+  SELECT_PIECES,
+} from './list-version.js';
+import { ReplicaFallback } from './replica-fallback.js';
+
+/** Runs a statement on one server, in a transaction or not. */
+export type Query = <T extends QueryResultRow>(name: string, text: string, values?: readonly unknown[]) => Promise<T>;
+
+/** Why the list has no version: it is read whole. */
+class NotIntact extends Error {
+  constructor(readonly problems: readonly string[]) {
+    super(problems.join('; '));
+    this.name = 'NotIntact';
+  }
+}
+
+/**
+ * Reads the version of the list, as long as the tables, triggers and functions that it depends on are intact. Calls that arrive
+ * while a query runs share the next one.
+ */
+@Injectable()
+export class ListVersions {
+  /**
+   * The name of the current version; undefined while there is none.
+   * @throws {DomainError} (by rejection) `service_unavailable`
+   */
+  readonly currentName = coalesce(() => databaseCall(() => this.database.read((server) => this.#readName(server))));
+  readonly #logger = new Logger('OrderList');
+  readonly #current = new WeakMap<ListPools, () => Promise<ListVersion | undefined>>();
+  /** What was found in the catalogue that was checked last. */
+  #checked: { readonly catalogue: string; readonly problems: readonly string[] } | undefined;
+  #isIntact: boolean | undefined;
+  #level = 0;
+  /** Parsed last: most lists find the same version again. */
+  #parsed: { readonly source: string; readonly version: ListVersion } | undefined;
+  #lastName: string | undefined;
+
+  constructor(
+    private readonly database: ReplicaFallback,
+    private readonly compaction: ListCompaction,
+    private readonly metrics: Metrics,
+  ) {
+    metrics.watchList(() => this.#isIntact !== false);
+  }
+
+  /**
+   * The version outside of a transaction; undefined while there is none.
+   * @throws {Error} of the database
+   */
+  current(server: ListPools): Promise<ListVersion | undefined> {
+    const read = this.#current.get(server) ?? coalesce(() => this.#readCurrent(server));
+    this.#current.set(server, read);
+    return read();
+  }
+
+  /**
+   * The version that a transaction shows; undefined while there is none. The transaction has failed when this throws.
+   * @throws {Error} of the database
+   */
+  async inTransaction(server: ListPools, query: Query): Promise<ListVersion | undefined> {
+    const row = await this.#readPieces(query);
+    return this.#orUndefined(async () => this.#parse(server, row));
+  }
+
+  #readName(server: ListPools): Promise<string | undefined> {
+    return this.#orUndefined(async () => {
+      const row = await this.#select<NameRow>(server, 'list_name', SELECT_NAME);
+      await this.#check(server, row);
+      const name = nameOf(row);
+      this.#countChange(name);
+      return name;
+    });
+  }
+
+  #readCurrent(server: ListPools): Promise<ListVersion | undefined> {
+    return this.#orUndefined(async () => {
+      const row = await this.#readPieces((name, text, values) => this.#select(server, name, text, values));
+      const version = await this.#parse(server, row);
+      this.compaction.after(version);
+      this.#countChange(version.name);
+      return version;
+    });
+  }
+
+  async #readPieces(query: Query): Promise<PiecesRow> {
+    for (;;) {
+      const row = await query<PiecesRow>('list_pieces', SELECT_PIECES, [this.#level]);
+      const level = nextLevel(this.#level, row);
+      if (level === undefined) {
+        return row;
+      }
+      this.#level = level;
+    }
+  }
+
+  async #parse(server: ListPools, row: PiecesRow): Promise<ListVersion> {
+    await this.#check(server, row);
+    const source = JSON.stringify([this.#level, row]);
+    if (this.#parsed?.source !== source) {
+      this.#parsed = { source, version: parseVersion(row, this.#level) };
+    }
+    return this.#parsed.version;
+  }
+
+  /**
+   * Checks a catalogue that is not the one that was checked last. The functions that the check uses read the latest catalogue. As no
+   * catalogue ever comes back, they have read that of the row if it is still the same afterwards.
+   */
+  async #check(server: ListPools, { catalogue, renewals }: NameRow): Promise<void> {
+    if (renewals === null) {
+      throw new NotIntact([NO_RENEWALS]);
+    }
+    if (catalogue !== null && this.#checked?.catalogue !== catalogue) {
+      const { problems } = await this.#select<{ problems: string[] }>(server, 'list_problems', SELECT_PROBLEMS);
+      const after = await this.#select<{ catalogue: string | null }>(server, 'list_catalogue', SELECT_CATALOGUE);
+      if (after.catalogue !== catalogue) {
+        throw new NotIntact(['the tables of the list are being changed']);
+      }
+      this.#checked = { catalogue, problems };
+    }
+    const problems = this.#checked?.problems ?? [];
+    if (problems.length > 0) {
+      throw new NotIntact(problems);
+    }
+  }
+
+  /** Logs each change between intact and not. */
+  async #orUndefined<T>(read: () => Promise<T>): Promise<T | undefined> {
+    try {
+      const result = await read();
+      if (this.#isIntact === false) {
+        this.#logger.log('serving the list from versions again');
+      }
+      this.#isIntact = true;
+      return result;
+    } catch (error) {
+      const isMissing = isSchemaError(error);
+      if (!isMissing && !(error instanceof NotIntact)) {
+        throw error;
+      }
+      if (this.#isIntact !== false) {
+        this.#logger.warn(`reading every list as a whole: ${(error as Error).message}`);
+      }
+      this.#isIntact = false;
+      return undefined;
+    }
+  }
+
+  #countChange(name: string): void {
+    if (this.#lastName !== undefined && name !== this.#lastName) {
+      this.metrics.listVersionChanges.inc();
+    }
+    this.#lastName = name;
+  }
+
+  async #select<T extends QueryResultRow>(
+    { main }: ListPools,
+    name: string,
+    text: string,
+    values: readonly unknown[] = [],
+  ): Promise<T> {
+    try {
+      const { rows } = await main.query<T>({ name, text, values: [...values] });
+      return onlyRow(rows);
+    } catch (error) {
+      if (sqlStateOf(error) === QUERY_CANCELED) {
+        // So many changes that reading them exceeds the statement timeout.
+        this.compaction.start();
+      }
+      throw error;
+    }
+  }
+}

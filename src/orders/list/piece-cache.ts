@@ -1,0 +1,147 @@
+import type { DeflatedBlock } from './gzip-member.js';
+import type { ListVersion } from './list-version.js';
+
+/** Approximate memory of a chunk in addition to its bytes: objects and the entry of the map. */
+const OVERHEAD_BYTES = 500;
+/** Outdated pieces that lists have yet to send may take as much memory again as the current ones. */
+const TOTAL_MAX = 2;
+
+/** A piece in memory: its orders in chunks, compressed. */
+export interface CachedPiece {
+  readonly key: string;
+  readonly blocks: readonly DeflatedBlock[];
+  readonly bytes: number;
+}
+
+/** A list that has yet to send pieces, which stay in memory when they are outdated. */
+export interface PieceUser {
+  readonly pieces: Set<CachedPiece>;
+  /** Ends the list. */
+  readonly cut: () => void;
+}
+
+/**
+ * Keeps pieces of the list compressed, up to a number of bytes. A list is a sequential scan, so evicting the least recently used
+ * piece would evict each one just before it is needed once the list outgrows the cache. Pieces stay until a version without them is
+ * listed; what does not fit is not kept.
+ */
+export class PieceCache {
+  readonly #pieces = new Map<string, CachedPiece>();
+  readonly #reading = new Map<string, { readonly ended: Promise<void>; readonly end: () => void }>();
+  /** The oldest first. */
+  readonly #users = new Set<PieceUser>();
+  /** Of the pieces and reservations. */
+  #bytes = 0;
+  #version: string | undefined;
+
+  /** @param bytesMax 0: nothing is kept */
+  constructor(private readonly bytesMax: number) {}
+
+  get(key: string): CachedPiece | undefined {
+    return this.#pieces.get(key);
+  }
+
+  /** Drops the pieces that a version does not have. Call before pieces of it are added. */
+  show({ name, pieces }: Pick<ListVersion, 'name' | 'pieces'>): void {
+    if (name === this.#version) {
+      return;
+    }
+    this.#version = name;
+    const current = new Set(pieces.map(({ key }) => key));
+    for (const [key, { bytes }] of this.#pieces) {
+      if (!current.has(key)) {
+        this.#pieces.delete(key);
+        this.#bytes -= bytes;
+      }
+    }
+    this.#boundOutdated();
+  }
+
+  /** Drops everything, after a piece was found to be corrupt. */
+  clear(): void {
+    this.show({ name: '', pieces: [] });
+  }
+
+  /** Whether a chunk of this size would be kept. */
+  hasRoomFor(bytes: number): boolean {
+    return this.#bytes + bytes + OVERHEAD_BYTES <= this.bytesMax;
+  }
+
+  /** Reserves memory for a chunk. @returns false when it does not fit */
+  reserve({ deflated }: DeflatedBlock): boolean {
+    const hasRoom = this.hasRoomFor(deflated.buffer.byteLength);
+    this.#bytes += hasRoom ? costOf(deflated) : 0;
+    return hasRoom;
+  }
+
+  /** Gives up reservations. */
+  cancel(blocks: readonly DeflatedBlock[]): void {
+    this.#bytes -= sumOf(blocks);
+  }
+
+  /** Keeps a piece whose blocks are reserved. */
+  add(key: string, blocks: readonly DeflatedBlock[]): CachedPiece {
+    const previous = this.#pieces.get(key);
+    if (previous !== undefined) {
+      // Two lists have read it.
+      this.cancel(blocks);
+      return previous;
+    }
+    const piece = { key, blocks, bytes: sumOf(blocks) };
+    this.#pieces.set(key, piece);
+    return piece;
+  }
+
+  /** Resolves when a list has read this piece or given it up; undefined when none is reading it. */
+  whileRead(key: string): Promise<void> | undefined {
+    return this.#reading.get(key)?.ended;
+  }
+
+  /** Announces that a list reads this piece at the pace of the database. */
+  startReading(key: string): void {
+    let end = (): void => undefined;
+    const ended = new Promise<void>((resolve) => (end = resolve));
+    this.#reading.set(key, { ended, end });
+  }
+
+  endReading(key: string): void {
+    this.#reading.get(key)?.end();
+    this.#reading.delete(key);
+  }
+
+  startUsing(user: PieceUser): void {
+    this.#users.add(user);
+  }
+
+  endUsing(user: PieceUser): void {
+    this.#users.delete(user);
+  }
+
+  /** While outdated pieces take too much memory, cuts the list that has been using some for the longest time. */
+  #boundOutdated(): void {
+    for (const user of this.#users) {
+      const outdated = new Set(
+        [...this.#users].flatMap(({ pieces }) => [...pieces].filter((piece) => !this.#has(piece))),
+      );
+      if (this.#bytes + [...outdated].reduce((sum, { bytes }) => sum + bytes, 0) <= this.bytesMax * TOTAL_MAX) {
+        return;
+      }
+      if ([...user.pieces].some((piece) => outdated.has(piece))) {
+        this.#users.delete(user);
+        user.cut();
+      }
+    }
+  }
+
+  #has(piece: CachedPiece): boolean {
+    return this.#pieces.get(piece.key) === piece;
+  }
+}
+
+function sumOf(blocks: readonly DeflatedBlock[]): number {
+  return blocks.reduce((sum, { deflated }) => sum + costOf(deflated), 0);
+}
+
+function costOf(deflated: Buffer): number {
+  return deflated.buffer.byteLength + OVERHEAD_BYTES;
+}
