@@ -66,6 +66,7 @@ describe('migrations', () => {
         ALTER TABLE api_key_usage OWNER TO test_migration_owner;
         ALTER TABLE api_key_usage_writers OWNER TO test_migration_owner;
         ALTER FUNCTION compact_order_list_changes(bigint) OWNER TO test_migration_owner;
+        ALTER FUNCTION note_order_list_blocks(bigint, bigint) OWNER TO test_migration_owner;
         SET LOCAL ROLE test_migration_owner`);
       await db.query(readFileSync(SERVICE_ROLE_MIGRATION, 'utf8'));
       expect(notices).toEqual([]);

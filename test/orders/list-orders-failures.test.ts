@@ -21,6 +21,12 @@ const BLOCKED_LISTS = `
   SELECT pid FROM pg_stat_activity
   WHERE datname = current_database() AND query LIKE 'COPY %' AND state = 'active' AND wait_event = 'ClientWrite'`;
 
+/** The same, also when PostgreSQL has sent all rows of a COPY and the service has yet to read them. */
+const HELD_LISTS = BLOCKED_LISTS.replace(
+  "state = 'active' AND wait_event = 'ClientWrite'",
+  "(wait_event = 'ClientWrite' OR state = 'idle in transaction')",
+);
+
 /** Above the seeded orders. */
 let lastId = 10_000_000;
 const nextId = (): string => String(++lastId);
@@ -336,7 +342,7 @@ describe('more stalled lists than the main pool has connections', () => {
     const environment = { LIST_CONCURRENCY: String(READERS), LIST_CACHE_MB: '0' };
     service = await startTestService({ database, environment });
     const readers = await Promise.all(Array.from({ length: READERS }, () => StalledClient.open(service.port, key)));
-    await untilBlocked(READERS);
+    await waitFor(async () => (await database.db.query(HELD_LISTS)).rowCount === READERS, 'all lists wait for clients');
     const ids = await Promise.all(Array.from({ length: 20 }, () => insertOrder(database.db, { id: nextId() })));
     const untouched = await insertOrder(database.db, { id: nextId() });
     const start = performance.now();
