@@ -37,6 +37,11 @@ export interface Observation {
 export class Witness {
   readonly #contents = new Map<string, string>();
 
+  /** Versions that have been seen. */
+  get size(): number {
+    return this.#contents.size;
+  }
+
   see(name: string, content: string): void {
     const known = this.#contents.get(name);
     if (known !== undefined && known !== content) {

@@ -44,7 +44,7 @@ export class ListVersions {
   readonly #logger = new Logger('OrderList');
   readonly #current = new WeakMap<ListPools, () => Promise<ListVersion | undefined>>();
   /** What was found in the catalogue that was checked last. */
-  #checked: { readonly catalogue: string; readonly problems: readonly string[] } | undefined;
+  #checked: { readonly catalogue: string | null; readonly problems: readonly string[] } | undefined;
   #isIntact: boolean | undefined;
   #level = 0;
   /** Parsed last: most lists find the same version again. */
@@ -126,17 +126,18 @@ export class ListVersions {
     if (renewals === null) {
       throw new NotIntact([NO_RENEWALS]);
     }
-    if (catalogue !== null && this.#checked?.catalogue !== catalogue) {
+    let checked = this.#checked;
+    if (checked?.catalogue !== catalogue) {
       const { problems } = await this.#select<{ problems: string[] }>(server, 'list_problems', SELECT_PROBLEMS);
       const after = await this.#select<{ catalogue: string | null }>(server, 'list_catalogue', SELECT_CATALOGUE);
       if (after.catalogue !== catalogue) {
         throw new NotIntact(['the tables of the list are being changed']);
       }
-      this.#checked = { catalogue, problems };
+      checked = { catalogue, problems };
+      this.#checked = checked;
     }
-    const problems = this.#checked?.problems ?? [];
-    if (problems.length > 0) {
-      throw new NotIntact(problems);
+    if (checked.problems.length > 0) {
+      throw new NotIntact(checked.problems);
     }
   }
 
