@@ -95,7 +95,7 @@ export class Environment {
   readonly LIST_CONCURRENCY: number = 8;
 
   @Integer(1, 3_600)
-  readonly LIST_STALL_SECONDS: number = 30;
+  readonly LIST_STALL_SECONDS: number = 60;
 
   @Integer(0, 65_536)
   readonly LIST_CACHE_MB: number = 64;

@@ -35,7 +35,7 @@ describe('loadConfig', () => {
       apiKeyCacheSeconds: 10,
       ban: { threshold: 10, windowSeconds: 60, durationSeconds: 300 },
       usageRetentionDays: 400,
-      list: { concurrency: 8, stallSeconds: 30, cacheBytes: 67_108_864 },
+      list: { concurrency: 8, stallSeconds: 60, cacheBytes: 67_108_864 },
       cancelLockTimeoutMs: 1_000,
       shutdownDelaySeconds: 0,
       shutdownGraceSeconds: 20,
