@@ -41,12 +41,16 @@ case ${1:-} in
     ;;
   finish)
     current=$(login_of service)
-    used=$(echo "SELECT DISTINCT usename FROM pg_stat_activity WHERE usename LIKE 'petstore_app%' AND usename <> '$current'" | sql)
+    # Only the logins that init-roles.sh and this script create.
+    old="FROM pg_roles AS login WHERE rolname ~ '^petstore_app(_[0-9]{14})?$' AND rolname <> '$current' AND EXISTS (
+      SELECT FROM pg_auth_members WHERE member = login.oid AND roleid = 'petstore_service'::regrole)"
+    used=$(echo "SELECT DISTINCT usename FROM pg_stat_activity WHERE usename IN (SELECT rolname $old)" | sql)
     if [ -n "$used" ]; then
       echo "error: $used is still in use; replace the containers first" >&2
       exit 1
     fi
-    for role in $(echo "SELECT rolname FROM pg_roles WHERE rolname LIKE 'petstore_app%' AND rolname <> '$current'" | sql); do
+    roles=$(echo "SELECT rolname $old" | sql)
+    for role in $roles; do
       echo "DROP ROLE $role" | sql
       echo "Dropped $role; the service logs in as $current."
     done
