@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Pools } from '../database/pools.js';
+import { Metrics } from '../metrics/metrics.js';
 
 /** How long the database may take to respond before the service reports unready. Milliseconds. */
 const PING_TIMEOUT_MS = 1_000;
@@ -10,7 +11,12 @@ export class HealthService {
   /** The ping in flight. Everyone may ask, so that a flood must not take the connections that cancels need. */
   #ping: Promise<boolean> | undefined;
 
-  constructor(private readonly pools: Pools) {}
+  constructor(
+    private readonly pools: Pools,
+    metrics: Metrics,
+  ) {
+    metrics.watchReadiness(() => this.isReady());
+  }
 
   /** From now on the service reports unready, so that balancers send no more requests. */
   startDraining(): void {

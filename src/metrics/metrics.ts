@@ -141,6 +141,16 @@ export class Metrics {
 
   constructor() {
     collectDefaultMetrics({ register: this.registry });
+    // For Prometheus a series that begins with 1 has not increased, so the series that alerts read begin with 0.
+    for (const end of ['complete', 'lost_reader', 'failed']) {
+      this.lists.inc({ end }, 0);
+    }
+    for (const source of ['memory', 'database']) {
+      this.listPieces.inc({ source }, 0);
+    }
+    for (const outcome of ['admitted', 'limited', 'banned']) {
+      this.limiterDecisions.labels('anonymous', outcome);
+    }
   }
 
   #counter(name: string, help: string, labelNames: readonly string[]): LabelledMetric<Counter> {
@@ -188,6 +198,18 @@ export class Metrics {
       registers: [this.registry],
       collect() {
         this.set(rows());
+      },
+    });
+  }
+
+  /** Exports whether requests should be sent to this process, asked at scrape time: nothing else may ask. */
+  watchReadiness(isReady: () => Promise<boolean>): void {
+    new Gauge({
+      name: 'petstore_ready',
+      help: '1 while the database responds within a second and the process is not stopping, as in /health/ready.',
+      registers: [this.registry],
+      async collect() {
+        this.set((await isReady()) ? 1 : 0);
       },
     });
   }

@@ -18,6 +18,10 @@ const [LIST_ROUTE, ORDER_ROUTE] = ORDER_ROUTES;
 const OTHER_METHOD = '_OTHER';
 /** The label of every path without a route: made-up paths have unbounded cardinality. */
 const UNMATCHED_ROUTE = 'unmatched';
+const ALERTED = [
+  ['GET', LIST_ROUTE, 200, 500, 503],
+  ['DELETE', ORDER_ROUTE, 204, 500, 503],
+] as const;
 
 interface EndedExchange {
   /** Undefined when the request could not be parsed. */
@@ -43,7 +47,14 @@ export class RequestObserver {
     private readonly admission: AdmissionService,
     private readonly usage: UsageRecorder,
     @Inject(REQUEST_LOGGER) private readonly logger: Logger,
-  ) {}
+  ) {
+    // The series that alerts read begin with 0; see Metrics.
+    for (const [method, route, ...statuses] of ALERTED) {
+      for (const status of statuses) {
+        metrics.requestDurations.labels(method, route, status);
+      }
+    }
+  }
 
   /** @returns to be called when the response has ended or its connection is lost */
   observe(req: IncomingMessage, res: ServerResponse, requestId: string, span?: RequestSpan): () => void {

@@ -1,3 +1,4 @@
+import { Metrics } from '../../src/metrics/metrics.js';
 import { errorOf } from '../helpers/api.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
@@ -25,6 +26,10 @@ describe('health', () => {
     await database.drop();
   });
 
+  const exported = async (): Promise<number | undefined> => {
+    const { values } = await service.app.get(Metrics).registry.getSingleMetric('petstore_ready')!.get();
+    return values[0]?.value;
+  };
   const ask = (what: 'live' | 'ready'): Promise<Response> => fetch(`${service.baseUrl}/health/${what}`);
 
   it('is ready without Redis', async () => {
@@ -46,8 +51,10 @@ describe('health', () => {
       expect(response.status).toBe(503);
       expect((await errorOf(response)).code).toBe('service_unavailable');
       expect((await ask('live')).status).toBe(200);
+      expect(await exported()).toBe(0);
       proxy.restore();
       await waitFor(async () => (await ask('ready')).status === 200, 'the service is ready again');
+      expect(await exported()).toBe(1);
     },
   );
 });

@@ -1,11 +1,12 @@
 import type { Pools } from '../../../src/database/pools.js';
+import { Metrics } from '../../../src/metrics/metrics.js';
 import { HealthService } from '../../../src/health/health.service.js';
 
 describe('HealthService', () => {
   it('sends one query for requests that arrive while it runs, and another one afterwards', async () => {
     const responses: (() => void)[] = [];
     const query = jest.fn(() => new Promise<void>((resolve) => responses.push(resolve)));
-    const health = new HealthService({ main: { query } } as unknown as Pools);
+    const health = new HealthService({ main: { query } } as unknown as Pools, new Metrics());
 
     const first = Array.from({ length: 100 }, () => health.isReady());
     expect(query).toHaveBeenCalledTimes(1);
