@@ -177,7 +177,7 @@ function valueOf(text: string, series: string): number {
 }
 
 describe('the metrics', () => {
-  it('count the changes of the version of the list, and how its blocks were found', async () => {
+  it('count the changes of the version of the list, and how its pieces were found', async () => {
     const list = async (): Promise<string> => (await listOrders(service.baseUrl, key)).text();
     await list();
     const before = await metrics();
@@ -187,8 +187,8 @@ describe('the metrics', () => {
     const after = await metrics();
     const increaseOf = (series: string): number => valueOf(after, series) - valueOf(before, series);
     expect(increaseOf('petstore_list_version_changes_total')).toBe(1);
-    expect(increaseOf('petstore_list_blocks_total{source="database"}')).toBe(1);
-    expect(increaseOf('petstore_list_blocks_total{source="memory"}')).toBe(1);
+    expect(increaseOf('petstore_list_pieces_total{source="database"}')).toBe(1);
+    expect(increaseOf('petstore_list_pieces_total{source="memory"}')).toBe(1);
   });
 
   it('count requests by method, route template and status, never by path', async () => {
