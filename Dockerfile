@@ -1,10 +1,13 @@
 # Two images from one file:
 #   docker build --tag petstore-orders .                           the service (the last stage, and so the default)
 #   docker build --tag petstore-orders-migrate --target migrate .  `prisma migrate deploy`, run before each new version
+# `--build-arg NODE_IMAGE=node:24-bookworm-slim@sha256:…` pins the base image (docs/operations.md).
 # Both run as the user `node`, write nothing to their file systems, and contain no compiler and no test tools.
 
+ARG NODE_IMAGE=node:24-bookworm-slim
+
 # ---------------------------------------------------------------------------------------------------------------- build
-FROM node:24-bookworm-slim AS build
+FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 
 # Dependencies first, so that this layer is rebuilt only when they change.
@@ -30,7 +33,7 @@ RUN node deploy/collect-modules.mjs /out/service-modules swagger-ui-dist \
  && chmod -R a+rX /out
 
 # -------------------------------------------------------------------------------------------------------------- migrate
-FROM node:24-bookworm-slim AS migrate
+FROM ${NODE_IMAGE} AS migrate
 LABEL org.opencontainers.image.title="petstore-orders-migrate" \
       org.opencontainers.image.description="Brings the database of the store orders service up to this version." \
       org.opencontainers.image.licenses="MIT"
@@ -44,7 +47,7 @@ ENTRYPOINT ["/bin/sh", "deploy/prisma.sh"]
 CMD ["migrate", "deploy"]
 
 # -------------------------------------------------------------------------------------------------------------- service
-FROM node:24-bookworm-slim AS service
+FROM ${NODE_IMAGE} AS service
 WORKDIR /app
 COPY --from=build /out/service-modules ./
 COPY --from=build /out/service ./

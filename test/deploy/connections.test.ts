@@ -1,17 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { load } from 'js-yaml';
 import { loadConfig } from '../../src/config/load-config.js';
 import { Pools } from '../../src/database/pools.js';
 import { Metrics } from '../../src/metrics/metrics.js';
+import { composeServices } from '../helpers/compose.js';
 
 const ROOT = join(__dirname, '..', '..');
 
-interface Compose {
-  readonly services: Readonly<Record<string, { command?: string[]; environment?: Record<string, string | number> }>>;
-}
-
-const compose = load(read('docker-compose.yml')) as Compose;
+const services = composeServices();
 
 /** The `DatabaseListener` has a connection outside the pools. */
 const LISTENER_CONNECTIONS = 1;
@@ -37,16 +33,16 @@ describe('max_connections in docker-compose.yml', () => {
 });
 
 function maxConnections(): number {
-  const setting = compose.services.postgres?.command?.find((argument) => argument.startsWith('max_connections='));
+  const setting = services.postgres?.command?.find((argument) => argument.startsWith('max_connections='));
   return Number(setting?.split('=')[1]);
 }
 
 async function connectionsPerProcess(): Promise<number> {
-  const listConcurrency = compose.services.service?.environment?.LIST_CONCURRENCY;
+  const listConcurrency = services.service?.environment?.LIST_CONCURRENCY ?? '';
   const pools = new Pools(
     loadConfig({
       DATABASE_URL: 'postgresql://nobody@127.0.0.1:1/none',
-      ...(listConcurrency === undefined ? {} : { LIST_CONCURRENCY: String(listConcurrency) }),
+      LIST_CONCURRENCY: listConcurrency,
     }),
     new Metrics(),
   );
