@@ -11,6 +11,7 @@ import pg from 'pg';
 import { UsageRepository } from '../dist/api-keys/usage/usage.repository.js';
 import { loadConfig } from '../dist/config/load-config.js';
 import { Pools } from '../dist/database/pools.js';
+import { PrismaService } from '../dist/database/prisma.service.js';
 import { Metrics } from '../dist/metrics/metrics.js';
 import { Environment } from './environment/environment.mjs';
 import { progress } from './measure/progress.mjs';
@@ -59,13 +60,15 @@ try {
   const ids = rows.map(({ id }) => id);
 
   const pools = new Pools(loadConfig({ DATABASE_URL: url }), new Metrics());
-  const repository = new UsageRepository(pools);
+  const prisma = new PrismaService(pools);
+  const repository = new UsageRepository(prisma);
   const each = { admitted: 5, rejected: 1, banned: 0, lists: 2, cancels: 3, listBytes: 123_456 };
-  const flush = (number, ageMs) => repository.add({ number, counts: new Map(ids.map((id) => [id, each])) }, ageMs);
-  const updates = await timesOf(rounds, (round) => flush(round + 1, 0));
+  const counted = ids.map((keyId) => ({ keyId, day: 0, ...each }));
+  const flush = () => repository.add(counted, 0);
+  const updates = await timesOf(rounds, flush);
   await db.query('DELETE FROM api_key_usage WHERE day = CURRENT_DATE');
   await db.query('VACUUM api_key_usage');
-  const [insert] = await timesOf(1, () => flush(rounds + 1, 0));
+  const [insert] = await timesOf(1, flush);
   report(`flush of ${keys} keys, rows exist`, updates);
   report(`flush of ${keys} keys, first of the day`, [insert]);
 
@@ -77,6 +80,7 @@ try {
   report('keys usage', await timesOf(rounds, () => run([])));
   report(`keys usage --days ${days}`, await timesOf(rounds, () => run(['--days', String(days)])));
   report(`keys usage ID --days ${days}`, await timesOf(rounds, () => run([ids[0], '--days', String(days)])));
+  await prisma.onApplicationShutdown();
   await pools.onApplicationShutdown();
   await db.end();
 } finally {

@@ -43,10 +43,10 @@ export class ApiKeysRepository {
     return row?.prefixes ?? '';
   }
 
-  /** Records when keys were last used, by the database's clock, in one statement. */
+  /** Records by the database's clock when keys were last used, at most once a minute: each record is a new version of a row. */
   async touch(ids: readonly string[]): Promise<void> {
-    await databaseCall(
-      () => this.prisma.$executeRaw`UPDATE api_keys SET last_used_at = now() WHERE id = ANY(${ids}::uuid[])`,
-    );
+    await this.prisma.$executeRaw`
+      UPDATE api_keys SET last_used_at = now()
+      WHERE id = ANY(${ids}::uuid[]) AND (last_used_at IS NULL OR last_used_at <= now() - interval '1 minute')`;
   }
 }

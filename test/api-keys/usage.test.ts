@@ -1,17 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { get } from 'node:http';
-import { Pools } from '../../src/database/pools.js';
-import { ANONYMOUS_ID, type UsageCounts } from '../../src/api-keys/usage/usage-counts.js';
-import { type UsageBatch, UsageRecorder } from '../../src/api-keys/usage/usage-recorder.js';
+import { ANONYMOUS_ID, NO_USAGE } from '../../src/api-keys/usage/usage-counts.js';
+import { UsageRecorder, type UsageRow } from '../../src/api-keys/usage/usage-recorder.js';
 import { UsageRepository } from '../../src/api-keys/usage/usage.repository.js';
 import { UsageWriter } from '../../src/api-keys/usage/usage-writer.js';
-import type { Config } from '../../src/config/config.js';
 import { loadConfig } from '../../src/config/load-config.js';
+import { Pools } from '../../src/database/pools.js';
+import { PrismaService } from '../../src/database/prisma.service.js';
 import { Metrics } from '../../src/metrics/metrics.js';
 import { call, cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { ManualClock } from '../helpers/manual-clock.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
+import { waitFor } from '../helpers/wait-for.js';
 import { exchange } from '../helpers/wire.js';
 
 const DAY_MS = 86_400_000;
@@ -46,11 +47,6 @@ function bodyOf(key: string, encoding: string): Promise<{ bytes: number; etag: s
     }).on('error', reject);
   });
 }
-
-const counts = (overrides: Partial<UsageCounts> = {}): UsageCounts => ({
-  ...{ admitted: 0, rejected: 0, banned: 0, lists: 0, cancels: 0, listBytes: 0 },
-  ...overrides,
-});
 
 describe('the usage of a key', () => {
   it('has its admitted, rejected and banned requests, and those of no other key', async () => {
@@ -109,10 +105,8 @@ describe('the usage of a key', () => {
     await holder.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [order]);
     const cancelled = cancelOrder(replica.baseUrl, order, key);
     // The lock is held until the stop has begun.
-    const admitted = replica.app.get(UsageRecorder);
-    while (admitted.unwrittenRequests() === 0) {
-      await new Promise(setImmediate);
-    }
+    const WAITING = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    await waitFor(async () => (await service.db.query(WAITING)).rowCount === 1, 'the cancel waits for the lock');
     const stopped = replica.app.close();
     await holder.query('COMMIT');
     holder.release();
@@ -151,68 +145,33 @@ describe('the usage of a key', () => {
     expect(await usageOf(id)).toEqual({ ...NOTHING, admitted: '2' });
     expect(await usageOf(id, 'CURRENT_DATE - 1')).toBeUndefined();
   });
-
-  it('is written for the day of the request when it is written a day later', async () => {
-    const { id, key } = await insertKey(service.db);
-    await call(service.baseUrl, 'HEAD', '/store/orders', key);
-    service.clock.advance(DAY_MS);
-    await call(service.baseUrl, 'HEAD', '/store/orders', key);
-    await flush();
-    expect(await usageOf(id)).toBeUndefined();
-    expect(await usageOf(id, 'CURRENT_DATE - 1')).toEqual({ ...NOTHING, admitted: '1' });
-    await flush();
-    expect(await usageOf(id)).toEqual({ ...NOTHING, admitted: '1' });
-  });
 });
 
 describe('the usage writer', () => {
   let pools: Pools;
+  let prisma: PrismaService;
   let repository: UsageRepository;
   beforeAll(() => {
     pools = new Pools(loadConfig({ DATABASE_URL: service.url }), new Metrics());
-    repository = new UsageRepository(pools);
+    prisma = new PrismaService(pools);
+    repository = new UsageRepository(prisma);
   });
-  afterAll(() => pools.onApplicationShutdown());
-
-  const batchOf = (number: number, keyIds: readonly string[], each = counts({ admitted: 1 })): UsageBatch => ({
-    number,
-    counts: new Map(keyIds.map((id) => [id, each])),
-    countedAtMs: 0,
+  afterAll(async () => {
+    await prisma.onApplicationShutdown();
+    await pools.onApplicationShutdown();
   });
 
-  it('adds a batch once, however often it is sent', async () => {
-    const id = randomUUID();
-    expect(await repository.add(batchOf(1, [id]), 0)).toBe(1);
-    expect(await repository.add(batchOf(1, [id]), 0)).toBe(0);
-    expect(await repository.add(batchOf(2, [id]), 0)).toBe(1);
-    expect(await usageOf(id)).toEqual({ ...NOTHING, admitted: '2' });
-  });
-
-  it('adds a batch once when the connection is lost after the commit', async () => {
-    const id = randomUUID();
-    const recorder = new UsageRecorder(service.clock, new Metrics());
-    const lossy = {
-      add: async (...args: Parameters<UsageRepository['add']>) => {
-        await repository.add(...args);
-        throw new Error('Connection terminated unexpectedly');
-      },
-    };
-    const writerOver = (over: Pick<UsageRepository, 'add'>): UsageWriter =>
-      new UsageWriter(
-        recorder,
-        over as UsageRepository,
-        { touch: () => Promise.resolve() } as never,
-        service.clock,
-        {} as Config,
-        new Metrics(),
-      );
-    repository = new UsageRepository(pools);
+  it('adds counts to the day on which they were counted, when they are written two days later', async () => {
+    const [id, clock] = [randomUUID(), new ManualClock()];
+    const recorder = new UsageRecorder(clock, new Metrics());
     recorder.decided(id, 'admitted');
-    await writerOver(lossy).flush();
-    recorder.decided(id, 'admitted');
-    await writerOver(repository).flush();
-    await writerOver(repository).flush();
-    expect(await usageOf(id)).toEqual({ ...NOTHING, admitted: '2' });
+    clock.advance(DAY_MS);
+    recorder.decided(id, 'limited');
+    clock.advance(DAY_MS);
+    await repository.add(recorder.take(), recorder.today());
+    expect(await usageOf(id, 'CURRENT_DATE - 2')).toEqual({ ...NOTHING, admitted: '1' });
+    expect(await usageOf(id, 'CURRENT_DATE - 1')).toEqual({ ...NOTHING, rejected: '1' });
+    expect(await usageOf(id)).toBeUndefined();
   });
 
   it('keeps the counts while the table is missing, and writes them when it is there', async () => {
@@ -228,23 +187,21 @@ describe('the usage writer', () => {
   });
 
   it('does not deadlock with another one that writes the same keys in another order', async () => {
-    const ids = Array.from({ length: 2_000 }, () => randomUUID());
-    const other = new UsageRepository(pools);
-    await Promise.all(
-      [repository, other].flatMap((writer, index) =>
-        Array.from({ length: 5 }, async (_, round) => {
-          await writer.add(batchOf(100 + round, index === 0 ? ids : ids.toReversed()), 0);
-        }),
-      ),
+    const rows = Array.from({ length: 2_000 }, (): UsageRow => ({
+      keyId: randomUUID(),
+      day: 0,
+      ...NO_USAGE,
+      admitted: 1,
+    }));
+    await Promise.all([rows, rows.toReversed()].flatMap((order) => [1, 2, 3].map(() => repository.add(order, 0))));
+    const { rows: sums } = await service.db.query(
+      'SELECT count(*) AS keys, min(admitted) FROM api_key_usage WHERE key_id = ANY($1)',
+      [rows.map(({ keyId }) => keyId)],
     );
-    const { rows } = await service.db.query<{ keys: string; max: string }>(
-      'SELECT count(*) AS keys, max(admitted) FROM api_key_usage WHERE key_id = ANY($1)',
-      [ids],
-    );
-    expect(rows[0]?.keys).toBe('2000');
+    expect(sums).toEqual([{ keys: '2000', min: '6' }]);
   });
 
-  it('removes only days that are too old, in bounded steps, and one replica at a time', async () => {
+  it('removes only days that are too old, in bounded steps, and no row that another replica removes', async () => {
     await service.db.query('DELETE FROM api_key_usage');
     await service.db.query(
       `INSERT INTO api_key_usage SELECT gen_random_uuid(), CURRENT_DATE - age, 1, 0, 0, 0, 0, 0
@@ -252,24 +209,13 @@ describe('the usage writer', () => {
     );
     const holder = await service.db.connect();
     await holder.query('BEGIN');
-    await holder.query('SELECT pg_advisory_xact_lock(482871112565)');
-    expect(await repository.removeOld(400, 2)).toBe(0);
+    await holder.query('SELECT FROM api_key_usage WHERE day = CURRENT_DATE - 500 FOR UPDATE');
+    expect(await repository.removeOld(400, 1)).toBe(1);
+    expect(await repository.removeOld(400, 2)).toBe(1);
     await holder.query('COMMIT');
     holder.release();
-    expect(await repository.countOld(400)).toBe(3);
-    expect(await repository.removeOld(400, 2)).toBe(2);
     expect(await repository.removeOld(400, 2)).toBe(1);
     const { rows } = await service.db.query('SELECT CURRENT_DATE - day AS age FROM api_key_usage ORDER BY age');
     expect(rows).toEqual([{ age: 0 }, { age: 399 }, { age: 400 }]);
-  });
-
-  it('removes the writers that are gone for a month', async () => {
-    await repository.add(batchOf(1_000, [randomUUID()]), 0);
-    const gone = randomUUID();
-    await service.db.query("INSERT INTO api_key_usage_writers VALUES ($1, 1, now() - interval '31 days')", [gone]);
-    const before = await service.db.query('SELECT FROM api_key_usage_writers');
-    await repository.removeOldWriters();
-    const after = await service.db.query('SELECT FROM api_key_usage_writers');
-    expect((before.rowCount ?? 0) - (after.rowCount ?? 0)).toBe(1);
   });
 });

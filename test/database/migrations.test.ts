@@ -39,8 +39,7 @@ describe('migrations', () => {
         SELECT string_agg(format('%I.%I', schemaname, tablename), ' ' ORDER BY tablename) AS tables
         FROM pg_tables WHERE schemaname IN ('public', 'elsewhere')`);
       expect(rows[0]?.tables).toBe(
-        'public._prisma_migrations public.api_key_usage public.api_key_usage_writers public.api_keys ' +
-          'public.order_list_changes public.orders',
+        'public._prisma_migrations public.api_key_usage public.api_keys public.order_list_changes public.orders',
       );
       await client.query('INSERT INTO public.orders (pet_id, quantity) VALUES (1, 1)');
     } finally {
@@ -64,7 +63,6 @@ describe('migrations', () => {
         ALTER TABLE api_keys OWNER TO test_migration_owner;
         ALTER TABLE order_list_changes OWNER TO test_migration_owner;
         ALTER TABLE api_key_usage OWNER TO test_migration_owner;
-        ALTER TABLE api_key_usage_writers OWNER TO test_migration_owner;
         ALTER FUNCTION compact_order_list_changes(bigint) OWNER TO test_migration_owner;
         ALTER FUNCTION note_order_list_blocks(bigint, bigint) OWNER TO test_migration_owner;
         SET LOCAL ROLE test_migration_owner`);

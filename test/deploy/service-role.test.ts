@@ -184,12 +184,11 @@ describe('petstore_service role', () => {
       'UPDATE order_list_changes SET token = 0',
       'DELETE FROM order_list_changes',
       'ALTER TABLE orders DISABLE TRIGGER orders_note_insert',
-      'SELECT note_order_list_block(0)',
-      'CREATE TEMP TABLE rows (id bigint); CREATE TRIGGER intruder AFTER UPDATE ON rows FOR EACH ROW EXECUTE FUNCTION note_order_list_update()',
+      'SELECT renew_order_list_versions()',
+      'CREATE TEMP TABLE rows (id bigint); CREATE TRIGGER intruder AFTER UPDATE ON rows FOR EACH ROW EXECUTE FUNCTION note_order_list_change()',
       // Keys: the service reads what authentication needs and changes nothing but the last use.
       'SELECT name FROM api_keys',
       'SELECT key_prefix FROM api_keys',
-      'SELECT last_used_at FROM api_keys',
       'SELECT * FROM api_keys',
       "INSERT INTO api_keys (name, key_prefix, key_hash, plan) VALUES ('x', 'x', sha256('x'), 'pro')",
       'DELETE FROM api_keys',
@@ -203,7 +202,6 @@ describe('petstore_service role', () => {
       // Usage: the service adds to it and removes old days.
       'UPDATE api_key_usage SET day = day - 1',
       'UPDATE api_key_usage SET key_id = gen_random_uuid()',
-      'UPDATE api_key_usage_writers SET id = gen_random_uuid()',
       'TRUNCATE api_key_usage',
       // Schema: only migrations change it.
       'SELECT * FROM _prisma_migrations',

@@ -15,16 +15,6 @@ CREATE TABLE "api_key_usage" (
     CONSTRAINT "api_key_usage_pkey" PRIMARY KEY ("day", "key_id")
 );
 
--- The last batch of each writer, one per process of the service. A writer that does not learn whether a batch was committed
--- sends it again, and PostgreSQL adds it only if it is newer than the last one: nothing is counted twice.
-CREATE TABLE "api_key_usage_writers" (
-    "id" UUID NOT NULL,
-    "last_batch" BIGINT NOT NULL,
-    "written_at" TIMESTAMPTZ(3) NOT NULL,
-
-    CONSTRAINT "api_key_usage_writers_pkey" PRIMARY KEY ("id")
-);
-
 -- Room on each page for new versions of its rows: every flush updates the rows of the day, and a row whose new version stays on
 -- its page needs no new entry in the index. A flush of 10,000 keys took 0.5 to 0.7 times as long (bench/usage.mjs).
 ALTER TABLE "api_key_usage" SET (fillfactor = 70);

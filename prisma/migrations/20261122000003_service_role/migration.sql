@@ -19,13 +19,12 @@ BEGIN
     IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'petstore_service') THEN
         GRANT USAGE ON SCHEMA "public" TO "petstore_service";
         GRANT SELECT, UPDATE ("status", "cancelled_at") ON "orders" TO "petstore_service";
-        GRANT SELECT ("id", "key_hash", "plan", "requests_per_minute", "requests_per_day", "expires_at", "revoked_at"), UPDATE ("last_used_at")
-            ON "api_keys" TO "petstore_service";
+        GRANT SELECT ("id", "key_hash", "plan", "requests_per_minute", "requests_per_day", "expires_at", "revoked_at", "last_used_at"),
+            UPDATE ("last_used_at") ON "api_keys" TO "petstore_service";
         GRANT SELECT ON "order_list_changes" TO "petstore_service";
         GRANT EXECUTE ON FUNCTION "compact_order_list_changes"(bigint), "note_order_list_blocks"(bigint, bigint) TO "petstore_service";
         GRANT SELECT, INSERT, DELETE, UPDATE ("admitted", "rejected", "banned", "lists", "cancels", "list_bytes")
             ON "api_key_usage" TO "petstore_service";
-        GRANT SELECT, INSERT, DELETE, UPDATE ("last_batch", "written_at") ON "api_key_usage_writers" TO "petstore_service";
     END IF;
 END;
 $$;

@@ -14,3 +14,14 @@ export interface UsageCounts {
   /** Bytes of list bodies as they were sent, after compression. */
   listBytes: number;
 }
+
+export const NO_USAGE: Readonly<UsageCounts> = {
+  admitted: 0,
+  rejected: 0,
+  banned: 0,
+  lists: 0,
+  cancels: 0,
+  listBytes: 0,
+};
+
+export const COUNTS = Object.keys(NO_USAGE) as (keyof UsageCounts)[];

@@ -1,125 +1,93 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { CLOCK, type Clock } from '../../common/clock.js';
 import { Metrics } from '../../metrics/metrics.js';
-import type { UsageCounts } from './usage-counts.js';
+import { COUNTS, NO_USAGE, type UsageCounts } from './usage-counts.js';
 
-/** Keys whose counts are held while they cannot be written, about 200 bytes each. Further keys are not counted. */
-export const UNWRITTEN_MAX = 100_000;
+/** Rows that are held while they cannot be written, about 300 bytes each. Further keys are not counted. */
+export const ROWS_MAX = 100_000;
 
 const DAY_MS = 86_400_000;
 
-/** Counts that do not change any more. Written again under the same number, a batch is still counted once. */
-export interface UsageBatch {
-  readonly number: number;
-  readonly counts: ReadonlyMap<string, UsageCounts>;
-  /** The middle of the time in which it was counted, all on one UTC day. Unix milliseconds. */
-  readonly countedAtMs: number;
+/** What a key did on one day. */
+export interface UsageRow extends UsageCounts {
+  readonly keyId: string;
+  /** Days since the Unix epoch by the clock of this process. */
+  readonly day: number;
 }
 
 /** Counts what each key does, in memory and on the request path. {@link UsageWriter} writes the counts. */
 @Injectable()
 export class UsageRecorder {
-  readonly #sealed: UsageBatch[] = [];
-  #open = new Map<string, UsageCounts>();
-  #openedAtMs: number;
-  #dayEndsAtMs: number;
-  #batches = 0;
-  #unwritten = 0;
+  /** By day and key. */
+  readonly #rows = new Map<string, UsageRow>();
 
   constructor(
     @Inject(CLOCK) private readonly clock: Clock,
     private readonly metrics: Metrics,
   ) {
-    this.#openedAtMs = clock.now();
-    this.#dayEndsAtMs = endOfDay(this.#openedAtMs);
-    metrics.watchUnflushedUsage(() => this.#unwritten);
+    metrics.watchUnflushedUsage(() => this.#rows.size);
+  }
+
+  /** Today, as {@link UsageRow.day} has it. */
+  today(): number {
+    return Math.floor(this.clock.now() / DAY_MS);
   }
 
   /** Counts a decision of the limiter. */
   decided(keyId: string, outcome: 'admitted' | 'limited' | 'banned'): void {
-    const counts = this.#countsOf(keyId);
-    if (counts === undefined) {
+    const row = this.#rowOf(keyId);
+    if (row === undefined) {
       this.metrics.usageLost.inc();
-    } else if (outcome === 'admitted') {
-      counts.admitted++;
-    } else if (outcome === 'limited') {
-      counts.rejected++;
     } else {
-      counts.banned++;
+      row[outcome === 'limited' ? 'rejected' : outcome]++;
     }
   }
 
   /** Counts a list that was sent, or lost after these bytes. */
   listed(keyId: string, bytes: number): void {
-    const counts = this.#countsOf(keyId);
-    if (counts !== undefined) {
-      counts.lists++;
-      counts.listBytes += bytes;
+    const row = this.#rowOf(keyId);
+    if (row !== undefined) {
+      row.lists++;
+      row.listBytes += bytes;
     }
   }
 
   /** Counts a cancelled order. */
   cancelled(keyId: string): void {
-    const counts = this.#countsOf(keyId);
-    if (counts !== undefined) {
-      counts.cancels++;
+    const row = this.#rowOf(keyId);
+    if (row !== undefined) {
+      row.cancels++;
     }
   }
 
-  /** The oldest batch that is not written; seals the current counts when there is no older one. */
-  nextBatch(): UsageBatch | undefined {
-    if (this.#sealed.length === 0 && this.#open.size > 0) {
-      this.#seal(this.clock.now());
+  /** Removes the rows, for the caller to write. */
+  take(): UsageRow[] {
+    const rows = [...this.#rows.values()];
+    this.#rows.clear();
+    return rows;
+  }
+
+  /** Adds rows that could not be written to what has been counted since. */
+  giveBack(rows: readonly UsageRow[]): void {
+    for (const row of rows) {
+      const later = this.#rowOf(row.keyId, row.day);
+      if (later === undefined) {
+        this.metrics.usageLost.inc(row.admitted + row.rejected + row.banned);
+      } else {
+        for (const count of COUNTS) {
+          later[count] += row[count];
+        }
+      }
     }
-    return this.#sealed[0];
   }
 
-  /** Drops the oldest batch, which is written. */
-  written(): void {
-    this.#unwritten -= this.#sealed.shift()?.counts.size ?? 0;
-  }
-
-  /** The requests whose counts are not written. */
-  unwrittenRequests(): number {
-    return [...this.#sealed.map(({ counts }) => counts), this.#open]
-      .flatMap((counts) => [...counts.values()])
-      .reduce((sum, { admitted, rejected, banned }) => sum + admitted + rejected + banned, 0);
-  }
-
-  #countsOf(keyId: string): UsageCounts | undefined {
-    const nowMs = this.clock.now();
-    if (nowMs >= this.#dayEndsAtMs) {
-      this.#startDay(nowMs);
+  #rowOf(keyId: string, day = this.today()): UsageRow | undefined {
+    const id = `${day} ${keyId}`;
+    let row = this.#rows.get(id);
+    if (row === undefined && this.#rows.size < ROWS_MAX) {
+      row = { keyId, day, ...NO_USAGE };
+      this.#rows.set(id, row);
     }
-    return this.#open.get(keyId) ?? this.#add(keyId);
+    return row;
   }
-
-  #add(keyId: string): UsageCounts | undefined {
-    if (this.#unwritten === UNWRITTEN_MAX) {
-      return undefined;
-    }
-    this.#unwritten++;
-    const counts: UsageCounts = { admitted: 0, rejected: 0, banned: 0, lists: 0, cancels: 0, listBytes: 0 };
-    this.#open.set(keyId, counts);
-    return counts;
-  }
-
-  #startDay(nowMs: number): void {
-    if (this.#open.size > 0) {
-      this.#seal(this.#dayEndsAtMs);
-    }
-    this.#openedAtMs = nowMs;
-    this.#dayEndsAtMs = endOfDay(nowMs);
-  }
-
-  #seal(nowMs: number): void {
-    const countedAtMs = (this.#openedAtMs + nowMs) / 2;
-    this.#sealed.push({ number: ++this.#batches, counts: this.#open, countedAtMs });
-    this.#open = new Map();
-    this.#openedAtMs = nowMs;
-  }
-}
-
-function endOfDay(timeMs: number): number {
-  return (Math.floor(timeMs / DAY_MS) + 1) * DAY_MS;
 }

@@ -5,7 +5,16 @@ export const SERVICE_ROLE = 'petstore_service';
 export const SERVICE_PRIVILEGES: Readonly<Record<string, Readonly<Record<string, 'whole' | readonly string[]>>>> = {
   orders: { SELECT: 'whole', UPDATE: ['status', 'cancelled_at'] },
   api_keys: {
-    SELECT: ['id', 'key_hash', 'plan', 'requests_per_minute', 'requests_per_day', 'expires_at', 'revoked_at'],
+    SELECT: [
+      'id',
+      'key_hash',
+      'plan',
+      'requests_per_minute',
+      'requests_per_day',
+      'expires_at',
+      'revoked_at',
+      'last_used_at',
+    ],
     UPDATE: ['last_used_at'],
   },
   order_list_changes: { SELECT: 'whole' },
@@ -15,11 +24,5 @@ export const SERVICE_PRIVILEGES: Readonly<Record<string, Readonly<Record<string,
     INSERT: 'whole',
     DELETE: 'whole',
     UPDATE: ['admitted', 'rejected', 'banned', 'lists', 'cancels', 'list_bytes'],
-  },
-  api_key_usage_writers: {
-    SELECT: 'whole',
-    INSERT: 'whole',
-    DELETE: 'whole',
-    UPDATE: ['last_batch', 'written_at'],
   },
 };

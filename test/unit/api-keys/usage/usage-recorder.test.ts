@@ -1,9 +1,9 @@
-import { ANONYMOUS_ID } from '../../../../src/api-keys/usage/usage-counts.js';
-import { UNWRITTEN_MAX, UsageRecorder } from '../../../../src/api-keys/usage/usage-recorder.js';
+import { ANONYMOUS_ID, NO_USAGE } from '../../../../src/api-keys/usage/usage-counts.js';
+import { ROWS_MAX, UsageRecorder } from '../../../../src/api-keys/usage/usage-recorder.js';
 import { Metrics } from '../../../../src/metrics/metrics.js';
 import { ManualClock } from '../../../helpers/manual-clock.js';
 
-const NOTHING = { admitted: 0, rejected: 0, banned: 0, lists: 0, cancels: 0, listBytes: 0 };
+const DAY = Date.UTC(2026, 10, 21) / 86_400_000;
 
 let clock: ManualClock;
 let metrics: Metrics;
@@ -26,54 +26,52 @@ describe('UsageRecorder', () => {
     recorder.listed('a', 24);
     recorder.cancelled('a');
     recorder.decided(ANONYMOUS_ID, 'admitted');
-    expect([...(recorder.nextBatch()?.counts ?? [])]).toEqual([
-      ['a', { admitted: 2, rejected: 1, banned: 1, lists: 2, cancels: 1, listBytes: 1_024 }],
-      [ANONYMOUS_ID, { ...NOTHING, admitted: 1 }],
+    expect(recorder.take()).toEqual([
+      { keyId: 'a', day: DAY, admitted: 2, rejected: 1, banned: 1, lists: 2, cancels: 1, listBytes: 1_024 },
+      { keyId: ANONYMOUS_ID, day: DAY, ...NO_USAGE, admitted: 1 },
     ]);
-    expect(recorder.unwrittenRequests()).toBe(5);
+    expect(recorder.take()).toEqual([]);
   });
 
-  it('has no batch when nothing was counted', () => {
-    expect(recorder.nextBatch()).toBeUndefined();
-  });
-
-  it('returns the same batch, without later counts, until it is written', () => {
+  it('counts each request on its own UTC day', () => {
     recorder.decided('a', 'admitted');
-    const batch = recorder.nextBatch();
+    clock.advance(9_999);
     recorder.decided('a', 'admitted');
-    recorder.decided('b', 'admitted');
-    expect(recorder.nextBatch()).toBe(batch);
-    expect(batch?.counts).toEqual(new Map([['a', { ...NOTHING, admitted: 1 }]]));
-    recorder.written();
-    expect(recorder.nextBatch()?.counts.size).toBe(2);
-    expect(recorder.nextBatch()?.number).toBe((batch?.number ?? 0) + 1);
+    clock.advance(1);
+    recorder.decided('a', 'limited');
+    expect(recorder.take()).toEqual([
+      { keyId: 'a', day: DAY, ...NO_USAGE, admitted: 2 },
+      { keyId: 'a', day: DAY + 1, ...NO_USAGE, rejected: 1 },
+    ]);
+    expect(recorder.today()).toBe(DAY + 1);
   });
 
-  it('seals the counts of a day when the next one begins, each with a time of its own day', () => {
+  it('adds what could not be written to what was counted since, on the day on which it was counted', () => {
+    recorder.decided('a', 'admitted');
+    recorder.listed('a', 10);
+    const rows = recorder.take();
     recorder.decided('a', 'admitted');
     clock.advance(10_000);
-    recorder.decided('a', 'limited');
-    clock.advance(4_000);
-    const before = recorder.nextBatch();
-    expect(before?.counts.get('a')).toMatchObject({ admitted: 1, rejected: 0 });
-    expect(before?.countedAtMs).toBe(Date.UTC(2026, 10, 21, 23, 59, 55));
-    recorder.written();
-    const after = recorder.nextBatch();
-    expect(after?.counts.get('a')).toMatchObject({ admitted: 0, rejected: 1 });
-    expect(after?.countedAtMs).toBe(Date.UTC(2026, 10, 22, 0, 0, 2));
+    recorder.decided('a', 'admitted');
+    recorder.giveBack(rows);
+    expect(recorder.take()).toEqual([
+      { keyId: 'a', day: DAY, ...NO_USAGE, admitted: 2, lists: 1, listBytes: 10 },
+      { keyId: 'a', day: DAY + 1, ...NO_USAGE, admitted: 1 },
+    ]);
   });
 
-  it('holds a bounded number of keys, and counts the requests that it loses', async () => {
-    for (let id = 0; id < UNWRITTEN_MAX + 3; id++) {
+  it('holds a bounded number of rows, and counts the requests that it loses', async () => {
+    recorder.decided('first', 'admitted');
+    recorder.decided('first', 'banned');
+    const rows = recorder.take();
+    for (let id = 0; id < ROWS_MAX + 3; id++) {
       recorder.decided(String(id), 'admitted');
     }
     recorder.decided('0', 'limited');
-    expect(await value('petstore_usage_unflushed_rows')).toBe(UNWRITTEN_MAX);
-    expect(await value('petstore_usage_lost_requests_total')).toBe(3);
-    expect(recorder.nextBatch()?.counts.get('0')).toMatchObject({ admitted: 1, rejected: 1 });
-    recorder.written();
+    recorder.giveBack(rows);
+    expect(await value('petstore_usage_unflushed_rows')).toBe(ROWS_MAX);
+    expect(await value('petstore_usage_lost_requests_total')).toBe(5);
+    expect(recorder.take()[0]).toMatchObject({ keyId: '0', admitted: 1, rejected: 1 });
     expect(await value('petstore_usage_unflushed_rows')).toBe(0);
-    recorder.decided('new', 'admitted');
-    expect(recorder.unwrittenRequests()).toBe(1);
   });
 });
