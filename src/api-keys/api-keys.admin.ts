@@ -1,5 +1,5 @@
-import type { PrismaClient } from '../database/generated/client.js';
-import { CUSTOM_QUOTAS, type Plan, PLAN_QUOTAS } from '../plans/plans.js';
+import type { Prisma, PrismaClient } from '../database/generated/client.js';
+import type { Plan } from '../plans/plans.js';
 import { API_KEY_UNBANNED_CHANNEL } from '../database/notification-channels.js';
 import { idRangeOf } from './key-id.js';
 import { DISPLAY_PREFIX_LENGTH, generateKey, hashKey } from './key-format.js';
@@ -15,6 +15,8 @@ export interface KeyRecord {
   readonly createdAt: Date;
   readonly expiresAt: Date | null;
   readonly revokedAt: Date | null;
+  /** The key that `rotate` issued in place of this one. */
+  readonly successorId: string | null;
   readonly lastUsedAt: Date | null;
 }
 
@@ -22,27 +24,21 @@ export interface IssuedKey {
   readonly id: string;
   /** The key in plain text. It cannot be read again. */
   readonly key: string;
+  readonly expiresAt: Date | null;
 }
+
+/** Hands a new key over before it is committed; when that fails, no key is issued. */
+export type Deliver = (issued: IssuedKey) => Promise<void>;
 
 export interface PlanChoice {
   readonly plan: Plan;
-  /** Required for plans with custom quotas, rejected for the others. */
+  /** Given for plans with custom quotas only, which a constraint of the table checks. */
   readonly requestsPerMinute?: number | undefined;
   readonly requestsPerDay?: number | undefined;
 }
 
 /** An invalid administrative command. The message is for the operator. */
 export class KeyAdministrationError extends Error {}
-
-/** The quotas do not fit the plan: missing for one with custom quotas, or given for one with fixed quotas. */
-export class PlanQuotasError extends KeyAdministrationError {
-  constructor(
-    readonly plan: Plan,
-    readonly problem: 'missing' | 'not_allowed',
-  ) {
-    super(`The plan ${plan} ${problem === 'missing' ? 'requires' : 'does not allow'} custom quotas.`);
-  }
-}
 
 const RECORD_COLUMNS = {
   id: true,
@@ -54,6 +50,7 @@ const RECORD_COLUMNS = {
   createdAt: true,
   expiresAt: true,
   revokedAt: true,
+  successorId: true,
   lastUsedAt: true,
 } as const;
 
@@ -61,20 +58,14 @@ const RECORD_COLUMNS = {
 export class ApiKeysAdmin {
   constructor(private readonly prisma: PrismaClient) {}
 
-  /** @param deliver hands the key over before it is committed; when that fails, no key is issued */
   async issue(
     { name, expiresAt, ...choice }: PlanChoice & { name: string; expiresAt?: Date | undefined },
-    deliver?: (issued: IssuedKey) => Promise<void>,
+    deliver?: Deliver,
   ): Promise<IssuedKey> {
-    const quotas = quotaColumns(choice);
-    const key = generateKey();
     return this.prisma.$transaction(async (transaction) => {
-      const { id } = await transaction.apiKey.create({
-        data: { name, plan: choice.plan, ...quotas, expiresAt: expiresAt ?? null, ...storedForm(key) },
-        select: { id: true },
-      });
-      await deliver?.({ id, key });
-      return { id, key };
+      const issued = await create(transaction, { name, ...quotaColumns(choice), expiresAt: expiresAt ?? null });
+      await deliver?.(issued);
+      return issued;
     });
   }
 
@@ -83,55 +74,50 @@ export class ApiKeysAdmin {
     return this.prisma.apiKey.findMany({ select: RECORD_COLUMNS, orderBy: [{ createdAt: 'desc' }, { id: 'asc' }] });
   }
 
-  /** @returns false when the key was revoked already */
-  async revoke(id: string): Promise<boolean> {
+  /** @returns whether the key was valid until now, and its successor, which stays valid */
+  async revoke(id: string): Promise<{ revoked: boolean; successorId: string | null }> {
     const { count } = await this.prisma.apiKey.updateMany({
       where: { id, revokedAt: null },
       data: { revokedAt: new Date() },
     });
-    if (count === 0) {
-      await this.find(id);
-    }
-    return count > 0;
+    const { successorId } = await this.find(id);
+    return { revoked: count > 0, successorId };
   }
 
   /**
    * Issues a successor with the same name, plan, quotas and expiry; the old key expires after the overlap.
    * @param overlapMs how long both keys are valid
-   * @param deliver as for {@link issue}
+   * @throws {KeyAdministrationError} when the key is revoked, expired or rotated already
    */
-  async rotate(id: string, overlapMs: number, deliver?: (issued: IssuedKey) => Promise<void>): Promise<IssuedKey> {
-    const old = await this.find(id);
-    const now = Date.now();
-    if (old.revokedAt !== null || (old.expiresAt !== null && old.expiresAt.getTime() <= now)) {
-      throw new KeyAdministrationError(
-        `The key ${id} is ${old.revokedAt === null ? 'expired' : 'revoked'}; issue a new one instead.`,
-      );
-    }
-    const endOfOverlap = new Date(now + overlapMs);
-    const key = generateKey();
-    const { name, plan, requestsPerMinute, requestsPerDay, expiresAt } = old;
+  async rotate(id: string, overlapMs: number, deliver?: Deliver): Promise<IssuedKey> {
     return this.prisma.$transaction(async (transaction) => {
-      const successor = await transaction.apiKey.create({
-        data: { name, plan, requestsPerMinute, requestsPerDay, expiresAt, ...storedForm(key) },
-        select: { id: true },
-      });
+      // What is read from here on stays as it is: a key that is being revoked gets no successor.
+      await transaction.$queryRaw`SELECT id::text FROM api_keys WHERE id = ${id}::uuid FOR UPDATE`;
+      const old = await findKey(transaction, id);
+      const now = Date.now();
+      rejectUnlessRotatable(old, now);
+      const { name, plan, requestsPerMinute, requestsPerDay, expiresAt } = old;
+      const issued = await create(transaction, { name, plan, requestsPerMinute, requestsPerDay, expiresAt });
+      const endOfOverlap = new Date(now + overlapMs);
       await transaction.apiKey.update({
         where: { id },
-        data: { expiresAt: expiresAt !== null && expiresAt < endOfOverlap ? expiresAt : endOfOverlap },
+        data: {
+          successorId: issued.id,
+          expiresAt: expiresAt !== null && expiresAt < endOfOverlap ? expiresAt : endOfOverlap,
+        },
       });
-      await deliver?.({ id: successor.id, key });
-      return { id: successor.id, key };
+      await deliver?.(issued);
+      return issued;
     });
   }
 
   async setPlan(id: string, choice: PlanChoice): Promise<KeyRecord> {
-    await this.find(id);
-    return this.prisma.apiKey.update({
+    const [record] = await this.prisma.apiKey.updateManyAndReturn({
       where: { id },
-      data: { plan: choice.plan, ...quotaColumns(choice) },
+      data: quotaColumns(choice),
       select: RECORD_COLUMNS,
     });
+    return existing(record, id);
   }
 
   /** Makes every running service end a ban of this key. */
@@ -160,12 +146,29 @@ export class ApiKeysAdmin {
   }
 
   /** @throws {KeyAdministrationError} when the key does not exist */
-  async find(id: string): Promise<KeyRecord> {
-    const record = await this.prisma.apiKey.findUnique({ where: { id }, select: RECORD_COLUMNS });
-    if (record === null) {
-      throw new KeyAdministrationError(noKey(id));
-    }
-    return record;
+  find(id: string): Promise<KeyRecord> {
+    return findKey(this.prisma, id);
+  }
+}
+
+async function findKey(client: Prisma.TransactionClient, id: string): Promise<KeyRecord> {
+  return existing(await client.apiKey.findUnique({ where: { id }, select: RECORD_COLUMNS }), id);
+}
+
+function existing(record: KeyRecord | null | undefined, id: string): KeyRecord {
+  if (record == null) {
+    throw new KeyAdministrationError(noKey(id));
+  }
+  return record;
+}
+
+function rejectUnlessRotatable({ id, revokedAt, successorId, expiresAt }: KeyRecord, nowMs: number): void {
+  if (revokedAt === null && successorId !== null) {
+    throw new KeyAdministrationError(`The key ${id} is rotated already; rotate its successor ${successorId} instead.`);
+  }
+  if (revokedAt !== null || (expiresAt !== null && expiresAt.getTime() <= nowMs)) {
+    const state = revokedAt === null ? 'expired' : 'revoked';
+    throw new KeyAdministrationError(`The key ${id} is ${state}; issue a new one instead.`);
   }
 }
 
@@ -190,20 +193,23 @@ function noKey(id: string): string {
   return `There is no key with the id ${id}. "petstore keys list" shows all keys.`;
 }
 
-function storedForm(key: string): { keyPrefix: string; keyHash: Uint8Array<ArrayBuffer> } {
-  return { keyPrefix: key.slice(0, DISPLAY_PREFIX_LENGTH), keyHash: Uint8Array.from(Buffer.from(hashKey(key), 'hex')) };
+async function create(
+  client: Prisma.TransactionClient,
+  data: Omit<Prisma.ApiKeyCreateInput, 'keyPrefix' | 'keyHash'>,
+): Promise<IssuedKey> {
+  const key = generateKey();
+  const keyHash = Uint8Array.from(Buffer.from(hashKey(key), 'hex'));
+  const { id, expiresAt } = await client.apiKey.create({
+    data: { ...data, keyPrefix: key.slice(0, DISPLAY_PREFIX_LENGTH), keyHash },
+    select: { id: true, expiresAt: true },
+  });
+  return { id, key, expiresAt };
 }
 
-function quotaColumns({ plan, requestsPerMinute, requestsPerDay }: PlanChoice): {
-  requestsPerMinute: number | null;
-  requestsPerDay: number | null;
-} {
-  const isCustom = PLAN_QUOTAS[plan] === CUSTOM_QUOTAS;
-  if (isCustom && (requestsPerMinute === undefined || requestsPerDay === undefined)) {
-    throw new PlanQuotasError(plan, 'missing');
-  }
-  if (!isCustom && (requestsPerMinute !== undefined || requestsPerDay !== undefined)) {
-    throw new PlanQuotasError(plan, 'not_allowed');
-  }
-  return { requestsPerMinute: requestsPerMinute ?? null, requestsPerDay: requestsPerDay ?? null };
+function quotaColumns({
+  plan,
+  requestsPerMinute,
+  requestsPerDay,
+}: PlanChoice): Pick<KeyRecord, 'plan' | 'requestsPerMinute' | 'requestsPerDay'> {
+  return { plan, requestsPerMinute: requestsPerMinute ?? null, requestsPerDay: requestsPerDay ?? null };
 }

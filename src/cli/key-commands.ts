@@ -1,11 +1,11 @@
 import { Argument, type Command, Option } from 'commander';
-import type { ApiKeysAdmin, IssuedKey, KeyRecord, PlanQuotasError } from '../api-keys/api-keys.admin.js';
-import type { Plan } from '../plans/plans.js';
+import type { ApiKeysAdmin, Deliver, IssuedKey, PlanChoice } from '../api-keys/api-keys.admin.js';
+import { CUSTOM_QUOTAS, type Plan, PLAN_QUOTAS } from '../plans/plans.js';
 import { duration, futureTime, integer, keyId, keyName, plan } from './arguments.js';
 import type { TableAccess } from './command-database.js';
 import { addUsageCommand } from './usage-command.js';
 import { OutputError, print, printResult } from './output.js';
-import { messageOf } from './report-error.js';
+import { messageOf, UsageError } from './report-error.js';
 
 const OVERLAP_DEFAULT_MS = 86_400_000;
 
@@ -35,7 +35,7 @@ export function addKeyCommands(program: Command): void {
   withQuotas(keys.command('issue').description('issue a key; it is printed once'))
     .requiredOption('--name <name>', 'name of the holder', keyName)
     .option('--expires-at <time>', 'expiry time, like 2027-01-31T12:00:00Z', futureTime)
-    .option('--json', 'print {"id", "key"}')
+    .option('--json', 'print {"id", "key", "expiresAt"}')
     .action(async (options: QuotaOptions & OutputOptions & { name: string; plan: Plan; expiresAt?: Date }) => {
       const { name, expiresAt } = options;
       const choice = choiceOf(options);
@@ -77,13 +77,14 @@ export function addKeyCommands(program: Command): void {
     .command('revoke')
     .description('revoke a key permanently')
     .addArgument(id())
-    .option('--json', 'print {"id", "revoked"}')
+    .option('--json', 'print {"id", "revoked", "successorId"}')
     .action(async (key: string, { json }: OutputOptions) => {
       const result = await withAdmin(['SELECT', 'UPDATE'], async (admin) => {
         const id = await admin.idOf(key);
-        return { id, revoked: await admin.revoke(id) };
+        return { id, ...(await admin.revoke(id)) };
       });
-      const text = `The key ${result.id} ${result.revoked ? 'is revoked' : 'was revoked already'}.`;
+      const successor = result.successorId === null ? '' : ` Its successor ${result.successorId} is not affected.`;
+      const text = `The key ${result.id} ${result.revoked ? 'is revoked' : 'was revoked already'}.${successor}`;
       await printResult(json, result, text);
     });
 
@@ -96,7 +97,7 @@ export function addKeyCommands(program: Command): void {
         .argParser(duration)
         .default(OVERLAP_DEFAULT_MS, '24h'),
     )
-    .option('--json', 'print {"id", "key"}')
+    .option('--json', 'print {"id", "key", "expiresAt"}')
     .action(async (key: string, options: OutputOptions & { overlap: number }) => {
       await printNewKey(options, ['SELECT', 'INSERT', 'UPDATE'], async (admin, deliver) =>
         admin.rotate(await admin.idOf(key), options.overlap, deliver),
@@ -107,8 +108,9 @@ export function addKeyCommands(program: Command): void {
     .addArgument(id())
     .option('--json', 'print the key as an object')
     .action(async (key: string, options: QuotaOptions & OutputOptions & { plan: Plan }) => {
-      const record: KeyRecord = await withAdmin(['SELECT', 'UPDATE'], async (admin) =>
-        admin.setPlan(await admin.idOf(key), choiceOf(options)),
+      const choice = choiceOf(options);
+      const record = await withAdmin(['SELECT', 'UPDATE'], async (admin) =>
+        admin.setPlan(await admin.idOf(key), choice),
       );
       await printResult(options.json, record, `The key ${record.id} has the plan ${record.plan}.`);
     });
@@ -137,18 +139,16 @@ function withQuotas(command: Command): Command {
     .option('--per-day <n>', 'requests per day (enterprise only)', integer(1));
 }
 
-function choiceOf({ plan, perMinute, perDay }: QuotaOptions & { plan: Plan }): {
-  plan: Plan;
-  requestsPerMinute: number | undefined;
-  requestsPerDay: number | undefined;
-} {
+/** @throws {UsageError} when the quotas do not fit the plan */
+function choiceOf({ plan, perMinute, perDay }: QuotaOptions & { plan: Plan }): PlanChoice {
+  const isCustom = PLAN_QUOTAS[plan] === CUSTOM_QUOTAS;
+  if (isCustom && (perMinute === undefined || perDay === undefined)) {
+    throw new UsageError(`The plan ${plan} has custom quotas: pass both --per-minute and --per-day.`);
+  }
+  if (!isCustom && (perMinute !== undefined || perDay !== undefined)) {
+    throw new UsageError(`The plan ${plan} has published quotas: --per-minute and --per-day are for enterprise only.`);
+  }
   return { plan, requestsPerMinute: perMinute, requestsPerDay: perDay };
-}
-
-function quotaHint({ plan, problem }: PlanQuotasError): string {
-  return problem === 'missing'
-    ? `The plan ${plan} has custom quotas: pass both --per-minute and --per-day.`
-    : `The plan ${plan} has published quotas: --per-minute and --per-day are for enterprise only.`;
 }
 
 /** Imports the database client only when a command runs, so that --help is fast. */
@@ -158,13 +158,11 @@ async function withAdmin<T>(
 ): Promise<T> {
   const { withDatabase } = await import('./command-database.js');
   const { connectPrisma } = await import('../database/connect-prisma.js');
-  const { ApiKeysAdmin, KeyAdministrationError, PlanQuotasError } = await import('../api-keys/api-keys.admin.js');
+  const { ApiKeysAdmin } = await import('../api-keys/api-keys.admin.js');
   const databaseUrl = await withDatabase([{ table: 'api_keys', privileges }], (_db, url) => Promise.resolve(url));
   const connection = connectPrisma(databaseUrl);
   try {
     return await work(new ApiKeysAdmin(connection.prisma));
-  } catch (error) {
-    throw error instanceof PlanQuotasError ? new KeyAdministrationError(quotaHint(error), { cause: error }) : error;
   } finally {
     await connection.close().catch(() => undefined);
   }
@@ -179,11 +177,13 @@ async function redisUrls(): Promise<readonly string[]> {
 async function printNewKey(
   { json }: OutputOptions,
   privileges: TableAccess['privileges'],
-  create: (admin: ApiKeysAdmin, deliver: (issued: IssuedKey) => Promise<void>) => Promise<IssuedKey>,
+  create: (admin: ApiKeysAdmin, deliver: Deliver) => Promise<IssuedKey>,
 ): Promise<void> {
   let printedId: string | undefined;
-  const deliver = async ({ id, key }: IssuedKey): Promise<void> => {
-    await print(json, { id, key }, `id   ${id}\nkey  ${key}\n\nStore the key now: it is not shown again.`);
+  const deliver = async (issued: IssuedKey): Promise<void> => {
+    const { id, key, expiresAt } = issued;
+    const lines = [`id       ${id}`, `key      ${key}`, `expires  ${expiresAt?.toISOString() ?? 'never'}`];
+    await print(json, issued, [...lines, '', 'Store the key now: it is not shown again.'].join('\n'));
     printedId = id;
   };
   try {

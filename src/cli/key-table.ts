@@ -36,26 +36,27 @@ export function keyTable(keys: readonly KeyView[], nowMs: number): string {
 
 /** Formats one key, one line per property. */
 export function keyDetails(key: KeyView, nowMs: number): string {
-  const timeAndDistance = (time: Date | null, otherwise: string): string =>
+  const timeAndDistance = (time: Date | null): string | null =>
     time === null
-      ? otherwise
+      ? null
       : `${minuteOf(time)} (${time.getTime() > nowMs ? `in ${distance(time, nowMs)}` : ago(time, nowMs)})`;
-  const lines: [string, string][] = [
+  const lines: [string, string | null][] = [
     ['id', key.id],
     ['name', paint('bold', key.name)],
     ['key', `${key.keyPrefix}…`],
     ['plan', `${key.plan}: ${count(key.requestsPerMinute)} requests per minute, ${count(key.requestsPerDay)} per day`],
     ['state', paint(STATE_STYLES[key.state], stateOf(key, nowMs))],
     ['left today', leftToday(key)],
-    ['last used', timeAndDistance(key.lastUsedAt, 'never')],
-    ['created', timeAndDistance(key.createdAt, '')],
-    ['expires', timeAndDistance(key.expiresAt, 'never')],
-    ...(key.revokedAt === null ? [] : [['revoked', timeAndDistance(key.revokedAt, '')] satisfies [string, string]]),
-    ...(key.bannedUntil === null
-      ? []
-      : [['banned until', timeAndDistance(key.bannedUntil, '')] satisfies [string, string]]),
+    ['last used', timeAndDistance(key.lastUsedAt) ?? 'never'],
+    ['created', timeAndDistance(key.createdAt)],
+    ['expires', timeAndDistance(key.expiresAt) ?? 'never'],
+    ['successor', key.successorId],
+    ['revoked', timeAndDistance(key.revokedAt)],
+    ['banned until', timeAndDistance(key.bannedUntil)],
   ];
-  return lines.map(([label, value]) => `${paint('dim', label.padEnd(14))}${value}`).join('\n');
+  return lines
+    .flatMap(([label, value]) => (value === null ? [] : [`${paint('dim', label.padEnd(14))}${value}`]))
+    .join('\n');
 }
 
 function stateOf({ state, revokedAt, expiresAt, bannedUntil }: KeyView, nowMs: number): string {

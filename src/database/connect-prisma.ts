@@ -3,9 +3,16 @@ import pg from 'pg';
 import { PrismaClient } from './generated/client.js';
 import { sessionSettings } from './session-settings.js';
 
+/** Longer than the wait for a lock, so that PostgreSQL reports it. */
+const TRANSACTION_TIMEOUT_MS = 30_000;
+
 /** A Prisma client for a command that runs and ends; the service has `PrismaService`. Loads no framework. */
 export function connectPrisma(databaseUrl: string): { prisma: PrismaClient; close(): Promise<void> } {
-  const settings = sessionSettings({ statement_timeout: 30_000, idle_in_transaction_session_timeout: 30_000 });
+  const settings = sessionSettings({
+    lock_timeout: 10_000,
+    statement_timeout: TRANSACTION_TIMEOUT_MS,
+    idle_in_transaction_session_timeout: TRANSACTION_TIMEOUT_MS,
+  });
   const pool = new pg.Pool({
     connectionString: databaseUrl,
     application_name: 'petstore-cli',
@@ -15,6 +22,9 @@ export function connectPrisma(databaseUrl: string): { prisma: PrismaClient; clos
   });
   // A lost connection fails the statement that needs it.
   pool.on('error', () => undefined);
-  const prisma = new PrismaClient({ adapter: new PrismaPg(pool, { disposeExternalPool: true }) });
+  const prisma = new PrismaClient({
+    adapter: new PrismaPg(pool, { disposeExternalPool: true }),
+    transactionOptions: { timeout: TRANSACTION_TIMEOUT_MS },
+  });
   return { prisma, close: () => prisma.$disconnect() };
 }

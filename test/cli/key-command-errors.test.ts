@@ -36,19 +36,19 @@ describe('a keys command fails with a message, prints nothing and changes nothin
     [
       'enterprise without quotas',
       [...ISSUE, '--plan', 'enterprise', '--json'],
-      FAILED,
+      USAGE,
       /both --per-minute and --per-day/,
     ],
     [
       'enterprise with half of its quotas',
       [...ISSUE, '--plan', 'enterprise', '--per-minute', '5'],
-      FAILED,
+      USAGE,
       /both --per-minute and --per-day/,
     ],
     [
       'a published plan with quotas',
       [...ISSUE, '--plan', 'pro', '--per-minute', '5', '--per-day', '5'],
-      FAILED,
+      USAGE,
       /plan pro has published quotas/,
     ],
     ['a quota of 0', [...ISSUE, '--plan', 'enterprise', '--per-minute', '0', '--per-day', '5'], USAGE, /--per-minute/],
@@ -77,7 +77,7 @@ describe('a keys command fails with a message, prints nothing and changes nothin
     [
       'set-plan with half of the quotas',
       ['set-plan', 'EXPIRED', '--plan', 'enterprise', '--per-day', '5'],
-      FAILED,
+      USAGE,
       /both/,
     ],
   ])('%s', async (_what, args, exitCode, reason) => {

@@ -46,9 +46,13 @@ async function rowOf(id: unknown): Promise<(KeyRow & { key_prefix: string }) | u
 }
 
 describe('petstore keys issue', () => {
-  it('issues a key that is valid at once, and prints {"id", "key"} with --json', async () => {
+  it('issues a key that is valid at once, and prints id, key and expiry with --json', async () => {
     const issued = await keysJson('issue', '--name', 'Partner A', '--plan', 'free');
-    expect(issued).toEqual({ id: expect.stringMatching(UUID) as unknown, key: expect.stringMatching(KEY) as unknown });
+    expect(issued).toEqual({
+      id: expect.stringMatching(UUID) as unknown,
+      key: expect.stringMatching(KEY) as unknown,
+      expiresAt: null,
+    });
     const key = String(issued.key);
     expect(await statusOf(key)).toBe(200);
     expect(await quotaOf(key)).toBe('"minute";q=60;w=60, "day";q=1000;w=86400');
@@ -73,7 +77,7 @@ describe('petstore keys issue', () => {
       ...['issue', '--name', ' B ', '--plan', 'PRO', '--expires-at', '2099-12-31T23:59:59+01:00'],
     );
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
-    const [, id, key] = /^id {3}(\S+)\nkey {2}(\S+)\n/.exec(stdout) ?? [];
+    const [, id, key] = /^id {7}(\S+)\nkey {6}(\S+)\nexpires {2}2099-12-31T22:59:59\.000Z\n/.exec(stdout) ?? [];
     expect(key).toMatch(KEY);
     expect(stdout).toContain('Store the key now: it is not shown again.');
     expect(await rowOf(id)).toMatchObject({ name: 'B', plan: 'pro', expires_at: new Date('2099-12-31T22:59:59Z') });
@@ -138,6 +142,7 @@ describe('petstore keys list', () => {
       createdAt: expect.stringMatching(/^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/) as unknown,
       expiresAt: null,
       revokedAt: '2026-01-02T03:04:05.000Z',
+      successorId: null,
       lastUsedAt: null,
     });
     const shown = await keysJson('show', made[3]!.id);
@@ -153,12 +158,12 @@ describe('petstore keys revoke', () => {
   it('invalidates a key in a running service within a second, and reports whether it was valid', async () => {
     const [{ id, key }, other] = [await insertKey(service.db), await insertKey(service.db)];
     expect([await statusOf(key), await statusOf(other.key)]).toEqual([200, 200]);
-    expect(await keysJson('revoke', id)).toEqual({ id, revoked: true });
+    expect(await keysJson('revoke', id)).toEqual({ id, revoked: true, successorId: null });
     await waitFor(async () => (await statusOf(key)) === 401, 'the key is rejected', PROMPTLY);
     expect(await statusOf(other.key)).toBe(200);
     const revokedAt = (await rowOf(id))?.revoked_at;
     const [again, forPeople] = await Promise.all([keysJson('revoke', id), keys('revoke', id.toUpperCase())]);
-    expect(again).toEqual({ id, revoked: false });
+    expect(again).toEqual({ id, revoked: false, successorId: null });
     expect(forPeople).toEqual({ exitCode: 0, stdout: `The key ${id} was revoked already.\n`, stderr: '' });
     expect((await rowOf(id))?.revoked_at).toEqual(revokedAt);
   });
@@ -180,6 +185,7 @@ describe('petstore keys rotate', () => {
     expect(successor).toEqual({
       id: expect.stringMatching(UUID) as unknown,
       key: expect.stringMatching(KEY) as unknown,
+      expiresAt: expiry.toISOString(),
     });
     expect(successor.id).not.toBe(id);
     expect(await rowOf(successor.id)).toMatchObject({
@@ -201,7 +207,7 @@ describe('petstore keys rotate', () => {
     expect(await statusOf(key)).toBe(200);
     const { exitCode, stdout } = await keys('rotate', id, '--overlap', '0');
     expect(exitCode).toBe(0);
-    const successor = /^key {2}(\S+)$/m.exec(stdout)?.[1] ?? '';
+    const successor = /^key +(\S+)$/m.exec(stdout)?.[1] ?? '';
     service.clock.set(Date.now());
     await waitFor(async () => (await statusOf(key)) === 401, 'the old key is rejected', PROMPTLY);
     expect(await statusOf(successor)).toBe(200);
@@ -213,6 +219,50 @@ describe('petstore keys rotate', () => {
     const successor = await keysJson('rotate', id, '--overlap', '7d');
     expect((await rowOf(id))?.expires_at).toEqual(soon);
     expect((await rowOf(successor.id))?.expires_at).toEqual(soon);
+  });
+});
+
+describe('petstore keys rotate issues no successor', () => {
+  it('of a key that is rotated already, and names the successor, which keeps the original expiry', async () => {
+    const { id } = await insertKey(service.db);
+    const successor = await keysJson('rotate', id, '--overlap', '1h');
+    const before = await rowOf(id);
+    expect(await keys('rotate', id)).toEqual({
+      exitCode: 1,
+      stdout: '',
+      stderr: `error: The key ${id} is rotated already; rotate its successor ${String(successor.id)} instead.\n`,
+    });
+    expect(await rowOf(id)).toEqual(before);
+    expect(await keysJson('show', id)).toMatchObject({ successorId: successor.id });
+    expect(await keysJson('rotate', String(successor.id))).toMatchObject({ expiresAt: null });
+    expect((await keys('revoke', id)).stdout).toBe(
+      `The key ${id} is revoked. Its successor ${String(successor.id)} is not affected.\n`,
+    );
+  });
+
+  it('of a key that another transaction revokes at the same time', async () => {
+    const { id } = await insertKey(service.db, { name: 'leaked' });
+    const other = await service.db.connect();
+    try {
+      await other.query('BEGIN');
+      await other.query('UPDATE api_keys SET revoked_at = now() WHERE id = $1', [id]);
+      const rotating = keys('rotate', id);
+      await waitFor(async () => {
+        const { rowCount } = await service.db.query(
+          "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+        );
+        return rowCount !== 0;
+      }, 'the command waits for the row');
+      await other.query('COMMIT');
+      expect(await rotating).toEqual({
+        exitCode: 1,
+        stdout: '',
+        stderr: `error: The key ${id} is revoked; issue a new one instead.\n`,
+      });
+    } finally {
+      other.release();
+    }
+    expect((await service.db.query("SELECT FROM api_keys WHERE name = 'leaked'")).rowCount).toBe(1);
   });
 });
 

@@ -34,6 +34,8 @@ CREATE TABLE "api_keys" (
     "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
     "expires_at" TIMESTAMPTZ(3),
     "revoked_at" TIMESTAMPTZ(3),
+    -- The key that was issued in place of this one. No reference: dumps of the data restore the rows in any order.
+    "successor_id" UUID,
     "last_used_at" TIMESTAMPTZ(3),
 
     CONSTRAINT "api_keys_pkey" PRIMARY KEY ("id"),

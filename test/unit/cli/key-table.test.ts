@@ -18,6 +18,7 @@ function buildView(overrides: Partial<KeyView> = {}): KeyView {
     createdAt: at('2026-11-18T12:00:00Z'),
     expiresAt: null,
     revokedAt: null,
+    successorId: null,
     lastUsedAt: at('2026-11-21T11:48:30Z'),
     ...overrides,
   };
