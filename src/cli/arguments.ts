@@ -2,6 +2,7 @@ import { InvalidArgumentError } from 'commander';
 import { isIdPrefix } from '../api-keys/key-id.js';
 import { type Plan, PLANS } from '../plans/plans.js';
 import { parseTime } from '../common/rfc3339.js';
+import { UNPRINTABLE } from './output.js';
 import { UsageError } from './report-error.js';
 
 const INT32_MAX = 2_147_483_647;
@@ -45,6 +46,11 @@ export function keyName(text: string): string {
   const name = text.trim();
   if (name === '' || name.length > 200) {
     throw new InvalidArgumentError('It must have 1 to 200 characters.');
+  }
+  if (new RegExp(UNPRINTABLE, 'u').test(name)) {
+    throw new InvalidArgumentError(
+      'It must have no control characters and no marks that change the direction of text.',
+    );
   }
   return name;
 }

@@ -120,6 +120,8 @@ async function openInput(file: string): Promise<Input> {
   } catch (error) {
     await handle?.close();
     const reason = (error as NodeJS.ErrnoException).code ?? 'unreadable';
-    throw new Error(`Cannot read the file ${file} (${reason}); check the path and its permissions.`, { cause: error });
+    throw new Error(`Cannot read the file ${JSON.stringify(file)} (${reason}); check the path and its permissions.`, {
+      cause: error,
+    });
   }
 }

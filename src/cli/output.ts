@@ -1,3 +1,18 @@
+import { redactKeys } from '../api-keys/key-format.js';
+
+/** Control characters, and the marks that break a line or change the direction of a text. */
+export const UNPRINTABLE = '[\\p{Cc}\\p{Zl}\\p{Zp}\\p{Bidi_Control}]';
+/** But the ends of lines, and the styles of our own. */
+const ESCAPED = new RegExp(`(?!\\r?\\n|\u001b\\[(?:[12]|22|3[1-39])m)${UNPRINTABLE}`, 'gu');
+
+/**
+ * Everything is written through this: names, paths, values of a file and messages of servers come from outside, and must not
+ * command the terminal. In a JSON document the escape means the same character.
+ */
+function escaped(text: string): string {
+  return text.replace(ESCAPED, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
 /** Stdout cannot be written to: the disk is full, or the reader of the pipe has ended. */
 export class OutputError extends Error {
   readonly isClosedPipe: boolean;
@@ -11,7 +26,7 @@ export class OutputError extends Error {
 /** @throws {OutputError} */
 export function writeOut(text: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    process.stdout.write(text, (error) => {
+    process.stdout.write(escaped(text), (error) => {
       if (error) {
         reject(new OutputError(error));
       } else {
@@ -44,5 +59,10 @@ export async function printResult(json: boolean | undefined, document: unknown, 
 }
 
 export function warn(message: string): void {
-  process.stderr.write(`warning: ${message}\n`);
+  writeError(`warning: ${message}\n`);
+}
+
+/** An operator may have pasted a key in the place of another value, such as a file name. */
+export function writeError(text: string): void {
+  process.stderr.write(escaped(redactKeys(text)));
 }

@@ -1,6 +1,5 @@
 import { CommanderError } from 'commander';
-import { redactKeys } from '../api-keys/key-format.js';
-import { OutputError } from './output.js';
+import { OutputError, writeError } from './output.js';
 
 /** The command failed. */
 const EXIT_FAILED = 1;
@@ -27,11 +26,10 @@ export function reportError(error: unknown): number {
     return 0;
   }
   if (error instanceof Interrupted) {
-    process.stderr.write(`${error.message}\n`);
+    writeError(`${error.message}\n`);
     return EXIT_INTERRUPTED;
   }
-  // An operator may have pasted a key in the place of another value, such as a file name.
-  process.stderr.write(redactKeys(`error: ${messageOf(error)}\n`));
+  writeError(`error: ${messageOf(error)}\n`);
   return error instanceof UsageError ? EXIT_USAGE : EXIT_FAILED;
 }
 

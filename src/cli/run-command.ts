@@ -1,9 +1,8 @@
 import { Command } from 'commander';
-import { redactKeys } from '../api-keys/key-format.js';
 import { addDoctorCommand } from './doctor-command.js';
 import { addKeyCommands } from './key-commands.js';
 import { addOrderCommands } from './order-commands.js';
-import { writeOut } from './output.js';
+import { writeError, writeOut } from './output.js';
 import { reportError } from './report-error.js';
 import { addSeedCommand } from './seed-command.js';
 import { addServeCommand } from './serve-command.js';
@@ -31,7 +30,7 @@ export async function runCommand(args: readonly string[]): Promise<number> {
   const program = new Command('petstore')
     .description('Run the store orders service, administer its API keys and load orders.')
     .exitOverride()
-    .configureOutput({ writeErr: (text) => process.stderr.write(redactKeys(text)) })
+    .configureOutput({ writeErr: writeError })
     .configureHelp({ showGlobalOptions: true })
     .showHelpAfterError('(run the command with --help for its usage)')
     .addHelpText('after', HELP);

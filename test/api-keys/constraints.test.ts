@@ -53,6 +53,7 @@ describe('table api_keys', () => {
       'of enterprise with the largest quotas',
       { plan: 'enterprise', requests_per_minute: 2_147_483_647, requests_per_day: 2_147_483_647 },
     ],
+    ['a name in any script', { name: 'Müller & Söhne, 株式会社ペット, 👩‍🚀' }],
     ['an expiry in the past', { expires_at: '2020-01-01T00:00:00Z' }],
   ])('accepts a row with %s', async (_what, overrides) => {
     expect(await insert('api_keys', key(overrides))).toBeUndefined();
@@ -68,6 +69,13 @@ describe('table api_keys', () => {
     ['the key itself instead of its digest', { key_hash: Buffer.from(`pst_${'0'.repeat(49)}`) }, HASH],
     ['an empty name', { name: '' }, { code: CHECK_VIOLATION, constraint: 'api_keys_name_not_blank' }],
     ['a blank name', { name: '   ' }, { code: CHECK_VIOLATION, constraint: 'api_keys_name_not_blank' }],
+    ...['\n', '\u001b[2J', '\u007f', '\u009b2J', '\u061c', '\u200f', '\u2028', '\u202e', '\u2069'].map(
+      (character): [string, Row, object] => [
+        `the character ${JSON.stringify(character)} in its name`,
+        { name: `evil${character}` },
+        { code: CHECK_VIOLATION, constraint: 'api_keys_name_printable' },
+      ],
+    ),
     ['enterprise without quotas', { plan: 'enterprise' }, QUOTAS_IFF_ENTERPRISE],
     ['enterprise without a daily quota', { plan: 'enterprise', requests_per_minute: 5 }, QUOTAS_IFF_ENTERPRISE],
     ['enterprise without a quota per minute', { plan: 'enterprise', requests_per_day: 5 }, QUOTAS_IFF_ENTERPRISE],

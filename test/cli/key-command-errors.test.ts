@@ -3,6 +3,7 @@ import { insertKey } from '../helpers/builders.js';
 import { petstore } from '../helpers/petstore.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
 
+const UNPRINTABLE = /(?!\n)[\p{Cc}\p{Bidi_Control}]/u;
 const FAILED = 1;
 const USAGE = 2;
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
@@ -32,6 +33,14 @@ describe('a keys command fails with a message, prints nothing and changes nothin
     ['no plan', [...ISSUE, '--json'], USAGE, /required option '--plan <plan>'/],
     ['no name', ['issue', '--plan', 'free'], USAGE, /required option '--name <name>'/],
     ['a blank name', ['issue', '--name', '  ', '--plan', 'free'], USAGE, /--name.*1 to 200 characters/],
+    [
+      'a name with an escape sequence',
+      ['issue', '--plan', 'free', '--name', 'evil\u001b[2J'],
+      USAGE,
+      /--name.*no control/,
+    ],
+    ['a name with a line break', ['issue', '--plan', 'free', '--name', 'a\nb'], USAGE, /--name[^]*no control/],
+    ['a name that is shown reversed', ['issue', '--plan', 'free', '--name', 'a\u202eb'], USAGE, /--name.*no control/],
     ['an unknown plan', [...ISSUE, '--plan', 'gold'], USAGE, /--plan.*'gold'.*free, pro, business, enterprise/],
     [
       'enterprise without quotas',
@@ -85,6 +94,7 @@ describe('a keys command fails with a message, prints nothing and changes nothin
     const result = await petstore(['keys', ...withIds(args)], { DATABASE_URL: database.url });
     expect(result).toEqual({ exitCode, stdout: '', stderr: expect.stringMatching(reason) as unknown });
     expect(result.stderr).toMatch(/^error: /);
+    expect(result.stderr).not.toMatch(UNPRINTABLE);
     expect(result.stderr).not.toMatch(/\n\s+at |node_modules|prisma|undefined|\[object/i);
     expect(await allKeys()).toEqual(before);
   });
@@ -178,6 +188,22 @@ describe('a command without the access that it needs', () => {
 });
 
 describe('a command', () => {
+  it('prints no character of a name that a terminal would act on, and JSON that means it', async () => {
+    const name = 'evil\u001b[2J\u001b]0;x\u0007\u009b2J\u202e';
+    // As in a database that is older than the constraint.
+    await database.db.query('ALTER TABLE api_keys DROP CONSTRAINT api_keys_name_printable');
+    const { id } = await insertKey(database.db, { name });
+    for (const args of [['list'], ['list', '--json'], ['show', id], ['usage'], ['usage', '--csv'], ['usage', id]]) {
+      const { exitCode, stdout } = await petstore(['keys', ...args], { DATABASE_URL: database.url });
+      expect({ args, exitCode }).toEqual({ args, exitCode: 0 });
+      expect(stdout).toContain('evil\\u001b');
+      expect(stdout.replaceAll('\r\n', '')).not.toMatch(UNPRINTABLE);
+    }
+    const { stdout } = await petstore(['keys', 'show', id, '--json'], { DATABASE_URL: database.url });
+    expect(JSON.parse(stdout)).toMatchObject({ name });
+    await database.db.query('DELETE FROM api_keys WHERE id = $1', [id]);
+  });
+
   it('ignores invalid variables that only the service reads', async () => {
     const variables = { DATABASE_URL: database.url, PORT: 'http', LOG_LEVEL: 'loud' };
     const result = await petstore(['keys', 'list', '--json'], variables);

@@ -42,6 +42,10 @@ CREATE TABLE "api_keys" (
     -- A SHA-256 digest and nothing else: a key in plain text cannot be stored by mistake.
     CONSTRAINT "api_keys_key_hash_sha256" CHECK (octet_length("key_hash") = 32),
     CONSTRAINT "api_keys_name_not_blank" CHECK (btrim("name") <> ''),
+    -- Names are printed to terminals: no control characters, and no marks that break lines or change the direction of text.
+    CONSTRAINT "api_keys_name_printable" CHECK (
+        "name" !~ E'[\\u0001-\\u001F\\u007F-\\u009F\\u061C\\u200E\\u200F\\u2028-\\u202E\\u2066-\\u2069]'
+    ),
     CONSTRAINT "api_keys_quotas_positive" CHECK ("requests_per_minute" >= 1 AND "requests_per_day" >= 1),
     -- Enterprise quotas are agreed per key; every other plan has the published figures.
     CONSTRAINT "api_keys_quotas_iff_enterprise" CHECK (

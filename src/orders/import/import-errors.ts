@@ -1,6 +1,7 @@
 /** Reading stops after this many errors. */
 export const IMPORT_ERRORS_MAX = 20;
-/** Longer error texts are cut: they quote a value that is better read in the file. */
+/** Longer texts are cut: what they quote is better read in the file. */
+const FIELD_CHARACTERS_MAX = 50;
 const PROBLEM_CHARACTERS_MAX = 200;
 
 /** An error in a line of the file. */
@@ -51,9 +52,13 @@ export class ImportErrorList {
   }
 }
 
-/** Without control characters, which could be commands to a terminal. */
 function describe({ line, field, problem }: LineError): string {
-  const text = problem.replace(/\p{Cc}+/gu, ' ');
-  const shown = text.length > PROBLEM_CHARACTERS_MAX ? `${text.slice(0, PROBLEM_CHARACTERS_MAX)}…` : text;
-  return `line ${line}${field === undefined ? '' : `, ${field}`} ${shown}`;
+  const where = field === undefined ? `line ${line}` : `line ${line}, ${excerpt(field, FIELD_CHARACTERS_MAX)}`;
+  return `${where} ${excerpt(problem, PROBLEM_CHARACTERS_MAX)}`;
+}
+
+/** In one line. */
+function excerpt(text: string, length: number): string {
+  const line = text.replace(/\p{Cc}+/gu, ' ');
+  return line.length > length ? `${line.slice(0, length)}…` : line;
 }

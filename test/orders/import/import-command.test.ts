@@ -82,11 +82,13 @@ describe('petstore orders import', () => {
   it.each([
     ['that does not exist', join(folder, 'nothing.csv'), 'ENOENT'],
     ['that is a directory', folder, 'EISDIR'],
+    ['whose name would change the terminal', 'evil\u001b[2J\nFAKE \u202e', 'ENOENT'],
   ])('exits with 1 for a file %s', async (_what, path, reason) => {
+    const shown = (text: string): string => JSON.stringify(text).replace('\u202e', '\\u202e');
     expect(await importing(path, '--format', 'csv')).toEqual({
       exitCode: 1,
       stdout: '',
-      stderr: `error: Cannot read the file ${path} (${reason}); check the path and its permissions.\n`,
+      stderr: `error: Cannot read the file ${shown(path)} (${reason}); check the path and its permissions.\n`,
     });
   });
 });

@@ -344,15 +344,28 @@ describe('importOrders rejects the whole file and names line and field, for', ()
     expect(read).toBeLessThan(100);
   });
 
-  it('a control character and a long value, which the message omits', async () => {
-    const rejection: unknown = await importText(order(`,"status":"\\u001b[2J${'x'.repeat(9_999)}"`)).catch(
-      (error: unknown) => error,
-    );
-    const { message } = rejection as ImportRejected;
-    expect(message).toMatch(/^The file has 1 error; nothing was imported:\n {2}- line 1, status must be pending/);
-    expect(message.split('\n')).toHaveLength(2);
-    expect(message).not.toContain('\u001b');
-    expect(message.length).toBeLessThan(400);
+  it.each<[string, string, ImportFormat, RegExp]>([
+    ['value', order(`,"status":"\\u001b[2J${'x'.repeat(9_999)}"`), 'ndjson', /^ {2}- line 1, status must be pending/],
+    [
+      'field',
+      order(`,"\\u001b[2J\\nFAKE${'x'.repeat(9_999)}":1`),
+      'ndjson',
+      /^ {2}- line 1, {2}\[2J FAKEx+… is not a f/,
+    ],
+    [
+      'column',
+      `petId,quantity,"\u001b[2J\nFAKE${'x'.repeat(9_999)}"\n`,
+      'csv',
+      /^ {2}- line 1, {2}\[2J FAKEx+… is not a f/,
+    ],
+  ])('a long %s with control characters, which the message omits', async (_what, text, format, expected) => {
+    const rejection: unknown = await importText(text, { format }).catch((error: unknown) => error);
+    const [title, problem, ...more] = (rejection as ImportRejected).message.split('\n');
+    expect(title).toBe('The file has 1 error; nothing was imported:');
+    expect(problem).toMatch(expected);
+    expect(problem).not.toContain('\u001b');
+    expect(problem!.length).toBeLessThan(400);
+    expect(more).toEqual([]);
   });
 });
 
