@@ -26,6 +26,8 @@ function csv<Row>(fields: readonly (keyof Row & string)[], rows: readonly Row[])
   return [fields, ...lines].map((line) => `${line.join(',')}\r\n`).join('');
 }
 
+/** A spreadsheet would run a text that begins like a formula: an apostrophe makes it a text. */
 function quoted(text: string): string {
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  const plain = /^[=+\-@＝＋－＠]/.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain;
 }

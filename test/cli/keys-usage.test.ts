@@ -160,6 +160,13 @@ describe('petstore keys usage', () => {
     expect(lines.at(-2)).toMatch(/^00000000-0000-0000-0000-000000000000,,,anonymous,,100,,false,,200,8,/);
   });
 
+  it('prints CSV in which no name is a formula', async () => {
+    const { id } = await insertKey(database.db, { name: '=cmd|"/C calc"!A1' });
+    const csv = await textOf('--csv');
+    await database.db.query('DELETE FROM api_keys WHERE id = $1', [id]);
+    expect(csv).toContain(`\n${id},"'=cmd|""/C calc""!A1",`);
+  });
+
   it('marks expired keys', async () => {
     const { id } = await insertKey(database.db, { plan: 'pro', expires_at: new Date('2026-01-01T00:00:00Z') });
     await add(id, 0, 1, 9_999);
