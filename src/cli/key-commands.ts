@@ -4,7 +4,7 @@ import { CUSTOM_QUOTAS, type Plan, PLAN_QUOTAS } from '../plans/plans.js';
 import { duration, futureTime, integer, keyId, keyName, plan } from './arguments.js';
 import type { TableAccess } from './command-database.js';
 import { addUsageCommand } from './usage-command.js';
-import { OutputError, print, printResult } from './output.js';
+import { isDiscarded, OutputError, print, printResult } from './output.js';
 import { messageOf, UsageError } from './report-error.js';
 
 const OVERLAP_DEFAULT_MS = 86_400_000;
@@ -179,6 +179,9 @@ async function printNewKey(
   privileges: TableAccess['privileges'],
   create: (admin: ApiKeysAdmin, deliver: Deliver) => Promise<IssuedKey>,
 ): Promise<void> {
+  if (isDiscarded()) {
+    throw new UsageError('Stdout is closed or discarded, so the new key would be lost; no key was issued.');
+  }
   let printedId: string | undefined;
   const deliver = async (issued: IssuedKey): Promise<void> => {
     const { id, key, expiresAt } = issued;

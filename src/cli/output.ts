@@ -1,3 +1,4 @@
+import { fstatSync, statSync } from 'node:fs';
 import { redactKeys } from '../api-keys/key-format.js';
 
 /** Control characters, and the marks that break a line or change the direction of a text. */
@@ -21,6 +22,12 @@ export class OutputError extends Error {
     super(`Cannot write to stdout (${cause.code ?? cause.message})`, { cause });
     this.isClosedPipe = cause.code === 'EPIPE';
   }
+}
+
+/** Whether nobody sees the output. Node opens the null device in the place of a closed stdout. */
+export function isDiscarded(): boolean {
+  const { fd } = process.stdout as Partial<typeof process.stdout>;
+  return fd !== undefined && fstatSync(fd).rdev === statSync('/dev/null', { throwIfNoEntry: false })?.rdev;
 }
 
 /** @throws {OutputError} */

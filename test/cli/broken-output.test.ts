@@ -57,6 +57,21 @@ describe('a command whose stdout is a closed pipe', () => {
   });
 });
 
+it.each(['"$@" >&-', '"$@" > /dev/null'])(
+  'petstore keys issue and rotate leave no key that nobody sees: %s',
+  async (script) => {
+    const { id } = await insertKey(database.db);
+    const before = await allKeys();
+    for (const args of [ISSUE, ['keys', 'rotate', id]]) {
+      expect(await petstoreInto(script, args)).toEqual({
+        exitCode: 2,
+        stderr: 'error: Stdout is closed or discarded, so the new key would be lost; no key was issued.\n',
+      });
+    }
+    expect(await allKeys()).toEqual(before);
+  },
+);
+
 describe('a command whose stdout is a full disk', () => {
   it('exits with 1 when it only reads', async () => {
     const stderr = 'error: Cannot write to stdout (ENOSPC)\n';
