@@ -27,14 +27,16 @@ The file has one order per line, as NDJSON or as CSV with a header line. Fields:
   id                  int64, not the id of an existing order (default: the next id)
   status              pending, shipped or cancelled (default: shipped when complete, otherwise pending)
 
-Examples:
+Examples (pipefail: so that the shell reports a broken file, too):
   petstore orders import orders.ndjson --dry-run
   petstore orders import orders.csv
+  set -o pipefail
   gunzip --stdout orders.ndjson.gz | petstore orders import - --format ndjson`;
 
 interface ImportCommandOptions {
   readonly format?: ImportFormat;
   readonly dryRun?: true;
+  readonly allowEmpty?: true;
   readonly json?: true;
 }
 
@@ -57,13 +59,14 @@ export function addOrderCommands(program: Command): void {
       ),
     )
     .option('--dry-run', 'check everything, also against the existing orders, and change nothing')
+    .option('--allow-empty', 'accept a file without orders')
     .option('--json', 'print {"orders", "dryRun", "seconds", "ordersPerSecond"}')
     .addHelpText('after', IMPORT_HELP)
     .action(importFile);
 }
 
 async function importFile(file: string, options: ImportCommandOptions): Promise<void> {
-  const dryRun = options.dryRun ?? false;
+  const { dryRun = false, allowEmpty = false } = options;
   const chosen = options.format ?? FORMAT_OF_EXTENSION[extname(file).toLowerCase()];
   if (chosen === undefined) {
     throw new UsageError('Cannot infer the format from the file name; pass --format csv or --format ndjson.');
@@ -89,7 +92,16 @@ async function importFile(file: string, options: ImportCommandOptions): Promise<
     };
     // Also ends a wait for stdin.
     addAbortSignal(signal, source);
-    return importOrders(db, { source, format: chosen, dryRun, signal, onProgress, onPhase, onWarning: warn });
+    return importOrders(db, {
+      source,
+      format: chosen,
+      dryRun,
+      allowEmpty,
+      signal,
+      onProgress,
+      onPhase,
+      onWarning: warn,
+    });
   })
     .catch((error: unknown) => {
       throw interrupts?.signal.aborted === true ? new Interrupted('Interrupted: nothing was imported.') : error;

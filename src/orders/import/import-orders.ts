@@ -1,11 +1,13 @@
 import pg from 'pg';
 import { asError } from '../../common/as-error.js';
 import { analyzeOrders, raiseOrderSequence, SEQUENCE_END } from '../bulk-load.js';
+import { ImportRejected } from './import-errors.js';
 import { checkIds, type OrderFile, stageOrders } from './stage-orders.js';
 
 // Named here because importing `database/postgres-errors` would load the Prisma client.
 const LOCK_NOT_AVAILABLE = '55P03';
 const UNIQUE_VIOLATION = '23505';
+const SEQUENCE_GENERATOR_LIMIT_EXCEEDED = '2200H';
 
 const LOCK_TIMEOUT_MESSAGE =
   'Another transaction locks the table orders or is inserting an order with an id of the file; nothing was imported. ' +
@@ -16,6 +18,8 @@ export type ImportPhase = 'checking ids' | 'inserting' | 'committing' | 'updatin
 export interface ImportOptions extends OrderFile {
   /** Checks everything, also against the existing orders, and changes nothing. */
   readonly dryRun: boolean;
+  /** Accepts a file without orders; otherwise it is an error, because the program that writes it may have failed. */
+  readonly allowEmpty?: boolean;
   /** Called when a phase begins whose duration is unknown. */
   readonly onPhase?: (phase: ImportPhase) => void;
   /** Aborts the import before its commit. */
@@ -41,6 +45,7 @@ const INSERT_WITH_ID = `
 /** Rows without an id get ids in the order of the file. */
 const INSERT_WITHOUT_ID = `
   INSERT INTO orders (${COLUMNS}) SELECT ${COLUMNS} FROM order_import WHERE id IS NULL ORDER BY line`;
+const FIRST_WITHOUT_ID = 'SELECT line FROM order_import WHERE id IS NULL ORDER BY line LIMIT 1';
 
 /**
  * Imports a file of orders in one transaction: all of them or none. Memory use does not depend on the size of the file.
@@ -57,6 +62,9 @@ export async function importOrders(db: pg.ClientBase, options: ImportOptions): P
     }
     count = await stageOrders(db, options);
     options.signal?.throwIfAborted();
+    if (count === 0 && options.allowEmpty !== true) {
+      throw new Error('The file has no orders. Check what wrote it, or pass --allow-empty.');
+    }
     if (options.dryRun) {
       await db.query('ROLLBACK');
       return count;
@@ -94,12 +102,22 @@ async function insertStaged(db: pg.ClientBase): Promise<void> {
     await db.query(INSERT_WITH_ID);
     await db.query(INSERT_WITHOUT_ID);
   } catch (error) {
-    if (sqlStateOf(error) === UNIQUE_VIOLATION) {
+    if ([UNIQUE_VIOLATION, SEQUENCE_GENERATOR_LIMIT_EXCEEDED].includes(sqlStateOf(error) ?? '')) {
       // An order with an id of the file was inserted after the check: checking again finds its line.
       await db.query('ROLLBACK TO SAVEPOINT staged');
       await checkIds(db);
+      await checkMissingIds(db);
     }
     throw error;
+  }
+}
+
+/** The ids of the file are free, so the sequence has met others. It does not pass ids near its end. */
+async function checkMissingIds(db: pg.ClientBase): Promise<void> {
+  const { rows } = await db.query<{ line: string }>(FIRST_WITHOUT_ID);
+  const problem = 'must be given, here and in the lines that follow: the ids after the highest one are in use';
+  if (rows[0] !== undefined) {
+    throw new ImportRejected([{ line: Number(rows[0].line), field: 'id', problem }]);
   }
 }
 

@@ -66,6 +66,15 @@ describe('petstore orders import', () => {
     expect(await orderIds()).toEqual([]);
   });
 
+  it('rejects an empty stream with exit code 1, and accepts it with --allow-empty', async () => {
+    expect(await importing('-', '--format', 'ndjson')).toEqual({
+      exitCode: 1,
+      stdout: '',
+      stderr: 'error: The file has no orders. Check what wrote it, or pass --allow-empty.\n',
+    });
+    expect(await importing('-', '--format', 'ndjson', '--allow-empty')).toMatchObject({ exitCode: 0, stderr: '' });
+  });
+
   it('rejects a file with errors as a whole, lists them on stderr and exits with 1', async () => {
     const path = file('errors.ndjson', '{"petId":7,"quantity":1}\n{"petId":7,"quantity":0}\n{"petId":7}\n');
     expect(await importing(path, '--json')).toEqual({

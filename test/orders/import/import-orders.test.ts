@@ -24,6 +24,7 @@ const NOTHING: unknown[] = [];
 interface FileOptions {
   readonly format?: ImportFormat;
   readonly dryRun?: boolean;
+  readonly allowEmpty?: boolean;
   /** Size of the chunks in which the file arrives. */
   readonly chunkBytes?: number;
 }
@@ -31,13 +32,13 @@ interface FileOptions {
 /** Imports a text as the content of a file. */
 function importText(
   text: string,
-  { format = 'ndjson', dryRun = false, chunkBytes = 7 }: FileOptions = {},
+  { format = 'ndjson', dryRun = false, allowEmpty = false, chunkBytes = 7 }: FileOptions = {},
 ): Promise<number> {
   const bytes = Buffer.from(text);
   const chunks = Array.from({ length: Math.ceil(bytes.length / chunkBytes) }, (_, index) =>
     bytes.subarray(index * chunkBytes, (index + 1) * chunkBytes),
   );
-  return importOrders(client, { source: Readable.from(chunks), format, dryRun });
+  return importOrders(client, { source: Readable.from(chunks), format, dryRun, allowEmpty });
 }
 
 /** The errors of a rejected text, as `line field: problem`. Fails when an order was changed. */
@@ -153,10 +154,15 @@ describe('importOrders', () => {
     expect(await storedOrders()).toHaveLength(1_200);
   });
 
-  it('imports nothing from a file without orders', async () => {
-    expect(await importText('')).toBe(0);
-    expect(await importText('\n\n')).toBe(0);
-    expect(await importText('petId,quantity\n', { format: 'csv' })).toBe(0);
+  it.each<[string, ImportFormat]>([
+    ['', 'ndjson'],
+    ['\n\n', 'ndjson'],
+    ['petId,quantity\n', 'csv'],
+  ])('rejects a file without orders unless that is allowed: %j', async (text, format) => {
+    for (const dryRun of [false, true]) {
+      await expect(importText(text, { format, dryRun })).rejects.toThrow('The file has no orders.');
+      expect(await importText(text, { format, dryRun, allowEmpty: true })).toBe(0);
+    }
     expect(await storedOrders()).toEqual(NOTHING);
   });
 
@@ -301,6 +307,18 @@ describe('importOrders rejects the whole file and names line and field, for', ()
     ]);
   });
 
+  it.each(['4611686018427387904', INT64_MAX])(
+    'a missing id when the next one is in use or none is left: %s',
+    async (id) => {
+      const last = (BigInt(id) - 1n).toString();
+      await database.db.query("SELECT setval('orders_id_seq', $1)", [last]);
+      await insertOrder(database.db, { id });
+      expect(await errorsOf('{"id":5,"petId":7,"quantity":1}\n{"petId":7,"quantity":1}')).toEqual([
+        '2 id: must be given, here and in the lines that follow: the ids after the highest one are in use',
+      ]);
+    },
+  );
+
   it('all errors of one row and of several rows, in the order of the lines', async () => {
     const text = ['{"petId":"7","quantity":0,"colour":1}', order(''), '{', order(',"id":0.5')].join('\n');
     expect((await errorsOf(text)).map((error) => error.split(':')[0])).toEqual([
@@ -333,9 +351,11 @@ describe('importOrders rejects the whole file and names line and field, for', ()
         yield await Promise.resolve(Buffer.from('{"petId":1}\n'.repeat(5)));
       }
     }
-    const rejection: unknown = await importOrders(client, { source: endless(), format: 'ndjson', dryRun: false }).catch(
-      (error: unknown) => error,
-    );
+    const rejection: unknown = await importOrders(client, {
+      source: endless(),
+      format: 'ndjson',
+      dryRun: false,
+    }).catch((error: unknown) => error);
     expect(rejection).toBeInstanceOf(ImportRejected);
     expect((rejection as ImportRejected).errors.map(({ line }) => line)).toEqual(
       Array.from({ length: 20 }, (_, index) => index + 1),
