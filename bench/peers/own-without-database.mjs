@@ -5,6 +5,6 @@ import { CancelBatcher } from '../../dist/orders/cancel-batcher.js';
 
 const config = loadConfig(process.env);
 const app = await createApp(config, { logger: false });
-app.get(CancelBatcher).cancel = async () => 'pending';
+app.get(CancelBatcher).cancel = async () => 'cancelled';
 await app.listen(config.port, config.host);
 process.once('SIGTERM', () => process.exit(0));

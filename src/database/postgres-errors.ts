@@ -11,13 +11,16 @@ export const INSUFFICIENT_PRIVILEGE = '42501';
 export const READ_ONLY_TRANSACTION = '25006';
 /** By `statement_timeout` or by an administrator. */
 export const QUERY_CANCELED = '57014';
+/** Such as an UPDATE within WITH of a table that has rules. */
+export const FEATURE_NOT_SUPPORTED = '0A000';
+export const SERIALIZATION_FAILURE = '40001';
 
 /** Transient conditions: the same request may succeed a moment later. */
 const TRANSIENT_SQLSTATES: ReadonlySet<string> = new Set([
   LOCK_NOT_AVAILABLE,
   '25P03', // idle_in_transaction_session_timeout
   '40P01', // deadlock_detected
-  '40001', // serialization_failure
+  SERIALIZATION_FAILURE,
   READ_ONLY_TRANSACTION,
 ]);
 

@@ -1,11 +1,12 @@
+import { setImmediate } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
-import DataLoader from 'dataloader';
+import { FairSlots } from '../common/fair-slots.js';
 import { Semaphore } from '../common/semaphore.js';
 import { CONFIG, type Config } from '../config/config.js';
 import { isStatementFailure } from '../database/postgres-errors.js';
 import { DomainError } from '../errors/domain-error.js';
 import { Metrics } from '../metrics/metrics.js';
-import { orderLocked, OrdersRepository, type OrderStatus, type SeenStatus } from './orders.repository.js';
+import { type CancelOutcome, type CancelResult, orderLocked, OrdersRepository } from './orders.repository.js';
 
 /** Statements that run at once; cancels that arrive meanwhile form the next batch. */
 const BATCH_SLOTS = 2;
@@ -13,74 +14,89 @@ const BATCH_SLOTS = 2;
 const BATCH_SIZE_MAX = 500;
 /** Locked rows that are waited for at once, each on a connection of its own. */
 const WAITING_MAX = 3;
+/** A slot is held for the lock timeout and a little longer, so a caller without slots gets the first one that becomes free. */
+const SLOT_GRACE_MS = 1_000;
+/** An order that is deleted during a wait may be there again; more often than this in a row is no coincidence. */
+const WAITS_MAX = 3;
 
-/** What became of one order of a batch; undefined when there is no such order. */
-type Result = SeenStatus | undefined | Error;
+type Results = ReadonlyMap<bigint, CancelResult | Error>;
+
+/** Cancels that share a statement. */
+interface Batch {
+  readonly ids: Set<bigint>;
+  /** Without the orders that do not exist. */
+  readonly results: Promise<Results>;
+}
 
 /**
  * Executes cancels in batches: those that arrive while statements are running share the next statement. There is no
  * timer, so a cancel that arrives alone starts at once. Locked rows leave the batch and are waited for one by one, a few
- * at a time, so that they delay no other order.
+ * at a time, so that they delay no other order; callers share these waits fairly.
  */
 @Injectable()
 export class CancelBatcher {
   readonly #slots = new Semaphore(BATCH_SLOTS);
-  readonly #waitingSlots = new Semaphore(WAITING_MAX);
-  /** Orders that are being waited for; further cancels of the same order share the wait. */
-  readonly #waits = new Map<bigint, Promise<OrderStatus | undefined>>();
-  readonly #loader: DataLoader<bigint, SeenStatus | undefined>;
-  readonly #lockTimeoutMs: number;
+  readonly #waits = new FairSlots(WAITING_MAX);
+  readonly #slotTimeoutMs: number;
+  /** The batch that cancels join until its statement starts. */
+  #open: Batch | undefined;
 
   constructor(
     private readonly repository: OrdersRepository,
     @Inject(CONFIG) config: Config,
     private readonly metrics: Metrics,
   ) {
-    this.#lockTimeoutMs = config.cancelLockTimeoutMs;
-    this.#loader = new DataLoader((ids: readonly bigint[]) => this.#cancelBatch(ids), {
-      cache: false,
-      maxBatchSize: BATCH_SIZE_MAX,
-      batchScheduleFn: (dispatch) => {
-        // The slot is taken after this turn of the event loop, so that requests read in one turn share a statement.
-        setImmediate(() => void this.#slots.acquire().then(dispatch));
-      },
-    });
+    this.#slotTimeoutMs = config.cancelLockTimeoutMs + SLOT_GRACE_MS;
   }
 
   /**
    * Cancels an order if it is pending.
-   * @returns its status when its row was locked for this cancel, before the update; undefined when there is no such order
+   * @param caller who waits if the row is locked
+   * @returns undefined when there is no such order
    * @throws {DomainError} `service_unavailable`
    */
-  async cancel(id: bigint): Promise<OrderStatus | undefined> {
-    const seen = await this.#loader.load(id);
-    return seen === 'locked' ? this.#cancelWaiting(id) : seen;
+  async cancel(id: bigint, caller: string): Promise<CancelOutcome | undefined> {
+    const batch = (this.#open ??= this.#openBatch());
+    const isRepeat = batch.ids.has(id);
+    batch.ids.add(id);
+    if (batch.ids.size === BATCH_SIZE_MAX) {
+      this.#open = undefined;
+    }
+    const result = (await batch.results).get(id);
+    if (result instanceof Error) {
+      throw result;
+    }
+    if (result === 'retry') {
+      return this.#cancelWaiting(id, caller);
+    }
+    return isRepeat && result === 'cancelled' ? 'already_cancelled' : result;
   }
 
-  async #cancelBatch(ids: readonly bigint[]): Promise<Result[]> {
-    this.metrics.cancelBatchSize.observe(ids.length);
-    let results: ReadonlyMap<bigint, Result>;
+  #openBatch(): Batch {
+    const ids = new Set<bigint>();
+    return { ids, results: this.#execute(ids) };
+  }
+
+  async #execute(ids: ReadonlySet<bigint>): Promise<Results> {
+    // The slot is taken after this turn of the event loop, so that requests read in one turn share a statement.
+    await setImmediate();
+    await this.#slots.acquire();
+    if (this.#open?.ids === ids) {
+      this.#open = undefined;
+    }
+    this.metrics.cancelBatchSize.observe(ids.size);
     try {
-      results = await this.#cancelDistinct([...new Set(ids)]);
+      return await this.#cancelAll([...ids]);
     } finally {
       this.#slots.release();
     }
-    const repeated = new Set<bigint>();
-    return ids.map((id) => {
-      const result = results.get(id);
-      if (repeated.has(id)) {
-        return seenByRepeat(result);
-      }
-      repeated.add(id);
-      return result;
-    });
   }
 
   /**
    * A statement that fails fails for all its orders, though perhaps only one of them is the cause, for instance by a
    * trigger. So its orders are cancelled again one by one, and each fails alone.
    */
-  async #cancelDistinct(ids: readonly bigint[]): Promise<ReadonlyMap<bigint, Result>> {
+  async #cancelAll(ids: readonly bigint[]): Promise<Results> {
     try {
       return await this.repository.cancelUnlocked(ids);
     } catch (error) {
@@ -88,18 +104,20 @@ export class CancelBatcher {
         throw error;
       }
     }
-    const results = new Map<bigint, Result>();
+    const results = new Map<bigint, CancelResult | Error>();
     let unavailable: DomainError | undefined;
     for (const id of ids) {
-      results.set(id, unavailable ?? (await this.#cancelAlone(id)));
-      const result = results.get(id);
+      const result = unavailable ?? (await this.#cancelAlone(id));
+      if (result !== undefined) {
+        results.set(id, result);
+      }
       // The next one would probably wait for the same timeout.
-      unavailable ??= result instanceof DomainError ? result : undefined;
+      unavailable = result instanceof DomainError ? result : undefined;
     }
     return results;
   }
 
-  async #cancelAlone(id: bigint): Promise<Result> {
+  async #cancelAlone(id: bigint): Promise<CancelResult | Error | undefined> {
     try {
       return (await this.repository.cancelUnlocked([id])).get(id);
     } catch (error) {
@@ -107,30 +125,22 @@ export class CancelBatcher {
     }
   }
 
-  #cancelWaiting(id: bigint): Promise<OrderStatus | undefined> {
+  async #cancelWaiting(id: bigint, caller: string): Promise<CancelOutcome | undefined> {
     this.metrics.cancelLockWaits.inc();
-    const wait = this.#waits.get(id);
-    if (wait !== undefined) {
-      return wait.then(seenByRepeat);
-    }
-    const first = this.#waitFor(id).finally(() => this.#waits.delete(id));
-    this.#waits.set(id, first);
-    return first;
-  }
-
-  async #waitFor(id: bigint): Promise<OrderStatus | undefined> {
-    if (!(await this.#waitingSlots.acquireWithin(this.#lockTimeoutMs))) {
+    const slot = await this.#waits.acquire(caller, this.#slotTimeoutMs);
+    if (slot === undefined) {
       throw orderLocked();
     }
     try {
-      return await this.repository.cancelWaiting(id);
+      for (let wait = 0; wait < WAITS_MAX; wait++) {
+        const result = await this.repository.cancelWaiting(id);
+        if (result !== 'retry') {
+          return result;
+        }
+      }
     } finally {
-      this.#waitingSlots.release();
+      slot.release();
     }
+    throw orderLocked();
   }
-}
-
-/** What a second cancel of the same order sees that shares the lock of the first: a pending order is cancelled by now. */
-function seenByRepeat<T>(first: T): T | 'cancelled' {
-  return first === 'pending' ? 'cancelled' : first;
 }

@@ -35,8 +35,12 @@ export class OrdersController {
 
   @Delete(':orderId')
   @ApiCancelOrder()
-  async cancelOrder(@Param('orderId', OrderIdPipe) id: bigint, @Res() res: Response): Promise<void> {
-    await this.orders.cancel(id);
+  async cancelOrder(
+    @Param('orderId', OrderIdPipe) id: bigint,
+    @Res() res: Response,
+    @CallerId() caller: string,
+  ): Promise<void> {
+    await this.orders.cancel(id, caller);
     sendNoContent(res);
   }
 

@@ -7,7 +7,6 @@ import { ListTransactions } from './list/list-transaction.js';
 import { ListVersions } from './list/list-versions.js';
 import { OrderListReader } from './list/order-list.reader.js';
 import { OrderListResponder } from './list/order-list.responder.js';
-import { OrderCancellationService } from './order-cancellation.service.js';
 import { OrdersController } from './orders.controller.js';
 import { OrdersRepository } from './orders.repository.js';
 import { OrdersService } from './orders.service.js';
@@ -15,9 +14,8 @@ import { OrdersService } from './orders.service.js';
 @Module({
   controllers: [OrdersController],
   providers: [
-    OrdersService,
     // Cancelling: the rule, its execution in batches, the statements.
-    OrderCancellationService,
+    OrdersService,
     CancelBatcher,
     OrdersRepository,
     // Listing.

@@ -1,24 +1,35 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { Prisma } from '../database/generated/client.js';
-import { databaseCall, LOCK_NOT_AVAILABLE, sqlStateOf } from '../database/postgres-errors.js';
+import {
+  databaseCall,
+  FEATURE_NOT_SUPPORTED,
+  LOCK_NOT_AVAILABLE,
+  SERIALIZATION_FAILURE,
+  sqlStateOf,
+} from '../database/postgres-errors.js';
 import { PrismaService } from '../database/prisma.service.js';
 import { DomainError } from '../errors/domain-error.js';
 import { TRACING, type Tracing } from '../tracing/tracing.js';
 
-export type OrderStatus = 'pending' | 'shipped' | 'cancelled';
+/** What became of an order under its lock. */
+export type CancelOutcome =
+  | 'cancelled'
+  | 'already_cancelled'
+  | 'already_shipped'
+  /** A trigger or rule of the database kept a pending order from being updated. */
+  | 'suppressed';
 
-/**
- * The status that a statement read of an order under its lock (`pending`: the order is cancelled now), or `locked` if another
- * transaction has locked it.
- */
-export type SeenStatus = OrderStatus | 'locked';
+/** `retry`: the order exists, but was not locked, because another transaction locked, deleted or moved it. */
+export type CancelResult = CancelOutcome | 'retry';
+
+const SKIP_LOCKED = Prisma.raw('SKIP LOCKED');
 
 /**
  * The statements that cancel orders. They lock each row before they look at its status: without the lock a statement
  * sees the status of its snapshot, and a shipment that commits meanwhile goes unnoticed.
  *
- * Prisma's cost grows with the rows that it returns, so a batch returns one row and takes its ids as one text. See
- * docs/decisions/0002.
+ * Prisma's cost grows with the rows that it returns, so a batch returns one row and takes its ids as one text. Every result is a
+ * text, so no change of a column makes a prepared statement invalid. See docs/decisions/0002.
  */
 @Injectable()
 export class OrdersRepository {
@@ -32,99 +43,108 @@ export class OrdersRepository {
    * skipped and not waited for: one slow writer cannot stall the batch, and batches that share orders cannot deadlock.
    *
    * @param ids without duplicates
+   * @returns the result of each order that exists
    * @throws {DomainError} `service_unavailable`
    */
-  async cancelUnlocked(ids: readonly bigint[]): Promise<Map<bigint, SeenStatus>> {
-    const [first] = ids;
-    if (first !== undefined && ids.length === 1 && (await this.#cancelLone(first))) {
-      return new Map([[first, 'pending']]);
+  async cancelUnlocked(ids: readonly bigint[]): Promise<Map<bigint, CancelResult>> {
+    const [id] = ids;
+    if (id === undefined || ids.length > 1) {
+      return this.#cancel(ids, SKIP_LOCKED);
     }
-    const [row] = await this.#update(ids.length, () =>
-      this.prisma.queryRows<[seen: string | null]>(Prisma.sql`
-        WITH locked AS MATERIALIZED (
-          SELECT id, status FROM orders WHERE id = ANY(${arrayText(ids)}::text::bigint[]) FOR NO KEY UPDATE SKIP LOCKED
-        ), updated AS (
-          UPDATE orders SET status = 'cancelled', cancelled_at = now() FROM locked
-          WHERE orders.id = locked.id AND locked.status = 'pending' RETURNING orders.id
-        )
-        SELECT string_agg(id || ' ' || status, ',') AS seen FROM (
-          SELECT id, 'pending' AS status FROM updated
-          UNION ALL SELECT id, status::text FROM locked WHERE status <> 'pending'
-        ) AS each`),
-    );
-    const seen = new Map<bigint, SeenStatus>();
-    for (const pair of row?.[0]?.split(',') ?? []) {
-      const [id = '', status] = pair.split(' ');
-      seen.set(BigInt(id), status as OrderStatus);
-    }
-    for (const id of await this.#existing(ids.filter((wanted) => !seen.has(wanted)))) {
-      seen.set(id, 'locked');
-    }
-    return seen;
+    const result = await this.#cancelLone(id, SKIP_LOCKED);
+    // Pending after an update that did not find it so: perhaps it was locked until then, and not suppressed.
+    return new Map(result === undefined ? [] : [[id, result === 'suppressed' ? 'retry' : result]]);
   }
 
   /**
    * Cancels one order if it is pending, and waits for its row for up to `lock_timeout`.
-   * @returns the status under the lock; undefined when there is no such order
+   * @returns undefined when there is no such order; `retry` when it was deleted during the wait: there may be another one
    * @throws {DomainError} `service_unavailable`, also when the row stays locked
-   * @throws {Error} when a trigger or rule of the database keeps a pending order from being updated
    */
-  async cancelWaiting(id: bigint): Promise<OrderStatus | undefined> {
-    const [row] = await this.#update(
-      1,
-      () => this.prisma.$queryRaw<{ status: OrderStatus; updated: boolean }[]>`
-        WITH locked AS MATERIALIZED (
-          SELECT id, status FROM orders WHERE id = ${String(id)}::text::bigint FOR NO KEY UPDATE
-        ), updated AS (
-          UPDATE orders SET status = 'cancelled', cancelled_at = now() FROM locked
-          WHERE orders.id = locked.id AND locked.status = 'pending' RETURNING orders.id
-        )
-        SELECT status::text, EXISTS (SELECT FROM updated) AS updated FROM locked`,
-    );
-    if (row?.status === 'pending' && !row.updated) {
-      throw new Error(
-        'PostgreSQL did not update a pending order: a trigger or rule on "orders" suppresses the update.',
-      );
+  async cancelWaiting(id: bigint): Promise<CancelResult | undefined> {
+    try {
+      return (await this.#cancel([id], Prisma.empty)).get(id);
+    } catch (error) {
+      if (sqlStateOf(error) === FEATURE_NOT_SUPPORTED) {
+        // A rule on "orders" permits no UPDATE within WITH.
+        return this.#cancelLone(id, Prisma.empty);
+      }
+      throw error;
     }
-    return row?.status;
   }
 
-  /** Returns only whether the order was cancelled, and costs less than the statement for many orders. */
-  async #cancelLone(id: bigint): Promise<boolean> {
+  async #cancel(ids: readonly bigint[], lock: Prisma.Sql): Promise<Map<bigint, CancelResult>> {
+    const list = `{${ids.join()}}`;
+    const pairs = await this.#text(
+      ids.length,
+      Prisma.sql`
+        WITH locked AS MATERIALIZED (
+          SELECT id, status FROM orders WHERE id = ANY(${list}::text::bigint[]) FOR NO KEY UPDATE ${lock}
+        ), updated AS (
+          UPDATE orders SET status = 'cancelled', cancelled_at = now()
+          WHERE id = ANY(ARRAY(SELECT id FROM locked WHERE status = 'pending')) RETURNING id
+        )
+        SELECT string_agg(id || ' ' || result, ',') FROM (
+          SELECT id, CASE
+            WHEN status <> 'pending' THEN 'already_' || status
+            WHEN id IN (SELECT id FROM updated) THEN 'cancelled'
+            ELSE 'suppressed'
+          END AS result FROM locked
+          UNION ALL
+          SELECT id, 'retry' FROM orders WHERE id = ANY(${list}::text::bigint[])
+            AND (SELECT count(*) FROM locked) < ${String(ids.length)}::text::int AND id NOT IN (SELECT id FROM locked)
+        ) AS each`,
+    );
+    const results = new Map<bigint, CancelResult>();
+    for (const pair of pairs?.split(',') ?? []) {
+      const [id = '', result] = pair.split(' ');
+      results.set(BigInt(id), result as CancelResult);
+    }
+    return results;
+  }
+
+  /**
+   * The same for one order in up to two statements. Together they cost less than the one above, because neither has an UPDATE
+   * within WITH. Between them the order may become pending: then it is not `suppressed`.
+   */
+  async #cancelLone(id: bigint, lock: Prisma.Sql): Promise<CancelResult | undefined> {
     const updated = await this.#update(1, () =>
       this.prisma.execute(Prisma.sql`
         UPDATE orders SET status = 'cancelled', cancelled_at = now()
         WHERE id = (
-          SELECT id FROM orders
-          WHERE id = ${String(id)}::text::bigint AND status = 'pending' FOR NO KEY UPDATE SKIP LOCKED
-        ) AND status = 'pending'`),
+          SELECT CASE status WHEN 'pending' THEN id END
+          FROM orders WHERE id = ${String(id)}::text::bigint FOR NO KEY UPDATE ${lock}
+        )`),
     );
-    return updated === 1;
+    if (updated === 1) {
+      return 'cancelled';
+    }
+    const result = await this.#text(
+      1,
+      Prisma.sql`
+        SELECT coalesce((
+          SELECT CASE status WHEN 'pending' THEN 'suppressed' ELSE 'already_' || status END
+          FROM orders WHERE id = ${String(id)}::text::bigint FOR NO KEY UPDATE ${lock}
+        ), (SELECT 'retry' FROM orders WHERE id = ${String(id)}::text::bigint))`,
+    );
+    return (result ?? undefined) as CancelResult | undefined;
   }
 
-  /**
-   * The existing ones among the orders that the statement did not return. If the query fails, all of them: the others of
-   * the batch are cancelled already, and waiting for these will report the error.
-   */
-  async #existing(ids: readonly bigint[]): Promise<readonly bigint[]> {
-    if (ids.length === 0) {
-      return [];
-    }
-    try {
-      const [row] = await this.prisma.$queryRaw<[{ ids: string | null }]>`
-        SELECT string_agg(id::text, ',') AS ids FROM orders WHERE id = ANY(${arrayText(ids)}::text::bigint[])`;
-      return row.ids?.split(',').map(BigInt) ?? [];
-    } catch {
-      return ids;
-    }
+  async #text(batchSize: number, statement: Prisma.Sql): Promise<string | null | undefined> {
+    const [row] = await this.#update(batchSize, () => this.prisma.queryRows<[string | null]>(statement));
+    return row?.[0];
   }
 
-  #update<T>(batchSize: number, statement: () => PromiseLike<T>): Promise<T> {
+  #update<T>(batchSize: number, statement: () => Promise<T>): Promise<T> {
     return this.tracing.statement({ operation: 'UPDATE', table: 'orders', batchSize }, () =>
       databaseCall(async () => {
         try {
           return await statement();
         } catch (error) {
+          if (sqlStateOf(error) === SERIALIZATION_FAILURE) {
+            // Perhaps another transaction moved an order to another partition: the next snapshot shows it there.
+            return statement();
+          }
           throw sqlStateOf(error) === LOCK_NOT_AVAILABLE ? orderLocked(error) : error;
         }
       }),
@@ -137,9 +157,4 @@ export function orderLocked(cause?: unknown): DomainError {
   return new DomainError('service_unavailable', 'The order is locked by another transaction; retry shortly.', {
     cause,
   });
-}
-
-/** The text form of a PostgreSQL array. */
-function arrayText(ids: readonly bigint[]): string {
-  return `{${ids.join()}}`;
 }

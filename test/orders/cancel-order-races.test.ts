@@ -117,25 +117,6 @@ describe('concurrent cancels', () => {
   });
 });
 
-describe('a batch whose missing orders cannot be looked up', () => {
-  it('counts them as locked and keeps the result of the others', async () => {
-    const [pending, shipped] = [await insertOrder(service.db), await insertOrder(service.db, { status: 'shipped' })];
-    const { main } = service.app.get(Pools);
-    const query = main.query.bind(main) as (statement: { text: string }) => unknown;
-    const loseLookUp = (statement: { text: string }): unknown =>
-      statement.text.includes('AS ids') ? Promise.reject(new Error('lost')) : query(statement);
-    const lookUps = jest.spyOn(main, 'query').mockImplementation(loseLookUp as never);
-    const seen = await service.app.get(OrdersRepository).cancelUnlocked([BigInt(pending), BigInt(shipped), 404404n]);
-    expect([...seen]).toEqual([
-      [BigInt(pending), 'pending'],
-      [BigInt(shipped), 'shipped'],
-      [404404n, 'locked'],
-    ]);
-    expect(await outcome(service.baseUrl, '404404')).toBe('404 order_not_found');
-    lookUps.mockRestore();
-  });
-});
-
 describe('the plan of a statement', () => {
   it('is made once per connection and uses the index, even if the table was small at that time', async () => {
     const { main } = service.app.get(Pools);

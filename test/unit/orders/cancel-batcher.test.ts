@@ -3,7 +3,7 @@ import { loadConfig } from '../../../src/config/load-config.js';
 import { DomainError } from '../../../src/errors/domain-error.js';
 import { Metrics } from '../../../src/metrics/metrics.js';
 import { CancelBatcher } from '../../../src/orders/cancel-batcher.js';
-import type { OrdersRepository, OrderStatus, SeenStatus } from '../../../src/orders/orders.repository.js';
+import type { CancelResult, OrdersRepository } from '../../../src/orders/orders.repository.js';
 
 const LOCK_TIMEOUT_MS = 1_000;
 const UNAVAILABLE = new DomainError('service_unavailable', 'The database is unavailable.');
@@ -17,14 +17,14 @@ interface Statement<T> {
 
 /** A repository whose statements stay open until the test completes them. */
 class FakeRepository {
-  readonly batches: Statement<Map<bigint, SeenStatus>>[] = [];
-  readonly waits: Statement<OrderStatus | undefined>[] = [];
+  readonly batches: Statement<Map<bigint, CancelResult>>[] = [];
+  readonly waits: Statement<CancelResult | undefined>[] = [];
 
-  cancelUnlocked(ids: readonly bigint[]): Promise<Map<bigint, SeenStatus>> {
+  cancelUnlocked(ids: readonly bigint[]): Promise<Map<bigint, CancelResult>> {
     return new Promise((complete, fail) => this.batches.push({ ids, complete, fail }));
   }
 
-  cancelWaiting(id: bigint): Promise<OrderStatus | undefined> {
+  cancelWaiting(id: bigint): Promise<CancelResult | undefined> {
     return new Promise((complete, fail) => this.waits.push({ ids: [id], complete, fail }));
   }
 
@@ -53,12 +53,16 @@ afterEach(() => {
 
 const turn = (): Promise<void> => jest.advanceTimersByTimeAsync(0);
 
-/** Cancels orders in one turn of the event loop; the returned list shows the state of each cancel. */
+/** Cancels orders of one caller in one turn of the event loop; the returned list shows the state of each cancel. */
 async function cancel(...ids: bigint[]): Promise<string[]> {
+  return cancelFor('a', ...ids);
+}
+
+async function cancelFor(caller: string, ...ids: bigint[]): Promise<string[]> {
   const results = ids.map(() => 'open');
   ids.forEach((id, index) => {
-    batcher.cancel(id).then(
-      (status) => (results[index] = status ?? 'absent'),
+    batcher.cancel(id, caller).then(
+      (result) => (results[index] = result ?? 'absent'),
       (error: unknown) => (results[index] = error instanceof DomainError ? error.code : String(error)),
     );
   });
@@ -66,10 +70,10 @@ async function cancel(...ids: bigint[]): Promise<string[]> {
   return results;
 }
 
-/** Completes a batch with a status for each of its orders. */
+/** Completes a batch with a result for each of its orders. */
 async function complete(
-  statement: Statement<Map<bigint, SeenStatus>> | undefined,
-  status: SeenStatus | ((id: bigint) => SeenStatus) = 'pending',
+  statement: Statement<Map<bigint, CancelResult>> | undefined,
+  status: CancelResult | ((id: bigint) => CancelResult) = 'cancelled',
 ): Promise<void> {
   const pairs = statement?.ids.map((id) => [id, typeof status === 'string' ? status : status(id)] as const);
   statement?.complete(new Map(pairs));
@@ -87,26 +91,32 @@ async function metric(name: string): Promise<number | undefined> {
 }
 
 describe('cancels in one turn of the event loop', () => {
-  it('share a statement, and each gets the status of its own order', async () => {
+  it('share a statement, and each gets the result of its own order', async () => {
     const results = await cancel(1n, 2n, 3n, 4n);
     expect(repository.batchIds).toEqual([[1n, 2n, 3n, 4n]]);
     repository.batches[0]?.complete(
-      new Map<bigint, SeenStatus>([
-        [3n, 'shipped'],
-        [2n, 'cancelled'],
-        [1n, 'pending'],
+      new Map<bigint, CancelResult>([
+        [3n, 'already_shipped'],
+        [2n, 'already_cancelled'],
+        [1n, 'cancelled'],
       ]),
     );
     await turn();
-    expect(results).toEqual(['pending', 'cancelled', 'shipped', 'absent']);
+    expect(results).toEqual(['cancelled', 'already_cancelled', 'already_shipped', 'absent']);
     expect(await metric('petstore_cancel_batch_size')).toBe(4);
   });
 
-  it('of the same order send its id once, and only the first one gets the status pending', async () => {
+  it('of the same order send its id once, and only the first one gets the result cancelled', async () => {
     const results = await cancel(1n, 2n, 1n, 2n, 1n);
     expect(repository.batchIds).toEqual([[1n, 2n]]);
-    await complete(repository.batches[0], (id) => (id === 1n ? 'pending' : 'shipped'));
-    expect(results).toEqual(['pending', 'shipped', 'cancelled', 'shipped', 'cancelled']);
+    await complete(repository.batches[0], (id) => (id === 1n ? 'cancelled' : 'already_shipped'));
+    expect(results).toEqual([
+      'cancelled',
+      'already_shipped',
+      'already_cancelled',
+      'already_shipped',
+      'already_cancelled',
+    ]);
   });
 
   it('are split into statements of at most 500 orders', async () => {
@@ -121,10 +131,10 @@ describe('cancels that arrive while two statements are running', () => {
     const later = [await cancel(3n), await cancel(4n)];
     expect(repository.batchIds).toEqual([[1n], [2n]]);
     await complete(repository.batches[0]);
-    expect(first).toEqual(['pending']);
+    expect(first).toEqual(['cancelled']);
     expect(repository.batchIds).toEqual([[1n], [2n], [3n, 4n]]);
     await complete(repository.batches[2]);
-    expect(later).toEqual([['pending'], ['pending']]);
+    expect(later).toEqual([['cancelled'], ['cancelled']]);
   });
 
   it('also start when one of the two fails, and only the cancels of that one fail', async () => {
@@ -134,7 +144,7 @@ describe('cancels that arrive while two statements are running', () => {
     await fail(repository.batches[0], UNAVAILABLE);
     expect(failing).toEqual(['service_unavailable', 'service_unavailable']);
     await complete(repository.batches[2]);
-    expect(later).toEqual(['pending']);
+    expect(later).toEqual(['cancelled']);
   });
 });
 
@@ -149,9 +159,9 @@ describe('a statement for several orders that fails', () => {
     await fail(repository.batches[0], rejected);
     await complete(repository.batches[1]);
     await fail(repository.batches[2], rejected);
-    await complete(repository.batches[3], 'shipped');
+    await complete(repository.batches[3], 'already_shipped');
     expect(repository.batchIds).toEqual([[1n, 2n, 3n], [1n], [2n], [3n]]);
-    expect(results).toEqual(['pending', String(rejected), 'shipped', String(rejected)]);
+    expect(results).toEqual(['cancelled', String(rejected), 'already_shipped', String(rejected)]);
   });
 
   it('is repeated until an order times out again, and the remaining orders fail without another wait', async () => {
@@ -160,7 +170,7 @@ describe('a statement for several orders that fails', () => {
     await complete(repository.batches[1]);
     await fail(repository.batches[2], timedOut);
     expect(repository.batchIds).toEqual([[1n, 2n, 3n, 4n], [1n], [2n]]);
-    expect(results).toEqual(['pending', 'service_unavailable', 'service_unavailable', 'service_unavailable']);
+    expect(results).toEqual(['cancelled', 'service_unavailable', 'service_unavailable', 'service_unavailable']);
   });
 
   it.each([
@@ -184,7 +194,7 @@ describe('a statement for several orders that fails', () => {
     expect(repository.batchIds.slice(2)).toEqual([[1n], [2n]]);
     await complete(repository.batches[3]);
     await complete(repository.batches[4]);
-    expect(later).toEqual(['pending']);
+    expect(later).toEqual(['cancelled']);
   });
 });
 
@@ -194,30 +204,48 @@ describe('an order that another transaction has locked', () => {
   /** Cancels orders that are locked. */
   async function cancelLocked(...ids: bigint[]): Promise<string[]> {
     const results = await cancel(...ids);
-    await complete(repository.batches.at(-1), 'locked');
+    await complete(repository.batches.at(-1), 'retry');
     return results;
   }
 
   it('is awaited separately and delays no other order of its statement', async () => {
     const results = await cancel(1n, 2n);
-    await complete(repository.batches[0], (id) => (id === 1n ? 'locked' : 'pending'));
-    expect(results).toEqual(['open', 'pending']);
+    await complete(repository.batches[0], (id) => (id === 1n ? 'retry' : 'cancelled'));
+    expect(results).toEqual(['open', 'cancelled']);
     expect(repository.waitIds).toEqual([[1n]]);
-    repository.waits[0]?.complete('shipped');
+    repository.waits[0]?.complete('already_shipped');
     await turn();
-    expect(results).toEqual(['shipped', 'pending']);
+    expect(results).toEqual(['already_shipped', 'cancelled']);
     expect(await metric('petstore_cancel_lock_waits_total')).toBe(1);
   });
 
-  it('is awaited once for all its cancels, and only the first one gets the status pending', async () => {
-    const results = [...(await cancelLocked(1n, 1n)), ...(await cancelLocked(1n))];
-    expect(results).toEqual(['open', 'open', 'open']);
-    const [first, later] = [await cancelLocked(2n, 2n), await cancelLocked(2n)];
-    expect(repository.waitIds).toEqual([[1n], [2n]]);
-    repository.waits[1]?.complete('pending');
+  it('is awaited again when it was deleted during the wait, and at most three times', async () => {
+    const results = await cancelLocked(1n, 2n);
+    repository.waits[0]?.complete('retry');
+    repository.waits[1]?.complete('retry');
     await turn();
-    expect([...first, ...later]).toEqual(['pending', 'cancelled', 'cancelled']);
-    expect(await metric('petstore_cancel_lock_waits_total')).toBe(6);
+    expect(repository.waitIds).toEqual([[1n], [2n], [1n], [2n]]);
+    repository.waits[2]?.complete(undefined);
+    repository.waits[3]?.complete('retry');
+    await turn();
+    repository.waits[4]?.complete('retry');
+    await turn();
+    expect(repository.waits).toHaveLength(5);
+    expect(results).toEqual(['absent', 'service_unavailable']);
+    expect(await metric('petstore_cancel_lock_waits_total')).toBe(2);
+  });
+
+  it('is awaited before the further orders of callers that wait for others already', async () => {
+    const ofA = await cancelLocked(1n, 2n, 3n, 4n, 5n);
+    const ofB = await cancelFor('b', 6n);
+    await complete(repository.batches.at(-1), 'retry');
+    expect(repository.waitIds).toEqual([[1n], [2n], [3n]]);
+    await fail(repository.waits[0], LOCK_TIMEOUT);
+    expect(repository.waitIds.slice(3)).toEqual([[6n]]);
+    repository.waits[3]?.complete('cancelled');
+    await turn();
+    expect(repository.waitIds.slice(4)).toEqual([[4n]]);
+    expect([ofA, ofB]).toEqual([['service_unavailable', 'open', 'open', 'open', 'open'], ['cancelled']]);
   });
 
   it('is awaited again for a cancel that arrives after the wait has failed', async () => {
@@ -225,15 +253,15 @@ describe('an order that another transaction has locked', () => {
     await fail(repository.waits[0], LOCK_TIMEOUT);
     const results = await cancelLocked(1n);
     expect(repository.waits).toHaveLength(2);
-    repository.waits[1]?.complete('pending');
+    repository.waits[1]?.complete('cancelled');
     await turn();
-    expect(results).toEqual(['pending']);
+    expect(results).toEqual(['cancelled']);
   });
 
   it('fails with the error of its statement when the lock is not released in time', async () => {
-    const error = batcher.cancel(1n).catch((reason: unknown) => reason);
+    const error = batcher.cancel(1n, 'a').catch((reason: unknown) => reason);
     await turn();
-    await complete(repository.batches[0], 'locked');
+    await complete(repository.batches[0], 'retry');
     repository.waits[0]?.fail(LOCK_TIMEOUT);
     expect(await error).toBe(LOCK_TIMEOUT);
   });
@@ -243,17 +271,17 @@ describe('an order that another transaction has locked', () => {
     expect(repository.waitIds).toEqual([[1n], [2n], [3n]]);
     await fail(repository.waits[1], UNAVAILABLE);
     expect(repository.waitIds).toEqual([[1n], [2n], [3n], [4n]]);
-    repository.waits[3]?.complete('pending');
+    repository.waits[3]?.complete('cancelled');
     await turn();
-    expect(results).toEqual(['open', 'service_unavailable', 'open', 'pending']);
+    expect(results).toEqual(['open', 'service_unavailable', 'open', 'cancelled']);
   });
 
-  it('fails with 503 when no slot for waiting is free within the lock timeout, and occupies none afterwards', async () => {
+  it('fails with 503 when no slot for waiting is free a second after the lock timeout, and occupies none afterwards', async () => {
     const results = await cancelLocked(1n, 2n, 3n, 4n);
-    const error = batcher.cancel(9n).catch((reason: unknown) => reason);
+    const error = batcher.cancel(9n, 'a').catch((reason: unknown) => reason);
     await turn();
-    await complete(repository.batches.at(-1), 'locked');
-    await jest.advanceTimersByTimeAsync(LOCK_TIMEOUT_MS - 1);
+    await complete(repository.batches.at(-1), 'retry');
+    await jest.advanceTimersByTimeAsync(LOCK_TIMEOUT_MS + 999);
     expect(results).toEqual(['open', 'open', 'open', 'open']);
     await jest.advanceTimersByTimeAsync(1);
     expect(results).toEqual(['open', 'open', 'open', 'service_unavailable']);
@@ -262,7 +290,7 @@ describe('an order that another transaction has locked', () => {
       message: 'The order is locked by another transaction; retry shortly.',
     });
     repository.waits.forEach((statement) => {
-      statement.complete('pending');
+      statement.complete('cancelled');
     });
     await turn();
     // Exactly three slots are free again.
