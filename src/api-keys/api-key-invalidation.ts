@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { inBackground } from '../common/in-background.js';
 import { DatabaseListener } from '../database/database-listener.js';
 import { API_KEY_CHANGED_CHANNEL } from '../database/notification-channels.js';
 import { ApiKeyIndex } from './api-key-index.js';
@@ -19,7 +20,7 @@ export class ApiKeyInvalidation {
       },
       onGap: () => {
         apiKeys.invalidateAll();
-        void index.load();
+        inBackground(index.load());
       },
     });
   }

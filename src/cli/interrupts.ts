@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { inBackground } from '../common/in-background.js';
 
 const CANCEL = `
   SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND application_name = 'petstore-cli'`;
@@ -10,7 +11,7 @@ export class Interrupts {
   readonly #onInterrupt = (): void => {
     if (!this.#isIgnored) {
       this.#controller.abort();
-      void this.#cancelStatement();
+      inBackground(this.#cancelStatement());
     }
   };
 

@@ -1,6 +1,7 @@
 import { Socket } from 'node:net';
 import { Inject, Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import pg from 'pg';
+import { inBackground } from '../common/in-background.js';
 import { CONFIG, type Config } from '../config/config.js';
 import { Metrics } from '../metrics/metrics.js';
 import { sessionSettings } from './session-settings.js';
@@ -135,7 +136,9 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
       subscription.onLost?.();
     }
     this.#logger.warn(`no connection to listen on, reconnecting: ${error?.message ?? 'closed by the server'}`);
-    this.#retryTimer = setTimeout(() => void this.#connect(), this.#retryMs).unref();
+    this.#retryTimer = setTimeout(() => {
+      inBackground(this.#connect());
+    }, this.#retryMs).unref();
     this.#retryMs = Math.min(this.#retryMs * 2, RECONNECT_MAX_MS);
   }
 }

@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { asError } from '../common/as-error.js';
 import type { Clock } from '../common/clock.js';
+import { inBackground } from '../common/in-background.js';
 import type { Quotas } from '../plans/plans.js';
 import { type BanRule, UNUSED } from './decision.js';
 import { MemoryQuotaStore } from './memory-quota-store.js';
@@ -38,7 +39,7 @@ export class FallbackQuotaStore implements QuotaStore {
     const redisClock: Clock = { now: () => clock.now() + this.#redis.clockOffsetMs };
     const saveBan = (subject: string, bannedUntilMs: number): void => {
       onBan(subject);
-      void this.#bans.save(subject, bannedUntilMs);
+      inBackground(this.#bans.save(subject, bannedUntilMs));
     };
     this.#breakers = new RedisCircuitBreakers(redis, () => {
       onRecovered();
@@ -77,7 +78,7 @@ export class FallbackQuotaStore implements QuotaStore {
         return this.#consumeInRedisOrMemory(subject, quotas);
       }
       // A lone failure opens no breaker, so no recovery would save the ban.
-      void this.#bans.save(subject, unsavedUntilMs);
+      inBackground(this.#bans.save(subject, unsavedUntilMs));
     }
     return this.#cache.reject(subject, quotas) ?? this.#consumeInRedisOrMemory(subject, quotas);
   }

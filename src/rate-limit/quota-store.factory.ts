@@ -1,5 +1,6 @@
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { CLOCK, type Clock } from '../common/clock.js';
+import { inBackground } from '../common/in-background.js';
 import { CONFIG, type Config } from '../config/config.js';
 import { DatabaseListener } from '../database/database-listener.js';
 import { API_KEY_UNBANNED_CHANNEL } from '../database/notification-channels.js';
@@ -37,7 +38,7 @@ export class QuotaStoreFactory implements OnApplicationShutdown {
     this.listener.subscribe({
       channel: API_KEY_UNBANNED_CHANNEL,
       onMessage: (keyId) => {
-        void store.liftBan(subjectOfKey(keyId));
+        inBackground(Promise.resolve(store.liftBan(subjectOfKey(keyId))));
       },
     });
     return store;

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { inBackground } from '../common/in-background.js';
 import type { RedisCircuitBreakers } from './redis-circuit-breakers.js';
 
 const UNSAVED_BANS_MAX = 100_000;
@@ -34,7 +35,7 @@ export class RedisBans {
   saveAll(nowMs: number): void {
     for (const [subject, bannedUntilMs] of [...this.#unsaved.entries()]) {
       if (bannedUntilMs > nowMs) {
-        void this.save(subject, bannedUntilMs);
+        inBackground(this.save(subject, bannedUntilMs));
       } else {
         this.delete(subject);
       }

@@ -4,6 +4,7 @@ import { circuitBreaker, type CircuitBreakerPolicy, ConsecutiveBreaker, handleAl
 import { Cluster } from 'ioredis';
 import { asError } from '../common/as-error.js';
 import { withDeadline } from '../common/deadline.js';
+import { inBackground } from '../common/in-background.js';
 import { CoalescedWrites } from './coalesced-writes.js';
 import { isPrimary, type LimitRedis, nodeOf } from './redis-connection.js';
 import { redisKeyOf } from './redis-scripts.js';
@@ -35,7 +36,7 @@ export class RedisCircuitBreakers {
   ) {
     this.#writes = new CoalescedWrites(redis);
     const onConnectionError = (error: Error, node = ''): void => {
-      void this.#run(node, () => Promise.reject(error)).catch(() => undefined);
+      this.#run(node, () => Promise.reject(error)).catch(() => undefined);
     };
     redis.on('error', (error: Error) => {
       onConnectionError(error);
@@ -83,7 +84,7 @@ export class RedisCircuitBreakers {
         this.#unavailable.add(node);
         const cause = 'error' in reason ? asError(reason.error).message : 'unknown error';
         this.#logger.error(`${labelOf(node)} unavailable (${cause}), counting in memory`);
-        void this.#probeUntilAvailable(node);
+        inBackground(this.#probeUntilAvailable(node));
       }
     });
     breaker.onReset(() => {

@@ -1,6 +1,7 @@
 import { Inject, Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { asError } from '../../common/as-error.js';
 import { CLOCK, type Clock } from '../../common/clock.js';
+import { inBackground } from '../../common/in-background.js';
 import { CONFIG, type Config } from '../../config/config.js';
 import { Metrics } from '../../metrics/metrics.js';
 import { ApiKeysRepository } from '../api-keys.repository.js';
@@ -35,8 +36,8 @@ export class UsageWriter implements OnApplicationBootstrap, OnApplicationShutdow
 
   onApplicationBootstrap(): void {
     this.#timer = setInterval(() => {
-      void this.flush();
-      void this.prune();
+      inBackground(this.flush());
+      inBackground(this.prune());
     }, FLUSH_MS).unref();
   }
 

@@ -48,7 +48,7 @@ export async function checkDatabase(
     await withDeadline(db.connect(), CONNECT_TIMEOUT_MS + 500);
   } catch (failure) {
     // The socket may still be connecting; ending it must not delay the others.
-    void db.end().catch(() => undefined);
+    db.end().catch(() => undefined);
     return unavailable(
       'database unreachable',
       error(

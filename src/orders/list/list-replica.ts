@@ -3,6 +3,7 @@ import type pg from 'pg';
 import { asError } from '../../common/as-error.js';
 import { coalesce } from '../../common/coalesce.js';
 import { withDeadline } from '../../common/deadline.js';
+import { inBackground } from '../../common/in-background.js';
 import { type ListPools, Pools } from '../../database/pools.js';
 import { Metrics } from '../../metrics/metrics.js';
 import { ReplicationLag } from './replication-lag.js';
@@ -64,7 +65,9 @@ export class ListReplica implements OnApplicationBootstrap, BeforeApplicationShu
   async onApplicationBootstrap(): Promise<void> {
     if (this.pools.replica !== undefined) {
       await this.#probe();
-      this.#timer = setInterval(() => void this.#probe(), PROBE_INTERVAL_MS).unref();
+      this.#timer = setInterval(() => {
+        inBackground(this.#probe());
+      }, PROBE_INTERVAL_MS).unref();
     }
   }
 
@@ -76,7 +79,7 @@ export class ListReplica implements OnApplicationBootstrap, BeforeApplicationShu
   /** To be called when a list could not be read from the standby. */
   reportFailure(): void {
     this.metrics.replicaFallbacks.inc();
-    void this.#probe();
+    inBackground(this.#probe());
   }
 
   /** Never rejects. */
