@@ -16,6 +16,7 @@ export function windowEndSeconds(nowMs: number, windowMs: number): number {
 export interface BanRule {
   /** Rejections within the window that ban the subject; 0 turns bans off. */
   readonly threshold: number;
+  /** Begins with a rejection and does not slide, so that a start and a count describe it. */
   readonly windowSeconds: number;
   readonly durationSeconds: number;
 }
@@ -28,8 +29,10 @@ export interface SubjectState {
   /** Unix seconds at which the counted day ends. */
   readonly dayEndSeconds: number;
   readonly dayUsed: number;
-  /** Unix milliseconds of the latest rejections, oldest first; fewer than the ban threshold. */
-  readonly rejectedAtMs: readonly number[];
+  /** Unix milliseconds of the rejection that began the ban window. */
+  readonly banWindowStartMs: number;
+  /** Rejections in the ban window; fewer than the ban threshold. */
+  readonly rejections: number;
   /** Unix milliseconds; 0 when there has been no ban. */
   readonly bannedUntilMs: number;
 }
@@ -40,7 +43,8 @@ export const UNUSED: SubjectState = Object.freeze({
   minuteUsed: 0,
   dayEndSeconds: 0,
   dayUsed: 0,
-  rejectedAtMs: Object.freeze([]),
+  banWindowStartMs: 0,
+  rejections: 0,
   bannedUntilMs: 0,
 });
 
@@ -55,16 +59,7 @@ export interface Decision {
  * neither otherwise. Pure: the same state, quotas, rule and time always give the same decision.
  */
 export function decide(state: SubjectState, quotas: Quotas, rule: BanRule, nowMs: number): Decision {
-  const minuteEndSeconds = windowEndSeconds(nowMs, MINUTE_MS);
-  const dayEndSeconds = windowEndSeconds(nowMs, DAY_MS);
-  const current: SubjectState = {
-    minuteEndSeconds,
-    minuteUsed: state.minuteEndSeconds === minuteEndSeconds ? state.minuteUsed : 0,
-    dayEndSeconds,
-    dayUsed: state.dayEndSeconds === dayEndSeconds ? state.dayUsed : 0,
-    rejectedAtMs: state.rejectedAtMs,
-    bannedUntilMs: state.bannedUntilMs,
-  };
+  const current = inWindowsAt(state, nowMs);
   if (nowMs < current.bannedUntilMs) {
     return { verdict: verdictOf('banned', current, quotas, nowMs), next: current };
   }
@@ -78,12 +73,20 @@ export function decide(state: SubjectState, quotas: Quotas, rule: BanRule, nowMs
 
 /** The verdict for a subject that has used nothing. */
 export function verdictOfUnused(quotas: Quotas, nowMs: number): Verdict {
-  const unused = {
-    ...UNUSED,
-    minuteEndSeconds: windowEndSeconds(nowMs, MINUTE_MS),
-    dayEndSeconds: windowEndSeconds(nowMs, DAY_MS),
+  return verdictOf('admitted', inWindowsAt(UNUSED, nowMs), quotas, nowMs);
+}
+
+/** The state with the windows of this time: a window that has ended starts over. */
+function inWindowsAt(state: SubjectState, nowMs: number): SubjectState {
+  const minuteEndSeconds = windowEndSeconds(nowMs, MINUTE_MS);
+  const dayEndSeconds = windowEndSeconds(nowMs, DAY_MS);
+  return {
+    ...state,
+    minuteEndSeconds,
+    minuteUsed: state.minuteEndSeconds === minuteEndSeconds ? state.minuteUsed : 0,
+    dayEndSeconds,
+    dayUsed: state.dayEndSeconds === dayEndSeconds ? state.dayUsed : 0,
   };
-  return verdictOf('admitted', unused, quotas, nowMs);
 }
 
 /** Adds a rejection. One that reaches the threshold starts a ban and resets the rejections; the windows continue. */
@@ -91,11 +94,11 @@ function withRejection(state: SubjectState, rule: BanRule, nowMs: number): Subje
   if (rule.threshold === 0) {
     return state;
   }
-  const oldestThatCounts = nowMs - rule.windowSeconds * 1_000;
-  const rejectedAtMs = [...state.rejectedAtMs.filter((at) => at > oldestThatCounts), nowMs];
-  return rejectedAtMs.length < rule.threshold
-    ? { ...state, rejectedAtMs }
-    : { ...state, rejectedAtMs: UNUSED.rejectedAtMs, bannedUntilMs: nowMs + rule.durationSeconds * 1_000 };
+  const isInWindow = nowMs < state.banWindowStartMs + rule.windowSeconds * 1_000;
+  const rejections = isInWindow ? state.rejections + 1 : 1;
+  return rejections < rule.threshold
+    ? { ...state, banWindowStartMs: isInWindow ? state.banWindowStartMs : nowMs, rejections }
+    : { ...state, banWindowStartMs: 0, rejections: 0, bannedUntilMs: nowMs + rule.durationSeconds * 1_000 };
 }
 
 /** An outcome with the state of both windows. */

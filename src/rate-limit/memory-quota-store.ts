@@ -1,44 +1,55 @@
+import { LRUCache } from 'lru-cache';
 import type { Clock } from '../common/clock.js';
 import type { Quotas } from '../plans/plans.js';
-import { type BanRule, decide, type Decision, type SubjectState, UNUSED } from './decision.js';
+import { type BanRule, decide, type SubjectState, UNUSED } from './decision.js';
 import type { QuotaStore } from './quota-store.js';
-import { SubjectCache } from './subject-cache.js';
+import { isKeySubject } from './subject.js';
 import type { Verdict } from './verdict.js';
+
+/**
+ * Keys, and addresses, that are counted at once; the least recently used is evicted first. Far above the number of keys
+ * that call in one day; it bounds the memory that a flood from many addresses can use (about 300 bytes each).
+ */
+export const SUBJECTS_MAX = 100_000;
 
 /** Counts in the memory of this process: exact for one process, O(1) in time and memory per subject. */
 export class MemoryQuotaStore implements QuotaStore {
-  readonly #states = new SubjectCache<SubjectState>();
+  readonly #keys = new LRUCache<string, SubjectState>({ max: SUBJECTS_MAX });
+  /** Apart from the keys, so that a flood from many addresses evicts no key. */
+  readonly #addresses = new LRUCache<string, SubjectState>({ max: SUBJECTS_MAX });
 
-  /** @param onBan called for each ban with its end in Unix milliseconds */
+  /** @param onBan called for each ban, when it starts */
   constructor(
     private readonly clock: Clock,
     private readonly banRule: BanRule,
-    private readonly onBan: (subject: string, bannedUntilMs: number) => void = () => undefined,
+    private readonly onBan: (subject: string) => void = () => undefined,
   ) {}
 
-  consume(subject: string, quotas: Quotas): Verdict {
-    const state = this.#states.get(subject) ?? UNUSED;
-    const { verdict, next } = this.#decide(state, quotas);
-    this.#states.set(subject, next);
+  consume(subject: string, quotas: Quotas, nowMs = this.clock.now()): Verdict {
+    const states = this.#statesOf(subject);
+    const state = states.get(subject) ?? UNUSED;
+    const { verdict, next } = decide(state, quotas, this.banRule, nowMs);
+    states.set(subject, next);
     if (next.bannedUntilMs > state.bannedUntilMs) {
-      this.onBan(subject, next.bannedUntilMs);
+      this.onBan(subject);
     }
     return verdict;
   }
 
   rejects(subject: string, quotas: Quotas): boolean {
-    const state = this.#states.get(subject);
-    return state !== undefined && this.#decide(state, quotas).verdict.outcome !== 'admitted';
+    const state = this.#statesOf(subject).get(subject);
+    return state !== undefined && decide(state, quotas, this.banRule, this.clock.now()).verdict.outcome !== 'admitted';
   }
 
   liftBan(subject: string): void {
-    const state = this.#states.get(subject);
-    if (state !== undefined) {
-      this.#states.set(subject, { ...state, rejectedAtMs: UNUSED.rejectedAtMs, bannedUntilMs: 0 });
+    const states = this.#statesOf(subject);
+    const state = states.get(subject);
+    if (state !== undefined && (state.rejections > 0 || state.bannedUntilMs > 0)) {
+      states.set(subject, { ...state, rejections: 0, bannedUntilMs: 0 });
     }
   }
 
-  #decide(state: SubjectState, quotas: Quotas): Decision {
-    return decide(state, quotas, this.banRule, this.clock.now());
+  #statesOf(subject: string): LRUCache<string, SubjectState> {
+    return isKeySubject(subject) ? this.#keys : this.#addresses;
   }
 }

@@ -8,15 +8,15 @@ import type { Verdict } from './verdict.js';
 export interface QuotaStore {
   /**
    * Decides and counts one request of a subject. Returns without a promise when no round trip is needed.
-   * Never rejects: a store that cannot reach its server counts in memory.
+   * A store that cannot reach its server counts in memory; whatever else fails rejects the promise.
    */
   consume(subject: string, quotas: Quotas): Verdict | Promise<Verdict>;
 
   /** Whether this process would reject a request of the subject now. Consumes nothing and asks no server. */
   rejects(subject: string, quotas: Quotas): boolean;
 
-  /** Ends a ban at once and resets the rejections that led to it; the counts of the windows stay. */
-  liftBan(subject: string): void | Promise<void>;
+  /** Ends a ban and resets the rejections that led to it; the counts of the windows stay. */
+  liftBan(subject: string): void;
 }
 
 /** Injection token of the {@link QuotaStore}. */

@@ -2,7 +2,7 @@ import { asError } from '../common/as-error.js';
 import { DeadlineExceeded, withDeadline } from '../common/deadline.js';
 import { DAY_MS, windowEndSeconds } from './decision.js';
 import { connectRedis, type LimitRedis, untilReady } from './redis-connection.js';
-import { redisKeyOf } from './redis-scripts.js';
+import { BAN_FIELDS, redisKeyOf } from './redis-scripts.js';
 import type { Subject } from './subject.js';
 
 const READY_TIMEOUT_MS = 2_000;
@@ -46,7 +46,7 @@ export function readUsage(redisUrls: readonly string[], subjects: readonly Subje
  */
 export async function liftBanInRedis(redisUrls: readonly string[], subject: Subject): Promise<void> {
   try {
-    await withRedis(redisUrls, (redis) => redis.hdel(redisKeyOf(subject), 'bu'));
+    await withRedis(redisUrls, (redis) => redis.hdel(redisKeyOf(subject), ...BAN_FIELDS));
   } catch (error) {
     throw new Error(`${asError(error).message}, so the ban may still apply; check REDIS_URL and retry.`, {
       cause: error,

@@ -1,10 +1,8 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
-import { circuitBreaker, type CircuitBreakerPolicy, ConsecutiveBreaker, handleAll } from 'cockatiel';
-import { Cluster } from 'ioredis';
+import { Cluster, ReplyError } from 'ioredis';
+import { LRUCache } from 'lru-cache';
 import { asError } from '../common/as-error.js';
 import { withDeadline } from '../common/deadline.js';
-import { inBackground } from '../common/in-background.js';
 import { CoalescedWrites } from './coalesced-writes.js';
 import { isPrimary, type LimitRedis, nodeOf } from './redis-connection.js';
 import { redisKeyOf } from './redis-scripts.js';
@@ -13,20 +11,33 @@ import { redisKeyOf } from './redis-scripts.js';
 const COMMAND_TIMEOUT_MS = 100;
 /** Consecutive failures of commands and connection attempts that open a breaker. */
 const BREAKER_FAILURES = 3;
-/** How long a breaker stays open before one command probes the node. Milliseconds. */
-const BREAKER_OPEN_MS = 1_000;
+/** How often an open breaker probes its node. Milliseconds. */
+const PROBE_INTERVAL_MS = 1_000;
 /** Far above the tags that have to be tried to find one in the slots of a given node. */
 const PROBE_TAGS_MAX = 10_000;
+/** Arguments of the probe that no count reaches. */
+const UNLIMITED = [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, 0, 0, 0];
+
+/** Errors that a node returns whatever the key is. Redis 6 quotes those of a script within another error. */
+const NODE_ERROR =
+  /\b(?:READONLY|LOADING|CLUSTERDOWN|MASTERDOWN|OOM|BUSY|MISCONF|NOREPLICAS|NOAUTH|NOPERM|max number of clients)\b/;
+/** Keys whose errors have been logged. */
+const LOGGED_KEYS_MAX = 1_000;
+
+const UNAVAILABLE = new Error('Redis is unavailable');
 
 /**
  * A circuit breaker for each node of Redis, so that a failed shard does not affect the others. Logs each change of a
  * node's state once. While a breaker is open the node is probed with the same script as requests: a node that responds
- * to PING may still reject writes.
+ * to PING may still reject writes. An error that concerns one key, such as WRONGTYPE, opens no breaker.
  */
 export class RedisCircuitBreakers {
   readonly #logger = new Logger('RateLimit');
-  readonly #breakers = new Map<string, CircuitBreakerPolicy>();
+  /** Consecutive failures by node. */
+  readonly #failures = new Map<string, number>();
+  /** Nodes whose breaker is open. */
   readonly #unavailable = new Set<string>();
+  readonly #loggedKeys = new LRUCache<string, true>({ max: LOGGED_KEYS_MAX });
   readonly #writes: CoalescedWrites;
 
   /** @param onRecovered called when a node is available again */
@@ -35,17 +46,14 @@ export class RedisCircuitBreakers {
     private readonly onRecovered: () => void,
   ) {
     this.#writes = new CoalescedWrites(redis);
-    const onConnectionError = (error: Error, node = ''): void => {
-      this.#run(node, () => Promise.reject(error)).catch(() => undefined);
-    };
     redis.on('error', (error: Error) => {
-      onConnectionError(error);
+      this.#countFailure('', error);
     });
     if (redis instanceof Cluster) {
       redis.on('node error', (error: Error, node: string) => {
         // The loss of a replica node affects no request.
         if (isPrimary(redis, node)) {
-          onConnectionError(error, node);
+          this.#countFailure(node, error);
         }
       });
     }
@@ -59,54 +67,63 @@ export class RedisCircuitBreakers {
   /**
    * Sends a command under the breaker of the node that stores the subject, together with those that other requests send in
    * the same turn of the event loop.
-   * @throws {Error} when the command fails or times out, or at once while the breaker is open
+   * @throws {Error} (by rejection) when the command fails or times out, or at once while the breaker is open
    */
-  execute<T>(subject: string, command: (redis: LimitRedis, key: string) => Promise<T>): Promise<T> {
+  async execute<T>(subject: string, command: (redis: LimitRedis, key: string) => Promise<T>): Promise<T> {
     const key = redisKeyOf(subject);
-    return this.#run(nodeOf(this.redis, key), () => {
-      this.#writes.batch();
-      return withDeadline(command(this.redis, key), COMMAND_TIMEOUT_MS);
-    });
-  }
-
-  #run<T>(node: string, command: () => Promise<T>): Promise<T> {
-    return (this.#breakers.get(node) ?? this.#addBreaker(node)).execute(command);
-  }
-
-  #addBreaker(node: string): CircuitBreakerPolicy {
-    const breaker = circuitBreaker(handleAll, {
-      halfOpenAfter: BREAKER_OPEN_MS,
-      breaker: new ConsecutiveBreaker(BREAKER_FAILURES),
-    });
-    breaker.onBreak((reason) => {
-      // A failed probe opens the breaker again; that is no change of state.
-      if (!this.#unavailable.has(node)) {
-        this.#unavailable.add(node);
-        const cause = 'error' in reason ? asError(reason.error).message : 'unknown error';
-        this.#logger.error(`${labelOf(node)} unavailable (${cause}), counting in memory`);
-        inBackground(this.#probeUntilAvailable(node));
+    const node = nodeOf(this.redis, key);
+    if (this.#unavailable.has(node)) {
+      throw UNAVAILABLE;
+    }
+    this.#writes.batch();
+    try {
+      const reply = await withDeadline(command(this.redis, key), COMMAND_TIMEOUT_MS);
+      this.#failures.delete(node);
+      return reply;
+    } catch (error) {
+      if (concernsNode(error)) {
+        this.#countFailure(node, asError(error));
+      } else if (!this.#loggedKeys.has(key)) {
+        this.#loggedKeys.set(key, true);
+        this.#logger.error(`Redis cannot count ${key} (${asError(error).message}), counting it in memory`);
       }
-    });
-    breaker.onReset(() => {
-      this.#setAvailable(node, 'available again');
-    });
-    this.#breakers.set(node, breaker);
-    return breaker;
+      throw error;
+    }
   }
 
-  async #probeUntilAvailable(node: string): Promise<void> {
-    while (this.#unavailable.has(node) && this.redis.status !== 'end') {
-      await delay(BREAKER_OPEN_MS, undefined, { ref: false });
+  #countFailure(node: string, error: Error): void {
+    if (this.#unavailable.has(node)) {
+      return;
+    }
+    const failures = (this.#failures.get(node) ?? 0) + 1;
+    this.#failures.set(node, failures);
+    if (failures === BREAKER_FAILURES) {
+      this.#unavailable.add(node);
+      this.#logger.error(`${labelOf(node)} unavailable (${error.message}), counting in memory`);
+      this.#probeLater(node);
+    }
+  }
+
+  #probeLater(node: string): void {
+    setTimeout(() => {
       const key = this.#probeKeyOf(node);
       if (key === undefined) {
-        this.#breakers.delete(node);
         this.#setAvailable(node, 'replaced');
-        return;
+      } else if (this.redis.status !== 'end') {
+        withDeadline(this.redis.consume(key, ...UNLIMITED), COMMAND_TIMEOUT_MS).then(
+          () => {
+            this.#setAvailable(node, 'available again');
+          },
+          (error: unknown) => {
+            if (concernsNode(error)) {
+              this.#probeLater(node);
+            } else {
+              this.#setAvailable(node, 'available again');
+            }
+          },
+        );
       }
-      await this.#run(node, () =>
-        withDeadline(this.redis.consume(key, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER), COMMAND_TIMEOUT_MS),
-      ).catch(() => undefined);
-    }
+    }, PROBE_INTERVAL_MS).unref();
   }
 
   /** A key that the node stores; undefined when the node has no slots any more, because another one has replaced it. */
@@ -121,10 +138,16 @@ export class RedisCircuitBreakers {
   }
 
   #setAvailable(node: string, state: string): void {
+    this.#failures.delete(node);
     this.#unavailable.delete(node);
     this.#logger.warn(`${labelOf(node)} ${state}, counting in Redis`);
     this.onRecovered();
   }
+}
+
+/** Whether a node is unavailable: lost connections, timeouts and {@link NODE_ERROR}. */
+function concernsNode(error: unknown): boolean {
+  return !(error instanceof ReplyError) || NODE_ERROR.test((error as Error).message);
 }
 
 function labelOf(node: string): string {

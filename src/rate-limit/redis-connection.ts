@@ -1,14 +1,11 @@
 import { Cluster, Command, Redis, type RedisOptions } from 'ioredis';
-import { BAN_SCRIPT, CONSUME_SCRIPT } from './redis-scripts.js';
+import { withDeadline } from '../common/deadline.js';
+import { CONSUME_SCRIPT, type ConsumeReply } from './redis-scripts.js';
 
-/** What {@link CONSUME_SCRIPT} returns. */
-export type ConsumeReply = [nowMs: number, counted: 0 | 1, minuteUsed: number, dayUsed: number, bannedUntilMs: number];
-
-/** A client of one Redis or of a Redis Cluster, with our scripts as commands. */
+/** A client of one Redis or of a Redis Cluster, with {@link CONSUME_SCRIPT} as a command. */
 export type LimitRedis = (Redis | Cluster) & {
-  consume(key: string, requestsPerMinute: number, requestsPerDay: number): Promise<ConsumeReply>;
-  /** Resolves with the end of the ban in effect: an earlier ban of the same subject stands. Unix milliseconds. */
-  ban(key: string, bannedUntilMs: number): Promise<number>;
+  /** @param values those of `consumeArguments` */
+  consume(key: string, ...values: readonly number[]): Promise<ConsumeReply>;
 };
 
 const RECONNECT_MAX_MS = 1_000;
@@ -41,7 +38,6 @@ export function connectRedis(urls: readonly string[]): LimitRedis {
   const redis =
     urls.length === 1 ? new Redis(first, { ...COMMAND_OPTIONS, retryStrategy: reconnectDelay }) : connectCluster(urls);
   redis.defineCommand('consume', { numberOfKeys: 1, lua: CONSUME_SCRIPT });
-  redis.defineCommand('ban', { numberOfKeys: 1, lua: BAN_SCRIPT });
   return redis as LimitRedis;
 }
 
@@ -92,15 +88,8 @@ export async function untilReady(redis: LimitRedis, timeoutMs: number): Promise<
       redis.once('ready', resolve);
     }
   });
-  const warm = ready.then(async () => {
-    if (redis.isCluster) {
-      await Promise.allSettled((redis as Cluster).nodes('master').map((node) => node.ping()));
-    }
-  });
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, timeoutMs);
-  });
-  await Promise.race([warm, timeout]);
-  clearTimeout(timer);
+  const warm = ready.then(() =>
+    redis.isCluster ? Promise.allSettled((redis as Cluster).nodes('master').map((node) => node.ping())) : undefined,
+  );
+  await withDeadline(warm, timeoutMs).catch(() => undefined);
 }

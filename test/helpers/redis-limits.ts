@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import type { Redis } from 'ioredis';
 import { systemClock } from '../../src/common/clock.js';
 import type { Quotas } from '../../src/plans/plans.js';
-import { FallbackQuotaStore } from '../../src/rate-limit/fallback-quota-store.js';
+import { RedisQuotaStore } from '../../src/rate-limit/redis-quota-store.js';
 import { connectRedis, type LimitRedis, untilReady } from '../../src/rate-limit/redis-connection.js';
 import { redisKeyOf } from '../../src/rate-limit/redis-scripts.js';
 import { RedisServer } from './redis-server.js';
@@ -43,10 +43,10 @@ export class RedisLimits {
     return server;
   }
 
-  async storeOn(...urls: readonly string[]): Promise<FallbackQuotaStore> {
+  async storeOn(...urls: readonly string[]): Promise<RedisQuotaStore> {
     const redis = connectRedis(urls);
     this.clients.push(redis);
-    const store = new FallbackQuotaStore({
+    const store = new RedisQuotaStore({
       redis,
       clock: systemClock,
       banRule: BAN_RULE,
@@ -59,7 +59,7 @@ export class RedisLimits {
 }
 
 /** Every request gets a verdict with limits, while the store becomes degraded. */
-export async function expectFallback(store: FallbackQuotaStore): Promise<void> {
+export async function expectFallback(store: RedisQuotaStore): Promise<void> {
   await waitFor(async () => {
     expect(await store.consume('key:a', ROOMY)).toMatchObject({ outcome: 'admitted', minute: { limit: 1_000_000 } });
     return store.degraded;
@@ -70,7 +70,7 @@ export async function expectFallback(store: FallbackQuotaStore): Promise<void> {
 
 /** Requests are counted in Redis again; the outage was logged once, and its end once. */
 export async function expectRecovery(
-  store: FallbackQuotaStore,
+  store: RedisQuotaStore,
   server: RedisServer,
   logged: readonly string[],
 ): Promise<void> {

@@ -2,7 +2,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { FallbackQuotaStore } from '../../src/rate-limit/fallback-quota-store.js';
+import type { RedisQuotaStore } from '../../src/rate-limit/redis-quota-store.js';
 import { freePort } from './free-port.js';
 import { countOf, type RedisLimits, ROOMY } from './redis-limits.js';
 import type { RedisServer } from './redis-server.js';
@@ -13,7 +13,7 @@ export class RedisPair {
   private constructor(
     readonly primary: RedisServer,
     readonly replica: RedisServer,
-    readonly store: FallbackQuotaStore,
+    readonly store: RedisQuotaStore,
     readonly stop: () => void,
   ) {}
 

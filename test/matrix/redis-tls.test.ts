@@ -64,7 +64,6 @@ const SERVICE_COMMANDS = [
   '+time',
   '+hmget',
   '+hset',
-  '+hget',
   '+hdel',
   '+pexpireat',
   '+info',

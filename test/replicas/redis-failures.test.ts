@@ -3,8 +3,9 @@ import { type Clock, systemClock } from '../../src/common/clock.js';
 import type { Quotas } from '../../src/plans/plans.js';
 import { rateLimitHeaders } from '../../src/rate-limit/headers.js';
 import { connectRedis, type LimitRedis, nodeOf, untilReady } from '../../src/rate-limit/redis-connection.js';
-import { FallbackQuotaStore } from '../../src/rate-limit/fallback-quota-store.js';
+import { RedisQuotaStore } from '../../src/rate-limit/redis-quota-store.js';
 import { redisKeyOf } from '../../src/rate-limit/redis-scripts.js';
+import type { Verdict } from '../../src/rate-limit/verdict.js';
 import { formCluster } from '../helpers/redis-cluster.js';
 import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
@@ -16,15 +17,17 @@ const ROOMY: Quotas = { requestsPerMinute: 1_000_000, requestsPerDay: 1_000_000 
 const ONE: Quotas = { requestsPerMinute: 100, requestsPerDay: 1 };
 const BAN_SECONDS = 300;
 const BAN_RULE = { threshold: 3, windowSeconds: 60, durationSeconds: BAN_SECONDS };
-/** Far longer than a cached rejection is used without asking Redis. */
+/** Far longer than a remembered ban is used without asking Redis. */
 const PROMPTLY = { withinMs: 5_000 };
 
 const clients: LimitRedis[] = [];
 let logged: string[];
 let recoveries: number;
+let bans: number;
 beforeEach(() => {
   logged = [];
   recoveries = 0;
+  bans = 0;
   for (const level of ['warn', 'error'] as const) {
     jest.spyOn(Logger.prototype, level).mockImplementation((...[message]: unknown[]) => {
       logged.push(String(message));
@@ -38,14 +41,14 @@ afterEach(() => {
   jest.restoreAllMocks();
 });
 
-async function storeOn(urls: readonly string[], clock: Clock = systemClock): Promise<FallbackQuotaStore> {
+async function storeOn(urls: readonly string[], clock: Clock = systemClock): Promise<RedisQuotaStore> {
   const redis = connectRedis(urls);
   clients.push(redis);
-  const store = new FallbackQuotaStore({
+  const store = new RedisQuotaStore({
     redis,
     clock,
     banRule: BAN_RULE,
-    onBan: () => undefined,
+    onBan: () => bans++,
     onRecovered: () => recoveries++,
   });
   await untilReady(redis, 5_000);
@@ -67,7 +70,7 @@ async function rejectedWritesOf(server: RedisServer): Promise<number> {
   return Number(count ?? 0);
 }
 
-async function ban(store: FallbackQuotaStore, subject: string): Promise<void> {
+async function ban(store: RedisQuotaStore, subject: string): Promise<void> {
   await waitFor(async () => (await store.consume(subject, ONE)).outcome === 'banned', `${subject} is banned`);
 }
 
@@ -139,23 +142,16 @@ describeWithRedis('when Redis fails over', () => {
     expectOneOutage();
   });
 
-  it('saves the bans of the outage in Redis when it returns', async () => {
+  it('ends the bans of the outage when Redis is back, also for a later failure', async () => {
     const store = await storeOn([primary.url]);
     await primary.kill();
     await waitFor(() => store.degraded, 'the store is degraded');
     await ban(store, 'key:a');
     await primary.restart();
     await waitFor(() => !store.degraded, 'the store is not degraded');
-    expect((await store.consume('key:a', ONE)).outcome).toBe('banned');
-    const other = await storeOn([primary.url]);
-    // One request is fewer than the threshold, so the ban comes from Redis.
-    await waitFor(async () => {
-      const admin = primary.connect();
-      const isSaved = await admin.hexists(redisKeyOf('key:a'), 'bu');
-      admin.disconnect();
-      return isSaved === 1;
-    }, 'the ban is saved');
-    expect((await other.consume('key:a', ONE)).outcome).toBe('banned');
+    expect((await store.consume('key:a', ROOMY)).outcome).toBe('admitted');
+    await primary.kill();
+    expect((await store.consume('key:a', ROOMY)).outcome).toBe('admitted');
     expectOneOutage();
   });
 });
@@ -167,23 +163,47 @@ describeWithRedis('replicas that share a Redis', () => {
   });
   afterAll(() => server.stop());
 
-  it('read a ban from Redis, with the end of the first ban', async () => {
-    const [one, other] = await Promise.all([storeOn([server.url]), storeOn([server.url])]);
-    expect((await other.consume('key:shared', ONE)).outcome).toBe('admitted');
-    // Cached as over its limit: only the recheck tells the other replica of the ban.
-    expect((await other.consume('key:shared', ONE)).outcome).toBe('limited');
-    await ban(one, 'key:shared');
-    const { bannedUntilMs } = await one.consume('key:shared', ONE);
-    await waitFor(
-      async () => (await other.consume('key:shared', ONE)).outcome === 'banned',
-      'the ban is known',
-      PROMPTLY,
-    );
-    await waitFor(
-      async () => (await other.consume('key:shared', ONE)).bannedUntilMs === bannedUntilMs,
-      'both report the same end',
-      PROMPTLY,
-    );
+  it('ban a caller with the rejection that reaches the threshold, whichever replicas it asks', async () => {
+    const stores = await Promise.all([1, 2, 3].map(() => storeOn([server.url])));
+    const verdicts: Verdict[] = [];
+    for (let request = 0; request < 7; request++) {
+      verdicts.push(await stores[request % 3]!.consume('key:shared', ONE));
+    }
+    const banned = Array<string>(4).fill('banned');
+    expect(verdicts.map(({ outcome }) => outcome)).toEqual(['admitted', 'limited', 'limited', ...banned]);
+    expect(new Set(verdicts.slice(3).map(({ bannedUntilMs }) => bannedUntilMs)).size).toBe(1);
+    expect(bans).toBe(1);
+  });
+
+  it('count requests without a valid key in memory only', async () => {
+    const store = await storeOn([server.url]);
+    expect((await store.consume('address:203.0.113.7', ONE)).outcome).toBe('admitted');
+    await ban(store, 'address:203.0.113.7');
+    const admin = server.connect();
+    const names = await admin.keys('*address*');
+    admin.disconnect();
+    expect(names).toEqual([]);
+  });
+
+  it.each([
+    { what: 'a value of another type', command: ['SET', 'x'], error: 'WRONGTYPE' },
+    { what: 'a count that the script cannot use', command: ['HSET', 'bu', '-inf', 'rs', 'inf'], error: 'ERR' },
+  ])('count a key with $what in memory, log it once and count all others in Redis', async ({ command, error }) => {
+    const store = await storeOn([server.url]);
+    const subject = `key:${error}`;
+    const [name, ...values] = command as [string, ...string[]];
+    const admin = server.connect();
+    await admin.call(name, redisKeyOf(subject), ...values);
+    admin.disconnect();
+    const remaining: number[] = [];
+    for (let request = 0; request < 5; request++) {
+      remaining.push((await store.consume(subject, ROOMY)).minute.remaining);
+      await store.consume(`key:beside-${error}`, ROOMY);
+    }
+    expect(remaining).toEqual([999_999, 999_998, 999_997, 999_996, 999_995]);
+    expect(await countOf(server, `key:beside-${error}`)).toBe(5);
+    expect(logged).toEqual([expect.stringMatching(`${subject}.*${error}`)]);
+    expect([store.degraded, recoveries]).toEqual([false, 0]);
   });
 
   it('admit a caller whose ban was lifted, even if the notification was lost', async () => {
@@ -221,7 +241,7 @@ describeWithRedis('replicas that share a Redis', () => {
       expect((await store.consume('key:flood', ONE)).outcome).not.toBe('admitted');
     }
     const seconds = (performance.now() - start) / 1_000;
-    // One more for saving the ban, which the third rejection starts.
+    // Two more until the third rejection starts a ban.
     expect(((await server.commandCounts()).evalsha ?? 0) - before).toBeLessThanOrEqual(seconds + 2);
   });
 });

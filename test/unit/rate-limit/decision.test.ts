@@ -148,7 +148,7 @@ describe('decide on bans', () => {
   it('never bans and stores no rejections when the threshold is 0', () => {
     const decisions = play(spent, FREE, NO_BANS, Array<number>(1_000).fill(NOON));
     expect(new Set(outcomes(decisions))).toEqual(new Set(['limited']));
-    expect(decisions.at(-1)?.next.rejectedAtMs).toEqual([]);
+    expect(decisions.at(-1)?.next.rejections).toBe(0);
   });
 
   it('consumes nothing in either window when a ban starts and while it lasts', () => {
@@ -160,22 +160,24 @@ describe('decide on bans', () => {
   const THREE: BanRule = { threshold: 3, windowSeconds: 60, durationSeconds: 300 };
   test.each([
     { offsets: [0, 0, 0], last: 'banned' },
-    { offsets: [0, 30_000, 59_999], last: 'banned' }, // 59.999 s between the first and the third
-    { offsets: [0, 30_000, 60_000], last: 'limited' }, // the first is 60 s old and no longer counts
-    { offsets: [0, 30_000, 60_000, 89_999], last: 'banned' }, // 30 s, 60 s and 89.999 s are within one window
-    { offsets: [0, 30_000, 60_000, 90_000], last: 'limited' }, // the one at 30 s no longer counts
-    { offsets: [0, 59_999, 119_998, 179_997], last: 'limited' }, // never more than two within any window
-    { offsets: [0, 59_999, 119_998, 119_998], last: 'banned' }, // 59.999 s, 119.998 s twice
+    { offsets: [0, 30_000, 59_999], last: 'banned' }, // the last millisecond of the window
+    { offsets: [0, 30_000, 60_000], last: 'limited' }, // begins the next window
+    { offsets: [0, 30_000, 60_000, 89_999], last: 'limited' }, // the second of the window from 60 s on
+    { offsets: [0, 30_000, 60_000, 89_999, 119_999], last: 'banned' },
+    { offsets: [0, 59_999, 119_998, 179_997], last: 'limited' }, // never more than two within one window
     { offsets: [0, 1, 3_600_000], last: 'limited' },
-  ])('returns $last after rejections at $offsets ms, because only the last 60 s count', ({ offsets, last }) => {
-    const decisions = play(
-      used(0, 1_000),
-      FREE,
-      THREE,
-      offsets.map((offset) => NOON + offset),
-    );
-    expect(outcomes(decisions)).toEqual([...Array<string>(offsets.length - 1).fill('limited'), last]);
-  });
+  ])(
+    'returns $last after rejections at $offsets ms, because a window lasts 60 s from its first rejection',
+    ({ offsets, last }) => {
+      const decisions = play(
+        used(0, 1_000),
+        FREE,
+        THREE,
+        offsets.map((offset) => NOON + offset),
+      );
+      expect(outcomes(decisions)).toEqual([...Array<string>(offsets.length - 1).fill('limited'), last]);
+    },
+  );
 
   it('counts rejections across the end of a minute', () => {
     const tight: Quotas = { requestsPerMinute: 1, requestsPerDay: 1_000 };

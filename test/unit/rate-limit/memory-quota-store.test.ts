@@ -34,7 +34,7 @@ describe('the memory store', () => {
           const state = states.get(subject) ?? UNUSED;
           if (liftsBan) {
             store.liftBan(`${prefix}/${subject}`);
-            states.set(subject, { ...state, bannedUntilMs: 0, rejectedAtMs: [] });
+            states.set(subject, { ...state, bannedUntilMs: 0, rejections: 0 });
           } else {
             const { verdict, next } = decide(state, QUOTAS, RULE, clock.now());
             states.set(subject, next);

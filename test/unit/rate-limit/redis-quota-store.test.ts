@@ -1,8 +1,9 @@
 import { EventEmitter } from 'node:events';
 import type { Quotas } from '../../../src/plans/plans.js';
 import { rateLimitHeaders } from '../../../src/rate-limit/headers.js';
-import type { ConsumeReply, LimitRedis } from '../../../src/rate-limit/redis-connection.js';
-import { FallbackQuotaStore } from '../../../src/rate-limit/fallback-quota-store.js';
+import type { LimitRedis } from '../../../src/rate-limit/redis-connection.js';
+import type { ConsumeReply } from '../../../src/rate-limit/redis-scripts.js';
+import { RedisQuotaStore } from '../../../src/rate-limit/redis-quota-store.js';
 import { ManualClock } from '../../helpers/manual-clock.js';
 
 const ONE: Quotas = { requestsPerMinute: 1, requestsPerDay: 1_000 };
@@ -13,6 +14,7 @@ class SlowRedis extends EventEmitter {
   readonly status = 'ready';
   readonly isCluster = false;
   used = 0;
+  bannedUntilMs = 0;
 
   constructor(private readonly clock: ManualClock) {
     super();
@@ -20,11 +22,15 @@ class SlowRedis extends EventEmitter {
 
   consume(_key: string, perMinute: number): Promise<ConsumeReply> {
     const nowMs = this.clock.now();
-    const counted = this.used < perMinute ? 1 : 0;
+    const counted = this.bannedUntilMs === 0 && this.used < perMinute ? 1 : 0;
     this.used += counted;
     const { used } = this;
     this.clock.advance(LATENCY_MS);
-    return Promise.resolve([nowMs, counted, used, used, 0]);
+    return Promise.resolve([nowMs, counted, used, used, this.bannedUntilMs, 0]);
+  }
+
+  hdel(): Promise<number> {
+    return Promise.resolve(1);
   }
 
   startNextMinute(): void {
@@ -34,11 +40,11 @@ class SlowRedis extends EventEmitter {
 
 let clock: ManualClock;
 let redis: SlowRedis;
-let store: FallbackQuotaStore;
+let store: RedisQuotaStore;
 beforeEach(() => {
   clock = new ManualClock(Date.UTC(2026, 10, 21, 12, 0, 30));
   redis = new SlowRedis(clock);
-  store = new FallbackQuotaStore({
+  store = new RedisQuotaStore({
     redis: redis as unknown as LimitRedis,
     clock,
     banRule: { threshold: 0, windowSeconds: 60, durationSeconds: 300 },
@@ -47,7 +53,7 @@ beforeEach(() => {
   });
 });
 
-describe('FallbackQuotaStore with slow replies', () => {
+describe('RedisQuotaStore with slow replies', () => {
   const endOfMinuteMs = Date.UTC(2026, 10, 21, 12, 1, 0);
 
   it('asks Redis again from the first millisecond of the next window', async () => {
@@ -79,33 +85,27 @@ describe('FallbackQuotaStore with slow replies', () => {
   });
 });
 
-describe('FallbackQuotaStore when a single command to save a ban fails', () => {
-  class FailingBans extends SlowRedis {
-    readonly bans: number[] = [];
-    failures = 1;
-
-    ban(_key: string, bannedUntilMs: number): Promise<number> {
-      this.bans.push(bannedUntilMs);
-      return this.failures-- > 0 ? Promise.reject(new Error('no response')) : Promise.resolve(bannedUntilMs);
-    }
-  }
-
-  it('saves the ban with one of the next requests, for the other replicas', async () => {
-    const failing = new FailingBans(clock);
-    store = new FallbackQuotaStore({
-      redis: failing as unknown as LimitRedis,
-      clock,
-      banRule: { threshold: 1, windowSeconds: 60, durationSeconds: 300 },
-      onBan: () => undefined,
-      onRecovered: () => undefined,
-    });
+describe('RedisQuotaStore', () => {
+  it('applies a changed plan to a remembered rejection at once', async () => {
     await store.consume('key:a', ONE);
-    const { outcome, bannedUntilMs } = await store.consume('key:a', ONE);
-    expect(outcome).toBe('banned');
-    clock.advance(1_500);
-    expect((await store.consume('key:a', ONE)).outcome).toBe('banned');
-    expect(failing.bans).toEqual([bannedUntilMs, bannedUntilMs]);
-    expect((await store.consume('key:a', ONE)).outcome).toBe('banned');
-    expect(failing.bans).toHaveLength(2);
+    expect((await store.consume('key:a', ONE)).outcome).toBe('limited');
+    const more = await store.consume('key:a', { ...ONE, requestsPerMinute: 3 });
+    expect(more).toMatchObject({ outcome: 'admitted', minute: { limit: 3, remaining: 1 } });
+  });
+
+  it('does not restore a ban from a reply that Redis sent before the ban was lifted', async () => {
+    redis.bannedUntilMs = clock.now() + 300_000;
+    const banned = store.consume('key:a', ONE);
+    redis.bannedUntilMs = 0;
+    store.liftBan('key:a');
+    expect((await banned).outcome).toBe('banned');
+    await new Promise(setImmediate);
+    expect((await store.consume('key:a', ONE)).outcome).toBe('admitted');
+  });
+
+  it('rejects the promise of a request whose reply is not that of the script', async () => {
+    redis.consume = () => Promise.resolve(null as unknown as ConsumeReply);
+    await expect(store.consume('key:a', ONE)).rejects.toThrow(TypeError);
+    expect((await store.consume('address:203.0.113.7', ONE)).outcome).toBe('admitted');
   });
 });
