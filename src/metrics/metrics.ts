@@ -135,7 +135,7 @@ export class Metrics {
 
   readonly connectionsDropped = new Counter({
     name: 'petstore_connections_dropped_total',
-    help: 'New connections closed because MAX_CONNECTIONS were open.',
+    help: 'Connections closed because MAX_CONNECTIONS were open: idle ones, or new ones while none is idle.',
     registers: [this.registry],
   });
 
@@ -174,7 +174,7 @@ export class Metrics {
     });
   }
 
-  /** Counts the connections that a server rejects, and exports the open ones, read at scrape time. */
+  /** Counts the connections that a server drops, and exports the open ones, read at scrape time. */
   watchConnections(server: Server): void {
     server.on('drop', () => {
       this.connectionsDropped.inc();

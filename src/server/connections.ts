@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { subjectOfAddress } from '../rate-limit/subject.js';
 
 const STATE = Symbol('connection state');
 
@@ -14,6 +15,15 @@ interface ConnectionState {
   latest: IncomingMessage | undefined;
   /** The connection ends with its last pending response: later requests on it are not executed (RFC 9112 section 9.6). */
   closing: boolean;
+  /** When it was opened or its last response ended: later ones are greater. Counts while nothing is pending. */
+  idleSince: number;
+  readonly peer: Peer;
+}
+
+/** A client address, IPv6 by its /64 as in the limits. */
+interface Peer {
+  readonly name: string;
+  connections: number;
 }
 
 type Connection = Socket & { [STATE]: ConnectionState };
@@ -21,18 +31,23 @@ type Connection = Socket & { [STATE]: ConnectionState };
 /** The connections of a server and the pending responses on each. Sockets are those of the watched server. */
 export class Connections {
   readonly #open = new Set<Connection>();
+  readonly #peers = new Map<string, Peer>();
+  /** Orders what happens on all connections. */
+  #sequence = 0;
   #draining = false;
   /** Whether connections without a pending response are closed. */
   #closingIdle = false;
 
-  /** Call before the server listens. */
-  watch(server: Server): void {
+  /**
+   * Call before the server listens. Beyond `connectionsMax`, the longest idle connection of the address with the most is
+   * closed for a new one, so that idle connections of one address keep nobody out. The new one itself is closed when no
+   * other is idle. Each counts as a `drop`, the event of Node's own limit.
+   */
+  watch(server: Server, connectionsMax: number): void {
     server.on('connection', (connection: Connection) => {
-      const state: ConnectionState = { pending: [], latest: undefined, closing: false };
-      connection[STATE] = state;
-      this.#open.add(connection);
+      const state = this.#add(connection);
       connection.once('close', () => {
-        this.#open.delete(connection);
+        this.#remove(connection);
         // Node emits `close` only on the response that is being sent; the connection of those behind it is lost too.
         setImmediate(() => {
           for (const res of [...state.pending]) {
@@ -40,7 +55,42 @@ export class Connections {
           }
         });
       });
+      if (this.#open.size > connectionsMax) {
+        const dropped = this.#longestIdle(connection);
+        this.#remove(dropped);
+        dropped.destroy();
+        server.emit('drop');
+      }
     });
+  }
+
+  #add(connection: Connection): ConnectionState {
+    const name = subjectOfAddress(connection.remoteAddress ?? 'unknown');
+    const peer = this.#peers.get(name) ?? { name, connections: 0 };
+    this.#peers.set(name, peer);
+    peer.connections++;
+    this.#open.add(connection);
+    return (connection[STATE] = { pending: [], latest: undefined, closing: false, idleSince: this.#sequence++, peer });
+  }
+
+  #remove(connection: Connection): void {
+    const { peer } = connection[STATE];
+    if (this.#open.delete(connection) && --peer.connections === 0) {
+      this.#peers.delete(peer.name);
+    }
+  }
+
+  /** The longest idle connection of the address that has the most connections among those with an idle one. */
+  #longestIdle(latest: Connection): Connection {
+    let [found, { peer, idleSince }] = [latest, latest[STATE]];
+    for (const connection of this.#open) {
+      const state = connection[STATE];
+      const more = state.peer.connections - peer.connections;
+      if (state.pending.length === 0 && (more > 0 || (more === 0 && state.idleSince < idleSince))) {
+        [found, { peer, idleSince }] = [connection, state];
+      }
+    }
+    return found;
   }
 
   /**
@@ -57,6 +107,7 @@ export class Connections {
       if (state.latest === req && req.complete) {
         state.latest = undefined;
       }
+      state.idleSince = this.#sequence++;
       if (this.#closingIdle && state.pending.length === 0) {
         // For a response whose headers were sent before the drain. For all others Node does the same.
         connection.destroySoon();

@@ -35,7 +35,7 @@ type ExpressHandler = (req: IncomingMessage, res: ServerResponse, next: () => vo
 export interface ServiceHttpOptions {
   /** Origins of web pages that may call the API; none by default. */
   readonly corsOrigins?: readonly string[];
-  /** Connections that are open at once; further ones are closed at once. Unlimited by default. */
+  /** Connections that are open at once; beyond it idle ones are closed for new ones. Unlimited by default. */
   readonly connectionsMax?: number;
   /** Starts a span for every request; none by default. */
   readonly tracing?: Tracing | undefined;
@@ -57,7 +57,7 @@ export class ServiceHttpAdapter extends ExpressAdapter {
   #services: (RequestServices & { readonly parserErrors: ParserErrors }) | undefined;
   #addLastRoutes: (() => void) | undefined;
   readonly #cors: CorsHandler | undefined;
-  readonly #connectionsMax: number | undefined;
+  readonly #connectionsMax: number;
   readonly #tracing: Tracing | undefined;
   readonly #connections = new Connections();
 
@@ -68,7 +68,7 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     app.disable('x-powered-by').disable('etag').disable('query parser');
     super(app);
     this.#cors = corsFor(options.corsOrigins ?? []);
-    this.#connectionsMax = options.connectionsMax;
+    this.#connectionsMax = options.connectionsMax ?? Infinity;
     this.#tracing = options.tracing;
   }
 
@@ -110,9 +110,6 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     const app = this.getInstance<Express>();
     const handle = this.#handler(app);
     const server = createServer({ ...SERVER_OPTIONS, ...expressMessages(app) }, handle);
-    if (this.#connectionsMax !== undefined) {
-      server.maxConnections = this.#connectionsMax;
-    }
     // Without a listener Node responds to an unknown expectation with an empty 417.
     server.on('checkExpectation', handle);
     // No operation takes a body, so the final response comes at once (RFC 9110 section 10.1.1). Node's own
@@ -126,7 +123,7 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     server.on('connect', (req) => {
       void this.#services?.parserErrors.respondToConnect(req);
     });
-    this.#connections.watch(server);
+    this.#connections.watch(server, this.#connectionsMax);
     // By default Node silently drops the headers after the 2,000th, a second `Authorization` for instance.
     server.maxHeadersCount = 0;
     this.setHttpServer(server);

@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net';
-import { insertKey } from '../helpers/builders.js';
+import { insertKey, insertOrder } from '../helpers/builders.js';
 import { freePort } from '../helpers/free-port.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
@@ -11,6 +11,7 @@ let database: TestDatabase;
 let service: ServiceProcess;
 let metricsUrl: string;
 let key: string;
+const sockets: Socket[] = [];
 
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -21,6 +22,7 @@ beforeAll(async () => {
     DATABASE_URL: database.url,
     MAX_CONNECTIONS: String(CONNECTIONS_MAX),
     METRICS_PORT: String(port),
+    CANCEL_LOCK_TIMEOUT_MS: '30000',
   });
 });
 afterAll(async () => {
@@ -33,15 +35,17 @@ async function metric(name: string): Promise<number> {
   return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1]);
 }
 
-async function open(): Promise<Socket> {
-  const socket = connect(service.port, '127.0.0.1');
+/** @param address of the client, one of this host */
+async function open(address: string): Promise<Socket> {
+  const socket = connect({ port: service.port, host: '127.0.0.1', localAddress: address });
+  sockets.push(socket);
   socket.on('error', () => undefined);
   await new Promise((resolve) => socket.once('connect', resolve));
   return socket;
 }
 
 /** The first bytes of the response, or an empty string when the service closes the connection. */
-function responseOn(socket: Socket): Promise<string> {
+function responseOn(socket: Socket, request = 'GET /v1/nothing'): Promise<string> {
   return new Promise((resolve) => {
     socket.once('data', (chunk) => {
       resolve(chunk.toString());
@@ -49,25 +53,50 @@ function responseOn(socket: Socket): Promise<string> {
     socket.once('close', () => {
       resolve('');
     });
-    socket.write(`GET /v1/nothing HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer ${key}\r\n\r\n`);
+    socket.write(`${request} HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer ${key}\r\n\r\n`);
   });
 }
 
 describe('MAX_CONNECTIONS', () => {
-  it('closes further connections without a response, counts them, and serves existing and later ones', async () => {
-    const sockets = [await open(), await open(), await open()];
-    await waitFor(async () => (await metric('petstore_connections')) === CONNECTIONS_MAX, 'the connections are open');
-    expect(await responseOn(await open())).toBe('');
-    expect(await metric('petstore_connections_dropped_total')).toBe(1);
-    for (const socket of sockets) {
+  beforeEach(async () => {
+    await waitFor(async () => (await metric('petstore_connections')) === 0, 'no connection is open');
+  });
+  afterEach(() => {
+    for (const socket of sockets.splice(0)) {
+      socket.destroy();
+    }
+  });
+
+  it('closes the longest idle connection of the address with the most for a new one, and counts it', async () => {
+    const [only, first, second] = [await open('127.0.0.3'), await open('127.0.0.2'), await open('127.0.0.2')];
+    // Now the second has been idle for longer than the first.
+    expect(await responseOn(first)).toMatch(/^HTTP\/1\.1 404 /);
+    const dropped = await metric('petstore_connections_dropped_total');
+    const closed = new Promise((resolve) => second.once('close', resolve));
+    const latest = await open('127.0.0.4');
+    await closed;
+    for (const socket of [latest, only, first]) {
       expect(await responseOn(socket)).toMatch(/^HTTP\/1\.1 404 /);
     }
-    sockets[0]?.destroy();
-    await waitFor(async () => (await metric('petstore_connections')) < CONNECTIONS_MAX, 'one of them is closed');
-    const later = await open();
-    expect(await responseOn(later)).toMatch(/^HTTP\/1\.1 404 /);
-    expect(await metric('petstore_connections_dropped_total')).toBe(1);
-    later.destroy();
-    sockets.forEach((socket) => socket.destroy());
+    expect(await metric('petstore_connections_dropped_total')).toBe(dropped + 1);
+  });
+
+  it('closes no connection with a pending response, nor an idle one of an address with fewer connections', async () => {
+    const orderId = await insertOrder(database.db);
+    await database.db.query('BEGIN');
+    await database.db.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [orderId]);
+    const busy = [await open('127.0.0.2'), await open('127.0.0.2')];
+    const responses = busy.map((socket) => responseOn(socket, `DELETE /v1/store/orders/${orderId}`));
+    const idle = await open('127.0.0.3');
+    await waitFor(async () => (await metric('petstore_connections')) === CONNECTIONS_MAX, 'the connections are open');
+    const dropped = await metric('petstore_connections_dropped_total');
+    expect(await responseOn(await open('127.0.0.2'))).toBe('');
+    expect(await metric('petstore_connections_dropped_total')).toBe(dropped + 1);
+    await database.db.query('COMMIT');
+    expect((await Promise.all(responses)).map((response) => response.slice(0, 12)).sort()).toEqual([
+      'HTTP/1.1 204',
+      'HTTP/1.1 409',
+    ]);
+    expect(await responseOn(idle)).toMatch(/^HTTP\/1\.1 404 /);
   });
 });
