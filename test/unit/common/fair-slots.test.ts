@@ -1,0 +1,80 @@
+import { FairSlots, type Slot } from '../../../src/common/fair-slots.js';
+
+const NO_TIMEOUT_MS = 60_000;
+
+/** Acquires a slot at the pace of a client; cutting it releases it and notes whose it was. */
+async function hold(slots: FairSlots, owner: string, cut: string[]): Promise<Slot> {
+  const slot = (await slots.acquire(owner, NO_TIMEOUT_MS))!;
+  slot.yieldBy(() => {
+    cut.push(owner);
+    slot.release();
+  });
+  return slot;
+}
+
+describe('fair slots', () => {
+  it('all go to one owner while nobody else waits', async () => {
+    const slots = new FairSlots(3);
+    const cut: string[] = [];
+    await Promise.all(['a', 'a', 'a'].map((owner) => hold(slots, owner, cut)));
+    expect(cut).toEqual([]);
+  });
+
+  it('are taken from the owner of the most until nobody has two more than one who waits', async () => {
+    const slots = new FairSlots(4);
+    const cut: string[] = [];
+    await Promise.all(['a', 'a', 'a', 'a'].map((owner) => hold(slots, owner, cut)));
+    await hold(slots, 'b', cut);
+    await hold(slots, 'b', cut);
+    expect(cut).toEqual(['a', 'a']);
+    const third = slots.acquire('b', 0);
+    await expect(third).resolves.toBeUndefined();
+    await hold(slots, 'c', cut);
+    expect(cut).toHaveLength(3);
+  });
+
+  it('are not taken while they are held at the pace of the database', async () => {
+    const slots = new FairSlots(2);
+    const cut = jest.fn();
+    const [first] = [await slots.acquire('a', 0), await slots.acquire('a', 0)];
+    const waiting = slots.acquire('b', NO_TIMEOUT_MS);
+    first!.yieldBy(cut);
+    expect(cut).toHaveBeenCalledTimes(1);
+    first!.release();
+    await expect(waiting).resolves.toBeDefined();
+  });
+
+  it('are not taken from a holder that no longer waits for its client', async () => {
+    const slots = new FairSlots(2);
+    const cut = jest.fn();
+    const [first] = [await slots.acquire('a', 0), await slots.acquire('a', 0)];
+    first!.yieldBy(cut);
+    first!.keep();
+    await expect(slots.acquire('b', 0)).resolves.toBeUndefined();
+    expect(cut).not.toHaveBeenCalled();
+  });
+
+  it('go to the waiter whose owner has the fewest, in the order of their requests', async () => {
+    const slots = new FairSlots(2);
+    const [first, second] = [await slots.acquire('a', 0), await slots.acquire('a', 0)];
+    const admitted: string[] = [];
+    const wait = async (owner: string, name: string): Promise<void> => {
+      await slots.acquire(owner, NO_TIMEOUT_MS);
+      admitted.push(name);
+    };
+    const waiting = [wait('a', 'a'), wait('b', 'b1'), wait('b', 'b2')];
+    first!.release();
+    second!.release();
+    await Promise.all(waiting.slice(1, 2));
+    await new Promise(setImmediate);
+    expect(admitted).toEqual(['b1', 'a']);
+  });
+
+  it('are given to nobody who has stopped waiting', async () => {
+    const slots = new FairSlots(1);
+    const only = await slots.acquire('a', 0);
+    await expect(slots.acquire('b', 0)).resolves.toBeUndefined();
+    only!.release();
+    await expect(slots.acquire('c', 0)).resolves.toBeDefined();
+  });
+});
