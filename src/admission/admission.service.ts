@@ -94,7 +94,7 @@ export class AdmissionService {
     const { token } = bearer;
     let cachedAddress: string | undefined;
     const addressOf = (): string => (cachedAddress ??= this.clientAddress.of(req));
-    const key = this.apiKeys.verify(token, () => this.quotas.rejects(subjectOfAddress(addressOf()), ANONYMOUS_QUOTAS));
+    const key = this.apiKeys.verify(token, () => subjectOfAddress(addressOf()));
     if (!isPromise(key)) {
       return this.#count(key === undefined ? anonymous('invalid', addressOf()) : keyCaller(key));
     }

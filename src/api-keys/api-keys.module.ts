@@ -1,8 +1,8 @@
 import { Module } from '@nestjs/common';
-import { ApiKeyIndex } from './api-key-index.js';
-import { ApiKeyInvalidation } from './api-key-invalidation.js';
+import { ApiKeyNotifications } from './api-key-notifications.js';
 import { ApiKeysRepository } from './api-keys.repository.js';
 import { ApiKeysService } from './api-keys.service.js';
+import { IssuedDigests } from './issued-digests.js';
 import { UsageRecorder } from './usage/usage-recorder.js';
 import { UsageWriter } from './usage/usage-writer.js';
 import { UsageRepository } from './usage/usage.repository.js';
@@ -10,9 +10,9 @@ import { UsageRepository } from './usage/usage.repository.js';
 @Module({
   providers: [
     ApiKeysRepository,
-    ApiKeyIndex,
+    IssuedDigests,
     ApiKeysService,
-    ApiKeyInvalidation,
+    ApiKeyNotifications,
     // What each key does: counted in memory, written in batches.
     UsageRecorder,
     UsageWriter,

@@ -5,9 +5,6 @@ import { PrismaService } from '../database/prisma.service.js';
 import { quotasOf } from '../plans/plans.js';
 import type { VerifiedKey } from './verified-key.js';
 
-/** Hexadecimal digits of a digest that {@link ApiKeysRepository.digestPrefixes} returns for each key. */
-export const DIGEST_PREFIX_LENGTH = 16;
-
 type KeyRow = Pick<ApiKey, 'id' | 'plan' | 'requestsPerMinute' | 'requestsPerDay' | 'expiresAt'>;
 
 /** The queries of the request path on `api_keys`. Administration is in {@link ApiKeysAdmin}. */
@@ -32,15 +29,6 @@ export class ApiKeysRepository {
       return undefined;
     }
     return { id: row.id, plan: row.plan, quotas: quotasOf(row.plan, row), expiresAtMs: row.expiresAt?.getTime() };
-  }
-
-  /** The prefixes of the digests of all keys that are not revoked, concatenated: one row, because rows are what costs. */
-  async digestPrefixes(): Promise<string> {
-    const [row] = await databaseCall(
-      () => this.prisma.$queryRaw<{ prefixes: string | null }[]>`
-        SELECT string_agg(encode(substring(key_hash FOR 8), 'hex'), '') AS prefixes FROM api_keys WHERE revoked_at IS NULL`,
-    );
-    return row?.prefixes ?? '';
   }
 
   /** Records by the database's clock when keys were last used, at most once a minute: each record is a new version of a row. */

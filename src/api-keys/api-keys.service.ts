@@ -1,47 +1,43 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { CLOCK, type Clock } from '../common/clock.js';
-import { Semaphore } from '../common/semaphore.js';
+import { FairSlots } from '../common/fair-slots.js';
 import { CONFIG, type Config } from '../config/config.js';
 import { DomainError } from '../errors/domain-error.js';
 import { Metrics } from '../metrics/metrics.js';
-import { ApiKeyIndex } from './api-key-index.js';
 import { ApiKeysRepository } from './api-keys.repository.js';
+import { IssuedDigests } from './issued-digests.js';
 import { hashKey, isWellFormedKey } from './key-format.js';
 import type { VerifiedKey } from './verified-key.js';
 
-/** Cached keys that exist, and cached digests that do not: invented keys evict no valid one. */
 const CACHED_KEYS_MAX = 10_000;
-/** Concurrent queries for digests that probably belong to no key, in all. */
+/** Concurrent look-ups of keys that may not exist, in all. */
 const UNKNOWN_LOOKUPS_MAX = 2;
-/** How long such a query waits for its turn; by then the notification of a new key has arrived. Milliseconds. */
+/** How long such a look-up waits for its turn. Milliseconds. */
 const SLOT_TIMEOUT_MS = 1_000;
 
 interface CachedKey {
-  readonly key: VerifiedKey;
+  /** Undefined when the key is revoked. */
+  readonly key: VerifiedKey | undefined;
   /** Unix milliseconds. A stale entry still shows that the key existed. */
   freshUntilMs: number;
 }
 
 /**
- * Verifies API keys. Results are cached for `API_KEY_CACHE_SECONDS`; concurrent look-ups of one key share a query. Queries
- * for keys that probably do not exist are bounded, so that a flood of them costs the database next to nothing; a key
- * that exists is always looked up.
+ * Verifies API keys. A key that was never issued is invalid without a query. The others are looked up and cached for
+ * `API_KEY_CACHE_SECONDS`; concurrent look-ups of one key share a query. While notifications of new keys may be missed, a few
+ * unknown keys at a time are looked up, too.
  */
 @Injectable()
 export class ApiKeysService {
-  readonly #keys = new LRUCache<string, CachedKey>({ max: CACHED_KEYS_MAX });
-  /** Digests without a key, with the end of their entry in Unix milliseconds. */
-  readonly #unknown = new LRUCache<string, number>({ max: CACHED_KEYS_MAX });
+  readonly #cache = new LRUCache<string, CachedKey>({ max: CACHED_KEYS_MAX });
   readonly #lookups = new Map<string, Promise<VerifiedKey | undefined>>();
-  /** Look-ups that wait for a slot or have one. */
-  readonly #turns = new Map<string, Promise<VerifiedKey | undefined>>();
-  readonly #unknownSlots = new Semaphore(UNKNOWN_LOOKUPS_MAX);
+  readonly #unknownSlots = new FairSlots(UNKNOWN_LOOKUPS_MAX);
   readonly #cacheMs: number;
 
   constructor(
     private readonly repository: ApiKeysRepository,
-    private readonly index: ApiKeyIndex,
+    private readonly issued: IssuedDigests,
     @Inject(CLOCK) private readonly clock: Clock,
     @Inject(CONFIG) config: Config,
     private readonly metrics: Metrics,
@@ -52,127 +48,84 @@ export class ApiKeysService {
   /**
    * The key behind a token; undefined when it is malformed, unknown, revoked or expired.
    * Returns without a promise when no query is needed.
-   * @param isAddressLimited whether the caller's address is over its limits; keys missing from the index cost it no query
+   * @param callerOf names whom the look-up of an unknown key counts against
    * @throws {DomainError} `service_unavailable` (by rejection) when the database is unavailable
    */
-  verify(
-    token: string,
-    isAddressLimited: () => boolean = () => false,
-  ): VerifiedKey | undefined | Promise<VerifiedKey | undefined> {
+  verify(token: string, callerOf: () => string): VerifiedKey | undefined | Promise<VerifiedKey | undefined> {
     if (!isWellFormedKey(token)) {
       return undefined;
     }
     const keyHash = hashKey(token);
-    const cached = this.#keys.get(keyHash);
-    const nowMs = this.clock.now();
-    if (nowMs < (cached?.freshUntilMs ?? this.#unknown.get(keyHash) ?? 0)) {
+    const cached = this.#cache.get(keyHash);
+    if (cached !== undefined && this.clock.now() < cached.freshUntilMs) {
       this.metrics.keyLookups.labels('memory').inc();
-      return this.#unlessExpired(cached?.key);
+      return this.#unlessExpired(cached.key);
     }
-    const isMissing = this.index.complete && !this.index.has(keyHash);
-    if (isMissing && cached === undefined && isAddressLimited()) {
+    const isIssued = this.issued.has(keyHash);
+    if (!isIssued && this.issued.isComplete) {
       this.metrics.keyLookups.labels('index').inc();
       return undefined;
     }
-    const isLikely = cached !== undefined || (this.index.complete && !isMissing);
-    const lookup = isLikely ? this.#sharedLookUp(keyHash) : this.#sharedTurn(keyHash, isAddressLimited);
+    this.metrics.keyLookups.labels('database').inc();
+    const lookup = this.#lookups.get(keyHash) ?? this.#lookUp(keyHash, isIssued ? undefined : callerOf());
     return lookup.then((key) => this.#unlessExpired(key));
   }
 
   /** The key that a token belonged to when it was last looked up, however long ago. */
   lastKnown(token: string): VerifiedKey | undefined {
-    return this.#keys.peek(hashKey(token))?.key;
+    return this.#cache.peek(hashKey(token))?.key;
   }
 
   /** Invalidates the cache entry of one key, named by its SHA-256; a look-up in flight is not cached. */
   invalidate(keyHash: string): void {
-    const cached = this.#keys.peek(keyHash);
+    const cached = this.#cache.peek(keyHash);
     if (cached !== undefined) {
       cached.freshUntilMs = 0;
     }
-    this.#unknown.delete(keyHash);
     this.#lookups.delete(keyHash);
-    this.#turns.delete(keyHash);
   }
 
   invalidateAll(): void {
-    for (const cached of this.#keys.values()) {
+    for (const cached of this.#cache.values()) {
       cached.freshUntilMs = 0;
     }
-    this.#unknown.clear();
     this.#lookups.clear();
-    this.#turns.clear();
   }
 
-  #sharedTurn(keyHash: string, isAddressLimited: () => boolean): Promise<VerifiedKey | undefined> {
-    const waiting = this.#turns.get(keyHash);
-    if (waiting !== undefined) {
-      return waiting;
-    }
-    const turn = this.#lookUpInTurn(keyHash, isAddressLimited).finally(() => {
-      if (this.#turns.get(keyHash) === turn) {
-        this.#turns.delete(keyHash);
-      }
-    });
-    this.#turns.set(keyHash, turn);
-    return turn;
-  }
-
-  /** Looks up a digest that is in no cache and, as far as the index is complete, belongs to no key. */
-  async #lookUpInTurn(keyHash: string, isAddressLimited: () => boolean): Promise<VerifiedKey | undefined> {
-    const hasSlot = await this.#unknownSlots.acquireWithin(SLOT_TIMEOUT_MS);
-    try {
-      // Both may have changed while this look-up waited.
-      const isMissing = this.index.complete && !this.index.has(keyHash);
-      if (isMissing && (!hasSlot || isAddressLimited())) {
-        this.metrics.keyLookups.labels('index').inc();
-        return undefined;
-      }
-      if (!hasSlot && !this.index.complete) {
-        throw new DomainError('service_unavailable', 'The API key cannot be verified at the moment; retry shortly.');
-      }
-      return await this.#sharedLookUp(keyHash);
-    } finally {
-      if (hasSlot) {
-        this.#unknownSlots.release();
-      }
-    }
-  }
-
-  #sharedLookUp(keyHash: string): Promise<VerifiedKey | undefined> {
-    this.metrics.keyLookups.labels('database').inc();
-    return this.#lookups.get(keyHash) ?? this.#lookUp(keyHash);
-  }
-
-  #lookUp(keyHash: string): Promise<VerifiedKey | undefined> {
-    const lookup = this.repository.findByHash(keyHash).then(
-      (key) => {
-        // Not cached when it was invalidated meanwhile: the row may have changed after it was read.
-        if (this.#lookups.get(keyHash) === lookup) {
-          this.#lookups.delete(keyHash);
-          this.#cache(keyHash, key);
+  /** @param caller given when the key may not exist */
+  #lookUp(keyHash: string, caller: string | undefined): Promise<VerifiedKey | undefined> {
+    const found = caller === undefined ? this.repository.findByHash(keyHash) : this.#findInTurn(keyHash, caller);
+    const isLatest = (): boolean => this.#lookups.get(keyHash) === lookup;
+    const lookup = found
+      .then((key) => {
+        if (key !== undefined) {
+          this.issued.add(keyHash);
+        }
+        // Not cached when it was invalidated meanwhile: the row may have changed after it was read. Invented keys are not
+        // cached either, so they evict no valid one.
+        if (isLatest() && this.issued.has(keyHash)) {
+          this.#cache.set(keyHash, { key, freshUntilMs: this.clock.now() + this.#cacheMs });
         }
         return key;
-      },
-      (error: unknown) => {
-        if (this.#lookups.get(keyHash) === lookup) {
+      })
+      .finally(() => {
+        if (isLatest()) {
           this.#lookups.delete(keyHash);
         }
-        throw error;
-      },
-    );
+      });
     this.#lookups.set(keyHash, lookup);
     return lookup;
   }
 
-  #cache(keyHash: string, key: VerifiedKey | undefined): void {
-    const freshUntilMs = this.clock.now() + this.#cacheMs;
-    if (key === undefined) {
-      this.#keys.delete(keyHash);
-      this.#unknown.set(keyHash, freshUntilMs);
-    } else {
-      this.#unknown.delete(keyHash);
-      this.#keys.set(keyHash, { key, freshUntilMs });
+  async #findInTurn(keyHash: string, caller: string): Promise<VerifiedKey | undefined> {
+    const slot = await this.#unknownSlots.acquire(caller, SLOT_TIMEOUT_MS);
+    if (slot === undefined) {
+      throw new DomainError('service_unavailable', 'The API key cannot be verified at the moment; retry shortly.');
+    }
+    try {
+      return await this.repository.findByHash(keyHash);
+    } finally {
+      slot.release();
     }
   }
 

@@ -9,8 +9,16 @@ import { sessionSettings } from './session-settings.js';
 const RECONNECT_FIRST_MS = 100;
 const RECONNECT_MAX_MS = 5_000;
 /** A connection that died without being closed is detected by a query that gets no response. Milliseconds. */
-const HEARTBEAT_MS = 10_000;
+const HEARTBEAT_MS = 1_000;
 const RESPONSE_TIMEOUT_MS = 5_000;
+const SETTINGS = {
+  statement_timeout: RESPONSE_TIMEOUT_MS,
+  // Pages are read in the order of an index. PostgreSQL estimates that sorting the whole table for each would be cheaper.
+  enable_sort: 'off',
+};
+
+/** Runs a statement on the connection that listens. */
+export type Query = <Row extends object>(text: string, values?: unknown[]) => Promise<Row[]>;
 
 /** A handler for the messages of a channel. */
 export interface Subscription {
@@ -18,8 +26,11 @@ export interface Subscription {
   onMessage(payload: string): void;
   /** The connection is lost: messages may be missed from now on. */
   onLost?(): void;
-  /** Messages may have been missed: invalidate what depends on them. */
-  onGap?(): void;
+  /**
+   * Reads what may have changed without a message. Called when the connection listens, and every second from then on; a message
+   * that it may miss arrives by itself. When it fails, the connection is closed.
+   */
+  synchronize?(query: Query): Promise<void>;
 }
 
 interface Connection {
@@ -29,18 +40,17 @@ interface Connection {
 
 /**
  * Receives notifications of PostgreSQL (`NOTIFY`) on its own connection, which is reopened when it is lost. PostgreSQL
- * does not store messages for a disconnected listener, so each reconnection is reported as a gap.
+ * does not store messages for a disconnected listener, so subscribers synchronize after each connection.
  */
 @Injectable()
 export class DatabaseListener implements OnApplicationBootstrap, OnApplicationShutdown {
   readonly #logger = new Logger('DatabaseListener');
   readonly #subscriptions: Subscription[] = [];
-  /** The connection in use or, while reconnecting, the one being opened. */
+  /** The connection in use or, while reconnecting, the one being opened; undefined once stopped. */
   #connection: Connection | undefined;
-  #retryTimer: NodeJS.Timeout | undefined;
-  #heartbeat: NodeJS.Timeout | undefined;
+  /** Until the next heartbeat or attempt to connect. */
+  #timer: NodeJS.Timeout | undefined;
   #retryMs = RECONNECT_FIRST_MS;
-  #stopped = false;
   #isEstablished = false;
   #wasLost = false;
 
@@ -57,16 +67,17 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
     this.#subscriptions.push(subscription);
   }
 
+  /** Resolves when the subscribers have synchronized, or the database is unavailable. */
   async onApplicationBootstrap(): Promise<void> {
     await this.#connect();
   }
 
   onApplicationShutdown(): void {
-    this.#stopped = true;
-    clearTimeout(this.#retryTimer);
-    clearInterval(this.#heartbeat);
+    clearTimeout(this.#timer);
+    const connection = this.#connection;
+    this.#connection = undefined;
     // Ends the session in every phase, also while connecting and when the server no longer responds.
-    this.#connection?.socket.destroy();
+    connection?.socket.destroy();
   }
 
   async #connect(): Promise<void> {
@@ -96,13 +107,28 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
     try {
       await client.connect();
       const listens = this.#subscriptions.map(({ channel }) => `LISTEN ${client.escapeIdentifier(channel)}`);
-      await client.query([sessionSettings({ statement_timeout: RESPONSE_TIMEOUT_MS }), ...listens].join('; '));
+      await client.query([sessionSettings(SETTINGS), ...listens].join('; '));
+      await this.#synchronize(connection);
     } catch (error) {
       this.#lost(connection, error as Error);
       return;
     }
-    if (this.#connection === connection && !this.#stopped) {
-      this.#established(connection);
+    this.#established(connection);
+  }
+
+  /** @throws {Error} when the connection fails or is lost meanwhile */
+  async #synchronize(connection: Connection): Promise<void> {
+    const query: Query = async <Row extends object>(text: string, values?: unknown[]) => {
+      const { rows } = await connection.client.query<Row>(text, values);
+      // A response and the loss of the connection may be read at once; what is read then is not kept up to date.
+      if (this.#connection !== connection) {
+        throw new Error('the connection was lost');
+      }
+      return rows;
+    };
+    await query('SELECT 1');
+    for (const subscription of this.#subscriptions) {
+      await subscription.synchronize?.(query);
     }
   }
 
@@ -113,30 +139,36 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
       this.#wasLost = false;
       this.metrics.recoveries.inc({ dependency: 'database' });
     }
-    for (const subscription of this.#subscriptions) {
-      subscription.onGap?.();
-    }
-    this.#heartbeat = setInterval(() => {
-      connection.client.query('SELECT 1').catch((error: unknown) => {
-        this.#lost(connection, error as Error);
-      });
+    this.#scheduleHeartbeat(connection);
+  }
+
+  #scheduleHeartbeat(connection: Connection): void {
+    this.#timer = setTimeout(() => {
+      this.#synchronize(connection).then(
+        () => {
+          this.#scheduleHeartbeat(connection);
+        },
+        (error: unknown) => {
+          this.#lost(connection, error as Error);
+        },
+      );
     }, HEARTBEAT_MS).unref();
   }
 
   #lost(connection: Connection, error: Error | undefined): void {
     connection.socket.destroy();
-    if (this.#stopped || this.#connection !== connection) {
+    if (this.#connection !== connection) {
       return;
     }
     this.#connection = undefined;
     this.#isEstablished = false;
     this.#wasLost = true;
-    clearInterval(this.#heartbeat);
+    clearTimeout(this.#timer);
     for (const subscription of this.#subscriptions) {
       subscription.onLost?.();
     }
     this.#logger.warn(`no connection to listen on, reconnecting: ${error?.message ?? 'closed by the server'}`);
-    this.#retryTimer = setTimeout(() => {
+    this.#timer = setTimeout(() => {
       inBackground(this.#connect());
     }, this.#retryMs).unref();
     this.#retryMs = Math.min(this.#retryMs * 2, RECONNECT_MAX_MS);

@@ -68,7 +68,7 @@ describe('every process applies within a second, whatever API_KEY_CACHE_SECONDS 
     await expectPromptly(key, 401);
   });
 
-  it('the issue of a key that was cached as unknown', async () => {
+  it('the issue of a key that was rejected before', async () => {
     const key = generateKey();
     expect(await statuses(key)).toEqual([401, 401]);
     await query("INSERT INTO api_keys (name, key_prefix, key_hash, plan) VALUES ('n', 'p', decode($1, 'hex'), 'pro')", [

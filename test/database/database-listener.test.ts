@@ -10,15 +10,28 @@ let proxy: TcpProxy;
 let listener: DatabaseListener;
 let metrics: Metrics;
 let messages: string[];
-let gaps: number;
+let synchronizations: number;
+let losses: number;
+let failure: Error | undefined;
 
 beforeEach(async () => {
   database = await createTestDatabase();
   proxy = await TcpProxy.start(database.url);
   metrics = new Metrics();
   listener = new DatabaseListener(loadConfig({ DATABASE_URL: proxy.urlFor(database.url) }), metrics);
-  [messages, gaps] = [[], 0];
-  listener.subscribe({ channel: 'news', onMessage: (payload) => messages.push(payload), onGap: () => gaps++ });
+  [messages, synchronizations, losses, failure] = [[], 0, 0, undefined];
+  listener.subscribe({
+    channel: 'news',
+    onMessage: (payload) => messages.push(payload),
+    onLost: () => losses++,
+    synchronize: async (query) => {
+      await query('SELECT 1');
+      if (failure !== undefined) {
+        throw failure;
+      }
+      synchronizations++;
+    },
+  });
   await listener.onApplicationBootstrap();
 });
 afterEach(async () => {
@@ -39,15 +52,23 @@ async function notify(payload: string): Promise<void> {
 }
 
 describe('DatabaseListener', () => {
-  it('passes messages to the subscriber of their channel', async () => {
+  it('passes messages to the subscriber of their channel, which has synchronized before', async () => {
+    expect(synchronizations).toBe(1);
     await notify('one');
     await waitFor(() => messages.length === 1, 'the message arrives');
-    expect([messages, gaps]).toEqual([['one'], 1]);
+    expect([messages, losses]).toEqual([['one'], 0]);
   });
 
-  it('reconnects after a lost connection and reports the gap', async () => {
+  it('synchronizes again while it is connected', async () => {
+    await waitFor(() => synchronizations === 2, 'the heartbeat');
+    expect(losses).toBe(0);
+  });
+
+  it('reports a lost connection, reconnects and synchronizes', async () => {
     proxy.closeConnections();
-    await waitFor(() => gaps === 2, 'the listener has reconnected');
+    await waitFor(() => losses === 1, 'the loss is reported');
+    const before = synchronizations;
+    await waitFor(() => synchronizations > before, 'the listener has reconnected');
     await notify('two');
     await waitFor(() => messages.length === 1, 'the message arrives');
     expect(messages).toEqual(['two']);
@@ -56,10 +77,26 @@ describe('DatabaseListener', () => {
     expect(exported).toContain('petstore_listener_connected 1\n');
   });
 
+  it('reconnects when a subscriber cannot synchronize', async () => {
+    failure = new Error('permission denied');
+    await waitFor(() => losses >= 2, 'the next attempt fails too');
+    expect(await metrics.registry.metrics()).toContain('petstore_listener_connected 0\n');
+    failure = undefined;
+    const before = synchronizations;
+    await waitFor(() => synchronizations > before, 'the listener has reconnected');
+    expect(await metrics.registry.metrics()).toContain('petstore_listener_connected 1\n');
+  });
+
+  it('detects a connection that died without being closed', async () => {
+    proxy.stall();
+    await waitFor(() => losses === 1, 'the loss is reported', { withinMs: 15_000 });
+    expect(await metrics.registry.metrics()).toContain('petstore_listener_connected 0\n');
+  });
+
   it('ends its session when it is stopped', async () => {
     listener.onApplicationShutdown();
     await waitFor(async () => (await sessions()) === 0, 'the session has ended');
-    expect(proxy.connections).toBe(0);
+    expect([proxy.connections, losses]).toEqual([0, 0]);
   });
 
   it('opens no session after it was stopped while it was reconnecting', async () => {
@@ -68,16 +105,17 @@ describe('DatabaseListener', () => {
     const before = proxy.bytesFromClients;
     await waitFor(() => proxy.bytesFromClients > before, 'the listener is reconnecting');
     listener.onApplicationShutdown();
+    const synchronized = synchronizations;
     proxy.restore();
     await waitFor(() => proxy.connections === 0, 'no connection is left');
     await waitFor(async () => (await sessions()) === 0, 'no session is left');
-    expect([await sessions(), gaps]).toEqual([0, 1]);
+    expect([await sessions(), synchronizations]).toEqual([0, synchronized]);
   });
 
   it('stops at once while the server does not respond', async () => {
     proxy.stall();
     listener.onApplicationShutdown();
     await waitFor(() => proxy.connections === 0, 'the connection is closed', { withinMs: 2_000 });
-    expect(gaps).toBe(1);
+    expect(losses).toBe(0);
   });
 });

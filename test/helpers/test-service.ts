@@ -3,6 +3,7 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import { createApp } from '../../src/app.setup.js';
 import type { Config } from '../../src/config/config.js';
 import { loadConfig } from '../../src/config/load-config.js';
+import { announceKeysTo } from './announced.js';
 import { insertKey } from './builders.js';
 import { ManualClock } from './manual-clock.js';
 import { createTestDatabase, type TestDatabase } from './test-database.js';
@@ -31,6 +32,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const config: Config = loadConfig({ DATABASE_URL: database.url, METRICS_PORT: '0', ...options.environment });
   const app = await createApp(config, { clock, logger: false, rejectEarly: options.rejectEarly ?? true });
   await app.listen(0, '127.0.0.1');
+  announceKeysTo(app, database.db);
   const { port } = app.getHttpServer().address() as AddressInfo;
   return {
     ...database,

@@ -1,6 +1,6 @@
-import { ApiKeyIndex } from '../../../src/api-keys/api-key-index.js';
 import type { ApiKeysRepository } from '../../../src/api-keys/api-keys.repository.js';
 import { ApiKeysService } from '../../../src/api-keys/api-keys.service.js';
+import { IssuedDigests } from '../../../src/api-keys/issued-digests.js';
 import { generateKey, hashKey } from '../../../src/api-keys/key-format.js';
 import type { VerifiedKey } from '../../../src/api-keys/verified-key.js';
 import { loadConfig } from '../../../src/config/load-config.js';
@@ -30,10 +30,6 @@ class FakeRepository {
   /** If set, every query returns from it at once. */
   rows: Map<string, VerifiedKey> | undefined;
 
-  digestPrefixes(): Promise<string> {
-    return Promise.resolve([...(this.rows?.keys() ?? [])].map((keyHash) => keyHash.slice(0, 16)).join(''));
-  }
-
   findByHash(keyHash: string): Promise<VerifiedKey | undefined> {
     return new Promise((resolve, reject) => {
       this.queries.push({ keyHash, response: resolve, fail: reject });
@@ -46,21 +42,25 @@ class FakeRepository {
 
 let clock: ManualClock;
 let repository: FakeRepository;
-let index: ApiKeyIndex;
+let issued: IssuedDigests;
 let service: ApiKeysService;
 
 function start(cacheSeconds = CACHE_SECONDS): void {
   clock = new ManualClock();
   repository = new FakeRepository();
   const config = loadConfig({ API_KEY_CACHE_SECONDS: String(cacheSeconds) });
-  index = new ApiKeyIndex(repository as unknown as ApiKeysRepository);
-  service = new ApiKeysService(repository as unknown as ApiKeysRepository, index, clock, config, new Metrics());
+  issued = new IssuedDigests();
+  issued.isComplete = true;
+  issued.add(hashKey(TOKEN));
+  service = new ApiKeysService(repository as unknown as ApiKeysRepository, issued, clock, config, new Metrics());
 }
 
-beforeEach(async () => {
+function verify(token: string, caller = 'caller'): ReturnType<ApiKeysService['verify']> {
+  return service.verify(token, () => caller);
+}
+
+beforeEach(() => {
   start();
-  await index.load();
-  index.add(hashKey(TOKEN));
 });
 
 describe('a key that exists', () => {
@@ -71,72 +71,72 @@ describe('a key that exists', () => {
   });
 
   it('is looked up by its digest', async () => {
-    await expect(service.verify(TOKEN)).resolves.toEqual(key);
+    await expect(verify(TOKEN)).resolves.toEqual(key);
     expect(repository.queries.map(({ keyHash }) => keyHash)).toEqual([hashKey(TOKEN)]);
   });
 
   it('is returned from the cache, without a promise, until its entry expires, and is then looked up again', async () => {
-    await service.verify(TOKEN);
+    await verify(TOKEN);
     clock.advance(CACHE_SECONDS * 1_000 - 1);
-    expect(service.verify(TOKEN)).toEqual(key);
+    expect(verify(TOKEN)).toEqual(key);
     expect(repository.queries).toHaveLength(1);
     clock.advance(1);
-    await expect(service.verify(TOKEN)).resolves.toEqual(key);
+    await expect(verify(TOKEN)).resolves.toEqual(key);
     expect(repository.queries).toHaveLength(2);
   });
 
   it('is looked up again after API_KEY_CACHE_SECONDS, even if it was used meanwhile', async () => {
-    await service.verify(TOKEN);
+    await verify(TOKEN);
     for (let second = 0; second < CACHE_SECONDS; second++) {
-      await service.verify(TOKEN);
+      await verify(TOKEN);
       clock.advance(1_000);
     }
-    await service.verify(TOKEN);
+    await verify(TOKEN);
     expect(repository.queries).toHaveLength(2);
   });
 
   it('is looked up every time when the cache is off', async () => {
     start(0);
     repository.rows = new Map([[hashKey(TOKEN), key]]);
-    await service.verify(TOKEN);
-    await service.verify(TOKEN);
+    await verify(TOKEN);
+    await verify(TOKEN);
     expect(repository.queries).toHaveLength(2);
   });
 
   it.each(['invalidate', 'invalidateAll'] as const)('is looked up again after %s', async (method) => {
-    await service.verify(TOKEN);
+    await verify(TOKEN);
     service[method](hashKey(TOKEN));
     repository.rows = new Map();
-    await expect(service.verify(TOKEN)).resolves.toBeUndefined();
+    await expect(verify(TOKEN)).resolves.toBeUndefined();
   });
 
   it('stays cached when another key is invalidated', async () => {
-    await service.verify(TOKEN);
+    await verify(TOKEN);
     service.invalidate(hashKey(generateKey()));
-    expect(service.verify(TOKEN)).toEqual(key);
+    expect(verify(TOKEN)).toEqual(key);
   });
 });
 
-describe('a key that does not exist', () => {
+describe('a key that was issued and is revoked', () => {
   beforeEach(() => {
     repository.rows = new Map();
   });
 
-  it('is cached as unknown until its entry expires', async () => {
-    await expect(service.verify(TOKEN)).resolves.toBeUndefined();
+  it('is cached as such until its entry expires', async () => {
+    await expect(verify(TOKEN)).resolves.toBeUndefined();
     clock.advance(CACHE_SECONDS * 1_000 - 1);
-    expect(service.verify(TOKEN)).toBeUndefined();
+    expect(verify(TOKEN)).toBeUndefined();
     expect(repository.queries).toHaveLength(1);
     clock.advance(1);
-    await service.verify(TOKEN);
+    await verify(TOKEN);
     expect(repository.queries).toHaveLength(2);
   });
 
-  it('is found after it is issued and its entry invalidated', async () => {
-    await service.verify(TOKEN);
+  it('is found when it is valid again and its entry invalidated', async () => {
+    await verify(TOKEN);
     repository.rows = new Map([[hashKey(TOKEN), buildKey()]]);
     service.invalidate(hashKey(TOKEN));
-    await expect(service.verify(TOKEN)).resolves.toEqual(buildKey());
+    await expect(verify(TOKEN)).resolves.toEqual(buildKey());
   });
 });
 
@@ -144,7 +144,7 @@ describe('a token that is not well-formed', () => {
   it.each(['', 'abc', 'pst_', `${TOKEN.slice(0, -1)}!`, TOKEN.toLowerCase()])(
     'is rejected without a query: %p',
     (text) => {
-      expect(service.verify(text)).toBeUndefined();
+      expect(verify(text)).toBeUndefined();
       expect(repository.queries).toHaveLength(0);
     },
   );
@@ -152,18 +152,18 @@ describe('a token that is not well-formed', () => {
 
 describe('concurrent look-ups of one key', () => {
   it('share one query', async () => {
-    const waiting = Array.from({ length: 50 }, () => service.verify(TOKEN));
+    const waiting = Array.from({ length: 50 }, () => verify(TOKEN));
     expect(repository.queries).toHaveLength(1);
     repository.queries[0]?.response(buildKey());
     expect(await Promise.all(waiting.map((response) => Promise.resolve(response)))).toEqual(Array(50).fill(buildKey()));
-    expect(service.verify(TOKEN)).toEqual(buildKey());
+    expect(verify(TOKEN)).toEqual(buildKey());
   });
 
   it('do not delay those of another key', async () => {
     const other = generateKey();
-    index.add(hashKey(other));
-    const first = service.verify(TOKEN);
-    const second = service.verify(other);
+    issued.add(hashKey(other));
+    const first = verify(TOKEN);
+    const second = verify(other);
     expect(repository.queries.map(({ keyHash }) => keyHash)).toEqual([hashKey(TOKEN), hashKey(other)]);
     repository.queries[1]?.response(buildKey({ id: 'other' }));
     await expect(second).resolves.toMatchObject({ id: 'other' });
@@ -174,39 +174,39 @@ describe('concurrent look-ups of one key', () => {
 
 describe.each(['invalidate', 'invalidateAll'] as const)('%s during a look-up', (method) => {
   it('does not cache a row that was read before it', async () => {
-    const before = service.verify(TOKEN);
+    const before = verify(TOKEN);
     service[method](hashKey(TOKEN));
     repository.queries[0]?.response(buildKey({ plan: 'free' }));
     await before;
-    const after = service.verify(TOKEN);
+    const after = verify(TOKEN);
     expect(repository.queries).toHaveLength(2);
     repository.queries[1]?.response(buildKey({ plan: 'pro' }));
     await expect(after).resolves.toMatchObject({ plan: 'pro' });
-    expect(service.verify(TOKEN)).toMatchObject({ plan: 'pro' });
+    expect(verify(TOKEN)).toMatchObject({ plan: 'pro' });
   });
 
   it('starts a new query for later requests, whichever query ends first', async () => {
-    const stale = service.verify(TOKEN);
+    const stale = verify(TOKEN);
     service[method](hashKey(TOKEN));
-    const fresh = service.verify(TOKEN);
-    const shared = service.verify(TOKEN);
+    const fresh = verify(TOKEN);
+    const shared = verify(TOKEN);
     expect(repository.queries).toHaveLength(2);
     repository.queries[1]?.response(undefined);
     await expect(fresh).resolves.toBeUndefined();
     await expect(shared).resolves.toBeUndefined();
     repository.queries[0]?.response(buildKey());
     await stale;
-    expect(service.verify(TOKEN)).toBeUndefined();
+    expect(verify(TOKEN)).toBeUndefined();
     expect(repository.queries).toHaveLength(2);
   });
 
   it('keeps a newer look-up when the older one fails', async () => {
-    const stale = service.verify(TOKEN);
+    const stale = verify(TOKEN);
     service[method](hashKey(TOKEN));
-    const fresh = service.verify(TOKEN);
+    const fresh = verify(TOKEN);
     repository.queries[0]?.fail(new Error('lost'));
     await expect(stale).rejects.toThrow('lost');
-    const shared = service.verify(TOKEN);
+    const shared = verify(TOKEN);
     expect(repository.queries).toHaveLength(2);
     repository.queries[1]?.response(buildKey());
     await expect(fresh).resolves.toEqual(buildKey());
@@ -217,21 +217,21 @@ describe.each(['invalidate', 'invalidateAll'] as const)('%s during a look-up', (
 describe('a key that expires', () => {
   it('is valid until the last millisecond before its expiry, also from the cache', async () => {
     repository.rows = new Map([[hashKey(TOKEN), buildKey({ expiresAtMs: clock.now() + 5_000 })]]);
-    await expect(service.verify(TOKEN)).resolves.toBeDefined();
+    await expect(verify(TOKEN)).resolves.toBeDefined();
     clock.advance(4_999);
-    expect(service.verify(TOKEN)).toBeDefined();
+    expect(verify(TOKEN)).toBeDefined();
     clock.advance(1);
-    expect(service.verify(TOKEN)).toBeUndefined();
+    expect(verify(TOKEN)).toBeUndefined();
     expect(repository.queries).toHaveLength(1);
   });
 
   it('is rejected when it has expired before the first look-up', async () => {
     repository.rows = new Map([[hashKey(TOKEN), buildKey({ expiresAtMs: clock.now() })]]);
-    await expect(service.verify(TOKEN)).resolves.toBeUndefined();
+    await expect(verify(TOKEN)).resolves.toBeUndefined();
   });
 
   it('is rejected when it expires during the query', async () => {
-    const waiting = service.verify(TOKEN);
+    const waiting = verify(TOKEN);
     clock.advance(1_000);
     repository.queries[0]?.response(buildKey({ expiresAtMs: clock.now() }));
     await expect(waiting).resolves.toBeUndefined();
@@ -240,127 +240,132 @@ describe('a key that expires', () => {
 
 describe('a look-up that fails', () => {
   it('rejects all requests that share it and is not cached', async () => {
-    const waiting = [service.verify(TOKEN), service.verify(TOKEN)].map((response) => Promise.resolve(response));
+    const waiting = [verify(TOKEN), verify(TOKEN)].map((response) => Promise.resolve(response));
     repository.queries[0]?.fail(new Error('the database is unavailable'));
     const settled = await Promise.allSettled(waiting);
     expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
     repository.rows = new Map([[hashKey(TOKEN), buildKey()]]);
-    await expect(service.verify(TOKEN)).resolves.toEqual(buildKey());
+    await expect(verify(TOKEN)).resolves.toEqual(buildKey());
     expect(repository.queries).toHaveLength(2);
   });
 
   it('rejects when the cache entry of the key is stale', async () => {
     repository.rows = new Map([[hashKey(TOKEN), buildKey()]]);
-    await service.verify(TOKEN);
+    await verify(TOKEN);
     clock.advance(CACHE_SECONDS * 1_000);
     repository.rows = undefined;
-    const waiting = service.verify(TOKEN);
+    const waiting = verify(TOKEN);
     repository.queries[1]?.fail(new Error('the database is unavailable'));
     await expect(waiting).rejects.toThrow('the database is unavailable');
   });
 });
 
-describe('the cache of keys that exist', () => {
+describe('the cache', () => {
   it('evicts the least recently used key when it holds more than 10,000', async () => {
     const tokens = Array.from({ length: 10_001 }, () => generateKey());
     repository.rows = new Map(tokens.map((token) => [hashKey(token), buildKey()]));
-    await index.load();
     for (const token of tokens) {
-      await service.verify(token);
+      issued.add(hashKey(token));
+      await verify(token);
     }
-    expect(service.verify(tokens[1] ?? '')).toEqual(buildKey());
-    expect(service.verify(tokens[0] ?? '')).toBeInstanceOf(Promise);
+    expect(verify(tokens[1] ?? '')).toEqual(buildKey());
+    expect(verify(tokens[0] ?? '')).toBeInstanceOf(Promise);
   });
 
   it('keeps a valid key whatever number of unknown keys are looked up', async () => {
     repository.rows = new Map([[hashKey(TOKEN), buildKey()]]);
-    await service.verify(TOKEN);
+    await verify(TOKEN);
+    issued.isComplete = false;
     for (let guess = 0; guess < 10_001; guess++) {
-      await service.verify(generateKey());
+      await verify(generateKey());
     }
-    expect(service.verify(TOKEN)).toEqual(buildKey());
+    expect(verify(TOKEN)).toEqual(buildKey());
   });
 });
 
-describe('unknown keys from an address over its limits', () => {
-  const isLimited = (): boolean => true;
-
-  it('cause no query', async () => {
-    repository.rows = new Map([[hashKey(TOKEN), buildKey()]]);
-    for (let guess = 0; guess < 300; guess++) {
-      expect(service.verify(generateKey(), isLimited)).toBeUndefined();
-    }
+describe('a key that was never issued', () => {
+  it('is invalid without a query and without a promise', () => {
+    expect(verify(generateKey())).toBeUndefined();
     expect(repository.queries).toHaveLength(0);
-    await expect(service.verify(TOKEN, isLimited)).resolves.toEqual(buildKey());
   });
 
-  it('are looked up while the index is incomplete', async () => {
-    index.invalidate();
-    repository.rows = new Map([[hashKey(TOKEN), buildKey()]]);
-    await expect(service.verify(TOKEN, isLimited)).resolves.toEqual(buildKey());
-  });
-
-  it('are looked up when a notification has announced them', async () => {
+  it('is looked up once it is announced', async () => {
     const token = generateKey();
     repository.rows = new Map([[hashKey(token), buildKey()]]);
-    expect(service.verify(token, isLimited)).toBeUndefined();
-    index.add(hashKey(token));
-    await expect(service.verify(token, isLimited)).resolves.toEqual(buildKey());
+    expect(verify(token)).toBeUndefined();
+    issued.add(hashKey(token));
+    await expect(verify(token)).resolves.toEqual(buildKey());
   });
 });
 
-describe('concurrent look-ups of unknown keys', () => {
-  it('of one new key share a query before its notification arrives', async () => {
+describe('unknown keys while notifications may be missed', () => {
+  const settle = (): void => {
+    repository.queries.splice(0).forEach((query) => {
+      query.response(undefined);
+    });
+  };
+
+  beforeEach(() => {
+    issued.isComplete = false;
+  });
+
+  it('are looked up, and cached when they exist', async () => {
     const token = generateKey();
-    const requests = Array.from({ length: 50 }, () => Promise.resolve(service.verify(token)));
     repository.rows = new Map([[hashKey(token), buildKey()]]);
-    expect(await Promise.all(requests)).toEqual(Array(50).fill(buildKey()));
+    await expect(verify(token)).resolves.toEqual(buildKey());
+    expect(verify(token)).toEqual(buildKey());
+    await expect(verify(generateKey())).resolves.toBeUndefined();
+    issued.isComplete = true;
+    clock.advance(CACHE_SECONDS * 1_000);
+    await expect(verify(token)).resolves.toEqual(buildKey());
+  });
+
+  it('share a query when they are equal', async () => {
+    const token = generateKey();
+    const waiting = Array.from({ length: 50 }, () => Promise.resolve(verify(token)));
+    await Promise.resolve();
     expect(repository.queries).toHaveLength(1);
+    repository.queries[0]?.response(buildKey());
+    expect(await Promise.all(waiting)).toEqual(Array(50).fill(buildKey()));
   });
 
-  it('stop once their address is over its limits', async () => {
-    repository.rows = new Map();
-    const isLimited = (): boolean => repository.queries.length >= 5;
-    await Promise.all(Array.from({ length: 50 }, async () => service.verify(generateKey(), isLimited)));
-    expect(repository.queries.length).toBeLessThanOrEqual(6);
-  });
-
-  it('run two at a time; the other keys are unknown because the index does not contain them', async () => {
-    const guesses = Array.from({ length: 50 }, () => Promise.resolve(service.verify(generateKey())));
-    const settled = Promise.all(guesses.slice(2));
-    expect(await settled).toEqual(Array(48).fill(undefined));
-    expect(repository.queries).toHaveLength(2);
-    repository.queries.forEach((query) => {
-      query.response(undefined);
-    });
-    await Promise.all(guesses);
-  });
-
-  it('do not delay a key that the index contains', async () => {
-    const guesses = Array.from({ length: 50 }, () => Promise.resolve(service.verify(generateKey())));
-    repository.rows = new Map([[hashKey(TOKEN), buildKey()]]);
-    await expect(service.verify(TOKEN)).resolves.toEqual(buildKey());
-    repository.queries.forEach((query) => {
-      query.response(undefined);
-    });
-    await Promise.all(guesses);
-  });
-
-  it('are rejected with service_unavailable when the index is incomplete and none ends in time', async () => {
-    index.invalidate();
-    const guesses = Array.from({ length: 3 }, () => Promise.resolve(service.verify(generateKey())));
+  it('are looked up two at a time, and rejected with service_unavailable when none ends in time', async () => {
+    const guesses = Array.from({ length: 3 }, () => Promise.resolve(verify(generateKey())));
     await expect(guesses[2]).rejects.toMatchObject({ code: 'service_unavailable' });
-    repository.queries.forEach((query) => {
-      query.response(undefined);
-    });
-    await Promise.all(guesses.slice(0, 2));
+    expect(repository.queries).toHaveLength(2);
+    settle();
+    expect(await Promise.all(guesses.slice(0, 2))).toEqual([undefined, undefined]);
+  });
+
+  it('of one caller do not delay those of another', async () => {
+    const guesses = Array.from({ length: 50 }, () => Promise.resolve(verify(generateKey(), 'guesser')));
+    const token = generateKey();
+    const other = Promise.resolve(verify(token, 'other'));
+    await Promise.resolve();
+    repository.queries[0]?.response(undefined);
+    await guesses[0];
+    await new Promise(setImmediate);
+    expect(repository.queries[2]?.keyHash).toBe(hashKey(token));
+    repository.queries[2]?.response(buildKey());
+    await expect(other).resolves.toEqual(buildKey());
+    repository.rows = new Map();
+    settle();
+    await Promise.all(guesses);
+  });
+
+  it('do not delay a key that is known to have been issued', async () => {
+    const guesses = Array.from({ length: 3 }, () => Promise.resolve(verify(generateKey()))).slice(0, 2);
+    repository.rows = new Map([[hashKey(TOKEN), buildKey()]]);
+    await expect(verify(TOKEN)).resolves.toEqual(buildKey());
+    settle();
+    await Promise.all(guesses);
   });
 });
 
 describe('a key whose cache entry is stale', () => {
   it('is still the last known key of its token, also after all entries were invalidated', async () => {
     repository.rows = new Map([[hashKey(TOKEN), buildKey({ plan: 'business' })]]);
-    await service.verify(TOKEN);
+    await verify(TOKEN);
     service.invalidateAll();
     expect(service.lastKnown(TOKEN)).toMatchObject({ plan: 'business' });
     expect(service.lastKnown(generateKey())).toBeUndefined();

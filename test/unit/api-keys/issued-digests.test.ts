@@ -1,0 +1,30 @@
+import { hash } from 'node:crypto';
+import { HELD_BYTES, IssuedDigests } from '../../../src/api-keys/issued-digests.js';
+
+const digestOf = (name: string): string => hash('sha256', name, 'hex');
+
+describe('IssuedDigests', () => {
+  it('holds every digest that was added, whatever their number and order, and no other', () => {
+    const issued = new IssuedDigests();
+    const digests = Array.from({ length: 100_000 }, (_, index) => digestOf(`issued ${index}`)).sort();
+    const announced = digests.splice(50_000);
+    for (const digest of digests) {
+      issued.addHeld(Number.parseInt(digest.slice(0, 2 * HELD_BYTES), 16));
+    }
+    for (const digest of announced) {
+      issued.add(digest);
+      issued.add(digest);
+    }
+    const missing = [...digests, ...announced].filter((digest) => !issued.has(digest));
+    expect(missing).toEqual([]);
+    const invented = Array.from({ length: 100_000 }, (_, index) => digestOf(`invented ${index}`));
+    expect(invented.filter((digest) => issued.has(digest))).toEqual([]);
+  });
+
+  it.each(['0'.repeat(64), 'f'.repeat(64)])('holds the digest %s', (digest) => {
+    const issued = new IssuedDigests();
+    expect(issued.has(digest)).toBe(false);
+    issued.add(digest);
+    expect(issued.has(digest)).toBe(true);
+  });
+});
