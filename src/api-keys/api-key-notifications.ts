@@ -19,6 +19,8 @@ const SELECT_STATE = `
   JOIN pg_proc AS function ON function.oid = tgfoid
   WHERE relation.oid = to_regclass('api_keys')`;
 
+const SELECT_COUNT = 'SELECT count(*)::int AS count FROM api_keys WHERE revoked_at IS NULL';
+
 /** The next digests from `$1` on, cut and concatenated: one row, because rows are what costs. */
 const SELECT_PAGE = `
   SELECT string_agg(held, '' ORDER BY held) AS digests FROM (
@@ -77,6 +79,8 @@ export class ApiKeyNotifications {
 
   /** Page by page; keys that are issued meanwhile are announced. */
   async #load(query: Query): Promise<void> {
+    const [counted] = await query<{ count: number }>(SELECT_COUNT);
+    this.issued.reserve(counted?.count ?? 0);
     let pageLength = PAGE_SIZE;
     for (let next = 0; pageLength === PAGE_SIZE && next < 2 ** (8 * HELD_BYTES);) {
       const from = Buffer.alloc(HELD_BYTES);

@@ -31,6 +31,13 @@ export class IssuedDigests {
     this.addHeld(heldPart(keyHash));
   }
 
+  /** Makes room for so many digests in all and some more, so that loading them leaves no smaller tables behind. */
+  reserve(count: number): void {
+    if (count > this.#slots.length * FILLED_MAX) {
+      this.#resize((count / FILLED_MAX) * GROWTH);
+    }
+  }
+
   /** @param held the first {@link HELD_BYTES} of a digest as a big-endian number */
   addHeld(held: number): void {
     const slot = this.#slotOf(held + 1);
@@ -40,13 +47,13 @@ export class IssuedDigests {
     this.#slots[slot] = held + 1;
     this.#count++;
     if (this.#count > this.#slots.length * FILLED_MAX) {
-      this.#grow();
+      this.#resize(this.#slots.length * GROWTH);
     }
   }
 
-  #grow(): void {
+  #resize(length: number): void {
     const old = this.#slots;
-    this.#slots = new Float64Array(Math.ceil(old.length * GROWTH));
+    this.#slots = new Float64Array(Math.ceil(length));
     for (const stored of old) {
       if (stored !== 0) {
         this.#slots[this.#slotOf(stored)] = stored;

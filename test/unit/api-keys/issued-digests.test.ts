@@ -8,6 +8,7 @@ describe('IssuedDigests', () => {
     const issued = new IssuedDigests();
     const digests = Array.from({ length: 100_000 }, (_, index) => digestOf(`issued ${index}`)).sort();
     const announced = digests.splice(50_000);
+    issued.reserve(digests.length);
     for (const digest of digests) {
       issued.addHeld(Number.parseInt(digest.slice(0, 2 * HELD_BYTES), 16));
     }
