@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { Pools } from '../database/pools.js';
+import { Prisma } from '../database/generated/client.js';
+import { PrismaService } from '../database/prisma.service.js';
 import { Metrics } from '../metrics/metrics.js';
 
 /** How long the database may take to respond before the service reports unready. Milliseconds. */
@@ -12,7 +13,7 @@ export class HealthService {
   #ping: Promise<boolean> | undefined;
 
   constructor(
-    private readonly pools: Pools,
+    private readonly prisma: PrismaService,
     metrics: Metrics,
   ) {
     metrics.watchReadiness(() => this.isReady());
@@ -36,7 +37,7 @@ export class HealthService {
 
   async #databaseResponds(): Promise<boolean> {
     const timeout = new Promise<false>((resolve) => setTimeout(resolve, PING_TIMEOUT_MS, false).unref());
-    const ping = this.pools.main.query('SELECT 1').then(
+    const ping = this.prisma.execute(Prisma.sql`SELECT 1`).then(
       () => true,
       () => false,
     );
