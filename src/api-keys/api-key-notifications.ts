@@ -6,6 +6,8 @@ import { HELD_BYTES, IssuedDigests } from './issued-digests.js';
 
 /** Digests per query: few enough that no other work of the process waits for them. */
 const PAGE_SIZE = 10_000;
+/** The end of the highest digest that begins with given bytes; others that do are held already. */
+const HIGHEST_REST = Buffer.alloc(32 - HELD_BYTES, 0xff);
 
 /**
  * Whether the trigger announces all keys. `xmin` is the transaction that wrote a row of the catalogue, so whatever is done to the
@@ -21,11 +23,11 @@ const SELECT_STATE = `
 
 const SELECT_COUNT = 'SELECT count(*)::int AS count FROM api_keys WHERE revoked_at IS NULL';
 
-/** The next digests from `$1` on, cut and concatenated: one row, because rows are what costs. */
+/** The next digests after `$1`, cut and concatenated: one row, because rows are what costs. */
 const SELECT_PAGE = `
   SELECT string_agg(held, '' ORDER BY held) AS digests FROM (
     SELECT substring(key_hash FOR ${HELD_BYTES}) AS held FROM api_keys
-    WHERE key_hash >= $1::bytea AND revoked_at IS NULL ORDER BY key_hash LIMIT ${PAGE_SIZE}) AS page`;
+    WHERE key_hash > $1::bytea AND revoked_at IS NULL ORDER BY key_hash LIMIT ${PAGE_SIZE}) AS page`;
 
 interface State {
   readonly version: string;
@@ -81,18 +83,15 @@ export class ApiKeyNotifications {
   async #load(query: Query): Promise<void> {
     const [counted] = await query<{ count: number }>(SELECT_COUNT);
     this.issued.reserve(counted?.count ?? 0);
-    let pageLength = PAGE_SIZE;
-    for (let next = 0; pageLength === PAGE_SIZE && next < 2 ** (8 * HELD_BYTES);) {
-      const from = Buffer.alloc(HELD_BYTES);
-      from.writeUIntBE(next, 0, HELD_BYTES);
-      const [page] = await query<{ digests: Buffer | null }>(SELECT_PAGE, [from]);
-      const digests = page?.digests ?? Buffer.alloc(0);
+    let after = Buffer.alloc(0);
+    let digests: Buffer;
+    do {
+      const [page] = await query<{ digests: Buffer | null }>(SELECT_PAGE, [after]);
+      digests = page?.digests ?? Buffer.alloc(0);
       for (let offset = 0; offset < digests.length; offset += HELD_BYTES) {
-        const held = digests.readUIntBE(offset, HELD_BYTES);
-        this.issued.addHeld(held);
-        next = held + 1;
+        this.issued.addHeld(digests.readUIntBE(offset, HELD_BYTES));
       }
-      pageLength = digests.length / HELD_BYTES;
-    }
+      after = Buffer.concat([digests.subarray(-HELD_BYTES), HIGHEST_REST]);
+    } while (digests.length === PAGE_SIZE * HELD_BYTES);
   }
 }

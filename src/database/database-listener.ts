@@ -108,12 +108,11 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
       await client.connect();
       const listens = this.#subscriptions.map(({ channel }) => `LISTEN ${client.escapeIdentifier(channel)}`);
       await client.query([sessionSettings(SETTINGS), ...listens].join('; '));
-      await this.#synchronize(connection);
     } catch (error) {
       this.#lost(connection, error as Error);
       return;
     }
-    this.#established(connection);
+    await this.#beat(connection);
   }
 
   /** @throws {Error} when the connection fails or is lost meanwhile */
@@ -132,27 +131,21 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
     }
   }
 
-  #established(connection: Connection): void {
+  /** Synchronizes, now and every second from then on. */
+  async #beat(connection: Connection): Promise<void> {
+    try {
+      await this.#synchronize(connection);
+    } catch (error) {
+      this.#lost(connection, error as Error);
+      return;
+    }
     this.#retryMs = RECONNECT_FIRST_MS;
     this.#isEstablished = true;
     if (this.#wasLost) {
       this.#wasLost = false;
       this.metrics.recoveries.inc({ dependency: 'database' });
     }
-    this.#scheduleHeartbeat(connection);
-  }
-
-  #scheduleHeartbeat(connection: Connection): void {
-    this.#timer = setTimeout(() => {
-      this.#synchronize(connection).then(
-        () => {
-          this.#scheduleHeartbeat(connection);
-        },
-        (error: unknown) => {
-          this.#lost(connection, error as Error);
-        },
-      );
-    }, HEARTBEAT_MS).unref();
+    this.#timer = setTimeout(() => void this.#beat(connection), HEARTBEAT_MS).unref();
   }
 
   #lost(connection: Connection, error: Error | undefined): void {
