@@ -40,8 +40,8 @@ afterAll(async () => {
   await patient.stop();
 });
 
-async function outcome(service: TestService, id: string): Promise<string> {
-  const response = await cancelOrder(service.baseUrl, id, key);
+async function outcome(service: TestService, id: string, by = key): Promise<string> {
+  const response = await cancelOrder(service.baseUrl, id, by);
   return response.status === 204 ? '204' : `${response.status} ${(await errorOf(response)).code}`;
 }
 
@@ -218,5 +218,27 @@ describe('fifty concurrent cancels', () => {
     await session.query('ROLLBACK');
     expect(await outcome(impatient, id)).toBe('204');
     expect(await outcome(impatient, id)).toBe('409 order_already_cancelled');
+  });
+});
+
+describe('a cancel that waits while another key waits for more locked orders than there are slots', () => {
+  it('waits next, and returns 204 when its order is released', async () => {
+    const [ids, [id]] = [await insertOrders(30), await insertOrders(1)];
+    const other = await insertKey(patient.db);
+    const released = await patient.db.connect();
+    try {
+      await lock(ids);
+      await released.query('BEGIN');
+      await released.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [id]);
+      const held = ids.map((each) => outcome(impatient, each));
+      await untilWaiting();
+      const result = outcome(impatient, id!, other.key);
+      expect(await Promise.race(held)).toBe('503 service_unavailable');
+      await released.query('COMMIT');
+      expect(await result).toBe('204');
+      expect(new Set(await Promise.all(held))).toEqual(new Set(['503 service_unavailable']));
+    } finally {
+      released.release();
+    }
   });
 });
