@@ -159,10 +159,10 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     if (error !== undefined) {
       this.#connections.closeAfterResponse(req, res);
       void this.#reject(req, res, error);
-    } else if (cors === undefined || (req.method === 'OPTIONS' && !isPreflight(req))) {
-      this.#route(req, res, express);
     } else if (isPreflight(req)) {
-      this.#respondToPreflight(req, res, cors);
+      this.#respondToPreflight(req, res);
+    } else if (cors === undefined || req.method === 'OPTIONS') {
+      this.#route(req, res, express);
     } else {
       cors(req, res, () => {
         this.#route(req, res, express);
@@ -178,7 +178,7 @@ export class ServiceHttpAdapter extends ExpressAdapter {
   }
 
   /** A preflight carries no key: were it counted, a page's requests with a key would exhaust the limit of its address. */
-  #respondToPreflight(req: IncomingMessage, res: ServerResponse, cors: CorsHandler): void {
+  #respondToPreflight(req: IncomingMessage, res: ServerResponse): void {
     const limits =
       this.#services !== undefined && isApiPath(req.url ?? '')
         ? rateLimitHeaders(this.#services.admission.unconsumed())
@@ -186,7 +186,12 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     for (const [name, value] of [...limits, ...API_SECURITY_HEADERS]) {
       res.setHeader(name, value);
     }
-    cors(req, res, () => undefined);
+    if (this.#cors === undefined) {
+      // Without CORS headers the browser sends nothing.
+      res.writeHead(204).end();
+    } else {
+      this.#cors(req, res, () => undefined);
+    }
   }
 
   #route(req: IncomingMessage, res: ServerResponse, express: ExpressHandler): void {

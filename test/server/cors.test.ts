@@ -1,4 +1,4 @@
-import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
+import { call, cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
@@ -150,17 +150,27 @@ describe.each([true, false])('with CORS_ORIGINS (rejectEarly: %s)', (rejectEarly
 });
 
 describe('without CORS_ORIGINS', () => {
-  it('sends no CORS headers and rejects a preflight as a wrong method', async () => {
+  it('responds 204 to a preflight without CORS headers and without consuming quota, and sends none elsewhere', async () => {
     const service = await startTestService();
     const { key } = await insertKey(service.db);
-    const cancelled = await cancelOrder(service.baseUrl, '404404', key);
-    const preflight = await call(service.baseUrl, 'OPTIONS', '/store/orders', key, {
-      Origin: PAGE,
-      'Access-Control-Request-Method': 'GET',
-    });
-    expect((await errorOf(preflight)).code).toBe('method_not_allowed');
+    const responses = [await cancelOrder(service.baseUrl, '404404', key), await listOrders(service.baseUrl)];
+    for (let request = 0; request < 70; request++) {
+      const text = requestText('OPTIONS', '/v1/store/orders/1', {
+        headers: [`Origin: ${PAGE}`, 'Access-Control-Request-Method: DELETE'],
+      });
+      const [preflight] = (await exchange(service.port, text, { until: 1 })).responses;
+      expect([preflight?.status, preflight?.body]).toEqual([204, '']);
+      expectLimits(preflight, 'limits');
+      expect([...(preflight?.headers.keys() ?? [])].filter((name) => name.startsWith('access-control'))).toEqual([]);
+    }
+    responses.push(await listOrders(service.baseUrl));
     await service.stop();
-    for (const { headers } of [cancelled, preflight]) {
+    expect(responses.map(({ headers }) => headers.get('x-ratelimit-remaining'))).toEqual([
+      expect.any(String),
+      '59',
+      '58',
+    ]);
+    for (const { headers } of responses) {
       expect([...headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([]);
     }
   });
