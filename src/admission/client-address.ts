@@ -16,7 +16,8 @@ export class ClientAddress {
     if (typeof trustProxy === 'number') {
       this.#trust = (_address, hop) => hop < trustProxy;
     } else if (trustProxy !== false) {
-      this.#trust = proxyAddr.compile([...trustProxy]);
+      const isTrusted = proxyAddr.compile([...trustProxy]);
+      this.#trust = (address, hop) => isTrusted(withoutPort(address), hop);
     }
   }
 
@@ -26,7 +27,13 @@ export class ClientAddress {
     if (this.#trust === undefined) {
       return socketAddress;
     }
-    const claimed = proxyAddr(req, this.#trust);
+    const claimed = withoutPort(proxyAddr(req, this.#trust));
     return isIP(claimed) === 0 ? socketAddress : claimed;
   }
+}
+
+/** An entry as some proxies write it, with a port: `203.0.113.1:443` or `[2001:db8::1]:443`. */
+function withoutPort(entry: string): string {
+  const [, ipv6, ipv4] = /^(?:\[([^\]]*)\](?::\d+)?|([\d.]+):\d+)$/.exec(entry) ?? [];
+  return ipv6 ?? ipv4 ?? entry;
 }

@@ -54,20 +54,21 @@ describe('with one trusted proxy', () => {
     ]).toEqual([1, 2, 3, 4]);
   });
 
-  it('counts the addresses of an IPv6 /64 as one client, and an IPv4-mapped address as the IPv4 address', async () => {
+  it('counts the addresses of an IPv6 /64 as one client, an IPv4-mapped address as the IPv4 address, and no port', async () => {
     expect([
       await usedBy('2001:db8:0:1::1'),
       await usedBy('2001:db8:0:1:ffff::2'),
       await usedBy('2001:db8:0:2::1'),
       await usedBy('203.0.113.9'),
       await usedBy('::ffff:203.0.113.9'),
-    ]).toEqual([1, 2, 1, 1, 2]);
+      await usedBy('203.0.113.9:1234'),
+      await usedBy('[2001:db8:0:1::3]:1234'),
+    ]).toEqual([1, 2, 1, 1, 2, 3, 3]);
   });
 
   it.each([
     ['nothing', undefined],
     ['no address', 'nonsense'],
-    ['an address with a port', '203.0.113.1:1234'],
     ['an address with a number too large', '203.0.113.256'],
     ['markup', '<script>alert(1)</script>'],
     ['many commas', ',,,,,'],
