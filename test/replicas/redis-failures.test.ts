@@ -197,7 +197,7 @@ describeWithRedis('replicas that share a Redis', () => {
     admin.disconnect();
     const remaining: number[] = [];
     for (let request = 0; request < 5; request++) {
-      remaining.push((await store.consume(subject, ROOMY)).minute.remaining);
+      remaining.push((await store.consume(subject, ROOMY)).day.remaining);
       await store.consume(`key:beside-${error}`, ROOMY);
     }
     expect(remaining).toEqual([999_999, 999_998, 999_997, 999_996, 999_995]);
@@ -215,6 +215,29 @@ describeWithRedis('replicas that share a Redis', () => {
     const more: Quotas = { requestsPerMinute: 100, requestsPerDay: 100 };
     await waitFor(async () => (await store.consume('key:lifted', more)).outcome === 'admitted', 'admitted', PROMPTLY);
     expect(logged).toEqual([]);
+  });
+
+  it('admit a caller whose ban one of them has lifted, with its counts', async () => {
+    const [one, other] = await Promise.all([storeOn([server.url]), storeOn([server.url])]);
+    await ban(one, 'key:unbanned');
+    expect((await other.consume('key:unbanned', ONE)).outcome).toBe('banned');
+    one.liftBan('key:unbanned');
+    const more: Quotas = { requestsPerMinute: 100, requestsPerDay: 100 };
+    for (const [store, remaining] of [
+      [one, 98],
+      [other, 97],
+    ] as const) {
+      let verdict = await store.consume('key:unbanned', more);
+      await waitFor(
+        async () => {
+          verdict = verdict.outcome === 'banned' ? await store.consume('key:unbanned', more) : verdict;
+          return verdict.outcome === 'admitted';
+        },
+        'the caller is admitted',
+        PROMPTLY,
+      );
+      expect(verdict.day.remaining).toBe(remaining);
+    }
   });
 
   it('send Retry-After for the whole ban when the clock of a replica is 10 minutes behind', async () => {
