@@ -12,9 +12,11 @@ const WARNING_CLASS = '01';
 /**
  * What the migrations rely on, whatever the role, the database or the URL sets: the tables are in the schema `public`; each
  * statement sees what others have committed before it got its locks; and a policy that hides rows makes a statement fail.
- * The server checks the connection, so that a statement that waits for a lock ends with this process.
+ * The engine reads times and definitions in one format. The server checks the connection, so that a statement that waits
+ * for a lock ends with this process.
  */
 const SETTINGS = `SET search_path = 'public'; SET default_transaction_isolation = 'read committed'; SET row_security = 'off';
+  SET datestyle = 'ISO, MDY'; SET timezone = 'UTC'; SET quote_all_identifiers = 'off'; SET standard_conforming_strings = 'on';
   SET client_connection_check_interval = '1s'`;
 
 /** Column types of the system catalogs and of Prisma's bookkeeping, by type OID; any other is text to the engine. */
@@ -32,12 +34,12 @@ const COLUMN_TYPES = new Map([
   [1009, ColumnTypeEnum.TextArray],
 ]);
 
-/** Parses as `pg` does, but leaves times as text. */
+/** Parses as `pg` does, but leaves times, which are UTC, as text. */
 const types = {
   /** @param {number} oid */
   getTypeParser: (oid) =>
     oid === pg.types.builtins.TIMESTAMPTZ
-      ? (/** @type {string} */ text) => text.replace(' ', 'T').replace(/[+-]\d{2}(:\d{2})?$/, '+00:00')
+      ? (/** @type {string} */ text) => text.replace(' ', 'T').replace(/\+00$/, '+00:00')
       : pg.types.getTypeParser(oid),
 };
 

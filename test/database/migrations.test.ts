@@ -1,14 +1,28 @@
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
-import { migrate } from '../../src/embedded/migrate.js';
+import { cancelOrder, listOrders } from '../helpers/api.js';
+import { insertKey, insertOrder } from '../helpers/builders.js';
+import { openPool } from '../helpers/open-pool.js';
+import { prismaMigrate } from '../helpers/prisma-migrate.js';
 import { createTestDatabase } from '../helpers/test-database.js';
+import { startTestService } from '../helpers/test-service.js';
 
 const run = promisify(execFile);
 const ROOT = join(__dirname, '..', '..');
 const SERVICE_ROLE_MIGRATION = join(ROOT, 'prisma', 'migrations', '20261122000003_service_role', 'migration.sql');
+
+/** What a role or a database may set, and a statement or its result depends on. */
+const OTHER_FORMATS = [
+  "datestyle = 'German, DMY'",
+  "timezone = 'Asia/Kathmandu'",
+  'quote_all_identifiers = on',
+  'standard_conforming_strings = off',
+  "bytea_output = 'escape'",
+];
 
 jest.setTimeout(60_000);
 
@@ -34,7 +48,7 @@ describe('migrations', () => {
         CREATE SCHEMA elsewhere;
         ALTER DATABASE ${name} SET search_path = elsewhere, public;
         ALTER DATABASE ${name} SET default_transaction_isolation = 'repeatable read'`);
-      await migrate(other.href);
+      await prismaMigrate('deploy', other.href);
       const { rows } = await client.query<{ tables: string }>(`
         SELECT string_agg(format('%I.%I', schemaname, tablename), ' ' ORDER BY tablename) AS tables
         FROM pg_tables WHERE schemaname IN ('public', 'elsewhere')`);
@@ -49,28 +63,61 @@ describe('migrations', () => {
     }
   });
 
-  it('use an existing service role when the owner may not create roles', async () => {
+  it('consist of ASCII, so that they apply to a database of any encoding', () => {
+    const folder = join(ROOT, 'prisma', 'migrations');
+    const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => /\.\w+$/.test(name));
+    expect(files.length).toBeGreaterThan(4);
+    for (const file of files) {
+      // eslint-disable-next-line no-control-regex -- the range of ASCII
+      expect([file, /[^\x00-\x7f]/.exec(readFileSync(join(folder, file), 'utf8'))]).toEqual([file, null]);
+    }
+  });
+
+  it('apply to a LATIN1 database of an owner with other formats, and are shown as applied', async () => {
     const database = await createTestDatabase();
-    const db = await database.db.connect();
-    const notices: string[] = [];
-    db.on('notice', ({ message }) => notices.push(String(message)));
+    const { db, url } = database;
+    const name = `${new URL(url).pathname.slice(1)}_latin1`;
+    const other = new URL(url);
+    other.pathname = `/${name}`;
     try {
-      await db.query(`
-        BEGIN;
-        CREATE ROLE test_migration_owner;
-        ALTER SCHEMA public OWNER TO test_migration_owner;
-        ALTER TABLE orders OWNER TO test_migration_owner;
-        ALTER TABLE api_keys OWNER TO test_migration_owner;
-        ALTER TABLE order_list_changes OWNER TO test_migration_owner;
-        ALTER TABLE api_key_usage OWNER TO test_migration_owner;
-        ALTER FUNCTION compact_order_list_changes(bigint) OWNER TO test_migration_owner;
-        ALTER FUNCTION note_order_list_blocks(bigint, bigint) OWNER TO test_migration_owner;
-        SET LOCAL ROLE test_migration_owner`);
-      await db.query(readFileSync(SERVICE_ROLE_MIGRATION, 'utf8'));
-      expect(notices).toEqual([]);
+      await db.query(`CREATE DATABASE ${name} ENCODING 'LATIN1' TEMPLATE template0 LOCALE 'C'`);
+      for (const setting of OTHER_FORMATS) {
+        await db.query(`ALTER DATABASE ${name} SET ${setting}`);
+      }
+      await prismaMigrate('deploy', other.href);
+      expect(await prismaMigrate('deploy', other.href)).toContain('No pending migrations to apply');
+      expect(await prismaMigrate('status', other.href)).toContain('Database schema is up to date');
     } finally {
-      await db.query('ROLLBACK');
-      db.release();
+      await db.query(`DROP DATABASE ${name} WITH (FORCE)`);
+      await database.drop();
+    }
+  });
+
+  it('apply as an owner who may not create roles, who then grants an existing login what the service needs', async () => {
+    const database = await createTestDatabase();
+    const [owner, login, name] = ['owner', 'login', 'db'].map((kind) => `test_${kind}_${randomUUID().slice(0, 8)}`);
+    const urlOf = (role: string): string => {
+      const { host } = new URL(database.url);
+      return `postgresql://${role}:secret@${host}/${name}`;
+    };
+    for (const role of [owner, login]) {
+      await database.db.query(`CREATE ROLE ${role} LOGIN PASSWORD 'secret'`);
+    }
+    await database.db.query(`CREATE DATABASE ${name} OWNER ${owner}`);
+    await prismaMigrate('deploy', urlOf(owner!));
+    const db = openPool({ connectionString: urlOf(owner!), max: 2 });
+    // As the README says, with sed and psql.
+    await db.query(readFileSync(SERVICE_ROLE_MIGRATION, 'utf8').replaceAll('petstore_service', login!));
+    const service = await startTestService({ database: { ...database, url: urlOf(login!) } });
+    try {
+      const [{ key }, id] = [await insertKey(db), await insertOrder(db)];
+      expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
+      expect(await (await listOrders(service.baseUrl, key)).json()).toHaveLength(1);
+    } finally {
+      await service.stop();
+      await db.end();
+      await database.db.query(`DROP DATABASE ${name} WITH (FORCE)`);
+      await database.db.query(`DROP ROLE ${owner}, ${login}`);
       await database.drop();
     }
   });

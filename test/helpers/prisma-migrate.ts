@@ -1,0 +1,19 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { PROJECT_ROOT } from '../../src/common/project-root.js';
+
+const PRISMA = join(PROJECT_ROOT, 'node_modules', 'prisma', 'build', 'index.js');
+
+/**
+ * Runs `prisma migrate`, as production does.
+ * @returns its output
+ * @throws {Error} when it fails
+ */
+export async function prismaMigrate(command: 'deploy' | 'status', databaseUrl: string): Promise<string> {
+  const { stdout } = await promisify(execFile)(process.execPath, [PRISMA, 'migrate', command], {
+    cwd: PROJECT_ROOT,
+    env: { ...process.env, DATABASE_URL: databaseUrl, DATABASE_DIRECT_URL: '', NO_COLOR: '1' },
+  });
+  return stdout;
+}
