@@ -1,7 +1,8 @@
 // The allowed arrows between the folders of src: each layer imports from itself and from lower layers only.
 // docs/architecture.md shows the same as a picture.
 const LAYERS = [
-  ['cli', 'embedded', 'cli.ts', 'main.ts'],
+  ['cli', 'cli.ts'],
+  ['main.ts'],
   ['app.setup.ts', 'app.module.ts'],
   ['server'],
   ['orders', 'health'],
@@ -18,6 +19,9 @@ const SEPARATE_SIBLINGS = [
   ['api-keys', 'rate-limit'],
   ['orders', 'health'],
 ];
+
+/** What main.ts loads from the layer above when it is needed. */
+const ON_DEMAND = '^src/cli/embedded/embedded-database\\.ts$';
 
 /** Rules that hold whatever runs them: they import neither Nest nor Prisma nor a driver. */
 const PURE_FILES = [
@@ -41,8 +45,15 @@ module.exports = {
       comment: 'Dependencies run from higher layers to lower ones.',
       severity: 'error',
       from: { path: pathOf(layer) },
-      to: { path: pathOf(LAYERS.slice(0, index + 1).flat()) },
+      to: { path: pathOf(LAYERS.slice(0, index + 1).flat()), ...(layer[0] === 'main.ts' && { pathNot: ON_DEMAND }) },
     })),
+    {
+      name: 'embedded-database-on-demand',
+      comment: 'Production does not have the embedded database.',
+      severity: 'error',
+      from: { path: '^src/main\\.ts$' },
+      to: { path: ON_DEMAND, dependencyTypesNot: ['dynamic-import', 'type-only'] },
+    },
     ...SEPARATE_SIBLINGS.flatMap(([one, other]) => [
       { name: `${one}-not-${other}`, severity: 'error', from: { path: pathOf([one]) }, to: { path: pathOf([other]) } },
       { name: `${other}-not-${one}`, severity: 'error', from: { path: pathOf([other]) }, to: { path: pathOf([one]) } },

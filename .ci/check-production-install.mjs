@@ -5,8 +5,8 @@ import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { migrate } from '../dist/embedded/migrate.js';
-import { PostgresServer } from '../dist/embedded/postgres-server.js';
+import { migrate } from '../dist/cli/embedded/migrate.js';
+import { PostgresServer } from '../dist/cli/embedded/postgres-server.js';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const START_TIMEOUT_MS = 60_000;
@@ -110,7 +110,7 @@ try {
   });
   const server = await PostgresServer.start({ folder: data, settings: { fsync: 'off' } });
   try {
-    const databaseUrl = server.url('petstore');
+    const databaseUrl = server.url('postgres');
     await migrate(databaseUrl);
     const environment = { DATABASE_URL: databaseUrl };
     const csv = join(data, 'orders.csv');

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { migrate } from '../../dist/embedded/migrate.js';
+import { migrate } from '../../dist/cli/embedded/migrate.js';
 import { seedOrders } from '../../dist/orders/seed-orders.js';
 import { insertKeys } from './keys.mjs';
 
@@ -20,6 +20,7 @@ export class Databases {
 
   async prepare() {
     const url = this.server.url(TEMPLATE);
+    await withClient(this.server.url('postgres'), (client) => client.query(`CREATE DATABASE ${TEMPLATE}`));
     await migrate(url);
     await withClient(url, (client) => insertKeys(client, this.keys));
   }

@@ -1,7 +1,7 @@
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { PostgresServer } from '../../dist/embedded/postgres-server.js';
+import { PostgresServer } from '../../dist/cli/embedded/postgres-server.js';
 import { Databases } from './databases.mjs';
 import { makeKeys } from './keys.mjs';
 import { startRedis } from './redis.mjs';

@@ -78,7 +78,7 @@ async function databaseUrl(): Promise<string> {
   if (configured !== undefined) {
     return configured;
   }
-  const { runningEmbeddedDatabaseUrl } = await import('../embedded/embedded-service.js');
+  const { runningEmbeddedDatabaseUrl } = await import('./embedded/embedded-database.js');
   const url = runningEmbeddedDatabaseUrl();
   if (url === undefined) {
     throw new UsageError(

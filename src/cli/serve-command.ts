@@ -7,8 +7,7 @@ export function addServeCommand(program: Command): void {
       'run the service until SIGTERM or SIGINT; without DATABASE_URL on an embedded PostgreSQL with demo data',
     )
     .action(async () => {
-      // Loaded here, so that the other commands need not wait for the framework.
-      const { serve } = await import('./serve.js');
-      await serve();
+      // The same as `npm run start:prod`. Loaded here, so that the other commands need not wait for the framework.
+      await import('../main.js');
     });
 }

@@ -58,7 +58,7 @@ export class DemoCheckout {
 
   /** The process id that the embedded PostgreSQL has recorded. */
   postmasterPid(): number {
-    return Number(readFileSync(join(this.data, 'postgres', 'postmaster.pid'), 'utf8').split('\n')[0]);
+    return Number(readFileSync(join(this.data, 'cluster', 'data', 'postmaster.pid'), 'utf8').split('\n')[0]);
   }
 
   remove(): void {

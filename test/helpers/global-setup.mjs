@@ -1,9 +1,10 @@
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import pg from 'pg';
 // From the build: Jest runs this file outside its module system, and `npm test` builds first.
-import { migrate } from '../../dist/embedded/migrate.js';
-import { PostgresServer } from '../../dist/embedded/postgres-server.js';
+import { migrate } from '../../dist/cli/embedded/migrate.js';
+import { PostgresServer } from '../../dist/cli/embedded/postgres-server.js';
 
 /** Durability is off, because the data is deleted after the run. All other settings are PostgreSQL's defaults. */
 const THROWAWAY = {
@@ -28,5 +29,9 @@ export default async function globalSetup() {
   globalThis.testPostgres = { server, folder };
   process.env.TEST_POSTGRES_URL = server.url('postgres');
   process.env.TEST_TEMPLATE_DATABASE = 'petstore_template';
+  const client = new pg.Client(server.url('postgres'));
+  await client.connect();
+  await client.query(`CREATE DATABASE ${process.env.TEST_TEMPLATE_DATABASE}`);
+  await client.end();
   await migrate(server.url(process.env.TEST_TEMPLATE_DATABASE));
 }

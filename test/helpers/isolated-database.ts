@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type pg from 'pg';
-import { PostgresServer } from '../../src/embedded/postgres-server.js';
+import { PostgresServer } from '../../src/cli/embedded/postgres-server.js';
 import { PROJECT_ROOT } from '../../src/common/project-root.js';
 import { openPool } from './open-pool.js';
 import type { TestDatabase } from './test-database.js';

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { PostgresServer } from '../../src/embedded/postgres-server.js';
+import { PostgresServer } from '../../src/cli/embedded/postgres-server.js';
 import { freePort } from './free-port.js';
 import { applyMigrations } from './isolated-database.js';
 import { openPool } from './open-pool.js';
@@ -37,7 +37,7 @@ export class ReplicatedPostgres implements TestDatabase {
     const [primaryFolder, standbyFolder] = [join(folder, 'primary'), join(folder, 'standby')];
     const port = await freePort();
     const startPrimary = (): Promise<PostgresServer> =>
-      PostgresServer.start({ folder: primaryFolder, settings: SETTINGS, choosePort: () => Promise.resolve(port) });
+      PostgresServer.start({ folder: primaryFolder, settings: SETTINGS, port });
     const original = await startPrimary();
     const db = openPool({ connectionString: original.url(DATABASE), max: 5 });
     await applyMigrations(db);
@@ -45,7 +45,7 @@ export class ReplicatedPostgres implements TestDatabase {
     await original.stop();
     // A copy of a stopped server is a base backup. `cp` keeps the owner of the files.
     execFileSync('cp', ['--archive', primaryFolder, standbyFolder]);
-    writeFileSync(join(standbyFolder, 'postgres', 'standby.signal'), '');
+    writeFileSync(join(standbyFolder, 'cluster', 'data', 'standby.signal'), '');
     const primary = await startPrimary();
     const { username, password, hostname } = new URL(primary.url(DATABASE));
     const standbySettings = {

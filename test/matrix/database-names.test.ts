@@ -2,11 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { migrate } from '../../src/embedded/migrate.js';
-import { PostgresServer } from '../../src/embedded/postgres-server.js';
+import { PostgresServer } from '../../src/cli/embedded/postgres-server.js';
 import { cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { openPool } from '../helpers/open-pool.js';
+import { prismaMigrate } from '../helpers/prisma-migrate.js';
 import { startTestService } from '../helpers/test-service.js';
 
 const LOCALES = {
@@ -41,7 +41,7 @@ describe.each(Object.entries(LOCALES))('a database with its own name and owner a
     await superuser.query(`ALTER DATABASE ${database} SET search_path = elsewhere, pg_catalog`);
     // The messages of the server are never interpreted, whatever their language is.
     await superuser.query(`ALTER DATABASE ${database} SET lc_messages = 'C'`);
-    await migrate(urlOf('Shop Owner', 'a:b/c@d', name));
+    await prismaMigrate('deploy', urlOf('Shop Owner', 'a:b/c@d', name));
     const owner = openPool({
       connectionString: urlOf('Shop Owner', 'a:b/c@d', name),
       options: '-c search_path=public',

@@ -14,12 +14,12 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { migrate } from '../../src/embedded/migrate.js';
-import { PostgresServer } from '../../src/embedded/postgres-server.js';
+import { PostgresServer } from '../../src/cli/embedded/postgres-server.js';
 import { cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { describeIf } from '../helpers/describe-if.js';
 import { openPool } from '../helpers/open-pool.js';
+import { prismaMigrate } from '../helpers/prisma-migrate.js';
 import { createServiceLogin } from '../helpers/service-login.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
 import { startTestService } from '../helpers/test-service.js';
@@ -187,7 +187,7 @@ describeGerman('a server with German messages', () => {
     await superuser.query(`CREATE DATABASE ${name}`);
     await superuser.query(`ALTER DATABASE ${name} SET lc_messages = '${language}'`);
     await superuser.end();
-    await migrate(server.url(name));
+    await prismaMigrate('deploy', server.url(name));
     return openPool({ connectionString: server.url(name) });
   }
 });

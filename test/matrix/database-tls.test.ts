@@ -11,7 +11,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type pg from 'pg';
-import { PostgresServer } from '../../src/embedded/postgres-server.js';
+import { PostgresServer } from '../../src/cli/embedded/postgres-server.js';
 import { cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { CertificateAuthority } from '../helpers/certificates.js';
@@ -30,7 +30,7 @@ let client: { certificate: string; key: string };
 /** Replaces the server's certificate; new connections get it. */
 async function useCertificate(hosts: string, days?: number): Promise<void> {
   const issued = authority.issue('postgres', { hosts, ...(days === undefined ? {} : { days }) });
-  const data = join(folder, 'postgres');
+  const data = join(folder, 'cluster', 'data');
   const { uid, gid } = statSync(data);
   for (const [from, to] of [
     [issued.certificate, 'server.crt'],
@@ -75,10 +75,10 @@ describeWith('openssl')('PostgreSQL with TLS, a private authority and client cer
     // The test itself connects without TLS, to another address.
     const rules = 'host all all 127.0.0.1/32 scram-sha-256';
     writeFileSync(
-      join(folder, 'postgres', 'pg_hba.conf'),
+      join(folder, 'cluster', 'data', 'pg_hba.conf'),
       `hostssl all all 127.0.0.1/32 scram-sha-256 clientcert=verify-full\n`,
     );
-    appendFileSync(join(folder, 'postgres', 'pg_hba.conf'), `${rules}\n`);
+    appendFileSync(join(folder, 'cluster', 'data', 'pg_hba.conf'), `${rules}\n`);
     await db.query('SELECT pg_reload_conf()');
   });
   afterAll(async () => {

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { PostgresServer } from '../../src/embedded/postgres-server.js';
+import { PostgresServer } from '../../src/cli/embedded/postgres-server.js';
 import { describeIf } from '../helpers/describe-if.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 

@@ -69,6 +69,22 @@ describe('SIGTERM', () => {
     expect(await statusOf(database.db, id)).toBe('cancelled');
   });
 
+  it('exits with 0 when signals arrive until the end of the process', async () => {
+    const service = await start();
+    const state: { exited: boolean } = { exited: false };
+    const stopped = service.stop().finally(() => (state.exited = true));
+    await waitFor(() => service.output.includes('"stopping"'), 'the service stops');
+    while (!state.exited) {
+      try {
+        process.kill(service.pid, 'SIGTERM');
+      } catch {
+        // It has ended, and Node has not reported that yet.
+      }
+      await new Promise(setImmediate);
+    }
+    expect(await stopped).toBe(0);
+  });
+
   it('keeps responding, unready and closing connections, for SHUTDOWN_DELAY_SECONDS', async () => {
     const service = await start({ SHUTDOWN_DELAY_SECONDS: '3' });
     const stopped = service.stop();

@@ -120,7 +120,7 @@ async function startProblemsOf(config: Config): Promise<readonly string[]> {
 }
 
 async function embeddedDatabaseUrl(): Promise<string | undefined> {
-  const { runningEmbeddedDatabaseUrl } = await import('../../embedded/embedded-service.js');
+  const { runningEmbeddedDatabaseUrl } = await import('../embedded/embedded-database.js');
   return runningEmbeddedDatabaseUrl();
 }
 

@@ -91,7 +91,7 @@ async function checkDisk({ config, invalid }: Configuration): Promise<Finding> {
   if (config.databaseUrl !== undefined || invalid.has('DATABASE_URL')) {
     return notChecked('the database is not the embedded one');
   }
-  const { EMBEDDED_FOLDER } = await import('../../embedded/embedded-service.js');
+  const { EMBEDDED_FOLDER } = await import('../embedded/embedded-database.js');
   // The first start creates the folder.
   return checkFolder(EMBEDDED_FOLDER)
     .catch(() => checkFolder(dirname(EMBEDDED_FOLDER)))

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { DemoCheckout, waitForExit } from '../helpers/demo-service.js';
-import { describeIf } from '../helpers/describe-if.js';
-import { waitFor } from '../helpers/wait-for.js';
+import { DemoCheckout, waitForExit } from '../../helpers/demo-service.js';
+import { describeIf } from '../../helpers/describe-if.js';
+import { waitFor } from '../../helpers/wait-for.js';
 
 jest.setTimeout(120_000);
 
@@ -36,7 +36,7 @@ describe('a signal to the service on the embedded database', () => {
 
   it('exits with 0 and leaves no PostgreSQL process when it arrives while the database starts', async () => {
     const service = checkout.run('serve');
-    const pidFile = join(checkout.data, 'postgres', 'postmaster.pid');
+    const pidFile = join(checkout.data, 'cluster', 'data', 'postmaster.pid');
     await waitFor(() => existsSync(pidFile) && checkout.postmasterPid() > 0, 'PostgreSQL starts', { withinMs: 60_000 });
     const postgres = checkout.postmasterPid();
     service.child.kill('SIGTERM');

@@ -3,7 +3,7 @@ import { isatty } from 'node:tty';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { Config } from '../config/config.js';
 import { HealthService } from '../health/health.service.js';
-import type { ServiceHttpAdapter } from '../server/service-http-adapter.js';
+import type { ServiceHttpAdapter } from './service-http-adapter.js';
 
 const STDIN = 0;
 /** Copies of one Ctrl-C arrive within this time. */

@@ -1,8 +1,9 @@
-import { mkdirSync, readdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { cancelOrder, errorOf, listOrders } from '../helpers/api.js';
-import { DemoCheckout, waitForExit } from '../helpers/demo-service.js';
-import { describeWithTmpfs, TmpfsVolume } from '../helpers/tmpfs-volume.js';
+import { cancelOrder, errorOf, listOrders } from '../../helpers/api.js';
+import { DemoCheckout, waitForExit } from '../../helpers/demo-service.js';
+import { describeWithTmpfs, TmpfsVolume } from '../../helpers/tmpfs-volume.js';
+import { waitFor } from '../../helpers/wait-for.js';
 
 jest.setTimeout(90_000);
 
@@ -25,7 +26,7 @@ describe('petstore serve without DATABASE_URL', () => {
 
     const second = checkout.run('serve');
     expect(await second.exited).toBe(1);
-    expect(second.output()).toMatch(/already running here \(process \d+/);
+    expect(second.output()).toMatch(/already running here \(its PostgreSQL is process \d+/);
 
     const keys = checkout.run('keys', 'list', '--json');
     expect(await keys.exited).toBe(0);
@@ -38,7 +39,7 @@ describe('petstore serve without DATABASE_URL', () => {
 
     const doctor = checkout.run('doctor');
     expect(await doctor.exited).toBe(0);
-    expect(doctor.output()).toMatch(/^ok +database +embedded, "petstore" at 127\.0\.0\.1:\d+, writable$/m);
+    expect(doctor.output()).toMatch(/^ok +database +embedded, "postgres" at 127\.0\.0\.1:\d+, writable$/m);
     expect(doctor.output()).toMatch(/^ok +disk +[\d,]+ MiB free for the embedded database$/m);
 
     first.child.kill('SIGINT');
@@ -59,9 +60,8 @@ describe('petstore serve without DATABASE_URL', () => {
     expect(await fourth.exited).toBe(0);
   });
 
-  it('starts when service.json is empty and demo-keys.json is truncated', async () => {
+  it('issues new keys when demo-keys.json is truncated, and keeps them', async () => {
     mkdirSync(checkout.data, { recursive: true });
-    writeFileSync(join(checkout.data, 'service.json'), '');
     writeFileSync(join(checkout.data, 'demo-keys.json'), '{\n  "free": "pst_');
     const service = await checkout.serve();
     expect((await listOrders(service.baseUrl, service.freeKey)).status).toBe(200);
@@ -72,6 +72,39 @@ describe('petstore serve without DATABASE_URL', () => {
     expect(restarted.freeKey).toBe(service.freeKey);
     restarted.child.kill('SIGINT');
     expect(await restarted.exited).toBe(0);
+  });
+
+  it('exits with 1 and names the log when PostgreSQL is killed, and starts again', async () => {
+    const service = await checkout.serve();
+    process.kill(checkout.postmasterPid(), 'SIGKILL');
+    expect(await service.exited).toBe(1);
+    expect(service.output()).toMatch(/^error: The embedded PostgreSQL has ended \(log: .*postgres\.log\)/m);
+
+    const again = await checkout.serve();
+    expect((await listOrders(again.baseUrl, again.freeKey)).status).toBe(200);
+    again.child.kill('SIGTERM');
+    expect(await again.exited).toBe(0);
+  });
+
+  it('starts after it was killed in each step of its first start', async () => {
+    rmSync(checkout.data, { recursive: true });
+    const cluster = join(checkout.data, 'cluster');
+    const steps = [
+      () => existsSync(checkout.data) && readdirSync(checkout.data).some((name) => name.startsWith('cluster.new-')),
+      () => existsSync(cluster),
+      () => existsSync(join(cluster, 'data', 'postmaster.pid')),
+      () => existsSync(join(checkout.data, 'demo-keys.json')),
+    ];
+    for (const [index, reached] of steps.entries()) {
+      const service = checkout.run('serve');
+      await waitFor(reached, `step ${index} is reached`, { withinMs: 60_000 });
+      service.child.kill('SIGKILL');
+      await service.exited;
+    }
+    const service = await checkout.serve();
+    expect((await listOrders(service.baseUrl, service.freeKey)).status).toBe(200);
+    service.child.kill('SIGTERM');
+    expect(await service.exited).toBe(0);
   });
 });
 
@@ -111,7 +144,7 @@ describeWithTmpfs('petstore serve on a full disk', () => {
     volume.fill();
     const service = checkout.run('serve');
     expect(await service.exited).toBe(1);
-    expect(service.output()).toMatch(/error: Cannot write to \S+\.data \(ENOSPC.*free disk space/);
+    expect(service.output()).toMatch(/error: Cannot use \S+\.data\S* \(ENOSPC.*free disk space/);
     volume.free();
   });
 

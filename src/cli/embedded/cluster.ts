@@ -1,0 +1,90 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import * as fs from 'node:fs';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import type { PostgresPrograms } from './postgres-programs.js';
+
+const SUPERUSER = 'petstore';
+const TEMPORARY_PREFIX = 'cluster.new-';
+
+/** What a server says of itself in `postmaster.pid`. */
+export interface Postmaster {
+  readonly pid: number;
+  readonly port: string;
+  readonly status: string;
+}
+
+/** The files of a server: its data, and the password of its superuser. */
+export class Cluster {
+  readonly data: string;
+  readonly #home: string;
+  readonly #pidFile: string;
+
+  constructor(private readonly folder: string) {
+    this.#home = join(folder, 'cluster');
+    this.data = join(this.#home, 'data');
+    this.#pidFile = join(this.data, 'postmaster.pid');
+  }
+
+  /** Works in a temporary folder and renames it at the end: an interrupted run leaves no incomplete cluster. */
+  async initialiseOnce(programs: PostgresPrograms): Promise<void> {
+    if (fs.existsSync(this.#home)) {
+      return;
+    }
+    for (const name of fs.readdirSync(this.folder).filter((entry) => entry.startsWith(TEMPORARY_PREFIX))) {
+      fs.rmSync(join(this.folder, name), { recursive: true, force: true, maxRetries: 5 });
+    }
+    const home = fs.mkdtempSync(join(this.folder, TEMPORARY_PREFIX));
+    const password = join(home, 'password');
+    fs.writeFileSync(password, randomBytes(24).toString('hex'), { mode: 0o600, flush: true });
+    if (programs.owner !== undefined) {
+      const { uid, gid } = programs.owner;
+      fs.chownSync(home, uid, gid);
+      fs.chownSync(password, uid, gid);
+    }
+    const authentication = [`--username=${SUPERUSER}`, `--pwfile=${password}`, '--auth=scram-sha-256'];
+    await run(programs.command('initdb', '-D', join(home, 'data'), ...authentication, '--encoding=UTF8', '--locale=C'));
+    fs.renameSync(home, this.#home);
+  }
+
+  /** The connection URL of one of the databases. */
+  url(port: string, database: string): string {
+    const password = fs.readFileSync(join(this.#home, 'password'), 'utf8');
+    return `postgresql://${SUPERUSER}:${password}@127.0.0.1:${port}/${database}`;
+  }
+
+  /** The server that runs on this cluster. */
+  postmaster(): Postmaster | undefined {
+    try {
+      const [pid = '', , , port = '', , , , status = ''] = fs.readFileSync(this.#pidFile, 'utf8').split('\n');
+      // The file survives a crash, and another process may have the number by now.
+      const runsHere = commandLineOf(pid).includes(` -D ${this.data} `);
+      return runsHere ? { pid: Number(pid), port, status: status.trim() } : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** PostgreSQL does not start while any process has the recorded number. */
+  removeStalePidFile(): void {
+    fs.rmSync(this.#pidFile, { force: true });
+  }
+}
+
+/** In a session of its own, where the terminal's Ctrl-C does not reach it. */
+async function run([program = '', ...args]: readonly string[]): Promise<void> {
+  const child = spawn(program, args, { cwd: '/', stdio: ['ignore', 'pipe', 'pipe'], detached: true });
+  const [output, errors] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+  if (child.exitCode !== 0) {
+    throw new Error(`Cannot initialise the embedded PostgreSQL:\n${output}${errors}`);
+  }
+}
+
+/** A process's arguments, separated by spaces; empty when it does not exist. */
+function commandLineOf(pid: string): string {
+  return fs.existsSync('/proc/self/cmdline')
+    ? fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
+    : spawnSync('ps', ['-ww', '-o', 'command=', '-p', pid], { encoding: 'utf8' }).stdout;
+}

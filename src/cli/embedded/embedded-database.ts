@@ -1,0 +1,73 @@
+import { join } from 'node:path';
+import { PROJECT_ROOT } from '../../common/project-root.js';
+import { Cluster } from './cluster.js';
+import { demoBanner, prepareDemo } from './demo.js';
+import { migrate } from './migrate.js';
+import { PostgresServer } from './postgres-server.js';
+
+const DATABASE = 'postgres';
+
+/** Holds the cluster and the demo keys. */
+export const EMBEDDED_FOLDER = join(PROJECT_ROOT, '.data');
+
+/** Codes of file system errors that the operator can fix. */
+const NOT_WRITABLE = ['EACCES', 'EPERM', 'EROFS', 'ENOSPC'];
+
+export interface EmbeddedDatabase {
+  readonly url: string;
+  /** A key of the demo data, prefilled in Swagger UI. */
+  readonly demoKey: string;
+  /** Resolves when PostgreSQL has ended. */
+  readonly lost: Promise<Error>;
+  /** What a developer needs for the first requests. */
+  banner(baseUrl: string, docsEnabled: boolean): string;
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts the embedded PostgreSQL in `.data/`, applies the migrations and inserts the demo data.
+ * @param stop ends the start after the current step
+ * @throws {Error} when another service runs on the same folder
+ * @throws the reason of `stop`
+ */
+export async function startEmbeddedDatabase(stop: AbortSignal): Promise<EmbeddedDatabase> {
+  const server = await PostgresServer.start({ folder: EMBEDDED_FOLDER }).catch(explain);
+  try {
+    stop.throwIfAborted();
+    const url = server.url(DATABASE);
+    await migrate(url);
+    const keys = await prepareDemo(url, join(EMBEDDED_FOLDER, 'demo-keys.json'));
+    stop.throwIfAborted();
+    return {
+      url,
+      demoKey: keys.free,
+      lost: server.ended.then(
+        () => new Error(`The embedded PostgreSQL has ended (log: ${server.logFile}). Start again.`),
+      ),
+      banner: (baseUrl, docsEnabled) => demoBanner(baseUrl, url, keys, docsEnabled),
+      stop: () => server.stop(),
+    };
+  } catch (error) {
+    await server.stop();
+    return explain(error);
+  }
+}
+
+/** The database of an embedded service that is running, for the commands. */
+export function runningEmbeddedDatabaseUrl(): string | undefined {
+  const cluster = new Cluster(EMBEDDED_FOLDER);
+  const postmaster = cluster.postmaster();
+  return postmaster?.status === 'ready' ? cluster.url(postmaster.port, DATABASE) : undefined;
+}
+
+/** Names what is not writable, which may be the folder of the programs. */
+function explain(error: unknown): never {
+  const { code = '', message, path, dest } = error as NodeJS.ErrnoException & { dest?: string };
+  throw NOT_WRITABLE.includes(code)
+    ? new Error(
+        `Cannot use ${dest ?? path ?? EMBEDDED_FOLDER} (${message}). ` +
+          'Make it accessible to this user, free disk space, or set DATABASE_URL.',
+        { cause: error },
+      )
+    : error;
+}

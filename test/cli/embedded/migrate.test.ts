@@ -1,0 +1,53 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { migrate } from '../../../src/cli/embedded/migrate.js';
+import { PROJECT_ROOT } from '../../../src/common/project-root.js';
+import { prismaMigrate } from '../../helpers/prisma-migrate.js';
+import { createTestDatabase, type TestDatabase } from '../../helpers/test-database.js';
+
+let database: TestDatabase;
+beforeEach(async () => {
+  database = await createTestDatabase();
+});
+afterEach(() => database.drop());
+
+const NAMES = readdirSync(join(PROJECT_ROOT, 'prisma', 'migrations')).filter((name) => /^\d/.test(name));
+
+/** The third migration, and the order in which it is undone. */
+const UNDO = 'DROP TABLE api_key_usage, api_key_usage_writers';
+
+async function applied(): Promise<unknown[]> {
+  const { rows } = await database.db.query(
+    'SELECT migration_name FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL ORDER BY 1',
+  );
+  return rows.map(({ migration_name: name }: { migration_name: string }) => name);
+}
+
+describe('migrate', () => {
+  it('leaves a database in the state in which `prisma migrate` expects it', async () => {
+    await database.db.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public');
+    await migrate(database.url);
+    expect(await applied()).toEqual(NAMES);
+    expect(await prismaMigrate('deploy', database.url)).toContain('No pending migrations to apply');
+    await migrate(database.url);
+    expect(await applied()).toEqual(NAMES);
+  });
+
+  it('repeats a migration of Prisma that was interrupted', async () => {
+    await database.db.query(UNDO);
+    await database.db.query('UPDATE _prisma_migrations SET finished_at = NULL WHERE migration_name = $1', [NAMES[2]]);
+    await migrate(database.url);
+    expect(await applied()).toEqual(NAMES);
+    expect(await prismaMigrate('status', database.url)).toContain('Database schema is up to date');
+  });
+
+  it('records nothing of a migration that ends in the middle, and repeats it', async () => {
+    await database.db.query(`${UNDO}; DELETE FROM _prisma_migrations WHERE migration_name = '${NAMES[2]}'`);
+    await database.db.query('CREATE TABLE api_key_usage_writers ()');
+    await expect(migrate(database.url)).rejects.toThrow(`Cannot apply the migration ${NAMES[2]}`);
+    expect((await database.db.query("SELECT to_regclass('api_key_usage') AS found")).rows).toEqual([{ found: null }]);
+    await database.db.query('DROP TABLE api_key_usage_writers');
+    await migrate(database.url);
+    expect(await applied()).toEqual(NAMES);
+  });
+});

@@ -1,0 +1,146 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import crypto from 'node:crypto';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { PostgresServer, type PostgresServerOptions } from '../../../src/cli/embedded/postgres-server.js';
+import { UNBUNDLED_CLI } from '../../helpers/build.js';
+import { waitForExit } from '../../helpers/demo-service.js';
+
+jest.setTimeout(60_000);
+
+let folder: string;
+let server: PostgresServer | undefined;
+let stranger: ChildProcess | undefined;
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'petstore-embedded-'));
+});
+afterEach(async () => {
+  await server?.stop();
+  stranger?.kill('SIGKILL');
+});
+afterAll(() => {
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function start(options: Partial<PostgresServerOptions> = {}): Promise<PostgresServer> {
+  server = await PostgresServer.start({ folder, settings: { fsync: 'off' }, ...options });
+  return server;
+}
+
+async function selectOne(url: string): Promise<unknown> {
+  const client = new pg.Client(url);
+  await client.connect();
+  try {
+    return (await client.query('SELECT 1 AS one')).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+/** A process that has nothing to do with PostgreSQL; any signal would end it. */
+async function startStranger(): Promise<number> {
+  stranger = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000); console.log("ready")'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  await new Promise((resolve) => stranger?.stdout?.once('data', resolve));
+  return stranger.pid!;
+}
+
+const dataFolder = (): string => join(folder, 'cluster', 'data');
+
+const recordPid = (pid: number): void => {
+  const lines = [pid, dataFolder(), 1700000000, 5432, '', '127.0.0.1', '', 'ready   ', ''];
+  writeFileSync(join(dataFolder(), 'postmaster.pid'), lines.join('\n'));
+};
+
+/** Starts the server in a process that is killed. */
+function startAbandoned(): number {
+  const script = `
+    import { PostgresServer } from ${JSON.stringify(join(UNBUNDLED_CLI, '../cli/embedded/postgres-server.js'))};
+    const server = await PostgresServer.start({ folder: ${JSON.stringify(folder)}, settings: { fsync: 'off' } });
+    console.log(server.pid);
+    process.kill(process.pid, 'SIGKILL');`;
+  const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
+  return Number(stdout);
+}
+
+describe('PostgresServer.start', () => {
+  it('initialises a cluster, removing what an interrupted initialisation left', async () => {
+    mkdirSync(join(folder, 'cluster.new-interrupted', 'data'), { recursive: true });
+    expect(await selectOne((await start()).url('postgres'))).toEqual([{ one: 1 }]);
+    expect(readdirSync(folder).sort()).toEqual(['cluster', 'postgres.log']);
+  });
+
+  it('chooses another port when the first is taken', async () => {
+    const other = createServer();
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+    const { port: taken } = other.address() as { port: number };
+    const random = jest.spyOn(crypto, 'randomInt').mockImplementationOnce(() => taken);
+    const url = (await start()).url('postgres');
+    expect(random).toHaveBeenCalledTimes(2);
+    expect(await selectOne(url)).toEqual([{ one: 1 }]);
+    other.close();
+  });
+
+  it('recovers after the postmaster was killed', async () => {
+    const killed = await start();
+    process.kill(killed.pid!, 'SIGKILL');
+    expect(await selectOne((await start()).url('postgres'))).toEqual([{ one: 1 }]);
+    await killed.ended;
+  });
+
+  it('waits for the server of a killed service, which ends by itself', async () => {
+    const abandoned = startAbandoned();
+    expect(abandoned).toBeGreaterThan(0);
+    expect((await start()).pid).not.toBe(abandoned);
+    await waitForExit(abandoned);
+  });
+
+  it('rejects, and leaves the server alone, while another service uses the cluster', async () => {
+    const { pid } = await start();
+    await expect(PostgresServer.start({ folder })).rejects.toThrow(
+      `already running here (its PostgreSQL is process ${pid}`,
+    );
+    expect(server?.pid).toBe(pid);
+  });
+
+  it('says why when the data is of another major version', async () => {
+    const file = join(dataFolder(), 'PG_VERSION');
+    writeFileSync(file, '12\n');
+    await expect(start()).rejects.toThrow(/initialized by PostgreSQL version 12/);
+    writeFileSync(file, '18\n');
+  });
+
+  it('does not signal an unrelated process whose id is in a stale postmaster.pid', async () => {
+    recordPid(await startStranger());
+    expect(await selectOne((await start()).url('postgres'))).toEqual([{ one: 1 }]);
+    expect(stranger).toMatchObject({ exitCode: null, signalCode: null });
+  });
+
+  it('names the character of the path that initdb cannot use', async () => {
+    const programs = join(folder, 'a$b');
+    await expect(PostgresServer.start({ folder, programs })).rejects.toThrow(
+      /does not run in .*a\$b.*Rename the folder/,
+    );
+  });
+
+  it('accepts any character in the path of the data', async () => {
+    const odd = join(folder, `a"b$c'd \`e\\`);
+    server = await PostgresServer.start({ folder: odd, settings: { fsync: 'off' } });
+    expect(await selectOne(server.url('postgres'))).toEqual([{ one: 1 }]);
+  });
+});
+
+describe('PostgresServer.stop', () => {
+  it('does not signal an unrelated process that has the id of a crashed postmaster', async () => {
+    const crashed = await start();
+    process.kill(crashed.pid!, 'SIGKILL');
+    recordPid(await startStranger());
+    await crashed.stop();
+    expect(stranger).toMatchObject({ exitCode: null, signalCode: null });
+  });
+});
