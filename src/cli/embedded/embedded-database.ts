@@ -42,7 +42,7 @@ export async function startEmbeddedDatabase(stop: AbortSignal): Promise<Embedded
       url,
       demoKey: keys.free,
       lost: server.ended.then(
-        () => new Error(`The embedded PostgreSQL has ended (log: ${server.logFile}). Start again.`),
+        () => new Error(`The embedded PostgreSQL has ended (log: ${EMBEDDED_FOLDER}/postgres.log). Start again.`),
       ),
       banner: (baseUrl, docsEnabled) => demoBanner(baseUrl, url, keys, docsEnabled),
       stop: () => server.stop(),

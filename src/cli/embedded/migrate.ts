@@ -20,9 +20,8 @@ const FORGET_INTERRUPTED = `
 const SELECT_APPLIED = `SELECT migration_name AS name FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL`;
 
 /**
- * Applies the pending migrations. Unlike `prisma migrate deploy`, which it takes the
- * place of, it applies and records a migration in one transaction, so that it can be interrupted at any time, and starts
- * no other process.
+ * Applies the pending migrations, as `prisma migrate deploy` does, but each together with its record in one transaction: it
+ * can be interrupted at any time. It also spares the start of Prisma.
  */
 export async function migrate(databaseUrl: string): Promise<void> {
   const client = new pg.Client(databaseUrl);

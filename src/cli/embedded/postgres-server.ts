@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { spawn, type SpawnOptions } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
@@ -42,17 +42,14 @@ export interface PostgresServerOptions {
 /** A PostgreSQL server on 127.0.0.1, which ends with this process. */
 export class PostgresServer {
   /** Resolves when the last process of the server has ended. */
-  readonly ended: Promise<void>;
-  #hasEnded = false;
+  readonly ended: Promise<unknown>;
 
   private constructor(
     private readonly cluster: Cluster,
     private readonly port: string,
     private readonly lifeline: Socket,
-    readonly logFile: string,
   ) {
-    this.ended = new Promise((resolve) => lifeline.once('close', () => resolve()));
-    lifeline.once('close', () => (this.#hasEnded = true));
+    this.ended = once(lifeline, 'close');
   }
 
   /** @throws {Error} with the end of the log when the server does not start, or when another one runs on the cluster */
@@ -68,7 +65,7 @@ export class PostgresServer {
       const options = { listen_addresses: '127.0.0.1', unix_socket_directories: '', port: chosen, ...settings };
       const parameters = Object.entries(options).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
       const lifeline = await launch(found.command('postgres', '-D', cluster.data, ...parameters), logFile);
-      const server = new PostgresServer(cluster, chosen, lifeline, logFile);
+      const server = new PostgresServer(cluster, chosen, lifeline);
       if (await server.#becomesReady()) {
         return server;
       }
@@ -98,8 +95,10 @@ export class PostgresServer {
 
   async #becomesReady(): Promise<boolean> {
     const deadline = performance.now() + START_TIMEOUT_MS;
-    while (!this.#hasEnded && performance.now() < deadline) {
-      if (this.cluster.postmaster()?.status === 'ready') {
+    while (!this.lifeline.closed && performance.now() < deadline) {
+      const postmaster = this.cluster.postmaster();
+      // Of two services that start at the same time, one has the cluster.
+      if (postmaster?.status === 'ready' && postmaster.port === this.port) {
         return true;
       }
       await delay(POLL_MS);
@@ -127,16 +126,13 @@ async function untilStopped(cluster: Cluster): Promise<void> {
 async function launch(command: readonly string[], logFile: string): Promise<Socket> {
   const log = openSync(logFile, 'w', 0o600);
   try {
-    const stdio = ['ignore', log, log, 'pipe'] as const;
-    const shell = spawn('sh', ['-c', SUPERVISE, 'sh', ...command], { cwd: '/', detached: true, stdio: [...stdio] });
+    const options: SpawnOptions = { cwd: '/', detached: true, stdio: ['ignore', log, log, 'pipe'] };
+    const shell = spawn('sh', ['-c', SUPERVISE, 'sh', ...command], options);
     await once(shell, 'spawn');
     const lifeline = shell.stdio[3] as Socket;
     // Neither the shell, which ends at once, nor the descriptor keeps this process from ending.
     shell.unref();
-    return lifeline
-      .on('error', () => undefined)
-      .resume()
-      .unref();
+    return lifeline.resume().unref();
   } finally {
     closeSync(log);
   }
