@@ -93,6 +93,18 @@ describe('migrations', () => {
     }
   });
 
+  it('apply again after an interrupted one was marked as rolled back, as the runbook says', async () => {
+    const database = await createTestDatabase();
+    const name = '20261122000002_api_key_usage';
+    await database.db.query('DROP TABLE api_key_usage, api_key_usage_writers');
+    await database.db.query('UPDATE _prisma_migrations SET finished_at = NULL WHERE migration_name = $1', [name]);
+    await expect(prismaMigrate('deploy', database.url)).rejects.toThrow(/found failed migrations/);
+    await prismaMigrate(`resolve --rolled-back ${name}`, database.url);
+    expect(await prismaMigrate('deploy', database.url)).toContain(name);
+    await database.db.query('SELECT FROM api_key_usage');
+    await database.drop();
+  });
+
   it('apply as an owner who may not create roles, who then grants an existing login what the service needs', async () => {
     const database = await createTestDatabase();
     const [owner, login, name] = ['owner', 'login', 'db'].map((kind) => `test_${kind}_${randomUUID().slice(0, 8)}`);

@@ -7,11 +7,12 @@ const PRISMA = join(PROJECT_ROOT, 'node_modules', 'prisma', 'build', 'index.js')
 
 /**
  * Runs `prisma migrate`, as production does.
+ * @param command such as `deploy`
  * @returns its output
  * @throws {Error} when it fails
  */
-export async function prismaMigrate(command: 'deploy' | 'status', databaseUrl: string): Promise<string> {
-  const { stdout } = await promisify(execFile)(process.execPath, [PRISMA, 'migrate', command], {
+export async function prismaMigrate(command: string, databaseUrl: string): Promise<string> {
+  const { stdout } = await promisify(execFile)(process.execPath, [PRISMA, 'migrate', ...command.split(' ')], {
     cwd: PROJECT_ROOT,
     env: { ...process.env, DATABASE_URL: databaseUrl, DATABASE_DIRECT_URL: '', NO_COLOR: '1' },
   });
