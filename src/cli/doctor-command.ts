@@ -14,13 +14,13 @@ export function addDoctorCommand(program: Command, exitWith: (code: number) => v
   program
     .command('doctor')
     .description('check whether this deployment is set up correctly, within 15 seconds; changes nothing')
-    .option('--json', 'print {"status", "checks": [{"name", "status", "message", "details", "remedy"}]}')
+    .option('--json', 'print {"status", "checks": [{"name", "status", "message", "remedy"}]}')
     .addHelpText('after', HELP)
     .action(async ({ json }: { json?: true }) => {
-      const { diagnose } = await import('./doctor/diagnose.js');
-      const { reportOf } = await import('./doctor/report.js');
-      const diagnosis = await diagnose(process.env);
-      exitWith(EXIT_CODES[diagnosis.status]);
-      await print(json, diagnosis, reportOf(diagnosis));
+      const { runChecks } = await import('./doctor/run-checks.js');
+      const { textOf } = await import('./doctor/print.js');
+      const result = await runChecks(process.env);
+      exitWith(EXIT_CODES[result.status]);
+      await print(json, result, textOf(result.checks));
     });
 }

@@ -1,14 +1,18 @@
-import pg from 'pg';
+import type pg from 'pg';
 import { type Config, ConfigurationError } from '../config/config.js';
+import { onlyRow } from './only-row.js';
+import { openClient } from './open-client.js';
 import { isTlsError } from './postgres-errors.js';
 
-const CONNECTION_TIMEOUT_MS = 5_000;
+const QUERY_TIMEOUT_MS = 5_000;
 /** Connections that are compared to find out whether each keeps its server process. */
 const COMPARED = 3;
 
-export const POSTGRES_VERSION_MIN = 14;
+const POSTGRES_VERSION_MIN = 14;
 
-const SELECT_SERVER = `SELECT current_setting('server_version') AS version, pg_backend_pid() AS process`;
+const SELECT_SERVER = `
+  SELECT current_setting('server_version') AS version, pg_backend_pid() AS process, pg_is_in_recovery() AS "isStandby",
+         current_setting('default_transaction_read_only') = 'on' AS "isReadOnly"`;
 
 /** Class of SQLSTATE: password, client certificate, `pg_hba.conf`. */
 const INVALID_AUTHORIZATION = '28';
@@ -18,6 +22,16 @@ type ConnectionError = Error & { readonly code?: string; readonly syscall?: stri
 interface Server {
   readonly version: string;
   readonly process: number;
+  readonly isStandby: boolean;
+  readonly isReadOnly: boolean;
+}
+
+export interface ServerProblem {
+  readonly variable: string;
+  /** Begins with the variable and says what is expected. */
+  readonly message: string;
+  /** The service does not start: the problem does not go away by itself. */
+  readonly isFatal: boolean;
 }
 
 /**
@@ -25,59 +39,92 @@ interface Server {
  * @throws {ConfigurationError}
  */
 export async function checkServer(config: Config): Promise<void> {
+  const fatal = (await serverProblems(config)).filter(({ isFatal }) => isFatal);
+  if (fatal.length > 0) {
+    throw new ConfigurationError(fatal.map(({ message }) => message));
+  }
+}
+
+/** What keeps the service from using the servers of its URLs; `petstore doctor` reports the passing problems, too. */
+export async function serverProblems(config: Config): Promise<ServerProblem[]> {
   const { databaseUrl, databaseDirectUrl, databaseReplicaUrl, transactionPooler } = config;
   const problems = await Promise.all([
     problemsOf('DATABASE_URL', databaseUrl, transactionPooler),
     problemsOf('DATABASE_DIRECT_URL', databaseDirectUrl, false),
     problemsOf('DATABASE_REPLICA_URL', databaseReplicaUrl, transactionPooler),
   ]);
-  if (problems.flat().length > 0) {
-    throw new ConfigurationError(problems.flat());
-  }
+  return problems.flat();
 }
 
-async function problemsOf(variable: string, url: string | undefined, transactionPooler: boolean): Promise<string[]> {
+async function problemsOf(
+  variable: string,
+  url: string | undefined,
+  transactionPooler: boolean,
+): Promise<ServerProblem[]> {
   if (url === undefined) {
     return [];
   }
   const clients: pg.Client[] = [];
   const connect = async (): Promise<pg.Client> => {
-    const client = new pg.Client({
-      connectionString: url,
-      application_name: 'petstore-check',
-      connectionTimeoutMillis: CONNECTION_TIMEOUT_MS,
-      query_timeout: CONNECTION_TIMEOUT_MS,
-    });
-    client.on('error', () => undefined);
-    await client.connect();
+    const client = await openClient(url, { application_name: 'petstore-check', query_timeout: QUERY_TIMEOUT_MS });
     clients.push(client);
     return client;
   };
+  const problem = (message: string, isFatal: boolean): ServerProblem[] => [
+    { variable, message: `${variable} ${message}`, isFatal },
+  ];
   try {
     const client = await connect();
-    const { version, process } = await serverOf(client);
-    if (Number.parseInt(version) < POSTGRES_VERSION_MIN) {
-      return [`${variable} must lead to PostgreSQL ${POSTGRES_VERSION_MIN} or later (got ${version})`];
+    const server = await serverOf(client);
+    if (Number.parseInt(server.version) < POSTGRES_VERSION_MIN) {
+      return problem(`must lead to PostgreSQL ${POSTGRES_VERSION_MIN} or later (got ${server.version})`, true);
     }
-    // A pooler invents process ids.
-    const isPooled = (client as unknown as { processID: number }).processID !== process;
+    const isPooled = hasPooler(client, server.process);
     if (isPooled && !transactionPooler) {
       while (clients.length < COMPARED) {
         await connect();
       }
-      return (await keepTheirServers(clients))
-        ? []
-        : [
-            `${variable} leads to a connection pooler that does not keep a server connection for each client. Set ` +
-              'DATABASE_POOLER=transaction and DATABASE_DIRECT_URL, or use session pooling',
-          ];
+      if (!(await keepTheirServers(clients))) {
+        return problem(
+          'leads to a connection pooler that does not keep a server connection for each client. Set ' +
+            'DATABASE_POOLER=transaction and DATABASE_DIRECT_URL, or use session pooling',
+          true,
+        );
+      }
     }
-    return [];
+    if (transactionPooler && !isPooled) {
+      const message = 'DATABASE_POOLER must not be set without a pooler: it costs every statement two round trips';
+      return [{ variable: 'DATABASE_POOLER', message, isFatal: false }];
+    }
+    return roleProblem(variable, server).flatMap((message) => problem(message, false));
   } catch (error) {
-    return [connectionProblem(variable, error as ConnectionError)].filter((problem) => problem !== undefined);
+    const fatal = connectionProblem(error as ConnectionError);
+    return fatal === undefined ? problem(`is unreachable: ${reasonOf(error)}`, false) : problem(fatal, true);
   } finally {
     await Promise.all(clients.map((client) => client.end().catch(() => undefined)));
   }
+}
+
+/** A pooler gives its clients process ids of its own. `processID` is not in the types of `pg`. */
+export function hasPooler(client: pg.Client, process: number): boolean {
+  return (client as unknown as { processID: number }).processID !== process;
+}
+
+function roleProblem(variable: string, { isStandby, isReadOnly }: Server): string[] {
+  if (variable === 'DATABASE_REPLICA_URL') {
+    return isStandby ? [] : ['must lead to a standby (got a primary server)'];
+  }
+  if (isStandby) {
+    return ['must lead to the primary server (got a standby)'];
+  }
+  return isReadOnly
+    ? ['must lead to a server that can be written (reset default_transaction_read_only for server, database or role)']
+    : [];
+}
+
+function reasonOf(error: unknown): string {
+  const first: unknown = error instanceof AggregateError ? error.errors[0] : error;
+  return (first as Error).message;
 }
 
 /** Whether no two connections use the same server process and none changes it, as with a pooler in session mode. */
@@ -91,23 +138,18 @@ async function keepTheirServers(clients: readonly pg.Client[]): Promise<boolean>
 }
 
 async function serverOf(client: pg.Client): Promise<Server> {
-  const { rows } = await client.query<Server>(SELECT_SERVER);
-  const [server] = rows;
-  if (server === undefined) {
-    throw new Error('PostgreSQL returned no row.');
-  }
-  return server;
+  return onlyRow((await client.query<Server>(SELECT_SERVER)).rows);
 }
 
 /** The problem with an error that will not go away by itself; undefined while the server is unavailable. */
-function connectionProblem(variable: string, { code, syscall, path, message }: ConnectionError): string | undefined {
+function connectionProblem({ code, syscall, path, message }: ConnectionError): string | undefined {
   if (syscall === 'open') {
-    return `${variable} must name files that can be read (got "${path}": ${code})`;
+    return `must name files that can be read (got "${path}": ${code})`;
   }
   if (isTlsError(code)) {
-    return `${variable} must lead to a server with which TLS can be established: ${message} (${code})`;
+    return `must lead to a server with which TLS can be established: ${message} (${code})`;
   }
   return code?.startsWith(INVALID_AUTHORIZATION)
-    ? `${variable} must contain a login that the server accepts: ${message} (${code})`
+    ? `must contain a login that the server accepts: ${message} (${code})`
     : undefined;
 }

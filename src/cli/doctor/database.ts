@@ -1,129 +1,162 @@
 import pg from 'pg';
-import { asError } from '../../common/as-error.js';
 import type { Clock } from '../../common/clock.js';
-import { DeadlineExceeded, withDeadline } from '../../common/deadline.js';
-import { type Config, ConfigurationError } from '../../config/config.js';
-import { checkServer } from '../../database/check-server.js';
-import { messageOf } from '../report-error.js';
-import type { Configuration } from './configuration.js';
-import { expiringKeysFinding, readExpiringKeys } from './expiring-keys.js';
-import { error, type Finding, type Findings, noneChecked, notChecked, warning } from './finding.js';
-import { readRole, roleFinding } from './role.js';
-import { readSchema, SCHEMA_CHECKS, schemaFindings } from './schema.js';
-import { readServer, SERVER_CHECKS, serverFindings } from './server.js';
+import { withDeadline } from '../../common/deadline.js';
+import type { Config } from '../../config/config.js';
+import { hasPooler, serverProblems } from '../../database/check-server.js';
+import { onlyRow } from '../../database/only-row.js';
+import { openClient } from '../../database/open-client.js';
+import { connectionsPerProcess } from '../../database/pools.js';
+import { attempt, error, ok, type Result, type Results, skipped, warning } from './check.js';
+import { clockDifference, clockResult } from './clock.js';
+import { checkRole } from './role.js';
+import { checkKeyChanges, checkList, checkMigrations } from './schema.js';
 
 /** Milliseconds, as all durations here. All checks together take at most 15 s, whatever hangs. */
+const SERVERS_TIMEOUT_MS = 12_000;
 const CONNECT_TIMEOUT_MS = 3_000;
-const STATEMENT_TIMEOUT_MS = 1_500;
-const SECTION_TIMEOUT_MS = 2_000;
-const START_CHECK_TIMEOUT_MS = 5_000;
+const CHECK_TIMEOUT_MS = 1_500;
 
-/** Checks the database that the service would use, and counts the running processes of the service. */
-export async function checkDatabase(
-  { config, invalid }: Configuration,
-  clock: Clock,
-): Promise<{ findings: Findings; processes: number }> {
-  if (invalid.has('DATABASE_URL')) {
-    return unavailable('DATABASE_URL is invalid');
-  }
-  const isEmbedded = config.databaseUrl === undefined;
-  const connectionString = config.databaseUrl ?? (await embeddedDatabaseUrl());
-  if (connectionString === undefined) {
-    return unavailable(
-      'no database',
-      warning(
-        'DATABASE_URL is not set, and the embedded database does not run',
-        'Set DATABASE_URL, or start the embedded database with "npm start".',
-      ),
+/** For `petstore` commands, migrations and an operator's psql. */
+const COMMAND_CONNECTIONS = 10;
+
+type DatabaseCheck = (db: pg.Client, config: Config, clock: Clock) => Promise<Result>;
+
+const CHECKS: Readonly<Record<string, DatabaseCheck>> = {
+  'connection limit': checkConnectionLimit,
+  'shared limits': checkSharedLimits,
+  'clock of PostgreSQL': checkClock,
+  migrations: checkMigrations,
+  list: checkList,
+  'key changes': checkKeyChanges,
+  role: checkRole,
+  'expiring keys': checkExpiringKeys,
+};
+
+export async function checkDatabase(config: Config, clock: Clock): Promise<Results> {
+  const databaseUrl = config.databaseUrl ?? (await embeddedDatabaseUrl());
+  const [database, results] = await Promise.all([
+    checkServers({ ...config, databaseUrl }),
+    databaseUrl === undefined ? undefined : checkPrimary(databaseUrl, config, clock),
+  ]);
+  return { database, ...results };
+}
+
+/** What the service checks at its start, and what it tolerates. */
+async function checkServers(config: Config): Promise<Result> {
+  if (config.databaseUrl === undefined) {
+    return warning(
+      'DATABASE_URL is not set, and the embedded database does not run',
+      'Set DATABASE_URL, or start the embedded database with "npm start".',
     );
   }
-  const db = new pg.Client({
-    connectionString,
-    application_name: 'petstore-doctor',
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-  });
-  db.on('error', () => undefined);
-  try {
-    // The timeout of `pg` does not cover the look-up of the host name.
-    await withDeadline(db.connect(), CONNECT_TIMEOUT_MS + 500);
-  } catch (failure) {
-    // The socket may still be connecting; ending it must not delay the others.
-    db.end().catch(() => undefined);
-    return unavailable(
-      'database unreachable',
-      error(
-        `"${db.database ?? ''}" at ${db.host}:${db.port} as "${db.user ?? ''}": ${reasonOf(failure)}`,
-        'Check DATABASE_URL, that PostgreSQL runs, and that this host may connect to it.',
-      ),
-    );
+  const problems = await withDeadline(serverProblems(config), SERVERS_TIMEOUT_MS);
+  if (problems.length === 0) {
+    const { host, port, database } = new pg.Client(config.databaseUrl);
+    return ok(`"${database ?? ''}" at ${host}:${port}`);
   }
+  const isSerious = problems.some(({ variable, isFatal }) => isFatal || variable === 'DATABASE_URL');
+  return (isSerious ? error : warning)(
+    problems.map(({ message }) => message).join('; '),
+    'Correct the URL or the server. Nothing works without DATABASE_URL; without DATABASE_DIRECT_URL revoked keys take effect ' +
+      'late; without DATABASE_REPLICA_URL the primary serves all lists.',
+  );
+}
+
+async function checkPrimary(databaseUrl: string, config: Config, clock: Clock): Promise<Results> {
+  const options = { application_name: 'petstore-doctor', connectionTimeoutMillis: CONNECT_TIMEOUT_MS };
+  // The timeout of `pg` does not cover the look-up of the host name.
+  const connected = withDeadline(openClient(databaseUrl, options), CONNECT_TIMEOUT_MS + 500);
+  const db = await connected.catch(() => undefined);
+  const results: Results = {};
+  for (const [name, check] of Object.entries(CHECKS)) {
+    results[name] =
+      db === undefined
+        ? skipped('no connection to the database')
+        : await attempt(() => inTransaction(db, () => check(db, config, clock)), CHECK_TIMEOUT_MS);
+  }
+  db?.connection.stream.destroy();
+  return results;
+}
+
+/** In a read-only transaction that is rolled back, so that a check that fails leaves the others. */
+async function inTransaction(db: pg.Client, check: () => Promise<Result>): Promise<Result> {
+  await db.query(`BEGIN READ ONLY; SET LOCAL statement_timeout = ${CHECK_TIMEOUT_MS}; SET LOCAL search_path = public`);
   try {
-    const startProblems = startProblemsOf(config);
-    const server = await section(db, () => readServer(db, isEmbedded, clock));
-    const schema = await section(db, () => readSchema(db));
-    const role = await section(db, () => readRole(db, isEmbedded));
-    const expiringKeys = await section(db, () => readExpiringKeys(db));
-    const problems = await startProblems;
-    return {
-      processes: 'value' in server ? server.value.processes : 0,
-      findings: {
-        ...findingsOf(SERVER_CHECKS, server, (facts) => serverFindings(facts, config, problems)),
-        ...findingsOf(SCHEMA_CHECKS, schema, schemaFindings),
-        ...findingsOf(['role'], role, (facts) => ({ role: roleFinding(facts) })),
-        ...findingsOf(['expiring keys'], expiringKeys, (facts) => ({ 'expiring keys': expiringKeysFinding(facts) })),
-      },
-    };
+    return await check();
   } finally {
-    db.connection.stream.destroy();
+    await db.query('ROLLBACK');
   }
 }
 
-function unavailable(reason: string, finding: Finding = notChecked(reason)): { findings: Findings; processes: number } {
-  const names = [...SERVER_CHECKS, ...SCHEMA_CHECKS, 'role', 'expiring keys'];
-  return { processes: 0, findings: { ...noneChecked(names, reason), database: finding } };
-}
+/** Running processes of the service. */
+const PROCESSES = `
+  (SELECT count(*)::integer FROM pg_stat_activity
+   WHERE datname = current_database() AND application_name = 'petstore-listener') AS processes`;
 
-/** What was read, or why it could not be. */
-type Known<T> = { readonly value: T } | { readonly reason: string };
+/** The smallest of the limits of server, database and role, without reserved connections. */
+const CONNECTION_LIMIT = `
+  SELECT pg_backend_pid() AS process, ${PROCESSES},
+         least(
+           current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
+             - coalesce(current_setting('reserved_connections', true)::integer, 0),
+           (SELECT nullif(rolconnlimit, -1) FROM pg_roles WHERE rolname = session_user),
+           (SELECT nullif(datconnlimit, -1) FROM pg_database WHERE datname = current_database())
+         ) AS "limit"`;
 
-/** Reads in a read-only transaction that is rolled back, so that a section that fails leaves the others. */
-async function section<T>(db: pg.Client, read: () => Promise<T>): Promise<Known<T>> {
-  const run = async (): Promise<T> => {
-    await db.query(
-      `BEGIN READ ONLY; SET LOCAL statement_timeout = ${STATEMENT_TIMEOUT_MS}; SET LOCAL search_path = public`,
-    );
-    try {
-      return await read();
-    } finally {
-      await db.query('ROLLBACK');
-    }
-  };
-  try {
-    return { value: await withDeadline(run(), SECTION_TIMEOUT_MS) };
-  } catch (failure) {
-    return { reason: reasonOf(failure) };
+async function checkConnectionLimit(db: pg.Client, config: Config): Promise<Result> {
+  type Row = Readonly<Record<'process' | 'processes' | 'limit', number>>;
+  const { process, processes, limit } = onlyRow((await db.query<Row>(CONNECTION_LIMIT)).rows);
+  if (hasPooler(db, process)) {
+    return skipped('the pooler limits the connections');
   }
+  const perProcess = connectionsPerProcess(config);
+  // One more process runs during a rolling update.
+  const needed = (Math.max(1, processes) + 1) * perProcess + COMMAND_CONNECTIONS;
+  const found = `${limit} connections for ${processes} running (${perProcess} each)`;
+  return limit >= needed
+    ? ok(found)
+    : warning(
+        `${found} leave too few for a rolling update`,
+        `Raise max_connections (or the CONNECTION LIMIT of the role or database) so that ${needed} are available, or lower LIST_CONCURRENCY.`,
+      );
 }
 
-function findingsOf<T>(names: readonly string[], facts: Known<T>, evaluate: (facts: T) => Findings): Findings {
-  return 'value' in facts ? evaluate(facts.value) : noneChecked(names, facts.reason);
-}
-
-/** The checks of the service at its start, on connections of their own. */
-async function startProblemsOf(config: Config): Promise<readonly string[]> {
-  try {
-    await withDeadline(checkServer({ ...config, databaseDirectUrl: undefined }), START_CHECK_TIMEOUT_MS);
-    return [];
-  } catch (failure) {
-    return failure instanceof ConfigurationError ? failure.problems : [];
+async function checkSharedLimits(db: pg.Client, { redisUrls }: Config): Promise<Result> {
+  const { processes } = onlyRow((await db.query<{ processes: number }>(`SELECT ${PROCESSES}`)).rows);
+  if (redisUrls.length > 0) {
+    return ok('counted in Redis for all processes');
   }
+  return processes > 1
+    ? warning(
+        `${processes} processes count limits separately`,
+        'Set REDIS_URL: a caller can use its quota once per process otherwise.',
+      )
+    : ok('counted in the memory of the process');
+}
+
+async function checkClock(db: pg.Client, _config: Config, clock: Clock): Promise<Result> {
+  const difference = await clockDifference(clock, async () => {
+    const sql = 'SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS "nowMs"';
+    return onlyRow((await db.query<{ nowMs: number }>(sql)).rows).nowMs;
+  });
+  return clockResult('PostgreSQL', difference);
+}
+
+const EXPIRING_KEYS = `
+  SELECT count(*)::integer AS count, (array_agg(id || ' on ' || expires_at::date ORDER BY expires_at))[1:5] AS first
+  FROM api_keys WHERE revoked_at IS NULL AND expires_at > now() AND expires_at <= now() + interval '30 days'`;
+
+async function checkExpiringKeys(db: pg.Client): Promise<Result> {
+  const { count, first } = onlyRow((await db.query<{ count: number; first: string[] }>(EXPIRING_KEYS)).rows);
+  return count === 0
+    ? ok('none within 30 days')
+    : warning(
+        `${count} within 30 days: ${first.join(', ')}${count > first.length ? ' and more' : ''}`,
+        'Issue successors with "petstore keys rotate ID" and hand them to their holders.',
+      );
 }
 
 async function embeddedDatabaseUrl(): Promise<string | undefined> {
   const { runningEmbeddedDatabaseUrl } = await import('../embedded/embedded-database.js');
   return runningEmbeddedDatabaseUrl();
-}
-
-function reasonOf(failure: unknown): string {
-  return failure instanceof DeadlineExceeded ? 'the database does not respond' : messageOf(asError(failure));
 }

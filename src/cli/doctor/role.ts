@@ -1,173 +1,101 @@
 import type pg from 'pg';
-import { SERVICE_PRIVILEGES, SERVICE_ROLE } from './expected-privileges.js';
-import { error, type Finding, list, ok, warning } from './finding.js';
-import { rowOf } from './row-of.js';
+import type { Config } from '../../config/config.js';
+import { onlyRow } from '../../database/only-row.js';
+import { error, ok, type Result, warning } from './check.js';
 
-/** A privilege of a role on a table, sequence or function. */
-interface Privilege {
-  /** As in GRANT. */
-  readonly object: string;
-  readonly privilege: string;
-  /** On the whole object. */
-  readonly whole: boolean;
-  /** The columns that the privilege covers. */
-  readonly columns: readonly string[];
-}
+/** The role that the migrations grant the privileges of the service; a login gets them by membership. */
+const SERVICE_ROLE = 'petstore_service';
 
-export interface RoleFacts {
-  readonly role: string;
-  /** The role owns the tables or is a superuser. */
-  readonly isOwner: boolean;
-  readonly isEmbedded: boolean;
-  readonly isMember: boolean;
-  /** The role whose privileges these are: the service's, when the connection is the owner's. */
-  readonly examined: string | undefined;
-  /** Such as `CREATEROLE`. */
-  readonly attributes: readonly string[];
-  /** Memberships other than in the role of the service. */
-  readonly memberships: readonly string[];
-  readonly privileges: readonly Privilege[];
-  readonly usesSchema: boolean;
-  readonly createsInSchema: boolean;
-}
+const KEY_COLUMNS = 'id key_hash plan requests_per_minute requests_per_day expires_at revoked_at last_used_at'.split(
+  ' ',
+);
+const COUNT_COLUMNS = 'admitted rejected banned lists cancels list_bytes'.split(' ');
 
-const ROLE = `
-  SELECT session_user AS role,
+/** What the migrations grant it, as in GRANT. */
+const GRANTS: readonly string[] = [
+  'USAGE ON SCHEMA public',
+  'SELECT ON orders',
+  'UPDATE (status) ON orders',
+  'UPDATE (cancelled_at) ON orders',
+  ...KEY_COLUMNS.map((column) => `SELECT (${column}) ON api_keys`),
+  'UPDATE (last_used_at) ON api_keys',
+  'SELECT ON order_list_changes',
+  'EXECUTE ON FUNCTION compact_order_list_changes(bigint)',
+  'EXECUTE ON FUNCTION note_order_list_blocks(bigint,bigint)',
+  ...['SELECT', 'INSERT', 'DELETE'].map((privilege) => `${privilege} ON api_key_usage`),
+  ...COUNT_COLUMNS.map((column) => `UPDATE (${column}) ON api_key_usage`),
+];
+
+const LOGIN = `
+  SELECT session_user AS login,
          rolsuper OR EXISTS (SELECT FROM pg_class WHERE oid = to_regclass('public.orders')
-                             AND pg_has_role(session_user, relowner, 'USAGE')) AS "isOwner",
-         EXISTS (SELECT FROM pg_roles WHERE rolname = $1) AS "hasServiceRole"
+                             AND pg_has_role(session_user, relowner, 'USAGE')) AS "isOwner"
   FROM pg_roles WHERE rolname = session_user`;
 
-const EXAMINED_ROLE = `
-  SELECT coalesce(bool_or(rolname = $2), false) AS "isMember",
-         coalesce(array_agg(rolname::text ORDER BY rolname) FILTER (WHERE rolname NOT IN ($1, $2)), '{}') AS memberships,
-         (SELECT array_remove(ARRAY[CASE WHEN rolsuper THEN 'SUPERUSER' END, CASE WHEN rolcreaterole THEN 'CREATEROLE' END,
-             CASE WHEN rolcreatedb THEN 'CREATEDB' END, CASE WHEN rolreplication THEN 'REPLICATION' END,
-             CASE WHEN rolbypassrls THEN 'BYPASSRLS' END], NULL)
-          FROM pg_roles WHERE rolname = $1) AS attributes,
-         has_schema_privilege($1, 'public', 'USAGE') AS "usesSchema",
-         has_schema_privilege($1, 'public', 'CREATE') AS "createsInSchema"
-  FROM pg_roles WHERE rolname <> $1 AND pg_has_role($1, oid, 'MEMBER')`;
-
-/** Of the functions, those that run with the privileges of their owner, who owns the tables. */
-const PRIVILEGES = `
-  SELECT relname::text AS object, privilege, has_table_privilege($1, relation.oid, privilege) AS whole,
-         ARRAY(SELECT attname::text FROM pg_attribute
-               WHERE by_column AND attrelid = relation.oid AND attnum > 0 AND NOT attisdropped
-                 AND has_column_privilege($1, relation.oid, attnum, privilege) ORDER BY attnum) AS columns
-  FROM pg_class AS relation
-  CROSS JOIN (VALUES ('SELECT', true), ('INSERT', true), ('UPDATE', true), ('REFERENCES', true),
-                     ('DELETE', false), ('TRUNCATE', false), ('TRIGGER', false)) AS privileges (privilege, by_column)
-  WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f')
+/**
+ * What the login has: attributes, memberships, and privileges as in GRANT, on columns only where it has none on the table. Of the
+ * functions, those that run with the privileges of their owner, who owns the tables.
+ */
+const HELD = `
+  WITH relation AS (SELECT oid, relname, relkind FROM pg_class WHERE relnamespace = 'public'::regnamespace)
+  SELECT attribute AS held
+  FROM pg_roles CROSS JOIN LATERAL (VALUES ('SUPERUSER', rolsuper), ('CREATEROLE', rolcreaterole), ('CREATEDB', rolcreatedb),
+    ('REPLICATION', rolreplication), ('BYPASSRLS', rolbypassrls)) AS attributes (attribute, has)
+  WHERE rolname = session_user AND has
   UNION ALL
-  SELECT 'SEQUENCE ' || relname, privilege, has_sequence_privilege($1, oid, privilege), '{}'
-  FROM (SELECT oid, relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'S' OFFSET 0) AS sequence
-  CROSS JOIN (VALUES ('SELECT'), ('UPDATE'), ('USAGE')) AS privileges (privilege)
+  SELECT 'membership in ' || rolname FROM pg_roles
+  WHERE rolname NOT IN (session_user, '${SERVICE_ROLE}') AND pg_has_role(session_user, oid, 'MEMBER')
   UNION ALL
-  SELECT 'FUNCTION ' || oid::regprocedure, 'EXECUTE', has_function_privilege($1, oid, 'EXECUTE'), '{}'
-  FROM pg_proc
-  WHERE pronamespace = 'public'::regnamespace AND prosecdef
+  SELECT privilege || ' ON SCHEMA public' FROM unnest(ARRAY['USAGE', 'CREATE']) AS privilege
+  WHERE has_schema_privilege(session_user, 'public', privilege)
+  UNION ALL
+  SELECT format('%s ON %s', privilege, relname)
+  FROM relation CROSS JOIN unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER']) AS privilege
+  WHERE relkind IN ('r', 'p', 'v', 'm', 'f') AND has_table_privilege(session_user, relation.oid, privilege)
+  UNION ALL
+  SELECT format('%s (%s) ON %s', privilege, attname, relname)
+  FROM relation JOIN pg_attribute ON attrelid = relation.oid AND attnum > 0 AND NOT attisdropped
+  CROSS JOIN unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'REFERENCES']) AS privilege
+  WHERE relkind IN ('r', 'p', 'v', 'm', 'f') AND has_column_privilege(session_user, relation.oid, attnum, privilege)
+    AND NOT has_table_privilege(session_user, relation.oid, privilege)
+  UNION ALL
+  SELECT format('%s ON SEQUENCE %s', privilege, relname)
+  FROM (SELECT * FROM relation WHERE relkind = 'S' OFFSET 0) AS sequence
+  CROSS JOIN unnest(ARRAY['SELECT', 'UPDATE', 'USAGE']) AS privilege WHERE has_sequence_privilege(session_user, oid, privilege)
+  UNION ALL
+  SELECT 'EXECUTE ON FUNCTION ' || oid::regprocedure FROM pg_proc
+  WHERE pronamespace = 'public'::regnamespace AND prosecdef AND has_function_privilege(session_user, oid, 'EXECUTE')
     AND proowner = (SELECT relowner FROM pg_class WHERE oid = to_regclass('public.orders'))
-  ORDER BY object, privilege`;
+  ORDER BY held`;
 
-export async function readRole(db: pg.Client, isEmbedded: boolean): Promise<RoleFacts> {
-  const { hasServiceRole, ...login } = await rowOf<Pick<RoleFacts, 'role' | 'isOwner'> & { hasServiceRole: boolean }>(
-    db,
-    ROLE,
-    [SERVICE_ROLE],
-  );
-  const serviceRole = hasServiceRole ? SERVICE_ROLE : undefined;
-  const examined = login.isOwner ? serviceRole : login.role;
-  const parameters = [examined ?? login.role];
-  return {
-    ...login,
-    isEmbedded,
-    examined,
-    ...(await rowOf<Pick<RoleFacts, 'isMember' | 'memberships' | 'attributes' | 'usesSchema' | 'createsInSchema'>>(
-      db,
-      EXAMINED_ROLE,
-      [...parameters, SERVICE_ROLE],
-    )),
-    privileges: (await db.query<Privilege>(PRIVILEGES, parameters)).rows,
-  };
-}
+/** The same privilege on the whole table. */
+const wholeOf = (grant: string): string => grant.replace(/ \(\w+\) ON /, ' ON ');
 
-export function roleFinding(facts: RoleFacts): Finding {
-  const { role: name, isOwner, isEmbedded, isMember, examined } = facts;
-  if (isEmbedded) {
-    return ok(`"${name}" owns the embedded database`);
+export async function checkRole(db: pg.Client, { databaseUrl }: Config): Promise<Result> {
+  const { login, isOwner } = onlyRow((await db.query<{ login: string; isOwner: boolean }>(LOGIN)).rows);
+  if (databaseUrl === undefined) {
+    return ok(`"${login}" owns the embedded database`);
   }
-  const [missing, superfluous] = [missingOf(facts), superfluousOf(facts)];
-  if (examined === undefined) {
+  if (isOwner) {
     return warning(
-      `"${name}" is the owner, and there is no role ${SERVICE_ROLE}`,
-      `Have an administrator create the role ${SERVICE_ROLE} and apply the grants of the migrations to it; let the service log in as a member.`,
+      `"${login}" owns the tables or is a superuser`,
+      `Use the DATABASE_URL of the service, whose login should be a member of ${SERVICE_ROLE} only.`,
     );
   }
+  const held = (await db.query<{ held: string }>(HELD)).rows.map((row) => row.held);
+  const missing = GRANTS.filter((grant) => !held.includes(grant) && !held.includes(wholeOf(grant)));
+  const superfluous = held.filter((grant) => !GRANTS.includes(grant) && !GRANTS.includes(wholeOf(grant)));
+  const excess = superfluous.length === 0 ? [] : [`has more than it needs: ${superfluous.join(', ')}`];
   if (missing.length > 0) {
-    const isMembershipMissing = !isMember && examined === name;
-    const excess = superfluous.length === 0 ? '' : `, and has more than it needs: ${list(superfluous)}`;
     return error(
-      `"${examined}" lacks ${list(missing)}${excess}`,
-      isMembershipMissing
-        ? `Run as the owner: GRANT ${SERVICE_ROLE} TO "${name}".`
-        : `Run as the owner: ${missing.map((grant) => `GRANT ${grant} TO ${SERVICE_ROLE}`).join('; ')}.`,
-      [...missing, ...superfluous],
+      [`"${login}" lacks ${missing.join(', ')}`, ...excess].join(', and '),
+      `Run as the owner: GRANT ${SERVICE_ROLE} TO "${login}"; ${missing.map((grant) => `GRANT ${grant} TO ${SERVICE_ROLE}`).join('; ')}.`,
     );
   }
-  if (superfluous.length > 0) {
-    return warning(
-      `"${examined}" has more than it needs: ${list(superfluous)}`,
-      `Revoke what the service does not need from "${examined}", from the roles that it is a member of, and from PUBLIC.`,
-      superfluous,
-    );
-  }
-  return isOwner
-    ? warning(
-        `"${name}" owns the tables or is a superuser`,
-        `Run this command with the DATABASE_URL of the service, whose login should be a member of ${SERVICE_ROLE} only.`,
-      )
-    : ok(`"${name}" has what the service needs and nothing else`);
-}
-
-function missingOf({ privileges, usesSchema }: RoleFacts): string[] {
-  const missing = privileges.flatMap(({ object, privilege, whole, columns }) => {
-    const expected = SERVICE_PRIVILEGES[object]?.[privilege];
-    if (expected === undefined || whole) {
-      return [];
-    }
-    return expected === 'whole'
-      ? [`${privilege} ON ${object}`]
-      : grantOfColumns(
-          object,
-          privilege,
-          expected.filter((column) => !columns.includes(column)),
-        );
-  });
-  return usesSchema ? missing : ['USAGE ON SCHEMA public', ...missing];
-}
-
-function superfluousOf({ privileges, createsInSchema, attributes, memberships }: RoleFacts): string[] {
-  return [
-    ...attributes,
-    ...memberships.map((name) => `membership in ${name}`),
-    ...(createsInSchema ? ['CREATE ON SCHEMA public'] : []),
-    ...privileges.flatMap(({ object, privilege, whole, columns }) => {
-      const expected = SERVICE_PRIVILEGES[object]?.[privilege];
-      if (expected === 'whole') {
-        return [];
-      }
-      return whole
-        ? [`${privilege} ON ${object}`]
-        : grantOfColumns(
-            object,
-            privilege,
-            columns.filter((column) => expected?.includes(column) !== true),
-          );
-    }),
-  ];
-}
-
-function grantOfColumns(table: string, privilege: string, columns: readonly string[]): string[] {
-  return columns.length === 0 ? [] : [`${privilege} (${columns.join(', ')}) ON ${table}`];
+  return superfluous.length === 0
+    ? ok(`"${login}" has what the service needs and nothing else`)
+    : warning(
+        `"${login}" ${excess.join('')}`,
+        'Revoke it from the login, from the roles that it is a member of, and from PUBLIC.',
+      );
 }

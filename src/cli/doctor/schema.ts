@@ -1,103 +1,58 @@
 import type pg from 'pg';
-import { MIGRATIONS, TRIGGERS } from './expected-migrations.js';
-import { error, type Finding, type Findings, list, ok, warning } from './finding.js';
-import { rowOf } from './row-of.js';
+import { onlyRow } from '../../database/only-row.js';
+import { NO_RENEWALS, SELECT_PROBLEMS } from '../../orders/list/list-machinery.js';
+import { error, ok, type Result, warning } from './check.js';
 
-export const SCHEMA_CHECKS = ['migrations', 'triggers'];
+/**
+ * Every migration of this version, with an SQL expression that is true once the migration has been applied: the role of the
+ * service may not read Prisma's record. The check of the role covers grants.
+ */
+export const MIGRATIONS: Readonly<Record<string, string>> = {
+  '20261122000000_orders_and_keys': "to_regclass('public.api_keys') IS NOT NULL",
+  '20261122000001_order_list_versions': "to_regclass('public.order_list_changes') IS NOT NULL",
+  '20261122000002_api_key_usage': "to_regclass('public.api_key_usage') IS NOT NULL",
+  '20261122000003_service_role': 'true',
+};
 
-const APPLY = 'Apply the migrations: "docker compose up migrate", or "npm run db:migrate" with the URL of the owner.';
-
-export interface SchemaFacts {
-  /** The migrations recorded as applied; undefined when the role may not read the record. */
-  readonly applied: readonly string[] | undefined;
-  readonly failed: readonly string[];
-  /** Migrations whose objects are not in the database. */
-  readonly withoutObjects: readonly string[];
-  /** Triggers that are missing, or enabled in another mode than expected. */
-  readonly wrongTriggers: readonly string[];
-  readonly hasRowSecurity: boolean;
-}
-
-const RECORD_IS_READABLE = `
-  SELECT coalesce(has_table_privilege(to_regclass('public._prisma_migrations'), 'SELECT'), false) AS readable`;
-
-const RECORD = `
-  SELECT migration_name AS name, finished_at IS NOT NULL AS finished FROM _prisma_migrations WHERE rolled_back_at IS NULL`;
-
-const OBJECTS = `SELECT ${Object.entries(MIGRATIONS)
-  .map(([name, isApplied]) => `${isApplied ?? 'true'} AS "${name}"`)
+const SELECT_APPLIED = `SELECT ${Object.entries(MIGRATIONS)
+  .map(([name, isApplied]) => `${isApplied} AS "${name}"`)
   .join(', ')}`;
 
-const TABLE_STATE = `
-  SELECT ARRAY(SELECT name FROM json_each_text($1) AS expected (name, mode)
-               WHERE NOT EXISTS (SELECT FROM pg_trigger WHERE tgname = name AND tgenabled = mode::"char")) AS "wrongTriggers",
-         coalesce((SELECT relrowsecurity FROM pg_class WHERE oid = to_regclass('public.orders')), false) AS "hasRowSecurity"`;
-
-/** As in `pg_trigger.tgenabled`: `A` or `R`. */
-const TRIGGER_MODES = Object.fromEntries(Object.entries(TRIGGERS).map(([name, { mode }]) => [name, mode.charAt(0)]));
-
-export async function readSchema(db: pg.Client): Promise<SchemaFacts> {
-  const { readable } = await rowOf<{ readable: boolean }>(db, RECORD_IS_READABLE);
-  const record = readable ? (await db.query<{ name: string; finished: boolean }>(RECORD)).rows : undefined;
-  const namesOf = (finished: boolean): string[] | undefined =>
-    record?.filter((migration) => migration.finished === finished).map(({ name }) => name);
-  const objects = await rowOf<Record<string, boolean>>(db, OBJECTS);
-  return {
-    applied: namesOf(true),
-    failed: namesOf(false) ?? [],
-    withoutObjects: Object.keys(objects).filter((name) => objects[name] !== true),
-    ...(await rowOf<Pick<SchemaFacts, 'wrongTriggers' | 'hasRowSecurity'>>(db, TABLE_STATE, [TRIGGER_MODES])),
-  };
+export async function checkMigrations(db: pg.Client): Promise<Result> {
+  const applied = onlyRow((await db.query<Record<string, boolean>>(SELECT_APPLIED)).rows);
+  const missing = Object.keys(applied).filter((name) => applied[name] !== true);
+  return missing.length === 0
+    ? ok(`all ${Object.keys(applied).length} applied`)
+    : error(
+        `missing: ${missing.join(', ')}`,
+        'Apply the migrations: "docker compose up migrate", or "npm run db:migrate" with the URL of the owner.',
+      );
 }
 
-export function schemaFindings(facts: SchemaFacts): Findings {
-  return { migrations: migrationsFinding(facts), triggers: triggersFinding(facts) };
+export async function checkList(db: pg.Client): Promise<Result> {
+  const { problems } = onlyRow((await db.query<{ problems: string[] }>(SELECT_PROBLEMS)).rows);
+  if (problems.length === 0) {
+    const { rowCount } = await db.query('SELECT FROM order_list_changes WHERE block IS NULL LIMIT 1');
+    problems.push(...(rowCount === 0 ? [NO_RENEWALS] : []));
+  }
+  return problems.length === 0
+    ? ok('served from versions')
+    : warning(
+        problems.join('; '),
+        'Make it as 20261122000001_order_list_versions/migration.sql does, such as with ALTER TABLE orders ENABLE ALWAYS ' +
+          'TRIGGER NAME. Until then every list is read whole, without ETag: right, but slow.',
+      );
 }
 
-function migrationsFinding({ applied, failed, withoutObjects }: SchemaFacts): Finding {
-  const expected = Object.keys(MIGRATIONS);
-  if (failed.length > 0) {
-    return error(
-      `failed: ${list(failed)}`,
-      'Read the log of the migration, undo what it left, and run "prisma migrate resolve --rolled-back NAME"; then apply it.',
-    );
-  }
-  const missing = expected.filter((name) => applied?.includes(name) === false);
-  if (missing.length > 0 || (applied === undefined && withoutObjects.length > 0)) {
-    return error(`missing: ${list(missing.length > 0 ? missing : withoutObjects)}`, APPLY);
-  }
-  if (withoutObjects.length > 0) {
-    return error(
-      `recorded, but its objects are missing: ${list(withoutObjects)}`,
-      'Somebody has dropped them, or a backup was restored in part. Restore a complete backup.',
-    );
-  }
-  const newer = applied?.filter((name) => !expected.includes(name)) ?? [];
-  if (newer.length > 0) {
-    return warning(
-      `all applied, and ${newer.length} that this version does not know`,
-      'A newer version has migrated the database. Update this one; it works meanwhile if it is the previous release.',
-      newer,
-    );
-  }
-  return ok(`all ${expected.length} applied${applied === undefined ? ', as far as this role can see' : ''}`);
-}
+const KEY_TRIGGER = `
+  SELECT FROM pg_trigger
+  WHERE tgrelid = to_regclass('public.api_keys') AND tgname = 'api_keys_notify_changed' AND tgenabled = 'A'`;
 
-function triggersFinding({ wrongTriggers, hasRowSecurity }: SchemaFacts): Finding {
-  if (wrongTriggers.length > 0) {
-    const repairs = Object.entries(TRIGGERS)
-      .filter(([name]) => wrongTriggers.includes(name))
-      .map(([name, { table, mode }]) => `ALTER TABLE ${table} ENABLE ${mode} TRIGGER ${name};`);
-    return error(
-      `disabled, missing or in the wrong mode: ${list(wrongTriggers)}`,
-      `Run as the owner: ${repairs.join(' ')} Then restart the service: it may not have noticed changes and may serve ` +
-        'an outdated list.',
-    );
-  }
-  return hasRowSecurity
-    ? error(
-        'row-level security is enabled for orders',
-        'Run ALTER TABLE orders DISABLE ROW LEVEL SECURITY: a policy that hides rows makes every list fail.',
-      )
-    : ok('enabled');
+export async function checkKeyChanges(db: pg.Client): Promise<Result> {
+  return (await db.query(KEY_TRIGGER)).rowCount === 1
+    ? ok('notified')
+    : error(
+        'the trigger api_keys_notify_changed is disabled or missing: revoked keys are accepted from the cache',
+        'Run as the owner: ALTER TABLE api_keys ENABLE ALWAYS TRIGGER api_keys_notify_changed.',
+      );
 }

@@ -1,0 +1,51 @@
+import { type Clock, systemClock } from '../../common/clock.js';
+import { type Config, ConfigurationError } from '../../config/config.js';
+import { loadConfig } from '../../config/load-config.js';
+import { attempt, error, ok, type Result, type Results } from './check.js';
+import { checkDatabase } from './database.js';
+import { checkHost } from './host.js';
+import { checkRedis } from './redis.js';
+import { checkTls } from './tls.js';
+
+const TLS_TIMEOUT_MS = 5_000;
+
+export interface Check extends Result {
+  readonly name: string;
+}
+
+export interface Checks {
+  readonly status: 'ok' | 'warning' | 'error';
+  readonly checks: readonly Check[];
+}
+
+/**
+ * Runs all checks within 15 seconds, whatever hangs. Changes nothing.
+ * @param variables the environment of the service
+ */
+export async function runChecks(variables: NodeJS.ProcessEnv, clock: Clock = systemClock): Promise<Checks> {
+  const results = await resultsOf(variables, clock);
+  const checks = Object.entries(results).map(([name, result]) => ({ name, ...result }));
+  const worst = (['error', 'warning'] as const).find((status) => checks.some((check) => check.status === status));
+  return { status: worst ?? 'ok', checks };
+}
+
+async function resultsOf(variables: NodeJS.ProcessEnv, clock: Clock): Promise<Results> {
+  let config: Config;
+  try {
+    config = loadConfig(variables);
+  } catch (failure) {
+    if (!(failure instanceof ConfigurationError)) {
+      throw failure;
+    }
+    const remedy = 'Correct them, as .env.example describes, and check again. The service does not start until then.';
+    return { configuration: error(failure.problems.join('; '), remedy) };
+  }
+  const configuration = ok(`valid, for ${config.production ? 'production' : 'development'}`);
+  const [database, redis, tls, host] = await Promise.all([
+    checkDatabase(config, clock),
+    checkRedis(config, clock),
+    attempt(() => checkTls(config), TLS_TIMEOUT_MS),
+    checkHost(config),
+  ]);
+  return { configuration, ...database, ...redis, TLS: tls, ...host };
+}

@@ -1,0 +1,17 @@
+import pg from 'pg';
+
+const CONNECTION_TIMEOUT_MS = 5_000;
+
+/** Opens a connection outside the pools. */
+export async function openClient(connectionString: string, options: pg.ClientConfig = {}): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString, connectionTimeoutMillis: CONNECTION_TIMEOUT_MS, ...options });
+  // A lost connection fails the current statement; without a listener it would end the process.
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+  } catch (error) {
+    void client.end().catch(() => undefined);
+    throw error;
+  }
+  return client;
+}
