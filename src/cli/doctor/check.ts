@@ -1,6 +1,3 @@
-import { withDeadline } from '../../common/deadline.js';
-import { messageOf } from '../report-error.js';
-
 /** What a check found. */
 export interface Result {
   /** `skipped`: the check could not run, or does not apply to this deployment. */
@@ -23,12 +20,3 @@ export const skipped = (reason: string): Result => ({
   message: `not checked: ${reason}`,
   remedy: null,
 });
-
-/** Runs a check that must not stop the others, whatever fails or hangs. */
-export async function attempt(check: () => Promise<Result>, withinMs: number): Promise<Result> {
-  try {
-    return await withDeadline(check(), withinMs);
-  } catch (failure) {
-    return skipped(messageOf(failure));
-  }
-}

@@ -1,20 +1,23 @@
 import pg from 'pg';
 import type { Clock } from '../../common/clock.js';
-import { withDeadline } from '../../common/deadline.js';
+import { DeadlineExceeded, withDeadline } from '../../common/deadline.js';
 import type { Config } from '../../config/config.js';
 import { hasPooler, serverProblems } from '../../database/check-server.js';
 import { onlyRow } from '../../database/only-row.js';
 import { openClient } from '../../database/open-client.js';
 import { connectionsPerProcess } from '../../database/pools.js';
-import { attempt, error, ok, type Result, type Results, skipped, warning } from './check.js';
+import { messageOf } from '../report-error.js';
+import { error, ok, type Result, type Results, skipped, warning } from './check.js';
 import { clockDifference, clockResult } from './clock.js';
 import { checkRole } from './role.js';
 import { checkKeyChanges, checkList, checkMigrations } from './schema.js';
 
 /** Milliseconds, as all durations here. All checks together take at most 15 s, whatever hangs. */
-const SERVERS_TIMEOUT_MS = 12_000;
+const SERVERS_TIMEOUT_MS = 10_000;
 const CONNECT_TIMEOUT_MS = 3_000;
-const CHECK_TIMEOUT_MS = 1_500;
+const STATEMENT_TIMEOUT_MS = 1_500;
+/** Longer: the server has stopped responding. */
+const RESPONSE_TIMEOUT_MS = 3_000;
 
 /** For `petstore` commands, migrations and an operator's psql. */
 const COMMAND_CONNECTIONS = 10;
@@ -49,7 +52,9 @@ async function checkServers(config: Config): Promise<Result> {
       'Set DATABASE_URL, or start the embedded database with "npm start".',
     );
   }
-  const problems = await withDeadline(serverProblems(config), SERVERS_TIMEOUT_MS);
+  const problems = await withDeadline(serverProblems(config), SERVERS_TIMEOUT_MS).catch(() => [
+    { variable: 'DATABASE_URL', message: 'a server does not respond', isFatal: false },
+  ]);
   if (problems.length === 0) {
     const { host, port, database } = new pg.Client(config.databaseUrl);
     return ok(`"${database ?? ''}" at ${host}:${port}`);
@@ -68,11 +73,21 @@ async function checkPrimary(databaseUrl: string, config: Config, clock: Clock): 
   const connected = withDeadline(openClient(databaseUrl, options), CONNECT_TIMEOUT_MS + 500);
   const db = await connected.catch(() => undefined);
   const results: Results = {};
+  let obstacle = 'no connection to the database';
+  let isUsable = db !== undefined;
   for (const [name, check] of Object.entries(CHECKS)) {
-    results[name] =
-      db === undefined
-        ? skipped('no connection to the database')
-        : await attempt(() => inTransaction(db, () => check(db, config, clock)), CHECK_TIMEOUT_MS);
+    try {
+      results[name] =
+        db !== undefined && isUsable
+          ? await withDeadline(
+              inTransaction(db, () => check(db, config, clock)),
+              RESPONSE_TIMEOUT_MS,
+            )
+          : skipped(obstacle);
+    } catch (failure) {
+      results[name] = skipped((obstacle = messageOf(failure)));
+      isUsable = !(failure instanceof DeadlineExceeded);
+    }
   }
   db?.connection.stream.destroy();
   return results;
@@ -80,7 +95,9 @@ async function checkPrimary(databaseUrl: string, config: Config, clock: Clock): 
 
 /** In a read-only transaction that is rolled back, so that a check that fails leaves the others. */
 async function inTransaction(db: pg.Client, check: () => Promise<Result>): Promise<Result> {
-  await db.query(`BEGIN READ ONLY; SET LOCAL statement_timeout = ${CHECK_TIMEOUT_MS}; SET LOCAL search_path = public`);
+  await db.query(
+    `BEGIN READ ONLY; SET LOCAL statement_timeout = ${STATEMENT_TIMEOUT_MS}; SET LOCAL search_path = public`,
+  );
   try {
     return await check();
   } finally {

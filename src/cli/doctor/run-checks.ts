@@ -1,7 +1,9 @@
 import { type Clock, systemClock } from '../../common/clock.js';
+import { withDeadline } from '../../common/deadline.js';
 import { type Config, ConfigurationError } from '../../config/config.js';
 import { loadConfig } from '../../config/load-config.js';
-import { attempt, error, ok, type Result, type Results } from './check.js';
+import { messageOf } from '../report-error.js';
+import { error, ok, type Result, type Results, skipped } from './check.js';
 import { checkDatabase } from './database.js';
 import { checkHost } from './host.js';
 import { checkRedis } from './redis.js';
@@ -44,7 +46,7 @@ async function resultsOf(variables: NodeJS.ProcessEnv, clock: Clock): Promise<Re
   const [database, redis, tls, host] = await Promise.all([
     checkDatabase(config, clock),
     checkRedis(config, clock),
-    attempt(() => checkTls(config), TLS_TIMEOUT_MS),
+    withDeadline(checkTls(config), TLS_TIMEOUT_MS).catch((failure: unknown) => skipped(messageOf(failure))),
     checkHost(config),
   ]);
   return { configuration, ...database, ...redis, TLS: tls, ...host };

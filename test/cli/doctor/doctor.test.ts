@@ -322,6 +322,23 @@ describe('runChecks', () => {
     }
   });
 
+  it('ends when the database accepts the login and does not respond any more', async () => {
+    // AuthenticationOk and ReadyForQuery.
+    const ready = Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 0, 0x5a, 0, 0, 0, 5, 0x49]);
+    const silent: Server = createServer((socket) => {
+      socket.on('error', () => undefined).once('data', () => socket.write(ready));
+    });
+    const port = await freePort();
+    await new Promise<void>((resolve) => silent.listen(port, '127.0.0.1', resolve));
+    const diagnosis = await runChecks({ DATABASE_URL: `postgresql://app@127.0.0.1:${port}/petstore`, ...ports });
+    silent.close();
+    expect(messagesOf(diagnosis)).toMatchObject({
+      database: expect.stringMatching(/^error: DATABASE_URL is unreachable/) as unknown,
+      'connection limit': 'skipped: not checked: no response within 3000 ms',
+      role: 'skipped: not checked: no response within 3000 ms',
+    });
+  });
+
   async function createEmptyDatabase(): Promise<TestDatabase> {
     const created = await createTestDatabase();
     await created.db.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public');
