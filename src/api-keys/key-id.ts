@@ -20,13 +20,3 @@ export function idRangeOf(prefix: string): IdRange {
   const filledWith = (end: string): string => (prefix + end.slice(prefix.length)).toLowerCase();
   return { lowest: filledWith(LOWEST), highest: filledWith(HIGHEST) };
 }
-
-/** The first characters of each id: as few as possible, but as many as tell all of them apart. */
-export function shortIdsOf(ids: readonly string[]): string[] {
-  const distinct = new Set(ids).size;
-  let length = ID_PREFIX_LENGTH;
-  while (new Set(ids.map((id) => id.slice(0, length))).size < distinct) {
-    length++;
-  }
-  return ids.map((id) => id.slice(0, length));
-}

@@ -1,6 +1,5 @@
-import { shortIdsOf } from '../api-keys/key-id.js';
 import type { KeyView } from './key-view.js';
-import { type Column, paint, type Style, textTable } from './text-table.js';
+import { type Column, idColumn, paint, type Style, textTable } from './text-table.js';
 import { count, span } from './wording.js';
 
 const STATE_STYLES: Readonly<Record<KeyView['state'], Style>> = {
@@ -15,8 +14,7 @@ export function keyTable(keys: readonly KeyView[], nowMs: number): string {
   if (keys.length === 0) {
     return 'There are no keys yet. Run "petstore keys issue --name NAME --plan PLAN" to issue one.';
   }
-  const shortIds = shortIdsOf(keys.map(({ id }) => id));
-  const columns: Column<KeyView & { shortId: string }>[] = [
+  const columns: Column<KeyView>[] = [
     { title: 'NAME', text: ({ name }) => name, style: () => 'bold', shortened: true },
     { title: 'PLAN', text: ({ plan }) => plan },
     { title: 'STATE', text: (key) => stateOf(key, nowMs), style: ({ state }) => STATE_STYLES[state] },
@@ -26,12 +24,9 @@ export function keyTable(keys: readonly KeyView[], nowMs: number): string {
       align: 'right',
     },
     { title: 'LAST USED', text: ({ lastUsedAt }) => (lastUsedAt === null ? 'never' : ago(lastUsedAt, nowMs)) },
-    { title: 'ID', text: ({ shortId }) => shortId },
+    idColumn(keys),
   ];
-  return textTable(
-    columns,
-    keys.map((key, index) => ({ ...key, shortId: shortIds[index] ?? key.id })),
-  );
+  return textTable(columns, keys);
 }
 
 /** Formats one key, one line per property. */

@@ -1,7 +1,6 @@
-import { shortIdsOf } from '../api-keys/key-id.js';
 import type { DayUsage, KeyUsage, KeyUsageReport, UsageReport } from '../api-keys/usage/usage-report.js';
 import { barOf } from './bar.js';
-import { type Column, paint, type Style, textTable } from './text-table.js';
+import { type Column, idColumn, paint, type Style, textTable } from './text-table.js';
 import { count, shortBytes, shortCount } from './wording.js';
 
 const BAR_WIDTH = 12;
@@ -16,12 +15,8 @@ const LEGEND = [
 
 /** Formats the usage of all keys, one line per key. */
 export function usageText({ from, to, keys, anonymous }: UsageReport): string {
-  const shortIds = shortIdsOf(keys.map(({ id }) => id));
-  const rows = [
-    ...keys.map((key, index) => ({ ...key, shownId: shortIds[index] ?? key.id })),
-    { ...anonymous, shownId: anonymous.state },
-  ];
-  const columns: Column<KeyUsage & { shownId: string }>[] = [
+  const id = idColumn(keys);
+  const columns: Column<KeyUsage>[] = [
     { title: 'NAME', text: nameOf, style: () => 'bold', shortened: true },
     { title: 'PLAN', text: ({ plan }) => plan ?? '-' },
     { title: 'SHARE', text: ({ share }) => percent(share), style: ({ share }) => styleOf(share), align: 'right' },
@@ -29,9 +24,11 @@ export function usageText({ from, to, keys, anonymous }: UsageReport): string {
     { title: 'REJECTED', text: ({ rejected }) => shortCount(rejected), align: 'right' },
     { title: 'BANNED', text: ({ banned }) => shortCount(banned), align: 'right' },
     { title: 'FITS', text: (key) => markOf(key) || otherPlanOf(key), style: (key) => (markOf(key) ? 'red' : 'yellow') },
-    { title: 'ID', text: ({ shownId }) => shownId },
+    { ...id, text: (key) => (key === anonymous ? key.state : id.text(key)) },
   ];
-  return [`Usage from ${from} to ${to} (UTC)`, '', textTable(columns, rows), '', ...dim(LEGEND)].join('\n');
+  return [`Usage from ${from} to ${to} (UTC)`, '', textTable(columns, [...keys, anonymous]), '', ...dim(LEGEND)].join(
+    '\n',
+  );
 }
 
 /** Formats the usage of one key, one line per day. */
