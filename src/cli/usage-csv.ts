@@ -9,9 +9,10 @@ const KEY_FIELDS = [
   'state',
   'requestsPerDay',
   'p95PerDay',
+  'p95Denied',
   'share',
-  'reachesLimit',
   'fits',
+  'orHigher',
 ] as const;
 
 /** A report as CSV (RFC 4180) with the field names of the JSON document: a line per key, or per day of one key. */

@@ -9,7 +9,7 @@ const HIGH_SHARE = 0.75;
 const VERY_HIGH_SHARE = 0.9;
 
 const LEGEND = [
-  'P95/DAY: on 95 % of the last 30 days with requests there were no more than this;',
+  'P95/DAY: on 95 % of the last 30 days with requests, no more were asked for;',
   'SHARE: of the daily limit; FITS: the plan that would fit, if it is another one.',
 ];
 
@@ -69,14 +69,18 @@ function conclusions(report: KeyUsageReport): string[] {
     return reasons(report);
   }
   const ofLimit = requestsPerDay === null ? '' : ` of ${count(requestsPerDay)} (${percent(share)})`;
-  return [`p95 of daily requests: ${count(p95PerDay)}${ofLimit}`, ...verdictOn(report), ...reasons(report)];
+  return [
+    `p95 of daily requests, admitted and rejected: ${count(p95PerDay)}${ofLimit}`,
+    ...verdictOn(report),
+    ...reasons(report),
+  ];
 }
 
-function verdictOn({ fits, plan, reachesLimit, state }: KeyUsageReport): string[] {
+function verdictOn({ fits, plan, orHigher, state }: KeyUsageReport): string[] {
   if (fits === null || state !== 'active') {
     return [];
   }
-  if (reachesLimit) {
+  if (orHigher) {
     return [fits === plan ? 'The key needs a higher limit.' : `The key needs the plan ${fits} or a higher one.`];
   }
   return [fits === plan ? 'The plan fits.' : `The plan ${fits} would fit.`];
@@ -98,8 +102,9 @@ function reasons({ days, requestsPerDay, requestsPerMinute, state }: KeyUsageRep
     lines.push(`- on ${daysText(daily)} the limit of ${count(requestsPerDay)} per day was reached`);
   }
   if (denied.length > daily) {
-    const bursts = `only the limit of ${count(requestsPerMinute)} per minute was exceeded, by bursts`;
-    lines.push(`- on ${daysText(denied.length - daily)} ${bursts}`);
+    const most = Math.max(...denied.map(({ admitted, rejected }) => (admitted >= requestsPerDay ? 0 : rejected)));
+    const excess = `the limit of ${count(requestsPerMinute)} per minute was exceeded, by up to ${count(most)} a day`;
+    lines.push(`- on ${daysText(denied.length - daily)} only ${excess}`);
   }
   return lines;
 }
@@ -118,8 +123,8 @@ function markOf({ state }: { state: string }): string {
 }
 
 /** Empty when the plan of the key fits; `+` when even this plan may be too small. */
-function otherPlanOf({ plan, fits, reachesLimit }: KeyUsage): string {
-  return fits === null || (fits === plan && !reachesLimit) ? '' : `${fits}${reachesLimit ? '+' : ''}`;
+function otherPlanOf({ plan, fits, orHigher }: KeyUsage): string {
+  return fits === null || (fits === plan && !orHigher) ? '' : `${fits}${orHigher ? '+' : ''}`;
 }
 
 function percent(share: number | null): string {

@@ -88,14 +88,14 @@ describe('petstore keys usage', () => {
     const name = expect.any(String) as string;
     expect(rows).toEqual([
       ['NAME', 'PLAN', 'SHARE', 'P95/DAY', 'REJECTED', 'BANNED', 'FITS', 'ID'],
-      [name, 'free', '100 %', '1K', '301', '123M', 'pro+', ids.full],
+      [name, 'free', '103 %', '1.03K', '301', '123M', 'pro+', ids.full],
       [name, 'pro', '87 %', '8.7K', '0', '0', ids.near],
       [name, 'enterprise', '15 %', '150K', '0', '0', ids.big],
-      [name, 'free', '4 %', '40', '21', '6', ids.bursts],
+      [name, 'free', '4 %', '47', '21', '6', 'pro', ids.bursts],
       [name, 'free', '0 %', '3', '0', '0', '(revoked)', ids.revoked],
       [name, 'business', '0 %', '-', '0', '0', ids.idle],
       [name, '-', '-', '17', '0', '0', DELETED_ID],
-      [name, '-', '-', '100', '8', '0', 'anonymous'],
+      [name, '-', '-', '104', '8', '0', 'anonymous'],
     ]);
     expect(rows.map(([first]) => first)).toEqual([
       'NAME',
@@ -135,10 +135,11 @@ describe('petstore keys usage', () => {
       lists: 50,
       cancels: 12_340,
       listBytes: 9_876_543_210,
-      p95PerDay: 1_000,
-      share: 1,
-      reachesLimit: true,
+      p95PerDay: 1_030,
+      p95Denied: 12_345_708,
+      share: 1.03,
       fits: 'pro',
+      orHigher: true,
     });
     expect(report.keys.find(({ id }) => id === DELETED_ID)).toMatchObject({
       state: 'deleted',
@@ -152,12 +153,12 @@ describe('petstore keys usage', () => {
   it('prints CSV with quoted names', async () => {
     const lines = (await textOf('--csv')).split('\r\n');
     expect(lines[0]).toBe(
-      'id,name,plan,state,requestsPerDay,p95PerDay,share,reachesLimit,fits,admitted,rejected,banned,lists,cancels,listBytes',
+      'id,name,plan,state,requestsPerDay,p95PerDay,p95Denied,share,fits,orHigher,admitted,rejected,banned,lists,cancels,listBytes',
     );
     expect(lines[1]).toBe(
-      `${ids.full},"At the limit, ""quoted"" and with a name that is far too long for a table",free,active,1000,1000,1,true,pro,10012,301,123456780,50,12340,9876543210`,
+      `${ids.full},"At the limit, ""quoted"" and with a name that is far too long for a table",free,active,1000,1030,12345708,1.03,pro,true,10012,301,123456780,50,12340,9876543210`,
     );
-    expect(lines.at(-2)).toMatch(/^00000000-0000-0000-0000-000000000000,,,anonymous,,100,,false,,200,8,/);
+    expect(lines.at(-2)).toMatch(/^00000000-0000-0000-0000-000000000000,,,anonymous,,104,4,,,false,200,8,/);
   });
 
   it('prints CSV in which no name is a formula', async () => {
@@ -174,7 +175,9 @@ describe('petstore keys usage', () => {
     const text = await textOf(id);
     await database.db.query('DELETE FROM api_key_usage WHERE key_id = $1', [id]);
     expect(text).toMatch(/^.* \(expired\)\n/);
-    expect(text).toContain('p95 of daily requests: 9,999 of 10,000 (99 %)\nNo request was rejected.\n');
+    expect(text).toContain(
+      'p95 of daily requests, admitted and rejected: 9,999 of 10,000 (99 %)\nNo request was rejected.\n',
+    );
   });
 
   it('counts the days back from --until', async () => {
@@ -220,25 +223,82 @@ describe('petstore keys usage ID', () => {
     expect(lines.at(-8)).toBe(`${daysAgo(0)}  ${'█'.repeat(12)}     1,000        30   12.3M      5    1.23K  988 MB`);
     expect(lines.slice(-7)).toEqual([
       '',
-      'p95 of daily requests: 1,000 of 1,000 (100 %)',
+      'p95 of daily requests, admitted and rejected: 1,030 of 1,000 (103 %)',
       'The key needs the plan pro or a higher one.',
       'Rejected: 301 requests over a limit, 123,456,780 during a ban',
       '- on 10 days the limit of 1,000 per day was reached',
-      '- on 1 day only the limit of 60 per minute was exceeded, by bursts',
+      '- on 1 day only the limit of 60 per minute was exceeded, by up to 1 a day',
       '',
     ]);
   });
 
   it('says that the plan fits', async () => {
     expect(await textOf(ids.near)).toContain(
-      '\np95 of daily requests: 8,700 of 10,000 (87 %)\nThe plan fits.\nNo request was rejected.\n',
+      '\np95 of daily requests, admitted and rejected: 8,700 of 10,000 (87 %)\nThe plan fits.\nNo request was rejected.\n',
     );
   });
 
-  it('says which smaller plan would fit', async () => {
-    const { id } = await insertKey(database.db, { plan: 'business' });
-    await add(id, 0, 1, 500);
-    expect(await textOf(id)).toContain('p95 of daily requests: 500 of 100,000 (0 %)\nThe plan free would fit.\n');
+  it.each<[string, Partial<KeyRow>, [admitted: number, rejected: number, banned: number], string]>([
+    [
+      'a smaller plan, if all requests of a day fit in its minute',
+      { plan: 'business' },
+      [60, 0, 0],
+      'The plan free would fit.',
+    ],
+    ['no smaller plan, if they may have come in one minute', { plan: 'business' }, [500, 0, 0], 'The plan fits.'],
+    [
+      'the plan for what was asked, not for what was admitted',
+      { plan: 'free' },
+      [900, 4_320, 0],
+      'The key needs the plan pro or a higher one.',
+    ],
+    ['the plan that has room for the worst minute', { plan: 'free' }, [900, 240, 0], 'The plan pro would fit.'],
+    [
+      'no certain plan, if the worst minute has no room',
+      { plan: 'free' },
+      [900, 241, 0],
+      'The key needs the plan pro or a higher one.',
+    ],
+    [
+      'no certain plan, if a ban hides the demand',
+      { plan: 'free' },
+      [900, 10, 9_000],
+      'The key needs the plan pro or a higher one.',
+    ],
+    ['the plan for a whole day at the limit', { plan: 'free' }, [1_000, 0, 0], 'The plan fits.'],
+    ['a plan above business', { plan: 'business' }, [90_000, 20_000, 0], 'The plan enterprise would fit.'],
+    [
+      'higher quotas of an enterprise key',
+      { requests_per_minute: 5_000 },
+      [900, 1, 0],
+      'The key needs a higher limit.',
+    ],
+  ])('advises %s', async (_what, row, [admitted, rejected, banned], advice) => {
+    const { id } = await insertKey(database.db, row);
+    await add(id, 0, 30, admitted, { rejected, banned });
+    const text = await textOf(id);
+    const report = await jsonOf<{ keys: Record<string, unknown>[] }>();
+    await database.db.query('DELETE FROM api_key_usage WHERE key_id = $1', [id]);
+    expect(text).toContain(`\n${advice}\n`);
+    // Both reports judge alike.
+    const { fits, orHigher } = report.keys.find((key) => key.id === id)!;
+    expect(advice).toMatch(
+      fits === (row.plan ?? 'enterprise') ? /The plan fits|higher limit/ : new RegExp(String(fits)),
+    );
+    expect(orHigher).toBe(advice.includes('higher'));
+  });
+
+  it('says by how much the limit per minute was exceeded', async () => {
+    const { id } = await insertKey(database.db, { plan: 'free' });
+    await add(id, 0, 30, 900, { rejected: 4_320 });
+    const text = await textOf(id);
+    await database.db.query('DELETE FROM api_key_usage WHERE key_id = $1', [id]);
+    expect(text).toContain(
+      '\np95 of daily requests, admitted and rejected: 5,220 of 1,000 (522 %)\n' +
+        'The key needs the plan pro or a higher one.\n' +
+        'Rejected: 129,600 requests over a limit, 0 during a ban\n' +
+        '- on 30 days only the limit of 60 per minute was exceeded, by up to 4,320 a day\n',
+    );
   });
 
   it('says that there were no requests', async () => {
@@ -258,7 +318,7 @@ describe('petstore keys usage ID', () => {
   });
 
   it.each([
-    ['a deleted key', DELETED_ID, '(deleted)', 'p95 of daily requests: 17\n'],
+    ['a deleted key', DELETED_ID, '(deleted)', 'p95 of daily requests, admitted and rejected: 17\n'],
     [
       'requests without a key',
       'anonymous',

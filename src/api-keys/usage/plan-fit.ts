@@ -1,39 +1,53 @@
-import { CUSTOM_QUOTAS, type Plan, PLAN_QUOTAS, PLANS } from '../../plans/plans.js';
+import { CUSTOM_QUOTAS, type Plan, PLAN_QUOTAS, PLANS, type Quotas } from '../../plans/plans.js';
 
-/** Whether a plan fits what a key does. */
-export interface PlanFit {
-  /** Requests per day that 95 % of the days with requests stay within; null without requests. */
+/** What a key asked for on 95 % of its days with requests; null without requests. */
+export interface Demand {
+  /** Requests per day, admitted and rejected. Those during a ban are repetitions. */
   readonly p95PerDay: number | null;
+  /** Requests per day that were over a limit or during a ban. */
+  readonly p95Denied: number | null;
+}
+
+/** Which plan fits a demand. */
+export interface PlanFit {
   /** Of the daily limit of the key; null for anonymous requests and deleted keys. */
   readonly share: number | null;
-  /** 95 % of the days are not below the limit, so that nobody knows how many requests there would be without it. */
-  readonly reachesLimit: boolean;
-  /** The smallest plan with a higher daily limit; null when it is unknown. */
+  /** The smallest plan that may admit what the key asked for; null when it is unknown. */
   readonly fits: Plan | null;
+  /** Even this plan, or these quotas of its own, may be too small. */
+  readonly orHigher: boolean;
 }
 
-/** @param requestsPerDay the daily limit of the key; null for anonymous requests and deleted keys */
-export function planFit(p95PerDay: number | null, requestsPerDay: number | null): PlanFit {
-  if (requestsPerDay === null) {
-    return { p95PerDay, share: null, reachesLimit: false, fits: null };
+/**
+ * The requests of a minute are not recorded, but they have bounds: a key that was rejected asked for more than its limit, and
+ * at most for all of its rejections within one minute; another one asked for no more than its limit.
+ * @param key without quotas for anonymous requests and deleted keys
+ */
+export function planFit({ p95PerDay, p95Denied }: Demand, key: { plan: Plan | null } & Nullable<Quotas>): PlanFit {
+  const { plan, requestsPerMinute, requestsPerDay } = key;
+  if (requestsPerMinute === null || requestsPerDay === null) {
+    return { share: null, fits: null, orHigher: false };
   }
-  const share = (p95PerDay ?? 0) / requestsPerDay;
-  if (p95PerDay === null) {
-    return { p95PerDay, share, reachesLimit: false, fits: null };
+  if (p95PerDay === null || p95Denied === null) {
+    return { share: 0, fits: null, orHigher: false };
   }
-  // After a change of plan the limit of before may lie above that of now.
-  return { p95PerDay, share, reachesLimit: p95PerDay >= requestsPerDay, fits: smallestPlanAbove(p95PerDay) };
+  const perMinute = p95Denied > 0 ? requestsPerMinute + 1 : Math.min(requestsPerMinute, p95PerDay);
+  const admits = (quotas: Quotas, minute: number, day: number): boolean =>
+    minute <= quotas.requestsPerMinute && day <= quotas.requestsPerDay;
+  const smallest = PLANS.find((candidate) => {
+    const quotas = PLAN_QUOTAS[candidate];
+    return quotas === CUSTOM_QUOTAS || admits(quotas, perMinute, p95PerDay);
+  });
+  const fits = smallest ?? 'enterprise';
+  const quotas = fits === plan ? { requestsPerMinute, requestsPerDay } : PLAN_QUOTAS[fits];
+  const perMinuteMax = p95Denied > 0 ? requestsPerMinute + p95Denied : perMinute;
+  const orHigher = quotas !== CUSTOM_QUOTAS && !admits(quotas, perMinuteMax, p95PerDay + p95Denied);
+  return { share: p95PerDay / requestsPerDay, fits, orHigher };
 }
+
+type Nullable<T> = { readonly [Name in keyof T]: T[Name] | null };
 
 /** The smallest value that at least 95 % of the values are not above; null when there are none. */
 export function p95Of(values: readonly number[]): number | null {
   return values.toSorted((a, b) => a - b)[Math.ceil(values.length * 0.95) - 1] ?? null;
-}
-
-function smallestPlanAbove(requests: number): Plan {
-  const fitting = PLANS.find((plan) => {
-    const quotas = PLAN_QUOTAS[plan];
-    return quotas === CUSTOM_QUOTAS || requests < quotas.requestsPerDay;
-  });
-  return fitting ?? 'enterprise';
 }

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { type Plan, quotasOf } from '../../plans/plans.js';
 import { onlyId } from '../api-keys.admin.js';
 import { type IdRange, idRangeOf } from '../key-id.js';
-import { p95Of, planFit, type PlanFit } from './plan-fit.js';
+import { type Demand, p95Of, planFit, type PlanFit } from './plan-fit.js';
 import { ANONYMOUS_ID, type UsageCounts } from './usage-counts.js';
 
 /** The days at the end of a period by which a plan is judged: what a key did a year ago says little about its plan. */
@@ -20,7 +20,7 @@ export interface ReportedKey {
 }
 
 /** The sums of a key over a period. */
-export interface KeyUsage extends ReportedKey, UsageCounts, PlanFit {}
+export interface KeyUsage extends ReportedKey, UsageCounts, Demand, PlanFit {}
 
 export interface DayUsage extends UsageCounts {
   /** Like 2026-11-22. */
@@ -40,7 +40,7 @@ export interface UsageReport extends Period {
   readonly anonymous: KeyUsage;
 }
 
-export interface KeyUsageReport extends Period, ReportedKey, PlanFit {
+export interface KeyUsageReport extends Period, ReportedKey, Demand, PlanFit {
   /** Every day of the period since the first one with requests. */
   readonly days: readonly DayUsage[];
 }
@@ -70,15 +70,18 @@ const KEY_COLUMNS = `
          CASE WHEN revoked_at IS NOT NULL THEN 'revoked' WHEN expires_at <= now() THEN 'expired' ELSE 'active' END AS state
   FROM api_keys`;
 
+const p95 = (values: string): string =>
+  `(SELECT percentile_disc(0.95) WITHIN GROUP (ORDER BY requests)::float8 FROM unnest(${values}) AS requests)`;
+
 /**
- * One row per key. The percentile is that of an array of few days: as an aggregate of the groups it would sort their rows and
+ * One row per key. A percentile is that of an array of few days: as an aggregate of the groups it would sort their rows and
  * keep PostgreSQL from adding up the counts in parallel.
  */
 const USAGE_OF_KEYS = `
   SELECT coalesce(id, key_id) AS id, name, plan, "requestsPerMinute", "requestsPerDay",
          coalesce(state, CASE key_id WHEN '${ANONYMOUS_ID}' THEN 'anonymous' ELSE 'deleted' END) AS state,
          ${countColumns((column) => `coalesce(${column}, 0)`)},
-         (SELECT percentile_disc(0.95) WITHIN GROUP (ORDER BY requests)::float8 FROM unnest(judged) AS requests) AS "p95PerDay"
+         ${p95('asked')} AS "p95PerDay", ${p95('denied')} AS "p95Denied"
   FROM (${KEY_COLUMNS}) AS key
   FULL JOIN (
     SELECT key_id, ${Object.values(COUNTS)
@@ -87,7 +90,7 @@ const USAGE_OF_KEYS = `
     FROM api_key_usage WHERE day BETWEEN $1 AND $2 GROUP BY key_id
   ) AS used ON key_id = id
   LEFT JOIN (
-    SELECT key_id AS judged_id, array_agg(admitted) AS judged FROM api_key_usage
+    SELECT key_id AS judged_id, array_agg(admitted + rejected) AS asked, array_agg(rejected + banned) AS denied FROM api_key_usage
     WHERE day BETWEEN greatest($1, $2::date - ${JUDGED_DAYS - 1}) AND $2 AND admitted + rejected + banned > 0 GROUP BY key_id
   ) AS judged ON judged_id = key_id
   WHERE state = 'active' OR key_id IS NOT NULL`;
@@ -108,18 +111,19 @@ export async function reportUsage(db: pg.ClientBase, days: number, until?: strin
   // Enough for the sums of tens of thousands of keys; for this connection only.
   await db.query("SET work_mem = '64MB'");
   const period = await periodOf(db, days, until);
-  const { rows } = await db.query<Omit<KeyUsage, keyof PlanFit> & Pick<PlanFit, 'p95PerDay'>>(USAGE_OF_KEYS, [
-    period.from,
-    period.to,
-  ]);
+  const { rows } = await db.query<Omit<KeyUsage, keyof PlanFit>>(USAGE_OF_KEYS, [period.from, period.to]);
   const usages = rows.map((row): KeyUsage => {
     const key = withQuotas(row);
-    return Object.assign(key, planFit(row.p95PerDay, key.requestsPerDay));
+    return Object.assign(key, planFit(key, key));
   });
   const keys = usages.filter(({ state }) => state !== 'anonymous');
   keys.sort((a, b) => (b.share ?? -1) - (a.share ?? -1) || b.admitted - a.admitted || b.rejected - a.rejected);
   const anonymous = usages.find(({ state }) => state === 'anonymous');
-  return { ...period, keys, anonymous: anonymous ?? { ...ANONYMOUS, ...NO_USAGE, ...planFit(null, null) } };
+  return {
+    ...period,
+    keys,
+    anonymous: anonymous ?? { ...ANONYMOUS, ...NO_USAGE, ...NO_DEMAND, ...planFit(NO_DEMAND, ANONYMOUS) },
+  };
 }
 
 /**
@@ -146,10 +150,15 @@ export async function reportKeyUsage(
   const judged = usages.filter(
     ({ day, admitted, rejected, banned }) => day >= judgedFrom && admitted + rejected + banned > 0,
   );
+  const demand = {
+    p95PerDay: p95Of(judged.map(({ admitted, rejected }) => admitted + rejected)),
+    p95Denied: p95Of(judged.map(({ rejected, banned }) => rejected + banned)),
+  };
   return {
     ...period,
     ...reported,
-    ...planFit(p95Of(judged.map(({ admitted }) => admitted)), reported.requestsPerDay),
+    ...demand,
+    ...planFit(demand, reported),
     days: withEmptyDays(usages, period.to),
   };
 }
@@ -180,6 +189,8 @@ function withQuotas<Row extends ReportedKey>(row: Row): Row {
 const WITHOUT_PLAN = { name: null, plan: null, requestsPerMinute: null, requestsPerDay: null };
 const ANONYMOUS = { id: ANONYMOUS_ID, ...WITHOUT_PLAN, state: 'anonymous' } as const;
 const NO_USAGE: UsageCounts = { admitted: 0, rejected: 0, banned: 0, lists: 0, cancels: 0, listBytes: 0 };
+
+const NO_DEMAND: Demand = { p95PerDay: null, p95Denied: null };
 
 function deletedKey(id: string): ReportedKey {
   return { id, ...WITHOUT_PLAN, state: 'deleted' };
