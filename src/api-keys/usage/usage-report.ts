@@ -97,8 +97,12 @@ const USAGE_OF_KEYS = `
 
 /** The days as a list, because the day is the first column of the index. */
 const DAYS_OF_PERIOD = 'ARRAY(SELECT $1::date + age FROM generate_series(0, $2::date - $1::date) AS age)';
+/** With zeros for the days without usage after the first one. */
 const USAGE_OF_DAYS = `
-  SELECT day::text, ${countColumns((column) => column)} FROM api_key_usage WHERE day = ANY(${DAYS_OF_PERIOD}) AND key_id = $3 ORDER BY day`;
+  WITH used AS MATERIALIZED (SELECT * FROM api_key_usage WHERE day = ANY(${DAYS_OF_PERIOD}) AND key_id = $3)
+  SELECT ($2::date - age)::text AS day, ${countColumns((column) => `coalesce(${column}, 0)`)}
+  FROM generate_series($2::date - (SELECT min(day) FROM used), 0, -1) AS age LEFT JOIN used ON day = $2::date - age
+  ORDER BY age DESC`;
 const IDS_WITH_USAGE = `
   SELECT DISTINCT key_id AS id FROM api_key_usage
   WHERE day = ANY(${DAYS_OF_PERIOD}) AND key_id BETWEEN $3 AND $4 LIMIT 3`;
@@ -146,10 +150,9 @@ export async function reportKeyUsage(
   );
   const [reported] = found as [ReportedKey];
   const { rows: usages } = await db.query<DayUsage>(USAGE_OF_DAYS, [period.from, period.to, id]);
-  const judgedFrom = dayAfter(period.to, 1 - JUDGED_DAYS);
-  const judged = usages.filter(
-    ({ day, admitted, rejected, banned }) => day >= judgedFrom && admitted + rejected + banned > 0,
-  );
+  const judged = usages
+    .slice(-JUDGED_DAYS)
+    .filter(({ admitted, rejected, banned }) => admitted + rejected + banned > 0);
   const demand = {
     p95PerDay: p95Of(judged.map(({ admitted, rejected }) => admitted + rejected)),
     p95Denied: p95Of(judged.map(({ rejected, banned }) => rejected + banned)),
@@ -159,7 +162,7 @@ export async function reportKeyUsage(
     ...reported,
     ...demand,
     ...planFit(demand, reported),
-    days: withEmptyDays(usages, period.to),
+    days: usages,
   };
 }
 
@@ -194,27 +197,4 @@ const NO_DEMAND: Demand = { p95PerDay: null, p95Denied: null };
 
 function deletedKey(id: string): ReportedKey {
   return { id, ...WITHOUT_PLAN, state: 'deleted' };
-}
-
-function withEmptyDays(usages: readonly DayUsage[], to: string): DayUsage[] {
-  const days: DayUsage[] = [];
-  for (const usage of usages) {
-    fill(days, usage.day);
-    days.push(usage);
-  }
-  if (days.length > 0) {
-    fill(days, dayAfter(to, 1));
-  }
-  return days;
-}
-
-/** Appends the days without usage up to a day. */
-function fill(days: DayUsage[], end: string): void {
-  for (let last = days.at(-1); last !== undefined && dayAfter(last.day, 1) < end; last = days.at(-1)) {
-    days.push({ day: dayAfter(last.day, 1), ...NO_USAGE });
-  }
-}
-
-function dayAfter(day: string, days: number): string {
-  return new Date(Date.parse(`${day}T00:00:00Z`) + days * 86_400_000).toISOString().slice(0, 10);
 }
