@@ -30,12 +30,14 @@ Changes take effect in all running services within a second.`;
 
 export function addKeyCommands(program: Command): void {
   const keys = program.command('keys').description('administer API keys').addHelpText('after', KEYS_HELP);
-  const id = (): Argument => new Argument('<id>', 'id of the key, or its first 8 characters').argParser(keyId);
+  const command = (name: string, description: string, json: string): Command =>
+    keys.command(name).description(description).option('--json', `print ${json}`);
+  const commandOfKey = (...texts: Parameters<typeof command>): Command =>
+    command(...texts).addArgument(new Argument('<id>', 'id of the key, or its first 8 characters').argParser(keyId));
 
-  withQuotas(keys.command('issue').description('issue a key; it is printed once'))
+  withQuotas(command('issue', 'issue a key; it is printed once', '{"id", "key", "expiresAt"}'))
     .requiredOption('--name <name>', 'name of the holder', keyName)
     .option('--expires-at <time>', 'expiry time, like 2027-01-31T12:00:00Z', futureTime)
-    .option('--json', 'print {"id", "key", "expiresAt"}')
     .action(async (options: QuotaOptions & OutputOptions & { name: string; plan: Plan; expiresAt?: Date }) => {
       const { name, expiresAt } = options;
       const choice = choiceOf(options);
@@ -44,41 +46,34 @@ export function addKeyCommands(program: Command): void {
       );
     });
 
-  keys
-    .command('list')
-    .description('list all keys, the newest first; the remaining requests of today need REDIS_URL')
-    .option('--json', 'print an array of objects')
-    .action(async ({ json }: OutputOptions) => {
-      const { viewsOf } = await import('./key-view.js');
-      const { keyTable } = await import('./key-table.js');
-      const records = await withAdmin(['SELECT'], (admin) => admin.list());
-      const nowMs = Date.now();
-      const views = await viewsOf(records, await redisUrls(), nowMs);
-      await print(json, views, keyTable(views, nowMs));
-    });
+  command(
+    'list',
+    'list all keys, the newest first; the remaining requests of today need REDIS_URL',
+    'an array of objects',
+  ).action(async ({ json }: OutputOptions) => {
+    const { viewsOf } = await import('./key-view.js');
+    const { keyTable } = await import('./key-table.js');
+    const records = await withAdmin(['SELECT'], (admin) => admin.list());
+    const nowMs = Date.now();
+    const views = await viewsOf(records, await redisUrls(), nowMs);
+    await print(json, views, keyTable(views, nowMs));
+  });
 
-  keys
-    .command('show')
-    .description('show one key')
-    .addArgument(id())
-    .option('--json', 'print the key as an object with the fields of "keys list"')
-    .action(async (key: string, { json }: OutputOptions) => {
+  commandOfKey('show', 'show one key', 'the key as an object with the fields of "keys list"').action(
+    async (key: string, { json }: OutputOptions) => {
       const { viewOf } = await import('./key-view.js');
       const { keyDetails } = await import('./key-table.js');
       const record = await withAdmin(['SELECT'], async (admin) => admin.find(await admin.idOf(key)));
       const nowMs = Date.now();
       const view = await viewOf(record, await redisUrls(), nowMs);
       await print(json, view, keyDetails(view, nowMs));
-    });
+    },
+  );
 
   addUsageCommand(keys);
 
-  keys
-    .command('revoke')
-    .description('revoke a key permanently')
-    .addArgument(id())
-    .option('--json', 'print {"id", "revoked", "successorId"}')
-    .action(async (key: string, { json }: OutputOptions) => {
+  commandOfKey('revoke', 'revoke a key permanently', '{"id", "revoked", "successorId"}').action(
+    async (key: string, { json }: OutputOptions) => {
       const result = await withAdmin(['SELECT', 'UPDATE'], async (admin) => {
         const id = await admin.idOf(key);
         return { id, ...(await admin.revoke(id)) };
@@ -86,41 +81,37 @@ export function addKeyCommands(program: Command): void {
       const successor = result.successorId === null ? '' : ` Its successor ${result.successorId} is not affected.`;
       const text = `The key ${result.id} ${result.revoked ? 'is revoked' : 'was revoked already'}.${successor}`;
       await printResult(json, result, text);
-    });
+    },
+  );
 
-  keys
-    .command('rotate')
-    .description('issue a successor of a key, which is printed once; the old key expires after the overlap')
-    .addArgument(id())
+  commandOfKey(
+    'rotate',
+    'issue a successor of a key, which is printed once; the old key expires after the overlap',
+    '{"id", "key", "expiresAt"}',
+  )
     .addOption(
       new Option('--overlap <duration>', 'how long the old key stays valid, like 30m, 24h, 7d or 0')
         .argParser(duration)
         .default(OVERLAP_DEFAULT_MS, '24h'),
     )
-    .option('--json', 'print {"id", "key", "expiresAt"}')
     .action(async (key: string, options: OutputOptions & { overlap: number }) => {
       await printNewKey(options, ['SELECT', 'INSERT', 'UPDATE'], async (admin, deliver) =>
         admin.rotate(await admin.idOf(key), options.overlap, deliver),
       );
     });
 
-  withQuotas(keys.command('set-plan').description('change the plan of a key'))
-    .addArgument(id())
-    .option('--json', 'print the key as an object')
-    .action(async (key: string, options: QuotaOptions & OutputOptions & { plan: Plan }) => {
+  withQuotas(commandOfKey('set-plan', 'change the plan of a key', 'the key as an object')).action(
+    async (key: string, options: QuotaOptions & OutputOptions & { plan: Plan }) => {
       const choice = choiceOf(options);
       const record = await withAdmin(['SELECT', 'UPDATE'], async (admin) =>
         admin.setPlan(await admin.idOf(key), choice),
       );
       await printResult(options.json, record, `The key ${record.id} has the plan ${record.plan}.`);
-    });
+    },
+  );
 
-  keys
-    .command('unban')
-    .description('end the temporary ban of a key in every running service')
-    .addArgument(id())
-    .option('--json', 'print {"id"}')
-    .action(async (key: string, { json }: OutputOptions) => {
+  commandOfKey('unban', 'end the temporary ban of a key in every running service', '{"id"}').action(
+    async (key: string, { json }: OutputOptions) => {
       const redis = await redisUrls();
       const { liftKeyBan } = await import('../admission/lift-key-ban.js');
       const id = await withAdmin(['SELECT'], async (admin) => {
@@ -129,7 +120,8 @@ export function addKeyCommands(program: Command): void {
         return found;
       });
       await printResult(json, { id }, `The key ${id} is not banned.`);
-    });
+    },
+  );
 }
 
 function withQuotas(command: Command): Command {
