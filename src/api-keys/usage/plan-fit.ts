@@ -25,11 +25,8 @@ export interface PlanFit {
  */
 export function planFit({ p95PerDay, p95Denied }: Demand, key: { plan: Plan | null } & Nullable<Quotas>): PlanFit {
   const { plan, requestsPerMinute, requestsPerDay } = key;
-  if (requestsPerMinute === null || requestsPerDay === null) {
-    return { share: null, fits: null, orHigher: false };
-  }
-  if (p95PerDay === null || p95Denied === null) {
-    return { share: 0, fits: null, orHigher: false };
+  if (requestsPerMinute === null || requestsPerDay === null || p95PerDay === null || p95Denied === null) {
+    return { share: requestsPerDay === null ? null : 0, fits: null, orHigher: false };
   }
   const perMinute = p95Denied > 0 ? requestsPerMinute + 1 : Math.min(requestsPerMinute, p95PerDay);
   const admits = (quotas: Quotas, minute: number, day: number): boolean =>

@@ -65,6 +65,7 @@ function countColumns(value: (column: string) => string): string {
     .join(', ');
 }
 
+const STATE_WITHOUT_KEY = `CASE key_id WHEN '${ANONYMOUS_ID}' THEN 'anonymous' ELSE 'deleted' END`;
 const KEY_COLUMNS = `
   SELECT id, name, plan::text, requests_per_minute AS "requestsPerMinute", requests_per_day AS "requestsPerDay",
          CASE WHEN revoked_at IS NOT NULL THEN 'revoked' WHEN expires_at <= now() THEN 'expired' ELSE 'active' END AS state
@@ -79,7 +80,7 @@ const p95 = (values: string): string =>
  */
 const USAGE_OF_KEYS = `
   SELECT coalesce(id, key_id) AS id, name, plan, "requestsPerMinute", "requestsPerDay",
-         coalesce(state, CASE key_id WHEN '${ANONYMOUS_ID}' THEN 'anonymous' ELSE 'deleted' END) AS state,
+         coalesce(state, ${STATE_WITHOUT_KEY}) AS state,
          ${countColumns((column) => `coalesce(${column}, 0)`)},
          ${p95('asked')} AS "p95PerDay", ${p95('denied')} AS "p95Denied"
   FROM (${KEY_COLUMNS}) AS key
@@ -103,9 +104,12 @@ const USAGE_OF_DAYS = `
   SELECT ($2::date - age)::text AS day, ${countColumns((column) => `coalesce(${column}, 0)`)}
   FROM generate_series($2::date - (SELECT min(day) FROM used), 0, -1) AS age LEFT JOIN used ON day = $2::date - age
   ORDER BY age DESC`;
-const IDS_WITH_USAGE = `
-  SELECT DISTINCT key_id AS id FROM api_key_usage
-  WHERE day = ANY(${DAYS_OF_PERIOD}) AND key_id BETWEEN $3 AND $4 LIMIT 3`;
+const KEYS_IN_RANGE = `
+  ${KEY_COLUMNS} WHERE id BETWEEN $3 AND $4
+  UNION ALL
+  SELECT DISTINCT key_id, NULL, NULL, NULL::integer, NULL::integer, ${STATE_WITHOUT_KEY} FROM api_key_usage
+  WHERE day = ANY(${DAYS_OF_PERIOD}) AND key_id BETWEEN $3 AND $4 AND NOT EXISTS (SELECT FROM api_keys WHERE id = key_id)
+  ORDER BY id LIMIT 3`;
 
 /**
  * The usage of all keys in a period.
@@ -167,15 +171,8 @@ export async function reportKeyUsage(
 }
 
 async function findKeys(db: pg.ClientBase, { lowest, highest }: IdRange, { from, to }: Period): Promise<ReportedKey[]> {
-  const { rows } = await db.query<ReportedKey>(`${KEY_COLUMNS} WHERE id BETWEEN $1 AND $2 ORDER BY id LIMIT 3`, [
-    lowest,
-    highest,
-  ]);
-  if (rows.length > 0) {
-    return rows.map(withQuotas);
-  }
-  const used = await db.query<{ id: string }>(IDS_WITH_USAGE, [from, to, lowest, highest]);
-  return used.rows.map(({ id }) => (id === ANONYMOUS_ID ? ANONYMOUS : deletedKey(id)));
+  const { rows } = await db.query<ReportedKey>(KEYS_IN_RANGE, [from, to, lowest, highest]);
+  return rows.map(withQuotas);
 }
 
 async function periodOf(db: pg.ClientBase, days: number, until?: string): Promise<Period> {
@@ -189,12 +186,8 @@ function withQuotas<Row extends ReportedKey>(row: Row): Row {
   return row.plan === null ? row : Object.assign(row, quotasOf(row.plan, row));
 }
 
-const WITHOUT_PLAN = { name: null, plan: null, requestsPerMinute: null, requestsPerDay: null };
-const ANONYMOUS = { id: ANONYMOUS_ID, ...WITHOUT_PLAN, state: 'anonymous' } as const;
+const NO_PLAN = { name: null, plan: null, requestsPerMinute: null, requestsPerDay: null };
+const ANONYMOUS = { id: ANONYMOUS_ID, ...NO_PLAN, state: 'anonymous' } as const;
 const NO_USAGE: UsageCounts = { admitted: 0, rejected: 0, banned: 0, lists: 0, cancels: 0, listBytes: 0 };
 
 const NO_DEMAND: Demand = { p95PerDay: null, p95Denied: null };
-
-function deletedKey(id: string): ReportedKey {
-  return { id, ...WITHOUT_PLAN, state: 'deleted' };
-}
