@@ -61,12 +61,13 @@ export function addKeyCommands(program: Command): void {
 
   commandOfKey('show', 'show one key', 'the key as an object with the fields of "keys list"').action(
     async (key: string, { json }: OutputOptions) => {
-      const { viewOf } = await import('./key-view.js');
+      const { viewsOf } = await import('./key-view.js');
       const { keyDetails } = await import('./key-table.js');
       const record = await withAdmin(['SELECT'], async (admin) => admin.find(await admin.idOf(key)));
       const nowMs = Date.now();
-      const view = await viewOf(record, await redisUrls(), nowMs);
-      await print(json, view, keyDetails(view, nowMs));
+      for (const view of await viewsOf([record], await redisUrls(), nowMs)) {
+        await print(json, view, keyDetails(view, nowMs));
+      }
     },
   );
 

@@ -26,12 +26,6 @@ export async function viewsOf(
   return records.map((record, index) => toView(record, usages[index], nowMs));
 }
 
-/** {@link viewsOf} for one key. */
-export async function viewOf(record: KeyRecord, redisUrls: readonly string[], nowMs: number): Promise<KeyView> {
-  const [usage] = await usagesOf([record], redisUrls, nowMs);
-  return toView(record, usage, nowMs);
-}
-
 async function usagesOf(records: readonly KeyRecord[], redisUrls: readonly string[], nowMs: number): Promise<Usage[]> {
   if (redisUrls.length === 0 || records.length === 0) {
     return [];
