@@ -63,6 +63,8 @@ const SURROUNDINGS = [
       suites: ['--config', 'test/matrix/jest.config.js', `test/matrix/${file}`],
       slow: SLOW_SUITES.includes(file.replace('.test.ts', '')),
       ...(file === 'postgres-13.test.ts' ? { prepare: () => postgres(13) } : {}),
+      // Not newer than the pg_dump of Debian 12.
+      ...(file === 'backup-restore.test.ts' ? { prepare: () => postgres(15) } : {}),
     })),
   ...[14, 15, 16, 17].map((version) => ({
     name: `postgres-${version}`,

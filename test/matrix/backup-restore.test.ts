@@ -1,0 +1,266 @@
+import { execFile, execFileSync } from 'node:child_process';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type pg from 'pg';
+import { PostgresServer } from '../../src/cli/embedded/postgres-server.js';
+import { cancelOrder, listOrders } from '../helpers/api.js';
+import { insertKey } from '../helpers/builders.js';
+import { describeIf } from '../helpers/describe-if.js';
+import { freePort } from '../helpers/free-port.js';
+import { applyMigrations } from '../helpers/isolated-database.js';
+import { openPool } from '../helpers/open-pool.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
+import { waitFor } from '../helpers/wait-for.js';
+import { LIST_AS_JSON } from '../model/list-writer.js';
+
+const programs = process.env.TEST_POSTGRES_PROGRAMS;
+const OPERATIONS = readFileSync(join(__dirname, '..', '..', 'docs', 'operations.md'), 'utf8');
+/** Stands in for Compose: runs the commands of the container `postgres` here. The test stops and starts the server itself. */
+const DOCKER = `#!/bin/sh
+case $2 in
+  exec) shift 4; exec "$@" ;;
+  run) shift 8; exec sh "$@" ;;
+esac
+`;
+const ORDERS = 'INSERT INTO orders (id, pet_id, quantity) SELECT n, n, 1 FROM generate_series(1, 40000, 7) AS n';
+
+/** Lists again and again, until a list shows what the table never held. */
+class Poller {
+  /** Every state that the table has had. */
+  readonly states = new Set<string>();
+  #last = { etag: '', text: '' };
+  #stopped = false;
+  readonly #ended: Promise<void>;
+
+  constructor(
+    private readonly service: TestService,
+    private readonly key: string,
+  ) {
+    this.#ended = this.#poll();
+    // `stop` reports it.
+    this.#ended.catch(() => undefined);
+  }
+
+  /** @returns undefined while the database is unavailable */
+  async list(encoding = 'gzip'): Promise<{ text: string; etag: string | null } | undefined> {
+    const known = this.#last;
+    const response = await listOrders(this.service.baseUrl, this.key, {
+      'Accept-Encoding': encoding,
+      ...(known.etag === '' ? {} : { 'If-None-Match': known.etag }),
+    });
+    const body = await response.text();
+    if (response.status === 503) {
+      return undefined;
+    }
+    if (response.status !== 200 && response.status !== 304) {
+      throw new Error(`The list got ${response.status}: ${body}`);
+    }
+    const etag = response.headers.get('etag');
+    const text = response.status === 304 ? known.text : body;
+    this.#last = { etag: etag ?? '', text };
+    return { text, etag };
+  }
+
+  /** @throws {Error} when a list was wrong */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await this.#ended;
+  }
+
+  async #poll(): Promise<void> {
+    for (let round = 0; !this.#stopped; round++) {
+      const listed = await this.list(round % 2 === 0 ? 'gzip' : 'identity').catch((error: unknown) => {
+        // A server that stops interrupts a list.
+        if (!(error instanceof TypeError)) {
+          throw error;
+        }
+      });
+      if (listed !== undefined && !this.states.has(listed.text)) {
+        throw new Error(`The table never held ${listed.text.slice(0, 200)}`);
+      }
+    }
+  }
+}
+
+describeIf(programs !== undefined, 'npm run test:matrix -- --only backup-restore')('backup and restore', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'petstore-backup-'));
+  const archive = join(folder, 'archive');
+  let server: PostgresServer;
+  let port: number;
+  let db: pg.Pool;
+  let service: TestService;
+  let poller: Poller;
+  let key: string;
+
+  beforeAll(async () => {
+    chmodSync(folder, 0o755);
+    mkdirSync(archive);
+    chmodSync(archive, 0o777);
+    writeFileSync(join(folder, 'docker'), DOCKER, { mode: 0o755 });
+    port = await freePort();
+    server = await start();
+    const superuser = openPool({ connectionString: server.url('postgres'), max: 1 });
+    for (const statement of [
+      "CREATE ROLE postgres SUPERUSER LOGIN PASSWORD 'test'",
+      "CREATE ROLE petstore_owner LOGIN PASSWORD 'test'",
+      'CREATE ROLE petstore_service NOLOGIN',
+      "CREATE ROLE petstore_app LOGIN PASSWORD 'test' IN ROLE petstore_service",
+      'CREATE DATABASE petstore OWNER petstore_owner',
+    ]) {
+      await superuser.query(statement);
+    }
+    await superuser.end();
+    db = openPool({ connectionString: urlOf('petstore_owner'), max: 3 });
+    await applyMigrations(db);
+  });
+  afterAll(async () => {
+    await db.end();
+    await server.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  beforeEach(async () => {
+    await db.query(`TRUNCATE orders; ${ORDERS}`);
+    ({ key } = await insertKey(db));
+    service = await startTestService({ database: { url: urlOf('petstore_app'), db, drop: () => db.end() } });
+    poller = new Poller(service, key);
+    poller.states.add(await table());
+  });
+  afterEach(async () => {
+    await poller.stop();
+    await service.stop();
+  });
+
+  it.each(['postgres', 'petstore_owner'])('a full dump restores the list over the present one, as %s', async (user) => {
+    const [backup, restore] = documented('Full dump', user);
+    const saved = await table();
+    await run(backup);
+    await changeOrders();
+    await run(restore);
+    expect(await table()).toBe(saved);
+    await expectService();
+  });
+
+  it.each(['postgres', 'petstore_owner'])(
+    'a dump of the data restores the list into migrated tables, as %s',
+    async (user) => {
+      const [backup, restore] = documented('Data only', user);
+      const saved = await table();
+      await run(backup);
+      await changeOrders();
+      await run(restore);
+      expect(await table()).toBe(saved);
+      await expectService();
+    },
+  );
+
+  it('the list is read whole after a restore with disabled triggers, until they are enabled as before', async () => {
+    const [backup, restore, repair] = documented('Data only', 'postgres');
+    await run(backup!.replace('--data-only', '--data-only --disable-triggers'));
+    await changeOrders();
+    await run(restore);
+    expect(await poller.list()).toEqual({ text: await table(), etag: null });
+    await run(repair);
+    await expectService();
+  });
+
+  it('a base backup and the log restore the list to a point in time', async () => {
+    const [, backup, restore, renew] = documented('Point in time', 'postgres');
+    await run(backup);
+    await changeOrders();
+    const saved = await table();
+    const { rows } = await db.query<{ time: string }>('SELECT clock_timestamp()::text AS time');
+    await changeOrders();
+    await archived();
+    const data = join(folder, 'server', 'postgres');
+    await server.stop();
+    await run(restore!.replaceAll('/backup', archive).replace('2026-11-22 12:00:00+00', rows[0]!.time), {
+      PGDATA: data,
+    });
+    execFileSync('chown', ['--recursive', `--reference=${data}.old`, data]);
+    server = await start();
+    await run(renew);
+    expect(await table()).toBe(saved);
+    await expectService();
+  });
+
+  function start(): Promise<PostgresServer> {
+    return PostgresServer.start({
+      folder: join(folder, 'server'),
+      settings: { fsync: 'off', archive_mode: 'on', archive_command: `cp %p ${archive}/%f` },
+      choosePort: () => Promise.resolve(port),
+      programs,
+    });
+  }
+
+  function urlOf(user: string): string {
+    return `postgresql://${user}:test@127.0.0.1:${port}/petstore`;
+  }
+
+  /** The commands of a section of docs/operations.md. */
+  function documented(section: string, user: string): string[] {
+    const text = OPERATIONS.split(`\n### ${section}\n`)[1]!.split('\n## ')[0]!.split('\n### ')[0]!;
+    return [...text.matchAll(/```(?:sh|yaml)\n(.*?)```/gs)].map(([, block = '']) =>
+      block.replaceAll('--username postgres', `--username ${user}`),
+    );
+  }
+
+  async function run(commands: string | undefined, environment: Readonly<Record<string, string>> = {}): Promise<void> {
+    const env = {
+      PATH: `${folder}:${process.env.PATH}`,
+      PGHOST: '127.0.0.1',
+      PGPORT: String(port),
+      PGPASSWORD: 'test',
+    };
+    await promisify(execFile)('sh', ['-euc', commands ?? ''], { cwd: folder, env: { ...env, ...environment } });
+  }
+
+  async function table(): Promise<string> {
+    const { rows } = await db.query<{ text: string }>(LIST_AS_JSON);
+    return `[${rows[0]!.text}]`;
+  }
+
+  /** Changes orders, and tells the poller what the table holds afterwards before it does. */
+  async function change(statements: string): Promise<void> {
+    const client = await db.connect();
+    await client.query(`BEGIN; ${statements}`);
+    const { rows } = await client.query<{ text: string }>(LIST_AS_JSON);
+    poller.states.add(`[${rows[0]!.text}]`);
+    await client.query('COMMIT');
+    client.release();
+    expect((await poller.list())?.text).toBe(await table());
+  }
+
+  function changeOrders(): Promise<void> {
+    return change(`
+      UPDATE orders SET quantity = quantity + 1 WHERE id % 3 = 0; DELETE FROM orders WHERE id BETWEEN 20000 AND 30000;
+      INSERT INTO orders (id, pet_id, quantity) SELECT max(id) + 20000, 1, 1 FROM orders`);
+  }
+
+  /** Checks that the service, which was not restarted, lists what is in the table, with an ETag, and cancels. */
+  async function expectService(): Promise<void> {
+    expect((await poller.list())?.text).toBe(await table());
+    await change('UPDATE orders SET pet_id = 5 WHERE id = 1');
+    await change('UPDATE orders SET pet_id = 6 WHERE id > 39000');
+    expect((await poller.list())?.etag).not.toBeNull();
+    expect((await cancelOrder(service.baseUrl, '8', key)).status).toBe(204);
+  }
+
+  /** Waits until everything that is committed is in the archive. */
+  async function archived(): Promise<void> {
+    const superuser = openPool({ connectionString: urlOf('postgres'), max: 1 });
+    const { rows } = await superuser.query<{ file: string }>('SELECT pg_walfile_name(pg_switch_wal()) AS file');
+    await waitFor(
+      async () => {
+        const { rowCount } = await superuser.query('SELECT FROM pg_stat_archiver WHERE last_archived_wal >= $1', [
+          rows[0]!.file,
+        ]);
+        return rowCount === 1;
+      },
+      'the log is archived',
+      { withinMs: 60_000 },
+    );
+    await superuser.end();
+  }
+});
