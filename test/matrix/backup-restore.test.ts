@@ -8,6 +8,7 @@ import { PostgresServer } from '../../src/cli/embedded/postgres-server.js';
 import { cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { describeIf } from '../helpers/describe-if.js';
+import { describeWith } from '../helpers/describe-with.js';
 import { freePort } from '../helpers/free-port.js';
 import { applyMigrations } from '../helpers/isolated-database.js';
 import { openPool } from '../helpers/open-pool.js';
@@ -84,7 +85,12 @@ class Poller {
   }
 }
 
-describeIf(programs !== undefined, 'npm run test:matrix -- --only backup-restore')('backup and restore', () => {
+const describeHere =
+  programs === undefined
+    ? describeIf(false, 'npm run test:matrix -- --only backup-restore')
+    : describeWith('pg_dump', 'pg_basebackup', 'psql');
+
+describeHere('backup and restore', () => {
   const folder = mkdtempSync(join(tmpdir(), 'petstore-backup-'));
   const archive = join(folder, 'archive');
   let server: PostgresServer;
