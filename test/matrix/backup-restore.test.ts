@@ -179,7 +179,7 @@ describeHere('backup and restore', () => {
     const { rows } = await db.query<{ time: string }>('SELECT clock_timestamp()::text AS time');
     await changeOrders();
     await archived();
-    const data = join(folder, 'server', 'postgres');
+    const data = join(folder, 'server', 'cluster', 'data');
     await server.stop();
     await run(restore!.replaceAll('/backup', archive).replace('2026-11-22 12:00:00+00', rows[0]!.time), {
       PGDATA: data,
@@ -195,7 +195,7 @@ describeHere('backup and restore', () => {
     return PostgresServer.start({
       folder: join(folder, 'server'),
       settings: { fsync: 'off', archive_mode: 'on', archive_command: `cp %p ${archive}/%f` },
-      choosePort: () => Promise.resolve(port),
+      port,
       programs,
     });
   }
