@@ -7,8 +7,8 @@ const LAYERS = [
   ['server'],
   ['orders', 'health'],
   ['admission', 'openapi'],
-  ['api-keys', 'rate-limit'],
   ['http'],
+  ['api-keys', 'rate-limit'],
   ['database', 'logging', 'tracing'],
   ['plans', 'errors', 'metrics', 'config', 'common'],
 ];
@@ -27,11 +27,12 @@ const ON_DEMAND = '^src/cli/embedded/embedded-database\\.ts$';
 const PURE_FILES = [
   'plans/plans',
   'rate-limit/(verdict|decision|headers|subject|quota-store)',
-  'admission/(admission|bearer|too-many-requests|unauthorized)',
+  'admission/(bearer|rejection)',
   'api-keys/(key-format|verified-key)',
   'orders/(order-id|orders.paths)',
   'orders/list/(block-cache|deflate|etag|gzip-member|list-version|order-list-encoder|response-body)',
   'orders/import/(import-errors|order-fields|read-csv|read-ndjson)',
+  'http/(api-path|headers|request-context|response)',
   'errors/(error-codes|domain-error)',
 ];
 

@@ -23,6 +23,11 @@ export default ts.config(
     },
   },
   {
+    // An unhandled rejection ends the process, and `void` does not handle one.
+    files: ['src/**/*.ts'],
+    rules: { '@typescript-eslint/no-floating-promises': ['error', { ignoreVoid: false }] },
+  },
+  {
     // The inner loop reads and writes bytes at indices that it has checked itself.
     files: ['src/orders/list/order-list-encoder.ts'],
     rules: { '@typescript-eslint/no-non-null-assertion': 'off' },

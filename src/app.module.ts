@@ -27,8 +27,6 @@ export interface AppOptions {
   readonly requestLogger?: Logger;
   /** Where spans go; nowhere by default. */
   readonly tracing?: Tracing | undefined;
-  /** False leaves every rejection to the guards, which are sufficient on their own. */
-  readonly rejectEarly?: boolean;
   /** The key of the demo data that Swagger UI is filled in with. */
   readonly demoKey?: string | undefined;
 }
@@ -60,7 +58,8 @@ export class AppModule {
         // The order is the order of the checks: limits first, so that failed keys are counted, then the key.
         { provide: APP_GUARD, useClass: PlanThrottlerGuard },
         { provide: APP_GUARD, useClass: ApiKeyGuard },
-        { provide: APP_FILTER, useClass: AllExceptionsFilter },
+        AllExceptionsFilter,
+        { provide: APP_FILTER, useExisting: AllExceptionsFilter },
       ],
     };
   }

@@ -5,13 +5,14 @@ import { AppModule, type AppOptions } from './app.module.js';
 import type { Config } from './config/config.js';
 import { Metrics } from './metrics/metrics.js';
 import { setUpSwaggerUi } from './openapi/swagger-ui.js';
+import { AllExceptionsFilter } from './server/exception.filter.js';
 import { RequestObserver } from './server/request-observer.js';
 import { ServiceHttpAdapter } from './server/service-http-adapter.js';
 
 /** Assembles the application that the server runs and the tests call. The configuration must have a database URL. */
 export async function createApp(config: Config, options: AppOptions = {}): Promise<NestExpressApplication> {
   const { corsOrigins, connectionsMax } = config;
-  const adapter = new ServiceHttpAdapter({ corsOrigins, connectionsMax, tracing: options.tracing });
+  const adapter = new ServiceHttpAdapter({ corsOrigins, connectionsMax });
   const app = await NestFactory.create<NestExpressApplication>(AppModule.with(config, options), adapter, {
     bodyParser: false,
     ...(options.logger === undefined ? {} : { logger: options.logger }),
@@ -26,7 +27,8 @@ export async function createApp(config: Config, options: AppOptions = {}): Promi
   adapter.useServices({
     admission: app.get(AdmissionService),
     observer: app.get(RequestObserver),
-    rejectEarly: options.rejectEarly ?? true,
+    errors: app.get(AllExceptionsFilter),
+    tracing: options.tracing,
   });
   return app;
 }

@@ -7,7 +7,6 @@ import { MINUTE_MS } from '../rate-limit/decision.js';
 import { AdmissionService } from './admission.service.js';
 import { CachedReflector } from './cached-reflector.js';
 import { ClientAddress } from './client-address.js';
-import { PublicRoutes } from './public-routes.js';
 
 /** Who calls, and whether they may: identifies the caller, counts the request, and decides. */
 @Module({
@@ -17,7 +16,7 @@ import { PublicRoutes } from './public-routes.js';
     // The library needs one throttler to run its guard; PlanThrottlerGuard decides, whatever these numbers are.
     ThrottlerModule.forRoot([{ ttl: MINUTE_MS, limit: ANONYMOUS_QUOTAS.requestsPerMinute }]),
   ],
-  providers: [AdmissionService, CachedReflector, ClientAddress, PublicRoutes],
-  exports: [AdmissionService, CachedReflector, PublicRoutes, ThrottlerModule],
+  providers: [AdmissionService, CachedReflector, ClientAddress],
+  exports: [AdmissionService, CachedReflector, ThrottlerModule],
 })
 export class AdmissionModule {}

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { type ExecutionContext, Injectable } from '@nestjs/common';
 import {
   InjectThrottlerOptions,
@@ -9,8 +9,8 @@ import {
   type ThrottlerStorage,
 } from '@nestjs/throttler';
 import { AdmissionService } from './admission.service.js';
+import { isPublic } from './api-key.guard.js';
 import { CachedReflector } from './cached-reflector.js';
-import { PublicRoutes } from './public-routes.js';
 
 /**
  * The throttler with the limits of the caller's plan. It decides ban, minute and day together. The library would count the
@@ -21,24 +21,19 @@ export class PlanThrottlerGuard extends ThrottlerGuard {
   constructor(
     @InjectThrottlerOptions() options: ThrottlerModuleOptions,
     @InjectThrottlerStorage() storage: ThrottlerStorage,
-    reflector: CachedReflector,
-    private readonly publicRoutes: PublicRoutes,
+    private readonly cachedReflector: CachedReflector,
     private readonly admission: AdmissionService,
   ) {
-    super(options, storage, reflector);
+    super(options, storage, cachedReflector);
   }
 
   protected override shouldSkip(context: ExecutionContext): Promise<boolean> {
-    return Promise.resolve(this.publicRoutes.isPublic(context));
+    return Promise.resolve(isPublic(context, this.cachedReflector));
   }
 
   /** @throws {DomainError} `rate_limit_exceeded`, `api_key_banned` or `address_banned` */
   protected override async handleRequest({ context }: ThrottlerRequest): Promise<boolean> {
-    const http = context.switchToHttp();
-    const rejection = await this.admission.check(
-      http.getRequest<IncomingMessage>(),
-      http.getResponse<ServerResponse>(),
-    );
+    const rejection = await this.admission.admit(context.switchToHttp().getRequest<IncomingMessage>());
     if (rejection?.by === 'limits') {
       throw rejection.error;
     }

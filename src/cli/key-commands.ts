@@ -114,7 +114,7 @@ export function addKeyCommands(program: Command): void {
   commandOfKey('unban', 'end the temporary ban of a key in every running service', '{"id"}').action(
     async (key: string, { json }: OutputOptions) => {
       const redis = await redisUrls();
-      const { liftKeyBan } = await import('../admission/lift-key-ban.js');
+      const { liftKeyBan } = await import('./lift-key-ban.js');
       const id = await withAdmin(['SELECT'], async (admin) => {
         const found = await admin.idOf(key);
         await liftKeyBan(found, admin, redis);

@@ -2,28 +2,11 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { errorBodyJson, type ErrorCode, ERRORS } from '../errors/error-codes.js';
 import { type HeaderPair, NO_STORE_HEADERS } from './headers.js';
+import { RequestContext } from './request-context.js';
 
-const DEFERRED = Symbol('deferred headers');
-const BODY_BYTES = Symbol('body bytes');
-
-type Response = ServerResponse & { [DEFERRED]?: string[]; [BODY_BYTES]?: number };
-
-/**
- * Defers headers until the response is written. They go out together with the response's own, in one call: setting
- * headers one by one costs Node a map, a check and a lower-cased name for each.
- */
-export function deferHeaders(res: ServerResponse, headers: readonly HeaderPair[]): void {
-  const response = res as Response;
-  const deferred = response[DEFERRED] ?? [];
-  response[DEFERRED] = deferred;
-  for (const [name, value] of headers) {
-    deferred.push(name, value);
-  }
-}
-
-/** Writes the status line and headers: the deferred headers first, then these. */
+/** Writes the status line and headers: those that were deferred first, then these. */
 export function writeHead(res: ServerResponse, status: number, headers: readonly HeaderPair[]): void {
-  const all = (res as Response)[DEFERRED] ?? [];
+  const all = [...(RequestContext.of(res.req)?.headers ?? [])];
   for (const [name, value] of headers) {
     all.push(name, value);
   }
@@ -32,12 +15,10 @@ export function writeHead(res: ServerResponse, status: number, headers: readonly
 
 /** Adds to the bytes of a streamed body that the operating system has accepted. */
 export function addBodyBytes(res: ServerResponse, bytes: number): void {
-  (res as Response)[BODY_BYTES] = bodyBytesOf(res) + bytes;
-}
-
-/** The bytes of a streamed body that the operating system has accepted. */
-export function bodyBytesOf(res: ServerResponse): number {
-  return (res as Response)[BODY_BYTES] ?? 0;
+  const context = RequestContext.of(res.req);
+  if (context !== undefined) {
+    context.bodyBytes += bytes;
+  }
 }
 
 /** Responds with 204. */

@@ -1,7 +1,7 @@
 import { All, Controller, Delete, Get, Head, Param, Req, Res } from '@nestjs/common';
 import { ApiExcludeEndpoint, ApiExtraModels, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
-import { CallerId } from '../admission/caller-id.js';
+import { CallerId } from '../admission/api-key.guard.js';
 import { sendNoContent } from '../http/response.js';
 import { ErrorSchema } from '../openapi/error.schema.js';
 import { DomainError } from '../errors/domain-error.js';

@@ -1,4 +1,3 @@
-import type { HeaderPair } from '../http/headers.js';
 import { bindingWindow, type Verdict, type WindowVerdict } from './verdict.js';
 
 /** The headers of every verdict. */
@@ -13,16 +12,18 @@ export const LIMIT_HEADER_NAMES = [
 /** The headers of every verdict and those that only a rejection sets. */
 export const RATE_LIMIT_HEADER_NAMES = [...LIMIT_HEADER_NAMES, 'Retry-After'] as const;
 
+type RateLimitHeader = readonly [name: string, value: string];
+
 /**
  * The rate-limit headers of a response: the published triple for the binding window, and both windows in the form of
  * draft-ietf-httpapi-ratelimit-headers. A rejection adds `Retry-After` (RFC 9110 section 10.2.3): whole seconds, at
  * least 1, never earlier than the reset.
  */
-export function rateLimitHeaders(verdict: Verdict): HeaderPair[] {
+export function rateLimitHeaders(verdict: Verdict): RateLimitHeader[] {
   const { minute, day, decidedAtMs } = verdict;
   const binding = bindingWindow(verdict);
   const resetAtSeconds = resetAtSecondsOf(verdict);
-  const headers: HeaderPair[] = [
+  const headers: RateLimitHeader[] = [
     ['X-RateLimit-Limit', String(binding.limit)],
     ['X-RateLimit-Remaining', verdict.outcome === 'admitted' ? String(binding.remaining) : '0'],
     ['X-RateLimit-Reset', String(resetAtSeconds)],

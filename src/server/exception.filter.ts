@@ -1,46 +1,43 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Inject } from '@nestjs/common';
 import type { Logger } from 'pino';
-import { AdmissionService } from '../admission/admission.service.js';
+import { logBackgroundError } from '../common/in-background.js';
 import { DomainError } from '../errors/domain-error.js';
-import { isApiPath } from '../http/api-path.js';
+import { RequestContext } from '../http/request-context.js';
 import { abortResponse, sendError } from '../http/response.js';
 import { REQUEST_LOGGER } from '../logging/pino-logger.js';
 
-type Request = IncomingMessage & { originalUrl?: string };
-
-/** Writes every error response of Nest and Express in the one error shape, and logs errors of the service once. */
+/** Writes every error response in the one error shape, and logs errors of the service once. */
 @Catch()
 export class AllExceptionsFilter implements ExceptionFilter {
-  constructor(
-    private readonly admission: AdmissionService,
-    @Inject(REQUEST_LOGGER) private readonly logger: Logger,
-  ) {}
+  constructor(@Inject(REQUEST_LOGGER) private readonly logger: Logger) {}
 
-  async catch(exception: unknown, host: ArgumentsHost): Promise<void> {
+  catch(exception: unknown, host: ArgumentsHost): void {
     const http = host.switchToHttp();
-    const req = http.getRequest<Request>();
-    const res = http.getResponse<ServerResponse>();
-    const error = (await this.#rejectionBeforeRouting(req, res)) ?? toDomainError(exception);
-    this.#log(error, req);
-    if (res.headersSent) {
-      abortResponse(res);
-      return;
-    }
-    sendError(res, error.code, error.message);
+    this.respond(exception, http.getRequest<IncomingMessage>(), http.getResponse<ServerResponse>());
   }
 
-  /** An error that was raised before routing has not passed the guards. After them the cached decision is no rejection. */
-  async #rejectionBeforeRouting(req: Request, res: ServerResponse): Promise<DomainError | undefined> {
-    if (res.headersSent || !isApiPath(req.originalUrl ?? req.url ?? '')) {
-      return undefined;
+  /** Ends a request with an error. Never throws: nothing is left that could handle it. */
+  respond(exception: unknown, req: IncomingMessage, res: ServerResponse): void {
+    const error = toDomainError(exception);
+    try {
+      this.#log(error, req);
+    } catch (failure) {
+      logBackgroundError(failure);
     }
-    const rejection = await this.admission.check(req, res);
-    return rejection === undefined ? undefined : toDomainError(rejection.error);
+    try {
+      if (!res.headersSent) {
+        sendError(res, error.code, error.message);
+        return;
+      }
+    } catch (failure) {
+      logBackgroundError(failure);
+    }
+    abortResponse(res);
   }
 
-  #log({ code, message, cause }: DomainError, req: Request): void {
-    const fields = { context: 'Errors', requestId: req.headers['x-request-id'], method: req.method };
+  #log({ code, message, cause }: DomainError, req: IncomingMessage): void {
+    const fields = { context: 'Errors', requestId: RequestContext.of(req)?.id, method: req.method };
     if (code === 'internal_error') {
       this.logger.error({ ...fields, detail: cause instanceof Error ? cause.stack : String(cause) }, 'request failed');
     } else if (code === 'service_unavailable') {

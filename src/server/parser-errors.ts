@@ -1,12 +1,12 @@
 import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Admission } from '../admission/admission.js';
 import type { AdmissionService } from '../admission/admission.service.js';
-import { tooManyRequests } from '../admission/too-many-requests.js';
+import { rejectionOf } from '../admission/rejection.js';
+import { logBackgroundError } from '../common/in-background.js';
 import { DomainError } from '../errors/domain-error.js';
 import { type HeaderPair, REQUEST_ID_HEADER, requestIdFrom } from '../http/headers.js';
+import type { Admission } from '../http/request-context.js';
 import { errorResponse } from '../http/response.js';
-import { rateLimitHeaders } from '../rate-limit/headers.js';
 import type { Connections } from './connections.js';
 import type { RequestObserver } from './request-observer.js';
 
@@ -43,11 +43,14 @@ export class ParserErrors {
     if (needsNoResponse || address === undefined) {
       endConnection(socket);
     } else {
-      const admitted = await this.admission.admitAddress(address);
+      const admission = await this.admission.admitAddress(address);
+      const rejection = rejectionOf(admission);
+      if (rejection?.by === 'error') {
+        logBackgroundError(rejection.error);
+      }
       // Only limits reject: the key, if there is one, could not be read.
-      this.#send(socket, tooManyRequests(admitted)?.error ?? toDomainError(error), {
-        admission: admitted,
-      });
+      const isLimited = rejection?.by === 'limits' && rejection.error instanceof DomainError;
+      this.#send(socket, isLimited ? rejection.error : toDomainError(error), { admission });
     }
   }
 
@@ -80,7 +83,7 @@ export class ParserErrors {
       ['Connection', 'close'],
       [REQUEST_ID_HEADER, requestId],
       ...own,
-      ...(admission === undefined ? [] : rateLimitHeaders(admission.verdict)),
+      ...(admission?.headers ?? []),
     ];
     const head = headers.map(([name, value]) => `${name}: ${value}\r\n`).join('');
     endConnection(socket, `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${head}\r\n${body}`);

@@ -1,10 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Inject, Injectable } from '@nestjs/common';
 import type { Logger } from 'pino';
-import { AdmissionService } from '../admission/admission.service.js';
-import type { Admission } from '../admission/admission.js';
 import { UsageRecorder } from '../api-keys/usage/usage-recorder.js';
-import { bodyBytesOf } from '../http/response.js';
+import { logBackgroundError } from '../common/in-background.js';
+import type { Admission, RequestContext } from '../http/request-context.js';
 import { REQUEST_LOGGER } from '../logging/pino-logger.js';
 import { Metrics } from '../metrics/metrics.js';
 import { ORDER_ROUTES } from '../orders/orders.paths.js';
@@ -44,7 +43,6 @@ interface EndedExchange {
 export class RequestObserver {
   constructor(
     private readonly metrics: Metrics,
-    private readonly admission: AdmissionService,
     private readonly usage: UsageRecorder,
     @Inject(REQUEST_LOGGER) private readonly logger: Logger,
   ) {
@@ -56,12 +54,10 @@ export class RequestObserver {
     }
   }
 
-  /** @returns to be called when the response has ended or its connection is lost */
-  observe(req: IncomingMessage, res: ServerResponse, requestId: string, span?: RequestSpan): () => void {
-    const startedAtMs = performance.now();
-    // Express shortens the URL while it walks its routers.
-    const target = req.url ?? '';
-    return () => {
+  /** Call once, when the response has ended or its connection is lost. Never throws: no request is left to fail. */
+  ended(req: IncomingMessage, res: ServerResponse, context: RequestContext): void {
+    const { target, startedAtMs, id, admission, bodyBytes, span } = context;
+    try {
       this.record({
         method: req.method,
         target,
@@ -69,12 +65,14 @@ export class RequestObserver {
         // A response whose end is still buffered when its connection is destroyed counts as finished for Node.
         aborted: !res.writableFinished || req.socket.destroyed,
         durationMs: performance.now() - startedAtMs,
-        requestId,
-        admission: this.admission.settledAdmissionOf(req),
-        bodyBytes: bodyBytesOf(res),
+        requestId: id,
+        admission,
+        bodyBytes,
         span,
       });
-    };
+    } catch (error) {
+      logBackgroundError(error);
+    }
   }
 
   record(exchange: EndedExchange): void {

@@ -9,78 +9,75 @@ import { insertKey, insertOrder } from '../helpers/builders.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
-describe.each([{ rejectEarly: true }, { rejectEarly: false }])(
-  'guessed keys with a valid checksum (rejectEarly: $rejectEarly)',
-  ({ rejectEarly }) => {
-    let service: TestService;
-    let queries: jest.SpiedFunction<ApiKeysRepository['findByHash']>;
-    let statements: jest.SpiedFunction<Pools['main']['query']>;
-    const keyQueries = (): number =>
-      statements.mock.calls.filter(([statement]) => JSON.stringify(statement).includes('FROM api_keys')).length;
-    beforeAll(async () => {
-      service = await startTestService({ rejectEarly });
-      statements = jest.spyOn(service.app.get(Pools).main, 'query');
-    });
-    afterAll(() => service.stop());
-    beforeEach(() => {
-      service.clock.advance(3_600_000);
-      queries = jest.spyOn(service.app.get(ApiKeysRepository), 'findByHash');
-    });
-    afterEach(() => {
-      queries.mockRestore();
-    });
+describe('guessed keys with a valid checksum', () => {
+  let service: TestService;
+  let queries: jest.SpiedFunction<ApiKeysRepository['findByHash']>;
+  let statements: jest.SpiedFunction<Pools['main']['query']>;
+  const keyQueries = (): number =>
+    statements.mock.calls.filter(([statement]) => JSON.stringify(statement).includes('FROM api_keys')).length;
+  beforeAll(async () => {
+    service = await startTestService();
+    statements = jest.spyOn(service.app.get(Pools).main, 'query');
+  });
+  afterAll(() => service.stop());
+  beforeEach(() => {
+    service.clock.advance(3_600_000);
+    queries = jest.spyOn(service.app.get(ApiKeysRepository), 'findByHash');
+  });
+  afterEach(() => {
+    queries.mockRestore();
+  });
 
-    it('cause no query, and valid keys from the same address still work', async () => {
-      const [used, unused] = [await insertKey(service.db), await insertKey(service.db)];
-      const [order, other] = [await insertOrder(service.db), await insertOrder(service.db)];
-      await listOrders(service.baseUrl, used.key);
-      const before = keyQueries();
-      const codes: string[] = [];
-      for (let guess = 0; guess < 300; guess++) {
-        codes.push((await errorOf(await listOrders(service.baseUrl, generateKey()))).code);
-      }
-      expect(codes.filter((code) => code === 'invalid_api_key')).toHaveLength(60);
-      expect(codes.at(-1)).toBe('address_banned');
-      expect(keyQueries()).toBe(before);
-      expect((await cancelOrder(service.baseUrl, order, used.key)).status).toBe(204);
-      // Not in the cache of this process.
-      expect((await cancelOrder(service.baseUrl, other, unused.key)).status).toBe(204);
-      expect(keyQueries()).toBe(before + 1);
-    });
+  it('cause no query, and valid keys from the same address still work', async () => {
+    const [used, unused] = [await insertKey(service.db), await insertKey(service.db)];
+    const [order, other] = [await insertOrder(service.db), await insertOrder(service.db)];
+    await listOrders(service.baseUrl, used.key);
+    const before = keyQueries();
+    const codes: string[] = [];
+    for (let guess = 0; guess < 300; guess++) {
+      codes.push((await errorOf(await listOrders(service.baseUrl, generateKey()))).code);
+    }
+    expect(codes.filter((code) => code === 'invalid_api_key')).toHaveLength(60);
+    expect(codes.at(-1)).toBe('address_banned');
+    expect(keyQueries()).toBe(before);
+    expect((await cancelOrder(service.baseUrl, order, used.key)).status).toBe(204);
+    // Not in the cache of this process.
+    expect((await cancelOrder(service.baseUrl, other, unused.key)).status).toBe(204);
+    expect(keyQueries()).toBe(before + 1);
+  });
 
-    it('cause no query when they are concurrent', async () => {
-      const before = keyQueries();
-      const guesses = Array.from({ length: 300 }, () => listOrders(service.baseUrl, generateKey()));
-      const statuses = (await Promise.all(guesses)).map(({ status }) => status);
-      expect(statuses.filter((status) => status === 401)).toHaveLength(60);
-      expect(statuses.filter((status) => status === 429)).toHaveLength(240);
-      expect(keyQueries()).toBe(before);
-    });
+  it('cause no query when they are concurrent', async () => {
+    const before = keyQueries();
+    const guesses = Array.from({ length: 300 }, () => listOrders(service.baseUrl, generateKey()));
+    const statuses = (await Promise.all(guesses)).map(({ status }) => status);
+    expect(statuses.filter((status) => status === 401)).toHaveLength(60);
+    expect(statuses.filter((status) => status === 429)).toHaveLength(240);
+    expect(keyQueries()).toBe(before);
+  });
 
-    it('that were revoked count against the address although the client resets the connection during the look-up', async () => {
-      const revoked = await insertKey(service.db, { revoked_at: new Date() });
-      let respond: () => void = () => undefined;
-      queries.mockImplementation(() => new Promise((resolve) => (respond = () => resolve(undefined))));
-      const socket = connect(service.port, '127.0.0.1');
-      socket.on('error', () => undefined);
-      socket.write(`GET /v1/store/orders HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${revoked.key}\r\n\r\n`);
-      await waitFor(() => queries.mock.calls.length > 0, 'the key is looked up');
-      const server = service.app.getHttpServer();
-      const connections = (): Promise<number> =>
-        new Promise((resolve) => {
-          server.getConnections((_error, count) => {
-            resolve(count);
-          });
+  it('that were revoked count against the address although the client resets the connection during the look-up', async () => {
+    const revoked = await insertKey(service.db, { revoked_at: new Date() });
+    let respond: () => void = () => undefined;
+    queries.mockImplementation(() => new Promise((resolve) => (respond = () => resolve(undefined))));
+    const socket = connect(service.port, '127.0.0.1');
+    socket.on('error', () => undefined);
+    socket.write(`GET /v1/store/orders HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${revoked.key}\r\n\r\n`);
+    await waitFor(() => queries.mock.calls.length > 0, 'the key is looked up');
+    const server = service.app.getHttpServer();
+    const connections = (): Promise<number> =>
+      new Promise((resolve) => {
+        server.getConnections((_error, count) => {
+          resolve(count);
         });
-      const before = await connections();
-      socket.resetAndDestroy();
-      await waitFor(async () => (await connections()) < before, 'the server has noticed the reset');
-      respond();
-      const { headers } = await listOrders(service.baseUrl);
-      expect(headers.get('x-ratelimit-remaining')).toBe('58');
-    });
-  },
-);
+      });
+    const before = await connections();
+    socket.resetAndDestroy();
+    await waitFor(async () => (await connections()) < before, 'the server has noticed the reset');
+    respond();
+    const { headers } = await listOrders(service.baseUrl);
+    expect(headers.get('x-ratelimit-remaining')).toBe('58');
+  });
+});
 
 describe('a key that cannot be verified', () => {
   it('gets 503 with the limits of its last known plan, and counts against it', async () => {

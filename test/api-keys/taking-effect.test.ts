@@ -14,7 +14,7 @@ let services: readonly [TestService, TestService];
 beforeAll(async () => {
   const environment = { API_KEY_CACHE_SECONDS: '3600' };
   const first = await startTestService({ environment });
-  services = [first, await startTestService({ environment, database: first, rejectEarly: false })];
+  services = [first, await startTestService({ environment, database: first })];
 });
 afterAll(async () => {
   await services[1].stop();

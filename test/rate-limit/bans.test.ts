@@ -7,13 +7,10 @@ import { waitFor } from '../helpers/wait-for.js';
 const ABSENT = '404404';
 const BAN_SECONDS = 300;
 
-describe.each([
-  { rejectEarly: true, how: 'with early rejection' },
-  { rejectEarly: false, how: 'with the guards alone' },
-])('$how', ({ rejectEarly }) => {
+describe('a temporary ban', () => {
   let service: TestService;
   beforeAll(async () => {
-    service = await startTestService({ rejectEarly });
+    service = await startTestService();
   });
   afterAll(() => service.stop());
   beforeEach(() => {

@@ -3,10 +3,10 @@ import { insertKey } from '../helpers/builders.js';
 import { parseLimitHeaders } from '../helpers/limit-headers.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 
-describe.each([true, false])('outside the version segment (rejectEarly: %s)', (rejectEarly) => {
+describe('outside the version segment', () => {
   let service: TestService;
   beforeAll(async () => {
-    service = await startTestService({ rejectEarly });
+    service = await startTestService();
   });
   afterAll(() => service.stop());
 

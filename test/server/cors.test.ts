@@ -8,11 +8,11 @@ const PAGE = 'https://app.example.com';
 const OTHER_PAGE = 'https://admin.example.com';
 const FOREIGN_PAGE = 'https://evil.example.com';
 
-describe.each([true, false])('with CORS_ORIGINS (rejectEarly: %s)', (rejectEarly) => {
+describe('with CORS_ORIGINS', () => {
   let service: TestService;
   let key: string;
   beforeAll(async () => {
-    service = await startTestService({ rejectEarly, environment: { CORS_ORIGINS: `${PAGE},${OTHER_PAGE}` } });
+    service = await startTestService({ environment: { CORS_ORIGINS: `${PAGE},${OTHER_PAGE}` } });
     ({ key } = await insertKey(service.db));
   });
   afterAll(() => service.stop());

@@ -1,10 +1,26 @@
-import { HttpException } from '@nestjs/common';
+import { HttpException, type Type } from '@nestjs/common';
+import type { Logger } from 'pino';
+import { UsageRecorder } from '../../src/api-keys/usage/usage-recorder.js';
+import { PrismaService } from '../../src/database/prisma.service.js';
+import { REQUEST_LOGGER } from '../../src/logging/pino-logger.js';
+import { Metrics } from '../../src/metrics/metrics.js';
 import { OrdersService } from '../../src/orders/orders.service.js';
+import { QUOTA_STORE, type QuotaStore } from '../../src/rate-limit/quota-store.js';
+import { NO_TRACING, type RequestSpan, type Tracing } from '../../src/tracing/tracing.js';
+import { insertKey } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
 import { useTestService } from '../helpers/test-service.js';
 import { exchange, requestText } from '../helpers/wire.js';
 
-const context = useTestService();
+const span: RequestSpan = {
+  run: (handle) => {
+    handle();
+  },
+  end: () => undefined,
+};
+const tracing: Tracing = { startRequest: () => span, statement: NO_TRACING.statement };
+
+const context = useTestService({ tracing });
 afterEach(() => {
   jest.restoreAllMocks();
 });
@@ -57,5 +73,76 @@ describe('after an unexpected error', () => {
     const { responses } = await exchange(context.service.port, cancel + cancel, { until: 2 });
     expectErrorResponse(responses[0], 500, 'internal_error');
     expectErrorResponse(responses[1], 404, 'order_not_found');
+  });
+});
+
+describe('an error of a dependency ends only the request that meets it', () => {
+  const boom = (): never => {
+    throw new Error(SECRET);
+  };
+  const dependency = <T>(token: symbol | Type<T>): T => context.service.app.get<T>(token);
+  const quotas = (): QuotaStore => dependency(QUOTA_STORE);
+  const logger = (): Logger => dependency(REQUEST_LOGGER);
+  const metrics = (): Metrics => dependency(Metrics);
+  const keyRow = (row: object): void => {
+    jest.spyOn(dependency(PrismaService), '$queryRaw').mockResolvedValueOnce([row]);
+  };
+  const failQuotas = (): void => {
+    jest.spyOn(quotas(), 'consume').mockImplementationOnce(boom);
+  };
+
+  test.each<[what: string, status: 500 | 404, inject: () => void]>([
+    ['the quota store throws', 500, failQuotas],
+    ['the quota store rejects', 500, () => jest.spyOn(quotas(), 'consume').mockRejectedValueOnce(new Error(SECRET))],
+    ['the quota store returns no verdict', 500, () => jest.spyOn(quotas(), 'consume').mockReturnValueOnce({} as never)],
+    ['the plan of the key is unknown', 500, () => keyRow({ id: 'a', plan: 'gold', expiresAt: null })],
+    ['the key row has another type', 500, () => keyRow({ id: 'a', plan: 'free', expiresAt: 'tomorrow' })],
+    [
+      'the usage recorder throws',
+      500,
+      () => jest.spyOn(dependency(UsageRecorder), 'decided').mockImplementationOnce(boom),
+    ],
+    [
+      'a metric of the limiter throws',
+      500,
+      () => jest.spyOn(metrics().limiterDecisions, 'labels').mockImplementationOnce(boom),
+    ],
+    [
+      'a metric of a cancel throws',
+      500,
+      () => jest.spyOn(metrics().cancelBatchSize, 'observe').mockImplementationOnce(boom),
+    ],
+    [
+      'a metric of an ended request throws',
+      404,
+      () => jest.spyOn(metrics().requestDurations, 'labels').mockImplementationOnce(boom),
+    ],
+    [
+      'the logger of an ended request throws',
+      404,
+      () => jest.spyOn(logger(), 'isLevelEnabled').mockImplementationOnce(boom),
+    ],
+    [
+      'the logger of an error throws',
+      500,
+      () => {
+        failQuotas();
+        jest.spyOn(logger(), 'error').mockImplementationOnce(boom);
+      },
+    ],
+    ['a span cannot start', 500, () => jest.spyOn(tracing, 'startRequest').mockImplementationOnce(boom)],
+    ['a span cannot run', 500, () => jest.spyOn(span, 'run').mockImplementationOnce(boom)],
+    ['a span cannot end', 404, () => jest.spyOn(span, 'end').mockImplementationOnce(boom)],
+  ])('%s: %i', async (_what, status, inject) => {
+    const fresh = await insertKey(context.service.db);
+    const cancel = requestText('DELETE', '/v1/store/orders/404404', { key: fresh.key });
+    inject();
+    const { responses } = await exchange(context.service.port, cancel, { until: 2, thenSend: cancel });
+    expectErrorResponse(responses[0], status, status === 500 ? 'internal_error' : 'order_not_found');
+    expectErrorResponse(responses[1], 404, 'order_not_found');
+    const other = await exchange(context.service.port, requestText('GET', '/v1/nowhere', { key: context.key }), {
+      until: 1,
+    });
+    expectErrorResponse(other.responses[0], 404, 'route_not_found');
   });
 });

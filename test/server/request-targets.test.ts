@@ -3,8 +3,8 @@ import { expectErrorResponse, expectLimits } from '../helpers/expect-error-respo
 import { useTestService } from '../helpers/test-service.js';
 import { exchange, requestText, type WireResponse } from '../helpers/wire.js';
 
-describe.each([true, false])('a request target (rejectEarly: %s)', (rejectEarly) => {
-  const context = useTestService({ rejectEarly });
+describe('a request target', () => {
+  const context = useTestService();
 
   async function ask(method: string, target: string, withKey?: string): Promise<WireResponse | undefined> {
     const text = requestText(method, target, withKey === undefined ? {} : { key: withKey });

@@ -1,5 +1,5 @@
-import type { Admission, Caller } from '../../../src/admission/admission.js';
-import { rejectionOf } from '../../../src/admission/admission.service.js';
+import { rejectionOf } from '../../../src/admission/rejection.js';
+import type { Admission, Caller } from '../../../src/http/request-context.js';
 import { ANONYMOUS_QUOTAS } from '../../../src/plans/plans.js';
 import { verdictOfUnused } from '../../../src/rate-limit/decision.js';
 import { subjectOfAddress, subjectOfKey } from '../../../src/rate-limit/subject.js';
@@ -20,7 +20,7 @@ function anonymous(credentials: 'missing' | 'invalid'): Caller {
 }
 
 function admission(caller: Caller, outcome: Verdict['outcome'] = 'admitted'): Admission {
-  return { caller, verdict: { ...verdictOfUnused(QUOTAS, 0), outcome } };
+  return { caller, verdict: { ...verdictOfUnused(QUOTAS, 0), outcome }, headers: [] };
 }
 
 describe('rejectionOf', () => {
@@ -64,6 +64,6 @@ describe('rejectionOf', () => {
   });
 
   it('rejects with the failure of the look-up when the key could not be verified', () => {
-    expect(rejectionOf(admission(UNVERIFIED))).toEqual({ by: 'key', error: FAILURE });
+    expect(rejectionOf(admission(UNVERIFIED))).toEqual({ by: 'error', error: FAILURE });
   });
 });

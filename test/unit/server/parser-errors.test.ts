@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import type { AdmissionService } from '../../../src/admission/admission.service.js';
 import { ANONYMOUS_QUOTAS } from '../../../src/plans/plans.js';
 import { verdictOfUnused } from '../../../src/rate-limit/decision.js';
+import { rateLimitHeaders } from '../../../src/rate-limit/headers.js';
 import { subjectOfAddress } from '../../../src/rate-limit/subject.js';
 import type { Connections } from '../../../src/server/connections.js';
 import { ParserErrors } from '../../../src/server/parser-errors.js';
@@ -30,6 +31,7 @@ const admitted: string[] = [];
 const admission = {
   admitAddress: (address: string) => {
     admitted.push(address);
+    const verdict = verdictOfUnused(ANONYMOUS_QUOTAS, NOW);
     return {
       caller: {
         kind: 'anonymous',
@@ -37,7 +39,8 @@ const admission = {
         subject: subjectOfAddress(address),
         quotas: ANONYMOUS_QUOTAS,
       },
-      verdict: verdictOfUnused(ANONYMOUS_QUOTAS, NOW),
+      verdict,
+      headers: rateLimitHeaders(verdict),
     };
   },
 } as unknown as AdmissionService;

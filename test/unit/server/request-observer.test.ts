@@ -2,22 +2,19 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { pino } from 'pino';
-import type { Admission } from '../../../src/admission/admission.js';
-import type { AdmissionService } from '../../../src/admission/admission.service.js';
 import type { UsageRecorder } from '../../../src/api-keys/usage/usage-recorder.js';
+import { type Admission, RequestContext } from '../../../src/http/request-context.js';
 import { Metrics } from '../../../src/metrics/metrics.js';
 import { UNUSED, verdictOf } from '../../../src/rate-limit/decision.js';
 import { RequestObserver } from '../../../src/server/request-observer.js';
 
-let admitted: Admission | undefined;
-const admission = { settledAdmissionOf: () => admitted } as unknown as AdmissionService;
+let admission: Admission | undefined;
 
 describe('the request observer', () => {
   let server: Server;
   const lines: string[] = [];
   const observer = new RequestObserver(
     new Metrics(),
-    admission,
     {} as UsageRecorder,
     pino({ base: null, timestamp: false }, { write: (line) => lines.push(line) }),
   );
@@ -29,9 +26,10 @@ describe('the request observer', () => {
     await once(server, 'listening');
     const ended = new Promise<void>((resolve) => {
       server.once('request', (req: IncomingMessage, res: ServerResponse) => {
-        const end = observer.observe(req, res, 'id-1');
+        const context = RequestContext.begin(req);
+        context.admission = admission;
         res.once('close', () => {
-          end();
+          observer.ended(req, res, context);
           resolve();
         });
         respond(req, res);
@@ -40,7 +38,7 @@ describe('the request observer', () => {
     const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
     client.on('error', () => undefined);
     client.pause();
-    client.write('GET /v1/store/orders HTTP/1.1\r\nHost: a\r\n\r\n');
+    client.write('GET /v1/store/orders HTTP/1.1\r\nHost: a\r\nX-Request-Id: id-1\r\n\r\n');
     await ended;
     client.destroy();
     return JSON.parse(lines.join('')) as unknown;
@@ -75,9 +73,9 @@ describe('the request observer', () => {
   ] as const)('logs the reason for the rejection of %s', async (_what, outcome, used, rejection) => {
     const quotas = { requestsPerMinute: 60, requestsPerDay: 1_000 };
     const caller = { kind: 'unverified', failure: new Error() } as const;
-    admitted = { caller, verdict: verdictOf(outcome, { ...UNUSED, ...used }, quotas, 0) };
+    admission = { caller, verdict: verdictOf(outcome, { ...UNUSED, ...used }, quotas, 0), headers: [] };
     const line = (await lineOf((_req, res) => res.writeHead(429).end())) as { rejection?: string };
-    admitted = undefined;
+    admission = undefined;
     expect(line.rejection).toBe(rejection);
   });
 });

@@ -1,0 +1,87 @@
+import type { IncomingMessage } from 'node:http';
+import type { VerifiedKey } from '../api-keys/verified-key.js';
+import type { Quotas } from '../plans/plans.js';
+import type { Subject } from '../rate-limit/subject.js';
+import type { Verdict } from '../rate-limit/verdict.js';
+import type { RequestSpan } from '../tracing/tracing.js';
+import { type HeaderPair, requestIdFrom } from './headers.js';
+
+/** The caller of a request and the subject that the request is counted against. */
+export type Caller = KeyCaller | AnonymousCaller | UnverifiedCaller;
+
+/** Has a valid key and is counted against it. */
+export interface KeyCaller {
+  readonly kind: 'key';
+  readonly key: VerifiedKey;
+  readonly subject: Subject;
+  readonly quotas: Quotas;
+}
+
+/** Has no valid key and is counted against the address. */
+export interface AnonymousCaller {
+  readonly kind: 'anonymous';
+  /** Why the request has no key: none was sent, or an invalid one. */
+  readonly credentials: 'missing' | 'invalid';
+  readonly subject: Subject;
+  readonly quotas: Quotas;
+}
+
+/** An error prevented the decision: the request is rejected with it. */
+export interface UnverifiedCaller {
+  readonly kind: 'unverified';
+  readonly failure: Error;
+}
+
+/** The decision about one request. */
+export interface Admission {
+  readonly caller: Caller;
+  readonly verdict: Verdict;
+  /** The rate-limit headers of the response. */
+  readonly headers: readonly HeaderPair[];
+}
+
+const CONTEXT = Symbol('request context');
+
+type RequestWithContext = IncomingMessage & { [CONTEXT]?: RequestContext };
+
+/** What the service knows about a request, from its headers until its response has ended. */
+export class RequestContext {
+  readonly id: string;
+  readonly startedAtMs = performance.now();
+  /** Express shortens the URL while it walks its routers. */
+  readonly target: string;
+  /** Set when the request has been admitted or rejected, which is done once. */
+  admission: Admission | undefined;
+  /** Headers for the response: name, value, name, value, … */
+  readonly headers: string[] = [];
+  /** The bytes of a streamed body that the operating system has accepted. */
+  bodyBytes = 0;
+  span: RequestSpan | undefined;
+
+  private constructor(req: IncomingMessage) {
+    this.id = requestIdFrom(req.headers['x-request-id']);
+    this.target = req.url ?? '';
+  }
+
+  /** Call once, when the request arrives. */
+  static begin(req: IncomingMessage): RequestContext {
+    const context = new RequestContext(req);
+    (req as RequestWithContext)[CONTEXT] = context;
+    return context;
+  }
+
+  /** @returns undefined for a request that the service did not begin, such as one for metrics */
+  static of(req: IncomingMessage): RequestContext | undefined {
+    return (req as RequestWithContext)[CONTEXT];
+  }
+
+  /**
+   * Defers headers until the response is written. They go out together with the response's own, in one call: setting
+   * headers one by one costs Node a map, a check and a lower-cased name for each.
+   */
+  deferHeaders(headers: readonly HeaderPair[]): void {
+    for (const [name, value] of headers) {
+      this.headers.push(name, value);
+    }
+  }
+}
