@@ -5,6 +5,12 @@ import { subjectOfAddress } from '../rate-limit/subject.js';
 const STATE = Symbol('connection state');
 
 /**
+ * A connection with this many requests without a response is not read further until half of them are left: otherwise a
+ * client that pipelines faster than it is served fills the memory. What the last read had received is still handled.
+ */
+const UNANSWERED_MAX = 64;
+
+/**
  * Stored on the connection itself. V8 would rebuild one set of all pending responses every few dozen requests, and each
  * old table keeps the responses that were in it alive until the next full garbage collection.
  */
@@ -15,6 +21,10 @@ interface ConnectionState {
   latest: IncomingMessage | undefined;
   /** The connection ends with its last pending response: later requests on it are not executed (RFC 9112 section 9.6). */
   closing: boolean;
+  /** Requests that are not executed. Node keeps them until the connection ends. */
+  ignored: number;
+  /** Not read until enough responses have ended. */
+  held: boolean;
   /** When it was opened or its last response ended: later ones are greater. Counts while nothing is pending. */
   idleSince: number;
   readonly peer: Peer;
@@ -46,6 +56,14 @@ export class Connections {
   watch(server: Server, connectionsMax: number): void {
     server.on('connection', (connection: Connection) => {
       const state = this.#add(connection);
+      // Node resumes a connection for reasons of its own, such as the end of a request.
+      connection.on('resume', () => {
+        if (state.held) {
+          connection.pause();
+          // Node emits no event when the stream was paused after it had been resumed, but before this event.
+          connection.emit('pause');
+        }
+      });
       connection.once('close', () => {
         this.#remove(connection);
         // Node emits `close` only on the response that is being sent; the connection of those behind it is lost too.
@@ -70,7 +88,8 @@ export class Connections {
     this.#peers.set(name, peer);
     peer.connections++;
     this.#open.add(connection);
-    return (connection[STATE] = { pending: [], latest: undefined, closing: false, idleSince: this.#sequence++, peer });
+    const none = { pending: [], latest: undefined, closing: false, ignored: 0, held: false };
+    return (connection[STATE] = { ...none, idleSince: this.#sequence++, peer });
   }
 
   #remove(connection: Connection): void {
@@ -102,8 +121,10 @@ export class Connections {
     const state = connection[STATE];
     state.pending.push(res);
     state.latest = req;
+    holdOrRelease(connection);
     res.once('close', () => {
       state.pending.splice(state.pending.indexOf(res), 1);
+      holdOrRelease(connection);
       if (state.latest === req && req.complete) {
         state.latest = undefined;
       }
@@ -134,6 +155,12 @@ export class Connections {
 
   isClosing(socket: Socket): boolean {
     return (socket as Connection)[STATE].closing;
+  }
+
+  /** A request arrived that is not executed. */
+  ignore(socket: Socket): void {
+    (socket as Connection)[STATE].ignored++;
+    holdOrRelease(socket as Connection);
   }
 
   /** Whether what arrives now is the body of a request that has been handed on, perhaps responded to, already. */
@@ -177,5 +204,17 @@ export class Connections {
     for (const connection of this.#open) {
       connection.destroy();
     }
+  }
+}
+
+function holdOrRelease(connection: Connection): void {
+  const { [STATE]: state } = connection;
+  const unanswered = state.pending.length + state.ignored;
+  if (!state.held && unanswered >= UNANSWERED_MAX) {
+    state.held = true;
+    connection.pause();
+  } else if (state.held && unanswered <= UNANSWERED_MAX / 2) {
+    state.held = false;
+    connection.resume();
   }
 }

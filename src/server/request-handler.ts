@@ -67,6 +67,7 @@ export class RequestHandler {
 
   #handle(req: IncomingMessage, res: ServerResponse): void {
     if (this.connections.isClosing(req.socket)) {
+      this.connections.ignore(req.socket);
       return;
     }
     const { errors, observer, tracing } = this.services;

@@ -46,7 +46,7 @@ class Client {
   readonly #received: Buffer[] = [];
   closed = false;
 
-  private constructor(readonly socket: Socket) {
+  constructor(readonly socket: Socket) {
     clients.push(this);
     socket.on('data', (chunk: Buffer) => this.#received.push(chunk));
     socket.on('error', () => undefined);
@@ -150,5 +150,30 @@ describe('a client that sends many requests and does not read', () => {
     await waitFor(() => seen > 0 || client.received.includes(last), 'the last response arrives', { withinMs: 30_000 });
     const ids = client.received.toString('latin1').match(/X-Request-Id: n\d+/g) ?? [];
     expect(ids).toEqual(Array.from({ length: REQUESTS }, (_, number) => `X-Request-Id: n${number}`));
+  });
+});
+
+describe('clients that pipeline many requests without a key', () => {
+  const CLIENTS = 16;
+  const REQUESTS = 20_000;
+
+  it('do not end a process with little memory', async () => {
+    const small = await ServiceProcess.start({ DATABASE_URL: database.url, NODE_OPTIONS: '--max-old-space-size=256' });
+    try {
+      const received = Array.from({ length: CLIENTS }, () => 0);
+      const text = requestText('GET', '/v1/store/orders').repeat(REQUESTS);
+      clients = received.map((_, number) => {
+        const socket = connect(small.port, '127.0.0.1');
+        socket.on('data', (chunk: Buffer) => (received[number]! += chunk.length));
+        socket.write(text);
+        return new Client(socket);
+      });
+      await waitFor(() => received.every((bytes) => bytes > MEGABYTE / 4), 'all clients get responses', {
+        withinMs: 50_000,
+      });
+      expect((await fetch(`${small.baseUrl}/health/live`)).status).toBe(200);
+    } finally {
+      await small.stop('SIGKILL');
+    }
   });
 });

@@ -1,5 +1,6 @@
 import { connect } from 'node:net';
 import { Metrics } from '../../src/metrics/metrics.js';
+import { QUOTA_STORE, type QuotaStore } from '../../src/rate-limit/quota-store.js';
 import { insertOrder, statusOf } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
 import { useTestService } from '../helpers/test-service.js';
@@ -180,6 +181,35 @@ describe('pipelined requests', () => {
     });
     expect(responses.map(({ status }) => status)).toEqual([401]);
     expect(await remaining()).toBe(before - 2);
+  });
+
+  it('are not read further while many wait for their response, and all get it in order', async () => {
+    const counted = jest.spyOn(context.service.app.get<QuotaStore>(QUOTA_STORE), 'consume');
+    const id = await insertOrder(context.service.db);
+    const holder = await context.service.db.connect();
+    await holder.query('BEGIN');
+    await holder.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [id]);
+    const behind = 1_000;
+    // One read of the connection has 64 of them.
+    const padding = `X-Padding: ${'x'.repeat(900)}`;
+    const text = Array.from({ length: behind }, (_, number) =>
+      requestText('GET', '/v1/nowhere', { key: context.key, headers: [`X-Request-Id: n${number}`, padding] }),
+    );
+    const exchanged = exchange(context.service.port, cancel(id) + text.join(''), { until: behind + 1 });
+    const isWaited = async (): Promise<boolean> => {
+      const waiting = await context.service.db.query("SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'");
+      return waiting.rowCount !== 0;
+    };
+    await waitFor(isWaited, 'the cancel waits for its order');
+    expect(counted.mock.calls.length).toBeLessThan(200);
+    await holder.query('ROLLBACK');
+    holder.release();
+    counted.mockRestore();
+    const { responses } = await exchanged;
+    expect(responses[0]?.status).toBe(204);
+    expect(responses.slice(1).map(({ headers }) => headers.get('x-request-id')?.[0])).toEqual(
+      Array.from({ length: behind }, (_, number) => `n${number}`),
+    );
   });
 
   it('get no response to a malformed request inside a list that is being sent', async () => {
