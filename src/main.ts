@@ -10,7 +10,7 @@ import { asError } from './common/as-error.js';
 import { type Config, ConfigurationError } from './config/config.js';
 import { loadConfig } from './config/load-config.js';
 import { checkServer } from './database/check-server.js';
-import { createLogger, PinoLogger } from './logging/pino-logger.js';
+import { createLogger, endLog, PinoLogger } from './logging/pino-logger.js';
 import { Metrics } from './metrics/metrics.js';
 import { serveMetrics } from './server/metrics-server.js';
 import { shutDown, stopOnSignals } from './server/shutdown.js';
@@ -54,9 +54,7 @@ async function serve(): Promise<void> {
     parts.metricsServer?.close();
     await parts.embedded?.stop();
     await parts.tracing?.stop();
-    await new Promise((resolve) => {
-      logger.flush(resolve);
-    });
+    await endLog(logger);
   }
   if (lost !== undefined) {
     throw lost;

@@ -1,14 +1,27 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { LoggerService } from '@nestjs/common';
-import { destination, type DestinationStream, type Logger, pino } from 'pino';
+import { type DestinationStream, type Logger, pino } from 'pino';
 import type { LogLevel } from '../config/config.js';
+import { BoundedOutput } from './bounded-output.js';
 
 /** Injection token of the pino logger for single requests: its lines carry the request id. */
 export const REQUEST_LOGGER = Symbol('request logger');
 
+/** How long the reader of the log may take for the last lines. Milliseconds. */
+const LAST_LINES_MS = 1_000;
+
 /** JSON lines on stdout; human-readable lines on a terminal. */
 export async function createLogger(level: LogLevel): Promise<Logger> {
-  const stream = process.stdout.isTTY ? await readableLines() : destination({ fd: 1, sync: false });
+  const stream = process.stdout.isTTY ? await readableLines() : new BoundedOutput(process.stdout);
   return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, stream);
+}
+
+/** Writes the last lines. Resolves when their reader has taken them, or after a second. */
+export async function endLog(logger: Logger): Promise<void> {
+  const taken = new Promise((resolve) => {
+    logger.flush(resolve);
+  });
+  await Promise.race([taken, delay(LAST_LINES_MS, undefined, { ref: false })]);
 }
 
 /** Imported on demand: in production stdout is no terminal. */

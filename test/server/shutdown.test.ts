@@ -1,9 +1,13 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { CLI } from '../helpers/build.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { cancelOrder } from '../helpers/api.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
 import { waitFor } from '../helpers/wait-for.js';
+import { requestText } from '../helpers/wire.js';
 
 let database: TestDatabase;
 let key: string;
@@ -44,6 +48,31 @@ describe('SIGTERM', () => {
     const service = await start();
     expect(await service.stop()).toBe(0);
     expect(service.output).toContain('"stopped"');
+  });
+
+  it('ends when nobody reads the log', async () => {
+    const child = spawn(process.execPath, [CLI, 'serve'], {
+      env: { ...process.env, DATABASE_URL: database.url, PORT: '0', METRICS_PORT: '0' },
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    const exited = once(child, 'exit');
+    let head = '';
+    while (!head.includes('"listening"')) {
+      await once(child.stdout, 'readable');
+      head += String(child.stdout.read() ?? '');
+    }
+    const port = Number(/"port":(\d+),"msg":"listening"/.exec(head)?.[1]);
+    // Their lines are more than the buffers of the pipe hold.
+    const requests = 5_000;
+    const text = requestText('GET', '/v1/nowhere', { headers: [`X-Request-Id: ${'x'.repeat(64)}`] });
+    const socket = connect(port, '127.0.0.1');
+    let responses = 0;
+    socket.on('data', (chunk) => (responses += chunk.toString().split('HTTP/1.1 ').length - 1));
+    socket.write(text.repeat(requests));
+    await waitFor(() => responses > 4_900, 'all requests have their response', { withinMs: 30_000 });
+    socket.destroy();
+    child.kill('SIGTERM');
+    expect(await exited).toEqual([0, null]);
   });
 
   it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('completes an in-flight cancel when %s follows', async (second) => {
