@@ -55,24 +55,28 @@ describe('SIGTERM', () => {
       env: { ...process.env, DATABASE_URL: database.url, PORT: '0', METRICS_PORT: '0' },
       stdio: ['ignore', 'pipe', 'ignore'],
     });
-    const exited = once(child, 'exit');
-    let head = '';
-    while (!head.includes('"listening"')) {
-      await once(child.stdout, 'readable');
-      head += String(child.stdout.read() ?? '');
+    try {
+      const exited = once(child, 'exit');
+      let head = '';
+      while (!head.includes('"listening"')) {
+        await once(child.stdout, 'readable');
+        head += String(child.stdout.read() ?? '');
+      }
+      const port = Number(/"port":(\d+),"msg":"listening"/.exec(head)?.[1]);
+      // Their lines are more than the buffers of the pipe hold.
+      const requests = 5_000;
+      const text = requestText('GET', '/v1/nowhere', { headers: [`X-Request-Id: ${'x'.repeat(64)}`] });
+      const socket = connect(port, '127.0.0.1');
+      let responses = 0;
+      socket.on('data', (chunk) => (responses += chunk.toString().split('HTTP/1.1 ').length - 1));
+      socket.write(text.repeat(requests));
+      await waitFor(() => responses > 4_900, 'all requests have their response', { withinMs: 30_000 });
+      socket.destroy();
+      child.kill('SIGTERM');
+      expect(await exited).toEqual([0, null]);
+    } finally {
+      child.kill('SIGKILL');
     }
-    const port = Number(/"port":(\d+),"msg":"listening"/.exec(head)?.[1]);
-    // Their lines are more than the buffers of the pipe hold.
-    const requests = 5_000;
-    const text = requestText('GET', '/v1/nowhere', { headers: [`X-Request-Id: ${'x'.repeat(64)}`] });
-    const socket = connect(port, '127.0.0.1');
-    let responses = 0;
-    socket.on('data', (chunk) => (responses += chunk.toString().split('HTTP/1.1 ').length - 1));
-    socket.write(text.repeat(requests));
-    await waitFor(() => responses > 4_900, 'all requests have their response', { withinMs: 30_000 });
-    socket.destroy();
-    child.kill('SIGTERM');
-    expect(await exited).toEqual([0, null]);
   });
 
   it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('completes an in-flight cancel when %s follows', async (second) => {
