@@ -145,7 +145,9 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
       this.#wasLost = false;
       this.metrics.recoveries.inc({ dependency: 'database' });
     }
-    this.#timer = setTimeout(() => void this.#beat(connection), HEARTBEAT_MS).unref();
+    this.#timer = setTimeout(() => {
+      inBackground(this.#beat(connection));
+    }, HEARTBEAT_MS).unref();
   }
 
   #lost(connection: Connection, error: Error | undefined): void {

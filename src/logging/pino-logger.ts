@@ -21,7 +21,7 @@ export async function endLog(logger: Logger): Promise<void> {
   const taken = new Promise((resolve) => {
     logger.flush(resolve);
   });
-  await Promise.race([taken, delay(LAST_LINES_MS, undefined, { ref: false })]);
+  await Promise.race([taken, delay(LAST_LINES_MS)]);
 }
 
 /** Imported on demand: in production stdout is no terminal. */

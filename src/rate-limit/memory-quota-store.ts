@@ -36,11 +36,6 @@ export class MemoryQuotaStore implements QuotaStore {
     return verdict;
   }
 
-  rejects(subject: string, quotas: Quotas): boolean {
-    const state = this.#statesOf(subject).get(subject);
-    return state !== undefined && decide(state, quotas, this.banRule, this.clock.now()).verdict.outcome !== 'admitted';
-  }
-
   liftBan(subject: string): void {
     const states = this.#statesOf(subject);
     const state = states.get(subject);

@@ -12,9 +12,6 @@ export interface QuotaStore {
    */
   consume(subject: string, quotas: Quotas): Verdict | Promise<Verdict>;
 
-  /** Whether this process would reject a request of the subject now. Consumes nothing and asks no server. */
-  rejects(subject: string, quotas: Quotas): boolean;
-
   /** Ends a ban and resets the rejections that led to it; the counts of the windows stay. */
   liftBan(subject: string): void;
 }

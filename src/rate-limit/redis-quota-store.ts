@@ -88,10 +88,6 @@ export class RedisQuotaStore implements QuotaStore, OnApplicationShutdown {
     return rejection === undefined || this.#takeRecheck(subject) ? this.#consumeInRedis(subject, quotas) : rejection;
   }
 
-  rejects(subject: string, quotas: Quotas): boolean {
-    return this.#memory.rejects(subject, quotas);
-  }
-
   liftBan(subject: string): void {
     this.#memory.liftBan(subject);
     this.#breakers
