@@ -97,7 +97,13 @@ describe('the petstore program', () => {
   it.each([
     ['the help', ['--help'], 0, /^Usage: petstore/, /^$/],
     ['an invalid command line', ['frobnicate'], 2, /^$/, /^error: unknown command 'frobnicate'/],
-    ['a failure', ['orders', 'import', 'nothing.csv'], 1, /^$/, /^error: Cannot read the file nothing\.csv \(ENOENT\)/],
+    [
+      'a failure',
+      ['orders', 'import', 'nothing.csv'],
+      1,
+      /^$/,
+      /^error: Cannot read the file "nothing\.csv" \(ENOENT\)/,
+    ],
   ])('prints %s and sets the exit code', async (_what, args, exitCode, stdout, stderr) => {
     expect(await petstoreProcess(args)).toEqual({
       exitCode,

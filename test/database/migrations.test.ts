@@ -96,7 +96,7 @@ describe('migrations', () => {
   it('apply again after an interrupted one was marked as rolled back, as the runbook says', async () => {
     const database = await createTestDatabase();
     const name = '20261122000002_api_key_usage';
-    await database.db.query('DROP TABLE api_key_usage, api_key_usage_writers');
+    await database.db.query('DROP TABLE api_key_usage');
     await database.db.query('UPDATE _prisma_migrations SET finished_at = NULL WHERE migration_name = $1', [name]);
     await expect(prismaMigrate('deploy', database.url)).rejects.toThrow(/found failed migrations/);
     await prismaMigrate(`resolve --rolled-back ${name}`, database.url);

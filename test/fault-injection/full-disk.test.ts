@@ -33,14 +33,14 @@ describeWithTmpfs('when the disk of PostgreSQL is full', () => {
     await service.stop('SIGKILL');
     await db.end();
     await postgres.discard();
-    disk.unmount();
+    await disk.unmount();
   });
 
   /** Makes room for the versions of the list, so that it is the table of orders that cannot grow. */
   async function reserveRoomForVersions(): Promise<void> {
     await db.query('INSERT INTO order_list_changes (block, token) SELECT 0, 0 FROM generate_series(1, 20000)');
     await db.query(
-      'DELETE FROM order_list_changes WHERE token = 0 AND id < (SELECT max(id) FROM order_list_changes WHERE token = 0)',
+      'DELETE FROM order_list_changes WHERE token = 0 AND ctid < (SELECT max(ctid) FROM order_list_changes WHERE token = 0)',
     );
     await db.query('VACUUM order_list_changes');
   }

@@ -1,8 +1,9 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describeIf } from './describe-if.js';
+import { waitFor } from './wait-for.js';
 
 /** A small in-memory file system that a test can fill completely. Only root may mount it. */
 export class TmpfsVolume {
@@ -41,8 +42,10 @@ export class TmpfsVolume {
     rmSync(this.#ballast, { force: true });
   }
 
-  unmount(): void {
-    execFileSync('umount', [this.folder], { stdio: 'pipe' });
+  /** Waits for processes that are ending: each closes its files before it leaves its working directory. */
+  async unmount(): Promise<void> {
+    const isUnmounted = (): boolean => spawnSync('umount', [this.folder]).status === 0;
+    await waitFor(isUnmounted, `${this.folder} is unmounted`);
     rmSync(this.folder, { recursive: true });
   }
 
@@ -53,7 +56,9 @@ export class TmpfsVolume {
 
 function canMount(): boolean {
   try {
-    TmpfsVolume.mount(1).unmount();
+    const { folder } = TmpfsVolume.mount(1);
+    execFileSync('umount', [folder], { stdio: 'pipe' });
+    rmSync(folder, { recursive: true });
     return true;
   } catch {
     return false;

@@ -70,7 +70,7 @@ describe('the production bundle', () => {
 
   it('names our source files in stack traces', async () => {
     await database.db.query('ALTER TABLE orders RENAME TO orders_renamed');
-    expect((await listOrders(service.baseUrl, key)).status).toBe(500);
+    expect((await cancelOrder(service.baseUrl, '1', key)).status).toBe(500);
     await waitFor(
       () => /src\/orders\/[\w/.-]+\.ts:\d+/.test(service.output),
       () => `a stack trace is logged: ${service.output}`,

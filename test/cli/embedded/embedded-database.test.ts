@@ -134,9 +134,7 @@ describeWithTmpfs('petstore serve on a full disk', () => {
     volume = TmpfsVolume.mount(20);
     symlinkSync(volume.folder, checkout.data);
   });
-  afterAll(() => {
-    volume.unmount();
-  });
+  afterAll(() => volume.unmount());
 
   it('names the folder and the remedy when the lock cannot be written, and starts no PostgreSQL', async () => {
     volume.fill();
