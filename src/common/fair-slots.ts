@@ -3,18 +3,16 @@ export interface Slot {
   /** Call once. */
   release(): void;
   /**
-   * Call when the slot is held at the pace of a client from now on, so that it may be taken away.
+   * Call when the slot may be taken away from now on.
    * @param cut ends the work of the holder, which then releases the slot
    */
   yieldBy(cut: () => void): void;
-  /** Call when the slot is no longer held at the pace of a client. */
-  keep(): void;
 }
 
 interface Holder {
   readonly owner: string;
   /** Set while the slot may be taken away. */
-  cut?: (() => void) | undefined;
+  cut?: () => void;
 }
 
 interface Waiter {
@@ -24,8 +22,8 @@ interface Waiter {
 
 /**
  * A number of slots that owners share fairly. Alone, an owner may have all of them. While others wait, a free slot goes to the
- * owner who has the fewest, and an owner who has at least two more than a waiter gives up the oldest of those that it holds at
- * the pace of a client. So an owner who competes with three others or more gets down to a quarter.
+ * owner who has the fewest, and an owner who has at least two more than a waiter gives up the oldest of those that may be taken
+ * away. So an owner who competes with three others or more gets down to a quarter.
  */
 export class FairSlots {
   /** In the order in which they got their slots. */
@@ -71,9 +69,6 @@ export class FairSlots {
       yieldBy: (cut) => {
         holder.cut = cut;
         this.#settle();
-      },
-      keep: () => {
-        holder.cut = undefined;
       },
     };
   }

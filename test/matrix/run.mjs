@@ -48,6 +48,7 @@ const SLOW_SUITES = [
   'generators',
   'keep-alive',
   'kubernetes',
+  'list-fairness',
   'prometheus',
   'proxies',
   'redis-sentinel',

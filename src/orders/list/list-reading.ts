@@ -14,6 +14,8 @@ const COPIED_PIECES_MAX = 64;
 const SHARED_TIMEOUT_MS = 1_000;
 /** How long a list may wait for its client in all while it holds a transaction: behind an ALTER TABLE that waits, cancels wait, too. */
 const CLIENT_PACED_MAX_MS = 60_000;
+/** From then on a list gives up its slot when a key with fewer slots waits, also when it need not wait for its client. */
+const UNDISTURBED_MS = 2_000;
 /** A piece of more chunks than this is divided for later lists. */
 const PIECE_CHUNKS_MAX = 4;
 
@@ -52,7 +54,10 @@ export class ListReading {
 
   /** Reads everything. Never rejects. */
   async run(): Promise<void> {
-    const { transaction, slot } = this.options;
+    const { transaction, slot, user } = this.options;
+    const timer = setTimeout(() => {
+      slot.yieldBy(user.cut);
+    }, UNDISTURBED_MS);
     try {
       await this.#readAll();
       this.#end = {};
@@ -60,6 +65,7 @@ export class ListReading {
       this.#end = { error: asError(error) };
       this.#stopSharing();
     }
+    clearTimeout(timer);
     this.#queued.notify();
     this.#encoder.close();
     await transaction.end(this.#end.error === undefined);
@@ -200,7 +206,6 @@ export class ListReading {
     await change;
     clearTimeout(timer);
     this.#clientPacedMs += performance.now() - startedAt;
-    slot.keep();
   }
 
   /** Other lists need not wait for what is read from now on at the pace of a client. */
