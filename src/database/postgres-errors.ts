@@ -124,6 +124,19 @@ export function isStatementFailure(error: unknown): boolean {
   );
 }
 
+/** Whether a statement that failed may have been executed all the same: the connection ended before its result was known. */
+export function isOutcomeUnknown(error: unknown): boolean {
+  const sqlState = sqlStateOf(error);
+  if (sqlState !== undefined) {
+    // The server ended the session.
+    return sqlState.startsWith('57P');
+  }
+  const kind = error instanceof Prisma.PrismaClientKnownRequestError ? adapterCauseOf(error)?.kind : undefined;
+  const hasConnected =
+    kind !== 'DatabaseNotReachable' && kind !== 'TooManyConnections' && kind !== 'TlsConnectionError';
+  return hasConnected && codeOf(error) !== 'ECONNREFUSED';
+}
+
 /** Whether a statement names something that does not exist, is of another kind or may not be used (class 42). */
 export function isSchemaError(error: unknown): boolean {
   return sqlStateOf(error)?.startsWith('42') ?? false;

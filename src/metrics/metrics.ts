@@ -122,7 +122,7 @@ export class Metrics {
 
   readonly usageLost = new Counter({
     name: 'petstore_usage_lost_requests_total',
-    help: 'Requests missing from the usage because too many keys waited to be written.',
+    help: 'Requests missing from the usage: too many keys waited to be written, or a write or the stop failed.',
     registers: [this.registry],
   });
 

@@ -3,9 +3,10 @@ import { asError } from '../../common/as-error.js';
 import { CLOCK, type Clock } from '../../common/clock.js';
 import { inBackground } from '../../common/in-background.js';
 import { CONFIG, type Config } from '../../config/config.js';
+import { isOutcomeUnknown } from '../../database/postgres-errors.js';
 import { Metrics } from '../../metrics/metrics.js';
 import { ApiKeysRepository } from '../api-keys.repository.js';
-import { UsageRecorder } from './usage-recorder.js';
+import { type UsageRow, UsageRecorder } from './usage-recorder.js';
 import { UsageRepository } from './usage.repository.js';
 
 /** A process that is killed loses the counts of this time. Milliseconds. */
@@ -46,15 +47,13 @@ export class UsageWriter implements OnApplicationBootstrap, OnApplicationShutdow
     this.#stopped = true;
     clearInterval(this.#timer);
     await this.flush();
-    const lost = this.recorder
-      .take()
-      .reduce((sum, { admitted, rejected, banned }) => sum + admitted + rejected + banned, 0);
-    if (lost > 0) {
-      this.#logger.warn(`lost the usage of ${lost} requests: it could not be written before the stop`);
-    }
+    this.#drop(this.recorder.take(), 'it could not be written before the stop');
   }
 
-  /** Writes the counts. After a failure they are kept and written by a later call. Never rejects. */
+  /**
+   * Writes the counts. After a failure they are kept and written by a later call, unless they may have been written: nothing is
+   * counted twice. Never rejects.
+   */
   flush(): Promise<void> {
     return (this.#flushed = this.#flushed.then(() => this.#flush()));
   }
@@ -78,16 +77,30 @@ export class UsageWriter implements OnApplicationBootstrap, OnApplicationShutdow
     if (rows.length === 0) {
       return;
     }
-    if (await this.#attempt('write usage', () => this.repository.add(rows, this.recorder.today()))) {
+    const failure = await this.#attempt('write usage', () => this.repository.add(rows, this.recorder.today()));
+    if (failure === undefined) {
       this.metrics.usageRowsWritten.inc(rows.length);
     } else {
       this.metrics.usageFlushFailures.inc();
-      this.recorder.giveBack(rows);
+      if (isOutcomeUnknown(failure)) {
+        this.#drop(rows, 'the connection was lost while it was written');
+      } else {
+        this.recorder.giveBack(rows);
+      }
     }
     await this.#attempt('record the last use of keys', () => this.keys.touch(rows.map(({ keyId }) => keyId)));
   }
 
-  async #attempt(what: string, action: () => Promise<unknown>): Promise<boolean> {
+  #drop(rows: readonly UsageRow[], reason: string): void {
+    const requests = rows.reduce((sum, { admitted, rejected, banned }) => sum + admitted + rejected + banned, 0);
+    if (requests > 0) {
+      this.metrics.usageLost.inc(requests);
+      this.#logger.warn(`lost the usage of ${requests} requests: ${reason}`);
+    }
+  }
+
+  /** @returns the error */
+  async #attempt(what: string, action: () => Promise<unknown>): Promise<Error | undefined> {
     try {
       await action();
     } catch (error) {
@@ -95,11 +108,11 @@ export class UsageWriter implements OnApplicationBootstrap, OnApplicationShutdow
         this.#failing.add(what);
         this.#logger.warn(`cannot ${what}, trying again later: ${asError(error).message}`);
       }
-      return false;
+      return asError(error);
     }
     if (this.#failing.delete(what)) {
       this.#logger.log(`can ${what} again`);
     }
-    return true;
+    return undefined;
   }
 }
