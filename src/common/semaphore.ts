@@ -17,28 +17,6 @@ export class Semaphore {
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  /**
-   * Like {@link acquire}, with a timeout.
-   * @returns whether the caller holds a permit
-   */
-  async acquireWithin(milliseconds: number): Promise<boolean> {
-    if (this.#free > 0) {
-      this.#free--;
-      return true;
-    }
-    return new Promise((resolve) => {
-      const admit = (): void => {
-        clearTimeout(timer);
-        resolve(true);
-      };
-      const timer = setTimeout(() => {
-        this.#waiting.splice(this.#waiting.indexOf(admit), 1);
-        resolve(false);
-      }, milliseconds);
-      this.#waiting.push(admit);
-    });
-  }
-
   release(): void {
     const next = this.#waiting.shift();
     if (next === undefined) {

@@ -4,9 +4,6 @@ import { Prisma } from './generated/client.js';
 
 /** Another transaction held a lock for longer than `lock_timeout` (PostgreSQL documentation, appendix A). */
 export const LOCK_NOT_AVAILABLE = '55P03';
-/** The table does not exist: a migration is missing. */
-export const UNDEFINED_TABLE = '42P01';
-export const INSUFFICIENT_PRIVILEGE = '42501';
 /** A standby, or a server that no longer accepts writes. */
 export const READ_ONLY_TRANSACTION = '25006';
 /** By `statement_timeout` or by an administrator. */

@@ -21,7 +21,7 @@ export const TRIGGERS = [
   ['orders', 'orders_note_update', '755fbb18c52c4c6eed637b85e0b79c26'],
   ['order_list_changes', 'order_list_changes_renew', 'cbaff2722ca5cbb9d65cf46ee5bd0daa'],
 ] as const;
-export const FUNCTIONS = [
+const FUNCTIONS = [
   ['note_order_list_change', 'aa1c31f1b8cef3a59d24b206e5531060'],
   ['renew_changed_order_list_versions', '5c0e2e8fed5bc3306b95b663601962b8'],
 ] as const;

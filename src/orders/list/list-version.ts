@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 /** Ids per block as a power of two: `block = id >> 14`, as in the triggers of the migration. */
 const BLOCK_BITS = 14n;
 /** Pieces that a version names at most: with more, several blocks share one. */
-export const PIECES_MAX = 4_096;
+const PIECES_MAX = 4_096;
 const INT64_MIN = -(2n ** 63n);
 const INT64_MAX = 2n ** 63n - 1n;
 
