@@ -31,10 +31,13 @@ describe('Semaphore', () => {
 
   it('has all its permits again when all are released', async () => {
     const semaphore = new Semaphore(2);
+    let admitted = 0;
     for (let round = 0; round < 3; round++) {
       await Promise.all([semaphore.acquire(), semaphore.acquire()]);
+      admitted += 2;
       semaphore.release();
       semaphore.release();
     }
+    expect(admitted).toBe(6);
   });
 });
