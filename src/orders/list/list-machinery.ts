@@ -88,5 +88,5 @@ export const SELECT_CHILDREN = `
   )
   SELECT string_agg(concat(inhrelid, ' ', inhparent), ',' ORDER BY inhrelid, inhparent) AS children FROM child`;
 
-/** What an operator can do about any problem of {@link SELECT_PROBLEMS}. */
+/** The problem that shows in the tokens and not in the catalogue, as after TRUNCATE. */
 export const NO_RENEWALS = 'order_list_changes has no row without a block: run SELECT renew_order_list_versions()';

@@ -85,8 +85,8 @@ export class OrderListResponder {
 
   async #send(list: OrderList, res: Response, isCompressed: boolean): Promise<void> {
     let end: 'complete' | 'lost_reader' | 'failed' = 'failed';
-    this.metrics.listsRunning.inc();
     try {
+      this.metrics.listsRunning.inc();
       startResponse(res, 200, list.version, isCompressed ? [GZIP_ENCODING] : []);
       this.metrics.listBytes.inc(await writeList(list.chunks, new ResponseBody(res, this.#stallMs), isCompressed));
       end = 'complete';
