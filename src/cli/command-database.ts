@@ -1,10 +1,10 @@
 import pg from 'pg';
 import { asError } from '../common/as-error.js';
 import { loadConfig } from '../config/load-config.js';
+import { openClient } from '../database/open-client.js';
 import { sessionSettings } from '../database/session-settings.js';
 import { UsageError } from './report-error.js';
 
-const CONNECT_TIMEOUT_MS = 5_000;
 /** How long a command waits for a lock of another transaction. */
 const LOCK_TIMEOUT_MS = 10_000;
 
@@ -43,18 +43,9 @@ export async function withDatabase<T>(
   work: (db: pg.Client, databaseUrl: string) => Promise<T>,
 ): Promise<T> {
   const connectionString = await databaseUrl();
-  const db = new pg.Client({
-    connectionString,
-    application_name: 'petstore-cli',
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+  const db = await openClient(connectionString, { application_name: 'petstore-cli' }).catch((error: unknown) => {
+    throw new Error(connectMessage(new pg.Client(connectionString), error), { cause: error });
   });
-  // A lost connection fails the current statement, which reports it.
-  db.on('error', () => undefined);
-  try {
-    await db.connect();
-  } catch (error) {
-    throw new Error(connectMessage(db, error), { cause: error });
-  }
   try {
     await db.query(sessionSettings({ lock_timeout: LOCK_TIMEOUT_MS, statement_timeout: 0 }));
     for (const access of accesses) {

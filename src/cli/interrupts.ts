@@ -1,5 +1,6 @@
-import pg from 'pg';
+import type pg from 'pg';
 import { inBackground } from '../common/in-background.js';
+import { openClient } from '../database/open-client.js';
 
 const CANCEL = `
   SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND application_name = 'petstore-cli'`;
@@ -44,15 +45,11 @@ export class Interrupts {
   }
 
   async #cancelStatement(): Promise<void> {
-    const client = new pg.Client({ connectionString: this.databaseUrl, connectionTimeoutMillis: 2_000 });
-    client.on('error', () => undefined);
     try {
-      await client.connect();
-      await client.query(CANCEL, [this.pid]);
+      const client = await openClient(this.databaseUrl, { connectionTimeoutMillis: 2_000 });
+      await client.query(CANCEL, [this.pid]).finally(() => client.end());
     } catch {
       // The command ends after its statement.
-    } finally {
-      await client.end().catch(() => undefined);
     }
   }
 }

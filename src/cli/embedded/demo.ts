@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import pg from 'pg';
 import { DISPLAY_PREFIX_LENGTH, generateKey, hashKey, isWellFormedKey } from '../../api-keys/key-format.js';
+import { openClient } from '../../database/open-client.js';
 import { seedOrders } from '../../orders/seed-orders.js';
 import { CUSTOM_QUOTAS, type Plan, PLAN_QUOTAS, PLANS } from '../../plans/plans.js';
 
@@ -19,8 +19,7 @@ export type DemoKeys = Readonly<Record<Plan, string>>;
  */
 export async function prepareDemo(databaseUrl: string, keysFile: string): Promise<DemoKeys> {
   const keys = readKeys(keysFile) ?? createKeys(keysFile);
-  const client = new pg.Client(databaseUrl);
-  await client.connect();
+  const client = await openClient(databaseUrl);
   try {
     await seedOrders(client, DEMO_ORDERS);
     for (const plan of PLANS) {

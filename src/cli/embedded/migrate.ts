@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { PROJECT_ROOT } from '../../common/project-root.js';
+import { openClient } from '../../database/open-client.js';
 import { sessionSettings } from '../../database/session-settings.js';
 
 const MIGRATIONS = join(PROJECT_ROOT, 'prisma', 'migrations');
@@ -24,8 +25,7 @@ const SELECT_APPLIED = `SELECT migration_name AS name FROM _prisma_migrations WH
  * can be interrupted at any time. It also spares the start of Prisma.
  */
 export async function migrate(databaseUrl: string): Promise<void> {
-  const client = new pg.Client(databaseUrl);
-  await client.connect();
+  const client = await openClient(databaseUrl);
   try {
     await client.query(`${sessionSettings()}; ${CREATE_RECORDS}; ${FORGET_INTERRUPTED}`);
     const { rows } = await client.query<{ name: string }>(SELECT_APPLIED);
