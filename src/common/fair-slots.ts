@@ -96,6 +96,7 @@ export class FairSlots {
     if (this.#holders.size < this.size) {
       this.#waiters.delete(next);
       next.admit(this.#grant(next.owner));
+      this.#settle();
     } else if (this.#ending === undefined) {
       this.#ending = this.#victim(this.#heldBy(next.owner) + 2);
       this.#ending?.cut?.();

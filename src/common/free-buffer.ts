@@ -7,7 +7,8 @@ type Transferable = ArrayBufferLike & { transfer?(length: number): unknown };
  * its memory, like each buffer in the pool that Node keeps for small ones.
  */
 export function freeBuffer({ buffer, length }: Buffer): void {
-  if (length * 2 >= buffer.byteLength) {
+  // A buffer that has been freed has no length; freeing it again would throw.
+  if (length > 0 && length * 2 >= buffer.byteLength) {
     (buffer as Transferable).transfer?.(0);
   }
 }

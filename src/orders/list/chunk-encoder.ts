@@ -62,7 +62,7 @@ export class ChunkEncoder {
   /** Call when no more chunks will be taken: encoding fails from now on. */
   close(): void {
     this.#isClosed = true;
-    this.#spare.forEach(freeBuffer);
+    this.#spare.splice(0).forEach(freeBuffer);
     this.#changed.notify();
   }
 

@@ -160,15 +160,20 @@ export class ListReading {
       chunks.push(chunk);
       this.#put([chunk]);
     };
-    for (let next = await copy.next(); next.done !== true && next.value.length > 0; next = await copy.next()) {
-      await this.#encoder.write(next.value, piece !== undefined, put);
-    }
-    this.#encoder.end(piece !== undefined, put);
-    if (piece !== undefined) {
-      this.#keep(piece, chunks);
-      if (chunks.length > PIECE_CHUNKS_MAX) {
-        this.options.onLargePiece(piece);
+    let isWhole = false;
+    try {
+      for (let next = await copy.next(); next.done !== true && next.value.length > 0; next = await copy.next()) {
+        await this.#encoder.write(next.value, piece !== undefined, put);
       }
+      this.#encoder.end(piece !== undefined, put);
+      isWhole = true;
+    } finally {
+      if (piece !== undefined) {
+        this.#keep(piece, chunks, isWhole);
+      }
+    }
+    if (piece !== undefined && chunks.length > PIECE_CHUNKS_MAX) {
+      this.options.onLargePiece(piece);
     }
   }
 
@@ -178,12 +183,12 @@ export class ListReading {
   }
 
   /** Puts a piece into the cache once it is compressed, if all of it fits. */
-  #keep({ key }: Piece, chunks: readonly ListChunk[]): void {
+  #keep({ key }: Piece, chunks: readonly ListChunk[], isWhole: boolean): void {
     const { cache, user } = this.options;
     Promise.all(chunks.map(async ({ compressing }) => compressing))
       .then((compressed) => {
         const kept = compressed.flatMap((each) => (each?.isKept === true ? [each.block] : []));
-        if (kept.length === chunks.length) {
+        if (isWhole && kept.length === chunks.length) {
           use(cache.add(key, kept), chunks, user);
         } else {
           cache.cancel(kept);

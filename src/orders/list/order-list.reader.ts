@@ -1,4 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
+import { inBackground } from '../../common/in-background.js';
 import { FairSlots, type Slot } from '../../common/fair-slots.js';
 import { CONFIG, type Config } from '../../config/config.js';
 import type { ListPools } from '../../database/pools.js';
@@ -128,6 +129,7 @@ export class OrderListReader {
       this.#cache.endUsing(user);
     };
     const ended = reading.run();
+    inBackground(ended);
     try {
       await reading.ready();
     } catch (error) {

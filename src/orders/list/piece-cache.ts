@@ -32,7 +32,7 @@ export class PieceCache {
   readonly #users = new Set<PieceUser>();
   /** Of the pieces and reservations. */
   #bytes = 0;
-  #version: string | undefined;
+  #shown: ListVersion['pieces'] | undefined;
 
   /** @param bytesMax 0: nothing is kept */
   constructor(private readonly bytesMax: number) {}
@@ -42,11 +42,11 @@ export class PieceCache {
   }
 
   /** Drops the pieces that a version does not have. Call before pieces of it are added. */
-  show({ name, pieces }: Pick<ListVersion, 'name' | 'pieces'>): void {
-    if (name === this.#version) {
+  show({ pieces }: Pick<ListVersion, 'name' | 'pieces'>): void {
+    if (pieces === this.#shown) {
       return;
     }
-    this.#version = name;
+    this.#shown = pieces;
     const current = new Set(pieces.map(({ key }) => key));
     for (const [key, { bytes }] of this.#pieces) {
       if (!current.has(key)) {

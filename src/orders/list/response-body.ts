@@ -80,7 +80,7 @@ export class ResponseBody {
         const current = this.#taken();
         unchanged = current === last ? unchanged + 1 : 0;
         last = current;
-        if (unchanged === CHECKS_PER_STALL) {
+        if (unchanged === CHECKS_PER_STALL || this.res.destroyed) {
           onDisconnected();
         }
       }, this.stallMs / CHECKS_PER_STALL);

@@ -33,6 +33,22 @@ describe('fair slots', () => {
     expect(cut).toHaveLength(3);
   });
 
+  it('are taken for each one that waits, also when they are released later', async () => {
+    const slots = new FairSlots(4);
+    for (let count = 0; count < 4; count++) {
+      const slot = (await slots.acquire('a', 0))!;
+      slot.yieldBy(() => {
+        setImmediate(() => {
+          slot.release();
+        });
+      });
+    }
+    const waiting = ['b', 'c'].map((owner) => slots.acquire(owner, NO_TIMEOUT_MS));
+    for (const slot of await Promise.all(waiting)) {
+      expect(slot).toBeDefined();
+    }
+  });
+
   it('are not taken before they may be', async () => {
     const slots = new FairSlots(2);
     const cut = jest.fn();

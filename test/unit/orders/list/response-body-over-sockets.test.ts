@@ -1,7 +1,9 @@
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
-import { ResponseBody } from '../../../../src/orders/list/response-body.js';
+import { abortResponse } from '../../../../src/http/response.js';
+import { ClientDisconnected, ResponseBody } from '../../../../src/orders/list/response-body.js';
+import { waitFor } from '../../../helpers/wait-for.js';
 import { parseResponses } from '../../../helpers/wire.js';
 
 /** Paths, and the chunks of their bodies: each a list of pieces that are written together, the last with the end. */
@@ -96,5 +98,22 @@ describe('ResponseBody over a connection', () => {
   it('writes a body of several pieces with its headers and its end in one system call', async () => {
     expect(await read(['/small'], { slowly: false })).toEqual([textOf('/small')]);
     expect(systemCalls).toBe(1);
+  });
+
+  it('fails when it is cut while a response before it on the connection progresses', async () => {
+    const responses: ServerResponse[] = [];
+    const pipelined = createServer((_req, res) => responses.push(res)).listen(0, '127.0.0.1');
+    await once(pipelined, 'listening');
+    const client = connect((pipelined.address() as AddressInfo).port, '127.0.0.1').resume();
+    client.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(2));
+    await waitFor(() => responses.length === 2, 'both requests have arrived');
+    const [first, second] = responses as [ServerResponse, ServerResponse];
+    const progress = setInterval(() => first.write('x'), 10);
+    const writing = new ResponseBody(second, 400).write([Buffer.alloc(1_000_000)]);
+    abortResponse(second);
+    await expect(writing).rejects.toThrow(ClientDisconnected);
+    clearInterval(progress);
+    client.destroy();
+    pipelined.close();
   });
 });
