@@ -116,13 +116,13 @@ export class Metrics {
 
   readonly usageFlushFailures = new Counter({
     name: 'petstore_usage_flush_failures_total',
-    help: 'Attempts to write usage that failed; the counts are kept and written later.',
+    help: 'Attempts to write usage that failed. The counts are written later, or dropped when the connection was lost meanwhile.',
     registers: [this.registry],
   });
 
   readonly usageLost = new Counter({
     name: 'petstore_usage_lost_requests_total',
-    help: 'Requests missing from the usage: too many keys waited to be written, or a write or the stop failed.',
+    help: 'Requests missing from the usage because too many keys waited to be written.',
     registers: [this.registry],
   });
 

@@ -94,7 +94,6 @@ export class UsageWriter implements OnApplicationBootstrap, OnApplicationShutdow
   #drop(rows: readonly UsageRow[], reason: string): void {
     const requests = rows.reduce((sum, { admitted, rejected, banned }) => sum + admitted + rejected + banned, 0);
     if (requests > 0) {
-      this.metrics.usageLost.inc(requests);
       this.#logger.warn(`lost the usage of ${requests} requests: ${reason}`);
     }
   }
