@@ -157,6 +157,18 @@ export class Metrics {
     return new LabelledMetric(() => new Counter({ name, help, registers: [] }), labelNames, this.registry);
   }
 
+  /** Exports a value that is read at scrape time; true is 1. */
+  #gauge(name: string, help: string, read: () => number | boolean | Promise<number | boolean>): void {
+    new Gauge({
+      name,
+      help,
+      registers: [this.registry],
+      async collect() {
+        this.set(Number(await read()));
+      },
+    });
+  }
+
   /** Exports the connections of each pool by state, read at scrape time. */
   watchPools(pools: Readonly<Record<string, PoolState>>): void {
     new Gauge({
@@ -180,101 +192,66 @@ export class Metrics {
       this.connectionsDropped.inc();
     });
     const open = promisify(server.getConnections.bind(server));
-    new Gauge({
-      name: 'petstore_connections',
-      help: 'Open client connections.',
-      registers: [this.registry],
-      async collect() {
-        this.set(await open());
-      },
-    });
+    this.#gauge('petstore_connections', 'Open client connections.', open);
   }
 
   /** Exports how many keys have usage that is not written, read at scrape time. */
   watchUnflushedUsage(rows: () => number): void {
-    new Gauge({
-      name: 'petstore_usage_unflushed_rows',
-      help: 'Rows of key and day with usage that is not written yet.',
-      registers: [this.registry],
-      collect() {
-        this.set(rows());
-      },
-    });
+    this.#gauge('petstore_usage_unflushed_rows', 'Rows of key and day with usage that is not written yet.', rows);
   }
 
   /** Exports whether requests should be sent to this process, asked at scrape time: nothing else may ask. */
   watchReadiness(isReady: () => Promise<boolean>): void {
-    new Gauge({
-      name: 'petstore_ready',
-      help: '1 while the database responds within a second and the process is not stopping, as in /health/ready.',
-      registers: [this.registry],
-      async collect() {
-        this.set((await isReady()) ? 1 : 0);
-      },
-    });
+    this.#gauge(
+      'petstore_ready',
+      '1 while the database responds within a second and the process is not stopping, as in /health/ready.',
+      isReady,
+    );
   }
 
   /** Shows whether this process learns at once of changed keys. */
   watchListener(isConnected: () => boolean): void {
-    new Gauge({
-      name: 'petstore_listener_connected',
-      help: '1 while PostgreSQL notifies this process of changed keys, 0 while it reconnects.',
-      registers: [this.registry],
-      collect() {
-        this.set(isConnected() ? 1 : 0);
-      },
-    });
+    this.#gauge(
+      'petstore_listener_connected',
+      '1 while PostgreSQL notifies this process of changed keys, 0 while it reconnects.',
+      isConnected,
+    );
   }
 
   /** Shows whether lists have a version, read at scrape time. */
   watchList(isIntact: () => boolean): void {
-    new Gauge({
-      name: 'petstore_list_intact',
-      help: '1 while lists are served from versions, 0 while the triggers or tables of the list are not intact and every list is read whole.',
-      registers: [this.registry],
-      collect() {
-        this.set(isIntact() ? 1 : 0);
-      },
-    });
+    this.#gauge(
+      'petstore_list_intact',
+      '1 while lists are served from versions, 0 while the triggers or tables of the list are not intact and every list is read whole.',
+      isIntact,
+    );
   }
 
   /** Exports the state of the database's replica, read at scrape time. */
   watchReplica(replica: { isAvailable(): boolean; lagSeconds(): number }): void {
-    new Gauge({
-      name: 'petstore_replica_available',
-      help: '1 while lists are read from the replica of the database, 0 while they are read from the primary.',
-      registers: [this.registry],
-      collect() {
-        this.set(replica.isAvailable() ? 1 : 0);
-      },
-    });
-    new Gauge({
-      name: 'petstore_replica_lag_seconds',
-      help: 'Age of the first change of the primary that the replica has not replayed.',
-      registers: [this.registry],
-      collect() {
-        this.set(replica.lagSeconds());
-      },
-    });
+    this.#gauge(
+      'petstore_replica_available',
+      '1 while lists are read from the replica of the database, 0 while they are read from the primary.',
+      () => replica.isAvailable(),
+    );
+    this.#gauge(
+      'petstore_replica_lag_seconds',
+      'Age of the first change of the primary that the replica has not replayed.',
+      () => replica.lagSeconds(),
+    );
   }
 
   /** Shows whether limits are counted by this process alone because Redis is unavailable, and whether the clocks agree. */
   watchLimiterStore(store: { readonly degraded: boolean; readonly clockOffsetMs: number }): void {
-    new Gauge({
-      name: 'petstore_limiter_store_degraded',
-      help: '1 while limits are counted by this process alone because Redis is unavailable.',
-      registers: [this.registry],
-      collect() {
-        this.set(store.degraded ? 1 : 0);
-      },
-    });
-    new Gauge({
-      name: 'petstore_limiter_clock_offset_seconds',
-      help: 'The clock of Redis minus the clock of this process, at the last request that was counted.',
-      registers: [this.registry],
-      collect() {
-        this.set(store.clockOffsetMs / 1_000);
-      },
-    });
+    this.#gauge(
+      'petstore_limiter_store_degraded',
+      '1 while limits are counted by this process alone because Redis is unavailable.',
+      () => store.degraded,
+    );
+    this.#gauge(
+      'petstore_limiter_clock_offset_seconds',
+      'The clock of Redis minus the clock of this process, at the last request that was counted.',
+      () => store.clockOffsetMs / 1_000,
+    );
   }
 }
