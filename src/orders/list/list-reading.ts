@@ -105,7 +105,7 @@ export class ListReading {
       return;
     }
     const { pieces } = transaction.version;
-    cache.show(transaction.version);
+    cache.show(pieces);
     let index = 0;
     for (let piece = pieces[index]; piece !== undefined; piece = pieces[index]) {
       const cached = cache.get(piece.key);

@@ -93,7 +93,7 @@ export class OrderListReader {
     if (!found.every((piece) => piece !== undefined)) {
       return undefined;
     }
-    this.#cache.show(version);
+    this.#cache.show(version.pieces);
     this.metrics.listPieces.inc({ source: 'memory' }, found.length);
     const user = this.#user(cut);
     return {

@@ -42,7 +42,7 @@ export class PieceCache {
   }
 
   /** Drops the pieces that a version does not have. Call before pieces of it are added. */
-  show({ pieces }: Pick<ListVersion, 'name' | 'pieces'>): void {
+  show(pieces: ListVersion['pieces']): void {
     if (pieces === this.#shown) {
       return;
     }
@@ -59,7 +59,7 @@ export class PieceCache {
 
   /** Drops everything, after a piece was found to be corrupt. */
   clear(): void {
-    this.show({ name: '', pieces: [] });
+    this.show([]);
   }
 
   /** Whether a chunk of this size would be kept. */

@@ -65,19 +65,16 @@ describe('the reading of a list', () => {
 });
 
 describe('the cache of pieces', () => {
-  it('drops a piece that was divided, although the list has the same name', () => {
+  it('drops a piece that was divided, although the list is the same', () => {
     const cache = new PieceCache(CACHE_BYTES);
     const block = { deflated: Buffer.allocUnsafeSlow(600_000), crc: 0, length: 1 };
-    cache.show({ name: 'version', pieces: [{ key: 'whole', first: '0', last: '9' }] });
+    cache.show([{ key: 'whole', first: '0', last: '9' }]);
     expect(cache.reserve(block)).toBe(true);
     cache.add('whole', [block]);
-    cache.show({
-      name: 'version',
-      pieces: [
-        { key: 'low', first: '0', last: '4' },
-        { key: 'high', first: '5', last: '9' },
-      ],
-    });
+    cache.show([
+      { key: 'low', first: '0', last: '4' },
+      { key: 'high', first: '5', last: '9' },
+    ]);
     expect(cache.get('whole')).toBeUndefined();
     expect(cache.hasRoomFor(600_000)).toBe(true);
   });
