@@ -138,8 +138,13 @@ describeHere('backup and restore', () => {
     await service.stop();
   });
 
-  it.each(['postgres', 'petstore_owner'])('a full dump restores the list over the present one, as %s', async (user) => {
-    const [backup, restore] = documented('Full dump', user);
+  it.each([
+    ['a full dump restores the list over the present one', 'postgres', 'Full dump'],
+    ['a full dump restores the list over the present one', 'petstore_owner', 'Full dump'],
+    ['a dump of the data restores the list into migrated tables', 'postgres', 'Data only'],
+    ['a dump of the data restores the list into migrated tables', 'petstore_owner', 'Data only'],
+  ])('%s, as %s', async (_what, user, section) => {
+    const [backup, restore] = documented(section, user);
     const saved = await table();
     await run(backup);
     await changeOrders();
@@ -147,19 +152,6 @@ describeHere('backup and restore', () => {
     expect(await table()).toBe(saved);
     await expectService();
   });
-
-  it.each(['postgres', 'petstore_owner'])(
-    'a dump of the data restores the list into migrated tables, as %s',
-    async (user) => {
-      const [backup, restore] = documented('Data only', user);
-      const saved = await table();
-      await run(backup);
-      await changeOrders();
-      await run(restore);
-      expect(await table()).toBe(saved);
-      await expectService();
-    },
-  );
 
   it('the list is read whole after a restore with disabled triggers, until they are enabled as before', async () => {
     const [backup, restore, repair] = documented('Data only', 'postgres');

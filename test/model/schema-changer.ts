@@ -6,7 +6,22 @@ import { LIST_AS_JSON } from './list-writer.js';
 const EXPECTED_FAILURES = new Set(['55P03', '55006', '40P01']);
 
 const TRIGGERS = ['insert', 'update', 'delete'].map((event) => `orders_note_${event}`);
-const ENABLE = TRIGGERS.map((name) => `ALTER TABLE orders ENABLE ALWAYS TRIGGER ${name}`).join('; ');
+export const DISABLE = 'ALTER TABLE orders DISABLE TRIGGER ALL';
+export const ENABLE = TRIGGERS.map((name) => `ALTER TABLE orders ENABLE ALWAYS TRIGGER ${name}`).join('; ');
+export const NOTHING_FUNCTION =
+  'CREATE OR REPLACE FUNCTION note_order_list_change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$';
+/** Puts a copy without triggers in the place of the table. */
+export const SWAP = `
+  CREATE TABLE orders_new (LIKE orders INCLUDING ALL);
+  INSERT INTO orders_new SELECT * FROM orders;
+  ALTER TABLE orders RENAME TO orders_old;
+  ALTER TABLE orders_new RENAME TO orders`;
+export const PARTITION = `
+  ALTER TABLE orders RENAME TO orders_plain;
+  CREATE TABLE orders (LIKE orders_plain INCLUDING DEFAULTS) PARTITION BY RANGE (id);
+  CREATE TABLE orders_low PARTITION OF orders FOR VALUES FROM (MINVALUE) TO (10000);
+  CREATE TABLE orders_high PARTITION OF orders FOR VALUES FROM (10000) TO (MAXVALUE);
+  INSERT INTO orders SELECT * FROM orders_plain`;
 const SAVE_TRIGGERS = `
   CREATE TABLE saved AS
     SELECT pg_get_functiondef('note_order_list_change'::regproc) AS text
@@ -14,7 +29,7 @@ const SAVE_TRIGGERS = `
 const RESTORE = (what: string): string =>
   `DO $do$ DECLARE each text; BEGIN FOR each IN SELECT text FROM saved WHERE text LIKE '${what}%' LOOP EXECUTE each; END LOOP; END $do$`;
 
-/** A change of the tables that the list relies on, what undoes it, and what matters of it in between. */
+/** A change of what the list relies on, and what undoes it. */
 interface SchemaChange {
   readonly apply: string;
   readonly undo: string;
@@ -22,23 +37,15 @@ interface SchemaChange {
 
 /** Each may be applied in one state of the tables only, that of the migrations. */
 const CHANGES: readonly SchemaChange[] = [
-  { apply: 'ALTER TABLE orders DISABLE TRIGGER ALL', undo: ENABLE },
+  { apply: DISABLE, undo: ENABLE },
   { apply: 'ALTER TABLE orders DISABLE TRIGGER orders_note_update', undo: ENABLE },
   { apply: 'SET session_replication_role = replica', undo: 'RESET session_replication_role' },
   {
     apply: TRIGGERS.map((name) => `DROP TRIGGER ${name} ON orders`).join('; '),
     undo: `${RESTORE('CREATE TRIGGER')}; ${ENABLE}`,
   },
-  {
-    apply:
-      'CREATE OR REPLACE FUNCTION note_order_list_change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$',
-    undo: RESTORE('CREATE OR REPLACE FUNCTION'),
-  },
-  {
-    apply: `CREATE TABLE orders_new (LIKE orders INCLUDING ALL); INSERT INTO orders_new SELECT * FROM orders;
-      ALTER TABLE orders RENAME TO orders_old; ALTER TABLE orders_new RENAME TO orders`,
-    undo: 'DROP TABLE orders; ALTER TABLE orders_old RENAME TO orders',
-  },
+  { apply: NOTHING_FUNCTION, undo: RESTORE('CREATE OR REPLACE FUNCTION') },
+  { apply: SWAP, undo: 'DROP TABLE orders; ALTER TABLE orders_old RENAME TO orders' },
   {
     apply: `ALTER TABLE orders ADD COLUMN amount integer NOT NULL DEFAULT 5;
       ALTER TABLE orders RENAME COLUMN quantity TO old; ALTER TABLE orders ALTER COLUMN old SET DEFAULT 1; ALTER TABLE orders RENAME COLUMN amount TO quantity`,
@@ -54,14 +61,7 @@ const CHANGES: readonly SchemaChange[] = [
       ALTER TABLE child INHERIT orders`,
     undo: 'ALTER TABLE child NO INHERIT orders; DROP TABLE child; ANALYZE orders',
   },
-  {
-    apply: `ALTER TABLE orders RENAME TO orders_plain;
-      CREATE TABLE orders (LIKE orders_plain INCLUDING DEFAULTS) PARTITION BY RANGE (id);
-      CREATE TABLE orders_low PARTITION OF orders FOR VALUES FROM (MINVALUE) TO (10000);
-      CREATE TABLE orders_high PARTITION OF orders FOR VALUES FROM (10000) TO (MAXVALUE);
-      INSERT INTO orders SELECT * FROM orders_plain`,
-    undo: 'DROP TABLE orders; ALTER TABLE orders_plain RENAME TO orders',
-  },
+  { apply: PARTITION, undo: 'DROP TABLE orders; ALTER TABLE orders_plain RENAME TO orders' },
   { apply: 'ALTER TABLE orders ENABLE ROW LEVEL SECURITY', undo: 'ALTER TABLE orders DISABLE ROW LEVEL SECURITY' },
   { apply: 'ALTER TABLE orders SET UNLOGGED', undo: 'ALTER TABLE orders SET LOGGED' },
   { apply: 'ALTER TABLE order_list_changes SET UNLOGGED', undo: 'ALTER TABLE order_list_changes SET LOGGED' },

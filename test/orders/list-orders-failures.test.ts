@@ -17,15 +17,15 @@ import { exchange, requestText } from '../helpers/wire.js';
 const ORDERS = 300_000;
 
 /** Lists that PostgreSQL cannot continue to send, because the service does not read their rows. */
-const BLOCKED_LISTS = `
-  SELECT pid FROM pg_stat_activity
-  WHERE datname = current_database() AND query LIKE 'COPY %' AND state = 'active' AND wait_event = 'ClientWrite'`;
+const BLOCKED_LISTS = listsThat("state = 'active' AND wait_event = 'ClientWrite'");
 
 /** The same, also when PostgreSQL has sent all rows of a COPY and the service has yet to read them. */
-const HELD_LISTS = BLOCKED_LISTS.replace(
-  "state = 'active' AND wait_event = 'ClientWrite'",
-  "(wait_event = 'ClientWrite' OR state = 'idle in transaction')",
-);
+const HELD_LISTS = listsThat("(wait_event = 'ClientWrite' OR state = 'idle in transaction')");
+
+function listsThat(condition: string): string {
+  return `
+    SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'COPY %' AND ${condition}`;
+}
 
 /** Above the seeded orders. */
 let lastId = 10_000_000;

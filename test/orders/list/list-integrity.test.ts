@@ -5,21 +5,11 @@ import { requestRaw } from '../../helpers/raw-http.js';
 import { createTestDatabase, type TestDatabase } from '../../helpers/test-database.js';
 import { startTestService, type TestService } from '../../helpers/test-service.js';
 import { LIST_AS_JSON } from '../../model/list-writer.js';
+import { DISABLE, ENABLE, NOTHING_FUNCTION, PARTITION, SWAP } from '../../model/schema-changer.js';
 
 const ORDERS = 'INSERT INTO orders (id, pet_id, quantity) VALUES (1, 1, 1), (2, 2, 2), (20000, 3, 3)';
 const LOADED =
   'INSERT INTO orders (id, pet_id, quantity) SELECT n, n, 1 FROM generate_series(100, 40000, 300) AS n ON CONFLICT DO NOTHING';
-const ENABLE = ['insert', 'update', 'delete']
-  .map((name) => `ALTER TABLE orders ENABLE ALWAYS TRIGGER orders_note_${name}`)
-  .join('; ');
-const DISABLE = 'ALTER TABLE orders DISABLE TRIGGER ALL';
-const NOTHING_FUNCTION = `
-  CREATE OR REPLACE FUNCTION note_order_list_change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$`;
-const SWAP = `
-  CREATE TABLE orders_new (LIKE orders INCLUDING ALL);
-  INSERT INTO orders_new SELECT * FROM orders;
-  ALTER TABLE orders RENAME TO orders_old;
-  ALTER TABLE orders_new RENAME TO orders`;
 
 let database: TestDatabase;
 let service: TestService;
@@ -173,14 +163,7 @@ describe('a list', () => {
       'CREATE TABLE child () INHERITS (orders)',
       'INSERT INTO child (id, pet_id, quantity) VALUES (7, 7, 7)',
     ],
-    [
-      'the table is partitioned',
-      `ALTER TABLE orders RENAME TO orders_plain;
-       CREATE TABLE orders (LIKE orders_plain INCLUDING DEFAULTS) PARTITION BY RANGE (id);
-       CREATE TABLE orders_low PARTITION OF orders FOR VALUES FROM (MINVALUE) TO (10000);
-       CREATE TABLE orders_high PARTITION OF orders FOR VALUES FROM (10000) TO (MAXVALUE);
-       INSERT INTO orders SELECT * FROM orders_plain`,
-    ],
+    ['the table is partitioned', PARTITION],
     [
       'the table is a view',
       'ALTER TABLE orders RENAME TO orders_table',
