@@ -86,10 +86,8 @@ function environment(...names: string[]): NodeJS.ProcessEnv {
 }
 
 function connectMessage({ host, port, database, user }: pg.Client, error: unknown): string {
-  const first: unknown = error instanceof AggregateError ? error.errors[0] : error;
-  const reason = asError(first).message;
   return (
-    `Cannot connect to the database "${database ?? ''}" at ${host}:${port} as "${user ?? ''}": ${reason}. ` +
+    `Cannot connect to the database "${database ?? ''}" at ${host}:${port} as "${user ?? ''}": ${asError(error).message}. ` +
     'Check DATABASE_URL and that PostgreSQL is running.'
   );
 }

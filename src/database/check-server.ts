@@ -99,7 +99,7 @@ async function problemsOf(
     return roleProblem(variable, server).flatMap((message) => problem(message, false));
   } catch (error) {
     const fatal = connectionProblem(error as ConnectionError);
-    return fatal === undefined ? problem(`is unreachable: ${reasonOf(error)}`, false) : problem(fatal, true);
+    return fatal === undefined ? problem(`is unreachable: ${(error as Error).message}`, false) : problem(fatal, true);
   } finally {
     await Promise.all(clients.map((client) => client.end().catch(() => undefined)));
   }
@@ -120,11 +120,6 @@ function roleProblem(variable: string, { isStandby, isReadOnly }: Server): strin
   return isReadOnly
     ? ['must lead to a server that can be written (reset default_transaction_read_only for server, database or role)']
     : [];
-}
-
-function reasonOf(error: unknown): string {
-  const first: unknown = error instanceof AggregateError ? error.errors[0] : error;
-  return (first as Error).message;
 }
 
 /** Whether no two connections use the same server process and none changes it, as with a pooler in session mode. */

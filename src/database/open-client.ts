@@ -2,7 +2,10 @@ import pg from 'pg';
 
 const CONNECTION_TIMEOUT_MS = 5_000;
 
-/** Opens a connection outside the pools. */
+/**
+ * Opens a connection outside the pools.
+ * @throws {Error} the first one when the host has several addresses
+ */
 export async function openClient(connectionString: string, options: pg.ClientConfig = {}): Promise<pg.Client> {
   const client = new pg.Client({ connectionString, connectionTimeoutMillis: CONNECTION_TIMEOUT_MS, ...options });
   // A lost connection fails the current statement; without a listener it would end the process.
@@ -11,7 +14,7 @@ export async function openClient(connectionString: string, options: pg.ClientCon
     await client.connect();
   } catch (error) {
     void client.end().catch(() => undefined);
-    throw error;
+    throw error instanceof AggregateError ? (error.errors[0] as Error) : error;
   }
   return client;
 }
