@@ -9,7 +9,6 @@ import { CONFIG, type Config } from './config/config.js';
 import { AllExceptionsFilter } from './server/exception.filter.js';
 import { HealthModule } from './health/health.module.js';
 import { RequestObserver } from './server/request-observer.js';
-import { UnmatchedModule } from './server/unmatched.module.js';
 import { OrdersModule } from './orders/orders.module.js';
 import { REQUEST_LOGGER } from './logging/pino-logger.js';
 import { MetricsModule } from './metrics/metrics.module.js';
@@ -36,7 +35,6 @@ export class AppModule {
   static with(config: Config, options: AppOptions = {}): DynamicModule {
     return {
       module: AppModule,
-      // UnmatchedModule is last, because its route matches every path.
       imports: [
         settings([
           { provide: CONFIG, useValue: config },
@@ -50,7 +48,6 @@ export class AppModule {
         AdmissionModule,
         OrdersModule,
         HealthModule,
-        UnmatchedModule,
       ],
       providers: [
         RequestObserver,

@@ -7,18 +7,14 @@ import {
   Injectable,
   SetMetadata,
 } from '@nestjs/common';
+import { Reflector } from '@nestjs/core';
 import { RequestContext } from '../http/request-context.js';
-import { AdmissionService } from './admission.service.js';
-import { CachedReflector } from './cached-reflector.js';
+import { rejectionOf } from './rejection.js';
 
 const IS_PUBLIC = 'petstore:public';
 
-/** Opens a route to callers without a key and without limits. Every route without it is closed. */
+/** Opens a route outside of `/v1` to callers without a key and without limits. Every route without it is closed. */
 export const Public = (): ClassDecorator & MethodDecorator => applyDecorators(SetMetadata(IS_PUBLIC, true));
-
-export function isPublic(context: ExecutionContext, reflector: CachedReflector): boolean {
-  return reflector.getAllAndOverride(IS_PUBLIC, [context.getHandler(), context.getClass()]) === true;
-}
 
 /** The id of the key that a request was admitted with: what is bounded for all is shared fairly between these. */
 export const CallerId = createParamDecorator((_data: unknown, context: ExecutionContext): string => {
@@ -29,23 +25,28 @@ export const CallerId = createParamDecorator((_data: unknown, context: Execution
   return caller.key.id;
 });
 
-/** Admits requests with a valid API key. Runs after the limits, so that failed attempts are counted. */
+/**
+ * Admits requests that have been admitted with a valid API key when they arrived. A route that is neither public nor under
+ * `/v1`, where keys are checked, is closed to everybody.
+ */
 @Injectable()
 export class ApiKeyGuard implements CanActivate {
-  constructor(
-    private readonly reflector: CachedReflector,
-    private readonly admission: AdmissionService,
-  ) {}
+  constructor(private readonly reflector: Reflector) {}
 
   /** @throws {DomainError} `missing_api_key`, `invalid_api_key`, or `service_unavailable` when the key cannot be verified */
-  async canActivate(context: ExecutionContext): Promise<boolean> {
-    if (isPublic(context, this.reflector)) {
-      return true;
-    }
-    const rejection = await this.admission.admit(context.switchToHttp().getRequest<IncomingMessage>());
+  canActivate(context: ExecutionContext): boolean {
+    const admission = RequestContext.of(context.switchToHttp().getRequest<IncomingMessage>())?.admission;
+    const rejection = admission && rejectionOf(admission);
     if (rejection !== undefined) {
       throw rejection.error;
     }
+    if (admission === undefined && !this.#isPublic(context)) {
+      throw new TypeError('The route is neither public nor under /v1, where keys are checked.');
+    }
     return true;
+  }
+
+  #isPublic(context: ExecutionContext): boolean {
+    return this.reflector.getAllAndOverride(IS_PUBLIC, [context.getHandler(), context.getClass()]) === true;
   }
 }

@@ -1,42 +1,19 @@
 import type { IncomingMessage } from 'node:http';
 import { type ExecutionContext, Injectable } from '@nestjs/common';
-import {
-  InjectThrottlerOptions,
-  InjectThrottlerStorage,
-  ThrottlerGuard,
-  type ThrottlerModuleOptions,
-  type ThrottlerRequest,
-  type ThrottlerStorage,
-} from '@nestjs/throttler';
-import { AdmissionService } from './admission.service.js';
-import { isPublic } from './api-key.guard.js';
-import { CachedReflector } from './cached-reflector.js';
+import { ThrottlerGuard } from '@nestjs/throttler';
+import { RequestContext } from '../http/request-context.js';
+import { rejectionOf } from './rejection.js';
 
 /**
- * The throttler with the limits of the caller's plan. It decides ban, minute and day together. The library would count the
- * windows separately for each handler, and send its 429 without rate-limit headers.
+ * The throttler with the limits of the caller's plan: ban, minute and day were decided together when the request arrived. The
+ * library would count each handler apart and send its 429 without rate-limit headers, so its own windows are skipped.
  */
 @Injectable()
 export class PlanThrottlerGuard extends ThrottlerGuard {
-  constructor(
-    @InjectThrottlerOptions() options: ThrottlerModuleOptions,
-    @InjectThrottlerStorage() storage: ThrottlerStorage,
-    private readonly cachedReflector: CachedReflector,
-    private readonly admission: AdmissionService,
-  ) {
-    super(options, storage, cachedReflector);
-  }
-
+  /** @throws {DomainError} (by rejection) `rate_limit_exceeded`, `api_key_banned` or `address_banned` */
   protected override shouldSkip(context: ExecutionContext): Promise<boolean> {
-    return Promise.resolve(isPublic(context, this.cachedReflector));
-  }
-
-  /** @throws {DomainError} `rate_limit_exceeded`, `api_key_banned` or `address_banned` */
-  protected override async handleRequest({ context }: ThrottlerRequest): Promise<boolean> {
-    const rejection = await this.admission.admit(context.switchToHttp().getRequest<IncomingMessage>());
-    if (rejection?.by === 'limits') {
-      throw rejection.error;
-    }
-    return true;
+    const admission = RequestContext.of(context.switchToHttp().getRequest<IncomingMessage>())?.admission;
+    const rejection = admission && rejectionOf(admission);
+    return rejection?.by === 'limits' ? Promise.reject(rejection.error) : Promise.resolve(true);
   }
 }

@@ -1,20 +1,28 @@
 import type { IncomingMessage } from 'node:http';
 import type { VerifiedKey } from '../api-keys/verified-key.js';
-import type { Quotas } from '../plans/plans.js';
+import type { Plan, Quotas } from '../plans/plans.js';
 import type { Subject } from '../rate-limit/subject.js';
 import type { Verdict } from '../rate-limit/verdict.js';
 import type { RequestSpan } from '../tracing/tracing.js';
 import { type HeaderPair, requestIdFrom } from './headers.js';
 
-/** The caller of a request and the subject that the request is counted against. */
+/** The caller of a request. */
 export type Caller = KeyCaller | AnonymousCaller | UnverifiedCaller;
+
+/** What a request is counted against. */
+export interface Account {
+  readonly subject: Subject;
+  readonly quotas: Quotas;
+  readonly plan: Plan | 'anonymous';
+  /** The id of the key, or that of all requests without one. */
+  readonly usageId: string;
+}
 
 /** Has a valid key and is counted against it. */
 export interface KeyCaller {
   readonly kind: 'key';
   readonly key: VerifiedKey;
-  readonly subject: Subject;
-  readonly quotas: Quotas;
+  readonly account: Account;
 }
 
 /** Has no valid key and is counted against the address. */
@@ -22,14 +30,17 @@ export interface AnonymousCaller {
   readonly kind: 'anonymous';
   /** Why the request has no key: none was sent, or an invalid one. */
   readonly credentials: 'missing' | 'invalid';
-  readonly subject: Subject;
-  readonly quotas: Quotas;
+  readonly account: Account;
 }
 
-/** An error prevented the decision: the request is rejected with it. */
+/**
+ * An error prevented the decision: the request is rejected with it. It is counted against the key that the token had before;
+ * with a token that this process has never seen it is not counted.
+ */
 export interface UnverifiedCaller {
   readonly kind: 'unverified';
   readonly failure: Error;
+  readonly account?: Account | undefined;
 }
 
 /** The decision about one request. */

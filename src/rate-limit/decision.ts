@@ -80,6 +80,9 @@ export function verdictOfUnused(quotas: Quotas, nowMs: number): Verdict {
 function inWindowsAt(state: SubjectState, nowMs: number): SubjectState {
   const minuteEndSeconds = windowEndSeconds(nowMs, MINUTE_MS);
   const dayEndSeconds = windowEndSeconds(nowMs, DAY_MS);
+  if (state.minuteEndSeconds === minuteEndSeconds && state.dayEndSeconds === dayEndSeconds) {
+    return state;
+  }
   return {
     ...state,
     minuteEndSeconds,

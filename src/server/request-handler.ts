@@ -112,7 +112,7 @@ export class RequestHandler {
     } else if (this.cors !== undefined && req.method !== 'OPTIONS') {
       this.cors(req, res, () => undefined);
     }
-    const rejection = isApi ? await this.services.admission.admit(req) : undefined;
+    const rejection = isApi ? await this.services.admission.admit(req, context) : undefined;
     if (rejection?.response !== undefined) {
       await endOfTurn();
       writeErrorResponse(res, rejection.response);
