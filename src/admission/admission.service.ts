@@ -6,7 +6,7 @@ import { UsageRecorder } from '../api-keys/usage/usage-recorder.js';
 import type { VerifiedKey } from '../api-keys/verified-key.js';
 import { asError } from '../common/as-error.js';
 import { CLOCK, type Clock } from '../common/clock.js';
-import { isPromise } from '../common/is-promise.js';
+import { isPromise, whenReady } from '../common/when-ready.js';
 import type { Account, Admission, AnonymousCaller, Caller, RequestContext } from '../http/request-context.js';
 import { Metrics } from '../metrics/metrics.js';
 import { ANONYMOUS_QUOTAS } from '../plans/plans.js';
@@ -32,20 +32,24 @@ export class AdmissionService {
   ) {}
 
   /**
-   * Admits or rejects a request, and defers the rate-limit headers of its response. Call once for each request. Never rejects:
+   * Admits or rejects a request, and defers the rate-limit headers of its response. Call once for each request. Never fails:
    * an error that prevents the decision is the rejection.
-   * @returns undefined when the request is admitted
+   * @returns undefined when the request is admitted; a promise only when a round trip is needed
    */
-  async admit(req: IncomingMessage, context: RequestContext): Promise<Rejection | undefined> {
-    const admission = await this.#decide(() => this.#identify(req));
-    context.admission = admission;
-    context.deferHeaders(admission.headers);
-    return rejectionOf(admission);
+  admit(req: IncomingMessage, context: RequestContext): Rejection | undefined | Promise<Rejection | undefined> {
+    return whenReady(
+      this.#decide(() => this.#identify(req)),
+      (admission) => {
+        context.admission = admission;
+        context.deferHeaders(admission.headers);
+        return rejectionOf(admission);
+      },
+    );
   }
 
   /** Counts a request that has no identity, such as one that the HTTP parser rejected, against an address. Never rejects. */
-  admitAddress(address: string): Promise<Admission> {
-    return this.#decide(() => anonymous('missing', address));
+  async admitAddress(address: string): Promise<Admission> {
+    return await this.#decide(() => anonymous('missing', address));
   }
 
   /** The verdict for a request that consumes no quota, such as a CORS preflight: that of an unused anonymous caller. */
@@ -53,18 +57,22 @@ export class AdmissionService {
     return verdictOfUnused(ANONYMOUS_QUOTAS, this.clock.now());
   }
 
-  /** Awaits only what is pending: two awaits more cost a rejection 5 % of its time. */
-  async #decide(identify: () => Caller | Promise<Caller>): Promise<Admission> {
+  #decide(identify: () => Caller | Promise<Caller>): Admission | Promise<Admission> {
+    const failed = (error: unknown): Admission =>
+      admissionOf({ kind: 'unverified', failure: asError(error) }, this.unconsumed());
     try {
-      const identified = identify();
-      const caller = isPromise(identified) ? await identified : identified;
-      const consumed = this.#consume(caller.account);
-      const verdict = isPromise(consumed) ? await consumed : consumed;
+      const admission = whenReady(identify(), (caller) => this.#count(caller));
+      return isPromise(admission) ? admission.catch(failed) : admission;
+    } catch (error) {
+      return failed(error);
+    }
+  }
+
+  #count(caller: Caller): Admission | Promise<Admission> {
+    return whenReady(this.#consume(caller.account), (verdict) => {
       this.#record(caller.account, verdict);
       return admissionOf(caller, verdict);
-    } catch (error) {
-      return admissionOf({ kind: 'unverified', failure: asError(error) }, this.unconsumed());
-    }
+    });
   }
 
   #identify(req: IncomingMessage): Caller | Promise<Caller> {

@@ -17,11 +17,14 @@ export function pathOf(target: string): string {
 }
 
 /**
- * A request target in absolute form without scheme and authority, which name no resource here (RFC 9112 section 3.2.2); other
- * targets unchanged. Express would read it with Node's legacy parser, whose errors differ between versions of Node.
+ * A request target without its fragment, and in absolute form without scheme and authority, which name no resource here
+ * (RFC 9112 section 3.2.2). Express would read such targets with Node's legacy parser, whose results differ between versions of
+ * Node, so a path could be under `/v1` for Express and not for {@link isApiPath}.
  * @returns undefined when the target is not well-formed
  */
-export function originForm(target: string): string | undefined {
+export function originForm(sent: string): string | undefined {
+  const fragment = sent.indexOf('#');
+  const target = fragment === -1 ? sent : sent.slice(0, fragment);
   if (target.startsWith('/') || target === '*') {
     return target;
   }
@@ -34,7 +37,7 @@ const SCHEME_AND_AUTHORITY = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/(?:[^/?#[\]]|\[[0-9A-
 
 /**
  * Reads percent signs that encode nothing literally, as the WHATWG URL standard does. Otherwise the router would reject
- * such a target before any route, and so before keys and limits.
+ * such a target before any route.
  */
 export function withLiteralPercents(target: string): string {
   if (!target.includes('%')) {

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { AdmissionService } from '../admission/admission.service.js';
 import { logBackgroundError } from '../common/in-background.js';
+import { isPromise } from '../common/when-ready.js';
 import { isApiPath, originForm, withLiteralPercents } from '../http/api-path.js';
 import { API_SECURITY_HEADERS, REQUEST_ID_HEADER } from '../http/headers.js';
 import { RequestContext } from '../http/request-context.js';
@@ -112,7 +113,8 @@ export class RequestHandler {
     } else if (this.cors !== undefined && req.method !== 'OPTIONS') {
       this.cors(req, res, () => undefined);
     }
-    const rejection = isApi ? await this.services.admission.admit(req, context) : undefined;
+    const decided = isApi ? this.services.admission.admit(req, context) : undefined;
+    const rejection = isPromise(decided) ? await decided : decided;
     if (rejection?.response !== undefined) {
       await endOfTurn();
       writeErrorResponse(res, rejection.response);

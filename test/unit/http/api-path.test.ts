@@ -1,5 +1,11 @@
+import { createRequire } from 'node:module';
 import fc from 'fast-check';
-import { isApiPath, withLiteralPercents } from '../../../src/http/api-path.js';
+import { isApiPath, originForm, withLiteralPercents } from '../../../src/http/api-path.js';
+
+/** How Express reads a target. */
+const parseUrl = createRequire(require.resolve('express'))('parseurl') as (req: { url: string }) => {
+  pathname: string;
+};
 
 describe('isApiPath', () => {
   it.each([
@@ -11,6 +17,7 @@ describe('isApiPath', () => {
     '/v1/store/orders?a=/v2',
     '/v1//',
     '/v1/%zz',
+    '/v1#part',
     'http://localhost/v1',
     'http://localhost/v1/store/orders',
     'https://user:password@api.example.com:8443/v1?a',
@@ -36,6 +43,7 @@ describe('isApiPath', () => {
     '/%76%31',
     '/v1%2fstore',
     'v1/store/orders',
+    '#/v1',
     'localhost:80',
     'http://localhost',
     'http://localhost/V1',
@@ -46,6 +54,19 @@ describe('isApiPath', () => {
   ])('returns false for %p', (target) => {
     expect(isApiPath(target)).toBe(false);
   });
+});
+
+it('is what Express sees: no route under /v1 is reached without keys and limits, and no other with them', () => {
+  const unit = fc.constantFrom('/v1', '/', '\\', '#', '?', '%', '%2f', ':', '//', '@', ';', 'a', 'http://', '[', ']');
+  fc.assert(
+    fc.property(fc.string({ unit }), (sent) => {
+      const target = originForm(sent);
+      fc.pre(target !== undefined && target.startsWith('/'));
+      const { pathname } = parseUrl({ url: withLiteralPercents(target) });
+      expect(isApiPath(sent)).toBe(/^\/v1(?:\/|$)/.test(pathname));
+    }),
+    { numRuns: 2_000 },
+  );
 });
 
 describe('withLiteralPercents', () => {
