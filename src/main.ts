@@ -90,6 +90,7 @@ async function start(parts: Parts, config: Config, logger: Logger, stop: AbortSi
   if (embedded !== undefined) {
     const host = config.host.includes(':') ? `[${config.host}]` : config.host;
     const baseUrl = `http://${host === '0.0.0.0' ? '127.0.0.1' : host}:${port}`;
+    logger.flush();
     process.stdout.write(embedded.banner(baseUrl, config.docsEnabled));
   }
   return app;

@@ -3,14 +3,19 @@ import type { DestinationStream } from 'pino';
 
 /** What is kept for a reader that does not read. Bytes. */
 const BUFFER_MAX = 1_048_576;
+/** How long lines are collected after a write, and how many bytes of them. A write of its own for each costs a request 5 to 10 %. */
+const COLLECTED_MS = 100;
+const COLLECTED_MAX = 16_384;
 
 /**
- * Writes log lines to stdout, those of one turn of the event loop together. Lines that a reader does not take in time are
- * dropped and counted: a log must hold neither the memory nor the requests of the service.
+ * Writes log lines to stdout: one at once, and those that follow it closely together. Lines that a reader does not take in time
+ * are dropped and counted: a log must hold neither the memory nor the requests of the service.
  */
 export class BoundedOutput implements DestinationStream {
   #lines = '';
   #dropped = 0;
+  /** Runs while lines are collected. */
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(private readonly output: Writable) {
     // A closed pipe or a full disk loses lines, and must not end the process.
@@ -22,12 +27,10 @@ export class BoundedOutput implements DestinationStream {
       this.#dropped++;
       return;
     }
-    if (this.#lines === '') {
-      setImmediate(() => {
-        this.flush();
-      });
-    }
     this.#lines += line;
+    if (this.#timer === undefined || this.#lines.length >= COLLECTED_MAX) {
+      this.flush();
+    }
   }
 
   /**
@@ -42,6 +45,10 @@ export class BoundedOutput implements DestinationStream {
     const lines = this.#lines;
     this.#lines = '';
     if (lines !== '' || done !== undefined) {
+      this.#timer ??= setTimeout(() => {
+        this.#timer = undefined;
+        this.flush();
+      }, COLLECTED_MS).unref();
       this.output.write(lines, () => {
         done?.();
       });

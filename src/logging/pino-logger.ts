@@ -12,7 +12,7 @@ const LAST_LINES_MS = 1_000;
 
 /** JSON lines on stdout; human-readable lines on a terminal. */
 export async function createLogger(level: LogLevel): Promise<Logger> {
-  const stream = process.stdout.isTTY ? await readableLines() : new BoundedOutput(process.stdout);
+  const stream = process.stdout.isTTY ? await readableLines() : collectedLines();
   return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, stream);
 }
 
@@ -22,6 +22,15 @@ export async function endLog(logger: Logger): Promise<void> {
     logger.flush(resolve);
   });
   await Promise.race([taken, delay(LAST_LINES_MS)]);
+}
+
+function collectedLines(): DestinationStream {
+  const output = new BoundedOutput(process.stdout);
+  // Also after an uncaught exception. Writing to a file or a pipe is synchronous.
+  process.once('exit', () => {
+    output.flush();
+  });
+  return output;
 }
 
 /** Imported on demand: in production stdout is no terminal. */

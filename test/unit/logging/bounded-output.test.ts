@@ -1,3 +1,5 @@
+import { spawnSync } from 'node:child_process';
+import { resolve } from 'node:path';
 import { setImmediate as endOfTurn } from 'node:timers/promises';
 import { Writable } from 'node:stream';
 import { BoundedOutput } from '../../../src/logging/bounded-output.js';
@@ -26,6 +28,7 @@ it('keeps a bounded number of lines for a reader that does not read, and then te
     await endOfTurn();
   }
   log.write('next\n');
+  log.flush();
   await endOfTurn();
   const lines = written.trimEnd().split('\n');
   expect(lines.at(-2)).toBe('next');
@@ -44,3 +47,47 @@ it('loses lines, and nothing else, when the output fails', async () => {
   await endOfTurn();
   expect(output.destroyed).toBe(true);
 });
+
+it('writes a line at once, and those that follow it closely together', () => {
+  jest.useFakeTimers();
+  const writes: string[] = [];
+  const output = new Writable({
+    decodeStrings: false,
+    write: (chunk: string, _encoding, callback) => {
+      writes.push(chunk);
+      callback();
+    },
+  });
+  const log = new BoundedOutput(output);
+  log.write('1\n');
+  log.write('2\n');
+  log.write('3\n');
+  expect(writes).toEqual(['1\n']);
+  jest.advanceTimersByTime(100);
+  expect(writes).toEqual(['1\n', '2\n3\n']);
+  jest.advanceTimersByTime(200);
+  log.write('4\n');
+  expect(writes.at(-1)).toBe('4\n');
+  for (let line = 0; line < 16; line++) {
+    log.write(LINE);
+  }
+  expect(writes.at(-1)).toBe(LINE.repeat(16));
+  jest.useRealTimers();
+});
+
+it.each(['throw new Error("crash")', 'process.exit(1)', 'Promise.reject(new Error("crash"))', '0'])(
+  'writes the last lines when the process ends by %s',
+  (end) => {
+    const module = resolve('dist/logging/pino-logger.js');
+    const program = `const logger = await (await import(${JSON.stringify(module)})).createLogger('info');
+      for (const line of ['one', 'two', 'three']) logger.info(line);
+      ${end};`;
+    const { stdout } = spawnSync(process.execPath, ['--input-type=module', '--eval', program], { encoding: 'utf8' });
+    expect(
+      stdout
+        .trim()
+        .split('\n')
+        .map((line) => (JSON.parse(line) as { msg: string }).msg),
+    ).toEqual(['one', 'two', 'three']);
+  },
+);
