@@ -58,8 +58,8 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
     @Inject(CONFIG) private readonly config: Config,
     private readonly metrics: Metrics,
   ) {
-    metrics.recoveries.inc({ dependency: 'database' }, 0);
-    metrics.watchListener(() => this.#isEstablished);
+    metrics.recoveries.labels('database');
+    metrics.watch('listener', () => this.#isEstablished);
   }
 
   /** Call before the application has started. */
@@ -143,7 +143,7 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
     this.#isEstablished = true;
     if (this.#wasLost) {
       this.#wasLost = false;
-      this.metrics.recoveries.inc({ dependency: 'database' });
+      this.metrics.recoveries.labels('database').inc();
     }
     this.#timer = setTimeout(() => {
       inBackground(this.#beat(connection));

@@ -16,7 +16,7 @@ export class HealthService {
     private readonly prisma: PrismaService,
     metrics: Metrics,
   ) {
-    metrics.watchReadiness(() => this.isReady());
+    metrics.watch('ready', () => this.isReady());
   }
 
   /** From now on the service reports unready, so that balancers send no more requests. */

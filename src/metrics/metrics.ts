@@ -7,6 +7,40 @@ import { LabelledMetric } from './labelled-metric.js';
 const DURATION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
 const BATCH_SIZE_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 
+/** The values that are read at scrape time, each with its name and help; true is 1. */
+const GAUGES = {
+  connections: ['petstore_connections', 'Open client connections.'],
+  unflushedUsage: ['petstore_usage_unflushed_rows', 'Rows of key and day with usage that is not written yet.'],
+  ready: [
+    'petstore_ready',
+    '1 while the database responds within a second and the process is not stopping, as in /health/ready.',
+  ],
+  listener: [
+    'petstore_listener_connected',
+    '1 while PostgreSQL notifies this process of changed keys, 0 while it reconnects.',
+  ],
+  listIntact: [
+    'petstore_list_intact',
+    '1 while lists are served from versions, 0 while the triggers or tables of the list are not intact and every list is read whole.',
+  ],
+  replicaAvailable: [
+    'petstore_replica_available',
+    '1 while lists are read from the replica of the database, 0 while they are read from the primary.',
+  ],
+  replicaLag: [
+    'petstore_replica_lag_seconds',
+    'Age of the first change of the primary that the replica has not replayed.',
+  ],
+  limiterDegraded: [
+    'petstore_limiter_store_degraded',
+    '1 while limits are counted by this process alone because Redis is unavailable.',
+  ],
+  limiterClockOffset: [
+    'petstore_limiter_clock_offset_seconds',
+    'The clock of Redis minus the clock of this process, at the last request that was counted.',
+  ],
+} as const;
+
 /** The connection counts of a pool, read at scrape time. */
 export interface PoolState {
   readonly totalCount: number;
@@ -30,71 +64,6 @@ export class Metrics {
     this.registry,
   );
 
-  readonly limiterDecisions = this.#counter(
-    'petstore_limiter_decisions_total',
-    'Decisions of the rate limiter by plan (anonymous: counted by address) and outcome.',
-    ['plan', 'outcome'],
-  );
-
-  readonly bans = new Counter({
-    name: 'petstore_limiter_bans_total',
-    help: 'Temporary bans imposed by this process.',
-    labelNames: ['subject'],
-    registers: [this.registry],
-  });
-
-  readonly keyLookups = this.#counter(
-    'petstore_api_key_lookups_total',
-    'Verifications of well-formed API keys by source of the result: memory or database.',
-    ['source'],
-  );
-
-  readonly listsRunning = new Gauge({
-    name: 'petstore_lists_running',
-    help: 'In-flight order lists.',
-    registers: [this.registry],
-  });
-
-  readonly listRows = new Counter({
-    name: 'petstore_list_rows_total',
-    help: 'Orders written in lists.',
-    registers: [this.registry],
-  });
-
-  readonly listPieces = new Counter({
-    name: 'petstore_list_pieces_total',
-    help: 'Pieces that lists needed, by where they were: compressed in memory, or in the database.',
-    labelNames: ['source'],
-    registers: [this.registry],
-  });
-
-  readonly listVersionChanges = new Counter({
-    name: 'petstore_list_version_changes_total',
-    help: 'How often this process found the list in another version than before.',
-    registers: [this.registry],
-  });
-
-  readonly listBytes = new Counter({
-    name: 'petstore_list_bytes_total',
-    help: 'Bytes of JSON written in lists, before compression.',
-    registers: [this.registry],
-  });
-
-  readonly lists = new Counter({
-    name: 'petstore_lists_total',
-    help: 'Order lists by how they ended.',
-    labelNames: ['end'],
-    registers: [this.registry],
-  });
-
-  readonly replicaFallbacks = new Counter({
-    name: 'petstore_replica_fallbacks_total',
-    help: 'Lists that were read from the primary because the replica failed while they were read from it.',
-    registers: [this.registry],
-  });
-
-  readonly cancels = this.#counter('petstore_cancels_total', 'Attempts to cancel an order, by outcome.', ['outcome']);
-
   readonly cancelBatchSize = new Histogram({
     name: 'petstore_cancel_batch_size',
     help: 'Orders per cancel statement.',
@@ -102,63 +71,101 @@ export class Metrics {
     registers: [this.registry],
   });
 
-  readonly cancelLockWaits = new Counter({
-    name: 'petstore_cancel_lock_waits_total',
-    help: 'Cancels that waited for an order locked by another transaction.',
+  readonly listsRunning = new Gauge({
+    name: 'petstore_lists_running',
+    help: 'In-flight order lists.',
     registers: [this.registry],
   });
 
-  readonly usageRowsWritten = new Counter({
-    name: 'petstore_usage_rows_written_total',
-    help: 'Rows of key and day that the usage writer has added to.',
-    registers: [this.registry],
-  });
+  readonly limiterDecisions = this.#labelled(
+    'petstore_limiter_decisions_total',
+    'Decisions of the rate limiter by plan (anonymous: counted by address) and outcome.',
+    ['plan', 'outcome'],
+  );
 
-  readonly usageFlushFailures = new Counter({
-    name: 'petstore_usage_flush_failures_total',
-    help: 'Attempts to write usage that failed. The counts are written later, or dropped when the connection was lost meanwhile.',
-    registers: [this.registry],
-  });
+  readonly bans = this.#labelled('petstore_limiter_bans_total', 'Temporary bans imposed by this process.', ['subject']);
 
-  readonly usageLost = new Counter({
-    name: 'petstore_usage_lost_requests_total',
-    help: 'Requests missing from the usage because too many keys waited to be written.',
-    registers: [this.registry],
-  });
+  readonly keyLookups = this.#labelled(
+    'petstore_api_key_lookups_total',
+    'Verifications of well-formed API keys by source of the result: memory, index or database.',
+    ['source'],
+  );
 
-  readonly recoveries = new Counter({
-    name: 'petstore_recoveries_total',
-    help: 'How often this process has used PostgreSQL (for notifications) or a Redis node again after it was unavailable.',
-    labelNames: ['dependency'],
-    registers: [this.registry],
-  });
+  readonly listRows = this.#counter('petstore_list_rows_total', 'Orders written in lists.');
 
-  readonly connectionsDropped = new Counter({
-    name: 'petstore_connections_dropped_total',
-    help: 'Connections closed because MAX_CONNECTIONS were open: idle ones, or new ones while none is idle.',
-    registers: [this.registry],
-  });
+  readonly listPieces = this.#labelled(
+    'petstore_list_pieces_total',
+    'Pieces that lists needed, by where they were: compressed in memory, or in the database.',
+    ['source'],
+  );
+
+  readonly listVersionChanges = this.#counter(
+    'petstore_list_version_changes_total',
+    'How often this process found the list in another version than before.',
+  );
+
+  readonly listBytes = this.#counter(
+    'petstore_list_bytes_total',
+    'Bytes of JSON written in lists, before compression.',
+  );
+
+  readonly lists = this.#labelled('petstore_lists_total', 'Order lists by how they ended.', ['end']);
+
+  readonly replicaFallbacks = this.#counter(
+    'petstore_replica_fallbacks_total',
+    'Lists that were read from the primary because the replica failed while they were read from it.',
+  );
+
+  readonly cancels = this.#labelled('petstore_cancels_total', 'Attempts to cancel an order, by outcome.', ['outcome']);
+
+  readonly cancelLockWaits = this.#counter(
+    'petstore_cancel_lock_waits_total',
+    'Cancels that waited for an order locked by another transaction.',
+  );
+
+  readonly usageRowsWritten = this.#counter(
+    'petstore_usage_rows_written_total',
+    'Rows of key and day that the usage writer has added to.',
+  );
+
+  readonly usageFlushFailures = this.#counter(
+    'petstore_usage_flush_failures_total',
+    'Attempts to write usage that failed. The counts are written later, or dropped when the connection was lost meanwhile.',
+  );
+
+  readonly usageLost = this.#counter(
+    'petstore_usage_lost_requests_total',
+    'Requests missing from the usage because too many keys waited to be written.',
+  );
+
+  readonly recoveries = this.#labelled(
+    'petstore_recoveries_total',
+    'How often this process has used PostgreSQL (for notifications) or a Redis node again after it was unavailable.',
+    ['dependency'],
+  );
+
+  readonly connectionsDropped = this.#counter(
+    'petstore_connections_dropped_total',
+    'Connections closed because MAX_CONNECTIONS were open: idle ones, or new ones while none is idle.',
+  );
 
   constructor() {
     collectDefaultMetrics({ register: this.registry });
     // For Prometheus a series that begins with 1 has not increased, so the series that alerts read begin with 0.
     for (const end of ['complete', 'lost_reader', 'failed']) {
-      this.lists.inc({ end }, 0);
+      this.lists.labels(end);
     }
     for (const source of ['memory', 'database']) {
-      this.listPieces.inc({ source }, 0);
+      this.listPieces.labels(source);
     }
     for (const outcome of ['admitted', 'limited', 'banned']) {
       this.limiterDecisions.labels('anonymous', outcome);
     }
   }
 
-  #counter(name: string, help: string, labelNames: readonly string[]): LabelledMetric<Counter> {
-    return new LabelledMetric(() => new Counter({ name, help, registers: [] }), labelNames, this.registry);
-  }
-
-  /** Exports a value that is read at scrape time; true is 1. */
-  #gauge(name: string, help: string, read: () => number | boolean | Promise<number | boolean>): void {
+  /** Exports a value that is read at scrape time. */
+  watch(gauge: keyof typeof GAUGES, read: () => number | boolean | Promise<number | boolean>): void {
+    const [name, help] = GAUGES[gauge];
     new Gauge({
       name,
       help,
@@ -191,67 +198,14 @@ export class Metrics {
     server.on('drop', () => {
       this.connectionsDropped.inc();
     });
-    const open = promisify(server.getConnections.bind(server));
-    this.#gauge('petstore_connections', 'Open client connections.', open);
+    this.watch('connections', promisify(server.getConnections.bind(server)));
   }
 
-  /** Exports how many keys have usage that is not written, read at scrape time. */
-  watchUnflushedUsage(rows: () => number): void {
-    this.#gauge('petstore_usage_unflushed_rows', 'Rows of key and day with usage that is not written yet.', rows);
+  #counter(name: string, help: string): Counter {
+    return new Counter({ name, help, registers: [this.registry] });
   }
 
-  /** Exports whether requests should be sent to this process, asked at scrape time: nothing else may ask. */
-  watchReadiness(isReady: () => Promise<boolean>): void {
-    this.#gauge(
-      'petstore_ready',
-      '1 while the database responds within a second and the process is not stopping, as in /health/ready.',
-      isReady,
-    );
-  }
-
-  /** Shows whether this process learns at once of changed keys. */
-  watchListener(isConnected: () => boolean): void {
-    this.#gauge(
-      'petstore_listener_connected',
-      '1 while PostgreSQL notifies this process of changed keys, 0 while it reconnects.',
-      isConnected,
-    );
-  }
-
-  /** Shows whether lists have a version, read at scrape time. */
-  watchList(isIntact: () => boolean): void {
-    this.#gauge(
-      'petstore_list_intact',
-      '1 while lists are served from versions, 0 while the triggers or tables of the list are not intact and every list is read whole.',
-      isIntact,
-    );
-  }
-
-  /** Exports the state of the database's replica, read at scrape time. */
-  watchReplica(replica: { isAvailable(): boolean; lagSeconds(): number }): void {
-    this.#gauge(
-      'petstore_replica_available',
-      '1 while lists are read from the replica of the database, 0 while they are read from the primary.',
-      () => replica.isAvailable(),
-    );
-    this.#gauge(
-      'petstore_replica_lag_seconds',
-      'Age of the first change of the primary that the replica has not replayed.',
-      () => replica.lagSeconds(),
-    );
-  }
-
-  /** Shows whether limits are counted by this process alone because Redis is unavailable, and whether the clocks agree. */
-  watchLimiterStore(store: { readonly degraded: boolean; readonly clockOffsetMs: number }): void {
-    this.#gauge(
-      'petstore_limiter_store_degraded',
-      '1 while limits are counted by this process alone because Redis is unavailable.',
-      () => store.degraded,
-    );
-    this.#gauge(
-      'petstore_limiter_clock_offset_seconds',
-      'The clock of Redis minus the clock of this process, at the last request that was counted.',
-      () => store.clockOffsetMs / 1_000,
-    );
+  #labelled(name: string, help: string, labelNames: readonly string[]): LabelledMetric<Counter> {
+    return new LabelledMetric(() => new Counter({ name, help, registers: [] }), labelNames, this.registry);
   }
 }

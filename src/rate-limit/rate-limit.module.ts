@@ -29,10 +29,10 @@ async function createQuotaStore(
   metrics: Metrics,
 ): Promise<QuotaStore> {
   const onBan = (subject: string): void => {
-    metrics.bans.inc({ subject: isKeySubject(subject) ? 'key' : 'address' });
+    metrics.bans.labels(isKeySubject(subject) ? 'key' : 'address').inc();
   };
   const onRecovered = (): void => {
-    metrics.recoveries.inc({ dependency: 'redis' });
+    metrics.recoveries.labels('redis').inc();
   };
   const store =
     redisUrls.length === 0
@@ -45,8 +45,9 @@ async function createQuotaStore(
     },
   });
   if (store instanceof RedisQuotaStore) {
-    metrics.recoveries.inc({ dependency: 'redis' }, 0);
-    metrics.watchLimiterStore(store);
+    metrics.recoveries.labels('redis');
+    metrics.watch('limiterDegraded', () => store.degraded);
+    metrics.watch('limiterClockOffset', () => store.clockOffsetMs / 1_000);
     await store.untilReady(READY_TIMEOUT_MS);
   }
   return store;

@@ -25,7 +25,7 @@ export class UsageRecorder {
     @Inject(CLOCK) private readonly clock: Clock,
     private readonly metrics: Metrics,
   ) {
-    metrics.watchUnflushedUsage(() => this.#rows.size);
+    metrics.watch('unflushedUsage', () => this.#rows.size);
   }
 
   /** Today, as {@link UsageRow.day} has it. */

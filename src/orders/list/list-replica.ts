@@ -50,10 +50,8 @@ export class ListReplica implements OnApplicationBootstrap, BeforeApplicationShu
     private readonly metrics: Metrics,
   ) {
     if (pools.replica !== undefined) {
-      metrics.watchReplica({
-        isAvailable: () => this.#state === 'available',
-        lagSeconds: () => this.#lagMs / 1_000,
-      });
+      metrics.watch('replicaAvailable', () => this.#state === 'available');
+      metrics.watch('replicaLag', () => this.#lagMs / 1_000);
     }
   }
 

@@ -56,7 +56,7 @@ export class ListVersions {
     private readonly compaction: ListCompaction,
     private readonly metrics: Metrics,
   ) {
-    metrics.watchList(() => this.#isIntact !== false);
+    metrics.watch('listIntact', () => this.#isIntact !== false);
   }
 
   /**

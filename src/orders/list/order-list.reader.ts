@@ -94,7 +94,7 @@ export class OrderListReader {
       return undefined;
     }
     this.#cache.show(version.pieces);
-    this.metrics.listPieces.inc({ source: 'memory' }, found.length);
+    this.metrics.listPieces.labels('memory').inc(found.length);
     const user = this.#user(cut);
     return {
       version: version.name,
@@ -115,7 +115,7 @@ export class OrderListReader {
     const reading = new ListReading({
       ...{ transaction, slot, cache: this.#cache, user, isCompressed },
       onMissing: (pieces) => {
-        this.metrics.listPieces.inc({ source: 'database' }, pieces);
+        this.metrics.listPieces.labels('database').inc(pieces);
       },
       onRead: (rows) => {
         this.metrics.listRows.inc(rows);

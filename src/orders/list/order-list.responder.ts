@@ -103,7 +103,7 @@ export class OrderListResponder {
     } finally {
       list.close();
       this.metrics.listsRunning.dec();
-      this.metrics.lists.inc({ end });
+      this.metrics.lists.labels(end).inc();
     }
   }
 }

@@ -60,8 +60,8 @@ async function compressedBytes(): Promise<Buffer> {
 }
 
 async function piecesRead(from: TestService = service): Promise<number> {
-  const { values } = await from.app.get(Metrics).listPieces.get();
-  return values.find(({ labels }) => labels.source === 'database')?.value ?? 0;
+  const { values } = await from.app.get(Metrics).listPieces.labels('database').get();
+  return values[0]?.value ?? 0;
 }
 
 describe('pieces of the order list', () => {
