@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
+import type { Check } from './doctor/run-checks.js';
 import { print } from './output.js';
 
-const EXIT_CODES = { ok: 0, warning: 1, error: 2 } as const;
+const EXIT_CODES = { skipped: 0, ok: 0, warning: 1, error: 2 } as const;
 
 const HELP = `
 Run it with the environment of the service, in containers:
@@ -18,9 +19,18 @@ export function addDoctorCommand(program: Command, exitWith: (code: number) => v
     .addHelpText('after', HELP)
     .action(async ({ json }: { json?: true }) => {
       const { runChecks } = await import('./doctor/run-checks.js');
-      const { textOf } = await import('./doctor/print.js');
       const result = await runChecks(process.env);
       exitWith(EXIT_CODES[result.status]);
       await print(json, result, textOf(result.checks));
     });
+}
+
+/** A line for each check, and below it what to do. */
+function textOf(checks: readonly Check[]): string {
+  return checks
+    .flatMap(({ name, status, message, remedy }) => [
+      `${status.padEnd(9)}${name.padEnd(21)}${message}`,
+      ...(remedy === null ? [] : [`${' '.repeat(9)}→ ${remedy}`]),
+    ])
+    .join('\n');
 }

@@ -1,3 +1,5 @@
+import type { Clock } from '../../common/clock.js';
+
 /** What a check found. */
 export interface Result {
   /** `skipped`: the check could not run, or does not apply to this deployment. */
@@ -20,3 +22,28 @@ export const skipped = (reason: string): Result => ({
   message: `not checked: ${reason}`,
   remedy: null,
 });
+
+const RANKS: readonly Result['status'][] = ['error', 'warning', 'ok', 'skipped'];
+
+export function worstOf<T extends Result>(results: readonly T[]): T | undefined {
+  return RANKS.flatMap((rank) => results.filter(({ status }) => status === rank))[0];
+}
+
+/** Limits report a reset in whole seconds. */
+const TOLERATED_MS = 1_000;
+/** Half of a minute window: keys expire and windows end at visibly different times. */
+const ERROR_MS = 30_000;
+
+/** Compares this host's clock with that of a server, which reads its clock halfway between two readings of ours. */
+export async function checkClock(server: string, clock: Clock, readServerMs: () => Promise<number>): Promise<Result> {
+  const sentMs = clock.now();
+  const serverMs = await readServerMs();
+  const difference = (sentMs + clock.now()) / 2 - serverMs;
+  const distance = Math.abs(difference);
+  if (distance <= TOLERATED_MS) {
+    return ok('the same as of this host, within a second');
+  }
+  const message = `this host is ${(distance / 1_000).toFixed(1)} s ${difference > 0 ? 'ahead of' : 'behind'} ${server}`;
+  const remedy = 'Synchronise the clocks of all hosts with NTP: windows of limits and expiry times depend on them.';
+  return distance > ERROR_MS ? error(message, remedy) : warning(message, remedy);
+}

@@ -7,8 +7,7 @@ import { onlyRow } from '../../database/only-row.js';
 import { openClient } from '../../database/open-client.js';
 import { connectionsPerProcess } from '../../database/pools.js';
 import { messageOf } from '../report-error.js';
-import { error, ok, type Result, type Results, skipped, warning } from './check.js';
-import { clockDifference, clockResult } from './clock.js';
+import { checkClock, error, ok, type Result, type Results, skipped, warning } from './check.js';
 import { checkRole } from './role.js';
 import { checkKeyChanges, checkList, checkMigrations } from './schema.js';
 
@@ -26,8 +25,7 @@ type DatabaseCheck = (db: pg.Client, config: Config, clock: Clock) => Promise<Re
 
 const CHECKS: Readonly<Record<string, DatabaseCheck>> = {
   'connection limit': checkConnectionLimit,
-  'shared limits': checkSharedLimits,
-  'clock of PostgreSQL': checkClock,
+  'clock of PostgreSQL': checkDatabaseClock,
   migrations: checkMigrations,
   list: checkList,
   'key changes': checkKeyChanges,
@@ -105,14 +103,11 @@ async function inTransaction(db: pg.Client, check: () => Promise<Result>): Promi
   }
 }
 
-/** Running processes of the service. */
-const PROCESSES = `
-  (SELECT count(*)::integer FROM pg_stat_activity
-   WHERE datname = current_database() AND application_name = 'petstore-listener') AS processes`;
-
 /** The smallest of the limits of server, database and role, without reserved connections. */
 const CONNECTION_LIMIT = `
-  SELECT pg_backend_pid() AS process, ${PROCESSES},
+  SELECT pg_backend_pid() AS process,
+         (SELECT count(*)::integer FROM pg_stat_activity
+          WHERE datname = current_database() AND application_name = 'petstore-listener') AS processes,
          least(
            current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
              - coalesce(current_setting('reserved_connections', true)::integer, 0),
@@ -138,25 +133,11 @@ async function checkConnectionLimit(db: pg.Client, config: Config): Promise<Resu
       );
 }
 
-async function checkSharedLimits(db: pg.Client, { redisUrls }: Config): Promise<Result> {
-  const { processes } = onlyRow((await db.query<{ processes: number }>(`SELECT ${PROCESSES}`)).rows);
-  if (redisUrls.length > 0) {
-    return ok('counted in Redis for all processes');
-  }
-  return processes > 1
-    ? warning(
-        `${processes} processes count limits separately`,
-        'Set REDIS_URL: a caller can use its quota once per process otherwise.',
-      )
-    : ok('counted in the memory of the process');
-}
-
-async function checkClock(db: pg.Client, _config: Config, clock: Clock): Promise<Result> {
-  const difference = await clockDifference(clock, async () => {
+function checkDatabaseClock(db: pg.Client, _config: Config, clock: Clock): Promise<Result> {
+  return checkClock('PostgreSQL', clock, async () => {
     const sql = 'SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS "nowMs"';
     return onlyRow((await db.query<{ nowMs: number }>(sql)).rows).nowMs;
   });
-  return clockResult('PostgreSQL', difference);
 }
 
 const EXPIRING_KEYS = `

@@ -33,39 +33,33 @@ const LOGIN = `
   FROM pg_roles WHERE rolname = session_user`;
 
 /**
- * What the login has: attributes, memberships, and privileges as in GRANT, on columns only where it has none on the table. Of the
- * functions, those that run with the privileges of their owner, who owns the tables.
+ * What the login has: attributes, memberships, and what is granted to it, to its roles and to PUBLIC, as in GRANT. Of the functions,
+ * those that run with the privileges of the owner of the tables.
  */
 const HELD = `
-  WITH relation AS (SELECT oid, relname, relkind FROM pg_class WHERE relnamespace = 'public'::regnamespace)
+  WITH object AS (
+    SELECT relacl AS acl, '' AS columns, CASE relkind WHEN 'S' THEN 'SEQUENCE ' ELSE '' END || relname AS name
+    FROM pg_class WHERE relnamespace = 'public'::regnamespace
+    UNION ALL
+    SELECT attacl, format(' (%s)', attname), relname FROM pg_attribute JOIN pg_class ON attrelid = pg_class.oid
+    WHERE relnamespace = 'public'::regnamespace AND NOT attisdropped
+    UNION ALL
+    SELECT nspacl, '', 'SCHEMA public' FROM pg_namespace WHERE nspname = 'public'
+    UNION ALL
+    SELECT coalesce(proacl, acldefault('f', proowner)), '', 'FUNCTION ' || oid::regprocedure FROM pg_proc
+    WHERE pronamespace = 'public'::regnamespace AND prosecdef
+      AND proowner = (SELECT relowner FROM pg_class WHERE oid = to_regclass('public.orders'))
+  )
   SELECT attribute AS held
   FROM pg_roles CROSS JOIN LATERAL (VALUES ('SUPERUSER', rolsuper), ('CREATEROLE', rolcreaterole), ('CREATEDB', rolcreatedb),
     ('REPLICATION', rolreplication), ('BYPASSRLS', rolbypassrls)) AS attributes (attribute, has)
   WHERE rolname = session_user AND has
-  UNION ALL
+  UNION
   SELECT 'membership in ' || rolname FROM pg_roles
   WHERE rolname NOT IN (session_user, '${SERVICE_ROLE}') AND pg_has_role(session_user, oid, 'MEMBER')
-  UNION ALL
-  SELECT privilege || ' ON SCHEMA public' FROM unnest(ARRAY['USAGE', 'CREATE']) AS privilege
-  WHERE has_schema_privilege(session_user, 'public', privilege)
-  UNION ALL
-  SELECT format('%s ON %s', privilege, relname)
-  FROM relation CROSS JOIN unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER']) AS privilege
-  WHERE relkind IN ('r', 'p', 'v', 'm', 'f') AND has_table_privilege(session_user, relation.oid, privilege)
-  UNION ALL
-  SELECT format('%s (%s) ON %s', privilege, attname, relname)
-  FROM relation JOIN pg_attribute ON attrelid = relation.oid AND attnum > 0 AND NOT attisdropped
-  CROSS JOIN unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'REFERENCES']) AS privilege
-  WHERE relkind IN ('r', 'p', 'v', 'm', 'f') AND has_column_privilege(session_user, relation.oid, attnum, privilege)
-    AND NOT has_table_privilege(session_user, relation.oid, privilege)
-  UNION ALL
-  SELECT format('%s ON SEQUENCE %s', privilege, relname)
-  FROM (SELECT * FROM relation WHERE relkind = 'S' OFFSET 0) AS sequence
-  CROSS JOIN unnest(ARRAY['SELECT', 'UPDATE', 'USAGE']) AS privilege WHERE has_sequence_privilege(session_user, oid, privilege)
-  UNION ALL
-  SELECT 'EXECUTE ON FUNCTION ' || oid::regprocedure FROM pg_proc
-  WHERE pronamespace = 'public'::regnamespace AND prosecdef AND has_function_privilege(session_user, oid, 'EXECUTE')
-    AND proowner = (SELECT relowner FROM pg_class WHERE oid = to_regclass('public.orders'))
+  UNION
+  SELECT format('%s%s ON %s', privilege_type, columns, name) FROM object, aclexplode(acl)
+  WHERE grantee = 0 OR pg_has_role(session_user, grantee, 'USAGE')
   ORDER BY held`;
 
 /** The same privilege on the whole table. */

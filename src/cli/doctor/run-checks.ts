@@ -1,22 +1,17 @@
 import { type Clock, systemClock } from '../../common/clock.js';
-import { withDeadline } from '../../common/deadline.js';
 import { type Config, ConfigurationError } from '../../config/config.js';
 import { loadConfig } from '../../config/load-config.js';
-import { messageOf } from '../report-error.js';
-import { error, ok, type Result, type Results, skipped } from './check.js';
+import { error, ok, type Result, type Results, worstOf } from './check.js';
 import { checkDatabase } from './database.js';
 import { checkHost } from './host.js';
 import { checkRedis } from './redis.js';
-import { checkTls } from './tls.js';
-
-const TLS_TIMEOUT_MS = 5_000;
 
 export interface Check extends Result {
   readonly name: string;
 }
 
 export interface Checks {
-  readonly status: 'ok' | 'warning' | 'error';
+  readonly status: Result['status'];
   readonly checks: readonly Check[];
 }
 
@@ -27,8 +22,7 @@ export interface Checks {
 export async function runChecks(variables: NodeJS.ProcessEnv, clock: Clock = systemClock): Promise<Checks> {
   const results = await resultsOf(variables, clock);
   const checks = Object.entries(results).map(([name, result]) => ({ name, ...result }));
-  const worst = (['error', 'warning'] as const).find((status) => checks.some((check) => check.status === status));
-  return { status: worst ?? 'ok', checks };
+  return { status: worstOf(checks)?.status ?? 'ok', checks };
 }
 
 async function resultsOf(variables: NodeJS.ProcessEnv, clock: Clock): Promise<Results> {
@@ -43,11 +37,10 @@ async function resultsOf(variables: NodeJS.ProcessEnv, clock: Clock): Promise<Re
     return { configuration: error(failure.problems.join('; '), remedy) };
   }
   const configuration = ok(`valid, for ${config.production ? 'production' : 'development'}`);
-  const [database, redis, tls, host] = await Promise.all([
+  const [database, redis, host] = await Promise.all([
     checkDatabase(config, clock),
     checkRedis(config, clock),
-    withDeadline(checkTls(config), TLS_TIMEOUT_MS).catch((failure: unknown) => skipped(messageOf(failure))),
     checkHost(config),
   ]);
-  return { configuration, ...database, ...redis, TLS: tls, ...host };
+  return { configuration, ...database, ...redis, ...host };
 }
