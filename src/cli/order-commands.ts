@@ -1,16 +1,11 @@
-import { type FileHandle, open } from 'node:fs/promises';
+import { open, stat } from 'node:fs/promises';
 import { extname } from 'node:path';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { type Command, Option } from 'commander';
-import type { ImportPhase } from '../orders/import/import-orders.js';
 import type { ImportFormat } from '../orders/import/stage-orders.js';
-import type { TableAccess } from './command-database.js';
-import { printResult, warn } from './output.js';
-import { Progress } from './progress.js';
+import { printResult } from './output.js';
 import { Interrupted, UsageError } from './report-error.js';
-import { count, describePace, paceOf } from './wording.js';
-
-const ACCESS: readonly TableAccess[] = [{ table: 'orders', privileges: ['SELECT', 'INSERT'] }];
+import { count } from './table.js';
 
 const FORMAT_OF_EXTENSION: Readonly<Record<string, ImportFormat>> = {
   '.ndjson': 'ndjson',
@@ -40,12 +35,6 @@ interface ImportCommandOptions {
   readonly json?: true;
 }
 
-interface Input {
-  readonly source: Readable;
-  /** Undefined for stdin and other streams. */
-  readonly sizeBytes: number | undefined;
-}
-
 export function addOrderCommands(program: Command): void {
   program
     .command('orders')
@@ -60,7 +49,7 @@ export function addOrderCommands(program: Command): void {
     )
     .option('--dry-run', 'check everything, also against the existing orders, and change nothing')
     .option('--allow-empty', 'accept a file without orders')
-    .option('--json', 'print {"orders", "dryRun", "seconds", "ordersPerSecond"}')
+    .option('--json', 'print {"orders", "dryRun"}')
     .addHelpText('after', IMPORT_HELP)
     .action(importFile);
 }
@@ -72,65 +61,31 @@ async function importFile(file: string, options: ImportCommandOptions): Promise<
     throw new UsageError('Cannot infer the format from the file name; pass --format csv or --format ndjson.');
   }
   const { importOrders } = await import('../orders/import/import-orders.js');
-  const { withDatabase } = await import('./command-database.js');
-  const { Interrupts } = await import('./interrupts.js');
-  const { source, sizeBytes } = await openInput(file);
-  const progress = new Progress('reading');
-  const onProgress = (bytes: number, read: number): void => {
-    progress.update(sizeBytes === undefined ? undefined : Math.min(1, bytes / sizeBytes), read);
-  };
-  const startedAtMs = performance.now();
-  let interrupts: Awaited<ReturnType<typeof Interrupts.during>> | undefined;
-  const orders = await withDatabase(ACCESS, async (db, url) => {
-    interrupts = await Interrupts.during(db, url);
-    const { signal } = interrupts;
-    const onPhase = (phase: ImportPhase): void => {
-      progress.phase(phase);
-      if (phase === 'committing') {
-        interrupts?.ignore();
-      }
-    };
-    // Also ends a wait for stdin.
-    addAbortSignal(signal, source);
-    return importOrders(db, {
-      source,
-      format: chosen,
-      dryRun,
-      allowEmpty,
-      signal,
-      onProgress,
-      onPhase,
-      onWarning: warn,
-    });
-  })
-    .catch((error: unknown) => {
-      throw interrupts?.signal.aborted === true ? new Interrupted('Interrupted: nothing was imported.') : error;
-    })
-    .finally(() => {
-      progress.stop();
-      interrupts?.stop();
-      source.destroy();
-    });
-  const pace = paceOf(orders, performance.now() - startedAtMs);
+  const { loadOrders } = await import('./load-orders.js');
+  const source = await openInput(file);
+  const orders = await loadOrders(
+    (db, listener) => {
+      // Also ends a wait for stdin.
+      addAbortSignal(listener.signal, source);
+      return importOrders(db, { source, format: chosen, dryRun, allowEmpty, ...listener });
+    },
+    (cause) => (cause instanceof Interrupted ? new Interrupted('Interrupted: nothing was imported.') : cause),
+  ).finally(() => source.destroy());
   const done = dryRun ? 'orders are valid; nothing was imported' : 'orders imported';
-  await printResult(options.json, { orders, dryRun, ...pace }, `${count(orders)} ${done} (${describePace(pace)}).`);
+  await printResult(options.json, { orders, dryRun }, `${count(orders)} ${done}.`);
 }
 
 /** Opened before the connection, so that a wrong path is reported without a database. */
-async function openInput(file: string): Promise<Input> {
+async function openInput(file: string): Promise<Readable> {
   if (file === '-') {
-    return { source: process.stdin, sizeBytes: undefined };
+    return process.stdin;
   }
-  let handle: FileHandle | undefined;
   try {
-    handle = await open(file);
-    const stats = await handle.stat();
-    if (stats.isDirectory()) {
+    if ((await stat(file)).isDirectory()) {
       throw Object.assign(new Error('a directory'), { code: 'EISDIR' });
     }
-    return { source: handle.createReadStream(), sizeBytes: stats.size > 0 ? stats.size : undefined };
+    return (await open(file)).createReadStream();
   } catch (error) {
-    await handle?.close();
     const reason = (error as NodeJS.ErrnoException).code ?? 'unreadable';
     throw new Error(`Cannot read the file ${JSON.stringify(file)} (${reason}); check the path and its permissions.`, {
       cause: error,

@@ -1,6 +1,17 @@
 import type pg from 'pg';
 import { asError } from '../common/as-error.js';
 
+/** What a load of many orders reports, and what ends it. */
+export interface LoadListener {
+  /** Called with the number of orders read or inserted so far. */
+  readonly onProgress?: (orders: number) => void;
+  /** Called when the orders are committed and something after that failed. */
+  readonly onWarning?: (message: string) => void;
+  /** Called before the commit, which {@link signal} does not end any more. */
+  readonly onCommit?: () => void;
+  readonly signal?: AbortSignal;
+}
+
 /** Ids of at least 2^62 do not raise the sequence, so that it does not run out of ids. */
 export const SEQUENCE_END = '4611686018427387904';
 

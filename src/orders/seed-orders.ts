@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { analyzeOrders, raiseOrderSequence } from './bulk-load.js';
+import { analyzeOrders, type LoadListener, raiseOrderSequence } from './bulk-load.js';
 
 /** Orders per statement: small enough to report progress, large enough to be fast. */
 const CHUNK = 100_000;
@@ -22,17 +22,12 @@ const INSERT_GENERATED = `
 
 /**
  * Generates the orders 1 to `count`, in one transaction per {@link CHUNK}.
- * @param onProgress called with the number of orders in place
- * @param onWarning called when the orders are committed and something after that failed
- * @param signal ends it before its next transaction
  * @returns how many did not exist before
  */
 export async function seedOrders(
   db: pg.ClientBase,
   count: number,
-  onProgress?: (done: number) => void,
-  onWarning?: (message: string) => void,
-  signal?: AbortSignal,
+  { onProgress, onWarning, signal }: LoadListener = {},
 ): Promise<number> {
   let created = 0;
   await raiseOrderSequence(db, count);

@@ -13,19 +13,11 @@ const LOCK_TIMEOUT_MESSAGE =
   'Another transaction locks the table orders or is inserting an order with an id of the file; nothing was imported. ' +
   'Retry when it has ended.';
 
-export type ImportPhase = 'checking ids' | 'inserting' | 'committing' | 'updating statistics';
-
 export interface ImportOptions extends OrderFile {
   /** Checks everything, also against the existing orders, and changes nothing. */
   readonly dryRun: boolean;
   /** Accepts a file without orders; otherwise it is an error, because the program that writes it may have failed. */
   readonly allowEmpty?: boolean;
-  /** Called when a phase begins whose duration is unknown. */
-  readonly onPhase?: (phase: ImportPhase) => void;
-  /** Aborts the import before its commit. */
-  readonly signal?: AbortSignal;
-  /** Called when the orders are committed and something after that failed. */
-  readonly onWarning?: (message: string) => void;
 }
 
 /** Each statement sees what others have committed, whatever the role's default isolation level is. */
@@ -69,17 +61,15 @@ export async function importOrders(db: pg.ClientBase, options: ImportOptions): P
       await db.query('ROLLBACK');
       return count;
     }
-    options.onPhase?.('inserting');
     await insertStaged(db);
     options.signal?.throwIfAborted();
-    options.onPhase?.('committing');
+    options.onCommit?.();
     await commit(db);
   } catch (error) {
     // After a lost connection the server rolls back by itself; the first error is the one to report.
     await db.query('ROLLBACK').catch(() => undefined);
     throw sqlStateOf(error) === LOCK_NOT_AVAILABLE ? new Error(LOCK_TIMEOUT_MESSAGE, { cause: error }) : error;
   }
-  options.onPhase?.('updating statistics');
   await analyzeOrders(db, options.onWarning);
   return count;
 }

@@ -1,8 +1,9 @@
 import { pipeline } from 'node:stream/promises';
 import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
+import type { LoadListener } from '../bulk-load.js';
 import { IMPORT_ERRORS_MAX, ImportErrorList } from './import-errors.js';
-import { COPY_COLUMNS, copyLineOf, type OrderText } from './order-fields.js';
+import { COPY_COLUMNS, copyLineOf } from './order-fields.js';
 import { readCsv } from './read-csv.js';
 import { readNdjson } from './read-ndjson.js';
 
@@ -10,12 +11,9 @@ const READERS = { ndjson: readNdjson, csv: readCsv };
 
 export type ImportFormat = keyof typeof READERS;
 
-export interface OrderFile {
+export interface OrderFile extends LoadListener {
   readonly source: AsyncIterable<Buffer>;
   readonly format: ImportFormat;
-  /** Called with the bytes and orders read so far. */
-  readonly onProgress?: (bytes: number, orders: number) => void;
-  readonly onPhase?: (phase: 'checking ids') => void;
 }
 
 /**
@@ -44,35 +42,18 @@ export async function stageOrders(db: pg.ClientBase, file: OrderFile): Promise<n
   await db.query(CREATE_STAGE);
   const copy = db.query(copyFrom(COPY_TO_STAGE));
   await pipeline(copyLines(file, errors), copy);
-  file.onPhase?.('checking ids');
   await db.query('ANALYZE order_import');
   await checkIds(db, errors);
   return copy.rowCount;
 }
 
 async function* copyLines({ source, format, onProgress }: OrderFile, errors: ImportErrorList): AsyncGenerator<string> {
-  let [bytes, count] = [0, 0];
-  const counted = counting(source, (length) => (bytes += length));
-  for await (const orders of READERS[format](counted, errors)) {
-    yield copyTextOf(orders, errors);
+  let count = 0;
+  for await (const orders of READERS[format](source, errors)) {
+    yield orders.map((order) => copyLineOf(order, errors) ?? '').join('');
     count += orders.length;
-    onProgress?.(bytes, count);
+    onProgress?.(count);
   }
-}
-
-async function* counting(source: AsyncIterable<Buffer>, add: (bytes: number) => void): AsyncGenerator<Buffer> {
-  for await (const chunk of source) {
-    add(chunk.length);
-    yield chunk;
-  }
-}
-
-function copyTextOf(orders: readonly OrderText[], errors: ImportErrorList): string {
-  let text = '';
-  for (const order of orders) {
-    text += copyLineOf(order, errors) ?? '';
-  }
-  return text;
 }
 
 /**

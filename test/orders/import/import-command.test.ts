@@ -39,10 +39,9 @@ describe('petstore orders import', () => {
     ['orders.ndjson', NDJSON],
     ['orders.JSONL', NDJSON],
     ['orders.csv', CSV],
-  ])('infers the format from the file name and prints the number of orders and the rate: %s', async (name, content) => {
+  ])('infers the format from the file name and prints the number of orders: %s', async (name, content) => {
     const result = await importing(file(name, content));
-    expect(result).toMatchObject({ exitCode: 0, stderr: '' });
-    expect(result.stdout).toMatch(/^2 orders imported \(\d+\.\d s, \d+ orders\/s\)\.\n$/);
+    expect(result).toEqual({ exitCode: 0, stdout: '2 orders imported.\n', stderr: '' });
     expect(await orderIds()).toEqual(IDS);
   });
 
@@ -50,19 +49,14 @@ describe('petstore orders import', () => {
     const args = ['orders', 'import', '-', '--format', 'csv', '--json'];
     const result = await petstoreProcess(args, { DATABASE_URL: database.url }, CSV);
     expect(result).toMatchObject({ exitCode: 0, stderr: '' });
-    expect(JSON.parse(result.stdout)).toEqual({
-      orders: 2,
-      dryRun: false,
-      seconds: expect.any(Number) as unknown,
-      ordersPerSecond: expect.any(Number) as unknown,
-    });
+    expect(JSON.parse(result.stdout)).toEqual({ orders: 2, dryRun: false });
     expect(await orderIds()).toEqual(IDS);
   });
 
   it('changes nothing with --dry-run', async () => {
     const result = await importing(file('dry.csv', CSV), '--dry-run');
     expect(result).toMatchObject({ exitCode: 0, stderr: '' });
-    expect(result.stdout).toMatch(/^2 orders are valid; nothing was imported \(/);
+    expect(result.stdout).toBe('2 orders are valid; nothing was imported.\n');
     expect(await orderIds()).toEqual([]);
   });
 

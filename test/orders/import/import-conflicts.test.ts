@@ -163,7 +163,7 @@ describe('a failure after COMMIT', () => {
     const restore = await failAnalyze(database.db);
     const onWarning = jest.fn();
     try {
-      expect(await seedOrders(importer, 3, undefined, onWarning)).toBe(3);
+      expect(await seedOrders(importer, 3, { onWarning })).toBe(3);
     } finally {
       await restore();
     }

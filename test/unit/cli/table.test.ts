@@ -1,0 +1,14 @@
+import { shownId, table } from '../../../src/cli/table.js';
+
+it('table aligns columns, and names of any width move nothing', () => {
+  const rows = [
+    ['a', '1,000', '株式会社'],
+    ['bb', '7', '🦜 Ltd.'],
+  ];
+  expect(table(['ID', 'COUNT', 'NAME'], rows)).toBe('ID  COUNT  NAME\na   1,000  株式会社\nbb      7  🦜 Ltd.');
+});
+
+it('shownId shortens an id on a terminal only', () => {
+  const id = '11111111-1111-4111-8111-111111111111';
+  expect([shownId(id, true), shownId(id, false)]).toEqual(['11111111', id]);
+});
