@@ -1,6 +1,7 @@
-import type { Prisma, PrismaClient } from '../database/generated/client.js';
-import type { Plan } from '../plans/plans.js';
+import type pg from 'pg';
 import { API_KEY_UNBANNED_CHANNEL } from '../database/notification-channels.js';
+import { onlyRow } from '../database/only-row.js';
+import type { Plan } from '../plans/plans.js';
 import { idRangeOf } from './key-id.js';
 import { DISPLAY_PREFIX_LENGTH, generateKey, hashKey } from './key-format.js';
 
@@ -30,40 +31,44 @@ export interface IssuedKey {
 /** Hands a new key over before it is committed; when that fails, no key is issued. */
 export type Deliver = (issued: IssuedKey) => Promise<void>;
 
+/** Quotas are given for plans with custom ones only, which a constraint of the table checks. */
 export interface PlanChoice {
   readonly plan: Plan;
-  /** Given for plans with custom quotas only, which a constraint of the table checks. */
-  readonly requestsPerMinute?: number | undefined;
-  readonly requestsPerDay?: number | undefined;
+  readonly requestsPerMinute?: number | null | undefined;
+  readonly requestsPerDay?: number | null | undefined;
+}
+
+export interface NewKey extends PlanChoice {
+  readonly name: string;
+  readonly expiresAt?: Date | null | undefined;
 }
 
 /** An invalid administrative command. The message is for the operator. */
 export class KeyAdministrationError extends Error {}
 
-const RECORD_COLUMNS = {
-  id: true,
-  name: true,
-  keyPrefix: true,
-  plan: true,
-  requestsPerMinute: true,
-  requestsPerDay: true,
-  createdAt: true,
-  expiresAt: true,
-  revokedAt: true,
-  successorId: true,
-  lastUsedAt: true,
-} as const;
+const RECORD = `
+  id, name, key_prefix AS "keyPrefix", plan::text, requests_per_minute AS "requestsPerMinute", requests_per_day AS "requestsPerDay",
+  created_at AS "createdAt", expires_at AS "expiresAt", revoked_at AS "revokedAt", successor_id AS "successorId",
+  last_used_at AS "lastUsedAt"`;
+
+const INSERT_KEY = `
+  INSERT INTO api_keys (name, plan, requests_per_minute, requests_per_day, expires_at, key_prefix, key_hash)
+  VALUES ($1, $2, $3, $4, $5, $6, decode($7, 'hex')) RETURNING id, expires_at AS "expiresAt"`;
+
+/** The old key never expires later than it would have. */
+const END_AFTER_OVERLAP = 'UPDATE api_keys SET successor_id = $2, expires_at = least(expires_at, $3) WHERE id = $1';
+
+const UPDATE_PLAN = `
+  UPDATE api_keys SET plan = $2, requests_per_minute = $3, requests_per_day = $4 WHERE id = $1 RETURNING ${RECORD}`;
 
 /** Administers API keys. Database notifications make every change take effect in running services within a second. */
 export class ApiKeysAdmin {
-  constructor(private readonly prisma: PrismaClient) {}
+  /** @param db a connection outside a transaction */
+  constructor(private readonly db: pg.ClientBase) {}
 
-  async issue(
-    { name, expiresAt, ...choice }: PlanChoice & { name: string; expiresAt?: Date | undefined },
-    deliver?: Deliver,
-  ): Promise<IssuedKey> {
-    return this.prisma.$transaction(async (transaction) => {
-      const issued = await create(transaction, { name, ...quotaColumns(choice), expiresAt: expiresAt ?? null });
+  issue(key: NewKey, deliver?: Deliver): Promise<IssuedKey> {
+    return this.#inTransaction(async () => {
+      const issued = await this.#create(key);
       await deliver?.(issued);
       return issued;
     });
@@ -71,17 +76,15 @@ export class ApiKeysAdmin {
 
   /** All keys, the newest first. */
   list(): Promise<KeyRecord[]> {
-    return this.prisma.apiKey.findMany({ select: RECORD_COLUMNS, orderBy: [{ createdAt: 'desc' }, { id: 'asc' }] });
+    return this.#select('ORDER BY created_at DESC, id');
   }
 
   /** @returns whether the key was valid until now, and its successor, which stays valid */
   async revoke(id: string): Promise<{ revoked: boolean; successorId: string | null }> {
-    const { count } = await this.prisma.apiKey.updateMany({
-      where: { id, revokedAt: null },
-      data: { revokedAt: new Date() },
-    });
+    const sql = 'UPDATE api_keys SET revoked_at = now() WHERE id = $1 AND revoked_at IS NULL';
+    const { rowCount } = await this.db.query(sql, [id]);
     const { successorId } = await this.find(id);
-    return { revoked: count > 0, successorId };
+    return { revoked: rowCount === 1, successorId };
   }
 
   /**
@@ -89,40 +92,27 @@ export class ApiKeysAdmin {
    * @param overlapMs how long both keys are valid
    * @throws {KeyAdministrationError} when the key is revoked, expired or rotated already
    */
-  async rotate(id: string, overlapMs: number, deliver?: Deliver): Promise<IssuedKey> {
-    return this.prisma.$transaction(async (transaction) => {
+  rotate(id: string, overlapMs: number, deliver?: Deliver): Promise<IssuedKey> {
+    return this.#inTransaction(async () => {
       // What is read from here on stays as it is: a key that is being revoked gets no successor.
-      await transaction.$queryRaw`SELECT id::text FROM api_keys WHERE id = ${id}::uuid FOR UPDATE`;
-      const old = await findKey(transaction, id);
+      const old = existing(await this.#select('WHERE id = $1 FOR UPDATE', id), id);
       const now = Date.now();
       rejectUnlessRotatable(old, now);
-      const { name, plan, requestsPerMinute, requestsPerDay, expiresAt } = old;
-      const issued = await create(transaction, { name, plan, requestsPerMinute, requestsPerDay, expiresAt });
-      const endOfOverlap = new Date(now + overlapMs);
-      await transaction.apiKey.update({
-        where: { id },
-        data: {
-          successorId: issued.id,
-          expiresAt: expiresAt !== null && expiresAt < endOfOverlap ? expiresAt : endOfOverlap,
-        },
-      });
+      const issued = await this.#create(old);
+      await this.db.query(END_AFTER_OVERLAP, [id, issued.id, new Date(now + overlapMs)]);
       await deliver?.(issued);
       return issued;
     });
   }
 
-  async setPlan(id: string, choice: PlanChoice): Promise<KeyRecord> {
-    const [record] = await this.prisma.apiKey.updateManyAndReturn({
-      where: { id },
-      data: quotaColumns(choice),
-      select: RECORD_COLUMNS,
-    });
-    return existing(record, id);
+  async setPlan(id: string, { plan, requestsPerMinute, requestsPerDay }: PlanChoice): Promise<KeyRecord> {
+    const { rows } = await this.db.query<KeyRecord>(UPDATE_PLAN, [id, plan, requestsPerMinute, requestsPerDay]);
+    return existing(rows, id);
   }
 
   /** Makes every running service end a ban of this key. */
   async notifyUnbanned(id: string): Promise<void> {
-    await this.prisma.$queryRaw`SELECT pg_notify(${API_KEY_UNBANNED_CHANNEL}, ${id})::text`;
+    await this.db.query('SELECT pg_notify($1, $2)', [API_KEY_UNBANNED_CHANNEL, id]);
   }
 
   /**
@@ -131,14 +121,7 @@ export class ApiKeysAdmin {
    */
   async idOf(prefix: string): Promise<string> {
     const { lowest, highest } = idRangeOf(prefix);
-    if (lowest === highest) {
-      return lowest;
-    }
-    const found = await this.prisma.apiKey.findMany({
-      where: { id: { gte: lowest, lte: highest } },
-      select: { id: true },
-      take: 3,
-    });
+    const found = await this.#select('WHERE id BETWEEN $1 AND $2', lowest, highest);
     return onlyId(
       prefix,
       found.map(({ id }) => id),
@@ -146,17 +129,38 @@ export class ApiKeysAdmin {
   }
 
   /** @throws {KeyAdministrationError} when the key does not exist */
-  find(id: string): Promise<KeyRecord> {
-    return findKey(this.prisma, id);
+  async find(id: string): Promise<KeyRecord> {
+    return existing(await this.#select('WHERE id = $1', id), id);
+  }
+
+  async #select(condition: string, ...values: readonly string[]): Promise<KeyRecord[]> {
+    return (await this.db.query<KeyRecord>(`SELECT ${RECORD} FROM api_keys ${condition}`, [...values])).rows;
+  }
+
+  async #create({ name, plan, requestsPerMinute, requestsPerDay, expiresAt }: NewKey): Promise<IssuedKey> {
+    const key = generateKey();
+    const values = [name, plan, requestsPerMinute, requestsPerDay, expiresAt, key.slice(0, DISPLAY_PREFIX_LENGTH)];
+    return {
+      key,
+      ...onlyRow((await this.db.query<Omit<IssuedKey, 'key'>>(INSERT_KEY, [...values, hashKey(key)])).rows),
+    };
+  }
+
+  async #inTransaction<T>(work: () => Promise<T>): Promise<T> {
+    await this.db.query('BEGIN');
+    try {
+      const result = await work();
+      await this.db.query('COMMIT');
+      return result;
+    } catch (error) {
+      await this.db.query('ROLLBACK').catch(() => undefined);
+      throw error;
+    }
   }
 }
 
-async function findKey(client: Prisma.TransactionClient, id: string): Promise<KeyRecord> {
-  return existing(await client.apiKey.findUnique({ where: { id }, select: RECORD_COLUMNS }), id);
-}
-
-function existing(record: KeyRecord | null | undefined, id: string): KeyRecord {
-  if (record == null) {
+function existing([record]: readonly KeyRecord[], id: string): KeyRecord {
+  if (record === undefined) {
     throw new KeyAdministrationError(noKey(id));
   }
   return record;
@@ -191,25 +195,4 @@ export function onlyId(prefix: string, ids: readonly string[]): string {
 
 function noKey(id: string): string {
   return `There is no key with the id ${id}. "petstore keys list" shows all keys.`;
-}
-
-async function create(
-  client: Prisma.TransactionClient,
-  data: Omit<Prisma.ApiKeyCreateInput, 'keyPrefix' | 'keyHash'>,
-): Promise<IssuedKey> {
-  const key = generateKey();
-  const keyHash = Uint8Array.from(Buffer.from(hashKey(key), 'hex'));
-  const { id, expiresAt } = await client.apiKey.create({
-    data: { ...data, keyPrefix: key.slice(0, DISPLAY_PREFIX_LENGTH), keyHash },
-    select: { id: true, expiresAt: true },
-  });
-  return { id, key, expiresAt };
-}
-
-function quotaColumns({
-  plan,
-  requestsPerMinute,
-  requestsPerDay,
-}: PlanChoice): Pick<KeyRecord, 'plan' | 'requestsPerMinute' | 'requestsPerDay'> {
-  return { plan, requestsPerMinute: requestsPerMinute ?? null, requestsPerDay: requestsPerDay ?? null };
 }

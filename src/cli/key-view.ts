@@ -1,9 +1,11 @@
 import type { KeyRecord } from '../api-keys/api-keys.admin.js';
 import { asError } from '../common/as-error.js';
 import { quotasOf } from '../plans/plans.js';
-import type { Usage } from '../rate-limit/redis-admin.js';
+import { readUsage, type Usage } from '../rate-limit/redis-admin.js';
 import { subjectOfKey } from '../rate-limit/subject.js';
+import { redisUrls } from './command-database.js';
 import { warn } from './output.js';
+import { count, shownId, table } from './table.js';
 
 /** A key as the commands print it; the fields of `--json`. */
 export interface KeyView extends KeyRecord {
@@ -17,23 +19,20 @@ export interface KeyView extends KeyRecord {
 }
 
 /** Combines the keys of the database with their usage in Redis, if configured. A failure of Redis is a note on stderr. */
-export async function viewsOf(
-  records: readonly KeyRecord[],
-  redisUrls: readonly string[],
-  nowMs: number,
-): Promise<KeyView[]> {
-  const usages = await usagesOf(records, redisUrls, nowMs);
+export async function viewsOf(records: readonly KeyRecord[]): Promise<KeyView[]> {
+  const nowMs = Date.now();
+  const usages = await usagesOf(records, nowMs);
   return records.map((record, index) => toView(record, usages[index], nowMs));
 }
 
-async function usagesOf(records: readonly KeyRecord[], redisUrls: readonly string[], nowMs: number): Promise<Usage[]> {
-  if (redisUrls.length === 0 || records.length === 0) {
+async function usagesOf(records: readonly KeyRecord[], nowMs: number): Promise<Usage[]> {
+  const urls = redisUrls();
+  if (urls.length === 0 || records.length === 0) {
     return [];
   }
-  const { readUsage } = await import('../rate-limit/redis-admin.js');
   const subjects = records.map(({ id }) => subjectOfKey(id));
   try {
-    return await readUsage(redisUrls, subjects, nowMs);
+    return await readUsage(urls, subjects, nowMs);
   } catch (error) {
     warn(`${asError(error).message}; remaining requests and bans are unknown.`);
     return [];
@@ -61,4 +60,33 @@ function stateOf({ revokedAt, expiresAt }: KeyRecord, usage: Usage | undefined, 
     return 'expired';
   }
   return usage?.bannedUntil === undefined ? 'active' : 'banned';
+}
+
+/** Formats keys as a table. */
+export function keyTable(keys: readonly KeyView[]): string {
+  if (keys.length === 0) {
+    return 'There are no keys yet. Run "petstore keys issue --name NAME --plan PLAN" to issue one.';
+  }
+  const rows = keys.map(({ id, plan, state, requestsLeftToday, lastUsedAt, expiresAt, name }) => [
+    shownId(id),
+    plan,
+    state,
+    requestsLeftToday === null ? '-' : count(requestsLeftToday),
+    dayOf(lastUsedAt),
+    dayOf(expiresAt),
+    name,
+  ]);
+  return table(['ID', 'PLAN', 'STATE', 'LEFT TODAY', 'LAST USED', 'EXPIRES', 'NAME'], rows);
+}
+
+/** Formats one key: a line for each field that has a value. */
+export function keyDetails(key: KeyView): string {
+  return Object.entries(key)
+    .filter(([, value]) => value !== null)
+    .map(([field, value]) => `${field.padEnd(19)}${value instanceof Date ? value.toISOString() : String(value)}`)
+    .join('\n');
+}
+
+function dayOf(time: Date | null): string {
+  return time?.toISOString().slice(0, 10) ?? 'never';
 }

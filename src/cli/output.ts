@@ -3,8 +3,8 @@ import { redactKeys } from '../api-keys/key-format.js';
 
 /** Control characters, and the marks that break a line or change the direction of a text. */
 export const UNPRINTABLE = '[\\p{Cc}\\p{Zl}\\p{Zp}\\p{Bidi_Control}]';
-/** But the ends of lines, and the styles of our own. */
-const ESCAPED = new RegExp(`(?!\\r?\\n|\u001b\\[(?:[12]|22|3[1-39])m)${UNPRINTABLE}`, 'gu');
+/** But the ends of lines. */
+const ESCAPED = new RegExp(`(?!\\n)${UNPRINTABLE}`, 'gu');
 
 /**
  * Everything is written through this: names, paths, values of a file and messages of servers come from outside, and must not

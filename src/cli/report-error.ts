@@ -33,14 +33,10 @@ export function reportError(error: unknown): number {
   return error instanceof UsageError ? EXIT_USAGE : EXIT_FAILED;
 }
 
-/** The reason without its context: Prisma's last line, or the first of the errors for several addresses. */
+/** The reason without its context, or the first of the errors for several addresses. */
 export function messageOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) {
     return messageOf(error.errors[0]);
   }
-  if (!(error instanceof Error)) {
-    return String(error);
-  }
-  const { name, message } = error;
-  return name.startsWith('PrismaClient') ? (message.trim().split('\n').at(-1) ?? name) : message || name;
+  return error instanceof Error ? error.message || error.name : String(error);
 }

@@ -1,8 +1,8 @@
-import { Argument, type Command, Option } from 'commander';
+import { Argument, type Command } from 'commander';
 import type { KeyUsageReport, UsageReport } from '../api-keys/usage/usage-report.js';
 import { integer, keyId, pastDay } from './arguments.js';
 import type { TableAccess } from './command-database.js';
-import { print, writeOut } from './output.js';
+import { print } from './output.js';
 
 const DAYS_DEFAULT = 30;
 const DAYS_MAX = 3_650;
@@ -16,7 +16,6 @@ interface UsageOptions {
   readonly days: number;
   readonly until?: string;
   readonly json?: true;
-  readonly csv?: true;
 }
 
 export function addUsageCommand(keys: Command): void {
@@ -29,14 +28,8 @@ export function addUsageCommand(keys: Command): void {
     .option('--days <n>', 'number of days, the last one included', integer(1, DAYS_MAX), DAYS_DEFAULT)
     .option('--until <day>', 'last day in UTC, like 2026-10-31 (default: today)', pastDay)
     .option('--json', 'print one object with all figures')
-    .addOption(new Option('--csv', 'print one line per key, or per day of one key').conflicts('json'))
     .action(async (key: string | undefined, options: UsageOptions) => {
       const report = await readReport(key, options);
-      if (options.csv === true) {
-        const { csvOf } = await import('./usage-csv.js');
-        await writeOut(csvOf(report));
-        return;
-      }
       const { keyUsageText, usageText } = await import('./usage-text.js');
       await print(options.json, report, 'keys' in report ? usageText(report) : keyUsageText(report));
     });

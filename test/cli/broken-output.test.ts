@@ -3,7 +3,6 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ApiKeysAdmin } from '../../src/api-keys/api-keys.admin.js';
-import { connectPrisma } from '../../src/database/connect-prisma.js';
 import { insertKey } from '../helpers/builders.js';
 import { failAnalyze } from '../helpers/fail-analyze.js';
 import { CLI } from '../helpers/build.js';
@@ -103,8 +102,8 @@ describe('a command whose stdout is a full disk', () => {
 
 describe('ApiKeysAdmin', () => {
   it('commits a new key only after it has been delivered', async () => {
-    const connection = connectPrisma(database.url);
-    const admin = new ApiKeysAdmin(connection.prisma);
+    const client = await database.db.connect();
+    const admin = new ApiKeysAdmin(client);
     let duringDelivery: unknown[] | undefined;
     try {
       const deliver = async (): Promise<void> => {
@@ -116,7 +115,7 @@ describe('ApiKeysAdmin', () => {
       await admin.rotate(id, 0, deliver);
       expect(duringDelivery).toEqual(before);
     } finally {
-      await connection.close();
+      client.release();
     }
     expect(await allKeys()).toHaveLength(2);
   });

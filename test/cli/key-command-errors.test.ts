@@ -169,9 +169,7 @@ describe('a command without the access that it needs', () => {
     const { href } = Object.assign(new URL(database.url), { pathname: '/postgres' });
     const result = await petstore(['keys', 'list'], { DATABASE_URL: href });
     expect(result).toMatchObject({ exitCode: FAILED, stdout: '' });
-    expect(result.stderr).toMatch(
-      /^error: The database has no table api_keys: the migration 20261122000000_orders_and_keys is missing\. Apply the migrations: [^\n]+\n$/,
-    );
+    expect(result.stderr).toMatch(/^error: The database has no table api_keys\. Apply the migrations: [^\n]+\n$/);
   });
 
   it('reports that the server is read-only when it writes, and can still read', async () => {
@@ -193,11 +191,11 @@ describe('a command', () => {
     // As in a database that is older than the constraint.
     await database.db.query('ALTER TABLE api_keys DROP CONSTRAINT api_keys_name_printable');
     const { id } = await insertKey(database.db, { name });
-    for (const args of [['list'], ['list', '--json'], ['show', id], ['usage'], ['usage', '--csv'], ['usage', id]]) {
+    for (const args of [['list'], ['list', '--json'], ['show', id], ['usage'], ['usage', id]]) {
       const { exitCode, stdout } = await petstore(['keys', ...args], { DATABASE_URL: database.url });
       expect({ args, exitCode }).toEqual({ args, exitCode: 0 });
       expect(stdout).toContain('evil\\u001b');
-      expect(stdout.replaceAll('\r\n', '')).not.toMatch(UNPRINTABLE);
+      expect(stdout).not.toMatch(UNPRINTABLE);
     }
     const { stdout } = await petstore(['keys', 'show', id, '--json'], { DATABASE_URL: database.url });
     expect(JSON.parse(stdout)).toMatchObject({ name });

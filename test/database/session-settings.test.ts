@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import pg from 'pg';
 import { Pools } from '../../src/database/pools.js';
-import { connectPrisma } from '../../src/database/connect-prisma.js';
 import { cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
@@ -57,9 +56,6 @@ describe('a database with other defaults', () => {
     for (const pool of [main, list]) {
       expect((await pool.query(SHOW)).rows).toEqual([{ settings: RELIED_UPON }]);
     }
-    const connection = connectPrisma(database.url);
-    expect(await connection.prisma.$queryRawUnsafe(SHOW)).toEqual([{ settings: RELIED_UPON }]);
-    await connection.close();
   });
 
   it('does not change the result of a cancel that waited for a shipment (repeatable read)', async () => {

@@ -3,7 +3,6 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ApiKeysAdmin } from '../../src/api-keys/api-keys.admin.js';
-import { connectPrisma } from '../../src/database/connect-prisma.js';
 import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { freePort } from '../helpers/free-port.js';
@@ -179,9 +178,9 @@ describeWithRedis('three replicas that share a Redis', () => {
         withinMs: 1_000,
       },
     );
-    const admin = connectPrisma(database.url);
-    const successor = await new ApiKeysAdmin(admin.prisma).rotate(id, 0);
-    await admin.close();
+    const client = await database.db.connect();
+    const successor = await new ApiKeysAdmin(client).rotate(id, 0);
+    client.release();
     await waitFor(async () => (await statuses()).every((status) => status === 401), 'the key is rotated everywhere', {
       withinMs: 1_000,
     });

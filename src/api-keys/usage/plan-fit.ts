@@ -43,8 +43,3 @@ export function planFit({ p95PerDay, p95Denied }: Demand, key: { plan: Plan | nu
 }
 
 type Nullable<T> = { readonly [Name in keyof T]: T[Name] | null };
-
-/** The smallest value that at least 95 % of the values are not above; null when there are none. */
-export function p95Of(values: readonly number[]): number | null {
-  return values.toSorted((a, b) => a - b)[Math.ceil(values.length * 0.95) - 1] ?? null;
-}
