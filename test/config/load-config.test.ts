@@ -87,6 +87,7 @@ describe('loadConfig', () => {
       trustProxy: ['10.0.0.0/8', 'fd00::/8', '192.0.2.1'],
       connectionsMax: 100,
       tracing: true,
+      tracingProtocol: 'http/json',
       publicBaseUrl: 'https://api.example.com/v1',
       stagingBaseUrl: 'https://staging.example.com/petstore/v1',
       logLevel: 'warn',
@@ -251,7 +252,7 @@ describe('loadConfig, for a variable that holds a secret,', () => {
   test.each<[string, RegExp, string[]]>([
     [
       'DATABASE_URL',
-      /^DATABASE_URL must be a URL like postgresql:\/\/user:password@host:5432\/database$/,
+      /^DATABASE_URL must be a URL like postgresql:\/\/user:password@host:5432\/database, with no schema or search_path but public$/,
       [
         'mysql://user:hunter2@host/database',
         'user:hunter2@host/database',
@@ -386,8 +387,8 @@ describe('DATABASE_REPLICA_URL', () => {
       problemsOf({ DATABASE_REPLICA_URL: replica, DATABASE_URL: url }),
     );
     expect(problems).toEqual([
-      'DATABASE_REPLICA_URL must be a URL like postgresql://user:password@host:5432/database',
-      'DATABASE_REPLICA_URL must be a URL without a schema or search_path other than public, where the tables are',
+      'DATABASE_REPLICA_URL must be a URL like postgresql://user:password@host:5432/database, with no schema or search_path but public',
+      'DATABASE_REPLICA_URL must be a URL like postgresql://user:password@host:5432/database, with no schema or search_path but public',
     ]);
   });
 });
@@ -397,7 +398,7 @@ describe('DATABASE_URL with a schema', () => {
     'is rejected when it names another schema than public (%s)',
     (parameters) => {
       expect(problemsOf({ DATABASE_URL: `postgresql://host/database${parameters}` })).toEqual([
-        'DATABASE_URL must be a URL without a schema or search_path other than public, where the tables are',
+        'DATABASE_URL must be a URL like postgresql://user:password@host:5432/database, with no schema or search_path but public',
       ]);
     },
   );
