@@ -1,6 +1,6 @@
 import pg from 'pg';
 import type { Clock } from '../../common/clock.js';
-import { DeadlineExceeded, withDeadline } from '../../common/deadline.js';
+import { withDeadline } from '../../common/deadline.js';
 import type { Config } from '../../config/config.js';
 import { hasPooler, serverProblems } from '../../database/check-server.js';
 import { onlyRow } from '../../database/only-row.js';
@@ -9,7 +9,7 @@ import { connectionsPerProcess } from '../../database/pools.js';
 import { messageOf } from '../report-error.js';
 import { checkClock, error, ok, type Result, type Results, skipped, warning } from './check.js';
 import { checkRole } from './role.js';
-import { checkKeyChanges, checkList, checkMigrations } from './schema.js';
+import { checkList, checkSchema } from './schema.js';
 
 /** Milliseconds, as all durations here. All checks together take at most 15 s, whatever hangs. */
 const SERVERS_TIMEOUT_MS = 10_000;
@@ -26,15 +26,15 @@ type DatabaseCheck = (db: pg.Client, config: Config, clock: Clock) => Promise<Re
 const CHECKS: Readonly<Record<string, DatabaseCheck>> = {
   'connection limit': checkConnectionLimit,
   'clock of PostgreSQL': checkDatabaseClock,
-  migrations: checkMigrations,
+  schema: checkSchema,
   list: checkList,
-  'key changes': checkKeyChanges,
   role: checkRole,
   'expiring keys': checkExpiringKeys,
 };
 
 export async function checkDatabase(config: Config, clock: Clock): Promise<Results> {
-  const databaseUrl = config.databaseUrl ?? (await embeddedDatabaseUrl());
+  const databaseUrl =
+    config.databaseUrl ?? (await import('../embedded/embedded-database.js')).runningEmbeddedDatabaseUrl();
   const [database, results] = await Promise.all([
     checkServers({ ...config, databaseUrl }),
     databaseUrl === undefined ? undefined : checkPrimary(databaseUrl, config, clock),
@@ -66,38 +66,36 @@ async function checkServers(config: Config): Promise<Result> {
 }
 
 async function checkPrimary(databaseUrl: string, config: Config, clock: Clock): Promise<Results> {
-  const options = { application_name: 'petstore-doctor', connectionTimeoutMillis: CONNECT_TIMEOUT_MS };
+  const options = {
+    application_name: 'petstore-doctor',
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    query_timeout: RESPONSE_TIMEOUT_MS,
+  };
   // The timeout of `pg` does not cover the look-up of the host name.
   const connected = withDeadline(openClient(databaseUrl, options), CONNECT_TIMEOUT_MS + 500);
-  const db = await connected.catch(() => undefined);
-  const results: Results = {};
+  let db = await connected.catch(() => undefined);
   let obstacle = 'no connection to the database';
-  let isUsable = db !== undefined;
+  const results: Results = {};
   for (const [name, check] of Object.entries(CHECKS)) {
     try {
       results[name] =
-        db !== undefined && isUsable
-          ? await withDeadline(
-              inTransaction(db, () => check(db, config, clock)),
-              RESPONSE_TIMEOUT_MS,
-            )
-          : skipped(obstacle);
+        db === undefined ? skipped(obstacle) : await inTransaction(db, (client) => check(client, config, clock));
     } catch (failure) {
       results[name] = skipped((obstacle = messageOf(failure)));
-      isUsable = !(failure instanceof DeadlineExceeded);
+      db = failure instanceof pg.DatabaseError ? db : undefined;
     }
   }
-  db?.connection.stream.destroy();
+  connected.then(({ connection }) => connection.stream.destroy()).catch(() => undefined);
   return results;
 }
 
 /** In a read-only transaction that is rolled back, so that a check that fails leaves the others. */
-async function inTransaction(db: pg.Client, check: () => Promise<Result>): Promise<Result> {
+async function inTransaction(db: pg.Client, check: (db: pg.Client) => Promise<Result>): Promise<Result> {
   await db.query(
     `BEGIN READ ONLY; SET LOCAL statement_timeout = ${STATEMENT_TIMEOUT_MS}; SET LOCAL search_path = public`,
   );
   try {
-    return await check();
+    return await check(db);
   } finally {
     await db.query('ROLLBACK');
   }
@@ -152,9 +150,4 @@ async function checkExpiringKeys(db: pg.Client): Promise<Result> {
         `${count} within 30 days: ${first.join(', ')}${count > first.length ? ' and more' : ''}`,
         'Issue successors with "petstore keys rotate ID" and hand them to their holders.',
       );
-}
-
-async function embeddedDatabaseUrl(): Promise<string | undefined> {
-  const { runningEmbeddedDatabaseUrl } = await import('../embedded/embedded-database.js');
-  return runningEmbeddedDatabaseUrl();
 }

@@ -79,17 +79,16 @@ export async function checkRole(db: pg.Client, { databaseUrl }: Config): Promise
   const held = (await db.query<{ held: string }>(HELD)).rows.map((row) => row.held);
   const missing = GRANTS.filter((grant) => !held.includes(grant) && !held.includes(wholeOf(grant)));
   const superfluous = held.filter((grant) => !GRANTS.includes(grant) && !GRANTS.includes(wholeOf(grant)));
-  const excess = superfluous.length === 0 ? [] : [`has more than it needs: ${superfluous.join(', ')}`];
-  if (missing.length > 0) {
-    return error(
-      [`"${login}" lacks ${missing.join(', ')}`, ...excess].join(', and '),
-      `Run as the owner: GRANT ${SERVICE_ROLE} TO "${login}"; ${missing.map((grant) => `GRANT ${grant} TO ${SERVICE_ROLE}`).join('; ')}.`,
-    );
+  const problems = [
+    ...(missing.length === 0 ? [] : [`lacks ${missing.join(', ')}`]),
+    ...(superfluous.length === 0 ? [] : [`has more than it needs: ${superfluous.join(', ')}`]),
+  ];
+  if (problems.length === 0) {
+    return ok(`"${login}" has what the service needs and nothing else`);
   }
-  return superfluous.length === 0
-    ? ok(`"${login}" has what the service needs and nothing else`)
-    : warning(
-        `"${login}" ${excess.join('')}`,
-        'Revoke it from the login, from the roles that it is a member of, and from PUBLIC.',
-      );
+  const message = `"${login}" ${problems.join(', and ')}`;
+  const grants = missing.map((grant) => `GRANT ${grant} TO ${SERVICE_ROLE}`).join('; ');
+  return missing.length > 0
+    ? error(message, `Run as the owner: GRANT ${SERVICE_ROLE} TO "${login}"; ${grants}.`)
+    : warning(message, 'Revoke it from the login, from the roles that it is a member of, and from PUBLIC.');
 }
