@@ -25,7 +25,7 @@ interface ConnectionState {
   ignored: number;
   /** Not read until enough responses have ended. */
   held: boolean;
-  /** When it was opened or its last response ended: later ones are greater. Counts while nothing is pending. */
+  /** When it was opened or its last response ended: later ones are greater. */
   idleSince: number;
   readonly peer: Peer;
 }
@@ -49,9 +49,10 @@ export class Connections {
   #closingIdle = false;
 
   /**
-   * Call before the server listens. Beyond `connectionsMax`, the longest idle connection of the address with the most is
-   * closed for a new one, so that idle connections of one address keep nobody out. The new one itself is closed when no
-   * other is idle. Each counts as a `drop`, the event of Node's own limit.
+   * Call before the server listens. Beyond `connectionsMax`, a connection that waits for its client is closed for a new one: of the
+   * address with the most, the longest idle one, and without an idle one one whose client does not take its response. So one
+   * address keeps nobody out. The new one itself is closed when its address has the most and none of them is idle. Each counts as
+   * a `drop`, the event of Node's own limit.
    */
   watch(server: Server, connectionsMax: number): void {
     server.on('connection', (connection: Connection) => {
@@ -74,7 +75,7 @@ export class Connections {
         });
       });
       if (this.#open.size > connectionsMax) {
-        const dropped = this.#longestIdle(connection);
+        const dropped = this.#toReplace(connection);
         this.#remove(dropped);
         dropped.destroy();
         server.emit('drop');
@@ -99,14 +100,12 @@ export class Connections {
     }
   }
 
-  /** The longest idle connection of the address that has the most connections among those with an idle one. */
-  #longestIdle(latest: Connection): Connection {
-    let [found, { peer, idleSince }] = [latest, latest[STATE]];
+  /** The connection that is closed for the latest one, perhaps the latest itself. */
+  #toReplace(latest: Connection): Connection {
+    let found = latest;
     for (const connection of this.#open) {
-      const state = connection[STATE];
-      const more = state.peer.connections - peer.connections;
-      if (state.pending.length === 0 && (more > 0 || (more === 0 && state.idleSince < idleSince))) {
-        [found, { peer, idleSince }] = [connection, state];
+      if (waitsForClient(connection) && isReplacedBefore(connection, found)) {
+        found = connection;
       }
     }
     return found;
@@ -205,6 +204,17 @@ export class Connections {
       connection.destroy();
     }
   }
+}
+
+/** Whether the service has nothing to do on a connection until its client sends or takes something. */
+function waitsForClient(connection: Connection): boolean {
+  return connection[STATE].pending.length === 0 || connection.writableLength > 0;
+}
+
+function isReplacedBefore({ [STATE]: one }: Connection, { [STATE]: other }: Connection): boolean {
+  const fewer = other.peer.connections - one.peer.connections;
+  const busier = Math.sign(one.pending.length) - Math.sign(other.pending.length);
+  return (fewer || busier || one.idleSince - other.idleSince) < 0;
 }
 
 function holdOrRelease(connection: Connection): void {

@@ -3,6 +3,7 @@ import { insertKey, insertOrder } from '../helpers/builders.js';
 import { freePort } from '../helpers/free-port.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { startTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
 const CONNECTIONS_MAX = 3;
@@ -36,8 +37,8 @@ async function metric(name: string): Promise<number> {
 }
 
 /** @param address of the client, one of this host */
-async function open(address: string): Promise<Socket> {
-  const socket = connect({ port: service.port, host: '127.0.0.1', localAddress: address });
+async function open(address: string, port = service.port): Promise<Socket> {
+  const socket = connect({ port, host: '127.0.0.1', localAddress: address });
   sockets.push(socket);
   socket.on('error', () => undefined);
   await new Promise((resolve) => socket.once('connect', resolve));
@@ -98,5 +99,31 @@ describe('MAX_CONNECTIONS', () => {
       'HTTP/1.1 409',
     ]);
     expect(await responseOn(idle)).toMatch(/^HTTP\/1\.1 404 /);
+  });
+
+  it('closes a connection whose client does not take its responses, of the address with the most', async () => {
+    const environment = { MAX_CONNECTIONS: String(CONNECTIONS_MAX) };
+    const inProcess = await startTestService({ environment, database });
+    const accepted: Socket[] = [];
+    inProcess.app.getHttpServer().on('connection', (socket: Socket) => accepted.push(socket));
+    try {
+      const few = await open('127.0.0.3', inProcess.port);
+      for (const socket of [await open('127.0.0.2', inProcess.port), await open('127.0.0.2', inProcess.port)]) {
+        // More than the buffers of the kernel hold.
+        socket.pause().write('GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: test\r\n\r\n'.repeat(16));
+      }
+      let taken: number[] = [];
+      await waitFor(() => {
+        const before = taken;
+        taken = accepted.filter(({ writableLength }) => writableLength > 0).map((socket) => socket.bytesWritten);
+        return taken.length === 2 && taken.join() === before.join();
+      }, 'the responses are stuck');
+      for (const socket of [await open('127.0.0.4', inProcess.port), few]) {
+        expect(await responseOn(socket)).toMatch(/^HTTP\/1\.1 404 /);
+      }
+      expect(accepted.filter(({ destroyed }) => destroyed)).toHaveLength(1);
+    } finally {
+      await inProcess.stop();
+    }
   });
 });
