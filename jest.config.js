@@ -8,6 +8,9 @@ const ESM_FILES = [
   'js-yaml/',
 ];
 
+/** See test/helpers/bundle-packages.mjs. */
+const PACKAGES = '<rootDir>/node_modules/.cache/test-packages/$1.cjs';
+
 /** @type {import('jest').Config} */
 export default {
   testEnvironment: 'node',
@@ -18,8 +21,12 @@ export default {
   setupFiles: ['reflect-metadata'],
   moduleNameMapper: {
     '^(\\.{1,2}/.*)\\.js$': '$1',
-    // The same code in one file each. Every test file loads its modules anew, and these packages have hundreds.
+    // The same code in one file each. Every test file loads its modules anew.
     '^rxjs(?:/operators)?$': '<rootDir>/node_modules/rxjs/dist/bundles/rxjs.umd.js',
+    '^class-validator$': '<rootDir>/node_modules/class-validator/bundles/class-validator.umd.js',
+    '^(@nestjs/(?:common|core|platform-express|swagger|throttler)|@opentelemetry/api|express|ioredis|pg|prom-client)$':
+      PACKAGES,
+
     '^es-toolkit/compat$': '<rootDir>/node_modules/es-toolkit/dist/browser.global.js',
   },
   transform: {

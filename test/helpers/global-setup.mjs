@@ -5,6 +5,7 @@ import pg from 'pg';
 // From the build: Jest runs this file outside its module system, and `npm test` builds first.
 import { migrate } from '../../dist/cli/embedded/migrate.js';
 import { PostgresServer } from '../../dist/cli/embedded/postgres-server.js';
+import { bundlePackages } from './bundle-packages.mjs';
 
 /** Durability is off, because the data is deleted after the run. All other settings are PostgreSQL's defaults. */
 const THROWAWAY = {
@@ -20,6 +21,7 @@ const THROWAWAY = {
  * `native` folder of another version's package.
  */
 export default async function globalSetup() {
+  await bundlePackages();
   const folder = mkdtempSync(join(tmpdir(), 'petstore-test-'));
   const server = await PostgresServer.start({
     folder,
