@@ -24,8 +24,11 @@ async function documented(response: Response, request: RequestLine): Promise<Res
     );
   };
   if (response.status !== 200) {
-    check(request.method === 'HEAD' ? undefined : await response.clone().text());
-    return response;
+    // Read once, because a clone of the response takes longer than the request.
+    const body = await response.text();
+    check(request.method === 'HEAD' ? undefined : body);
+    const json = (): Promise<unknown> => Promise.resolve(JSON.parse(body));
+    return Object.assign(response, { text: () => Promise.resolve(body), json });
   }
   check(undefined);
   const readText = response.text.bind(response);

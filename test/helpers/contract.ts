@@ -51,10 +51,15 @@ export class Contract {
     },
   });
   readonly #document: OpenApiDocument;
+  readonly #operations: [RegExp, Record<string, Operation>][];
   readonly #validators = new Map<string, ValidateFunction>();
 
   constructor(document: OpenApiDocument) {
     this.#document = forValidation(document);
+    this.#operations = Object.entries(this.#document.paths).map(([template, operations]) => [
+      new RegExp(`^/v1${template.replace(/\{\w+\}/g, '[^/]+')}$`),
+      operations,
+    ]);
     this.#ajv.addKeyword({ keyword: 'int64', validate: (_: unknown, value: unknown) => isInt64(value) });
     this.#ajv.addSchema(this.#document, 'openapi');
   }
@@ -83,12 +88,8 @@ export class Contract {
 
   #operationOf({ method, path }: RequestLine): Operation | undefined {
     const name = method === 'HEAD' ? 'get' : method.toLowerCase();
-    for (const [template, operations] of Object.entries(this.#document.paths)) {
-      if (new RegExp(`^/v1${template.replace(/\{\w+\}/g, '[^/]+')}$`).test(path.split('?')[0] ?? '')) {
-        return operations[name];
-      }
-    }
-    return undefined;
+    const found = this.#operations.find(([pattern]) => pattern.test(path.split('?')[0] ?? ''));
+    return found?.[1][name];
   }
 
   #violationsAgainst(documented: DocumentedResponse, received: ReceivedResponse): string[] {
