@@ -3,8 +3,9 @@ import { extname } from 'node:path';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { type Command, Option } from 'commander';
 import type { ImportFormat } from '../orders/import/stage-orders.js';
+import { integer } from './arguments.js';
 import { printResult } from './output.js';
-import { Interrupted, UsageError } from './report-error.js';
+import { Interrupted, messageOf, UsageError } from './report-error.js';
 import { count } from './table.js';
 
 const FORMAT_OF_EXTENSION: Readonly<Record<string, ImportFormat>> = {
@@ -12,6 +13,9 @@ const FORMAT_OF_EXTENSION: Readonly<Record<string, ImportFormat>> = {
   '.jsonl': 'ndjson',
   '.csv': 'csv',
 };
+
+const ORDERS_DEFAULT = 1_000;
+const ORDERS_MAX = 100_000_000;
 
 const IMPORT_HELP = `
 The file has one order per line, as NDJSON or as CSV with a header line. Fields:
@@ -91,4 +95,42 @@ async function openInput(file: string): Promise<Readable> {
       cause: error,
     });
   }
+}
+
+interface SeedOptions {
+  readonly orders: number;
+  readonly force?: true;
+  readonly json?: true;
+}
+
+export function addSeedCommand(program: Command): void {
+  program
+    .command('seed')
+    .description('insert generated orders, the same ones every time; existing orders stay as they are')
+    .option('--orders <n>', 'number of orders', integer(1, ORDERS_MAX), ORDERS_DEFAULT)
+    .option('--force', 'run with NODE_ENV=production too')
+    .option('--json', 'print {"made", "existing"}')
+    .addHelpText('after', '\nExample:\n  petstore seed --orders 1000000')
+    .action(async ({ orders, force, json }: SeedOptions) => {
+      if (process.env.NODE_ENV === 'production' && force !== true) {
+        throw new UsageError(
+          'NODE_ENV is production, where generated orders are rarely wanted; pass --force to insert them.',
+        );
+      }
+      const { seedOrders } = await import('../orders/seed-orders.js');
+      const { loadOrders } = await import('./load-orders.js');
+      const made = await loadOrders((db, listener) => seedOrders(db, orders, listener), failureOf);
+      const existing = orders - made;
+      const text = `${count(made)} orders inserted, ${count(existing)} existed already.`;
+      await printResult(json, { made, existing }, text);
+    });
+}
+
+/** Says what is committed: each step of the seed is a transaction. */
+function failureOf(cause: unknown, committed: number): unknown {
+  const rest = `the orders up to id ${committed} are committed. Run the command again for the rest.`;
+  if (cause instanceof Interrupted) {
+    return new Interrupted(committed === 0 ? 'Interrupted: nothing was changed.' : `Interrupted: ${rest}`);
+  }
+  return committed === 0 ? cause : new Error(`${messageOf(cause)}; ${rest}`, { cause });
 }

@@ -1,11 +1,9 @@
 import { Command } from 'commander';
 import { addDoctorCommand } from './doctor-command.js';
 import { addKeyCommands } from './key-commands.js';
-import { addOrderCommands } from './order-commands.js';
+import { addOrderCommands, addSeedCommand } from './order-commands.js';
 import { writeError, writeOut } from './output.js';
 import { reportError } from './report-error.js';
-import { addSeedCommand } from './seed-command.js';
-import { addServeCommand } from './serve-command.js';
 
 const HELP = `
 Commands use the database of DATABASE_URL, or the embedded database while "npm start" is running.
@@ -34,7 +32,15 @@ export async function runCommand(args: readonly string[]): Promise<number> {
     .configureHelp({ showGlobalOptions: true })
     .showHelpAfterError('(run the command with --help for its usage)')
     .addHelpText('after', HELP);
-  addServeCommand(program);
+  program
+    .command('serve')
+    .description(
+      'run the service until SIGTERM or SIGINT; without DATABASE_URL on an embedded PostgreSQL with demo data',
+    )
+    // The same as `npm run start:prod`. Loaded here, so that the other commands need not wait for the framework.
+    .action(async () => {
+      await import('../main.js');
+    });
   addKeyCommands(program);
   addOrderCommands(program);
   addSeedCommand(program);
