@@ -1,6 +1,7 @@
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { AdmissionService } from './admission/admission.service.js';
+import { ClientAddress } from './admission/client-address.js';
 import { AppModule, type AppOptions } from './app.module.js';
 import type { Config } from './config/config.js';
 import { Metrics } from './metrics/metrics.js';
@@ -19,7 +20,7 @@ export async function createApp(config: Config, options: AppOptions = {}): Promi
   });
   if (config.docsEnabled) {
     adapter.addLastRoutes(() => {
-      setUpSwaggerUi(app, config, options.demoKey);
+      setUpSwaggerUi(app, config, app.get(ClientAddress), options.demoKey);
     });
   }
   await app.init();

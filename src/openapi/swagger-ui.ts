@@ -1,9 +1,19 @@
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { Express, NextFunction, Request, Response } from 'express';
+import { FairSlots } from '../common/fair-slots.js';
 import type { Config } from '../config/config.js';
 import { DomainError } from '../errors/domain-error.js';
+import { abortResponse } from '../http/response.js';
+import { subjectOfAddress } from '../rate-limit/subject.js';
 
 const DOCS_PATH = 'docs';
+
+/** Responses at once: each holds an open file, and a part of it until its client takes it. */
+const RESPONSES_MAX = 64;
+/** How long a request waits when this number is reached. Milliseconds. */
+const RESPONSE_TIMEOUT_MS = 1_000;
 
 /**
  * The files of the Swagger UI page, relative to its path. The static file server would also serve the other files of the
@@ -29,11 +39,19 @@ const DOCS_POLICY =
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /**
- * Serves Swagger UI and the document, outside the version segment and without key or limits. Both are loaded by the first
+ * Serves Swagger UI and the document, outside the version segment and without key or limits; client addresses share the responses
+ * at once fairly. Both are loaded by the first
  * request for them: few processes ever get one.
+ * @param clientAddress of a request
  * @param demoKey filled in under Authorize; everyone who can open the page can read it
  */
-export function setUpSwaggerUi(app: NestExpressApplication, config: Config, demoKey?: string): void {
+export function setUpSwaggerUi(
+  app: NestExpressApplication,
+  config: Config,
+  clientAddress: { of(req: IncomingMessage): string },
+  demoKey?: string,
+): void {
+  const slots = new FairSlots(RESPONSES_MAX);
   let loading: Promise<Express> | undefined;
   const load = async (): Promise<Express> => {
     const { createSwaggerUi } = await import('./swagger-ui-page.js');
@@ -55,6 +73,24 @@ export function setUpSwaggerUi(app: NestExpressApplication, config: Config, demo
       throw error;
     });
     const swaggerUi = await loading;
+    if (res.socket === null) {
+      // Behind other responses of its connection.
+      await once(res, 'socket');
+    }
+    const slot = await slots.acquire(subjectOfAddress(clientAddress.of(req)), RESPONSE_TIMEOUT_MS);
+    if (slot === undefined) {
+      throw new DomainError('service_unavailable', 'Too many documents are being sent; retry shortly.');
+    }
+    if (req.socket.destroyed) {
+      slot.release();
+      return;
+    }
+    res.once('close', () => {
+      slot.release();
+    });
+    slot.yieldBy(() => {
+      abortResponse(res);
+    });
     // Express has removed the path that this handler is mounted on.
     req.url = req.originalUrl;
     swaggerUi(req, res, next);
