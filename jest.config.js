@@ -11,11 +11,28 @@ const ESM_FILES = [
 /** See test/helpers/bundle-packages.mjs. */
 const PACKAGES = '<rootDir>/node_modules/.cache/test-packages/$1.cjs';
 
+/** Random histories, faults and crowds, and tools around the service: as long as all other suites together. */
+export const LONG_SUITES = [
+  'cli/embedded/*',
+  ...['alerts-fire', 'alerts', 'drill'].map((name) => `deploy/${name}`),
+  ...['database-faults', 'full-disk'].map((name) => `fault-injection/${name}`),
+  ...['crowds', 'fuzz'].map((name) => `hostile/${name}`),
+  ...['orders', 'quotas'].map((name) => `model/${name}.model`),
+  'openapi/swagger-ui',
+  'orders/list/schema-changes.model',
+  ...['memory', 'uncompressed'].map((name) => `orders/list-orders-${name}`),
+  'production/build-state',
+].map((name) => `**/test/${name}.test.ts`);
+
 /** @type {import('jest').Config} */
 export default {
   testEnvironment: 'node',
-  // The suites of test/matrix/ run with `npm run test:matrix`.
-  testMatch: ['<rootDir>/test/**/*.test.ts', '!**/test/matrix/**'],
+  // `npm run test:matrix` runs the suites of test/matrix/ and the long ones, and so does CI. LONG=true adds the long ones.
+  testMatch: [
+    '<rootDir>/test/**/*.test.ts',
+    '!**/test/matrix/**',
+    ...(process.env.LONG === 'true' ? [] : LONG_SUITES.map((suite) => `!${suite}`)),
+  ],
   globalSetup: '<rootDir>/test/helpers/global-setup.mjs',
   globalTeardown: '<rootDir>/test/helpers/global-teardown.mjs',
   setupFiles: ['reflect-metadata'],

@@ -1,4 +1,4 @@
-// npm run test:matrix: the service in other surroundings than those of `npm test`.
+// npm run test:matrix: the long suites, and the service in other surroundings than those of `npm test`.
 //   --list        prints the names
 //   --only NAMES  runs only these, separated by commas
 //   --fast        leaves out the slow ones: whole runs on versions of Node and PostgreSQL, and SLOW_SUITES below
@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { installOnce } from '../../.ci/install.mjs';
+import { LONG_SUITES } from '../../jest.config.js';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -57,6 +58,8 @@ const SLOW_SUITES = [
 
 /** @type {Surrounding[]} */
 const SURROUNDINGS = [
+  // Not other surroundings, but too long for `npm test`.
+  { name: 'long', suites: ['--testMatch', ...LONG_SUITES] },
   ...readdirSync(HERE)
     .filter((file) => file.endsWith('.test.ts'))
     .map((file) => ({
@@ -135,7 +138,7 @@ function run({ suites, prepare }) {
   const { status } = spawnSync(node, [JEST, ...suites, '--json', '--outputFile', report], {
     cwd: ROOT,
     stdio: ['ignore', 'ignore', 'inherit'],
-    env: { ...process.env, ...environment },
+    env: { ...process.env, LONG: 'true', ...environment },
   });
   try {
     const { numPassedTests: passed, numFailedTests, testResults } = JSON.parse(readFileSync(report, 'utf8'));
