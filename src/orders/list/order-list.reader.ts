@@ -95,10 +95,10 @@ export class OrderListReader {
     }
     this.#cache.show(version.pieces);
     this.metrics.listPieces.labels('memory').inc(found.length);
-    const user = this.#user(cut);
+    const user = this.#user(cut, found);
     return {
       version: version.name,
-      chunks: found.flatMap((piece) => cachedChunks(piece, user)),
+      chunks: chunksOf(found, user),
       close: () => {
         this.#cache.endUsing(user);
       },
@@ -140,9 +140,16 @@ export class OrderListReader {
     return { version: transaction.version?.name, chunks: reading.chunks(), close };
   }
 
-  #user(cut: () => void): PieceUser {
-    const user = { pieces: new Set<CachedPiece>(), cut };
+  #user(cut: () => void, pieces: readonly CachedPiece[] = []): PieceUser {
+    const user = { pieces: new Set(pieces), cut };
     this.#cache.startUsing(user);
     return user;
+  }
+}
+
+/** One after the other: the chunks of many slow lists would take more memory than their pieces. */
+function* chunksOf(pieces: readonly CachedPiece[], user: PieceUser): Generator<ListChunk> {
+  for (const piece of pieces) {
+    yield* cachedChunks(piece, user);
   }
 }

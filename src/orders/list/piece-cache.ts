@@ -30,6 +30,8 @@ export class PieceCache {
   readonly #reading = new Map<string, { readonly ended: Promise<void>; readonly end: () => void }>();
   /** The oldest first. */
   readonly #users = new Set<PieceUser>();
+  /** Dropped pieces that lists have yet to send. */
+  readonly #outdated = new Set<CachedPiece>();
   /** Of the pieces and reservations. */
   #bytes = 0;
   #shown: ListVersion['pieces'] | undefined;
@@ -48,13 +50,15 @@ export class PieceCache {
     }
     this.#shown = pieces;
     const current = new Set(pieces.map(({ key }) => key));
-    for (const [key, { bytes }] of this.#pieces) {
+    for (const [key, piece] of this.#pieces) {
       if (!current.has(key)) {
         this.#pieces.delete(key);
-        this.#bytes -= bytes;
+        this.#bytes -= piece.bytes;
+        this.#outdated.add(piece);
       }
     }
     this.#boundOutdated();
+    this.#outdatedBytes();
   }
 
   /** Drops everything, after a piece was found to be corrupt. */
@@ -115,26 +119,34 @@ export class PieceCache {
 
   endUsing(user: PieceUser): void {
     this.#users.delete(user);
+    this.#outdatedBytes();
   }
 
   /** While outdated pieces take too much memory, cuts the list that has been using some for the longest time. */
   #boundOutdated(): void {
     for (const user of this.#users) {
-      const outdated = new Set(
-        [...this.#users].flatMap(({ pieces }) => [...pieces].filter((piece) => !this.#has(piece))),
-      );
-      if (this.#bytes + [...outdated].reduce((sum, { bytes }) => sum + bytes, 0) <= this.bytesMax * TOTAL_MAX) {
+      if (this.#bytes + this.#outdatedBytes() <= this.bytesMax * TOTAL_MAX) {
         return;
       }
-      if ([...user.pieces].some((piece) => outdated.has(piece))) {
-        this.#users.delete(user);
+      if ([...this.#outdated].some((piece) => user.pieces.has(piece))) {
+        this.endUsing(user);
         user.cut();
       }
     }
   }
 
-  #has(piece: CachedPiece): boolean {
-    return this.#pieces.get(piece.key) === piece;
+  /** Forgets outdated pieces that no list uses any more. @returns the bytes of the others */
+  #outdatedBytes(): number {
+    const users = [...this.#users];
+    let bytes = 0;
+    for (const piece of this.#outdated) {
+      if (users.some(({ pieces }) => pieces.has(piece))) {
+        bytes += piece.bytes;
+      } else {
+        this.#outdated.delete(piece);
+      }
+    }
+    return bytes;
   }
 }
 

@@ -1,0 +1,28 @@
+import { type CachedPiece, PieceCache, type PieceUser } from '../../../../src/orders/list/piece-cache.js';
+
+const KEYS = Array.from({ length: 4_096 }, (_, index) => String(index));
+const shown = (keys: readonly string[]): { key: string; first: string; last: string }[] =>
+  keys.map((key) => ({ key, first: '0', last: '0' }));
+
+it('looks only at outdated pieces of the lists that use some', () => {
+  const cache = new PieceCache(64 * 1_048_576);
+  cache.show(shown(KEYS));
+  const pieces = KEYS.map((key) => cache.add(key, []));
+  let looked = 0;
+  /** Counts how many of its pieces are visited. */
+  class CountingSet extends Set<CachedPiece> {
+    override *[Symbol.iterator](): SetIterator<CachedPiece> {
+      for (const piece of super[Symbol.iterator]()) {
+        looked++;
+        yield piece;
+      }
+    }
+  }
+  const users = Array.from({ length: 10 }, (): PieceUser => ({ pieces: new CountingSet(pieces), cut: jest.fn() }));
+  for (const user of users) {
+    cache.startUsing(user);
+  }
+  looked = 0;
+  cache.show(shown([...KEYS.slice(1), 'new']));
+  expect(looked).toBe(0);
+});
