@@ -8,11 +8,11 @@ import { loadConfig } from '../../src/config/load-config.js';
 import { Pools } from '../../src/database/pools.js';
 import { PrismaService } from '../../src/database/prisma.service.js';
 import { Metrics } from '../../src/metrics/metrics.js';
+import { untilLockWaits } from '../helpers/lock-waits.js';
 import { call, cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { ManualClock } from '../helpers/manual-clock.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
-import { waitFor } from '../helpers/wait-for.js';
 import { exchange } from '../helpers/wire.js';
 
 const DAY_MS = 86_400_000;
@@ -105,8 +105,7 @@ describe('the usage of a key', () => {
     await holder.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [order]);
     const cancelled = cancelOrder(replica.baseUrl, order, key);
     // The lock is held until the stop has begun.
-    const WAITING = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    await waitFor(async () => (await service.db.query(WAITING)).rowCount === 1, 'the cancel waits for the lock');
+    await untilLockWaits(service.db);
     const stopped = replica.app.close();
     await holder.query('COMMIT');
     holder.release();

@@ -2,11 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import pg from 'pg';
 import { Pools } from '../../src/database/pools.js';
+import { untilLockWaits } from '../helpers/lock-waits.js';
 import { cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
-import { waitFor } from '../helpers/wait-for.js';
 
 const SHOW = `
   SELECT concat_ws(', ', current_setting('search_path'), current_setting('row_security'), current_setting('datestyle'),
@@ -65,12 +65,7 @@ describe('a database with other defaults', () => {
     await session.query('BEGIN ISOLATION LEVEL READ COMMITTED');
     await session.query("UPDATE orders SET status = 'shipped' WHERE id = $1", [id]);
     const waiting = outcome(id);
-    await waitFor(async () => {
-      const { rowCount } = await database.db.query(
-        "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-      );
-      return rowCount !== 0;
-    }, 'the cancel waits for the row');
+    await untilLockWaits(database.db);
     await session.query('COMMIT');
     session.release();
     expect(await waiting).toBe('409 order_already_shipped');

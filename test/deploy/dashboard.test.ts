@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { load } from 'js-yaml';
+import { untilLockWaits } from '../helpers/lock-waits.js';
 import { call, cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { freePort } from '../helpers/free-port.js';
@@ -169,12 +170,7 @@ async function abortCancel(baseUrl: string, db: TestDatabase['db'], key: string)
     headers: { Authorization: `Bearer ${key}` },
     signal: controller.signal,
   });
-  await waitFor(async () => {
-    const { rowCount } = await db.query(
-      "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-    );
-    return rowCount !== 0;
-  }, 'the cancel waits for the lock');
+  await untilLockWaits(db);
   controller.abort();
   await expect(response).rejects.toThrow(/abort/);
   await holder.query('ROLLBACK');

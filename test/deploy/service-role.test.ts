@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { UsageWriter } from '../../src/api-keys/usage/usage-writer.js';
+import { untilLockWaits } from '../helpers/lock-waits.js';
 import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { createServiceLogin, type ServiceLogin } from '../helpers/service-login.js';
@@ -65,12 +66,7 @@ describe('petstore_service role', () => {
       await holder.query('BEGIN');
       await holder.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [id]);
       const cancelled = cancelOrder(service.baseUrl, id, key);
-      await waitFor(async () => {
-        const { rowCount } = await database.db.query(
-          "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-        );
-        return rowCount !== 0;
-      }, 'the cancel waits for the lock');
+      await untilLockWaits(database.db);
       await holder.query('COMMIT');
       holder.release();
       expect((await cancelled).status).toBe(204);

@@ -1,12 +1,9 @@
 import type pg from 'pg';
+import { untilLockWaits } from '../helpers/lock-waits.js';
 import { cancelOrder, errorOf } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { withSeed } from '../helpers/seeded-random.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
-import { waitFor } from '../helpers/wait-for.js';
-
-const WAITING_SESSIONS = `
-  SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
 
 const PATIENT = { environment: { CANCEL_LOCK_TIMEOUT_MS: '15000' } };
 
@@ -35,7 +32,7 @@ async function outcomeBeside(id: string, statements: readonly string[]): Promise
     await session.query(statement, [id]);
   }
   const result = outcome(id);
-  await waitFor(async () => (await service.db.query(WAITING_SESSIONS)).rowCount !== 0, 'a session waits for the lock');
+  await untilLockWaits(service.db);
   await session.query('COMMIT');
   return result;
 }

@@ -2,14 +2,12 @@ import type pg from 'pg';
 import { CancelBatcher } from '../../src/orders/cancel-batcher.js';
 import { OrdersRepository } from '../../src/orders/orders.repository.js';
 import { Pools } from '../../src/database/pools.js';
+import { untilLockWaits } from '../helpers/lock-waits.js';
 import { cancelOrder, errorOf } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { expectLimitHeaders } from '../helpers/limit-headers.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
-
-const WAITING_SESSIONS = `
-  SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
 
 /** Its lock timeout is longer than any test holds a lock. */
 let patient: TestService;
@@ -50,7 +48,7 @@ function lock(ids: readonly string[]): Promise<unknown> {
 }
 
 function untilWaiting(): Promise<void> {
-  return waitFor(async () => (await patient.db.query(WAITING_SESSIONS)).rowCount !== 0, 'a session waits for the lock');
+  return untilLockWaits(patient.db);
 }
 
 function insertOrders(count: number): Promise<string[]> {

@@ -1,13 +1,10 @@
+import { lockWaits, untilLockWaits } from '../helpers/lock-waits.js';
 import { listOrders } from '../helpers/api.js';
 import { alterColumn } from '../helpers/alter-column.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { createIsolatedDatabase } from '../helpers/isolated-database.js';
 import type { TestDatabase } from '../helpers/test-database.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
-import { waitFor } from '../helpers/wait-for.js';
-
-const WAITING_LISTS = `
-  SELECT FROM pg_stat_activity WHERE application_name = 'petstore-list' AND wait_event_type = 'Lock'`;
 
 let database: TestDatabase;
 let service: TestService;
@@ -31,17 +28,13 @@ afterAll(async () => {
   await database.drop();
 });
 
-async function waitForWaitingLists(count: number): Promise<void> {
-  await waitFor(async () => (await database.db.query(WAITING_LISTS)).rowCount === count, `${count} lists wait`);
-}
-
 /** Runs statements in a transaction that commits once the requests wait for its lock. */
 async function whileLocked<T>(statements: string, requests: () => Promise<T>, waiting: number): Promise<T> {
   const session = await database.db.connect();
   try {
     await session.query(`BEGIN; ${statements}`);
     const responses = requests();
-    await waitForWaitingLists(waiting);
+    await untilLockWaits(database.db, waiting, 'petstore-list');
     await session.query('COMMIT');
     return await responses;
   } finally {
@@ -109,9 +102,9 @@ describe('lists while the table stays locked', () => {
       await session.query('BEGIN; LOCK TABLE orders IN ACCESS EXCLUSIVE MODE');
       for (let round = 0; round < 2; round++) {
         const lists = Array.from({ length: 8 }, () => listOrders(service.baseUrl, key));
-        await waitForWaitingLists(8);
+        await untilLockWaits(database.db, 8, 'petstore-list');
         expect((await Promise.all(lists)).map(({ status }) => status)).toEqual(Array<number>(8).fill(503));
-        expect((await database.db.query(WAITING_LISTS)).rowCount).toBe(0);
+        expect(await lockWaits(database.db, 'petstore-list')).toBe(0);
       }
     } finally {
       await session.query('ROLLBACK');

@@ -1,5 +1,6 @@
 import { Agent } from 'node:http';
 import { gunzipSync } from 'node:zlib';
+import { untilLockWaits } from '../helpers/lock-waits.js';
 import { listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder, type OrderRow } from '../helpers/builders.js';
 import { expectLimitHeaders } from '../helpers/limit-headers.js';
@@ -7,7 +8,6 @@ import { requestRaw } from '../helpers/raw-http.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 import { seedOrders } from '../../src/orders/seed-orders.js';
-import { waitFor } from '../helpers/wait-for.js';
 
 /** The expected list, formatted by PostgreSQL. */
 const EXPECTED_LIST = `
@@ -15,11 +15,6 @@ const EXPECTED_LIST = `
     format('{"id":%s,"petId":%s,"quantity":%s,%s"complete":%s}', id, pet_id, quantity,
            '"shipDate":"' || to_char(ship_date AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || '",',
            CASE WHEN complete THEN 'true' ELSE 'false' END), ',' ORDER BY id), '') || ']' AS list FROM orders`;
-
-/** The lists that wait for a lock. */
-const WAITING_LIST = `
-  SELECT FROM pg_stat_activity
-  WHERE datname = current_database() AND wait_event_type = 'Lock' AND application_name = 'petstore-list'`;
 
 let service: TestService;
 let key: string;
@@ -283,7 +278,7 @@ describe('HEAD /v1/store/orders', () => {
     let responded = false;
     const get = requestRaw(service.baseUrl, { key }).finally(() => (responded = true));
     try {
-      await waitFor(async () => (await service.db.query(WAITING_LIST)).rowCount === 1, 'the GET waits for the table');
+      await untilLockWaits(service.db, 1, 'petstore-list');
       const head = await requestRaw(service.baseUrl, { method: 'HEAD', key });
       expect([head.status, head.body.length, responded]).toEqual([200, 0, false]);
     } finally {

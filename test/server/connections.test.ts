@@ -1,6 +1,7 @@
 import { connect } from 'node:net';
 import { Metrics } from '../../src/metrics/metrics.js';
 import { QUOTA_STORE, type QuotaStore } from '../../src/rate-limit/quota-store.js';
+import { untilLockWaits } from '../helpers/lock-waits.js';
 import { insertOrder, statusOf } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
 import { useTestService } from '../helpers/test-service.js';
@@ -112,11 +113,7 @@ describe('pipelined requests', () => {
       await holder.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [id]);
       const client = connect(context.service.port, '127.0.0.1');
       client.write(cancel(id) + cancel('x') + cancel('x'));
-      const isWaited = async (): Promise<boolean> => {
-        const waiting = await context.service.db.query("SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'");
-        return waiting.rowCount !== 0;
-      };
-      await waitFor(isWaited, 'the first cancel waits for its order');
+      await untilLockWaits(context.service.db);
       client.destroy();
       await waitFor(async () => (await counted()) >= before + 3, 'all three are counted');
       expect(await counted()).toBe(before + 3);
@@ -196,11 +193,7 @@ describe('pipelined requests', () => {
       requestText('GET', '/v1/nowhere', { key: context.key, headers: [`X-Request-Id: n${number}`, padding] }),
     );
     const exchanged = exchange(context.service.port, cancel(id) + text.join(''), { until: behind + 1 });
-    const isWaited = async (): Promise<boolean> => {
-      const waiting = await context.service.db.query("SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'");
-      return waiting.rowCount !== 0;
-    };
-    await waitFor(isWaited, 'the cancel waits for its order');
+    await untilLockWaits(context.service.db);
     expect(counted.mock.calls.length).toBeLessThan(200);
     await holder.query('ROLLBACK');
     holder.release();

@@ -1,6 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import type { PoolClient } from 'pg';
 import type { ServiceHttpAdapter } from '../../src/server/service-http-adapter.js';
+import { untilLockWaits } from '../helpers/lock-waits.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
@@ -69,22 +70,13 @@ async function lock(...ids: string[]): Promise<void> {
   await holder.query('SELECT FROM orders WHERE id = ANY($1::bigint[]) FOR UPDATE', [ids]);
 }
 
-async function untilACancelWaits(): Promise<void> {
-  await waitFor(async () => {
-    const { rowCount } = await service.db.query(
-      "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-    );
-    return rowCount !== 0;
-  }, 'a cancel waits for the locked order');
-}
-
 describe('pipelined cancels during a drain', () => {
   it('get every pending response, with Connection: close on the last, and none is executed after it', async () => {
     const ids = [await insertOrder(service.db), await insertOrder(service.db), await insertOrder(service.db)];
     const late = await insertOrder(service.db);
     await lock(...ids);
     const client = await Client.open(ids.map(cancel).join(''));
-    await untilACancelWaits();
+    await untilLockWaits(service.db);
 
     adapter().startDraining();
     client.socket.write(cancel(late));
@@ -110,7 +102,7 @@ describe('pipelined cancels during a drain', () => {
     ];
     await lock(one);
     const client = await Client.open(cancel(one) + cancel(other));
-    await untilACancelWaits();
+    await untilLockWaits(service.db);
     await waitFor(async () => (await statusOf(service.db, other)) === 'cancelled', 'the second cancel is executed');
     adapter().startDraining();
     client.socket.write(cancel(late));
@@ -135,7 +127,7 @@ describe('pipelined cancels during a drain', () => {
     const id = await insertOrder(service.db);
     await lock(id);
     const client = await Client.open(cancel(id));
-    await untilACancelWaits();
+    await untilLockWaits(service.db);
     adapter().startDraining();
     client.socket.write('hello\r\n\r\n');
     await fetch(`${service.baseUrl}/health/live`);
@@ -204,7 +196,7 @@ describe('closing the server', () => {
     const id = await insertOrder(service.db);
     await lock(id);
     const client = await Client.open(cancel(id));
-    await untilACancelWaits();
+    await untilLockWaits(service.db);
     adapter().startDraining();
     const closed = service.app.close();
     await holder.query('ROLLBACK');

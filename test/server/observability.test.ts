@@ -1,4 +1,5 @@
 import { connect } from 'node:net';
+import { untilLockWaits } from '../helpers/lock-waits.js';
 import { call, cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { freePort } from '../helpers/free-port.js';
@@ -108,10 +109,7 @@ describe('a request whose client disconnects before the response', () => {
         socket.write(requestText('DELETE', `/v1/store/orders/${id}`, { key, headers }));
       });
     });
-    await waitFor(async () => {
-      const { rowCount } = await database.db.query("SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'");
-      return rowCount !== 0;
-    }, 'a cancel waits for the locked order');
+    await untilLockWaits(database.db);
     // Handled after the cancels have been read.
     await fetch(`${service.baseUrl}/health/live`);
     for (const socket of sockets) {

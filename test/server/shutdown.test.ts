@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { untilLockWaits } from '../helpers/lock-waits.js';
 import { CLI } from '../helpers/build.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { cancelOrder } from '../helpers/api.js';
@@ -86,12 +87,7 @@ describe('SIGTERM', () => {
     await holder.query('BEGIN');
     await holder.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [id]);
     const response = cancelOrder(service.baseUrl, id, key);
-    await waitFor(async () => {
-      const { rowCount } = await database.db.query(
-        "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-      );
-      return (rowCount ?? 0) > 0;
-    }, 'the cancel waits for the row');
+    await untilLockWaits(database.db);
     const stopped = service.stop();
     await waitFor(() => service.output.includes('"stopping"'), 'the service stops');
     process.kill(service.pid, second);
