@@ -28,17 +28,17 @@ describeWith('redis-server', 'openssl')('a Redis with TLS and ACL users', () => 
     const server = await limits.startRedis([
       ...['--tls-port', String(tlsPort), '--tls-auth-clients', 'no', '--tls-ca-cert-file', authority.file],
       ...['--tls-cert-file', certificate, '--tls-key-file', certificateKey],
-      ...['--user', 'petstore', 'on', '>secret', '~petstore:*', 'resetchannels', ...SERVICE_COMMANDS],
+      ...['--user', 'petstore', 'on', `>${PASSWORD}`, '~petstore:*', 'resetchannels', ...SERVICE_COMMANDS],
     ]);
     const database = await createTestDatabase();
     const { key } = await insertKey(database.db, { requests_per_minute: 2, requests_per_day: 100 });
-    const start = (password: string): Promise<ServiceProcess> =>
+    const start = (): Promise<ServiceProcess> =>
       ServiceProcess.start({
         DATABASE_URL: database.url,
-        REDIS_URL: `rediss://petstore:${password}@localhost:${tlsPort}`,
+        REDIS_URL: `rediss://petstore:${encodeURIComponent(PASSWORD)}@localhost:${tlsPort}`,
         NODE_EXTRA_CA_CERTS: authority.file,
       });
-    const services = [await start('secret'), await start('secret')] as const;
+    const services = [await start(), await start()] as const;
     try {
       const statuses: number[] = [];
       for (const service of [...services, ...services]) {
@@ -55,6 +55,9 @@ describeWith('redis-server', 'openssl')('a Redis with TLS and ACL users', () => 
     }
   });
 });
+
+/** With characters that a URL must encode. */
+const PASSWORD = 'pa:ss@word';
 
 /** As docs/operations.md lists them. */
 const SERVICE_COMMANDS = [

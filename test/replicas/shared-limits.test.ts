@@ -1,11 +1,6 @@
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { ApiKeysAdmin } from '../../src/api-keys/api-keys.admin.js';
 import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
-import { freePort } from '../helpers/free-port.js';
 import { formCluster } from '../helpers/redis-cluster.js';
 import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
 import { ServiceProcess } from '../helpers/service-process.js';
@@ -301,76 +296,6 @@ describeWithRedis('a replica whose Redis fails', () => {
   });
 });
 
-describeWithRedis('a Redis that requires credentials', () => {
-  it('is used with the credentials in REDIS_URL', async () => {
-    const database = await createTestDatabase();
-    const redis = await RedisServer.start();
-    const admin = redis.connect();
-    await admin.config('SET', 'requirepass', 'pa:ss@word');
-    admin.disconnect();
-    const url = `redis://:${encodeURIComponent('pa:ss@word')}@127.0.0.1:${redis.port}`;
-    const replica = await ServiceProcess.start({ DATABASE_URL: database.url, REDIS_URL: url });
-    try {
-      const { key } = await insertKey(database.db);
-      expect((await call(replica.baseUrl, 'GET', '/nothing-here', key)).status).toBe(404);
-      expect(replica.output).not.toContain('Redis unavailable');
-    } finally {
-      await replica.stop();
-      await redis.stop();
-      await database.drop();
-    }
-  });
-
-  it('is used over TLS with rediss:', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'petstore-tls-'));
-    const [certificate, privateKey] = [join(folder, 'certificate.pem'), join(folder, 'key.pem')];
-    execFileSync(
-      'openssl',
-      [
-        'req',
-        '-x509',
-        '-newkey',
-        'rsa:2048',
-        '-nodes',
-        '-days',
-        '1',
-        '-subj',
-        '/CN=localhost',
-        '-addext',
-        'subjectAltName=DNS:localhost',
-      ].concat(['-keyout', privateKey, '-out', certificate]),
-      { stdio: 'ignore' },
-    );
-    const database = await createTestDatabase();
-    const tlsPort = await freePort();
-    const redis = await RedisServer.start(
-      ['--tls-port', String(tlsPort), '--tls-cert-file', certificate, '--tls-key-file', privateKey].concat([
-        '--tls-ca-cert-file',
-        certificate,
-        '--tls-auth-clients',
-        'no',
-      ]),
-    );
-    const replica = await ServiceProcess.start({
-      DATABASE_URL: database.url,
-      REDIS_URL: `rediss://localhost:${tlsPort}`,
-      NODE_EXTRA_CA_CERTS: certificate,
-    });
-    try {
-      const { key } = await insertKey(database.db);
-      expect((await call(replica.baseUrl, 'GET', '/nothing-here', key)).status).toBe(404);
-      expect(replica.output).not.toContain('Redis unavailable');
-      // The first command carries the script's text.
-      expect((await redis.commandCounts()).eval ?? 0).toBeGreaterThan(0);
-    } finally {
-      await replica.stop();
-      await redis.stop();
-      await database.drop();
-      rmSync(folder, { recursive: true, force: true });
-    }
-  });
-});
-
 describeWithRedis('three replicas that share a Redis Cluster', () => {
   it('admit exactly the quota of 600 parallel requests, on every node of the cluster', async () => {
     const flags = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '2000'];
@@ -419,7 +344,7 @@ async function rejectUntilBanned(replica: ServiceProcess, key: string): Promise<
   let last: Response | undefined;
   await waitFor(async () => {
     last = await cancelOrder(replica.baseUrl, '1', key);
-    return (await errorOf(last.clone())).code === 'api_key_banned';
+    return (await errorOf(last)).code === 'api_key_banned';
   }, 'the key is banned');
   return last!;
 }
