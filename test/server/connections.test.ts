@@ -145,13 +145,8 @@ describe('pipelined requests', () => {
     const { responses, closed } = await exchange(context.service.port, text, { until: 'closed' });
     expect(closed).toBe(true);
     expect(responses).toHaveLength(1);
-    // It may be rejected or executed, but the response must state which.
-    const isCancelled = async (): Promise<boolean> => (await statusOf(context.service.db, id)) === 'cancelled';
-    await waitFor(isCancelled, 'the order is cancelled', { withinMs: 300 }).catch(() => undefined);
-    expect([
-      [204, 'cancelled'],
-      [400, 'pending'],
-    ]).toContainEqual([responses[0]?.status, await statusOf(context.service.db, id)]);
+    // The cancel needs no body, so it is executed.
+    expect([responses[0]?.status, await statusOf(context.service.db, id)]).toEqual([204, 'cancelled']);
   });
 
   it('get one rejection when the body of a rejected request is malformed', async () => {
@@ -162,7 +157,7 @@ describe('pipelined requests', () => {
     const { responses, closed } = await exchange(context.service.port, text, { until: 'closed' });
     expect(closed).toBe(true);
     expect(responses).toHaveLength(1);
-    expect([400, 401]).toContain(responses[0]?.status);
+    expect(responses[0]?.status).toBe(401);
   });
 
   it('get no second response and consume no quota when a body is malformed after its response', async () => {
