@@ -1,4 +1,4 @@
-import { listOrders } from '../helpers/api.js';
+import { errorOf, listOrders } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { parseLimitHeaders } from '../helpers/limit-headers.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
@@ -41,7 +41,7 @@ describe('outside the version segment', () => {
     for (let number = 0; number < 70; number++) {
       response = await listOrders(service.baseUrl);
     }
-    expect(response.status).toBe(429);
+    expect((await errorOf(response)).code).toBe('address_banned');
     expect((await fetch(`${service.baseUrl}/health/live`)).status).toBe(200);
     expect((await fetch(`${service.baseUrl}/health/ready`)).status).toBe(200);
   });
