@@ -38,7 +38,7 @@ class SwaggerUiModule {}
  * @param demoKey filled in under Authorize
  */
 export async function createSwaggerUi(path: string, document: OpenAPIObject, demoKey?: string): Promise<Express> {
-  const server = express();
+  const server = express().disable('x-powered-by');
   const app = await NestFactory.create<NestExpressApplication>(SwaggerUiModule, new ExpressAdapter(server));
   server.get([`/${path}`, `/${path}/`], (_req, res, next) => {
     addViewport(res);

@@ -39,9 +39,8 @@ const DOCS_POLICY =
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /**
- * Serves Swagger UI and the document, outside the version segment and without key or limits; client addresses share the responses
- * at once fairly. Both are loaded by the first
- * request for them: few processes ever get one.
+ * Serves Swagger UI and the document, outside the version segment and without key or limits. Both are loaded by the first
+ * request for them: few processes ever get one. Client addresses share a bounded number of responses at once.
  * @param clientAddress of a request
  * @param demoKey filled in under Authorize; everyone who can open the page can read it
  */
