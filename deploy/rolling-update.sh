@@ -45,8 +45,8 @@ for container in $old; do
   new=$(containers | grep --invert-match --fixed-strings "$before")
   wait_until_ready "$new"
   old_name=$(name_of "$container")
-  # Longer than the service needs to stop; see stop_grace_period.
-  docker stop --time 35 "$container" >/dev/null
+  # Waits for the stop_grace_period that the container was created with.
+  docker stop "$container" >/dev/null
   exit_code=$(docker inspect --format '{{.State.ExitCode}}' "$container")
   docker rm "$container" >/dev/null
   echo "$(name_of "$new") is ready; $old_name exited with code $exit_code"
