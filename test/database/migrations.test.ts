@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -14,6 +14,13 @@ import { startTestService } from '../helpers/test-service.js';
 const run = promisify(execFile);
 const ROOT = join(__dirname, '..', '..');
 const SERVICE_ROLE_MIGRATION = join(ROOT, 'prisma', 'migrations', '20261122000003_service_role', 'migration.sql');
+
+const FIRST_RELEASE = [
+  '20261122000000_orders_and_keys',
+  '20261122000001_order_list_versions',
+  '20261122000002_api_key_usage',
+  '20261122000003_service_role',
+];
 
 /** What a role or a database may set, and a statement or its result depends on. */
 const OTHER_FORMATS = [
@@ -70,6 +77,47 @@ describe('migrations', () => {
     for (const file of files) {
       // eslint-disable-next-line no-control-regex -- the range of ASCII
       expect([file, /[^\x00-\x7f]/.exec(readFileSync(join(folder, file), 'utf8'))]).toEqual([file, null]);
+    }
+  });
+
+  it('of a release are never changed, so that every database gets the same', () => {
+    const released = readFileSync(join(ROOT, 'prisma', 'released-migrations.sha256'), 'utf8')
+      .trim()
+      .split('\n');
+    expect(released.length).toBeGreaterThanOrEqual(4);
+    for (const line of released) {
+      const [, file = ''] = line.split('  ');
+      const digest = createHash('sha256')
+        .update(readFileSync(join(ROOT, file)))
+        .digest('hex');
+      expect(`${digest}  ${file}`).toBe(line);
+    }
+  });
+
+  it('bring a database of the first release with its data up to date', async () => {
+    const database = await createTestDatabase();
+    const name = `${new URL(database.url).pathname.slice(1)}_1`;
+    const url = new URL(database.url);
+    url.pathname = `/${name}`;
+    await database.db.query(`CREATE DATABASE ${name}`);
+    const db = openPool({ connectionString: url.href, max: 2 });
+    for (const migration of FIRST_RELEASE) {
+      await db.query(readFileSync(join(ROOT, 'prisma', 'migrations', migration, 'migration.sql'), 'utf8'));
+    }
+    const [{ key }, id] = [await insertKey(db), await insertOrder(db)];
+    for (const migration of FIRST_RELEASE) {
+      await prismaMigrate(`resolve --applied ${migration}`, url.href);
+    }
+    await prismaMigrate('deploy', url.href);
+    const service = await startTestService({ database: { ...database, url: url.href } });
+    try {
+      expect(await (await listOrders(service.baseUrl, key)).json()).toMatchObject([{ id: Number(id) }]);
+      expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
+    } finally {
+      await service.stop();
+      await db.end();
+      await database.db.query(`DROP DATABASE ${name} WITH (FORCE)`);
+      await database.drop();
     }
   });
 

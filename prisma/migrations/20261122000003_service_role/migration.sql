@@ -25,6 +25,10 @@ BEGIN
         GRANT EXECUTE ON FUNCTION "compact_order_list_changes"(bigint), "note_order_list_blocks"(bigint, bigint) TO "petstore_service";
         GRANT SELECT, INSERT, DELETE, UPDATE ("admitted", "rejected", "banned", "lists", "cancels", "list_bytes")
             ON "api_key_usage" TO "petstore_service";
+        -- For "petstore doctor": Prisma's record of the migrations, which is missing where psql applied them.
+        IF to_regclass('public._prisma_migrations') IS NOT NULL THEN
+            GRANT SELECT ("migration_name", "finished_at", "rolled_back_at") ON "_prisma_migrations" TO "petstore_service";
+        END IF;
     END IF;
 END;
 $$;

@@ -26,6 +26,12 @@ const GRANTS: readonly string[] = [
   ...COUNT_COLUMNS.map((column) => `UPDATE (${column}) ON api_key_usage`),
 ];
 
+/** Also granted where Prisma keeps a record of the migrations. */
+const ALLOWED: readonly string[] = [
+  ...GRANTS,
+  ...['migration_name', 'finished_at', 'rolled_back_at'].map((column) => `SELECT (${column}) ON _prisma_migrations`),
+];
+
 const LOGIN = `
   SELECT session_user AS login,
          rolsuper OR EXISTS (SELECT FROM pg_class WHERE oid = to_regclass('public.orders')
@@ -78,7 +84,7 @@ export async function checkRole(db: pg.Client, { databaseUrl }: Config): Promise
   }
   const held = (await db.query<{ held: string }>(HELD)).rows.map((row) => row.held);
   const missing = GRANTS.filter((grant) => !held.includes(grant) && !held.includes(wholeOf(grant)));
-  const superfluous = held.filter((grant) => !GRANTS.includes(grant) && !GRANTS.includes(wholeOf(grant)));
+  const superfluous = held.filter((grant) => !ALLOWED.includes(grant) && !ALLOWED.includes(wholeOf(grant)));
   const problems = [
     ...(missing.length === 0 ? [] : [`lacks ${missing.join(', ')}`]),
     ...(superfluous.length === 0 ? [] : [`has more than it needs: ${superfluous.join(', ')}`]),

@@ -3,10 +3,12 @@ import { onlyRow } from '../../database/only-row.js';
 import { NO_RENEWALS, SELECT_PROBLEMS } from '../../orders/list/list-machinery.js';
 import { error, ok, type Result, warning } from './check.js';
 
-/**
- * What the migrations have made, apart from the list and from grants, which have checks of their own: the role of the service may
- * not read Prisma's record.
- */
+/** Whether Prisma keeps a record of the migrations: not where psql applied them. */
+const HAS_RECORD = `SELECT coalesce(has_column_privilege(to_regclass('_prisma_migrations'), 'finished_at', 'SELECT'), false) AS has`;
+const SELECT_UNFINISHED =
+  'SELECT migration_name AS name FROM _prisma_migrations WHERE finished_at IS NULL AND rolled_back_at IS NULL';
+
+/** What the migrations have made, apart from the list and from grants, which have checks of their own. */
 const SELECT_MISSING = `
   SELECT 'table ' || name AS name
   FROM unnest(ARRAY['orders', 'api_keys', 'order_list_changes', 'api_key_usage']) AS name WHERE to_regclass(name) IS NULL
@@ -16,6 +18,14 @@ const SELECT_MISSING = `
     WHERE tgrelid = to_regclass('api_keys') AND tgname = 'api_keys_notify_changed' AND tgenabled = 'A')`;
 
 export async function checkSchema(db: pg.Client): Promise<Result> {
+  const { has } = onlyRow((await db.query<{ has: boolean }>(HAS_RECORD)).rows);
+  const unfinished = has ? (await db.query<{ name: string }>(SELECT_UNFINISHED)).rows[0]?.name : undefined;
+  if (unfinished !== undefined) {
+    return error(
+      `the migration ${unfinished} was interrupted or has failed`,
+      `If none is running, run "npx prisma migrate resolve --rolled-back ${unfinished}" as the owner, and apply the migrations again.`,
+    );
+  }
   const { rows } = await db.query<{ name: string }>(SELECT_MISSING);
   return rows.length === 0
     ? ok('as the migrations made it')

@@ -244,6 +244,18 @@ describe('runChecks', () => {
     await broken.drop();
   });
 
+  it('names a migration that was interrupted', async () => {
+    const finish = (at: string): Promise<unknown> =>
+      database.db.query(`UPDATE _prisma_migrations SET finished_at = ${at} WHERE migration_name LIKE '%api_key_usage'`);
+    await finish('NULL');
+    const { schema: found } = problemsOf(await runChecks({ DATABASE_URL: login.url, ...ports }));
+    await finish('now()');
+    expect(found).toMatchObject({
+      status: 'error',
+      message: 'the migration 20261122000002_api_key_usage was interrupted or has failed',
+    });
+  });
+
   it('reports that processes do not notice changed keys, and how to repair it', async () => {
     await database.db.query('ALTER TABLE api_keys DISABLE TRIGGER api_keys_notify_changed');
     const { schema: found } = problemsOf(await runChecks({ DATABASE_URL: login.url, ...ports }));
