@@ -46,6 +46,7 @@ describe('requests without a valid key', () => {
     const rejected = await listOrders(url);
     expect(stateOf(rejected)).toMatchObject({ limit: 60, remaining: 0, retryAfter: 30 });
     expect((await errorOf(rejected)).code).toBe('rate_limit_exceeded');
+    expect(rejected.headers.has('www-authenticate')).toBe(false);
     service.clock.advance(30_000);
     expect((await listOrders(url)).status).toBe(401);
   });

@@ -124,55 +124,6 @@ describe('every response', () => {
       expect(response.headers.get('retry-after')).toBe(status === 503 ? '1' : null);
     });
   });
-
-  describe('a 429 has the rate-limit headers and Retry-After:', () => {
-    it('a key over its limit per minute', async () => {
-      const small = await insertKey(service.db, { requests_per_minute: 1, requests_per_day: 100 });
-      await (await listOrders(url, small.key)).body?.cancel();
-      const response = await listOrders(url, small.key);
-      expect(response.status).toBe(429);
-      // The clock is at 30 seconds of the minute.
-      expect(stateOf(response)).toMatchObject({
-        limit: 1,
-        remaining: 0,
-        minute: { quota: 1, remaining: 0 },
-        day: { quota: 100, remaining: 99 },
-        retryAfter: 30,
-      });
-      expect((await errorOf(response)).code).toBe('rate_limit_exceeded');
-    });
-
-    it('an address over its limit per minute', async () => {
-      const statuses = new Set<number>();
-      for (let number = 0; number < 60; number++) {
-        statuses.add((await listOrders(url)).status);
-      }
-      expect(statuses).toEqual(new Set([401]));
-      const response = await listOrders(url);
-      expect(response.status).toBe(429);
-      expect(stateOf(response)).toMatchObject({ limit: 60, remaining: 0, retryAfter: 30 });
-      expect((await errorOf(response)).code).toBe('rate_limit_exceeded');
-      expect(response.headers.has('www-authenticate')).toBe(false);
-    });
-
-    it('a banned key', async () => {
-      const small = await insertKey(service.db, { requests_per_minute: 1, requests_per_day: 100 });
-      let response = await cancelOrder(url, '404404', small.key);
-      for (let rejections = 0; rejections < 10; rejections++) {
-        response = await cancelOrder(url, '404404', small.key);
-      }
-      expect(response.status).toBe(429);
-      expect(stateOf(response)).toMatchObject({
-        limit: 1,
-        remaining: 0,
-        resetAt: service.clock.now() / 1_000 + 300,
-        minute: { remaining: 0, resetsInSeconds: 300 },
-        day: { remaining: 0, resetsInSeconds: 300 },
-        retryAfter: 300,
-      });
-      expect((await errorOf(response)).code).toBe('api_key_banned');
-    });
-  });
 });
 
 describe('while the database is unavailable', () => {
