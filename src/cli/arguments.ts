@@ -44,8 +44,12 @@ export function keyId(text: string): string {
 /** The name of the key's holder, trimmed. */
 export function keyName(text: string): string {
   const name = text.trim();
-  if (name === '' || name.length > 200) {
-    throw new InvalidArgumentError('It must have 1 to 200 characters.');
+  if (/^[\p{Z}\p{C}]*$/u.test(name)) {
+    throw new InvalidArgumentError('It must have a visible character.');
+  }
+  // Code points: a character such as an emoji can take two units of a string.
+  if (Array.from(name).length > 200) {
+    throw new InvalidArgumentError('It must have at most 200 characters.');
   }
   if (new RegExp(UNPRINTABLE, 'u').test(name)) {
     throw new InvalidArgumentError(

@@ -133,9 +133,14 @@ describe('--name', () => {
   it('is trimmed and has up to 200 characters', () => {
     expect(keyName('  Partner A ')).toBe('Partner A');
     expect(keyName('x'.repeat(200))).toHaveLength(200);
+    expect(keyName('\u{1f436}'.repeat(200))).toHaveLength(400);
   });
 
-  it.each(['', '   ', '\t\n', 'x'.repeat(201)])('rejects %j', (text) => {
-    expect(() => keyName(text)).toThrow('It must have 1 to 200 characters.');
+  it.each(['', '   ', '\t\n', '\u200b', '\u2060 \ufeff'])('rejects %j, which nobody would see', (text) => {
+    expect(() => keyName(text)).toThrow('It must have a visible character.');
+  });
+
+  it.each(['x'.repeat(201), '\u{1f436}'.repeat(201)])('rejects more than 200 characters', (text) => {
+    expect(() => keyName(text)).toThrow('It must have at most 200 characters.');
   });
 });

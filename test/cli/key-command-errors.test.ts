@@ -32,7 +32,7 @@ describe('a keys command fails with a message, prints nothing and changes nothin
   test.each<[string, string[], number, RegExp]>([
     ['no plan', [...ISSUE, '--json'], USAGE, /required option '--plan <plan>'/],
     ['no name', ['issue', '--plan', 'free'], USAGE, /required option '--name <name>'/],
-    ['a blank name', ['issue', '--name', '  ', '--plan', 'free'], USAGE, /--name.*1 to 200 characters/],
+    ['a blank name', ['issue', '--name', '  ', '--plan', 'free'], USAGE, /--name.*visible character/],
     [
       'a name with an escape sequence',
       ['issue', '--plan', 'free', '--name', 'evil\u001b[2J'],
