@@ -3,7 +3,7 @@
 //
 // - The decorators of @nestjs/swagger do nothing. The API document is generated here and becomes part of the bundle. The
 //   first request for Swagger UI loads the package.
-// - The first query that is not raw loads Prisma's query compiler: see lazy-query-compiler.mjs.
+// - Prisma's query compiler is left out: see no-query-compiler.mjs.
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -15,7 +15,7 @@ import { ownSourceMap } from './own-source-map.mjs';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const TARGET = join(ROOT, 'dist/bundle');
 const NO_OP_DECORATORS = join(ROOT, 'node_modules/@nestjs/swagger/dist/extra/swagger-shim.js');
-const LAZY_QUERY_COMPILER = join(ROOT, 'scripts/lazy-query-compiler.mjs');
+const NO_QUERY_COMPILER = join(ROOT, 'scripts/no-query-compiler.mjs');
 
 const EXTERNAL = [
   // The files of Swagger UI, and the development database.
@@ -58,15 +58,8 @@ const swagger = {
 /** @type {import('esbuild').Plugin} */
 const queryCompiler = {
   name: 'query-compiler',
-  setup({ onLoad, onResolve }) {
-    onResolve({ filter: /^@prisma\/client\/runtime\/query_compiler_/ }, ({ importer }) =>
-      importer === LAZY_QUERY_COMPILER ? undefined : { path: LAZY_QUERY_COMPILER },
-    );
-    onResolve({ filter: /^query-compiler\.wasm$/ }, ({ path }) => ({ path, namespace: 'wasm' }));
-    onLoad({ filter: /./, namespace: 'wasm' }, async () => {
-      const { wasm } = await import('@prisma/client/runtime/query_compiler_fast_bg.postgresql.wasm-base64.mjs');
-      return { contents: Buffer.from(wasm, 'base64'), loader: 'file' };
-    });
+  setup({ onResolve }) {
+    onResolve({ filter: /^@prisma\/client\/runtime\/query_compiler_/ }, () => ({ path: NO_QUERY_COMPILER }));
   },
 };
 
