@@ -6,8 +6,14 @@ import { hash } from 'node:crypto';
  * @param version the name of the version, see {@link ListVersion.name}
  */
 export function etagOf(version: string): string {
-  return `W/"${hash('sha256', version, 'base64url').slice(0, TAG_LENGTH)}"`;
+  if (version !== last.version) {
+    last = { version, etag: `W/"${hash('sha256', version, 'base64url').slice(0, TAG_LENGTH)}"` };
+  }
+  return last.etag;
 }
+
+/** Most requests are about the same version. */
+let last = { version: '', etag: '' };
 
 /** 22 characters of base64 hold 132 bits. */
 const TAG_LENGTH = 22;
@@ -19,7 +25,7 @@ export function matchesEtag(ifNoneMatch: string | undefined, etag: string): bool
   if (ifNoneMatch === undefined) {
     return false;
   }
-  if (ifNoneMatch.trim() === '*') {
+  if (ifNoneMatch === etag || ifNoneMatch.trim() === '*') {
     return true;
   }
   const opaque = etag.slice('W/'.length);
