@@ -1,5 +1,4 @@
 import { execFile, execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { insertKey } from './builders.js';
@@ -8,7 +7,6 @@ import { RecordingProxy } from './recording-proxy.js';
 import { startTestService, type TestService } from './test-service.js';
 
 const ROOT = join(__dirname, '..', '..');
-export const CLIENTS_PAGE = readFileSync(join(ROOT, 'docs', 'clients.md'), 'utf8');
 /** The npm packages of the clients, and a Node that has `context.source` in `JSON.parse`. */
 export const CLIENT_PACKAGES = join(ROOT, 'test', 'matrix', 'clients');
 

@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -8,7 +8,6 @@ import type { Browser } from 'playwright-core';
 import { describeWithBrowser, startBrowser } from '../helpers/browser.js';
 import {
   CLIENT_PACKAGES,
-  CLIENTS_PAGE,
   ClientService,
   installOnce,
   NEW_NODE,
@@ -18,52 +17,53 @@ import {
 } from '../helpers/client-programs.js';
 import { describeIf } from '../helpers/describe-if.js';
 
+const ROOT = join(__dirname, '..', '..');
+const EXAMPLES = join(ROOT, 'examples', 'clients');
+
 jest.setTimeout(180_000);
 
 interface Program {
-  readonly heading: string;
+  /** In `examples/clients`. */
+  readonly file: string;
   /** What must be installed, for the message, and whether it is. */
   readonly requirement: string;
   readonly isInstalled: () => boolean;
-  /** The file that the program is written to. */
-  readonly file: string;
   /** The command that runs the file; it may compile it first. */
   readonly command: (file: string, folder: string) => string[];
 }
 
 const succeeds = (program: string, ...args: string[]): boolean => spawnSync(program, args).status === 0;
 
-const node = { ...NEW_NODE, file: 'orders.mjs', command: runWithPackages };
-const python = { file: 'orders.py', command: (file: string) => ['python3', file] };
+const node = { ...NEW_NODE, command: runWithPackages };
+const python = { command: (file: string) => ['python3', file] };
+const BROWSER = 'browser.html';
 
 const PROGRAMS: readonly Program[] = [
-  { ...node, heading: 'fetch' },
-  { ...node, heading: 'axios' },
-  { ...node, heading: 'got' },
+  { ...node, file: 'fetch.mjs' },
+  { ...node, file: 'axios.mjs' },
+  { ...node, file: 'got.mjs' },
   {
-    heading: 'curl',
+    file: 'curl.sh',
     requirement: 'curl and jq (Debian: apt install curl jq)',
     isInstalled: () => succeeds('curl', '--version') && succeeds('jq', '--version'),
-    file: 'orders.sh',
     command: (file) => ['sh', file],
   },
   {
     ...python,
-    heading: 'Python requests',
+    file: 'python-requests.py',
     requirement: 'python3 and requests (Debian: apt install python3-requests)',
     isInstalled: () => succeeds('python3', '-c', 'import requests'),
   },
   {
     ...python,
-    heading: 'Python urllib',
+    file: 'python-urllib.py',
     requirement: 'python3 (Debian: apt install python3)',
     isInstalled: () => succeeds('python3', '--version'),
   },
   {
-    heading: 'Go',
+    file: 'orders.go',
     requirement: 'go (Debian: apt install golang-go)',
     isInstalled: () => succeeds('go', 'version'),
-    file: 'orders.go',
     command: compileGo,
   },
 ];
@@ -76,7 +76,9 @@ const pageOrigin = (): string => `http://127.0.0.1:${(page.address() as AddressI
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'petstore-clients-'));
-  page = createServer((_req, res) => res.setHeader('Content-Type', 'text/html').end(codeBelow('Browser')));
+  page = createServer((_req, res) =>
+    res.setHeader('Content-Type', 'text/html').end(readFileSync(join(EXAMPLES, BROWSER))),
+  );
   await new Promise<void>((resolve) => page.listen(0, '127.0.0.1', resolve));
   clients = await ClientService.start({ CORS_ORIGINS: pageOrigin() });
 });
@@ -87,13 +89,11 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-describe('docs/clients.md', () => {
-  it('has a program for each of these clients', () => {
-    const withCode = CLIENTS_PAGE.split('\n## ').filter((section) => section.includes('\n```'));
-    const headings = withCode.map((section) => section.slice(0, section.indexOf('\n')));
-    const names = PROGRAMS.map(({ heading }) => heading);
-    expect(headings).toEqual(['What every client should do', ...names, 'Browser', 'Generated clients']);
-  });
+it('examples/clients has these programs, and docs/clients.md links each', () => {
+  const files = [...PROGRAMS.map(({ file }) => file), BROWSER];
+  expect(readdirSync(EXAMPLES).toSorted()).toEqual(files.toSorted());
+  const page = readFileSync(join(ROOT, 'docs', 'clients.md'), 'utf8');
+  expect(files.filter((file) => !page.includes(`](../examples/clients/${file})`))).toEqual([]);
 });
 
 describeIf(succeeds('jq', '--version'), 'jq (Debian: apt install jq)')('jq', () => {
@@ -104,13 +104,13 @@ describeIf(succeeds('jq', '--version'), 'jq (Debian: apt install jq)')('jq', () 
   });
 });
 
-for (const [index, { heading, requirement, isInstalled, file, command }] of PROGRAMS.entries()) {
-  describeIf(isInstalled() || process.env.CI === 'true', requirement)(`the client ${heading}`, () => {
+for (const [index, { requirement, isInstalled, file, command }] of PROGRAMS.entries()) {
+  describeIf(isInstalled() || process.env.CI === 'true', requirement)(`the client ${file}`, () => {
     let start: string[];
     beforeAll(() => {
       const own = join(folder, String(index));
       mkdirSync(own);
-      writeFileSync(join(own, file), codeBelow(heading));
+      copyFileSync(join(EXAMPLES, file), join(own, file));
       start = command(join(own, file), own);
     });
 
@@ -211,14 +211,4 @@ function compileGo(file: string, folder: string): string[] {
   const environment = { GO111MODULE: 'off', CGO_ENABLED: '0', HOME: folder, GOCACHE: join(folder, 'cache') };
   execFileSync('go', ['build', '-o', binary, file], { cwd: folder, env: { PATH: process.env.PATH, ...environment } });
   return [binary];
-}
-
-/** The first code block below a heading. */
-function codeBelow(heading: string): string {
-  const section = CLIENTS_PAGE.split('\n## ').find((text) => text.startsWith(`${heading}\n`)) ?? '';
-  const code = /\n```\w+\n(.*?\n)```\n/s.exec(section)?.[1];
-  if (code === undefined) {
-    throw new Error(`docs/clients.md has no code below "${heading}".`);
-  }
-  return code;
 }

@@ -1,11 +1,20 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildSync } from 'esbuild';
 import {
   CLIENT_PACKAGES,
-  CLIENTS_PAGE,
   ClientService,
   hasNewNode,
   installOnce,
@@ -19,7 +28,8 @@ import { describeIf } from '../helpers/describe-if.js';
 jest.setTimeout(180_000);
 
 const ROOT = join(__dirname, '..', '..');
-const GENERATORS = ['@hey-api/openapi-ts', 'orval', 'swagger-typescript-api'];
+const GENERATORS = ['openapi-ts', 'orval', 'swagger-typescript-api'];
+const EXAMPLES = join(ROOT, 'examples', 'generated-clients');
 const PACKAGES = join(__dirname, 'generators');
 
 let folder: string;
@@ -58,10 +68,8 @@ describeIf(NEW_NODE.isInstalled(), NEW_NODE.requirement)('clients generated from
       mkdirSync(own());
       symlinkSync(join(PACKAGES, 'node_modules'), join(own(), 'node_modules'));
       copyFileSync(join(ROOT, 'openapi.json'), join(own(), 'openapi.json'));
-      for (const { file, code } of filesOf(generator)) {
-        writeFileSync(join(own(), file), code);
-      }
-      generate(generator, own());
+      cpSync(join(EXAMPLES, generator), own(), { recursive: true });
+      generate(own());
       expect(errorsOfCompiler(own())).toBe('');
       const options = { bundle: true, platform: 'node', format: 'esm', target: 'node22' } as const;
       buildSync({ ...options, entryPoints: [join(own(), 'orders.ts')], outfile: join(own(), 'orders.mjs') });
@@ -98,16 +106,10 @@ describeIf(NEW_NODE.isInstalled(), NEW_NODE.requirement)('clients generated from
   });
 });
 
-/** The files of a generator's section in docs/clients.md; the first comment of each has the name. */
-function filesOf(generator: string): { file: string; code: string }[] {
-  const section = CLIENTS_PAGE.split(/\n###? /).find((text) => text.startsWith(`${generator}\n`)) ?? '';
-  const blocks = [...section.matchAll(/\n```\w+\n(\/\/ ([\w.-]+).*?\n)```\n/gs)];
-  return blocks.map(([, code = '', file = '']) => ({ file, code }));
-}
-
-/** Runs the command that the first file of the section names. */
-function generate(generator: string, cwd: string): void {
-  const command = /: (?:npx|node) (.+)/.exec(filesOf(generator)[0]!.code)?.[1] ?? '';
+/** Runs the command that the first line of the generator's configuration names. */
+function generate(cwd: string): void {
+  const configuration = readdirSync(cwd).find((file) => file.endsWith('.mjs')) ?? '';
+  const command = /^\/\/ (?:npx|node) (.+)/.exec(readFileSync(join(cwd, configuration), 'utf8'))?.[1] ?? '';
   const [program = '', ...args] = command.split(' ');
   const isScript = program.endsWith('.mjs');
   const file = isScript ? newNode() : join(PACKAGES, 'node_modules', '.bin', program);

@@ -1,0 +1,36 @@
+// node got.mjs [ORDER_ID]; npm install got
+import got from 'got';
+
+const { PETSTORE_URL, PETSTORE_KEY } = process.env;
+
+const api = got.extend({
+  prefixUrl: PETSTORE_URL,
+  headers: { authorization: `Bearer ${PETSTORE_KEY}` },
+  responseType: 'json',
+  // `context.source` has the digits as they were received. On Node 20, use the package lossless-json.
+  parseJson: (text) =>
+    JSON.parse(text, (key, value, context) => (key === 'id' || key === 'petId' ? BigInt(context.source) : value)),
+  timeout: { request: 60_000 },
+  retry: {
+    limit: 4,
+    statusCodes: [429, 502, 503, 504],
+    maxRetryAfter: 90_000,
+    // got waits for exactly `Retry-After`; this adds a random part. 0 means: give up.
+    calculateDelay: ({ computedValue, attemptCount }) =>
+      computedValue === 0 ? 0 : computedValue + Math.random() * 1000 * 2 ** (attemptCount - 1),
+  },
+  hooks: { beforeError: [(error) => Object.assign(error, { message: error.response?.body?.code ?? error.message })] },
+});
+
+const list = await api.get('store/orders');
+for (const order of list.body) console.log(`${order.id} ${order.petId}`);
+
+const again = await api.get('store/orders', { headers: { 'if-none-match': list.headers.etag } });
+console.log(again.statusCode === 304 ? 'unchanged' : 'changed');
+
+const [orderId] = process.argv.slice(2);
+if (orderId !== undefined) {
+  const { statusCode, body } = await api.delete(`store/orders/${orderId}`, { throwHttpErrors: false });
+  const code = statusCode === 204 ? 'cancelled' : body.code;
+  console.log(`${orderId}: ${code === 'order_already_cancelled' ? 'cancelled' : code}`);
+}

@@ -1,0 +1,98 @@
+// go run orders.go [ORDER_ID]
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"math/rand"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+)
+
+// Order has every field of the API. No field is required; a missing shipDate is nil.
+type Order struct {
+	ID       int64      `json:"id"`
+	PetID    int64      `json:"petId"`
+	Quantity int32      `json:"quantity"`
+	ShipDate *time.Time `json:"shipDate"`
+	Complete bool       `json:"complete"`
+}
+
+var client = &http.Client{
+	Timeout:   60 * time.Second,
+	Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, IdleConnTimeout: 50 * time.Second},
+}
+
+func sendOnce(method, path, etag string) (*http.Response, []byte, error) {
+	request, err := http.NewRequest(method, os.Getenv("PETSTORE_URL")+path, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	request.Header.Set("Authorization", "Bearer "+os.Getenv("PETSTORE_KEY"))
+	if etag != "" {
+		request.Header.Set("If-None-Match", etag)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body) // fails if the connection breaks before the end
+	return response, body, err
+}
+
+func send(method, path, etag string) (*http.Response, []byte) {
+	for attempt := 1; ; attempt++ {
+		wait := 0
+		response, body, err := sendOnce(method, path, etag)
+		if err == nil {
+			switch response.StatusCode {
+			case 429, 502, 503, 504:
+				wait, _ = strconv.Atoi(response.Header.Get("Retry-After"))
+				err = fmt.Errorf("%s", body)
+			default:
+				return response, body
+			}
+		}
+		if attempt == 5 || wait > 90 {
+			log.Fatal(err)
+		}
+		backoff := time.Duration(rand.Int63n(int64(time.Second) << (attempt - 1)))
+		time.Sleep(time.Duration(wait)*time.Second + backoff)
+	}
+}
+
+func main() {
+	response, body := send("GET", "/store/orders", "")
+	if response.StatusCode != 200 {
+		log.Fatalf("%s", body)
+	}
+	var orders []Order
+	if err := json.Unmarshal(body, &orders); err != nil { // fails if the list is incomplete
+		log.Fatal(err)
+	}
+	for _, order := range orders {
+		fmt.Println(order.ID, order.PetID)
+	}
+
+	again, _ := send("GET", "/store/orders", response.Header.Get("ETag"))
+	fmt.Println(map[bool]string{true: "unchanged", false: "changed"}[again.StatusCode == 304])
+
+	if len(os.Args) > 1 {
+		response, body := send("DELETE", "/store/orders/"+os.Args[1], "")
+		outcome := struct{ Code string }{"cancelled"}
+		if response.StatusCode != 204 {
+			if err := json.Unmarshal(body, &outcome); err != nil {
+				log.Fatal(err)
+			}
+		}
+		if outcome.Code == "order_already_cancelled" {
+			outcome.Code = "cancelled"
+		}
+		fmt.Printf("%s: %s\n", os.Args[1], outcome.Code)
+	}
+}

@@ -1,0 +1,49 @@
+# python3 python-requests.py [ORDER_ID]; pip install requests
+import os
+import random
+import sys
+import time
+
+import requests
+
+URL = os.environ["PETSTORE_URL"]
+TEMPORARY = (429, 502, 503, 504)
+
+
+def bearer(request):
+    request.headers["Authorization"] = f"Bearer {os.environ['PETSTORE_KEY']}"
+    return request
+
+
+session = requests.Session()
+session.auth = bearer  # An entry in ~/.netrc would replace a header that is set without this.
+
+
+def send(method, path, headers=None):
+    for attempt in range(1, 6):
+        wait_seconds = 0
+        try:
+            response = session.request(method, URL + path, headers=headers, timeout=60)
+            if response.status_code not in TEMPORARY:
+                return response
+            wait_seconds = int(response.headers.get("Retry-After", 0))
+            error = requests.HTTPError(response.text, response=response)
+        except (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError) as cause:
+            error = cause
+        if attempt == 5 or wait_seconds > 90:
+            raise error
+        time.sleep(wait_seconds + random.uniform(0, 2 ** (attempt - 1)))
+
+
+orders = send("GET", "/store/orders")
+orders.raise_for_status()
+for order in orders.json():  # raises if the list is incomplete
+    print(order["id"], order["petId"])
+
+again = send("GET", "/store/orders", {"If-None-Match": orders.headers["ETag"]})
+print("unchanged" if again.status_code == 304 else "changed")
+
+if len(sys.argv) > 1:
+    response = send("DELETE", f"/store/orders/{sys.argv[1]}")
+    code = "cancelled" if response.status_code == 204 else response.json()["code"]
+    print(f"{sys.argv[1]}: {'cancelled' if code == 'order_already_cancelled' else code}")

@@ -1,0 +1,22 @@
+import { client } from './petstore/client.gen';
+import { cancelOrder, listOrders } from './petstore/sdk.gen';
+
+const { PETSTORE_URL = '', PETSTORE_KEY = '' } = process.env;
+client.setConfig({ baseUrl: PETSTORE_URL, auth: PETSTORE_KEY });
+client.interceptors.response.use(async (response) => {
+  if (response.status !== 200) return response;
+  const text = await response.text();
+  return new Response(text.replace(/"(id|petId)":(-?\d+)/g, '"$1":"$2"'), response);
+});
+
+const list = await listOrders({ throwOnError: true });
+for (const order of list.data) console.log(`${order.id} ${order.petId}`);
+
+// A 304 is an error for the generated client.
+const again = await listOrders({ headers: { 'If-None-Match': list.response.headers.get('ETag') ?? '' } });
+console.log(again.response?.status === 304 ? 'unchanged' : 'changed');
+
+const orderId = BigInt(process.argv[2] ?? 0);
+const { error } = await cancelOrder({ path: { orderId } });
+const code = error?.code ?? 'cancelled';
+console.log(`${orderId}: ${code === 'order_already_cancelled' ? 'cancelled' : code}`);

@@ -1,0 +1,15 @@
+const { PETSTORE_URL, PETSTORE_KEY } = process.env;
+
+export async function exactFetch<T>(path: string, options: RequestInit): Promise<T> {
+  const headers = new Headers(options.headers);
+  headers.set('Authorization', `Bearer ${PETSTORE_KEY}`);
+  const response = await fetch(`${PETSTORE_URL}${path}`, { ...options, headers });
+  const text = await response.text();
+  const data: unknown = text === '' ? undefined : JSON.parse(text, exactIds);
+  return { status: response.status, headers: response.headers, data } as T;
+}
+
+/** Node 22 or newer. */
+function exactIds(key: string, value: unknown, context?: { source: string }): unknown {
+  return key === 'id' || key === 'petId' ? BigInt(context!.source) : value;
+}

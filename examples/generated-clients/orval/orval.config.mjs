@@ -1,0 +1,11 @@
+// npx orval --config orval.config.mjs
+export default {
+  petstore: {
+    input: 'openapi.json',
+    output: {
+      target: 'petstore.ts',
+      client: 'fetch',
+      override: { useBigInt: true, mutator: { path: 'exact-fetch.ts', name: 'exactFetch' } },
+    },
+  },
+};
