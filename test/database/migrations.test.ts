@@ -166,7 +166,7 @@ describe('migrations', () => {
     await database.db.query(`CREATE DATABASE ${name} OWNER ${owner}`);
     await prismaMigrate('deploy', urlOf(owner!));
     const db = openPool({ connectionString: urlOf(owner!), max: 2 });
-    // As the README says, with sed and psql.
+    // As docs/operations.md says, with sed and psql.
     await db.query(readFileSync(SERVICE_ROLE_MIGRATION, 'utf8').replaceAll('petstore_service', login!));
     const service = await startTestService({ database: { ...database, url: urlOf(login!) } });
     try {
