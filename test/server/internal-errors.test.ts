@@ -85,7 +85,7 @@ describe('an error of a dependency ends only the request that meets it', () => {
   const logger = (): Logger => dependency(REQUEST_LOGGER);
   const metrics = (): Metrics => dependency(Metrics);
   const keyRow = (row: object): void => {
-    jest.spyOn(dependency(PrismaService), '$queryRaw').mockResolvedValueOnce([row]);
+    jest.spyOn(dependency(PrismaService), 'queryRows').mockResolvedValueOnce([row as unknown[]]);
   };
   const failQuotas = (): void => {
     jest.spyOn(quotas(), 'consume').mockImplementationOnce(boom);
@@ -95,8 +95,8 @@ describe('an error of a dependency ends only the request that meets it', () => {
     ['the quota store throws', 500, failQuotas],
     ['the quota store rejects', 500, () => jest.spyOn(quotas(), 'consume').mockRejectedValueOnce(new Error(SECRET))],
     ['the quota store returns no verdict', 500, () => jest.spyOn(quotas(), 'consume').mockReturnValueOnce({} as never)],
-    ['the plan of the key is unknown', 500, () => keyRow({ id: 'a', plan: 'gold', expiresAt: null })],
-    ['the key row has another type', 500, () => keyRow({ id: 'a', plan: 'free', expiresAt: 'tomorrow' })],
+    ['the plan of the key is unknown', 500, () => keyRow(['a', 'gold', null, null, null])],
+    ['the key row has another type', 500, () => keyRow({ id: 'a', plan: 'free' })],
     [
       'the usage recorder throws',
       500,
