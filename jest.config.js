@@ -13,7 +13,7 @@ const PACKAGES = '<rootDir>/node_modules/.cache/test-packages/$1.cjs';
 
 /** Random histories, faults and crowds, and tools around the service: as long as all other suites together. */
 export const LONG_SUITES = [
-  'cli/embedded/*',
+  ...['cli/embedded/*', 'replicas/*', 'database/migrations'],
   ...['alerts-fire', 'alerts', 'drill'].map((name) => `deploy/${name}`),
   ...['database-faults', 'full-disk'].map((name) => `fault-injection/${name}`),
   ...['crowds', 'fuzz'].map((name) => `hostile/${name}`),
@@ -67,5 +67,6 @@ export default {
   collectCoverageFrom: ['src/**/*.ts', '!src/database/generated/**'],
   coverageReporters: ['text', 'text-summary'],
   testTimeout: 20_000,
-  maxWorkers: 2,
+  // Twice the cores of a small machine: many suites wait for a timeout of the service or for a process that starts.
+  maxWorkers: 4,
 };
