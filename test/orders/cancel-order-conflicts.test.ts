@@ -152,14 +152,18 @@ describe('two replicas and random transactions that lock, ship, replace and move
     /** How often each order was found cancelled by the transaction that made it pending again. */
     const cancelled = new Map<string, number>(ids.map((id) => [id, 0]));
     const found = (id: string): void => void cancelled.set(id, cancelled.get(id)! + 1);
-    let done = 0;
+    let sent = 0;
+    let isAborted = false;
+    const isDone = (): boolean =>
+      sent >= CANCELS && ids.every((id) => id === neverShipped || seen.get(id)!.includes('409 order_already_shipped'));
     const untilDone = async (step: () => Promise<void>): Promise<void> => {
       try {
-        while (done < CANCELS) {
+        while (!isAborted && !isDone()) {
           await step();
         }
-      } finally {
-        done = CANCELS;
+      } catch (error) {
+        isAborted = true;
+        throw error;
       }
     };
 
@@ -203,7 +207,7 @@ describe('two replicas and random transactions that lock, ship, replace and move
       const callers = Array.from({ length: 16 }, (_, caller) =>
         untilDone(async () => {
           const id = random.pick(ids);
-          done++;
+          sent++;
           seen.get(id)!.push(await outcome(id, caller % 2 === 0 ? service.baseUrl : other.baseUrl));
         }),
       );
