@@ -106,7 +106,9 @@ export class Writer {
       this.#savepoints++;
       await this.#run(`SAVEPOINT s${this.#savepoints}`);
     } else if (this.#savepoints > 0 && random.chance(0.3)) {
-      await this.#run(`ROLLBACK TO SAVEPOINT s${1 + random.below(this.#savepoints)}`);
+      // Ends those after it.
+      this.#savepoints = 1 + random.below(this.#savepoints);
+      await this.#run(`ROLLBACK TO SAVEPOINT s${this.#savepoints}`);
     } else {
       await this.#run(this.#statement());
     }
