@@ -8,7 +8,7 @@ import {
   SetMetadata,
 } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
-import { RequestContext } from '../http/request-context.js';
+import { type Admission, RequestContext } from '../http/request-context.js';
 import { rejectionOf } from './rejection.js';
 
 const IS_PUBLIC = 'petstore:public';
@@ -16,9 +16,14 @@ const IS_PUBLIC = 'petstore:public';
 /** Opens a route outside of `/v1` to callers without a key and without limits. Every route without it is closed. */
 export const Public = (): ClassDecorator & MethodDecorator => applyDecorators(SetMetadata(IS_PUBLIC, true));
 
+/** What was decided about a request when it arrived; undefined outside of `/v1`. */
+export function admissionIn(context: ExecutionContext): Admission | undefined {
+  return RequestContext.of(context.switchToHttp().getRequest<IncomingMessage>())?.admission;
+}
+
 /** The id of the key that a request was admitted with: what is bounded for all is shared fairly between these. */
 export const CallerId = createParamDecorator((_data: unknown, context: ExecutionContext): string => {
-  const caller = RequestContext.of(context.switchToHttp().getRequest<IncomingMessage>())?.admission?.caller;
+  const caller = admissionIn(context)?.caller;
   if (caller?.kind !== 'key') {
     throw new TypeError('The request has not been admitted with a key.');
   }
@@ -35,7 +40,7 @@ export class ApiKeyGuard implements CanActivate {
 
   /** @throws {DomainError} `missing_api_key`, `invalid_api_key`, or `service_unavailable` when the key cannot be verified */
   canActivate(context: ExecutionContext): boolean {
-    const admission = RequestContext.of(context.switchToHttp().getRequest<IncomingMessage>())?.admission;
+    const admission = admissionIn(context);
     const rejection = admission && rejectionOf(admission);
     if (rejection !== undefined) {
       throw rejection.error;

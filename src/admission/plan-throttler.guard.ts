@@ -1,7 +1,6 @@
-import type { IncomingMessage } from 'node:http';
 import { type ExecutionContext, Injectable } from '@nestjs/common';
 import { ThrottlerGuard } from '@nestjs/throttler';
-import { RequestContext } from '../http/request-context.js';
+import { admissionIn } from './api-key.guard.js';
 import { rejectionOf } from './rejection.js';
 
 /**
@@ -12,7 +11,7 @@ import { rejectionOf } from './rejection.js';
 export class PlanThrottlerGuard extends ThrottlerGuard {
   /** @throws {DomainError} (by rejection) `rate_limit_exceeded`, `api_key_banned` or `address_banned` */
   protected override shouldSkip(context: ExecutionContext): Promise<boolean> {
-    const admission = RequestContext.of(context.switchToHttp().getRequest<IncomingMessage>())?.admission;
+    const admission = admissionIn(context);
     const rejection = admission && rejectionOf(admission);
     return rejection?.by === 'limits' ? Promise.reject(rejection.error) : Promise.resolve(true);
   }
