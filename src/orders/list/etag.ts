@@ -1,4 +1,6 @@
-import { hash } from 'node:crypto';
+import { digester } from './digest.js';
+
+const digestOf = digester();
 
 /**
  * The entity tag of a version of the list. Weak (RFC 9110 section 8.8.1), because it identifies the orders and not the
@@ -6,17 +8,8 @@ import { hash } from 'node:crypto';
  * @param version the name of the version, see {@link ListVersion.name}
  */
 export function etagOf(version: string): string {
-  if (version !== last.version) {
-    last = { version, etag: `W/"${hash('sha256', version, 'base64url').slice(0, TAG_LENGTH)}"` };
-  }
-  return last.etag;
+  return `W/"${digestOf(version)}"`;
 }
-
-/** Most requests are about the same version. */
-let last = { version: '', etag: '' };
-
-/** 22 characters of base64 hold 132 bits. */
-const TAG_LENGTH = 22;
 
 const OPAQUE_TAG = /(?:W\/)?("[\x21\x23-\x7e\x80-\xff]*")/g;
 

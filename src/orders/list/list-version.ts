@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto';
+import { digester } from './digest.js';
 
 /** Ids per block as a power of two: `block = id >> 14`, as in the triggers of the migration. */
 const BLOCK_BITS = 14n;
@@ -103,13 +103,9 @@ function wrapped(sum: string | null): string {
   return BigInt.asUintN(64, BigInt(sum ?? 0)).toString(36);
 }
 
-let lastEpoch = { text: '', name: '' };
+const digestOf = digester();
 
 /** A short name of what every piece depends on. */
 function epochOf(catalogue: string | null, renewals: string | null): string {
-  const text = `${catalogue}/${wrapped(renewals)}`;
-  if (text !== lastEpoch.text) {
-    lastEpoch = { text, name: hash('sha256', text, 'base64url').slice(0, 22) };
-  }
-  return lastEpoch.name;
+  return digestOf(`${catalogue}/${wrapped(renewals)}`);
 }
