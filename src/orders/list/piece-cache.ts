@@ -57,8 +57,8 @@ export class PieceCache {
         this.#outdated.add(piece);
       }
     }
+    this.#forgetUnused();
     this.#boundOutdated();
-    this.#outdatedBytes();
   }
 
   /** Drops everything, after a piece was found to be corrupt. */
@@ -119,13 +119,14 @@ export class PieceCache {
 
   endUsing(user: PieceUser): void {
     this.#users.delete(user);
-    this.#outdatedBytes();
+    this.#forgetUnused();
   }
 
   /** While outdated pieces take too much memory, cuts the list that has been using some for the longest time. */
   #boundOutdated(): void {
     for (const user of this.#users) {
-      if (this.#bytes + this.#outdatedBytes() <= this.bytesMax * TOTAL_MAX) {
+      const outdatedBytes = Array.from(this.#outdated).reduce((sum, { bytes }) => sum + bytes, 0);
+      if (this.#bytes + outdatedBytes <= this.bytesMax * TOTAL_MAX) {
         return;
       }
       if ([...this.#outdated].some((piece) => user.pieces.has(piece))) {
@@ -135,18 +136,22 @@ export class PieceCache {
     }
   }
 
-  /** Forgets outdated pieces that no list uses any more. @returns the bytes of the others */
-  #outdatedBytes(): number {
-    const users = [...this.#users];
-    let bytes = 0;
+  /** Forgets outdated pieces that no list uses any more. */
+  #forgetUnused(): void {
     for (const piece of this.#outdated) {
-      if (users.some(({ pieces }) => pieces.has(piece))) {
-        bytes += piece.bytes;
-      } else {
+      if (!this.#isUsed(piece)) {
         this.#outdated.delete(piece);
       }
     }
-    return bytes;
+  }
+
+  #isUsed(piece: CachedPiece): boolean {
+    for (const { pieces } of this.#users) {
+      if (pieces.has(piece)) {
+        return true;
+      }
+    }
+    return false;
   }
 }
 
