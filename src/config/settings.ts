@@ -1,4 +1,4 @@
-import { isFQDN, isIn, isInt, isIP, max, min } from 'class-validator';
+import { isFQDN, isInt, isIP, max, min } from 'class-validator';
 import ipaddr from 'ipaddr.js';
 
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
@@ -59,7 +59,7 @@ export const SETTINGS = {
   logLevel: variable<LogLevel>(
     'LOG_LEVEL',
     `one of ${LOG_LEVELS.join(', ')}`,
-    (text) => (isIn(text, LOG_LEVELS) ? (text as LogLevel) : undefined),
+    (text) => LOG_LEVELS.find((level) => level === text),
     'info',
   ),
   /** Whether spans are exported; the OpenTelemetry SDK reads the OTEL variables from the environment. */
