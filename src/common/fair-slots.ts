@@ -12,7 +12,7 @@ export interface Slot {
 interface Holder {
   readonly owner: string;
   /** Set while the slot may be taken away. */
-  cut?: () => void;
+  cut?: (() => void) | undefined;
 }
 
 interface Waiter {
@@ -75,6 +75,8 @@ export class FairSlots {
 
   #release(holder: Holder): void {
     this.#holders.delete(holder);
+    // V8 keeps what was in a set for a while: not what the function refers to, too.
+    holder.cut = undefined;
     const held = this.#heldBy(holder.owner) - 1;
     if (held === 0) {
       this.#held.delete(holder.owner);

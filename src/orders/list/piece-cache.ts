@@ -17,7 +17,7 @@ export interface CachedPiece {
 export interface PieceUser {
   readonly pieces: Set<CachedPiece>;
   /** Ends the list. */
-  readonly cut: () => void;
+  cut: () => void;
 }
 
 /**
@@ -119,6 +119,9 @@ export class PieceCache {
 
   endUsing(user: PieceUser): void {
     this.#users.delete(user);
+    // V8 keeps what was in a set for a while: not the response, too.
+    user.cut = () => undefined;
+    user.pieces.clear();
     this.#forgetUnused();
   }
 
@@ -130,8 +133,9 @@ export class PieceCache {
         return;
       }
       if ([...this.#outdated].some((piece) => user.pieces.has(piece))) {
+        const { cut } = user;
         this.endUsing(user);
-        user.cut();
+        cut();
       }
     }
   }
