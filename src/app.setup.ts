@@ -5,6 +5,7 @@ import { ClientAddress } from './admission/client-address.js';
 import { AppModule, type AppOptions } from './app.module.js';
 import type { Config } from './config/config.js';
 import { Metrics } from './metrics/metrics.js';
+import { OrderListResponder } from './orders/list/order-list.responder.js';
 import { setUpSwaggerUi } from './openapi/swagger-ui.js';
 import { AllExceptionsFilter } from './server/exception.filter.js';
 import { RequestObserver } from './server/request-observer.js';
@@ -29,6 +30,7 @@ export async function createApp(config: Config, options: AppOptions = {}): Promi
     admission: app.get(AdmissionService),
     observer: app.get(RequestObserver),
     errors: app.get(AllExceptionsFilter),
+    list: app.get(OrderListResponder),
     tracing: options.tracing,
   });
   return app;

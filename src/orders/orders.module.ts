@@ -27,6 +27,6 @@ import { OrdersService } from './orders.service.js';
     ReplicaFallback,
     ListReplica,
   ],
-  exports: [OrdersRepository, ListVersions],
+  exports: [OrdersRepository, ListVersions, OrderListResponder],
 })
 export class OrdersModule {}

@@ -9,6 +9,7 @@ import { API_SECURITY_HEADERS, REQUEST_ID_HEADER } from '../http/headers.js';
 import { RequestContext } from '../http/request-context.js';
 import { sendError, writeErrorResponse } from '../http/response.js';
 import { rateLimitHeaders } from '../rate-limit/headers.js';
+import type { OrderListResponder } from '../orders/list/order-list.responder.js';
 import type { Tracing } from '../tracing/tracing.js';
 import type { Connections } from './connections.js';
 import { type CorsHandler, isPreflight } from './cors.js';
@@ -26,6 +27,7 @@ export interface RequestServices {
   readonly admission: AdmissionService;
   readonly observer: RequestObserver;
   readonly errors: AllExceptionsFilter;
+  readonly list: Pick<OrderListResponder, 'readAhead'>;
   /** Starts a span for every request; none by default. */
   readonly tracing?: Tracing | undefined;
 }
@@ -114,6 +116,9 @@ export class RequestHandler {
       this.cors(req, res, () => undefined);
     }
     const decided = isApi ? this.services.admission.admit(req, context) : undefined;
+    if (isPromise(decided)) {
+      this.services.list.readAhead(req);
+    }
     const rejection = isPromise(decided) ? await decided : decided;
     if (rejection?.response !== undefined) {
       await endOfTurn();

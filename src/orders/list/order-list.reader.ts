@@ -26,11 +26,19 @@ export interface OrderList {
   close(): void;
 }
 
+/** The version of the list on a server, being read. */
+export interface CurrentVersion {
+  readonly server: ListPools;
+  readonly version: Promise<ListVersion | undefined>;
+}
+
 export interface ListRequest {
   /** Who shares the slots fairly with others. */
   readonly caller: string;
   /** Whether the chunks will be sent compressed. */
   readonly isCompressed: boolean;
+  /** See {@link OrderListReader.readAhead}. */
+  readonly current?: CurrentVersion | undefined;
   /** Ends the list: its client is too slow, or what it holds is needed for others. */
   readonly cut: () => void;
 }
@@ -61,13 +69,23 @@ export class OrderListReader {
     return databaseCall(() => this.database.read((server) => this.#openOn(server, request)));
   }
 
+  /** Begins to read the version for a request that has arrived. */
+  readAhead(): CurrentVersion {
+    const server = this.database.first;
+    const version = this.versions.current(server);
+    // Awaited by the request, if it is admitted.
+    version.catch(() => undefined);
+    return { server, version };
+  }
+
   /** Drops what is in memory, after a piece was found to be corrupt. */
   clearCache(): void {
     this.#cache.clear();
   }
 
   async #openOn(server: ListPools, request: ListRequest): Promise<OrderList> {
-    const version = await this.versions.current(server);
+    const { current } = request;
+    const version = await (current?.server === server ? current.version : this.versions.current(server));
     if (version !== undefined) {
       const inMemory = this.#openFromMemory(version, request);
       if (inMemory !== undefined) {

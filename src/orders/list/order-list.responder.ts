@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import { Inject, Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { FairSlots } from '../../common/fair-slots.js';
@@ -8,10 +9,11 @@ import { Metrics } from '../../metrics/metrics.js';
 import { abortResponse, writeHead } from '../../http/response.js';
 import { API_SECURITY_HEADERS, type HeaderPair } from '../../http/headers.js';
 import { TRACING, type Tracing } from '../../tracing/tracing.js';
+import { ORDER_ROUTES } from '../orders.paths.js';
 import { CorruptBlock } from './deflate.js';
 import { etagOf, matchesEtag } from './etag.js';
 import { ListVersions } from './list-versions.js';
-import { type ListRequest, type OrderList, OrderListReader } from './order-list.reader.js';
+import { type CurrentVersion, type ListRequest, type OrderList, OrderListReader } from './order-list.reader.js';
 import { ClientDisconnected, ResponseBody } from './response-body.js';
 import { writeList } from './write-list.js';
 
@@ -25,6 +27,9 @@ const UNCOMPRESSED_TIMEOUT_MS = 1_000;
 export class OrderListResponder {
   readonly #stallMs: number;
   readonly #uncompressed = new FairSlots(UNCOMPRESSED_MAX);
+  /** What was read ahead for requests. */
+  readonly #names = new WeakMap<IncomingMessage, Promise<string | undefined>>();
+  readonly #versions = new WeakMap<IncomingMessage, CurrentVersion>();
 
   constructor(
     private readonly versions: ListVersions,
@@ -37,14 +42,31 @@ export class OrderListResponder {
   }
 
   /**
+   * Begins to read the version for a request that is being counted in Redis. Reading changes nothing, and calls share their
+   * queries, so a request that is then rejected costs little. Never throws.
+   */
+  readAhead(req: IncomingMessage): void {
+    if (req.url !== ORDER_ROUTES[0] || (req.method !== 'GET' && req.method !== 'HEAD')) {
+      return;
+    }
+    if (asksForName(req)) {
+      const name = this.versions.currentName();
+      // Awaited by the response, if there is one.
+      name.catch(() => undefined);
+      this.#names.set(req, name);
+    } else {
+      this.#versions.set(req, this.reader.readAhead());
+    }
+  }
+
+  /**
    * @param caller who shares what is bounded fairly with others
    * @throws {DomainError} `service_unavailable`
    */
   async respond(req: Request, res: Response, caller: string): Promise<void> {
-    const ifNoneMatch = req.headers['if-none-match'];
-    if (ifNoneMatch !== undefined || req.method === 'HEAD') {
-      const name = await this.versions.currentName();
-      const isUnchanged = name !== undefined && matchesEtag(ifNoneMatch, etagOf(name));
+    if (asksForName(req)) {
+      const name = await (this.#names.get(req) ?? this.versions.currentName());
+      const isUnchanged = name !== undefined && matchesEtag(req.headers['if-none-match'], etagOf(name));
       if (isUnchanged || req.method === 'HEAD') {
         startResponse(res, isUnchanged ? 304 : 200, name).end();
         return;
@@ -54,6 +76,7 @@ export class OrderListResponder {
     const request: ListRequest = {
       caller,
       isCompressed,
+      current: this.#versions.get(req),
       cut: () => {
         abortResponse(res);
       },
@@ -106,6 +129,10 @@ export class OrderListResponder {
       this.metrics.lists.labels(end).inc();
     }
   }
+}
+
+function asksForName({ method, headers }: IncomingMessage): boolean {
+  return method === 'HEAD' || headers['if-none-match'] !== undefined;
 }
 
 /** @param version see {@link OrderList.version} */

@@ -11,6 +11,11 @@ export class ReplicaFallback {
     private readonly replica: ListReplica,
   ) {}
 
+  /** The server that is read from first. */
+  get first(): ListPools {
+    return this.replica.available ?? this.pools;
+  }
+
   /**
    * Reads from one server, and again from the primary when the replica fails.
    * @param read may run twice; gets the errors of the database as they are
