@@ -32,7 +32,10 @@ interface CachedKey {
 export class ApiKeysService {
   readonly #cache = new LRUCache<string, CachedKey>({ max: CACHED_KEYS_MAX });
   readonly #lookups = new Map<string, Promise<VerifiedKey | undefined>>();
-  readonly #unknownSlots = new FairSlots(UNKNOWN_LOOKUPS_MAX);
+  readonly #unknownSlots = new FairSlots(UNKNOWN_LOOKUPS_MAX, {
+    ms: SLOT_TIMEOUT_MS,
+    error: () => new DomainError('service_unavailable', 'The API key cannot be verified at the moment; retry shortly.'),
+  });
   readonly #cacheMs: number;
 
   constructor(
@@ -94,7 +97,8 @@ export class ApiKeysService {
 
   /** @param caller given when the key may not exist */
   #lookUp(keyHash: string, caller: string | undefined): Promise<VerifiedKey | undefined> {
-    const found = caller === undefined ? this.repository.findByHash(keyHash) : this.#findInTurn(keyHash, caller);
+    const find = (): Promise<VerifiedKey | undefined> => this.repository.findByHash(keyHash);
+    const found = caller === undefined ? find() : this.#unknownSlots.run(caller, find);
     const isLatest = (): boolean => this.#lookups.get(keyHash) === lookup;
     const lookup = found
       .then((key) => {
@@ -115,18 +119,6 @@ export class ApiKeysService {
       });
     this.#lookups.set(keyHash, lookup);
     return lookup;
-  }
-
-  async #findInTurn(keyHash: string, caller: string): Promise<VerifiedKey | undefined> {
-    const slot = await this.#unknownSlots.acquire(caller, SLOT_TIMEOUT_MS);
-    if (slot === undefined) {
-      throw new DomainError('service_unavailable', 'The API key cannot be verified at the moment; retry shortly.');
-    }
-    try {
-      return await this.repository.findByHash(keyHash);
-    } finally {
-      slot.release();
-    }
   }
 
   #unlessExpired(key: VerifiedKey | undefined): VerifiedKey | undefined {

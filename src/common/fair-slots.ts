@@ -17,7 +17,7 @@ interface Holder {
 
 interface Waiter {
   readonly owner: string;
-  readonly admit: (slot: Slot) => void;
+  readonly admit: () => void;
 }
 
 /**
@@ -33,24 +33,43 @@ export class FairSlots {
   /** The holder whose slot has been taken away, until it releases it. */
   #ending: Holder | undefined;
 
-  /** @param size at least 1 */
-  constructor(private readonly size: number) {}
+  /**
+   * @param size at least 1
+   * @param patience how long to wait for a slot, and the error of those who have waited in vain; by default without end
+   */
+  constructor(
+    private readonly size: number,
+    private readonly patience?: { readonly ms: number; readonly error: () => Error },
+  ) {}
 
-  /** @returns undefined when no slot becomes free in time */
-  acquire(owner: string, timeoutMs: number): Promise<Slot | undefined> {
+  /** Does some work while it holds a slot. Rejects like {@link acquire} and like the work. */
+  async run<T>(owner: string, work: (slot: Slot) => Promise<T>): Promise<T> {
+    const slot = await this.acquire(owner);
+    try {
+      return await work(slot);
+    } finally {
+      slot.release();
+    }
+  }
+
+  /** @throws {Error} (by rejection) when no slot becomes free in time */
+  acquire(owner: string): Promise<Slot> {
     if (this.#holders.size < this.size) {
       return Promise.resolve(this.#grant(owner));
     }
-    return new Promise((resolve) => {
-      const timer = setTimeout(() => {
-        this.#waiters.delete(waiter);
-        resolve(undefined);
-      }, timeoutMs);
+    const { patience } = this;
+    return new Promise((resolve, reject) => {
+      const timer =
+        patience &&
+        setTimeout(() => {
+          this.#waiters.delete(waiter);
+          reject(patience.error());
+        }, patience.ms);
       const waiter: Waiter = {
         owner,
-        admit: (slot) => {
+        admit: () => {
           clearTimeout(timer);
-          resolve(slot);
+          resolve(this.#grant(owner));
         },
       };
       this.#waiters.add(waiter);
@@ -97,7 +116,7 @@ export class FairSlots {
     }
     if (this.#holders.size < this.size) {
       this.#waiters.delete(next);
-      next.admit(this.#grant(next.owner));
+      next.admit();
       this.#settle();
     } else if (this.#ending === undefined) {
       this.#ending = this.#victim(this.#heldBy(next.owner) + 2);

@@ -50,7 +50,10 @@ export function setUpSwaggerUi(
   clientAddress: { of(req: IncomingMessage): string },
   demoKey?: string,
 ): void {
-  const slots = new FairSlots(RESPONSES_MAX);
+  const slots = new FairSlots(RESPONSES_MAX, {
+    ms: RESPONSE_TIMEOUT_MS,
+    error: () => new DomainError('service_unavailable', 'Too many documents are being sent; retry shortly.'),
+  });
   let loading: Promise<Express> | undefined;
   const load = async (): Promise<Express> => {
     const { createSwaggerUi } = await import('./swagger-ui-page.js');
@@ -76,10 +79,7 @@ export function setUpSwaggerUi(
       // Behind other responses of its connection.
       await once(res, 'socket');
     }
-    const slot = await slots.acquire(subjectOfAddress(clientAddress.of(req)), RESPONSE_TIMEOUT_MS);
-    if (slot === undefined) {
-      throw new DomainError('service_unavailable', 'Too many documents are being sent; retry shortly.');
-    }
+    const slot = await slots.acquire(subjectOfAddress(clientAddress.of(req)));
     if (req.socket.destroyed) {
       slot.release();
       return;

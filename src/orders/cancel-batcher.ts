@@ -1,7 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
 import { FairSlots } from '../common/fair-slots.js';
-import { Semaphore } from '../common/semaphore.js';
 import { CONFIG, type Config } from '../config/config.js';
 import { isStatementFailure } from '../database/postgres-errors.js';
 import { DomainError } from '../errors/domain-error.js';
@@ -35,9 +34,8 @@ interface Batch {
  */
 @Injectable()
 export class CancelBatcher {
-  readonly #slots = new Semaphore(BATCH_SLOTS);
-  readonly #waits = new FairSlots(WAITING_MAX);
-  readonly #slotTimeoutMs: number;
+  readonly #slots = new FairSlots(BATCH_SLOTS);
+  readonly #waits: FairSlots;
   /** The batch that cancels join until its statement starts. */
   #open: Batch | undefined;
 
@@ -46,7 +44,7 @@ export class CancelBatcher {
     @Inject(CONFIG) config: Config,
     private readonly metrics: Metrics,
   ) {
-    this.#slotTimeoutMs = config.cancelLockTimeoutMs + SLOT_GRACE_MS;
+    this.#waits = new FairSlots(WAITING_MAX, { ms: config.cancelLockTimeoutMs + SLOT_GRACE_MS, error: orderLocked });
   }
 
   /**
@@ -80,16 +78,13 @@ export class CancelBatcher {
   async #execute(ids: ReadonlySet<bigint>): Promise<Results> {
     // The slot is taken after this turn of the event loop, so that requests read in one turn share a statement.
     await setImmediate();
-    await this.#slots.acquire();
-    if (this.#open?.ids === ids) {
-      this.#open = undefined;
-    }
-    this.metrics.cancelBatchSize.observe(ids.size);
-    try {
-      return await this.#cancelAll([...ids]);
-    } finally {
-      this.#slots.release();
-    }
+    return this.#slots.run('', () => {
+      if (this.#open?.ids === ids) {
+        this.#open = undefined;
+      }
+      this.metrics.cancelBatchSize.observe(ids.size);
+      return this.#cancelAll([...ids]);
+    });
   }
 
   /**
@@ -127,20 +122,14 @@ export class CancelBatcher {
 
   async #cancelWaiting(id: bigint, caller: string): Promise<CancelOutcome | undefined> {
     this.metrics.cancelLockWaits.inc();
-    const slot = await this.#waits.acquire(caller, this.#slotTimeoutMs);
-    if (slot === undefined) {
-      throw orderLocked();
-    }
-    try {
+    return this.#waits.run(caller, async () => {
       for (let wait = 0; wait < WAITS_MAX; wait++) {
         const result = await this.repository.cancelWaiting(id);
         if (result !== 'retry') {
           return result;
         }
       }
-    } finally {
-      slot.release();
-    }
-    throw orderLocked();
+      throw orderLocked();
+    });
   }
 }

@@ -58,7 +58,10 @@ export class OrderListReader {
     private readonly metrics: Metrics,
   ) {
     this.#cache = new PieceCache(list.cacheBytes);
-    this.#slots = new FairSlots(list.concurrency);
+    this.#slots = new FairSlots(list.concurrency, {
+      ms: SLOT_TIMEOUT_MS,
+      error: () => new DomainError('service_unavailable', 'Too many order lists are being read; retry shortly.'),
+    });
   }
 
   /**
@@ -92,10 +95,7 @@ export class OrderListReader {
         return inMemory;
       }
     }
-    const slot = await this.#slots.acquire(request.caller, SLOT_TIMEOUT_MS);
-    if (slot === undefined) {
-      throw new DomainError('service_unavailable', 'Too many order lists are being read; retry shortly.');
-    }
+    const slot = await this.#slots.acquire(request.caller);
     // Another list may have read the same pieces meanwhile.
     const inMemory = version && this.#openFromMemory(version, request);
     if (inMemory !== undefined) {

@@ -26,7 +26,14 @@ const UNCOMPRESSED_TIMEOUT_MS = 1_000;
 @Injectable()
 export class OrderListResponder {
   readonly #stallMs: number;
-  readonly #uncompressed = new FairSlots(UNCOMPRESSED_MAX);
+  readonly #uncompressed = new FairSlots(UNCOMPRESSED_MAX, {
+    ms: UNCOMPRESSED_TIMEOUT_MS,
+    error: () =>
+      new DomainError(
+        'service_unavailable',
+        'Too many uncompressed order lists are being sent; send "Accept-Encoding: gzip" or retry shortly.',
+      ),
+  });
   /** What was read ahead for requests. */
   readonly #names = new WeakMap<IncomingMessage, Promise<string | undefined>>();
   readonly #versions = new WeakMap<IncomingMessage, CurrentVersion>();
@@ -85,19 +92,10 @@ export class OrderListResponder {
   }
 
   async #sendUncompressed(res: Response, request: ListRequest): Promise<void> {
-    const slot = await this.#uncompressed.acquire(request.caller, UNCOMPRESSED_TIMEOUT_MS);
-    if (slot === undefined) {
-      throw new DomainError(
-        'service_unavailable',
-        'Too many uncompressed order lists are being sent; send "Accept-Encoding: gzip" or retry shortly.',
-      );
-    }
-    slot.yieldBy(request.cut);
-    try {
-      await this.#readAndSend(res, request);
-    } finally {
-      slot.release();
-    }
+    await this.#uncompressed.run(request.caller, (slot) => {
+      slot.yieldBy(request.cut);
+      return this.#readAndSend(res, request);
+    });
   }
 
   async #readAndSend(res: Response, request: ListRequest): Promise<void> {

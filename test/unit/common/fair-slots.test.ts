@@ -1,10 +1,11 @@
 import { FairSlots, type Slot } from '../../../src/common/fair-slots.js';
 
-const NO_TIMEOUT_MS = 60_000;
+/** For those who wait in vain. */
+const IMPATIENT = { ms: 0, error: () => new Error('too many') };
 
 /** Acquires a slot that may be taken away, which releases it and notes whose it was. */
 async function hold(slots: FairSlots, owner: string, cut: string[]): Promise<Slot> {
-  const slot = (await slots.acquire(owner, NO_TIMEOUT_MS))!;
+  const slot = await slots.acquire(owner);
   slot.yieldBy(() => {
     cut.push(owner);
     slot.release();
@@ -21,14 +22,13 @@ describe('fair slots', () => {
   });
 
   it('are taken from the owner of the most until nobody has two more than one who waits', async () => {
-    const slots = new FairSlots(4);
+    const slots = new FairSlots(4, IMPATIENT);
     const cut: string[] = [];
     await Promise.all(['a', 'a', 'a', 'a'].map((owner) => hold(slots, owner, cut)));
     await hold(slots, 'b', cut);
     await hold(slots, 'b', cut);
     expect(cut).toEqual(['a', 'a']);
-    const third = slots.acquire('b', 0);
-    await expect(third).resolves.toBeUndefined();
+    await expect(slots.acquire('b')).rejects.toThrow('too many');
     await hold(slots, 'c', cut);
     expect(cut).toHaveLength(3);
   });
@@ -36,14 +36,14 @@ describe('fair slots', () => {
   it('are taken for each one that waits, also when they are released later', async () => {
     const slots = new FairSlots(4);
     for (let count = 0; count < 4; count++) {
-      const slot = (await slots.acquire('a', 0))!;
+      const slot = await slots.acquire('a');
       slot.yieldBy(() => {
         setImmediate(() => {
           slot.release();
         });
       });
     }
-    const waiting = ['b', 'c'].map((owner) => slots.acquire(owner, NO_TIMEOUT_MS));
+    const waiting = ['b', 'c'].map((owner) => slots.acquire(owner));
     for (const slot of await Promise.all(waiting)) {
       expect(slot).toBeDefined();
     }
@@ -52,35 +52,52 @@ describe('fair slots', () => {
   it('are not taken before they may be', async () => {
     const slots = new FairSlots(2);
     const cut = jest.fn();
-    const [first] = [await slots.acquire('a', 0), await slots.acquire('a', 0)];
-    const waiting = slots.acquire('b', NO_TIMEOUT_MS);
-    first!.yieldBy(cut);
+    const [first] = [await slots.acquire('a'), await slots.acquire('a')];
+    const waiting = slots.acquire('b');
+    first.yieldBy(cut);
     expect(cut).toHaveBeenCalledTimes(1);
-    first!.release();
+    first.release();
     await expect(waiting).resolves.toBeDefined();
   });
 
   it('go to the waiter whose owner has the fewest, in the order of their requests', async () => {
     const slots = new FairSlots(2);
-    const [first, second] = [await slots.acquire('a', 0), await slots.acquire('a', 0)];
+    const [first, second] = [await slots.acquire('a'), await slots.acquire('a')];
     const admitted: string[] = [];
     const wait = async (owner: string, name: string): Promise<void> => {
-      await slots.acquire(owner, NO_TIMEOUT_MS);
+      await slots.acquire(owner);
       admitted.push(name);
     };
     const waiting = [wait('a', 'a'), wait('b', 'b1'), wait('b', 'b2')];
-    first!.release();
-    second!.release();
+    first.release();
+    second.release();
     await Promise.all(waiting.slice(1, 2));
     await new Promise(setImmediate);
     expect(admitted).toEqual(['b1', 'a']);
   });
 
   it('are given to nobody who has stopped waiting', async () => {
+    const slots = new FairSlots(1, IMPATIENT);
+    const only = await slots.acquire('a');
+    await expect(slots.acquire('b')).rejects.toThrow('too many');
+    only.release();
+    await expect(slots.acquire('c')).resolves.toBeDefined();
+  });
+
+  it('are released after work, also when it fails', async () => {
+    const slots = new FairSlots(1, IMPATIENT);
+    await expect(slots.run('a', () => Promise.resolve('done'))).resolves.toBe('done');
+    await expect(slots.run('a', () => Promise.reject(new Error('no')))).rejects.toThrow('no');
+    await expect(slots.acquire('b')).resolves.toBeDefined();
+  });
+
+  it('are waited for without end by default, in the order of the requests', async () => {
     const slots = new FairSlots(1);
-    const only = await slots.acquire('a', 0);
-    await expect(slots.acquire('b', 0)).resolves.toBeUndefined();
-    only!.release();
-    await expect(slots.acquire('c', 0)).resolves.toBeDefined();
+    const first = await slots.acquire('a');
+    const admitted: string[] = [];
+    const waiting = ['b', 'later'].map((name) => slots.run('a', () => Promise.resolve(admitted.push(name))));
+    first.release();
+    await Promise.all(waiting);
+    expect(admitted).toEqual(['b', 'later']);
   });
 });
