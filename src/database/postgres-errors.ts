@@ -1,6 +1,5 @@
 import { DeadlineExceeded } from '../common/deadline.js';
 import { DomainError } from '../errors/domain-error.js';
-import { Prisma } from './generated/client.js';
 
 /** Another transaction held a lock for longer than `lock_timeout` (PostgreSQL documentation, appendix A). */
 export const LOCK_NOT_AVAILABLE = '55P03';
@@ -27,19 +26,7 @@ const TRANSIENT_SQLSTATES: ReadonlySet<string> = new Set([
  */
 const TRANSIENT_SQLSTATE_CLASSES: ReadonlySet<string> = new Set(['08', '53', '57', '58']);
 
-/** Prisma's codes for an unavailable server: unreachable, timed out, closed, pool exhausted, too many connections. */
-const TRANSIENT_PRISMA_CODES: ReadonlySet<string> = new Set([
-  'P1001',
-  'P1002',
-  'P1008',
-  'P1011', // error opening a TLS connection
-  'P1017',
-  'P2024',
-  'P2034',
-  'P2037',
-]);
-
-/** The driver adapter's names for an unavailable server, for raw queries, where Prisma has no code. */
+/** The names of Prisma's driver adapter for an unavailable server. */
 const TRANSIENT_ADAPTER_KINDS: ReadonlySet<string> = new Set([
   'DatabaseNotReachable',
   'ConnectionClosed',
@@ -47,6 +34,13 @@ const TRANSIENT_ADAPTER_KINDS: ReadonlySet<string> = new Set([
   'TooManyConnections',
   'TlsConnectionError',
   'TransactionWriteConflict',
+]);
+
+/** Those of them whose statement was not sent. */
+const NOT_CONNECTED: ReadonlySet<string> = new Set([
+  'DatabaseNotReachable',
+  'TooManyConnections',
+  'TlsConnectionError',
 ]);
 
 const TRANSIENT_SOCKET_CODES: ReadonlySet<string> = new Set([
@@ -70,14 +64,11 @@ export function isTlsError(code: string | undefined): boolean {
   return code !== undefined && TLS_ERROR.test(code);
 }
 
-/** The SQLSTATE of an error of `pg` or of a Prisma raw query; undefined when the server did not give one. */
+/** The SQLSTATE of an error of `pg` or a {@link StatementError}; undefined when the server did not give one. */
 export function sqlStateOf(error: unknown): string | undefined {
-  if (error instanceof Prisma.PrismaClientKnownRequestError) {
-    return adapterCauseOf(error)?.originalCode;
-  }
   const code = codeOf(error);
-  // Codes of Prisma and of sockets (`EPIPE`) can have five characters, too.
-  const isForeign = code === undefined || TRANSIENT_PRISMA_CODES.has(code) || TRANSIENT_SOCKET_CODES.has(code);
+  // Codes of sockets (`EPIPE`) can have five characters, too.
+  const isForeign = code === undefined || TRANSIENT_SOCKET_CODES.has(code);
   return isForeign || !/^[0-9A-Z]{5}$/.test(code) ? undefined : code;
 }
 
@@ -87,18 +78,12 @@ export function isTransientDatabaseError(error: unknown): boolean {
   if (sqlState !== undefined) {
     return TRANSIENT_SQLSTATES.has(sqlState) || TRANSIENT_SQLSTATE_CLASSES.has(sqlState.slice(0, 2));
   }
-  if (error instanceof Prisma.PrismaClientInitializationError) {
-    return true;
-  }
-  if (
-    error instanceof Prisma.PrismaClientKnownRequestError &&
-    TRANSIENT_ADAPTER_KINDS.has(adapterCauseOf(error)?.kind ?? '')
-  ) {
-    return true;
+  if (error instanceof StatementError) {
+    return TRANSIENT_ADAPTER_KINDS.has(error.kind);
   }
   const code = codeOf(error);
   if (code !== undefined) {
-    return TRANSIENT_PRISMA_CODES.has(code) || TRANSIENT_SOCKET_CODES.has(code) || isTlsError(code);
+    return TRANSIENT_SOCKET_CODES.has(code) || isTlsError(code);
   }
   if (error instanceof DeadlineExceeded) {
     return true;
@@ -128,10 +113,7 @@ export function isOutcomeUnknown(error: unknown): boolean {
     // The server ended the session.
     return sqlState.startsWith('57P');
   }
-  const kind = error instanceof Prisma.PrismaClientKnownRequestError ? adapterCauseOf(error)?.kind : undefined;
-  const hasConnected =
-    kind !== 'DatabaseNotReachable' && kind !== 'TooManyConnections' && kind !== 'TlsConnectionError';
-  return hasConnected && codeOf(error) !== 'ECONNREFUSED';
+  return error instanceof StatementError ? !NOT_CONNECTED.has(error.kind) : codeOf(error) !== 'ECONNREFUSED';
 }
 
 /** Whether a statement names something that does not exist, is of another kind or may not be used (class 42). */
@@ -168,25 +150,25 @@ interface AdapterCause {
   readonly originalMessage?: string;
 }
 
-/**
- * Throws the error that the Prisma client makes of an error of its driver adapter, whose own message is hardly more than its
- * kind. Other errors stay as they are.
- */
-export function throwAsRawQueryError(error: unknown): never {
-  if (!(error instanceof Error) || error.name !== 'DriverAdapterError') {
-    throw error;
+/** A failure in Prisma's driver adapter, whose own error has a message that is hardly more than its kind. */
+class StatementError extends Error {
+  readonly kind: string;
+  /** The SQLSTATE, if the server gave one. */
+  readonly code: string | undefined;
+
+  constructor(cause: Error) {
+    const { kind = '', reason, host, port, originalCode, originalMessage } = cause.cause as AdapterCause;
+    const server = host === undefined ? undefined : `${host}:${String(port)}`;
+    super(originalMessage ?? [kind, reason, server].filter((part) => part !== undefined).join(' '), { cause });
+    this.name = 'StatementError';
+    this.kind = kind;
+    this.code = originalCode;
   }
-  const { kind, reason, host, port, originalCode, originalMessage } = error.cause as AdapterCause;
-  const server = host === undefined ? undefined : `${host}:${String(port)}`;
-  const details = originalMessage ?? [kind, reason, server].filter((part) => part !== undefined).join(' ');
-  throw new Prisma.PrismaClientKnownRequestError(
-    `Raw query failed. Code: \`${originalCode ?? 'N/A'}\`. Message: \`${details}\``,
-    { code: 'P2010', clientVersion: Prisma.prismaVersion.client, meta: { driverAdapterError: error } },
-  );
 }
 
-function adapterCauseOf({ meta }: Prisma.PrismaClientKnownRequestError): AdapterCause | undefined {
-  return (meta?.driverAdapterError as { cause?: AdapterCause } | undefined)?.cause;
+/** Throws an error of Prisma's driver adapter as one that says what has failed. Other errors stay as they are. */
+export function throwAsStatementError(error: unknown): never {
+  throw error instanceof Error && error.name === 'DriverAdapterError' ? new StatementError(error) : error;
 }
 
 function codeOf(error: unknown): string | undefined {

@@ -3,7 +3,7 @@ import { PrismaPg } from '@prisma/adapter-pg';
 import type { SqlDriverAdapter, SqlQuery } from '@prisma/driver-adapter-utils';
 import { type Prisma, PrismaClient } from './generated/client.js';
 import { Pools } from './pools.js';
-import { throwAsRawQueryError } from './postgres-errors.js';
+import { throwAsStatementError } from './postgres-errors.js';
 
 const statementNames = new Map<string, string>();
 
@@ -48,13 +48,13 @@ export class PrismaService extends PrismaClient implements OnApplicationShutdown
   /** @returns the number of affected rows */
   async execute(statement: Prisma.Sql): Promise<number> {
     const adapter = await this.#adapter;
-    return adapter.executeRaw(sqlQueryOf(statement)).catch(throwAsRawQueryError);
+    return adapter.executeRaw(sqlQueryOf(statement)).catch(throwAsStatementError);
   }
 
   /** @returns the rows, each as the array of its values */
   async queryRows<Row extends unknown[]>(statement: Prisma.Sql): Promise<Row[]> {
     const adapter = await this.#adapter;
-    const { rows } = await adapter.queryRaw(sqlQueryOf(statement)).catch(throwAsRawQueryError);
+    const { rows } = await adapter.queryRaw(sqlQueryOf(statement)).catch(throwAsStatementError);
     return rows as Row[];
   }
 

@@ -40,20 +40,14 @@ describe('PrismaService', () => {
     expect(main?.listenerCount('error')).toBe(1);
   });
 
-  it.each(['execute', 'queryRows'] as const)(
-    'fails in %s with what PostgreSQL said, as $queryRaw does',
-    async (method) => {
-      const prisma = serviceOn(database.url);
-      const statement = Prisma.sql`SELECT 1 / length(${''}::text)`;
-      const error = await failureOf(prisma[method](statement));
-      const ofClient = await failureOf(prisma.$queryRaw(statement));
-      expect(error).toBeInstanceOf(Prisma.PrismaClientKnownRequestError);
-      expect(error.message).toBe('Raw query failed. Code: `22012`. Message: `division by zero`');
-      expect(ofClient.message).toContain(error.message);
-      expect(sqlStateOf(error)).toBe('22012');
-      expect(isTransientDatabaseError(error)).toBe(false);
-    },
-  );
+  it.each(['execute', 'queryRows'] as const)('fails in %s with what PostgreSQL said', async (method) => {
+    const prisma = serviceOn(database.url);
+    const statement = Prisma.sql`SELECT 1 / length(${''}::text)`;
+    const error = await failureOf(prisma[method](statement));
+    expect(error.message).toBe('division by zero');
+    expect(sqlStateOf(error)).toBe('22012');
+    expect(isTransientDatabaseError(error)).toBe(false);
+  });
 
   it('names the server that cannot be reached', async () => {
     const error = await failureOf(serviceOn(REFUSED).execute(Prisma.sql`SELECT 1`));

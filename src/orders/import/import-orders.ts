@@ -1,11 +1,10 @@
-import pg from 'pg';
+import type pg from 'pg';
 import { asError } from '../../common/as-error.js';
+import { LOCK_NOT_AVAILABLE, sqlStateOf } from '../../database/postgres-errors.js';
 import { analyzeOrders, raiseOrderSequence, SEQUENCE_END } from '../bulk-load.js';
 import { ImportRejected } from './import-errors.js';
 import { checkIds, type OrderFile, stageOrders } from './stage-orders.js';
 
-// Named here because importing `database/postgres-errors` would load the Prisma client.
-const LOCK_NOT_AVAILABLE = '55P03';
 const UNIQUE_VIOLATION = '23505';
 const SEQUENCE_GENERATOR_LIMIT_EXCEEDED = '2200H';
 
@@ -109,10 +108,6 @@ async function checkMissingIds(db: pg.ClientBase): Promise<void> {
   if (rows[0] !== undefined) {
     throw new ImportRejected([{ line: Number(rows[0].line), field: 'id', problem }]);
   }
-}
-
-function sqlStateOf(error: unknown): string | undefined {
-  return error instanceof pg.DatabaseError ? error.code : undefined;
 }
 
 /** @throws {Error} that says so when the connection is lost before PostgreSQL has confirmed or rejected the commit */

@@ -1,7 +1,6 @@
 import { DriverAdapterError } from '@prisma/driver-adapter-utils';
 import { DeadlineExceeded } from '../../../src/common/deadline.js';
-import { Prisma } from '../../../src/database/generated/client.js';
-import { isTransientDatabaseError, sqlStateOf } from '../../../src/database/postgres-errors.js';
+import { isTransientDatabaseError, sqlStateOf, throwAsStatementError } from '../../../src/database/postgres-errors.js';
 
 describe('sqlStateOf and isTransientDatabaseError', () => {
   it.each([
@@ -14,8 +13,6 @@ describe('sqlStateOf and isTransientDatabaseError', () => {
     'EHOSTUNREACH',
     'ENETUNREACH',
     'ENOENT',
-    'P1001',
-    'P2024',
   ])('treats the code %s as transient and not as a SQLSTATE', (code) => {
     const error = Object.assign(new Error('lost'), { code });
     expect(sqlStateOf(error)).toBeUndefined();
@@ -50,14 +47,9 @@ describe('sqlStateOf and isTransientDatabaseError', () => {
     ['an error of the server', '57P01', shutdown],
     ['an unreachable server', undefined, unreachable],
   ])('treats as transient %s that the driver adapter reports', (_what, sqlState, cause) => {
-    const error = clientErrorOf('P2010', cause);
+    const error = statementErrorOf(cause);
     expect(sqlStateOf(error)).toBe(sqlState);
     expect(isTransientDatabaseError(error)).toBe(true);
-  });
-
-  it('does not take the error code of the Prisma client for a SQLSTATE', () => {
-    expect(sqlStateOf(clientErrorOf('P2002'))).toBeUndefined();
-    expect(isTransientDatabaseError(clientErrorOf('P2002'))).toBe(false);
   });
 
   const refused = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
@@ -66,17 +58,20 @@ describe('sqlStateOf and isTransientDatabaseError', () => {
   it.each<[string, boolean, unknown]>([
     ['a timeout', true, new DeadlineExceeded(1_000)],
     ['a lost connection without an error code', true, new Error('Connection terminated')],
-    ['a Prisma client that cannot connect', true, new Prisma.PrismaClientInitializationError('away', '7.10.0')],
     ['a server whose addresses all fail temporarily', true, new AggregateError([refused, refused])],
     ['a server with an address that fails permanently', false, new AggregateError([refused, denied])],
     ['a programming error', false, new TypeError('undefined is not a function')],
-    ['a Prisma error code for an invalid query', false, Object.assign(new Error('no'), { code: 'P2010' })],
+    ['a failure of the adapter itself', false, statementErrorOf(new DriverAdapterError({ kind: 'GenericJs', id: 1 }))],
     ['undefined', false, undefined],
   ])('classifies %s; transient: %s', (_what, transient, error) => {
     expect(isTransientDatabaseError(error)).toBe(transient);
   });
 });
 
-function clientErrorOf(code: string, driverAdapterError?: DriverAdapterError): Error {
-  return new Prisma.PrismaClientKnownRequestError('failed', { code, clientVersion: '', meta: { driverAdapterError } });
+function statementErrorOf(error: DriverAdapterError): Error {
+  try {
+    return throwAsStatementError(error);
+  } catch (statementError) {
+    return statementError as Error;
+  }
 }
