@@ -50,6 +50,8 @@ describe('the request log', () => {
     expect(response.headers.get('x-request-id')).toBe('cancel-1');
     const line = await lineOf('cancel-1');
     expect(line).toMatchObject({
+      level: 30,
+      time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]{12}Z$/) as unknown,
       method: 'DELETE',
       route: '/v1/store/orders/{orderId}',
       status: 204,
@@ -76,6 +78,13 @@ describe('the request log', () => {
     const line = await lineOf('rejected-1');
     expect(line).toMatchObject({ route: '/v1/store/orders', status: 401 });
     expect(line.keyId).toBeUndefined();
+  });
+
+  it('has the limit that rejected a request', async () => {
+    const limited = await insertKey(database.db, { requests_per_minute: 2, requests_per_day: 1 });
+    await listOrders(service.baseUrl, limited.key);
+    await call(service.baseUrl, 'GET', '/store/orders', limited.key, { 'X-Request-Id': 'limited-1' });
+    expect(await lineOf('limited-1')).toMatchObject({ status: 429, rejection: 'per_day', keyId: limited.id });
   });
 
   it('never contains a key, valid or invalid, wherever a client puts it', async () => {
