@@ -1,14 +1,34 @@
+import { statfs } from 'node:fs/promises';
+import { PROJECT_ROOT } from '../../common/project-root.js';
 import type { Config } from '../../config/config.js';
-import { error, ok, type Result, type Results, skipped } from './check.js';
+import { error, ok, type Result, type Results, skipped, warning } from './check.js';
 
 const RESPONSE_TIMEOUT_MS = 3_000;
+/** PostgreSQL ends when it cannot write its log. */
+const FREE_MIN_MIB = 1_024;
 
-/** Checks the ports of the service. */
-export async function checkHost({ host, port, metricsPort }: Config): Promise<Results> {
+/** Checks the ports of the service, and the disk of the embedded database. */
+export async function checkHost({ databaseUrl, host, port, metricsPort }: Config): Promise<Results> {
   return {
+    ...(databaseUrl === undefined ? { disk: await checkDisk() } : {}),
     port: await checkPort('PORT', host, port, '/health/live', '"status":"ok"'),
     'metrics port': await checkPort('METRICS_PORT', host, metricsPort, '/metrics', 'petstore_'),
   };
+}
+
+async function checkDisk(): Promise<Result> {
+  const { bavail, bsize } = await statfs(PROJECT_ROOT);
+  return diskResult(Math.floor((bavail * bsize) / 1_048_576));
+}
+
+/** @param freeMib what an ordinary user may still write; MiB */
+export function diskResult(freeMib: number): Result {
+  return freeMib >= FREE_MIN_MIB
+    ? ok(`${freeMib} MiB free for .data/`)
+    : warning(
+        `${freeMib} MiB free for .data/`,
+        'Free disk space: PostgreSQL stops when the disk is full, and loses nothing.',
+      );
 }
 
 /** Finds out by a request whether the service or another program listens. Opens no port. */
