@@ -27,12 +27,8 @@ describe('docs/runbook.md', () => {
   });
 
   it.each(sections)('gives meaning, first look and remedy for %s', (section) => {
-    const paragraphs = section.split('\n\n').slice(1);
-    expect(paragraphs.map((paragraph) => /^\*\*(.+?)\.\*\* \S/.exec(paragraph)?.[1])).toEqual([
-      'Meaning',
-      'First look',
-      'Remedy',
-    ]);
+    const [, ...items] = section.split(/^- /m);
+    expect(items.map((item) => /^\*\*(.+?)\.\*\* \S/.exec(item)?.[1])).toEqual(['Meaning', 'First look', 'Remedy']);
   });
 });
 
