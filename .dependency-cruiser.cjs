@@ -1,5 +1,5 @@
 // The allowed arrows between the folders of src: each layer imports from itself and from lower layers only.
-// docs/architecture.md shows the same as a picture.
+// docs/architecture.md describes each folder.
 const LAYERS = [
   ['cli', 'cli.ts'],
   ['main.ts'],
