@@ -21,7 +21,7 @@ jest.setTimeout(180_000);
 const ORDERS = 1_000_000;
 const UPSTREAMS = 3;
 
-/** Versions of HTTP in which Debian's version tells clients that a response was cut; docs/reliability.md has the others. */
+/** Versions of HTTP in which Debian's version tells clients that a response was cut; docs/records/ has the others. */
 const SHOWS_CUT: Readonly<Record<string, readonly string[]>> = { nginx: ['HTTP/1.1', 'HTTP/2'], HAProxy: ['HTTP/1.1'] };
 
 let database: TestDatabase;
