@@ -146,11 +146,17 @@ describeHere('backup and restore', () => {
   ])('%s, as %s', async (_what, user, section) => {
     const [backup, restore] = documented(section, user);
     const saved = await table();
+    const { id, key: savedKey } = await insertKey(db);
     await run(backup);
+    await db.query('DELETE FROM api_keys WHERE id = $1', [id]);
     await changeOrders();
+    // It has never seen the key that only the backup has.
+    const another = await startTestService({ database: { url: urlOf('petstore_app'), db, drop: () => db.end() } });
     await run(restore);
     expect(await table()).toBe(saved);
     await expectService();
+    await waitFor(async () => (await listOrders(another.baseUrl, savedKey)).status === 200, 'the key is known again');
+    await another.stop();
   });
 
   it('the list is read whole after a restore with disabled triggers, until they are enabled as before', async () => {
