@@ -146,7 +146,7 @@ export class Metrics {
 
   readonly connectionsDropped = this.#counter(
     'petstore_connections_dropped_total',
-    'Connections closed because MAX_CONNECTIONS were open: idle ones, or new ones while none is idle.',
+    'Connections closed because MAX_CONNECTIONS were open: those that waited for their clients, or new ones while none did.',
   );
 
   constructor() {
