@@ -2,12 +2,12 @@ import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_pr
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describeIf } from './describe-if.js';
-import { freePort } from './free-port.js';
+import { describeIf } from '../helpers/describe-if.js';
+import { freePort } from '../helpers/free-port.js';
 
 const ROOT = join(__dirname, '..', '..');
 
-export const PROXY_HOST = 'api.example.com';
+const PROXY_HOST = 'api.example.com';
 
 export interface ShippedProxy {
   readonly name: string;
@@ -100,13 +100,9 @@ const CADDY: ShippedProxy = {
 
 export const SHIPPED_PROXIES = [NGINX, HAPROXY, HAPROXY_OF_COMPOSE, CADDY] as const;
 
-export function shippedConfig({ file }: ShippedProxy): string {
-  return readFileSync(join(ROOT, file), 'utf8');
-}
-
 /** `describe` where the proxy is installed. */
 export function describeWithProxy({ name }: ShippedProxy): typeof describe {
-  const program = programOf(name);
+  const program = name.toLowerCase().split(' ')[0]!;
   return describeIf(
     spawnSync('which', [program]).status === 0,
     `${program} (Debian: apt install ${program === 'nginx' ? 'nginx-light' : program})`,
@@ -128,15 +124,12 @@ export class ProxyProcess {
   }
 
   /** Resolves before the proxy responds: the test waits for the response that it needs. */
-  static async start(
-    proxy: ShippedProxy,
-    upstreams: readonly number[],
-    config = shippedConfig(proxy),
-  ): Promise<ProxyProcess> {
+  static async start(proxy: ShippedProxy, upstreams: readonly number[]): Promise<ProxyProcess> {
     const folder = mkdtempSync(join(tmpdir(), 'petstore-proxy-'));
     chmodSync(folder, 0o755);
     makeCertificate(folder);
     const listen = await freePort();
+    const config = readFileSync(join(ROOT, proxy.file), 'utf8');
     const [program = '', ...args] = proxy.command(config, { folder, listen, upstreams });
     const child = spawn(program, args, { env: { ...process.env, HOME: folder, XDG_DATA_HOME: folder } });
     return new ProxyProcess(child, folder, listen);
@@ -159,10 +152,6 @@ export class ProxyProcess {
     }
     rmSync(this.folder, { recursive: true, force: true });
   }
-}
-
-function programOf(name: string): string {
-  return name.toLowerCase().split(' ')[0] ?? '';
 }
 
 /** Replaces the ports of the three processes. */
