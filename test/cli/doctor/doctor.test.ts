@@ -2,10 +2,12 @@ import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
+import type { Clock } from '../../../src/common/clock.js';
 import { type Check, type Checks, runChecks } from '../../../src/cli/doctor/run-checks.js';
 import { insertKey } from '../../helpers/builders.js';
 import { freePort } from '../../helpers/free-port.js';
 import { petstore } from '../../helpers/petstore.js';
+import { administrate } from '../../helpers/redis-limits.js';
 import { describeWithRedis, RedisServer } from '../../helpers/redis-server.js';
 import { createServiceLogin, type ServiceLogin } from '../../helpers/service-login.js';
 import { createTestDatabase, type TestDatabase } from '../../helpers/test-database.js';
@@ -28,11 +30,21 @@ afterAll(async () => {
   await database.drop();
 });
 
+const matching = (message: string | RegExp): unknown => expect.stringMatching(message);
+
 /** The checks that are neither `ok` nor skipped, by name. */
 function problemsOf({ checks }: Checks): Record<string, Check> {
   return Object.fromEntries(
     checks.filter(({ status }) => status === 'warning' || status === 'error').map((check) => [check.name, check]),
   );
+}
+
+/** Runs the checks with the login of the service. */
+const check = (variables: Readonly<Record<string, string>> = {}, clock?: Clock): Promise<Checks> =>
+  runChecks({ DATABASE_URL: login.url, ...ports, ...variables }, clock);
+
+async function problems(variables?: Readonly<Record<string, string>>): Promise<Record<string, Check>> {
+  return problemsOf(await check(variables));
 }
 
 function messagesOf({ checks }: Checks): Record<string, string> {
@@ -73,14 +85,67 @@ describe('petstore doctor', () => {
     expect(checks).toMatchObject([
       {
         name: 'configuration',
-        message: expect.stringMatching(
-          /^REDIS_URL must be .*; PORT must be .* \(got "abc"\); LOG_LEVEL must be .* \(got "loud"\)$/,
-        ) as unknown,
+        message: matching(/^REDIS_URL must be .*; PORT must be .* \(got "abc"\); LOG_LEVEL must be .* \(got "loud"\)$/),
       },
     ]);
     expect(stdout).not.toContain(secret);
   });
 });
+
+/** Effects that last for one run of the checks. LOGIN is the role that runs them. */
+const CHANGES: readonly [check: string, status: string, change: string, undo: string, message: string][] = [
+  [
+    'role',
+    'warning',
+    `GRANT DELETE ON orders TO petstore_service; GRANT UPDATE (plan) ON api_keys TO petstore_service;
+     GRANT USAGE ON SEQUENCE orders_id_seq TO petstore_service;
+     GRANT EXECUTE ON FUNCTION renew_order_list_versions() TO petstore_service`,
+    `REVOKE DELETE ON orders FROM petstore_service; REVOKE UPDATE (plan) ON api_keys FROM petstore_service;
+     REVOKE USAGE ON SEQUENCE orders_id_seq FROM petstore_service;
+     REVOKE EXECUTE ON FUNCTION renew_order_list_versions() FROM petstore_service`,
+    '"LOGIN" has more than it needs: DELETE ON orders, EXECUTE ON FUNCTION renew_order_list_versions(), ' +
+      'UPDATE (plan) ON api_keys, USAGE ON SEQUENCE orders_id_seq',
+  ],
+  [
+    'role',
+    'error',
+    `REVOKE DELETE, UPDATE (banned) ON api_key_usage FROM petstore_service; GRANT DELETE ON orders TO petstore_service;
+     REVOKE EXECUTE ON FUNCTION compact_order_list_changes(bigint) FROM petstore_service`,
+    `GRANT DELETE, UPDATE (banned) ON api_key_usage TO petstore_service; REVOKE DELETE ON orders FROM petstore_service;
+     GRANT EXECUTE ON FUNCTION compact_order_list_changes(bigint) TO petstore_service`,
+    '"LOGIN" lacks EXECUTE ON FUNCTION compact_order_list_changes(bigint), DELETE ON api_key_usage, ' +
+      'UPDATE (banned) ON api_key_usage, and has more than it needs: DELETE ON orders',
+  ],
+  [
+    'database',
+    'error',
+    'ALTER ROLE LOGIN SET default_transaction_read_only = on',
+    'ALTER ROLE LOGIN RESET default_transaction_read_only',
+    'can be written',
+  ],
+  [
+    'list',
+    'warning',
+    // As `pg_restore --disable-triggers` leaves them.
+    'ALTER TABLE orders ENABLE TRIGGER orders_note_insert',
+    'ALTER TABLE orders ENABLE ALWAYS TRIGGER orders_note_insert',
+    'the trigger orders_note_insert is missing, changed or not',
+  ],
+  [
+    'list',
+    'warning',
+    'TRUNCATE order_list_changes',
+    'SELECT renew_order_list_versions()',
+    'order_list_changes has no row without a block: run SELECT renew_order_list_versions',
+  ],
+  [
+    'schema',
+    'error',
+    "UPDATE _prisma_migrations SET finished_at = NULL WHERE migration_name LIKE '%api_key_usage'",
+    "UPDATE _prisma_migrations SET finished_at = now() WHERE migration_name LIKE '%api_key_usage'",
+    'the migration 20261122000002_api_key_usage was interrupted or has failed',
+  ],
+];
 
 describe('runChecks', () => {
   it('changes nothing: every statement runs in a read-only transaction that is rolled back', async () => {
@@ -93,175 +158,80 @@ describe('runChecks', () => {
       statements.push(String(args[0]).trim());
       return Reflect.apply(original, this, args) as never;
     });
-    await runChecks({ DATABASE_URL: login.url, ...ports });
+    await check();
     query.mockRestore();
     const outside = statements.filter((sql) => !/^(?:SELECT|WITH)\b/.test(sql));
     expect(statements.length).toBeGreaterThan(10);
     expect(new Set(outside.map((sql) => sql.split(';')[0]))).toEqual(new Set(['BEGIN READ ONLY', 'ROLLBACK']));
     expect(outside.length % 2).toBe(0);
   });
-  it('reports a role that is no member of petstore_service, and what it lacks', async () => {
-    const stranger = await createServiceLogin(database, '');
+
+  it.each(CHANGES)('reports in %s as %s: %s', async (name, status, change, undo, message) => {
+    const withLogin = (text: string): string => text.replaceAll('LOGIN', login.role);
+    await database.db.query(withLogin(change));
     try {
-      const { role } = problemsOf(await runChecks({ DATABASE_URL: stranger.url, ...ports }));
-      expect(role).toMatchObject({
-        status: 'error',
-        message: expect.stringMatching(
-          `^"${stranger.role}" lacks SELECT ON orders, .*UPDATE \\(last_used_at\\) ON api_keys, SELECT ON order_list_changes`,
-        ) as unknown,
-        remedy: expect.stringContaining(`Run as the owner: GRANT petstore_service TO "${stranger.role}"; `) as unknown,
-      });
+      const found = (await problems())[name];
+      expect(found).toMatchObject({ status, message: expect.stringContaining(withLogin(message)) as unknown });
     } finally {
-      await stranger.drop();
+      await database.db.query(withLogin(undo));
     }
   });
 
-  it('warns about privileges, attributes and memberships that the service does not need', async () => {
-    const strong = await createServiceLogin(database, 'CREATEROLE IN ROLE petstore_service, pg_monitor');
-    await database.db.query(`GRANT SELECT (name), DELETE ON api_keys TO ${strong.role}`);
+  it.each([
+    // No member of petstore_service.
+    [
+      '',
+      'error',
+      '^"ROLE" lacks SELECT ON orders, .*UPDATE \\(last_used_at\\) ON api_keys, SELECT ON order_list_changes',
+    ],
+    [
+      'CREATEROLE IN ROLE petstore_service, pg_monitor',
+      'warning',
+      '^"ROLE" has more than it needs: CREATEROLE, membership in pg_monitor, membership in pg_read_all_settings, ' +
+        'membership in pg_read_all_stats, membership in pg_stat_scan_tables$',
+    ],
+  ])('reports what a role has or lacks that is created with "%s"', async (attributes, status, message) => {
+    const other = await createServiceLogin(database, attributes);
     try {
-      const { role } = problemsOf(await runChecks({ DATABASE_URL: strong.url, ...ports }));
-      expect(role).toMatchObject({
-        status: 'warning',
-        message:
-          `"${strong.role}" has more than it needs: ` +
-          'CREATEROLE, DELETE ON api_keys, SELECT (name) ON api_keys, membership in pg_monitor, ' +
-          'membership in pg_read_all_settings, membership in pg_read_all_stats, membership in pg_stat_scan_tables',
-      });
+      const { role } = await problems({ DATABASE_URL: other.url });
+      expect(role).toMatchObject({ status, message: matching(message.replace('ROLE', other.role)) });
+      expect(String(role?.remedy).includes(`Run as the owner: GRANT petstore_service TO "${other.role}"; `)).toBe(
+        status === 'error',
+      );
     } finally {
-      await strong.drop();
+      await other.drop();
     }
   });
 
   it('warns when the login is the owner', async () => {
-    const { role } = problemsOf(await runChecks({ DATABASE_URL: database.url, ...ports }));
+    const { role } = await problems({ DATABASE_URL: database.url });
     expect(role).toMatchObject({ status: 'warning', message: '"petstore" owns the tables or is a superuser' });
   });
 
-  it('names missing and superfluous grants on tables, columns, sequences and functions', async () => {
-    const granted = `
-      GRANT DELETE ON orders TO petstore_service; GRANT UPDATE (plan) ON api_keys TO petstore_service;
-      GRANT USAGE ON SEQUENCE orders_id_seq TO petstore_service;
-      GRANT EXECUTE ON FUNCTION renew_order_list_versions() TO petstore_service;`;
-    await database.db.query(granted);
-    const { role: superfluous } = problemsOf(await runChecks({ DATABASE_URL: login.url, ...ports }));
-    await database.db.query(granted.replaceAll('GRANT', 'REVOKE').replaceAll(' TO ', ' FROM '));
-    expect(superfluous).toMatchObject({
-      status: 'warning',
-      message:
-        `"${login.role}" has more than it needs: DELETE ON orders, EXECUTE ON FUNCTION renew_order_list_versions(), ` +
-        'UPDATE (plan) ON api_keys, USAGE ON SEQUENCE orders_id_seq',
-    });
-    const revoked = `
-      REVOKE DELETE ON api_key_usage FROM petstore_service; REVOKE UPDATE (banned) ON api_key_usage FROM petstore_service;
-      REVOKE EXECUTE ON FUNCTION compact_order_list_changes(bigint) FROM petstore_service;`;
-    await database.db.query(`${revoked} GRANT DELETE ON orders TO petstore_service`);
-    const { role: missing } = problemsOf(await runChecks({ DATABASE_URL: login.url, ...ports }));
-    await database.db.query(`
-      ${revoked.replaceAll('REVOKE', 'GRANT').replaceAll(' FROM ', ' TO ')} REVOKE DELETE ON orders FROM petstore_service`);
-    expect(missing).toMatchObject({
-      status: 'error',
-      message:
-        `"${login.role}" lacks EXECUTE ON FUNCTION compact_order_list_changes(bigint), DELETE ON api_key_usage, ` +
-        'UPDATE (banned) ON api_key_usage, and has more than it needs: DELETE ON orders',
-      remedy: expect.stringContaining('; GRANT UPDATE (banned) ON api_key_usage TO petstore_service.') as unknown,
-    });
-  });
-
   it.each([
-    [
-      'DATABASE_URL',
-      'error',
-      () => ({ DATABASE_URL: 'postgresql://app@127.0.0.1:1/x' }),
-      /is unreachable: connect ECONN/,
-    ],
-    [
-      'DATABASE_URL',
-      'error',
-      () => ({ DATABASE_URL: `${login.url}?sslmode=require` }),
-      /with which TLS|unreachable.*SSL/,
-    ],
-    [
-      'DATABASE_REPLICA_URL',
-      'warning',
-      () => ({ DATABASE_REPLICA_URL: login.url }),
-      /a standby \(got a primary server\)$/,
-    ],
-    [
-      'DATABASE_DIRECT_URL',
-      'warning',
-      () => ({ DATABASE_DIRECT_URL: 'postgresql://app@127.0.0.1:1/x' }),
-      /is unreachable/,
-    ],
-  ])('reports a wrong %s as %s', async (variable, status, variables, message) => {
-    const { database: found } = problemsOf(await runChecks({ DATABASE_URL: login.url, ...variables(), ...ports }));
-    expect(found).toMatchObject({ status, message: expect.stringMatching(message) as unknown });
+    ['DATABASE_URL', 'error', () => 'postgresql://app@127.0.0.1:1/x', /is unreachable: connect ECONN/],
+    ['DATABASE_URL', 'error', () => `${login.url}?sslmode=require`, /with which TLS|unreachable.*SSL/],
+    ['DATABASE_REPLICA_URL', 'warning', () => login.url, /a standby \(got a primary server\)$/],
+    ['DATABASE_DIRECT_URL', 'warning', () => 'postgresql://app@127.0.0.1:1/x', /is unreachable/],
+  ])('reports a wrong %s as %s', async (variable, status, url, message) => {
+    const { database: found } = await problems({ [variable]: url() });
+    expect(found).toMatchObject({ status, message: matching(message) });
     expect(found?.message.startsWith(`${variable} `)).toBe(true);
   });
 
-  it('reports a server that cannot be written', async () => {
-    await database.db.query(`ALTER ROLE ${login.role} SET default_transaction_read_only = on`);
-    const { database: found } = problemsOf(await runChecks({ DATABASE_URL: login.url, ...ports }));
-    await database.db.query(`ALTER ROLE ${login.role} RESET default_transaction_read_only`);
-    expect(found).toMatchObject({ status: 'error', message: expect.stringContaining('can be written') as unknown });
-  });
-
   it('skips the checks that need the database when it is unreachable, and says why', async () => {
-    const { checks } = await runChecks({ DATABASE_URL: 'postgresql://app@127.0.0.1:1/petstore', ...ports });
+    const { checks } = await check({ DATABASE_URL: 'postgresql://app@127.0.0.1:1/petstore' });
     const skipped = checks.filter(({ message }) => message === 'not checked: no connection to the database');
-    expect(skipped.map(({ name }) => name)).toEqual([
-      'connection limit',
-      'clock of PostgreSQL',
-      'schema',
-      'list',
-      'role',
-      'expiring keys',
-    ]);
-  });
-
-  it.each([
-    [
-      'ALTER TABLE orders DISABLE TRIGGER orders_note_insert',
-      /^the trigger orders_note_insert is missing, changed or not/,
-    ],
-    // As `pg_restore --disable-triggers` leaves them.
-    [
-      'ALTER TABLE orders ENABLE TRIGGER orders_note_update',
-      /^the trigger orders_note_update is missing, changed or not/,
-    ],
-    ['ALTER TABLE orders ENABLE ROW LEVEL SECURITY', /^orders has row-level security$/],
-    [
-      'TRUNCATE order_list_changes',
-      /^order_list_changes has no row without a block: run SELECT renew_order_list_versions/,
-    ],
-  ])('reports what keeps the list from versions: %s', async (change, message) => {
-    const broken = await createTestDatabase();
-    const brokenLogin = await createServiceLogin(broken);
-    await broken.db.query(change);
-    const { list } = problemsOf(await runChecks({ DATABASE_URL: brokenLogin.url, ...ports }));
-    expect(list).toMatchObject({ status: 'warning', message: expect.stringMatching(message) as unknown });
-    await brokenLogin.drop();
-    await broken.drop();
-  });
-
-  it('names a migration that was interrupted', async () => {
-    const finish = (at: string): Promise<unknown> =>
-      database.db.query(`UPDATE _prisma_migrations SET finished_at = ${at} WHERE migration_name LIKE '%api_key_usage'`);
-    await finish('NULL');
-    const { schema: found } = problemsOf(await runChecks({ DATABASE_URL: login.url, ...ports }));
-    await finish('now()');
-    expect(found).toMatchObject({
-      status: 'error',
-      message: 'the migration 20261122000002_api_key_usage was interrupted or has failed',
-    });
+    const names = ['connection limit', 'clock of PostgreSQL', 'schema', 'list', 'role', 'expiring keys'];
+    expect(skipped.map(({ name }) => name)).toEqual(names);
   });
 
   it('reports that processes do not notice changed keys, and how to repair it', async () => {
     await database.db.query('ALTER TABLE api_keys DISABLE TRIGGER api_keys_notify_changed');
-    const { schema: found } = problemsOf(await runChecks({ DATABASE_URL: login.url, ...ports }));
+    const { schema: found } = await problems();
     await database.db.query(/ALTER TABLE.*changed/.exec(found?.remedy ?? '')?.[0] ?? '');
     expect(found).toMatchObject({ status: 'error' });
-    expect(problemsOf(await runChecks({ DATABASE_URL: login.url, ...ports }))).toEqual({});
+    expect(await problems()).toEqual({});
   });
 
   it('warns about keys that expire within 30 days, not about expired or revoked ones', async () => {
@@ -270,9 +240,9 @@ describe('runChecks', () => {
     await insertKey(database.db, { expires_at: inDays(31) });
     await insertKey(database.db, { expires_at: inDays(-1) });
     await insertKey(database.db, { expires_at: inDays(2), revoked_at: inDays(-1) });
-    const problems = problemsOf(await runChecks({ DATABASE_URL: login.url, ...ports }));
+    const found = (await problems())['expiring keys'];
     await database.db.query('DELETE FROM api_keys');
-    expect(problems['expiring keys']).toMatchObject({
+    expect(found).toMatchObject({
       message: `1 within 30 days: ${id} on ${inDays(29).toISOString().slice(0, 10)}`,
     });
   });
@@ -282,7 +252,7 @@ describe('runChecks', () => {
     const second = await startTestService({ database: { ...database, url: login.url } });
     try {
       await database.db.query(`ALTER ROLE ${login.role} CONNECTION LIMIT 50`);
-      expect(problemsOf(await runChecks({ DATABASE_URL: login.url, ...ports }))).toMatchObject({
+      expect(await problems()).toMatchObject({
         'connection limit': {
           status: 'warning',
           message: '50 connections for 2 running (19 each) leave too few for a rolling update',
@@ -321,10 +291,10 @@ describe('runChecks', () => {
     });
     const port = await freePort();
     await new Promise<void>((resolve) => silent.listen(port, '127.0.0.1', resolve));
-    const diagnosis = await runChecks({ DATABASE_URL: `postgresql://app@127.0.0.1:${port}/petstore`, ...ports });
+    const diagnosis = await check({ DATABASE_URL: `postgresql://app@127.0.0.1:${port}/petstore` });
     silent.close();
     expect(messagesOf(diagnosis)).toMatchObject({
-      database: expect.stringMatching(/^error: DATABASE_URL is unreachable/) as unknown,
+      database: matching(/^error: DATABASE_URL is unreachable/),
       'connection limit': 'skipped: not checked: Query read timeout',
       role: 'skipped: not checked: Query read timeout',
     });
@@ -346,10 +316,7 @@ describeWithRedis('runChecks with Redis', () => {
     try {
       await broken.db.query('REVOKE UPDATE (status) ON orders FROM petstore_service');
       await broken.db.query('DROP TABLE api_key_usage');
-      const diagnosis = await runChecks(
-        { DATABASE_URL: brokenLogin.url, REDIS_URL: evicting.url, ...ports },
-        aDayAhead,
-      );
+      const diagnosis = await check({ DATABASE_URL: brokenLogin.url, REDIS_URL: evicting.url }, aDayAhead);
       expect(diagnosis.status).toBe('error');
       expect(problemsOf(diagnosis)).toMatchObject({
         role: {
@@ -359,9 +326,9 @@ describeWithRedis('runChecks with Redis', () => {
         schema: { message: 'no table api_key_usage' },
         Redis: { message: `127.0.0.1:${evicting.port} evicts counts (allkeys-lru)` },
         'clock of PostgreSQL': {
-          message: expect.stringMatching(/^this host is 8640[01]\.\d s ahead of PostgreSQL$/) as unknown,
+          message: matching(/^this host is 8640[01]\.\d s ahead of PostgreSQL$/),
         },
-        'clock of Redis': { message: expect.stringMatching(/^this host is 8640[01]\.\d s ahead of Redis$/) as unknown },
+        'clock of Redis': { message: matching(/^this host is 8640[01]\.\d s ahead of Redis$/) },
       });
     } finally {
       await brokenLogin.drop();
@@ -372,10 +339,10 @@ describeWithRedis('runChecks with Redis', () => {
 
   it('accepts an append-only Redis that evicts nothing, and sends it reading commands only', async () => {
     const before = await redis.commandCounts();
-    const diagnosis = await runChecks({ DATABASE_URL: login.url, REDIS_URL: redis.url, ...ports });
+    const diagnosis = await check({ REDIS_URL: redis.url });
     expect(problemsOf(diagnosis)).toEqual({});
     expect(messagesOf(diagnosis)).toMatchObject({
-      Redis: expect.stringMatching(/^ok: \d.*append-only file and without eviction$/) as unknown,
+      Redis: matching(/^ok: \d.*append-only file and without eviction$/),
     });
     const after = await redis.commandCounts();
     const used = Object.keys(after).filter((command) => after[command] !== before[command]);
@@ -383,15 +350,14 @@ describeWithRedis('runChecks with Redis', () => {
   });
 
   it('works for the Redis user of docker-compose.yml, which may not run CONFIG', async () => {
-    const admin = redis.connect();
     const rules = /^user petstore on #\$digest (.*)$/m.exec(
       readFileSync(join(__dirname, '..', '..', '..', 'deploy', 'make-secrets.sh'), 'utf8'),
     )?.[1];
-    await admin.call('ACL', 'SETUSER', 'petstore', 'on', '>secret', ...(rules ?? '').split(' '));
-    admin.disconnect();
+    await administrate(redis, (admin) =>
+      admin.call('ACL', 'SETUSER', 'petstore', 'on', '>secret', ...(rules ?? '').split(' ')),
+    );
     const url = redis.url.replace('//', '//petstore:secret@');
-    const diagnosis = await runChecks({ DATABASE_URL: login.url, REDIS_URL: url, ...ports });
-    expect(problemsOf(diagnosis)).toEqual({});
+    expect(await problems({ REDIS_URL: url })).toEqual({});
   });
 
   it('says why a check did not run, and prints no password', async () => {
@@ -412,7 +378,7 @@ describeWithRedis('runChecks with Redis', () => {
 
   it('ends when Redis does not respond', async () => {
     redis.freeze();
-    const diagnosis = await runChecks({ DATABASE_URL: login.url, REDIS_URL: redis.url, ...ports });
+    const diagnosis = await check({ REDIS_URL: redis.url });
     redis.thaw();
     expect(messagesOf(diagnosis).Redis).toBe('error: Redis does not respond');
   });
