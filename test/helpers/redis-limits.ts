@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import type { Redis } from 'ioredis';
-import { systemClock } from '../../src/common/clock.js';
+import { type Clock, systemClock } from '../../src/common/clock.js';
 import type { Quotas } from '../../src/plans/plans.js';
 import { RedisQuotaStore } from '../../src/rate-limit/redis-quota-store.js';
 import { connectRedis, type LimitRedis, untilReady } from '../../src/rate-limit/redis-connection.js';
@@ -11,17 +11,19 @@ import { waitFor } from './wait-for.js';
 export const ROOMY: Quotas = { requestsPerMinute: 1_000_000, requestsPerDay: 1_000_000 };
 export const HEALED = { withinMs: 15_000 };
 
-const BAN_RULE = { threshold: 10, windowSeconds: 60, durationSeconds: 300 };
+export const BAN_RULE = { threshold: 3, windowSeconds: 60, durationSeconds: 300 };
 
-/** Redis servers and limit stores of the current test, and what the stores log. Call the constructor at the top level. */
+/** Redis servers and limit stores of the current test, and what the stores report. Call the constructor at the top level. */
 export class RedisLimits {
   readonly clients: LimitRedis[] = [];
   readonly #servers: RedisServer[] = [];
   logged: string[] = [];
+  bans = 0;
+  recoveries = 0;
 
   constructor() {
     beforeEach(() => {
-      this.logged = [];
+      [this.logged, this.bans, this.recoveries] = [[], 0, 0];
       for (const level of ['warn', 'error'] as const) {
         jest.spyOn(Logger.prototype, level).mockImplementation((...[message]: unknown[]) => {
           this.logged.push(String(message));
@@ -43,15 +45,15 @@ export class RedisLimits {
     return server;
   }
 
-  async storeOn(...urls: readonly string[]): Promise<RedisQuotaStore> {
-    const redis = connectRedis(urls);
+  async storeOn(urls: string | readonly string[], clock: Clock = systemClock): Promise<RedisQuotaStore> {
+    const redis = connectRedis([urls].flat());
     this.clients.push(redis);
     const store = new RedisQuotaStore({
       redis,
-      clock: systemClock,
+      clock,
       banRule: BAN_RULE,
-      onBan: () => undefined,
-      onRecovered: () => undefined,
+      onBan: () => this.bans++,
+      onRecovered: () => this.recoveries++,
     });
     await untilReady(redis, 5_000);
     return store;

@@ -1,28 +1,19 @@
-import { execFile, execFileSync } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import type { IncomingMessage } from 'node:http';
-import { connect } from 'node:http2';
-import https from 'node:https';
+import { execFile } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Readable } from 'node:stream';
 import { gunzipSync } from 'node:zlib';
 import { insertKey } from '../helpers/builders.js';
 import { freePort } from '../helpers/free-port.js';
-import { describeWithProxy, ProxyProcess, SHIPPED_PROXIES } from '../helpers/shipped-proxies.js';
+import { describeWithProxy, ProxyProcess, SHIPPED_PROXIES } from './shipped-proxies.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
 import { waitFor } from '../helpers/wait-for.js';
 
 jest.setTimeout(180_000);
 
-/** So many orders that the list exceeds the buffers between service and client. */
-const ORDERS = 1_000_000;
+const ORDERS = 100_000;
 const UPSTREAMS = 3;
-
-/** Versions of HTTP in which Debian's version tells clients that a response was cut; docs/records/ has the others. */
-const SHOWS_CUT: Readonly<Record<string, readonly string[]>> = { nginx: ['HTTP/1.1', 'HTTP/2'], HAProxy: ['HTTP/1.1'] };
 
 let database: TestDatabase;
 let key: string;
@@ -38,7 +29,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-for (const kind of SHIPPED_PROXIES.filter(({ tls }) => tls)) {
+for (const kind of SHIPPED_PROXIES) {
   describeWithProxy(kind)(`behind ${kind.name} with ${kind.file}`, () => {
     let services: ServiceProcess[];
     let ports: number[];
@@ -62,9 +53,7 @@ for (const kind of SHIPPED_PROXIES.filter(({ tls }) => tls)) {
       await waitFor(
         async () => (await curl('/health/ready')).status === 200,
         () => `${kind.name} responds: ${proxy.log}`,
-        {
-          withinMs: 20_000,
-        },
+        { withinMs: 20_000 },
       );
     });
     afterAll(async () => {
@@ -72,13 +61,14 @@ for (const kind of SHIPPED_PROXIES.filter(({ tls }) => tls)) {
       await Promise.all(services.map((service) => service.stop()));
     });
 
+    const urlOf = (path: string): string => `${kind.tls ? 'https' : 'http'}://api.example.com:${proxy.port}${path}`;
+    const toProxy = (): string[] => [
+      ...['--silent', '--show-error', '--cacert', proxy.certificate],
+      ...['--resolve', `api.example.com:${proxy.port}:127.0.0.1`],
+    ];
     /** Sends a request through the proxy with curl; `code` is curl's exit code. */
-    function curl(path: string, ...args: string[]): Promise<CurlResult> {
-      return runCurl([
-        ...['--cacert', proxy.certificate, '--resolve', `api.example.com:${proxy.port}:127.0.0.1`],
-        ...[...args, `https://api.example.com:${proxy.port}${path}`],
-      ]);
-    }
+    const curl = (path: string, ...args: string[]): Promise<CurlResult> =>
+      runCurl([...toProxy(), ...args, urlOf(path)]);
     const bearer = (): string[] => ['-H', `Authorization: Bearer ${key}`];
     const list = (...args: string[]): Promise<CurlResult> => curl('/v1/store/orders', ...bearer(), ...args);
 
@@ -96,7 +86,7 @@ for (const kind of SHIPPED_PROXIES.filter(({ tls }) => tls)) {
       );
     });
 
-    it('passes conditional requests, request ids and trace contexts', async () => {
+    it('passes conditional requests and request ids', async () => {
       const { headers } = await list();
       const etag = /^etag: *(\S+)/im.exec(headers)?.[1] ?? '';
       const unchanged = await list('-H', `If-None-Match: ${etag}`, '-H', 'X-Request-Id: from-the-client');
@@ -121,22 +111,6 @@ for (const kind of SHIPPED_PROXIES.filter(({ tls }) => tls)) {
       expect(await used('127.0.0.3')).toBeGreaterThan(0);
     });
 
-    it.each([
-      ['HTTP/1.1', 'identity'],
-      ['HTTP/1.1', 'gzip'],
-      ['HTTP/2', 'identity'],
-      ['HTTP/2', 'gzip'],
-    ])('never makes a list look whole whose process was killed (%s, %s)', async (version, encoding) => {
-      const list = await startList({ version, encoding, port: proxy.port, key });
-      const index = await indexOfBusy(services);
-      await services[index]!.stop('SIGKILL');
-      const { isComplete, body } = await list.end();
-      services[index] = await startService(ports[index]!);
-      expect(looksWhole(body, encoding)).toBe(false);
-      expect(isComplete && SHOWS_CUT[kind.name]?.includes(version) === true).toBe(false);
-      await waitFor(async () => (await curl('/health/ready')).status === 200, 'the proxy responds');
-    });
-
     it('loses no request while the processes are restarted one after the other', async () => {
       const results: string[] = [];
       let isRolling = true;
@@ -144,8 +118,7 @@ for (const kind of SHIPPED_PROXIES.filter(({ tls }) => tls)) {
         while (isRolling) {
           const ids = Array.from({ length: 20 }, () => ++cancelled);
           // Twenty cancels on one connection.
-          const { stdout } = await curlStatuses(ids.map((id) => `/v1/store/orders/${id}`));
-          results.push(...stdout);
+          results.push(...(await curlStatuses(ids.map((id) => `/v1/store/orders/${id}`))));
         }
       };
       const clients = Promise.all([client(), client(), client()]);
@@ -179,23 +152,12 @@ for (const kind of SHIPPED_PROXIES.filter(({ tls }) => tls)) {
       expect(JSON.parse(body.toString())).toMatchObject({ code: 'service_unavailable', status });
     });
 
-    /** Cancels orders on one connection. @returns the statuses */
-    function curlStatuses(paths: readonly string[]): Promise<{ stdout: string[] }> {
-      const args = [
-        ...['--silent', '--show-error', '--cacert', proxy.certificate],
-        ...[
-          '--resolve',
-          `api.example.com:${proxy.port}:127.0.0.1`,
-          '--write-out',
-          '%{http_code}\n',
-          '--request',
-          'DELETE',
-        ],
-        ...[...bearer(), ...paths.map((path) => `https://api.example.com:${proxy.port}${path}`)],
-      ];
+    /** Cancels orders on one connection. @returns the statuses, or what curl says of an error */
+    function curlStatuses(paths: readonly string[]): Promise<string[]> {
+      const args = [...toProxy(), '--write-out', '%{http_code}\n', '--request', 'DELETE', ...bearer()];
       return new Promise((resolve) => {
-        execFile('curl', args, (_error, stdout, stderr) => {
-          resolve({ stdout: `${stdout}${stderr}`.trim().split('\n') });
+        execFile('curl', [...args, ...paths.map(urlOf)], (_error, stdout, stderr) => {
+          resolve(`${stdout}${stderr}`.trim().split('\n'));
         });
       });
     }
@@ -215,101 +177,14 @@ function runCurl(args: readonly string[]): Promise<CurlResult> {
   return new Promise((resolve) => {
     execFile(
       'curl',
-      ['--silent', '--max-time', '90', '--dump-header', headerFile, ...args],
+      ['--max-time', '90', '--dump-header', headerFile, ...args],
       { encoding: 'buffer', maxBuffer: 2 ** 28 },
       (error, body) => {
-        const headers = readIfPresent(headerFile);
+        const headers = existsSync(headerFile) ? readFileSync(headerFile, 'utf8') : '';
         rmSync(folder, { recursive: true, force: true });
         const status = Number(/^HTTP\/\S+ (\d+)/.exec(headers)?.[1] ?? 0);
         resolve({ code: error === null ? 0 : Number(error.code), status, headers, body });
       },
     );
   });
-}
-
-function readIfPresent(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch {
-    return '';
-  }
-}
-
-interface StartedList {
-  /** Reads the rest. `isComplete`: whether HTTP says that the response is complete. */
-  end(): Promise<{ isComplete: boolean; body: Buffer }>;
-}
-
-function looksWhole(body: Buffer, encoding: string): boolean {
-  try {
-    return (encoding === 'gzip' ? gunzipSync(body) : body).subarray(-1).toString() === ']';
-  } catch {
-    return false;
-  }
-}
-
-/** Reads the beginning of a list and no more, so that the service cannot send all of it. */
-async function startList(options: {
-  version: string;
-  encoding: string;
-  port: number;
-  key: string;
-}): Promise<StartedList> {
-  const headers = { authorization: `Bearer ${options.key}`, 'accept-encoding': options.encoding };
-  const tls = { host: '127.0.0.1', port: options.port, servername: 'api.example.com', rejectUnauthorized: false };
-  if (options.version === 'HTTP/1.1') {
-    const res = await new Promise<IncomingMessage>((resolve, reject) => {
-      https
-        .get({ ...tls, path: '/v1/store/orders', headers: { ...headers, host: 'api.example.com' } }, resolve)
-        .once('error', reject);
-    });
-    await once(res, 'readable');
-    return {
-      end: async () => {
-        const body = await rest(res);
-        return { isComplete: res.complete, body };
-      },
-    };
-  }
-  const session = connect(`https://api.example.com:${options.port}`, {
-    ...tls,
-    settings: { initialWindowSize: 65_535 },
-  });
-  session.on('error', () => undefined);
-  const stream = session.request({ ...headers, ':path': '/v1/store/orders' });
-  stream.on('error', () => undefined);
-  await once(stream, 'readable');
-  let hasEnded = false;
-  stream.once('end', () => (hasEnded = true));
-  return {
-    end: async () => {
-      const body = await rest(stream);
-      session.destroy();
-      return { isComplete: hasEnded && stream.rstCode === 0, body };
-    },
-  };
-}
-
-/** Everything that arrives until the stream closes, whether or not it ends properly. */
-async function rest(stream: Readable): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  stream.on('error', () => undefined);
-  stream.on('data', (chunk: Buffer) => chunks.push(chunk));
-  // Not `once`, which rejects when the stream fails.
-  await new Promise((resolve) => stream.once('close', resolve));
-  return Buffer.concat(chunks);
-}
-
-/** The process that is sending a list: it has a connection with unsent data. */
-async function indexOfBusy(services: readonly ServiceProcess[]): Promise<number> {
-  let index = -1;
-  await waitFor(() => {
-    index = services.findIndex(({ port }) =>
-      execFileSync('ss', ['-Htn', 'state', 'established', `sport = :${port}`], { encoding: 'utf8' })
-        .split('\n')
-        .some((line) => Number(line.trim().split(/\s+/)[1] ?? 0) > 0),
-    );
-    return index !== -1;
-  }, 'a process sends a list');
-  return index;
 }

@@ -18,7 +18,7 @@ describeWith('redis-server')('a Redis Cluster of six nodes', () => {
     for (const [index, replica] of replicas.entries()) {
       await replicate(replica, primaries[index]!);
     }
-    const store = await limits.storeOn(...[...primaries, ...replicas].map(({ url }) => url));
+    const store = await limits.storeOn([...primaries, ...replicas].map(({ url }) => url));
     const [redis] = limits.clients as [LimitRedis];
     const failed = primaries[0]!;
     const successor = replicas[0]!;
@@ -75,7 +75,7 @@ describeWith('redis-server')('a Redis Cluster of six nodes', () => {
     const [primary, replica] = [await limits.startRedis(flags), await limits.startRedis(flags)];
     await formCluster([primary]);
     await replicate(replica, primary);
-    const store = await limits.storeOn(primary.url, replica.url);
+    const store = await limits.storeOn([primary.url, replica.url]);
     await replica.kill();
     const [redis] = limits.clients as [LimitRedis];
     // What the client reports each time when it happens to ask this node for the slots.
@@ -102,7 +102,7 @@ describeWith('redis-server')('a Redis Cluster of six nodes', () => {
       RedisServer,
     ];
     await formCluster(primaries);
-    const store = await limits.storeOn(...primaries.map(({ url }) => url));
+    const store = await limits.storeOn(primaries.map(({ url }) => url));
     const [removed] = primaries;
     await administrate(removed, (admin) => admin.call('CLUSTER', 'DELSLOTSRANGE', '0', '5000'));
     await waitFor(

@@ -23,15 +23,9 @@ const NODE_SUITES = ['test/unit', 'test/orders', 'test/server', 'test/cli', 'tes
 
 /** The part of them that holds how Node writes responses, reads targets and frees memory: quick, and without timing. */
 const RESPONSE_SUITES = [
-  ...[
-    'test/unit/common',
-    'test/unit/database',
-    'test/unit/http',
-    'test/unit/orders/list',
-    'test/orders/list/list-cache.test.ts',
-  ],
-  ...['list-orders.test.ts', 'list-orders-conditional.test.ts'].map((file) => `test/orders/${file}`),
-  ...['connections.test.ts', 'request-targets.test.ts'].map((file) => `test/server/${file}`),
+  ...['common', 'database', 'http', 'orders/list'].map((folder) => `test/unit/${folder}`),
+  ...['list/list-cache', 'list-orders', 'list-orders-conditional'].map((name) => `test/orders/${name}.test.ts`),
+  ...['connections', 'request-targets'].map((name) => `test/server/${name}.test.ts`),
 ];
 
 /**
@@ -43,18 +37,7 @@ const RESPONSE_SUITES = [
  */
 
 /** Suites that take more than a minute or need programs that few have; `--fast` leaves them out. */
-const SLOW_SUITES = [
-  'clients',
-  'database-settings',
-  'generators',
-  'keep-alive',
-  'kubernetes',
-  'list-fairness',
-  'prometheus',
-  'proxies',
-  'redis-sentinel',
-  'sparse-traffic',
-];
+const SLOW_SUITES = ['clients', 'database-settings', 'generators', 'kubernetes', 'list-fairness', 'proxies'];
 
 /** @type {Surrounding[]} */
 const SURROUNDINGS = [
@@ -82,13 +65,8 @@ const SURROUNDINGS = [
     slow: true,
     prepare: () => nodeVersion(version),
   })),
-  ...[22, 24, 26].map((version) => ({
-    name: `node-${version}-responses`,
-    suites: RESPONSE_SUITES,
-    // The image runs 24, so every change is tried there.
-    slow: version !== 24,
-    prepare: () => nodeVersion(version),
-  })),
+  // The image runs 24, so every change is tried there.
+  { name: 'node-24-responses', suites: RESPONSE_SUITES, prepare: () => nodeVersion(24) },
 ];
 
 /**
