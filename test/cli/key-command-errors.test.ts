@@ -1,6 +1,6 @@
-import { randomUUID } from 'node:crypto';
 import { insertKey } from '../helpers/builders.js';
 import { petstore } from '../helpers/petstore.js';
+import { createServiceLogin, type ServiceLogin } from '../helpers/service-login.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
 
 const UNPRINTABLE = /(?!\n)[\p{Cc}\p{Bidi_Control}]/u;
@@ -26,70 +26,50 @@ async function allKeys(): Promise<unknown[]> {
 const withIds = (args: readonly string[]): string[] =>
   args.map((arg) => arg.replace('REVOKED', revokedId).replace('EXPIRED', expiredId));
 
-const ISSUE = ['issue', '--name', 'Partner'];
+const NAMED = ['issue', '--name', 'Partner'];
+const ENTERPRISE = [...NAMED, '--plan', 'enterprise'];
+const FREE = ['issue', '--plan', 'free'];
 
 describe('a keys command fails with a message, prints nothing and changes nothing, for', () => {
-  test.each<[string, string[], number, RegExp]>([
-    ['no plan', [...ISSUE, '--json'], USAGE, /required option '--plan <plan>'/],
-    ['no name', ['issue', '--plan', 'free'], USAGE, /required option '--name <name>'/],
-    ['a blank name', ['issue', '--name', '  ', '--plan', 'free'], USAGE, /--name.*visible character/],
-    [
-      'a name with an escape sequence',
-      ['issue', '--plan', 'free', '--name', 'evil\u001b[2J'],
-      USAGE,
-      /--name.*no control/,
-    ],
-    ['a name with a line break', ['issue', '--plan', 'free', '--name', 'a\nb'], USAGE, /--name[^]*no control/],
-    ['a name that is shown reversed', ['issue', '--plan', 'free', '--name', 'a\u202eb'], USAGE, /--name.*no control/],
-    ['an unknown plan', [...ISSUE, '--plan', 'gold'], USAGE, /--plan.*'gold'.*free, pro, business, enterprise/],
-    [
-      'enterprise without quotas',
-      [...ISSUE, '--plan', 'enterprise', '--json'],
-      USAGE,
-      /both --per-minute and --per-day/,
-    ],
-    [
-      'enterprise with half of its quotas',
-      [...ISSUE, '--plan', 'enterprise', '--per-minute', '5'],
-      USAGE,
-      /both --per-minute and --per-day/,
-    ],
-    [
-      'a published plan with quotas',
-      [...ISSUE, '--plan', 'pro', '--per-minute', '5', '--per-day', '5'],
-      USAGE,
-      /plan pro has published quotas/,
-    ],
-    ['a quota of 0', [...ISSUE, '--plan', 'enterprise', '--per-minute', '0', '--per-day', '5'], USAGE, /--per-minute/],
-    ['an invalid expiry time', [...ISSUE, '--plan', 'free', '--expires-at', 'tomorrow'], USAGE, /--expires-at.*2027/],
-    [
-      'an expiry in the past',
-      [...ISSUE, '--plan', 'free', '--expires-at', '2026-01-01T00:00:00Z', '--json'],
-      USAGE,
-      /--expires-at.*future/,
-    ],
-    ['an unknown option', [...ISSUE, '--plan', 'free', '--colour', 'red'], USAGE, /unknown option '--colour'/],
-    ['an extra argument', ['list', 'everything'], USAGE, /too many arguments/],
-    ['an unknown command', ['frobnicate'], USAGE, /unknown command 'frobnicate'/],
-    ['no id', ['revoke'], USAGE, /missing required argument 'id'/],
-    ['an id that is not a UUID', ['revoke', '42', '--json'], USAGE, /The id must be the UUID of a key/],
-    ['the key in place of its id', ['revoke', 'pst_0123456789', '--json'], USAGE, /UUID/],
-    ['revoking an unknown key', ['revoke', UNKNOWN_ID, '--json'], FAILED, /There is no key with the id 0000/],
-    ['rotating an unknown key', ['rotate', UNKNOWN_ID], FAILED, /There is no key with the id 0000/],
-    ['changing an unknown key', ['set-plan', UNKNOWN_ID, '--plan', 'pro'], FAILED, /There is no key with/],
-    ['showing an unknown key', ['show', UNKNOWN_ID, '--json'], FAILED, /There is no key with the id 0000/],
-    ['unbanning an unknown key', ['unban', UNKNOWN_ID], FAILED, /There is no key with the id 0000/],
-    ['rotating a revoked key', ['rotate', 'REVOKED'], FAILED, /is revoked; issue a new one instead/],
-    ['rotating an expired key', ['rotate', 'EXPIRED'], FAILED, /is expired; issue a new one instead/],
-    ['an invalid overlap', ['rotate', 'REVOKED', '--overlap', 'long'], USAGE, /--overlap.*90s, 30m, 24h/],
-    ['set-plan without a plan', ['set-plan', 'EXPIRED'], USAGE, /required option '--plan <plan>'/],
-    [
-      'set-plan with half of the quotas',
-      ['set-plan', 'EXPIRED', '--plan', 'enterprise', '--per-day', '5'],
-      USAGE,
-      /both/,
-    ],
-  ])('%s', async (_what, args, exitCode, reason) => {
+  const NOT_FOUND = /There is no key with the id 0000/;
+  const BOTH = /both --per-minute and --per-day/;
+  const QUOTAS = ['--per-minute', '5', '--per-day', '5'];
+  test.each<[string[], RegExp]>([
+    [[...NAMED, '--json'], /required option '--plan <plan>'/],
+    [['issue', '--plan', 'free'], /required option '--name <name>'/],
+    [[...FREE, '--name', '  '], /--name.*visible character/],
+    [[...FREE, '--name', 'evil\u001b[2J'], /--name.*no control/],
+    [[...FREE, '--name', 'a\nb'], /--name[^]*no control/],
+    [[...FREE, '--name', 'a\u202eb'], /--name.*no control/],
+    [[...NAMED, '--plan', 'gold'], /--plan.*'gold'.*free, pro, business, enterprise/],
+    [[...ENTERPRISE, '--json'], BOTH],
+    [[...ENTERPRISE, '--per-minute', '5'], BOTH],
+    [[...NAMED, '--plan', 'pro', ...QUOTAS], /plan pro has published quotas/],
+    [[...ENTERPRISE, '--per-minute', '0', '--per-day', '5'], /--per-minute/],
+    [[...NAMED, '--plan', 'free', '--expires-at', 'tomorrow'], /--expires-at.*2027/],
+    [[...FREE, '--name', 'x', '--expires-at', '2026-01-01T00:00:00Z'], /--expires-at.*future/],
+    [[...NAMED, '--plan', 'free', '--colour', 'red'], /unknown option '--colour'/],
+    [['list', 'everything'], /too many arguments/],
+    [['frobnicate'], /unknown command 'frobnicate'/],
+    [['revoke'], /missing required argument 'id'/],
+    [['revoke', '42', '--json'], /The id must be the UUID of a key/],
+    [['revoke', 'pst_0123456789', '--json'], /UUID/],
+    [['rotate', 'REVOKED', '--overlap', 'long'], /--overlap.*90s, 30m, 24h/],
+    [['set-plan', 'EXPIRED'], /required option '--plan <plan>'/],
+    [['set-plan', 'EXPIRED', '--plan', 'enterprise', '--per-day', '5'], BOTH],
+  ])('%j', (args, reason) => expectFailure(args, USAGE, reason));
+
+  test.each([
+    [['revoke', UNKNOWN_ID, '--json'], NOT_FOUND],
+    [['rotate', UNKNOWN_ID], NOT_FOUND],
+    [['set-plan', UNKNOWN_ID, '--plan', 'pro'], NOT_FOUND],
+    [['show', UNKNOWN_ID, '--json'], NOT_FOUND],
+    [['unban', UNKNOWN_ID], NOT_FOUND],
+    [['rotate', 'REVOKED'], /is revoked; issue a new one instead/],
+    [['rotate', 'EXPIRED'], /is expired; issue a new one instead/],
+  ])('%j', (args, reason) => expectFailure(args, FAILED, reason));
+
+  async function expectFailure(args: readonly string[], exitCode: number, reason: RegExp): Promise<void> {
     const before = await allKeys();
     const result = await petstore(['keys', ...withIds(args)], { DATABASE_URL: database.url });
     expect(result).toEqual({ exitCode, stdout: '', stderr: expect.stringMatching(reason) as unknown });
@@ -97,41 +77,24 @@ describe('a keys command fails with a message, prints nothing and changes nothin
     expect(result.stderr).not.toMatch(UNPRINTABLE);
     expect(result.stderr).not.toMatch(/\n\s+at |node_modules|prisma|undefined|\[object/i);
     expect(await allKeys()).toEqual(before);
-  });
+  }
 });
 
 describe('a command reports an unusable database in one line, without the password, when', () => {
-  const withHost = (host: string, overrides: Partial<Pick<URL, 'password' | 'pathname'>> = {}): string => {
-    const url = new URL('postgresql://petstore:hunter2secret@localhost/petstore');
-    url.host = host;
-    return Object.assign(url, overrides).href;
-  };
-
+  const urlOf = (host: string): string => `postgresql://petstore:hunter2secret@${host}/petstore`;
   test.each<[string, () => string, RegExp]>([
     [
       'the connection is refused',
-      () => withHost('127.0.0.1:1'),
+      () => urlOf('127.0.0.1:1'),
       /^error: Cannot connect to the database "petstore" at 127\.0\.0\.1:1 as "petstore": .*ECONNREFUSED.*\. Check DATABASE_URL/,
     ],
-    ['the host does not exist', () => withHost('no-such-host.invalid'), /no-such-host\.invalid|ENOTFOUND/],
-    ['the password is wrong', () => withHost(new URL(database.url).host), /[Aa]uthentication failed/],
-    [
-      'the database does not exist',
-      () => Object.assign(new URL(database.url), { pathname: '/no_such_database' }).href,
-      /no_such_database/,
-    ],
-    [
-      'the URL is invalid',
-      () => 'mysql://petstore:hunter2secret@localhost/petstore',
-      /DATABASE_URL must be a URL like/,
-    ],
+    ['the host does not exist', () => urlOf('no-such-host.invalid'), /no-such-host\.invalid|ENOTFOUND/],
+    ['the password is wrong', () => urlOf(new URL(database.url).host), /[Aa]uthentication failed/],
+    ['the database does not exist', () => `${database.url}_missing`, /_missing/],
+    ['the URL is invalid', () => urlOf('x').replace('postgresql', 'mysql'), /DATABASE_URL must be a URL like/],
   ])('%s', async (_what, url, reason) => {
     const result = await petstore(['keys', 'list', '--json'], { DATABASE_URL: url() });
-    expect(result).toEqual({
-      exitCode: FAILED,
-      stdout: '',
-      stderr: expect.stringMatching(reason) as unknown,
-    });
+    expect(result).toEqual({ exitCode: FAILED, stdout: '', stderr: expect.stringMatching(reason) as unknown });
     expect(result.stderr).toMatch(/^error: /);
     expect(result.stderr).not.toContain('hunter2secret');
     expect(result.stderr).not.toMatch(/\n\s+at |node_modules/);
@@ -139,14 +102,11 @@ describe('a command reports an unusable database in one line, without the passwo
 });
 
 describe('a command without the access that it needs', () => {
-  let serviceUrl: URL;
-  let role: string;
+  let login: ServiceLogin;
   beforeAll(async () => {
-    role = `test_${randomUUID().replaceAll('-', '')}`;
-    await database.db.query(`CREATE ROLE ${role} LOGIN PASSWORD 'hunter2secret' IN ROLE petstore_service`);
-    serviceUrl = Object.assign(new URL(database.url), { username: role, password: 'hunter2secret' });
+    login = await createServiceLogin(database);
   });
-  afterAll(() => database.db.query(`DROP ROLE ${role}`));
+  afterAll(() => login.drop());
 
   it.each([
     [['keys', 'issue', '--name', 'Partner', '--plan', 'free'], 'SELECT, INSERT', 'api_keys'],
@@ -155,27 +115,30 @@ describe('a command without the access that it needs', () => {
     [['keys', 'rotate', UNKNOWN_ID], 'SELECT, INSERT, UPDATE', 'api_keys'],
     [['orders', 'import', '-', '--format', 'csv'], 'INSERT', 'orders'],
     [['seed'], 'INSERT', 'orders'],
+    [['keys', 'usage'], 'SELECT', 'api_keys'],
   ])('names the role of the service, the missing privileges and the remedy: %j', async (args, privileges, table) => {
-    expect(await petstore(args, { DATABASE_URL: serviceUrl.href })).toEqual({
+    expect(await petstore(args, { DATABASE_URL: login.url })).toEqual({
       exitCode: FAILED,
       stdout: '',
       stderr:
-        `error: The role "${role}" lacks the privilege ${privileges} on the table ${table}. ` +
+        `error: The role "${login.role}" lacks the privilege ${privileges} on the table ${table}. ` +
         'Set DATABASE_URL to the login of an administrator; in containers use "docker compose run --rm admin".\n',
     });
   });
 
   it('says that the migrations are missing when the table does not exist', async () => {
     const { href } = Object.assign(new URL(database.url), { pathname: '/postgres' });
-    const result = await petstore(['keys', 'list'], { DATABASE_URL: href });
-    expect(result).toMatchObject({ exitCode: FAILED, stdout: '' });
-    expect(result.stderr).toMatch(/^error: The database has no table api_keys\. Apply the migrations: [^\n]+\n$/);
+    for (const args of [['list'], ['usage']]) {
+      const result = await petstore(['keys', ...args], { DATABASE_URL: href });
+      expect(result).toMatchObject({ exitCode: FAILED, stdout: '' });
+      expect(result.stderr).toMatch(/^error: The database has no table api_keys\. Apply the migrations: [^\n]+\n$/);
+    }
   });
 
   it('reports that the server is read-only when it writes, and can still read', async () => {
     const url = new URL(database.url);
     url.searchParams.set('options', '-c default_transaction_read_only=on');
-    const result = await petstore(['keys', ...ISSUE, '--plan', 'free'], { DATABASE_URL: url.href });
+    const result = await petstore(['keys', ...NAMED, '--plan', 'free'], { DATABASE_URL: url.href });
     expect(result).toEqual({
       exitCode: FAILED,
       stdout: '',
