@@ -1,166 +1,143 @@
 import pg from 'pg';
 import { insertKey } from '../helpers/builders.js';
 import { FailingPostgres } from '../helpers/failing-postgres.js';
-import { type SeededRandom, withSeed } from '../helpers/seeded-random.js';
+import { freePort } from '../helpers/free-port.js';
+import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
+import type { SeededRandom } from '../helpers/seeded-random.js';
+import { ServiceMetrics } from '../helpers/service-metrics.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { waitFor } from '../helpers/wait-for.js';
-import { OrderTraffic } from '../model/order-traffic.js';
+import { type OrderTraffic, withTraffic } from '../model/order-traffic.js';
 
-jest.setTimeout(60_000);
+/** `npm run test:soak` sets it: after each failure once, random ones follow for so long. */
+const SOAK_MINUTES = Number(process.env.SOAK_MINUTES ?? 0);
+/** Growth that garbage collection explains. */
+const GROWTH_BYTES_MAX = 48 * 1_024 * 1_024;
+const GROWTH_FILES_MAX = 20;
 
-const CONNECTIONS_MAX = 60;
+jest.setTimeout((SOAK_MINUTES + 1) * 60_000);
+
+const UNAVAILABLE = '503 service_unavailable';
 
 let postgres: FailingPostgres;
+let redis: RedisServer;
 let db: pg.Pool;
 let key: string;
+let metricsPorts: number[];
+/** Only the last one is ever replaced, so that leaks of the first one show. */
 let services: ServiceProcess[];
 
-beforeAll(async () => {
-  postgres = await FailingPostgres.create({ max_connections: String(CONNECTIONS_MAX) });
-  db = postgres.pool(20);
-  ({ key } = await insertKey(db));
-  services = await Promise.all([startService(), startService()]);
-});
-afterAll(async () => {
-  await Promise.all(services.map((service) => service.stop('SIGKILL')));
-  await db.end();
-  await postgres.discard();
-});
-beforeEach(async () => {
-  await db.query('TRUNCATE orders');
-});
+type Fault = (traffic: OrderTraffic, random: SeededRandom) => Promise<void>;
 
-function startService(): Promise<ServiceProcess> {
-  // Keys are cached for the whole test, so that the failure affects the operations and not the key look-up.
-  return ServiceProcess.start({ DATABASE_URL: postgres.serviceUrl, API_KEY_CACHE_SECONDS: '3600' });
-}
-
-const unavailable = (traffic: OrderTraffic): number => traffic.count('503 service_unavailable');
-
-/** Causes a failure during traffic, and checks all responses, from before, during and after it, against the final orders. */
-async function expectSurvival(
-  causeFailure: (traffic: OrderTraffic, random: SeededRandom) => Promise<void>,
-): Promise<OrderTraffic> {
-  let traffic!: OrderTraffic;
-  await withSeed(async (random) => {
-    traffic = new OrderTraffic({
-      baseUrls: () => services.map(({ baseUrl }) => baseUrl),
-      db,
-      key,
-      random: random.fork(),
-      clients: 12,
-      ledgers: 2,
-    });
-    await traffic.start();
-    try {
-      await waitFor(() => traffic.count('204') >= 50, 'cancels succeed');
-      await causeFailure(traffic, random);
-      const [cancelled, listed] = [traffic.count('204'), traffic.count('200')];
-      await waitFor(
-        () => traffic.count('204') >= cancelled + 50 && traffic.count('200') >= listed + 20,
-        'cancels and lists succeed again',
-        { withinMs: 15_000 },
-      );
-    } finally {
-      await traffic.stop();
+/** Each resolves when the failure is over. */
+const FAULTS: Readonly<Record<string, Fault>> = {
+  'PostgreSQL is stopped and started again': async (traffic) => {
+    await postgres.stop();
+    await traffic.until({ [UNAVAILABLE]: 1 });
+    await postgres.start();
+  },
+  'PostgreSQL crashes and recovers repeatedly': async (traffic) => {
+    for (let crash = 0; crash < 2; crash++) {
+      await postgres.crash();
+      await traffic.until({ [UNAVAILABLE]: 1 });
+      const hasRecovered = (): Promise<boolean> =>
+        postgres.run('SELECT 1').then(
+          () => true,
+          () => false,
+        );
+      await waitFor(hasRecovered, 'PostgreSQL has recovered');
+      await traffic.until({ '204': 1 });
     }
-    expect(await traffic.violations()).toEqual([]);
+  },
+  'PostgreSQL ends sessions during statements': async (traffic, random) => {
+    const before = traffic.count(UNAVAILABLE);
+    for (let ended = 0; ended < 60 || traffic.count(UNAVAILABLE) === before; ended++) {
+      await db.query(
+        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+         WHERE application_name LIKE 'petstore-%' ORDER BY md5(pid::text || $1) LIMIT 2`,
+        [random.next()],
+      );
+    }
+  },
+  'PostgreSQL is read-only for some time, during which lists continue': async (traffic) => {
+    await postgres.run('ALTER SYSTEM SET default_transaction_read_only = on');
+    await postgres.run('SELECT pg_reload_conf()');
+    await traffic.until({ [UNAVAILABLE]: 1 });
+    await traffic.until({ '200': 10, '304': 10 });
+    await postgres.run('ALTER SYSTEM RESET default_transaction_read_only');
+    await postgres.run('SELECT pg_reload_conf()');
+  },
+  'PostgreSQL has no free connection': async (traffic) => {
+    const held: pg.Client[] = [];
+    const before = traffic.count(UNAVAILABLE);
+    try {
+      // Frees some connections repeatedly, and competes with the service for them.
+      while (traffic.count(UNAVAILABLE) < before + 20) {
+        // The connection of the test may be among those that find no place; the next round frees some again.
+        await db
+          .query(
+            `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'petstore-%' LIMIT 5`,
+          )
+          .catch(() => undefined);
+        const opened = await Promise.all(Array.from({ length: 10 }, holdConnection));
+        held.push(...opened.filter((client) => client !== undefined));
+      }
+    } finally {
+      await Promise.all(held.map((client) => client.end()));
+    }
+  },
+  'the network closes connections repeatedly': async (traffic, random) => {
+    for (let cut = 0; cut < 10; cut++) {
+      const next = traffic.total + random.below(60);
+      await waitFor(() => traffic.total > next, 'some requests later');
+      postgres.network.closeConnections();
+    }
+  },
+  'the network forwards nothing for some time': async (traffic) => {
+    postgres.network.stall();
+    await traffic.until({ [UNAVAILABLE]: 10 });
+    postgres.network.restore();
+  },
+  'the network drops connections silently': async (traffic) => {
+    postgres.network.dropSilently();
+    await traffic.until({ [UNAVAILABLE]: 1 });
+  },
+  'Redis restarts empty': async (traffic) => {
+    await redis.kill();
+    await traffic.until({ '204': 20 });
+    await redis.restart();
+  },
+  'Redis does not respond for some time': async (traffic) => {
+    redis.freeze();
+    await traffic.until({ '204': 20 });
+    redis.thaw();
+  },
+  'a service is killed': async (traffic, random) => {
+    await traffic.until({ '204': 1 + random.below(40) });
+    await replaceService('SIGKILL');
+    const abandoned = `SELECT FROM pg_stat_activity WHERE state LIKE 'idle in transaction%' AND
+      application_name LIKE 'petstore-%' AND state_change < now() - interval '2 seconds'`;
+    await waitFor(async () => (await db.query(abandoned)).rowCount === 0, 'no killed process has an open transaction');
+  },
+  'a service is stopped': async () => {
+    await replaceService('SIGTERM');
+  },
+};
+
+function startService(metricsPort: number): Promise<ServiceProcess> {
+  return ServiceProcess.start({
+    DATABASE_URL: postgres.serviceUrl,
+    REDIS_URL: redis.url,
+    METRICS_PORT: String(metricsPort),
+    // Keys are cached for the whole test, so that the failure affects the operations and not the key look-up.
+    API_KEY_CACHE_SECONDS: '3600',
   });
-  return traffic;
 }
 
-async function untilUnavailable(traffic: OrderTraffic): Promise<void> {
-  const before = unavailable(traffic);
-  await waitFor(() => unavailable(traffic) > before, 'a request gets 503');
+async function replaceService(signal: NodeJS.Signals): Promise<void> {
+  await services[1]!.stop(signal);
+  services[1] = await startService(metricsPorts[1]!);
 }
-
-describe('no committed response is lost, nothing is half done, and the service recovers when PostgreSQL', () => {
-  it('is stopped and started again', async () => {
-    await expectSurvival(async (traffic) => {
-      await postgres.stop();
-      await untilUnavailable(traffic);
-      await postgres.start();
-    });
-  });
-
-  it('crashes and recovers repeatedly', async () => {
-    await expectSurvival(async (traffic) => {
-      for (let crash = 0; crash < 2; crash++) {
-        await postgres.crash();
-        await untilUnavailable(traffic);
-        await waitFor(
-          () =>
-            postgres.run('SELECT 1').then(
-              () => true,
-              () => false,
-            ),
-          'PostgreSQL has recovered',
-        );
-        const cancelled = traffic.count('204');
-        await waitFor(() => traffic.count('204') > cancelled, 'cancels succeed again', { withinMs: 15_000 });
-      }
-    });
-  });
-
-  it('ends sessions during statements', async () => {
-    await expectSurvival(async (traffic, random) => {
-      const before = unavailable(traffic);
-      for (let ended = 0; ended < 60 || unavailable(traffic) === before; ended++) {
-        await db.query(
-          `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-           WHERE application_name LIKE 'petstore-%' ORDER BY md5(pid::text || $1) LIMIT 2`,
-          [random.next()],
-        );
-      }
-    });
-  });
-
-  it('is read-only for some time, during which lists continue', async () => {
-    await expectSurvival(async (traffic) => {
-      await postgres.run('ALTER SYSTEM SET default_transaction_read_only = on');
-      await postgres.run('SELECT pg_reload_conf()');
-      await untilUnavailable(traffic);
-      const listed = traffic.count('200') + traffic.count('304');
-      await waitFor(() => traffic.count('200') + traffic.count('304') > listed + 20, 'lists continue');
-      await postgres.run('ALTER SYSTEM RESET default_transaction_read_only');
-      await postgres.run('SELECT pg_reload_conf()');
-    });
-  });
-
-  it('has no free connection', async () => {
-    await expectSurvival(async (traffic) => {
-      const held: pg.Client[] = [];
-      try {
-        // Frees some connections repeatedly, and competes with the service for them.
-        while (unavailable(traffic) < 20) {
-          // The connection of the test may be among those that find no place; the next round frees some again.
-          await db
-            .query(
-              `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'petstore-%' LIMIT 5`,
-            )
-            .catch(() => undefined);
-          held.push(
-            ...(await Promise.all(Array.from({ length: 10 }, () => holdConnection()))).filter(
-              (client) => client !== undefined,
-            ),
-          );
-        }
-      } finally {
-        await Promise.all(held.map((client) => client.end()));
-      }
-    });
-  });
-
-  it('loses its network connections repeatedly', async () => {
-    await expectSurvival(async (traffic, random) => {
-      for (let cut = 0; cut < 10; cut++) {
-        const next = traffic.total + random.below(60);
-        await waitFor(() => traffic.total > next, 'some requests later');
-        postgres.network.closeConnections();
-      }
-    });
-  });
-});
 
 /** Opens a connection and keeps it open; undefined when none is free. */
 async function holdConnection(): Promise<pg.Client | undefined> {
@@ -172,24 +149,66 @@ async function holdConnection(): Promise<pg.Client | undefined> {
   );
 }
 
-describe('a service that is killed', () => {
-  it('keeps every committed response and leaves no open transaction, whenever it is killed', async () => {
-    await expectSurvival(async (traffic, random) => {
-      for (let kill = 0; kill < 2; kill++) {
-        const at = traffic.count('204') + random.below(40);
-        await waitFor(() => traffic.count('204') > at, 'some cancels later');
-        const victim = kill % services.length;
-        await services[victim]!.stop('SIGKILL');
-        services[victim] = await startService();
+async function expectSurvival(fault: Fault): Promise<void> {
+  await db.query('TRUNCATE orders');
+  await withTraffic({ services: () => services, db, key, clients: 12, ledgers: 2 }, async (traffic, random) => {
+    await traffic.until({ '204': 50 });
+    await fault(traffic, random);
+    // A connection that was dropped silently is replaced after a query on it got no response for some seconds.
+    await traffic.until({ '204': 50, '200': 20 }, 30_000);
+  });
+  for (const service of services) {
+    expect(service.takeOutput()).not.toMatch(/"level":(?:50|60)(?!.*Redis)/);
+  }
+}
+
+describeWithRedis('no committed response is lost, nothing is half done, and the services recover when', () => {
+  beforeAll(async () => {
+    postgres = await FailingPostgres.create({ max_connections: '60' });
+    db = postgres.pool(20);
+    ({ key } = await insertKey(db));
+    redis = await RedisServer.start();
+    metricsPorts = [await freePort(), await freePort()];
+    services = await Promise.all(metricsPorts.map(startService));
+  });
+  afterAll(async () => {
+    await Promise.all(services.map((service) => service.stop('SIGKILL')));
+    await redis.stop();
+    await db.end();
+    await postgres.discard();
+  });
+
+  it.each(Object.entries(FAULTS))('%s', async (_name, fault) => {
+    await expectSurvival(fault);
+    expect(services).toHaveLength(2);
+  });
+
+  if (SOAK_MINUTES > 0) {
+    it(`these happen at random for ${SOAK_MINUTES} minutes, and leak neither memory nor files nor connections`, async () => {
+      const samples: ServiceMetrics[] = [];
+      const endMs = performance.now() + SOAK_MINUTES * 60_000;
+      while (performance.now() < endMs) {
+        const [name, fault] = Object.entries(FAULTS)[Math.floor(Math.random() * Object.keys(FAULTS).length)]!;
+        await expectSurvival(fault);
+        const sample = await ServiceMetrics.scrape(metricsPorts[0]!);
+        samples.push(sample);
+        process.stdout.write(`${name}: ${sample.residentBytes} bytes, ${sample.openFiles} files\n`);
       }
+      // The first rounds fill caches, pools and the heap.
+      const steady = samples.slice(Math.floor(samples.length / 3));
+      expect(growth(steady.map(({ residentBytes }) => residentBytes))).toBeLessThan(GROWTH_BYTES_MAX);
+      expect(growth(steady.map(({ openFiles }) => openFiles))).toBeLessThan(GROWTH_FILES_MAX);
       await waitFor(
-        async () =>
-          (
-            await db.query(`SELECT FROM pg_stat_activity WHERE state LIKE 'idle in transaction%' AND
-          application_name LIKE 'petstore-%' AND state_change < now() - interval '2 seconds'`)
-          ).rowCount === 0,
-        'no killed process has an open transaction',
+        async () => (await ServiceMetrics.scrape(metricsPorts[0]!)).connectionsInUse === 0,
+        'the pools are idle',
       );
     });
-  });
+  }
 });
+
+/** @returns the median of the second half minus that of the first half */
+function growth(values: readonly number[]): number {
+  const half = Math.ceil(values.length / 2);
+  const median = (part: readonly number[]): number => part.toSorted((a, b) => a - b)[Math.floor(part.length / 2)] ?? 0;
+  return median(values.slice(-half)) - median(values.slice(0, half));
+}

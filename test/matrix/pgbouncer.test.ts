@@ -4,11 +4,10 @@ import { describeWith } from '../helpers/describe-with.js';
 import { openPool } from '../helpers/open-pool.js';
 import { petstore } from '../helpers/petstore.js';
 import { PgBouncer } from '../helpers/pgbouncer.js';
-import { withSeed } from '../helpers/seeded-random.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
 import { waitFor } from '../helpers/wait-for.js';
-import { OrderTraffic } from '../model/order-traffic.js';
+import { withTraffic } from '../model/order-traffic.js';
 
 let database: TestDatabase;
 let key: string;
@@ -39,23 +38,8 @@ async function startService(environment: Readonly<Record<string, string>> = {}):
 
 /** Checks every response to concurrent cancels and lists. */
 async function expectConsistentTraffic(): Promise<void> {
-  await withSeed(async (random) => {
-    const baseUrls = services.map(({ baseUrl }) => baseUrl);
-    const traffic = new OrderTraffic({
-      baseUrls: () => baseUrls,
-      db: database.db,
-      key,
-      random,
-      clients: 16,
-      ledgers: 1,
-    });
-    await traffic.start();
-    try {
-      await waitFor(() => traffic.count('204') >= 200, 'cancels succeed', { withinMs: 60_000 });
-    } finally {
-      await traffic.stop();
-    }
-    expect(await traffic.violations()).toEqual([]);
+  await withTraffic({ services: () => services, db: database.db, key, clients: 16, ledgers: 1 }, async (traffic) => {
+    await traffic.until({ '204': 200 }, 60_000);
     expect(traffic.count('500 internal_error')).toBe(0);
   });
 }

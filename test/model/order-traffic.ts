@@ -3,21 +3,38 @@ import type pg from 'pg';
 import type { OrderRow } from '../helpers/builders.js';
 import { UndocumentedResponse } from '../helpers/contract.js';
 import { type RawResponse, requestRaw } from '../helpers/raw-http.js';
-import type { SeededRandom } from '../helpers/seeded-random.js';
+import { type SeededRandom, withSeed } from '../helpers/seeded-random.js';
+import { waitFor } from '../helpers/wait-for.js';
 import { Ledger } from './ledger.js';
 import { ListHistory } from './list-history.js';
 import { type Interval, OrderHistory } from './order-history.js';
 import { OrderWriter } from './order-writer.js';
 
 export interface TrafficOptions {
-  /** Current URLs of the services; a restarted service has another port. */
-  readonly baseUrls: () => readonly string[];
+  /** The services at present; a restarted service has another port. */
+  readonly services: () => readonly { readonly baseUrl: string }[];
   readonly db: pg.Pool;
   /** A key whose limits are out of reach. */
   readonly key: string;
-  readonly random: SeededRandom;
   readonly clients: number;
   readonly ledgers: number;
+}
+
+/** Runs traffic while `work` runs, and checks all responses, from before to after it, against the final orders. */
+export async function withTraffic(
+  options: TrafficOptions,
+  work: (traffic: OrderTraffic, random: SeededRandom) => Promise<void>,
+): Promise<void> {
+  await withSeed(async (random) => {
+    const traffic = new OrderTraffic(options, random.fork());
+    await traffic.start();
+    try {
+      await work(traffic, random);
+    } finally {
+      await traffic.stop();
+    }
+    expect(await traffic.violations()).toEqual([]);
+  });
 }
 
 type Action = 'cancel' | 'list' | 'poll' | 'insert' | 'ship' | 'touch' | 'delete';
@@ -46,7 +63,10 @@ export class OrderTraffic {
   #stopped = false;
   #running: Promise<unknown> = Promise.resolve();
 
-  constructor(private readonly options: TrafficOptions) {
+  constructor(
+    private readonly options: TrafficOptions,
+    private readonly random: SeededRandom,
+  ) {
     this.ledgers = Array.from(
       { length: options.ledgers },
       (_, index) => new Ledger(String(index + 1), index + 1, options.db),
@@ -60,7 +80,7 @@ export class OrderTraffic {
       await ledger.insertCounters();
     }
     await this.#writer.insertFirstOrders();
-    const clients = Array.from({ length: this.options.clients }, () => this.#client(this.options.random.fork()));
+    const clients = Array.from({ length: this.options.clients }, () => this.#client(this.random.fork()));
     const writers = this.ledgers.map(async (ledger) => {
       while (!this.#stopped) {
         await ledger.change(() => this.#stopped);
@@ -77,6 +97,14 @@ export class OrderTraffic {
   /** Number of responses so far. */
   get total(): number {
     return [...this.responses.values()].reduce((sum, count) => sum + count, 0);
+  }
+
+  /** Waits until so many more responses of each kind have arrived. */
+  async until(more: Readonly<Record<string, number>>, withinMs = 15_000): Promise<void> {
+    const before = new Map(this.responses);
+    const isReached = (): boolean =>
+      Object.entries(more).every(([name, count]) => this.count(name) >= (before.get(name) ?? 0) + count);
+    await waitFor(isReached, () => `${JSON.stringify(more)} more responses have arrived`, { withinMs });
   }
 
   /** Waits for the pending requests and stops. */
@@ -107,7 +135,7 @@ export class OrderTraffic {
   }
 
   async #act(action: Action, random: SeededRandom): Promise<void> {
-    const baseUrl = random.pick(this.options.baseUrls());
+    const { baseUrl } = random.pick(this.options.services());
     const writer = this.#writer;
     switch (action) {
       case 'cancel':

@@ -1,10 +1,9 @@
 import { insertKey } from '../helpers/builders.js';
 import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
-import { withSeed } from '../helpers/seeded-random.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
 import { waitFor } from '../helpers/wait-for.js';
-import { OrderTraffic } from './order-traffic.js';
+import { withTraffic } from './order-traffic.js';
 
 jest.setTimeout(60_000);
 
@@ -29,20 +28,10 @@ describeWithRedis('random concurrent traffic over three services with one databa
   });
 
   it('leaves pending once per order, and every list shows a state that existed', async () => {
-    await withSeed(async (random) => {
-      const { key } = await insertKey(database.db);
-      const traffic = new OrderTraffic({
-        baseUrls: () => services.map(({ baseUrl }) => baseUrl),
-        db: database.db,
-        key,
-        random,
-        clients: 24,
-        ledgers: 3,
-      });
-      await traffic.start();
+    const { key } = await insertKey(database.db);
+    const options = { services: () => services, db: database.db, key, clients: 24, ledgers: 3 };
+    await withTraffic(options, async (traffic) => {
       await waitFor(() => traffic.total >= RESPONSES, `${RESPONSES} responses have arrived`, { withinMs: 45_000 });
-      await traffic.stop();
-      expect(await traffic.violations()).toEqual([]);
       // Otherwise the traffic did not exercise every outcome.
       const outcomes = [
         '204',

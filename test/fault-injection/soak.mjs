@@ -1,4 +1,4 @@
-// npm run test:soak -- --minutes 10: runs the soak test against the built service.
+// npm run test:soak -- --minutes 10: the failures of database-faults.test.ts once each, then at random for so long.
 import { spawnSync } from 'node:child_process';
 import { parseArgs } from 'node:util';
 
@@ -8,8 +8,8 @@ if (!(minutes > 0)) {
   console.error(`--minutes must be a number greater than 0 (got "${values.minutes}").`);
   process.exit(2);
 }
-const { status } = spawnSync('npx', ['jest', '--config', 'test/soak/jest.config.js'], {
+const { status } = spawnSync('npx', ['jest', 'test/fault-injection/database-faults'], {
   stdio: 'inherit',
-  env: { ...process.env, SOAK_MINUTES: String(minutes) },
+  env: { ...process.env, LONG: 'true', SOAK_MINUTES: String(minutes) },
 });
 process.exit(status ?? 1);

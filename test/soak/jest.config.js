@@ -1,4 +1,0 @@
-import base from '../../jest.config.js';
-
-/** @type {import('jest').Config} */
-export default { ...base, rootDir: '../..', testMatch: ['<rootDir>/test/soak/*.soak.ts'], maxWorkers: 1 };
