@@ -14,7 +14,7 @@ const PACKAGES = '<rootDir>/node_modules/.cache/test-packages/$1.cjs';
 /** Random histories, faults and crowds, and tools around the service: as long as all other suites together. */
 export const LONG_SUITES = [
   ...['cli/embedded/*', 'replicas/*', 'database/migrations'],
-  ...['alerts-fire', 'alerts', 'drill'].map((name) => `deploy/${name}`),
+  ...['alerts', 'drill'].map((name) => `deploy/${name}`),
   ...['database-faults', 'full-disk'].map((name) => `fault-injection/${name}`),
   ...['crowds', 'fuzz'].map((name) => `hostile/${name}`),
   ...['orders', 'quotas'].map((name) => `model/${name}.model`),

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { load } from 'js-yaml';
 import { describeWith } from '../helpers/describe-with.js';
@@ -52,6 +53,23 @@ describeWith('prometheus', 'promtool')('promtool', () => {
 
   it('passes the tests of the rules', () => {
     expect(promtool('test', 'rules', 'alerts.test.yml')).toContain('SUCCESS');
+  });
+
+  it('accepts every query of the dashboard', () => {
+    const { panels } = JSON.parse(read('deploy/grafana/dashboards/petstore.json')) as {
+      panels: readonly { targets?: readonly { expr: string }[] }[];
+    };
+    const expressions = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
+    const rules = expressions.map((expr, index) => ({
+      record: `query_${index}`,
+      expr: expr.replaceAll('$__rate_interval', '1m'),
+    }));
+    const folder = mkdtempSync(join(tmpdir(), 'petstore-dashboard-'));
+    const file = join(folder, 'rules.json');
+    writeFileSync(file, JSON.stringify({ groups: [{ name: 'dashboard', rules }] }));
+    const output = promtool('check', 'rules', file);
+    rmSync(folder, { recursive: true });
+    expect(output).toContain(`SUCCESS: ${expressions.length} rules found`);
   });
 
   function promtool(...args: string[]): string {
