@@ -1,9 +1,20 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import {
+  copyFileSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { buildSync } from 'esbuild';
 import type { Browser } from 'playwright-core';
 import { describeWithBrowser, startBrowser } from '../helpers/browser.js';
 import {
@@ -19,12 +30,15 @@ import { describeIf } from '../helpers/describe-if.js';
 
 const ROOT = join(__dirname, '..', '..');
 const EXAMPLES = join(ROOT, 'examples', 'clients');
+const GENERATED = join(ROOT, 'examples', 'generated-clients');
+const GENERATORS = join(__dirname, 'generators');
 
 jest.setTimeout(180_000);
 
 interface Program {
-  /** In `examples/clients`. */
+  /** In `examples/clients`, or a folder in `examples/generated-clients`. */
   readonly file: string;
+  readonly isGenerated?: true;
   /** What must be installed, for the message, and whether it is. */
   readonly requirement: string;
   readonly isInstalled: () => boolean;
@@ -66,6 +80,12 @@ const PROGRAMS: readonly Program[] = [
     isInstalled: () => succeeds('go', 'version'),
     command: compileGo,
   },
+  ...['openapi-ts', 'orval', 'swagger-typescript-api'].map((file) => ({
+    ...NEW_NODE,
+    file,
+    isGenerated: true as const,
+    command: (source: string, own: string) => generateAndCompile(source, own),
+  })),
 ];
 
 let folder: string;
@@ -90,7 +110,7 @@ afterAll(async () => {
 });
 
 it('examples/clients has these programs, and docs/clients.md links each', () => {
-  const files = [...PROGRAMS.map(({ file }) => file), BROWSER];
+  const files = [...PROGRAMS.filter((each) => each.isGenerated !== true).map(({ file }) => file), BROWSER];
   expect(readdirSync(EXAMPLES).toSorted()).toEqual(files.toSorted());
   const page = readFileSync(join(ROOT, 'docs', 'clients.md'), 'utf8');
   expect(files.filter((file) => !page.includes(`](../examples/clients/${file})`))).toEqual([]);
@@ -104,17 +124,17 @@ describeIf(succeeds('jq', '--version'), 'jq (Debian: apt install jq)')('jq', () 
   });
 });
 
-for (const [index, { requirement, isInstalled, file, command }] of PROGRAMS.entries()) {
+for (const [index, { requirement, isInstalled, file, command, isGenerated }] of PROGRAMS.entries()) {
   describeIf(isInstalled() || process.env.CI === 'true', requirement)(`the client ${file}`, () => {
     let start: string[];
     beforeAll(() => {
       const own = join(folder, String(index));
       mkdirSync(own);
-      copyFileSync(join(EXAMPLES, file), join(own, file));
+      cpSync(join(isGenerated === true ? GENERATED : EXAMPLES, file), join(own, file), { recursive: true });
       start = command(join(own, file), own);
     });
 
-    testClient(index, (url, key, orderId) => {
+    (isGenerated === true ? testGeneratedClient : testClient)(index, (url, key, orderId) => {
       // Empty, because curl keeps its list in a file.
       const cwd = mkdtempSync(join(folder, 'run-'));
       return runProgram([...start, orderId], cwd, { PETSTORE_URL: url, PETSTORE_KEY: key });
@@ -144,36 +164,30 @@ describeWithBrowser('the client Browser', () => {
   });
 });
 
-function testClient(index: number, run: (url: string, key: string, orderId: string) => Promise<Outcome>): void {
+type Run = (url: string, key: string, orderId: string) => Promise<Outcome>;
+
+interface Client {
+  readonly orderId: () => string;
+  run(key?: string, orderId?: string): Promise<Outcome>;
+}
+
+/** What each client does, also those that repeat no request. */
+function testEveryClient(index: number, run: Run): Client {
   let key: string;
-  let orderId: string;
+  const orderId = (): string => clients.idOf(index);
   beforeEach(async () => {
     key = await clients.reset();
-    orderId = clients.idOf(index);
   });
-
-  const runHere = (apiKey = key): Promise<Outcome> => run(`${clients.proxy.baseUrl}/v1`, apiKey, orderId);
-  const expectSuccess = (outcome: Outcome): void => {
-    expect(outcome).toMatchObject({ code: 0, stdout: clients.outputFor(orderId) });
-  };
+  const runHere = (apiKey = key, id = orderId()): Promise<Outcome> => run(`${clients.proxy.baseUrl}/v1`, apiKey, id);
 
   it('lists with gzip and exact ids, gets 304, and cancels exactly its order', async () => {
-    expectSuccess(await runHere());
+    expect(await runHere()).toMatchObject({ code: 0, stdout: clients.outputFor(orderId()) });
     const [list, again, cancel, ...others] = clients.proxy.take();
     expect(list).toMatchObject({ method: 'GET', status: 200, responseHeaders: { 'content-encoding': 'gzip' } });
     expect(again).toMatchObject({ status: 304, headers: { 'if-none-match': list?.responseHeaders.etag } });
-    expect(cancel).toMatchObject({ method: 'DELETE', path: `/v1/store/orders/${orderId}`, status: 204 });
+    expect(cancel).toMatchObject({ method: 'DELETE', path: `/v1/store/orders/${orderId()}`, status: 204 });
     expect(others).toEqual([]);
-    expect(await clients.cancelledIds()).toEqual([orderId]);
-  });
-
-  it('waits for Retry-After after 429, then succeeds', async () => {
-    clients.proxy.disturbNext('GET', { kind: 'limit', spentKey: await clients.insertSpentKey() });
-    expectSuccess(await runHere());
-    const [limited, list] = clients.proxy.take();
-    expect([limited?.status, list?.status]).toEqual([429, 200]);
-    // Only a lower bound, which a slow machine does not touch. Timers may fire a millisecond early.
-    expect(list!.receivedAt - limited!.respondedAt).toBeGreaterThan(990);
+    expect(await clients.cancelledIds()).toEqual([orderId()]);
   });
 
   it('reports 429 when Retry-After is hours, without sending more requests', async () => {
@@ -185,18 +199,49 @@ function testClient(index: number, run: (url: string, key: string, orderId: stri
     expect(others).toEqual([]);
   });
 
-  it('repeats a cancel whose response is lost, and understands order_already_cancelled', async () => {
-    clients.proxy.disturbNext('DELETE', { kind: 'lose' });
-    expectSuccess(await runHere());
-    expect(clients.proxy.take().map(({ status }) => status)).toEqual([200, 304, 204, 409]);
-  });
-
   it.each(['break', 'truncate'] as const)('never uses a list that is cut (%s)', async (kind) => {
     clients.proxy.disturbNext('GET', { kind });
     const { code, stdout } = await runHere();
     // A client may list again or give up.
-    expect(stdout).toBe(code === 0 ? clients.outputFor(orderId) : '');
+    expect(stdout).toBe(code === 0 ? clients.outputFor(orderId()) : '');
     expect(clients.proxy.take()[0]?.status).toBe(200);
+  });
+
+  return { orderId, run: runHere };
+}
+
+function testClient(index: number, run: Run): void {
+  const client = testEveryClient(index, run);
+
+  it('waits for Retry-After after 429, then succeeds', async () => {
+    clients.proxy.disturbNext('GET', { kind: 'limit', spentKey: await clients.insertSpentKey() });
+    expect(await client.run()).toMatchObject({ code: 0, stdout: clients.outputFor(client.orderId()) });
+    const [limited, list] = clients.proxy.take();
+    expect([limited?.status, list?.status]).toEqual([429, 200]);
+    // Only a lower bound, which a slow machine does not touch. Timers may fire a millisecond early.
+    expect(list!.receivedAt - limited!.respondedAt).toBeGreaterThan(990);
+  });
+
+  it('repeats a cancel whose response is lost, and understands order_already_cancelled', async () => {
+    clients.proxy.disturbNext('DELETE', { kind: 'lose' });
+    expect(await client.run()).toMatchObject({ code: 0, stdout: clients.outputFor(client.orderId()) });
+    expect(clients.proxy.take().map(({ status }) => status)).toEqual([200, 304, 204, 409]);
+  });
+}
+
+function testGeneratedClient(index: number, run: Run): void {
+  const client = testEveryClient(index, run);
+
+  it('has the error codes: 404 order_not_found, 409, 401', async () => {
+    const missing = '9007199254749999';
+    expect(await client.run(undefined, missing)).toMatchObject({
+      code: 0,
+      stdout: clients.outputFor(missing, 'order_not_found'),
+    });
+    await clients.service.db.query("UPDATE orders SET status = 'shipped' WHERE id = $1", [client.orderId()]);
+    expect(await client.run()).toMatchObject({ stdout: clients.outputFor(client.orderId(), 'order_already_shipped') });
+    const rejected = await client.run('pst_unknown');
+    expect([rejected.code === 0, rejected.stdout]).toEqual([false, '']);
   });
 }
 
@@ -211,4 +256,47 @@ function compileGo(file: string, folder: string): string[] {
   const environment = { GO111MODULE: 'off', CGO_ENABLED: '0', HOME: folder, GOCACHE: join(folder, 'cache') };
   execFileSync('go', ['build', '-o', binary, file], { cwd: folder, env: { PATH: process.env.PATH, ...environment } });
   return [binary];
+}
+
+/** Generates the client, and compiles it with `tsc --strict`. */
+function generateAndCompile(source: string, folder: string): string[] {
+  [CLIENT_PACKAGES, GENERATORS].forEach(installOnce);
+  symlinkSync(join(GENERATORS, 'node_modules'), join(source, 'node_modules'));
+  copyFileSync(join(ROOT, 'openapi.json'), join(source, 'openapi.json'));
+  generate(source);
+  expect(errorsOfCompiler(source)).toBe('');
+  const outfile = join(folder, 'orders.mjs');
+  const options = { bundle: true, platform: 'node', format: 'esm', target: 'node22' } as const;
+  buildSync({ ...options, entryPoints: [join(source, 'orders.ts')], outfile });
+  return [newNode(), outfile];
+}
+
+/** Runs the command that the first line of the generator's configuration names. */
+function generate(cwd: string): void {
+  const configuration = readdirSync(cwd).find((file) => file.endsWith('.mjs')) ?? '';
+  const command = /^\/\/ (?:npx|node) (.+)/.exec(readFileSync(join(cwd, configuration), 'utf8'))?.[1] ?? '';
+  const [program = '', ...args] = command.split(' ');
+  const isScript = program.endsWith('.mjs');
+  const file = isScript ? newNode() : join(GENERATORS, 'node_modules', '.bin', program);
+  const environment = { PATH: process.env.PATH, HOME: cwd };
+  execFileSync(file, isScript ? [program] : args, { cwd, stdio: ['ignore', 'ignore', 'inherit'], env: environment });
+}
+
+/** What `tsc --strict` prints. */
+function errorsOfCompiler(cwd: string): string {
+  const compilerOptions = {
+    strict: true,
+    noEmit: true,
+    skipLibCheck: true,
+    target: 'ES2023',
+    lib: ['ES2023', 'DOM', 'DOM.Iterable'],
+    module: 'ESNext',
+    moduleResolution: 'bundler',
+    types: ['node'],
+    typeRoots: [join(ROOT, 'node_modules', '@types')],
+  };
+  writeFileSync(join(cwd, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['orders.ts'] }));
+  const tsc = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
+  const { status, stdout } = spawnSync(process.execPath, [tsc, '-p', cwd], { encoding: 'utf8' });
+  return status === 0 ? stdout : `exit code ${status}: ${stdout}`;
 }

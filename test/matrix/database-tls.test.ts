@@ -1,13 +1,4 @@
-import {
-  appendFileSync,
-  chmodSync,
-  chownSync,
-  copyFileSync,
-  mkdtempSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, chownSync, copyFileSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type pg from 'pg';
@@ -73,12 +64,10 @@ describeWith('openssl')('PostgreSQL with TLS, a private authority and client cer
     await db.query(`ALTER SYSTEM SET ssl_ca_file = 'root.crt'`);
     await db.query('ALTER SYSTEM SET ssl = on');
     // The test itself connects without TLS, to another address.
-    const rules = 'host all all 127.0.0.1/32 scram-sha-256';
     writeFileSync(
       join(folder, 'cluster', 'data', 'pg_hba.conf'),
-      `hostssl all all 127.0.0.1/32 scram-sha-256 clientcert=verify-full\n`,
+      `hostssl all all 127.0.0.1/32 scram-sha-256 clientcert=verify-full\nhost all all 127.0.0.1/32 scram-sha-256\n`,
     );
-    appendFileSync(join(folder, 'cluster', 'data', 'pg_hba.conf'), `${rules}\n`);
     await db.query('SELECT pg_reload_conf()');
   });
   afterAll(async () => {
@@ -104,41 +93,45 @@ describeWith('openssl')('PostgreSQL with TLS, a private authority and client cer
     }
   });
 
-  it('is rejected at start with one message when another authority issued its certificate', async () => {
-    await expect(start(urlWith({ ...withClient(), sslrootcert: stranger.file }))).rejects.toThrow(
-      /Invalid configuration:\n {2}- DATABASE_URL must lead to a server with which TLS can be established: self-signed certificate in certificate chain \(SELF_SIGNED_CERT_IN_CHAIN\)\n$/,
-    );
-  });
-
-  it('is rejected at start with one message when its certificate is for another host', async () => {
-    await useCertificate('DNS:elsewhere.example.com');
-    await expect(start(urlWith(withClient()))).rejects.toThrow(
-      /DATABASE_URL must lead to a server with which TLS can be established: .*localhost.*\(ERR_TLS_CERT_ALTNAME_INVALID\)\n$/,
-    );
-  });
-
-  it('is rejected at start with one message when its certificate has expired', async () => {
-    await useCertificate('DNS:localhost,IP:127.0.0.1', -1);
-    await expect(start(urlWith(withClient()))).rejects.toThrow(
-      /DATABASE_URL must lead to a server with which TLS can be established: .*\(CERT_HAS_EXPIRED\)\n$/,
-    );
-  });
-
-  it('is rejected at start with one message when a certificate file is missing', async () => {
-    const missing = join(folder, 'nothing-here.crt');
-    await expect(start(urlWith({ ...withClient(), sslrootcert: missing }))).rejects.toThrow(
-      `DATABASE_URL must name files that can be read (got "${missing}": ENOENT)`,
-    );
-  });
-
-  it('is rejected at start with one message when it rejects the client certificate', async () => {
-    await useCertificate('DNS:localhost,IP:127.0.0.1');
-    const foreign = stranger.issue('petstore');
-    await expect(start(urlWith({ sslcert: foreign.certificate, sslkey: foreign.key }))).rejects.toThrow(
-      /DATABASE_URL must lead to a server with which TLS can be established: .*unknown ca/,
-    );
-    await expect(start(urlWith({}))).rejects.toThrow(
-      'DATABASE_URL must contain a login that the server accepts: connection requires a valid client certificate (28000)',
-    );
+  const NO_TLS = 'DATABASE_URL must lead to a server with which TLS can be established: .*';
+  const HERE = 'DNS:localhost,IP:127.0.0.1';
+  it.each<[what: string, issued: [hosts: string, days?: number], parameters: () => Record<string, string>, RegExp]>([
+    [
+      'another authority issued its certificate',
+      [HERE],
+      () => ({ ...withClient(), sslrootcert: stranger.file }),
+      new RegExp(`${NO_TLS}chain \\(SELF_SIGNED_CERT_IN_CHAIN\\)\n$`),
+    ],
+    [
+      'its certificate is for another host',
+      ['DNS:elsewhere.example.com'],
+      withClient,
+      new RegExp(`${NO_TLS}localhost.*\\(ERR_TLS_CERT_ALTNAME_INVALID\\)\n$`),
+    ],
+    ['its certificate has expired', [HERE, -1], withClient, new RegExp(`${NO_TLS}\\(CERT_HAS_EXPIRED\\)\n$`)],
+    [
+      'a certificate file is missing',
+      [HERE],
+      () => ({ ...withClient(), sslrootcert: '/nothing-here.crt' }),
+      /DATABASE_URL must name files that can be read \(got "\/nothing-here\.crt": ENOENT\)\n$/,
+    ],
+    [
+      'it rejects the client certificate',
+      [HERE],
+      () => {
+        const { certificate: sslcert, key: sslkey } = stranger.issue('petstore');
+        return { sslcert, sslkey };
+      },
+      new RegExp(`${NO_TLS}unknown ca`),
+    ],
+    [
+      'it requires a client certificate',
+      [HERE],
+      () => ({}),
+      /DATABASE_URL must contain a login that the server accepts: connection requires a valid client certificate \(28000\)/,
+    ],
+  ])('is rejected at start with one message when %s', async (_what, [hosts, days], parameters, message) => {
+    await useCertificate(hosts, days);
+    await expect(start(urlWith(parameters()))).rejects.toThrow(message);
   });
 });

@@ -1,15 +1,9 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { Agent, request } from 'node:http';
-import { type AddressInfo, connect, createServer, type Server } from 'node:net';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { load } from 'js-yaml';
-import { insertKey } from '../helpers/builders.js';
+import { installOnce } from '../helpers/client-programs.js';
 import { describeIf } from '../helpers/describe-if.js';
-import { ServiceProcess } from '../helpers/service-process.js';
-import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
-import { waitFor } from '../helpers/wait-for.js';
 
 const FOLDER = join(__dirname, '..', '..', 'deploy', 'kubernetes');
 const SCHEMAS = join(__dirname, 'kubernetes');
@@ -18,9 +12,7 @@ const hasKubectl = spawnSync('kubectl', ['version', '--client']).status === 0;
 
 describeIf(hasKubectl, 'kubectl (Debian: apt install kubernetes-client)')('the Kubernetes objects', () => {
   beforeAll(() => {
-    if (!existsSync(join(SCHEMAS, 'node_modules'))) {
-      execFileSync('npm', ['ci', '--no-audit', '--no-fund'], { cwd: SCHEMAS });
-    }
+    installOnce(SCHEMAS);
   });
 
   it.each(['base', 'migrate', 'monitoring', 'example', 'example/migrate'])(
@@ -87,123 +79,4 @@ function errorsIn(objects: string): string {
     return stdout;
   }
   throw new Error(stderr);
-}
-
-describe('a rollout with the settings of the Deployment', () => {
-  /** Proxies stop sending to a pod this long after its SIGTERM. */
-  const ENDPOINT_REMOVED_AFTER_MS = 3_000;
-  const CLIENTS = 8;
-
-  let database: TestDatabase;
-  let pods: ServiceProcess[] = [];
-  let proxy: EndpointProxy;
-
-  beforeAll(async () => {
-    database = await createTestDatabase();
-    await database.db.query('INSERT INTO orders (pet_id, quantity) SELECT 1, 1 FROM generate_series(1, 100000)');
-    pods = await Promise.all([1, 2].map(startPod));
-    proxy = await EndpointProxy.start(pods.map(({ port }) => port));
-  });
-  afterAll(async () => {
-    proxy.close();
-    await Promise.all(pods.map((pod) => pod.stop()));
-    await database.drop();
-  });
-
-  function startPod(): Promise<ServiceProcess> {
-    const { configMapGenerator } = load(readFileSync(join(FOLDER, 'base', 'kustomization.yaml'), 'utf8')) as {
-      configMapGenerator: readonly [{ literals: readonly string[] }];
-    };
-    const settings = configMapGenerator[0].literals.map((literal) => literal.split('=', 2) as [string, string]);
-    return ServiceProcess.start({ ...Object.fromEntries(settings), DATABASE_URL: database.url });
-  }
-
-  it('loses no response while every pod is replaced', async () => {
-    const { key } = await insertKey(database.db, { requests_per_minute: 1_000_000, requests_per_day: 10_000_000 });
-    const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS });
-    const responses: string[] = [];
-    let isRolling = true;
-    let next = 0;
-    const client = async (): Promise<void> => {
-      while (isRolling) {
-        const [method, path] = ++next % 50 === 0 ? ['GET', ''] : ['DELETE', `/${next}`];
-        responses.push(await send(agent, proxy.port, { method, path: `/v1/store/orders${path}`, key }));
-      }
-    };
-    const clients = Promise.all(Array.from({ length: CLIENTS }, client));
-
-    let sentMeanwhile = 0;
-    try {
-      const old = pods;
-      pods = await Promise.all(old.map(startPod));
-      proxy.endpoints = [...old, ...pods].map(({ port }) => port);
-      const exits = old.map((pod) => pod.stop());
-      const stoppedAt = performance.now();
-      await waitFor(() => performance.now() - stoppedAt > ENDPOINT_REMOVED_AFTER_MS, 'the proxies learn of it');
-      sentMeanwhile = responses.length;
-      proxy.endpoints = pods.map(({ port }) => port);
-      expect(await Promise.all(exits)).toEqual([0, 0]);
-      await waitFor(() => responses.length > sentMeanwhile + 100, 'the new pods respond');
-    } finally {
-      isRolling = false;
-      await clients;
-    }
-    agent.destroy();
-
-    expect(sentMeanwhile).toBeGreaterThan(100);
-    expect(responses.filter((response) => response !== 'complete')).toEqual([]);
-  });
-});
-
-/** Connects each client to one of the endpoints, as a Service does. */
-class EndpointProxy {
-  #next = 0;
-
-  private constructor(
-    private readonly server: Server,
-    public endpoints: readonly number[],
-  ) {}
-
-  static async start(endpoints: readonly number[]): Promise<EndpointProxy> {
-    const server = createServer();
-    const proxy = new EndpointProxy(server, endpoints);
-    server.on('connection', (client) => {
-      const upstream = connect(proxy.endpoints[proxy.#next++ % proxy.endpoints.length]!, '127.0.0.1');
-      client.pipe(upstream).pipe(client);
-      client.on('error', () => upstream.destroy());
-      upstream.on('error', () => client.destroy());
-    });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    return proxy;
-  }
-
-  get port(): number {
-    return (this.server.address() as AddressInfo).port;
-  }
-
-  close(): void {
-    this.server.close();
-  }
-}
-
-/** @returns `complete` for a complete 200 or 204, otherwise what happened */
-function send(
-  agent: Agent,
-  port: number,
-  { method, path, key }: { method?: string; path: string; key: string },
-): Promise<string> {
-  return new Promise((resolve) => {
-    const headers = { authorization: `Bearer ${key}` };
-    const req = request({ host: '127.0.0.1', port, method, path, headers, agent }, (res) => {
-      res.resume();
-      res.once('close', () => {
-        const isOk = res.complete && (res.statusCode === 200 || res.statusCode === 204);
-        resolve(isOk ? 'complete' : `${method} ${path}: ${res.statusCode}, complete: ${res.complete}`);
-      });
-    });
-    req.once('error', (error) => {
-      resolve(`${method} ${path}: ${error.message}`);
-    });
-    req.end();
-  });
 }

@@ -96,11 +96,6 @@ async function listedLikePublished(): Promise<string> {
   return etag;
 }
 
-async function appended(): Promise<number> {
-  const { rows } = await subscriber.db.query<{ n: number }>('SELECT count(*)::integer AS n FROM order_list_changes');
-  return rows[0]!.n;
-}
-
 describe.each(['streaming = off', 'streaming = parallel'])('on a subscriber with %s', (options) => {
   it('the list has the orders of the initial copy', async () => {
     await subscriber.db.query('DROP SUBSCRIPTION IF EXISTS all_orders');
@@ -115,11 +110,12 @@ describe.each(['streaming = off', 'streaming = parallel'])('on a subscriber with
   });
 
   it.each([
-    ['an order is inserted', 'INSERT INTO orders (id, pet_id, quantity) VALUES (20001, 1, 1)'],
-    ['the first order of a block is inserted', 'INSERT INTO orders (id, pet_id, quantity) VALUES (-5000000000, 1, 1)'],
+    [
+      'the first order of a block is inserted',
+      'INSERT INTO orders (id, pet_id, quantity) VALUES (20001, 1, 1), (-5000000000, 1, 1)',
+    ],
     ['an order is updated', 'UPDATE orders SET pet_id = pet_id + 1 WHERE id = 1'],
     ['an order gets an id in another block', 'UPDATE orders SET id = 5000000000 WHERE id = 20001'],
-    ['an order is deleted', 'DELETE FROM orders WHERE id = 2'],
     ['the only order of a block is deleted', 'DELETE FROM orders WHERE id = 5000000000'],
     [
       'orders change in a transaction with a savepoint that is rolled back',
@@ -149,19 +145,4 @@ describe.each(['streaming = off', 'streaming = parallel'])('on a subscriber with
     await untilReplicated();
     expect(await listedLikePublished()).toBe(before);
   });
-
-  it.each(['UPDATE orders SET quantity = 2', 'DELETE FROM orders WHERE id <= 20000'])(
-    'appends about one row for each block, and not one for each order: %s',
-    async (statement) => {
-      await publisher.db.query(
-        'INSERT INTO orders (id, pet_id, quantity) SELECT n, 1, 1 FROM generate_series(1, 20000) AS n ON CONFLICT DO NOTHING',
-      );
-      await untilReplicated();
-      const before = await appended();
-      await publisher.db.query(statement);
-      await untilReplicated();
-      // The service may compact the rows of earlier changes meanwhile.
-      expect((await appended()) - before).toBeLessThan(10);
-    },
-  );
 });

@@ -15,6 +15,8 @@ beforeAll(async () => {
 afterEach(() => bouncer.stop());
 afterAll(() => postgres.drop());
 
+const TRANSACTION = { pool_mode: 'transaction', default_pool_size: '3' };
+
 function startService(environment: Readonly<Record<string, string>> = {}): Promise<ServiceProcess> {
   return ServiceProcess.start({
     DATABASE_URL: postgres.url,
@@ -23,51 +25,32 @@ function startService(environment: Readonly<Record<string, string>> = {}): Promi
   });
 }
 
-/** A list that the service can only have read from the standby, because it does not show the last order. */
-async function expectListOfStandby(service: ServiceProcess): Promise<void> {
-  const { key } = await insertKey(postgres.db);
-  const replicated = await insertOrder(postgres.db);
-  await postgres.pauseReplay();
-  try {
-    const latest = await insertOrder(postgres.db);
-    await waitFor(() => service.output.includes('reading lists from the replica'), 'the replica is available');
-    const text = await (await listOrders(service.baseUrl, key)).text();
-    expect(text).toContain(`"id":${replicated},`);
-    expect(text).not.toContain(`"id":${latest},`);
-  } finally {
-    await postgres.resumeReplay();
-  }
-}
-
-describeWith('pgbouncer')('PgBouncer in transaction mode in front of a standby', () => {
-  beforeEach(async () => {
-    bouncer = await PgBouncer.start(postgres.standbyUrl, { pool_mode: 'transaction', default_pool_size: '3' });
-  });
-
-  it('is named at start when DATABASE_POOLER is not set', async () => {
+describeWith('pgbouncer')('PgBouncer in front of a standby', () => {
+  it('in transaction mode is named at start when DATABASE_POOLER is not set', async () => {
+    bouncer = await PgBouncer.start(postgres.standbyUrl, TRANSACTION);
     await expect(startService()).rejects.toThrow(
       'DATABASE_REPLICA_URL leads to a connection pooler that does not keep a server connection for each client. ' +
         'Set DATABASE_POOLER=transaction and DATABASE_DIRECT_URL, or use session pooling',
     );
   });
 
-  it('serves lists with DATABASE_POOLER=transaction', async () => {
-    const service = await startService({ DATABASE_POOLER: 'transaction', DATABASE_DIRECT_URL: postgres.url });
+  it.each([
+    ['transaction', TRANSACTION, () => ({ DATABASE_POOLER: 'transaction', DATABASE_DIRECT_URL: postgres.url })],
+    ['session', {}, () => ({})],
+  ])('in %s mode serves lists of the standby', async (_mode, settings, environment) => {
+    bouncer = await PgBouncer.start(postgres.standbyUrl, settings);
+    const service = await startService(environment());
     try {
-      await expectListOfStandby(service);
+      const { key } = await insertKey(postgres.db);
+      const replicated = await insertOrder(postgres.db);
+      await postgres.pauseReplay();
+      // Only the primary has this one.
+      const latest = await insertOrder(postgres.db);
+      await waitFor(() => service.output.includes('reading lists from the replica'), 'the replica is available');
+      const text = await (await listOrders(service.baseUrl, key)).text();
+      expect([text.includes(`"id":${replicated},`), text.includes(`"id":${latest},`)]).toEqual([true, false]);
     } finally {
-      await service.stop();
-    }
-  });
-});
-
-describeWith('pgbouncer')('PgBouncer in session mode in front of a standby', () => {
-  it('serves lists without further settings', async () => {
-    bouncer = await PgBouncer.start(postgres.standbyUrl);
-    const service = await startService();
-    try {
-      await expectListOfStandby(service);
-    } finally {
+      await postgres.resumeReplay();
       await service.stop();
     }
   });
