@@ -3,12 +3,11 @@ import { createHash, randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import pg from 'pg';
 import { cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { openPool } from '../helpers/open-pool.js';
 import { prismaMigrate } from '../helpers/prisma-migrate.js';
-import { createTestDatabase } from '../helpers/test-database.js';
+import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
 import { startTestService } from '../helpers/test-service.js';
 
 const run = promisify(execFile);
@@ -31,7 +30,29 @@ const OTHER_FORMATS = [
   "bytea_output = 'escape'",
 ];
 
+/** With characters that a URL must encode. */
+const PASSWORD = 'a:b/c@d';
+
 jest.setTimeout(60_000);
+
+/** A database of its own without tables. @param options of CREATE DATABASE */
+async function withEmptyDatabase(
+  options: string,
+  work: (database: TestDatabase & { readonly name: string }) => Promise<void>,
+): Promise<void> {
+  const database = await createTestDatabase();
+  const name = `${new URL(database.url).pathname.slice(1)}_empty`;
+  await database.db.query(`CREATE DATABASE ${name} ${options}`);
+  const url = Object.assign(new URL(database.url), { pathname: `/${name}` }).href;
+  const db = openPool({ connectionString: url, max: 2 });
+  try {
+    await work({ url, db, name, drop: () => Promise.resolve() });
+  } finally {
+    await db.end();
+    await database.db.query(`DROP DATABASE ${name} WITH (FORCE)`);
+    await database.drop();
+  }
+}
 
 describe('migrations', () => {
   it('produce exactly the schema of schema.prisma', async () => {
@@ -43,31 +64,19 @@ describe('migrations', () => {
   });
 
   it('create the tables in the schema public when the defaults of the database differ', async () => {
-    const database = await createTestDatabase();
-    const name = `${new URL(database.url).pathname.slice(1)}_elsewhere`;
-    const other = new URL(database.url);
-    other.pathname = `/${name}`;
-    await database.db.query(`CREATE DATABASE ${name}`);
-    const client = new pg.Client(other.href);
-    try {
-      await client.connect();
-      await client.query(`
+    await withEmptyDatabase('', async ({ name, url, db }) => {
+      await db.query(`
         CREATE SCHEMA elsewhere;
         ALTER DATABASE ${name} SET search_path = elsewhere, public;
         ALTER DATABASE ${name} SET default_transaction_isolation = 'repeatable read'`);
-      await prismaMigrate('deploy', other.href);
-      const { rows } = await client.query<{ tables: string }>(`
+      await prismaMigrate('deploy', url);
+      const { rows } = await db.query<{ tables: string }>(`
         SELECT string_agg(format('%I.%I', schemaname, tablename), ' ' ORDER BY tablename) AS tables
         FROM pg_tables WHERE schemaname IN ('public', 'elsewhere')`);
       expect(rows[0]?.tables).toBe(
         'public._prisma_migrations public.api_key_usage public.api_keys public.order_list_changes public.orders',
       );
-      await client.query('INSERT INTO public.orders (pet_id, quantity) VALUES (1, 1)');
-    } finally {
-      await client.end();
-      await database.db.query(`DROP DATABASE ${name} WITH (FORCE)`);
-      await database.drop();
-    }
+    });
   });
 
   it('consist of ASCII, so that they apply to a database of any encoding', () => {
@@ -95,50 +104,31 @@ describe('migrations', () => {
   });
 
   it('bring a database of the first release with its data up to date', async () => {
-    const database = await createTestDatabase();
-    const name = `${new URL(database.url).pathname.slice(1)}_1`;
-    const url = new URL(database.url);
-    url.pathname = `/${name}`;
-    await database.db.query(`CREATE DATABASE ${name}`);
-    const db = openPool({ connectionString: url.href, max: 2 });
-    for (const migration of FIRST_RELEASE) {
-      await db.query(readFileSync(join(ROOT, 'prisma', 'migrations', migration, 'migration.sql'), 'utf8'));
-    }
-    const [{ key }, id] = [await insertKey(db), await insertOrder(db)];
-    for (const migration of FIRST_RELEASE) {
-      await prismaMigrate(`resolve --applied ${migration}`, url.href);
-    }
-    await prismaMigrate('deploy', url.href);
-    const service = await startTestService({ database: { ...database, url: url.href } });
-    try {
+    await withEmptyDatabase('', async ({ url, db, drop }) => {
+      for (const migration of FIRST_RELEASE) {
+        await db.query(readFileSync(join(ROOT, 'prisma', 'migrations', migration, 'migration.sql'), 'utf8'));
+      }
+      const [{ key }, id] = [await insertKey(db), await insertOrder(db)];
+      for (const migration of FIRST_RELEASE) {
+        await prismaMigrate(`resolve --applied ${migration}`, url);
+      }
+      await prismaMigrate('deploy', url);
+      const service = await startTestService({ database: { url, db, drop } });
       expect(await (await listOrders(service.baseUrl, key)).json()).toMatchObject([{ id: Number(id) }]);
       expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
-    } finally {
       await service.stop();
-      await db.end();
-      await database.db.query(`DROP DATABASE ${name} WITH (FORCE)`);
-      await database.drop();
-    }
+    });
   });
 
   it('apply to a LATIN1 database of an owner with other formats, and are shown as applied', async () => {
-    const database = await createTestDatabase();
-    const { db, url } = database;
-    const name = `${new URL(url).pathname.slice(1)}_latin1`;
-    const other = new URL(url);
-    other.pathname = `/${name}`;
-    try {
-      await db.query(`CREATE DATABASE ${name} ENCODING 'LATIN1' TEMPLATE template0 LOCALE 'C'`);
+    await withEmptyDatabase("ENCODING 'LATIN1' TEMPLATE template0 LOCALE 'C'", async ({ name, url, db }) => {
       for (const setting of OTHER_FORMATS) {
         await db.query(`ALTER DATABASE ${name} SET ${setting}`);
       }
-      await prismaMigrate('deploy', other.href);
-      expect(await prismaMigrate('deploy', other.href)).toContain('No pending migrations to apply');
-      expect(await prismaMigrate('status', other.href)).toContain('Database schema is up to date');
-    } finally {
-      await db.query(`DROP DATABASE ${name} WITH (FORCE)`);
-      await database.drop();
-    }
+      await prismaMigrate('deploy', url);
+      expect(await prismaMigrate('deploy', url)).toContain('No pending migrations to apply');
+      expect(await prismaMigrate('status', url)).toContain('Database schema is up to date');
+    });
   });
 
   it('apply again after an interrupted one was marked as rolled back, as the runbook says', async () => {
@@ -155,29 +145,36 @@ describe('migrations', () => {
 
   it('apply as an owner who may not create roles, who then grants an existing login what the service needs', async () => {
     const database = await createTestDatabase();
-    const [owner, login, name] = ['owner', 'login', 'db'].map((kind) => `test_${kind}_${randomUUID().slice(0, 8)}`);
+    const suffix = randomUUID().slice(0, 8);
+    const [owner, login, name] = [`Shop Owner ${suffix}`, `test_login_${suffix}`, `Pet Store ${suffix}`];
     const urlOf = (role: string): string => {
-      const { host } = new URL(database.url);
-      return `postgresql://${role}:secret@${host}/${name}`;
+      const url = new URL(database.url);
+      [url.username, url.password] = [encodeURIComponent(role), encodeURIComponent(PASSWORD)];
+      url.pathname = `/${encodeURIComponent(name)}`;
+      return url.href;
     };
     for (const role of [owner, login]) {
-      await database.db.query(`CREATE ROLE ${role} LOGIN PASSWORD 'secret'`);
+      await database.db.query(`CREATE ROLE "${role}" LOGIN PASSWORD '${PASSWORD}'`);
     }
-    await database.db.query(`CREATE DATABASE ${name} OWNER ${owner}`);
-    await prismaMigrate('deploy', urlOf(owner!));
-    const db = openPool({ connectionString: urlOf(owner!), max: 2 });
+    await database.db.query(`CREATE DATABASE "${name}" OWNER "${owner}" TEMPLATE template0 LOCALE 'C'`);
+    await prismaMigrate('deploy', urlOf(owner));
+    const db = openPool({ connectionString: urlOf(owner), max: 2 });
     // As docs/operations.md says, with sed and psql.
-    await db.query(readFileSync(SERVICE_ROLE_MIGRATION, 'utf8').replaceAll('petstore_service', login!));
-    const service = await startTestService({ database: { ...database, url: urlOf(login!) } });
+    await db.query(readFileSync(SERVICE_ROLE_MIGRATION, 'utf8').replaceAll('petstore_service', login));
+    const service = await startTestService({ database: { ...database, url: urlOf(login) } });
     try {
-      const [{ key }, id] = [await insertKey(db), await insertOrder(db)];
-      expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
-      expect(await (await listOrders(service.baseUrl, key)).json()).toHaveLength(1);
+      const { key } = await insertKey(db);
+      for (const id of ['9', '10', '-1']) {
+        await insertOrder(db, { id });
+      }
+      expect((await cancelOrder(service.baseUrl, '10', key)).status).toBe(204);
+      const listed = (await (await listOrders(service.baseUrl, key)).json()) as { id: number }[];
+      expect(listed.map(({ id }) => id)).toEqual([-1, 9, 10]);
     } finally {
       await service.stop();
       await db.end();
-      await database.db.query(`DROP DATABASE ${name} WITH (FORCE)`);
-      await database.db.query(`DROP ROLE ${owner}, ${login}`);
+      await database.db.query(`DROP DATABASE "${name}" WITH (FORCE)`);
+      await database.db.query(`DROP ROLE "${owner}", ${login}`);
       await database.drop();
     }
   });

@@ -1,10 +1,10 @@
-import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import pg from 'pg';
 import { Pools } from '../../src/database/pools.js';
 import { untilLockWaits } from '../helpers/lock-waits.js';
 import { cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
+import { createServiceLogin } from '../helpers/service-login.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 
@@ -15,6 +15,45 @@ const RELIED_UPON = 'public, off, ISO, MDY, read committed, UTC, 0';
 
 const LISTENERS = `
   SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'petstore-listener'`;
+
+/** What a role may set, and a statement or its result could depend on. */
+const OTHER_SETTINGS: readonly Record<string, string>[] = [
+  {
+    search_path: 'pg_catalog',
+    row_security: 'on',
+    default_transaction_isolation: 'serializable',
+    default_transaction_deferrable: 'on',
+    timezone: "'Asia/Kathmandu'",
+    datestyle: "'SQL, DMY'",
+    intervalstyle: 'sql_standard',
+    client_encoding: 'LATIN1',
+    bytea_output: 'escape',
+    extra_float_digits: '-15',
+    standard_conforming_strings: 'off',
+    backslash_quote: 'on',
+    array_nulls: 'off',
+    transform_null_equals: 'on',
+    quote_all_identifiers: 'on',
+    idle_in_transaction_session_timeout: '1',
+    client_min_messages: 'debug5',
+    enable_seqscan: 'off',
+    enable_sort: 'off',
+    plan_cache_mode: 'force_custom_plan',
+    work_mem: "'64kB'",
+  },
+  {
+    default_transaction_isolation: "'repeatable read'",
+    timezone: "'America/St_Johns'",
+    datestyle: "'German'",
+    timezone_abbreviations: "'India'",
+    client_encoding: 'SQL_ASCII',
+    enable_indexscan: 'off',
+    enable_bitmapscan: 'off',
+    plan_cache_mode: 'force_generic_plan',
+    jit: 'on',
+    jit_above_cost: '0',
+  },
+];
 
 let database: TestDatabase;
 let service: TestService;
@@ -97,37 +136,81 @@ describe('a database with other defaults', () => {
     expect(await listeners()).toEqual(before);
     observer.release();
   });
+});
 
-  it('does not hide the tables (search path)', async () => {
-    await startWith('search_path = elsewhere');
-    const id = await insertOrder(database.db);
-    expect((await listOrders(service.baseUrl, key)).status).toBe(200);
-    expect(await outcome(id)).toBe('204');
+/** Ids of the orders that {@link responsesWith} inserts and requests to cancel. */
+const [PENDING, SHIPPED, CANCELLED, LOCKED, MISSING] = ['9007199254740993', '-2', '3', '4', '5'] as const;
+
+/** Every kind of response that reads or writes the database, as a role with these settings of its own. */
+async function responsesWith(settings: Readonly<Record<string, string>>, lockTimeoutMs = 50): Promise<unknown[]> {
+  await database.db.query('DELETE FROM orders');
+  await insertOrder(database.db, {
+    ...{ id: PENDING, pet_id: '-9223372036854775808', ship_date: '2026-02-03T04:05:06.789Z' },
+  });
+  await insertOrder(database.db, { id: SHIPPED, status: 'shipped', ship_date: '1999-12-31T23:59:59.999Z' });
+  await insertOrder(database.db, { id: CANCELLED, status: 'cancelled', ship_date: null });
+  await insertOrder(database.db, { id: LOCKED });
+  const login = await createServiceLogin(database);
+  for (const [name, value] of Object.entries(settings)) {
+    await database.db.query(`ALTER ROLE ${login.role} SET ${name} = ${value}`);
+  }
+  const environment = { DATABASE_URL: login.url, CANCEL_LOCK_TIMEOUT_MS: String(lockTimeoutMs) };
+  service = await startTestService({ environment, database });
+  const locker = await database.db.connect();
+  const contentOf = async (response: Response): Promise<unknown> => [response.status, await response.text()];
+  try {
+    await locker.query('BEGIN');
+    await locker.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [LOCKED]);
+    const cancels = [];
+    for (const id of [PENDING, PENDING, SHIPPED, CANCELLED, LOCKED, MISSING]) {
+      cancels.push(await contentOf(await cancelOrder(service.baseUrl, id, key)));
+    }
+    const list = await listOrders(service.baseUrl, key);
+    const etag = list.headers.get('etag') ?? '';
+    const unchanged = (await listOrders(service.baseUrl, key, { 'If-None-Match': etag })).status;
+    return [cancels, await contentOf(list), unchanged, await contentOf(await listOrders(service.baseUrl, `${key}x`))];
+  } finally {
+    locker.release(true);
+    await service.stop();
+    await login.drop();
+  }
+}
+
+describe('a role with other defaults', () => {
+  it('gets the same bytes in every response, also after a wait that is longer than its statement timeout', async () => {
+    const expected = await responsesWith({});
+    expect(expected).toMatchObject([
+      [204, 409, 409, 409, 503, 404].map((status): unknown[] => [status, expect.anything()]),
+      [200, expect.stringContaining('"petId":-9223372036854775808')],
+      304,
+      [401, expect.anything()],
+    ]);
+    for (const settings of OTHER_SETTINGS) {
+      expect({ settings, responses: await responsesWith(settings) }).toEqual({ settings, responses: expected });
+    }
+    expect(await responsesWith({ statement_timeout: '1000' }, 1_500)).toEqual(expected);
+  });
+
+  it('serves lists and rejects cancels with 503 when the role is read-only', async () => {
+    const [cancels, list] = await responsesWith({ default_transaction_read_only: 'on' });
+    expect(list).toEqual([200, expect.stringContaining(`"id":${PENDING},`)]);
+    expect(cancels).toEqual(Array.from({ length: 6 }, (): unknown[] => [503, expect.anything()]));
   });
 });
 
 describe('row-level security that hides orders from the service', () => {
-  let role: string;
-
-  beforeEach(async () => {
-    role = `test_rls_${randomBytes(8).toString('hex')}`;
+  it('makes the list and a cancel fail with 500; the list is never shorter', async () => {
     await database.db.query(`
-      CREATE ROLE ${role} LOGIN PASSWORD 'test' IN ROLE petstore_service;
       ALTER TABLE orders ENABLE ROW LEVEL SECURITY;
       CREATE POLICY some_orders ON orders USING (id < 10)`);
-  });
-  afterEach(() => database.db.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`));
-
-  it('makes the list and a cancel fail with 500; the list is never shorter', async () => {
     await insertOrder(database.db, { id: '1' });
     await insertOrder(database.db, { id: '100' });
-    const url = new URL(database.url);
-    url.username = role;
-    url.password = 'test';
-    service = await startTestService({ database: { ...database, url: url.href } });
+    const login = await createServiceLogin(database);
+    service = await startTestService({ database: { ...database, url: login.url } });
     const list = await listOrders(service.baseUrl, key);
     expect([list.status, (await errorOf(list)).code]).toEqual([500, 'internal_error']);
     expect(await outcome('100')).toBe('500 internal_error');
     expect(await statusOf(database.db, '100')).toBe('pending');
+    await login.drop();
   });
 });
