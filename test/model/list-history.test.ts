@@ -1,8 +1,6 @@
 import type pg from 'pg';
-import { Ledger } from './ledger.js';
+import { Ledger, type ListedOrder } from './ledger.js';
 import { ListHistory } from './list-history.js';
-
-const at = (startMs: number, endMs: number): { startMs: number; endMs: number } => ({ startMs, endMs });
 
 describe('ListHistory.violations', () => {
   /** Two ledgers that have made two changes each, from 10 to 11 and from 20 to 21 ms. */
@@ -27,15 +25,9 @@ describe('ListHistory.violations', () => {
     return { connect: () => Promise.resolve(client) } as unknown as pg.Pool;
   }
 
-  interface Row {
-    id: number;
-    quantity: number;
-    complete: boolean;
-    shipDate?: string;
-  }
-  const row = (id: number, quantity: number): Row => ({ id, quantity, complete: false });
+  const row = (id: number, quantity: number): ListedOrder => ({ id, quantity, complete: false });
   /** The list after these numbers of changes of each ledger. */
-  const list = (first: number, second: number): Row[] => [
+  const list = (first: number, second: number): ListedOrder[] => [
     row(1_000_000, first + 1),
     ...Array.from({ length: first }, (_, index) => row(1_000_001 + index, index + 1)),
     row(2_000_000, second + 1),
@@ -44,67 +36,46 @@ describe('ListHistory.violations', () => {
     row(502_000_000, second + 1),
   ];
 
-  it('is empty for lists that show states which existed at the time', async () => {
+  /** What a client got, a 304 without a list, from one millisecond to another. */
+  type Response = [tag: string, startMs: number, endMs: number, list?: ListedOrder[] | string];
+
+  async function violationsOf(responses: readonly Response[]): Promise<string[]> {
     const lists = await history();
-    lists.recordList(JSON.stringify(list(0, 0)), 'a', at(1, 2));
-    lists.recordList(JSON.stringify(list(1, 0)), 'b', at(10, 11));
-    lists.recordList(JSON.stringify(list(1, 1)), 'c', at(12, 13));
-    lists.recordNotModified('c', at(14, 15));
-    lists.recordList(JSON.stringify(list(2, 2)), 'd', at(30, 31));
-    expect(lists.violations()).toEqual([]);
+    for (const [tag, startMs, endMs, body] of responses) {
+      if (body === undefined) {
+        lists.recordNotModified(tag, { startMs, endMs });
+      } else {
+        lists.recordList(typeof body === 'string' ? body : JSON.stringify(body), tag, { startMs, endMs });
+      }
+    }
+    return lists.violations();
+  }
+
+  it('is empty for lists that show states which existed at the time', async () => {
+    const responses: Response[] = [
+      ['a', 1, 2, list(0, 0)],
+      ['b', 10, 11, list(1, 0)],
+      ['c', 12, 13, list(1, 1)],
+      ['c', 14, 15],
+      ['d', 30, 31, list(2, 2)],
+    ];
+    expect(await violationsOf(responses)).toEqual([]);
   });
 
-  it.each<[string, (lists: ListHistory) => void]>([
-    [
-      'a list without one of the orders',
-      (lists) => lists.recordList(JSON.stringify(list(1, 1).filter(({ id }) => id !== 1_000_001)), 'a', at(12, 13)),
-    ],
-    [
-      'a list with duplicate orders',
-      (lists) => lists.recordList(JSON.stringify(list(1, 1).flatMap((order) => [order, order])), 'a', at(12, 13)),
-    ],
-    [
-      'a list that shows part of a transaction',
-      (lists) =>
-        lists.recordList(
-          JSON.stringify(list(1, 1).map((order) => (order.id === 501_000_000 ? row(order.id, 1) : order))),
-          'a',
-          at(12, 13),
-        ),
-    ],
-    [
-      'a list that lacks a change committed before the request',
-      (lists) => lists.recordList(JSON.stringify(list(1, 1)), 'a', at(30, 31)),
-    ],
-    [
-      'a list that shows a change started after the response',
-      (lists) => lists.recordList(JSON.stringify(list(2, 1)), 'a', at(12, 13)),
-    ],
-    ['a truncated list', (lists) => lists.recordList(JSON.stringify(list(1, 1)).slice(0, -9), 'a', at(12, 13))],
-    [
-      'two lists that disagree on the order of two changes',
-      (lists) => {
-        lists.recordList(JSON.stringify(list(1, 0)), 'a', at(10, 11));
-        lists.recordList(JSON.stringify(list(0, 1)), 'b', at(10, 11));
-      },
-    ],
-    [
-      'one tag for two different lists',
-      (lists) => {
-        lists.recordList(JSON.stringify(list(0, 0)), 'a', at(10, 11));
-        lists.recordList(JSON.stringify(list(1, 1)), 'a', at(10, 11));
-      },
-    ],
-    [
-      'a 304 for a list that has changed',
-      (lists) => {
-        lists.recordList(JSON.stringify(list(1, 1)), 'a', at(12, 13));
-        lists.recordNotModified('a', at(30, 31));
-      },
-    ],
-  ])('reports %s', async (_what, record) => {
-    const lists = await history();
-    record(lists);
-    expect(lists.violations()).not.toEqual([]);
+  const incomplete = list(1, 1).filter(({ id }) => id !== 1_000_001);
+  const doubled = list(1, 1).flatMap((order) => [order, order]);
+  const halfway = list(1, 1).map((order) => (order.id === 501_000_000 ? row(order.id, 1) : order));
+  it.each<[what: string, ...responses: Response[]]>([
+    ['a list without one of the orders', ['a', 12, 13, incomplete]],
+    ['a list with duplicate orders', ['a', 12, 13, doubled]],
+    ['a list that shows part of a transaction', ['a', 12, 13, halfway]],
+    ['a list that lacks a change committed before the request', ['a', 30, 31, list(1, 1)]],
+    ['a list that shows a change started after the response', ['a', 12, 13, list(2, 1)]],
+    ['a truncated list', ['a', 12, 13, JSON.stringify(list(1, 1)).slice(0, -9)]],
+    ['two lists that disagree on the order of two changes', ['a', 10, 11, list(1, 0)], ['b', 10, 11, list(0, 1)]],
+    ['one tag for two different lists', ['a', 10, 11, list(0, 0)], ['a', 10, 11, list(1, 1)]],
+    ['a 304 for a list that has changed', ['a', 12, 13, list(1, 1)], ['a', 30, 31]],
+  ])('reports %s', async (_what, ...responses) => {
+    expect(await violationsOf(responses)).not.toEqual([]);
   });
 });

@@ -1,107 +1,49 @@
-import { OrderHistory } from './order-history.js';
+import { type Change, type ObservedState, OrderHistory } from './order-history.js';
 
-const at = (startMs: number, endMs: number): { startMs: number; endMs: number } => ({ startMs, endMs });
-
-/** Violations in the history of an order that was inserted from 0 to 1 ms. */
-function violationsOf(record: (history: OrderHistory) => void): string[] {
+/**
+ * Violations in the history of an order that was inserted from 0 to 1 ms.
+ * @param events such as `shipped 2-9, is pending 3-4`: what, from when to when. A change without an end got no response.
+ */
+function violationsOf(events: string): string[] {
   const history = new OrderHistory();
-  history.recordChange('1', 'inserted', at(0, 1));
-  record(history);
+  history.recordChange('1', 'inserted', { startMs: 0, endMs: 1 });
+  for (const event of events.split(', ')) {
+    const [, is, what, start, end] = /^(is )?(\w+) (\d)(?:-(\d))?$/.exec(event)!;
+    const when = { startMs: Number(start), endMs: Number(end) };
+    if (is !== undefined) {
+      history.recordState('1', what as ObservedState, when);
+    } else if (end !== undefined) {
+      history.recordChange('1', what as Change, when);
+    } else {
+      history.recordUncertainChange('1', what as Change, when.startMs);
+    }
+  }
   return history.violations();
 }
 
 describe('OrderHistory.violations', () => {
-  it.each<[string, (history: OrderHistory) => void]>([
-    ['an order without changes', (order) => order.recordState('1', 'pending', at(2, 3))],
-    [
-      'a pending order observed during a shipment',
-      (order) => {
-        order.recordChange('1', 'shipped', at(2, 9));
-        order.recordState('1', 'pending', at(3, 4));
-        order.recordState('1', 'shipped', at(4, 5));
-      },
-    ],
-    [
-      'a cancel without a response that is executed later',
-      (order) => {
-        order.recordUncertainChange('1', 'cancelled', 2);
-        order.recordState('1', 'pending', at(5, 6));
-        order.recordState('1', 'cancelled', at(7, 8));
-      },
-    ],
-    [
-      'a cancel without a response that is never executed',
-      (order) => {
-        order.recordUncertainChange('1', 'cancelled', 2);
-        order.recordChange('1', 'shipped', at(5, 6));
-      },
-    ],
-    [
-      'a deletion of a pending order',
-      (order) => {
-        order.recordState('1', 'unshipped', at(2, 3));
-        order.recordChange('1', 'deleted', at(4, 5));
-        order.recordState('1', 'absent', at(6, 7));
-      },
-    ],
-  ])('is empty for %s', (_what, record) => {
-    expect(violationsOf(record)).toEqual([]);
+  it.each([
+    'is pending 2-3',
+    'shipped 2-9, is pending 3-4, is shipped 4-5',
+    // Executed later, and never.
+    'cancelled 2, is pending 5-6, is cancelled 7-8',
+    'cancelled 2, shipped 5-6',
+    'is unshipped 2-3, deleted 4-5, is absent 6-7',
+  ])('is empty for %s', (events) => {
+    expect(violationsOf(events)).toEqual([]);
   });
 
-  it.each<[string, (history: OrderHistory) => void]>([
-    [
-      'two successful cancels',
-      (order) => {
-        order.recordChange('1', 'cancelled', at(2, 3));
-        order.recordChange('1', 'cancelled', at(4, 5));
-      },
-    ],
-    [
-      'a cancel and a shipment that both succeed',
-      (order) => {
-        order.recordChange('1', 'cancelled', at(2, 9));
-        order.recordChange('1', 'shipped', at(2, 9));
-      },
-    ],
-    [
-      'a pending order observed after its cancel',
-      (order) => {
-        order.recordChange('1', 'cancelled', at(2, 3));
-        order.recordState('1', 'pending', at(4, 5));
-      },
-    ],
-    [
-      'a shipped order observed after its cancel',
-      (order) => {
-        order.recordChange('1', 'cancelled', at(2, 3));
-        order.recordState('1', 'shipped', at(4, 5));
-      },
-    ],
-    ['a cancelled order without a cancel', (order) => order.recordState('1', 'cancelled', at(2, 3))],
-    [
-      'a cancelled order observed before the request to cancel it',
-      (order) => {
-        order.recordState('1', 'cancelled', at(2, 3));
-        order.recordChange('1', 'cancelled', at(4, 5));
-      },
-    ],
-    [
-      'an unshipped order observed after it was observed as shipped',
-      (order) => {
-        order.recordChange('1', 'shipped', at(2, 9));
-        order.recordState('1', 'shipped', at(3, 4));
-        order.recordState('1', 'unshipped', at(5, 6));
-      },
-    ],
-    ['an absent order without a deletion', (order) => order.recordState('1', 'absent', at(2, 3))],
-    [
-      'a pending order observed after its deletion',
-      (order) => {
-        order.recordChange('1', 'deleted', at(2, 3));
-        order.recordState('1', 'pending', at(4, 5));
-      },
-    ],
-  ])('reports %s', (_what, record) => {
-    expect(violationsOf(record)).toEqual([expect.stringMatching(/^order 1 /)]);
+  it.each([
+    'cancelled 2-3, cancelled 4-5',
+    'cancelled 2-9, shipped 2-9',
+    'cancelled 2-3, is pending 4-5',
+    'cancelled 2-3, is shipped 4-5',
+    'is cancelled 2-3',
+    'is cancelled 2-3, cancelled 4-5',
+    'shipped 2-9, is shipped 3-4, is unshipped 5-6',
+    'is absent 2-3',
+    'deleted 2-3, is pending 4-5',
+  ])('reports %s', (events) => {
+    expect(violationsOf(events)).toEqual([expect.stringMatching(/^order 1 /)]);
   });
 });
