@@ -7,13 +7,9 @@ import { insertKey } from '../helpers/builders.js';
 import { failAnalyze } from '../helpers/fail-analyze.js';
 import { CLI } from '../helpers/build.js';
 import { petstore } from '../helpers/petstore.js';
-import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { useTestDatabase } from '../helpers/test-database.js';
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.drop());
+const database = useTestDatabase();
 beforeEach(() => database.db.query('TRUNCATE api_keys, orders'));
 
 const CLOSED_PIPE = '"$@" | head -c 0; exit "${PIPESTATUS[0]}"';

@@ -1,23 +1,21 @@
 import { insertKey } from '../helpers/builders.js';
 import { petstore } from '../helpers/petstore.js';
 import { createServiceLogin, type ServiceLogin } from '../helpers/service-login.js';
-import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { useTestDatabase } from '../helpers/test-database.js';
 
 const UNPRINTABLE = /(?!\n)[\p{Cc}\p{Bidi_Control}]/u;
 const FAILED = 1;
 const USAGE = 2;
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
 
-let database: TestDatabase;
+const database = useTestDatabase();
 let revokedId: string;
 let expiredId: string;
 beforeAll(async () => {
-  database = await createTestDatabase();
   const past = new Date('2026-01-01T00:00:00Z');
   ({ id: revokedId } = await insertKey(database.db, { revoked_at: past }));
   ({ id: expiredId } = await insertKey(database.db, { plan: 'pro', expires_at: past }));
 });
-afterAll(() => database.drop());
 
 async function allKeys(): Promise<unknown[]> {
   return (await database.db.query<Record<string, unknown>>('SELECT * FROM api_keys ORDER BY id')).rows;

@@ -3,15 +3,11 @@ import { call } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { petstore } from '../helpers/petstore.js';
 import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
-import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { useTestDatabase } from '../helpers/test-database.js';
 import { ManualClock } from '../helpers/manual-clock.js';
 import { startTestService } from '../helpers/test-service.js';
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.drop());
+const database = useTestDatabase();
 beforeEach(() => database.db.query('DELETE FROM api_keys'));
 
 async function keysJson(args: readonly string[], redisUrl: string): Promise<unknown> {

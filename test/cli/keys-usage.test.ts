@@ -1,15 +1,14 @@
 import { insertKey, type KeyRow } from '../helpers/builders.js';
 import { type CommandResult, petstore } from '../helpers/petstore.js';
-import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { useTestDatabase } from '../helpers/test-database.js';
 
 const ANONYMOUS_ID = '00000000-0000-0000-0000-000000000000';
 const LONG = 'At the limit, "quoted" and with a name that is far too long for a table';
 const DELETED_ID = 'dddddddd-0000-4000-8000-000000000000';
 
-let database: TestDatabase;
+const database = useTestDatabase();
 let ids: Readonly<Record<'near' | 'bursts' | 'idle' | 'full' | 'big' | 'revoked' | 'forgotten', string>>;
 beforeAll(async () => {
-  database = await createTestDatabase();
   const insert = async (overrides: Partial<KeyRow>): Promise<string> => (await insertKey(database.db, overrides)).id;
   const past = new Date('2026-01-01T00:00:00Z');
   ids = {
@@ -38,7 +37,6 @@ beforeAll(async () => {
   await add(DELETED_ID, 0, 1, 17);
   await add(ANONYMOUS_ID, 0, 2, 100, { rejected: 4 });
 });
-afterAll(() => database.drop());
 
 /** Adds the usage of the days from `first` to before `end` days ago. */
 async function add(

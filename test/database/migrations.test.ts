@@ -104,7 +104,8 @@ describe('migrations', () => {
   });
 
   it('bring a database of the first release with its data up to date', async () => {
-    await withEmptyDatabase('', async ({ url, db, drop }) => {
+    await withEmptyDatabase('', async (database) => {
+      const { url, db } = database;
       for (const migration of FIRST_RELEASE) {
         await db.query(readFileSync(join(ROOT, 'prisma', 'migrations', migration, 'migration.sql'), 'utf8'));
       }
@@ -113,7 +114,7 @@ describe('migrations', () => {
         await prismaMigrate(`resolve --applied ${migration}`, url);
       }
       await prismaMigrate('deploy', url);
-      const service = await startTestService({ database: { url, db, drop } });
+      const service = await startTestService({ database });
       expect(await (await listOrders(service.baseUrl, key)).json()).toMatchObject([{ id: Number(id) }]);
       expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
       await service.stop();

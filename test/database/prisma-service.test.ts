@@ -4,18 +4,14 @@ import { Prisma } from '../../src/database/generated/client.js';
 import type { Pools } from '../../src/database/pools.js';
 import { PrismaService } from '../../src/database/prisma.service.js';
 import { openPool } from '../helpers/open-pool.js';
-import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { useTestDatabase } from '../helpers/test-database.js';
 
 /** Port 1 of the loopback interface, where nothing listens. */
 const REFUSED = 'postgresql://127.0.0.1:1/none';
 
-let database: TestDatabase;
+const database = useTestDatabase();
 let main: pg.Pool | undefined;
 
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.drop());
 afterEach(() => main?.end());
 
 function serviceOn(connectionString: string): PrismaService {

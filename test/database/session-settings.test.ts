@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import pg from 'pg';
 import { Pools } from '../../src/database/pools.js';
-import { untilLockWaits } from '../helpers/lock-waits.js';
+import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
 import { cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { createServiceLogin } from '../helpers/service-login.js';
@@ -156,11 +156,9 @@ async function responsesWith(settings: Readonly<Record<string, string>>, lockTim
   }
   const environment = { DATABASE_URL: login.url, CANCEL_LOCK_TIMEOUT_MS: String(lockTimeoutMs) };
   service = await startTestService({ environment, database });
-  const locker = await database.db.connect();
+  const release = await lockOrder(database.db, LOCKED);
   const contentOf = async (response: Response): Promise<unknown> => [response.status, await response.text()];
   try {
-    await locker.query('BEGIN');
-    await locker.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [LOCKED]);
     const cancels = [];
     for (const id of [PENDING, PENDING, SHIPPED, CANCELLED, LOCKED, MISSING]) {
       cancels.push(await contentOf(await cancelOrder(service.baseUrl, id, key)));
@@ -170,7 +168,7 @@ async function responsesWith(settings: Readonly<Record<string, string>>, lockTim
     const unchanged = (await listOrders(service.baseUrl, key, { 'If-None-Match': etag })).status;
     return [cancels, await contentOf(list), unchanged, await contentOf(await listOrders(service.baseUrl, `${key}x`))];
   } finally {
-    locker.release(true);
+    await release();
     await service.stop();
     await login.drop();
   }

@@ -2,12 +2,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { load } from 'js-yaml';
-import { untilLockWaits } from '../helpers/lock-waits.js';
+import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
 import { call, cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
-import { freePort } from '../helpers/free-port.js';
-import { ServiceProcess } from '../helpers/service-process.js';
-import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { useServiceProcess } from '../helpers/service-process.js';
+import type { TestDatabase } from '../helpers/test-database.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { type LabelMatcher, usesOf } from './promql.js';
 
@@ -46,39 +45,25 @@ const queries: Query[] = [
 ];
 
 describe('the queries of the dashboard and the alerts', () => {
-  let database: TestDatabase;
-  let service: ServiceProcess;
+  // Nothing listens there: the metrics of Redis and of the replica are exported without either.
+  const context = useServiceProcess({
+    REDIS_URL: 'redis://127.0.0.1:1',
+    DATABASE_REPLICA_URL: 'postgresql://127.0.0.1:1/none',
+  });
   /** What the service exports when it has just started, and after requests of every kind. */
   let initial: Map<string, LabelSets>;
   let exported: Map<string, LabelSets>;
 
   beforeAll(async () => {
-    database = await createTestDatabase();
-    const metricsPort = await freePort();
-    service = await ServiceProcess.start({
-      DATABASE_URL: database.url,
-      // Nothing listens there: the metrics of Redis and of the replica are exported without either.
-      REDIS_URL: 'redis://127.0.0.1:1',
-      DATABASE_REPLICA_URL: 'postgresql://127.0.0.1:1/none',
-      METRICS_PORT: String(metricsPort),
-    });
-    const scrape = async (): Promise<Map<string, LabelSets>> => {
-      const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`);
-      return parseMetrics(await response.text());
-    };
+    const scrape = async (): Promise<Map<string, LabelSets>> => parseMetrics((await context.metrics()).text);
     initial = await scrape();
-    await provokeEveryResponse(service.baseUrl, database);
+    await provokeEveryResponse(context.service.baseUrl, context.database);
     // A request is measured when its response has been sent, which can be after the client has read it.
     await waitFor(async () => {
       exported = await scrape();
       return exported.get('http_server_request_duration_seconds_count')?.values('http_route').has('unmatched') ?? false;
     }, 'the requests are measured');
   });
-  afterAll(async () => {
-    await service.stop();
-    await database.drop();
-  });
-
   it('are found', () => {
     expect(queries.length).toBeGreaterThan(30);
   });
@@ -161,9 +146,7 @@ async function provokeEveryResponse(baseUrl: string, { db }: TestDatabase): Prom
 /** Disconnects the client of a cancel that waits for a locked order. */
 async function abortCancel(baseUrl: string, db: TestDatabase['db'], key: string): Promise<void> {
   const id = await insertOrder(db);
-  const holder = await db.connect();
-  await holder.query('BEGIN');
-  await holder.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [id]);
+  const release = await lockOrder(db, id);
   const controller = new AbortController();
   const response = fetch(`${baseUrl}/v1/store/orders/${id}`, {
     method: 'DELETE',
@@ -173,8 +156,7 @@ async function abortCancel(baseUrl: string, db: TestDatabase['db'], key: string)
   await untilLockWaits(db);
   controller.abort();
   await expect(response).rejects.toThrow(/abort/);
-  await holder.query('ROLLBACK');
-  holder.release();
+  await release();
 }
 
 /** The label sets of an exported metric. */

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { UsageWriter } from '../../src/api-keys/usage/usage-writer.js';
-import { untilLockWaits } from '../helpers/lock-waits.js';
+import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
 import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { createServiceLogin, type ServiceLogin } from '../helpers/service-login.js';
@@ -49,13 +49,10 @@ describe('petstore_service role', () => {
         await insertOrder(database.db),
         await insertOrder(database.db, { status: 'shipped' }),
       ];
-      const holder = await database.db.connect();
-      await holder.query('BEGIN');
-      await holder.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [pending]);
+      const release = await lockOrder(database.db, pending);
       const cancelled = cancelOrder(service.baseUrl, pending, key);
       await untilLockWaits(database.db);
-      await holder.query('COMMIT');
-      holder.release();
+      await release();
       expect((await cancelled).status).toBe(204);
       expect((await errorOf(await cancelOrder(service.baseUrl, shipped, key))).code).toBe('order_already_shipped');
       expect([await statusOf(database.db, pending), await statusOf(database.db, shipped)]).toEqual([

@@ -41,20 +41,15 @@ describe('health', () => {
   it.each([
     ['rejects connections', () => proxy.rejectConnections()],
     ['does not respond', () => proxy.stall()],
-  ])(
-    'is unready within two seconds but live when the database %s, and ready when it is available again',
-    async (_how, fail) => {
-      fail();
-      const startedMs = performance.now();
-      const response = await ask('ready');
-      expect(performance.now() - startedMs).toBeLessThan(2_000);
-      expect(response.status).toBe(503);
-      expect((await errorOf(response)).code).toBe('service_unavailable');
-      expect((await ask('live')).status).toBe(200);
-      expect(await exported()).toBe(0);
-      proxy.restore();
-      await waitFor(async () => (await ask('ready')).status === 200, 'the service is ready again');
-      expect(await exported()).toBe(1);
-    },
-  );
+  ])('is unready but live while the database %s, and ready when it is available again', async (_how, fail) => {
+    fail();
+    const response = await ask('ready');
+    expect(response.status).toBe(503);
+    expect((await errorOf(response)).code).toBe('service_unavailable');
+    expect((await ask('live')).status).toBe(200);
+    expect(await exported()).toBe(0);
+    proxy.restore();
+    await waitFor(async () => (await ask('ready')).status === 200, 'the service is ready again');
+    expect(await exported()).toBe(1);
+  });
 });

@@ -14,3 +14,14 @@ export async function lockWaits(db: pg.Pool, applicationName = '%'): Promise<num
 export function untilLockWaits(db: pg.Pool, count = 1, applicationName?: string): Promise<void> {
   return waitFor(async () => (await lockWaits(db, applicationName)) >= count, `${count} sessions wait for a lock`);
 }
+
+/** Locks the row of an order as another transaction does. @returns a function that releases it */
+export async function lockOrder(db: pg.Pool, id: string): Promise<() => Promise<void>> {
+  const holder = await db.connect();
+  await holder.query('BEGIN');
+  await holder.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [id]);
+  return async () => {
+    await holder.query('ROLLBACK');
+    holder.release();
+  };
+}

@@ -1,6 +1,6 @@
 /** The metrics of a service, read from its metrics port. */
 export class ServiceMetrics {
-  private constructor(private readonly text: string) {}
+  private constructor(readonly text: string) {}
 
   static async scrape(metricsPort: number): Promise<ServiceMetrics> {
     const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`);
@@ -29,9 +29,5 @@ export class ServiceMetrics {
     return (
       this.sum('petstore_pool_connections', 'state="used"') + this.sum('petstore_pool_connections', 'state="waiting"')
     );
-  }
-
-  get eventLoopHandles(): number {
-    return this.sum('nodejs_active_handles_total');
   }
 }

@@ -1,5 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { insertKey } from './builders.js';
 import { CLI } from './build.js';
+import { freePort } from './free-port.js';
+import { ServiceMetrics } from './service-metrics.js';
+import { createTestDatabase, type TestDatabase } from './test-database.js';
 import { waitFor } from './wait-for.js';
 
 /** The built service in its own process, on a free port, with the real clock. */
@@ -77,4 +81,35 @@ export class ServiceProcess {
     this.#port = Number(port ?? 0);
     return port !== undefined;
   }
+}
+
+/**
+ * Runs the tests of the file or of the `describe` block that calls it on one process with a database of its own.
+ * @returns what is set when the tests run: the process, and a key that it accepts
+ */
+export function useServiceProcess(environment: Readonly<Record<string, string>> = {}): {
+  readonly database: TestDatabase;
+  readonly service: ServiceProcess;
+  readonly key: string;
+  readonly metrics: () => Promise<ServiceMetrics>;
+} {
+  let metricsPort: number;
+  const context = { metrics: () => ServiceMetrics.scrape(metricsPort) } as {
+    database: TestDatabase;
+    service: ServiceProcess;
+    key: string;
+    metrics: () => Promise<ServiceMetrics>;
+  };
+  beforeAll(async () => {
+    context.database = await createTestDatabase();
+    ({ key: context.key } = await insertKey(context.database.db));
+    metricsPort = await freePort();
+    const own = { DATABASE_URL: context.database.url, METRICS_PORT: String(metricsPort) };
+    context.service = await ServiceProcess.start({ ...own, ...environment });
+  });
+  afterAll(async () => {
+    await context.service.stop();
+    await context.database.drop();
+  });
+  return context;
 }

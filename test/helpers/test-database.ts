@@ -29,6 +29,16 @@ export async function createTestDatabase(): Promise<TestDatabase> {
   };
 }
 
+/** A database for the tests of the file or of the `describe` block that calls it; it is there when they run. */
+export function useTestDatabase(): TestDatabase {
+  const database = {} as TestDatabase;
+  beforeAll(async () => {
+    Object.assign(database, await createTestDatabase());
+  });
+  afterAll(() => database.drop());
+  return database;
+}
+
 /** Copying files is faster than the default of PostgreSQL 15 and later; earlier versions only copy files. */
 async function copyStrategy(client: pg.Client): Promise<string> {
   const { rows } = await client.query<{ version: number }>(

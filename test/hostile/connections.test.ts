@@ -1,34 +1,20 @@
 import { connect, type Socket } from 'node:net';
-import { insertKey } from '../helpers/builders.js';
-import { ServiceProcess } from '../helpers/service-process.js';
-import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { ServiceProcess, useServiceProcess } from '../helpers/service-process.js';
 import { expectErrorResponse } from '../helpers/expect-error-response.js';
 import { exchange, requestText } from '../helpers/wire.js';
 
-let database: TestDatabase;
-let service: ServiceProcess;
-let key: string;
-
 // In its own process, because an unhandled error would end it.
-beforeAll(async () => {
-  database = await createTestDatabase();
-  ({ key } = await insertKey(database.db));
-  service = await ServiceProcess.start({ DATABASE_URL: database.url });
-});
-afterAll(async () => {
-  await service.stop('SIGKILL');
-  await database.drop();
-});
+const context = useServiceProcess();
 
 async function open(text: string): Promise<Socket> {
-  const socket = connect(service.port, '127.0.0.1');
+  const socket = connect(context.service.port, '127.0.0.1');
   socket.on('error', () => undefined);
   await new Promise<void>((resolve) => socket.once('connect', resolve));
   socket.write(text);
   return socket;
 }
 
-const LIST = (): string => requestText('GET', '/v1/store/orders', { key });
+const LIST = (): string => requestText('GET', '/v1/store/orders', { key: context.key });
 
 describe('a client that resets its connection', () => {
   it.each([
@@ -39,7 +25,7 @@ describe('a client that resets its connection', () => {
     ],
     ['after malformed input', () => 'hello\r\n\r\n'],
     ['after half a request', () => 'GET /v1/store/orders HTTP/1.1\r\nHost: loc'],
-    ['after a cancel', () => requestText('DELETE', '/v1/store/orders/1', { key })],
+    ['after a cancel', () => requestText('DELETE', '/v1/store/orders/1', { key: context.key })],
     ['after many pipelined requests', () => LIST().repeat(50)],
     [
       'in the middle of a body',
@@ -57,14 +43,15 @@ describe('a client that resets its connection', () => {
       }
       socket.resetAndDestroy();
     }
-    expect((await fetch(`${service.baseUrl}/health/ready`)).status).toBe(200);
-    expect(service.output).not.toMatch(/"level":(?:50|60)|uncaught|unhandled/i);
+    expect((await fetch(`${context.service.baseUrl}/health/ready`)).status).toBe(200);
+    expect(context.service.output).not.toMatch(/"level":(?:50|60)|uncaught|unhandled/i);
   });
 });
 
 describe('a client that sends CONNECT and keeps the connection open', () => {
   it('gets 400, is disconnected, and does not delay a shutdown', async () => {
-    const stopping = await ServiceProcess.start({ DATABASE_URL: database.url });
+    // A stop that waits for its clients would last longer than the test may.
+    const stopping = await ServiceProcess.start({ DATABASE_URL: context.database.url, SHUTDOWN_GRACE_SECONDS: '3600' });
     const text = 'CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n';
     const { responses, closed } = await exchange(stopping.port, text, { until: 'closed' });
     expectErrorResponse(responses[0], 400, 'bad_request');
@@ -77,9 +64,7 @@ describe('a client that sends CONNECT and keeps the connection open', () => {
     await exchange(stopping.port, requestText('GET', '/health/live', { headers: ['Connection: close'] }), {
       until: 'closed',
     });
-    const startMs = performance.now();
     expect(await stopping.stop()).toBe(0);
-    expect(performance.now() - startMs).toBeLessThan(5_000);
     socket.destroy();
   });
 });
@@ -87,10 +72,14 @@ describe('a client that sends CONNECT and keeps the connection open', () => {
 describe('a request with more than 2,000 headers', () => {
   it('is rejected for a second Authorization header behind them', async () => {
     const many = Array.from({ length: 2_100 }, () => 'a:');
-    const headers = [...many, `Authorization: Bearer ${key}`];
-    const { responses } = await exchange(service.port, requestText('GET', '/v1/nowhere', { key, headers }), {
-      until: 1,
-    });
+    const headers = [...many, `Authorization: Bearer ${context.key}`];
+    const { responses } = await exchange(
+      context.service.port,
+      requestText('GET', '/v1/nowhere', { key: context.key, headers }),
+      {
+        until: 1,
+      },
+    );
     expectErrorResponse(responses[0], 401, 'invalid_api_key');
   });
 });

@@ -2,39 +2,9 @@ import type { SeededRandom } from '../helpers/seeded-random.js';
 
 /** Bytes that have caused bugs in HTTP software: separators, control characters, unusual line ends. */
 const FRAGMENTS = [
-  '\r',
-  '\n',
-  '\r\n',
-  '\r\n\r\n',
-  '\0',
-  '\t',
-  ' ',
-  ':',
-  ',',
-  ';',
-  '%',
-  '%00',
-  '%0d%0a',
-  '%ff',
-  '%2e%2e%2f',
-].concat([
-  '../',
-  '//',
-  '\\',
-  '#',
-  '?',
-  '\x7f',
-  '\x85',
-  '\xa0',
-  '\xff',
-  '\x0b',
-  '"',
-  "'",
-  '{',
-  '<',
-  '${7*7}',
-  '__proto__',
-]);
+  ...Array.from('\r\n\0\t :,;\\#?\x7f\x85\xa0\xff\x0b"\'{<'),
+  ...['\r\n', '\r\n\r\n', '%', '%00', '%0d%0a', '%ff', '%2e%2e%2f', '../', '//', '${7*7}', '__proto__'],
+];
 
 const TARGETS = [
   '/v1/store/orders',

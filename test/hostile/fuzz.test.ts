@@ -1,11 +1,7 @@
-import { insertKey } from '../helpers/builders.js';
 import { expectErrorResponse } from '../helpers/expect-error-response.js';
-import { freePort } from '../helpers/free-port.js';
 import { fuzzConnection } from '../helpers/fuzz-connection.js';
 import { withSeed } from '../helpers/seeded-random.js';
-import { ServiceMetrics } from '../helpers/service-metrics.js';
-import { ServiceProcess } from '../helpers/service-process.js';
-import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { useServiceProcess } from '../helpers/service-process.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { parseResponses, type WireResponse } from '../helpers/wire.js';
 import { makeAttack } from './corpus.js';
@@ -17,26 +13,7 @@ jest.setTimeout(30_000 + ATTACKS * 40);
 /** More than this is a leak, not normal growth of the heap. */
 const GROWTH_BYTES_MAX = 64 * 1_024 * 1_024;
 
-let database: TestDatabase;
-let service: ServiceProcess;
-let metricsPort: number;
-let key: string;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  ({ key } = await insertKey(database.db));
-  metricsPort = await freePort();
-  service = await ServiceProcess.start({
-    DATABASE_URL: database.url,
-    METRICS_PORT: String(metricsPort),
-    CORS_ORIGINS: 'https://app.example.com',
-    RATE_LIMIT_BAN_THRESHOLD: '0',
-  });
-});
-afterAll(async () => {
-  await service.stop();
-  await database.drop();
-});
+const context = useServiceProcess({ CORS_ORIGINS: 'https://app.example.com', RATE_LIMIT_BAN_THRESHOLD: '0' });
 
 const LAST_REQUEST = 'GET /nowhere HTTP/1.1\r\nHost: localhost';
 
@@ -53,7 +30,7 @@ function expectKnownResponse(response: WireResponse): void {
 }
 
 async function attack(bytes: Buffer, number: number): Promise<void> {
-  const { text, closed } = await fuzzConnection(service.port, bytes, LAST_REQUEST, someAddress(number));
+  const { text, closed } = await fuzzConnection(context.service.port, bytes, LAST_REQUEST, someAddress(number));
   try {
     const responses = parseResponses(Buffer.from(text, 'latin1'), closed, []);
     responses.forEach(expectKnownResponse);
@@ -70,7 +47,7 @@ async function attack(bytes: Buffer, number: number): Promise<void> {
 describe('random and malformed input', () => {
   it('gets error responses or a closed connection, and causes no leak and no error in the log', async () => {
     await withSeed(async (random) => {
-      const attacks = Array.from({ length: ATTACKS }, () => makeAttack(random, key));
+      const attacks = Array.from({ length: ATTACKS }, () => makeAttack(random, context.key));
       let next = 0;
       let residentBytes = 0;
       await Promise.all(
@@ -78,23 +55,17 @@ describe('random and malformed input', () => {
           for (let number = next++; number < attacks.length; number = next++) {
             await attack(attacks[number]!, number);
             if (number === Math.floor(ATTACKS / 2)) {
-              ({ residentBytes } = await ServiceMetrics.scrape(metricsPort));
+              ({ residentBytes } = await context.metrics());
             }
           }
         }),
       );
-      const after = await ServiceMetrics.scrape(metricsPort);
+      const after = await context.metrics();
       expect(after.residentBytes - residentBytes).toBeLessThan(GROWTH_BYTES_MAX);
-      await waitFor(
-        async () => (await ServiceMetrics.scrape(metricsPort)).openFiles < 60,
-        'all connections are closed',
-      );
-      await waitFor(
-        async () => (await ServiceMetrics.scrape(metricsPort)).connectionsInUse === 0,
-        'the pools are idle',
-      );
-      expect((await fetch(`${service.baseUrl}/health/ready`)).status).toBe(200);
-      expect(service.output).not.toMatch(/"level":(?:50|60)/);
+      await waitFor(async () => (await context.metrics()).openFiles < 60, 'all connections are closed');
+      await waitFor(async () => (await context.metrics()).connectionsInUse === 0, 'the pools are idle');
+      expect((await fetch(`${context.service.baseUrl}/health/ready`)).status).toBe(200);
+      expect(context.service.output).not.toMatch(/"level":(?:50|60)/);
     });
   });
 });

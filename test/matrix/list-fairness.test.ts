@@ -1,19 +1,17 @@
 import { listOrders } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { StalledClient } from '../helpers/raw-http.js';
-import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { useTestDatabase } from '../helpers/test-database.js';
 import { startTestService } from '../helpers/test-service.js';
 
 /** Nearly every order in a block of its own: a list of more than all buffers hold, also when it is compressed. */
 const INSERT = `INSERT INTO orders (id, pet_id, quantity)
   SELECT n::bigint * 20011, 1 + n::bigint * 7919 % 1000003, 1 + n % 9 FROM generate_series(1, 400000) AS n`;
 
-let database: TestDatabase;
+const database = useTestDatabase();
 beforeAll(async () => {
-  database = await createTestDatabase();
   await database.db.query(INSERT);
 });
-afterAll(() => database.drop());
 
 it.each(['64', '0'].flatMap((cacheMb) => ['gzip', 'identity'].map((encoding) => ({ cacheMb, encoding }))))(
   'lists of another key are sent while one key has 16 stalled lists ($encoding, LIST_CACHE_MB=$cacheMb)',

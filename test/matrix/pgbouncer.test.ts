@@ -1,6 +1,7 @@
 import { cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { describeWith } from '../helpers/describe-with.js';
+import { lockOrder } from '../helpers/lock-waits.js';
 import { openPool } from '../helpers/open-pool.js';
 import { petstore } from '../helpers/petstore.js';
 import { PgBouncer } from '../helpers/pgbouncer.js';
@@ -46,16 +47,13 @@ async function expectConsistentTraffic(): Promise<void> {
 
 async function expectLockTimeout(service: ServiceProcess): Promise<void> {
   const id = await insertOrder(database.db);
-  const locker = await database.db.connect();
-  await locker.query('BEGIN');
-  await locker.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [id]);
+  const release = await lockOrder(database.db, id);
   const response = await cancelOrder(service.baseUrl, id, key);
   expect([response.status, (await errorOf(response)).message]).toEqual([
     503,
     'The order is locked by another transaction; retry shortly.',
   ]);
-  await locker.query('ROLLBACK');
-  locker.release();
+  await release();
 }
 
 async function expectRevocationAtOnce(service: ServiceProcess, environment: Record<string, string>): Promise<void> {

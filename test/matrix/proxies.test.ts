@@ -7,7 +7,7 @@ import { insertKey } from '../helpers/builders.js';
 import { freePort } from '../helpers/free-port.js';
 import { describeWithProxy, ProxyProcess, SHIPPED_PROXIES } from './shipped-proxies.js';
 import { ServiceProcess } from '../helpers/service-process.js';
-import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { useTestDatabase } from '../helpers/test-database.js';
 import { waitFor } from '../helpers/wait-for.js';
 
 jest.setTimeout(180_000);
@@ -15,19 +15,17 @@ jest.setTimeout(180_000);
 const ORDERS = 100_000;
 const UPSTREAMS = 3;
 
-let database: TestDatabase;
+const database = useTestDatabase();
 let key: string;
 /** Orders up to this id have been cancelled. */
 let cancelled = 0;
 beforeAll(async () => {
-  database = await createTestDatabase();
   await database.db.query(
     `INSERT INTO orders (id, pet_id, quantity)
      SELECT n, 9007199254740993 + (random() * 1e15)::bigint, 1 + (random() * 1e6)::int FROM generate_series(1, ${ORDERS}) AS n`,
   );
   ({ key } = await insertKey(database.db, { requests_per_minute: 1_000_000, requests_per_day: 10_000_000 }));
 });
-afterAll(() => database.drop());
 
 for (const kind of SHIPPED_PROXIES) {
   describeWithProxy(kind)(`behind ${kind.name} with ${kind.file}`, () => {

@@ -4,16 +4,12 @@ import { formCluster } from '../helpers/redis-cluster.js';
 import { administrate, countOf } from '../helpers/redis-limits.js';
 import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
 import { ServiceProcess } from '../helpers/service-process.js';
-import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { useTestDatabase } from '../helpers/test-database.js';
 import { waitFor } from '../helpers/wait-for.js';
 
 jest.setTimeout(60_000);
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.drop());
+const database = useTestDatabase();
 
 const startReplica = (redisUrls: string): Promise<ServiceProcess> =>
   ServiceProcess.start({ DATABASE_URL: database.url, REDIS_URL: redisUrls });

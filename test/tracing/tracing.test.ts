@@ -3,6 +3,7 @@ import { call, cancelOrder, listOrders } from '../helpers/api.js';
 import { UNBUNDLED_CLI } from '../helpers/build.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { freePort } from '../helpers/free-port.js';
+import { lockOrder } from '../helpers/lock-waits.js';
 import { OtlpReceiver, type ReceivedSpan } from '../helpers/otlp-receiver.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
@@ -128,13 +129,10 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
 
   it('marks a 503 as an error on the spans of the request and the statement', async () => {
     const id = await insertOrder(database.db);
-    const holder = await database.db.connect();
-    await holder.query('BEGIN');
-    await holder.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [id]);
+    const release = await lockOrder(database.db, id);
     const headers = { 'X-Request-Id': 'locked-1' };
     const response = await call(service.baseUrl, 'DELETE', `/store/orders/${id}`, key, headers);
-    await holder.query('ROLLBACK');
-    holder.release();
+    await release();
     expect(response.status).toBe(503);
     const span = await spanOf('locked-1');
     expect(span).toMatchObject({ status: { code: ERROR }, attributes: { 'error.type': '503' } });
