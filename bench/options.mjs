@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 
-export const SCENARIOS = ['list', 'changes', 'paced', 'polls', 'cancel', 'flat', 'rejections', 'flood', 'start'];
+export const SCENARIOS = ['list', 'changes', 'polls', 'cancel', 'rejections', 'flood', 'start'];
 export const PROFILES = ['list', 'polls', 'cancel', 'limited', 'unknown'];
 
 export const USAGE = `Usage: npm run bench -- [options]

@@ -11,11 +11,9 @@ import { profile } from './profile.mjs';
 import { ROWS } from './report/rows.mjs';
 import { markdownTable } from './report/table.mjs';
 import { measureCancels } from './scenarios/cancel.mjs';
-import { measureFlatCost } from './scenarios/flat-cost.mjs';
 import { measureFlood } from './scenarios/flood.mjs';
 import { measureLists } from './scenarios/list.mjs';
 import { measureListChanges } from './scenarios/list-changes.mjs';
-import { measurePacedLists } from './scenarios/paced-lists.mjs';
 import { measurePolls } from './scenarios/polls.mjs';
 import { psqlVersion } from './scenarios/psql.mjs';
 import { measureRejections } from './scenarios/rejections.mjs';
@@ -26,10 +24,8 @@ const BUSY_LOAD = 0.5;
 const MEASURES = {
   list: measureLists,
   changes: measureListChanges,
-  paced: measurePacedLists,
   polls: measurePolls,
   cancel: measureCancels,
-  flat: measureFlatCost,
   rejections: measureRejections,
   flood: measureFlood,
   start: measureStart,

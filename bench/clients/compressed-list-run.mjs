@@ -1,10 +1,5 @@
 import { Agent, request } from 'node:http';
-import { setTimeout as delay } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
-import { percentile } from '../measure/statistics.mjs';
-
-/** One of so many lists of a paced run is decompressed; of the others only the length in the gzip trailer is read. */
-const DECOMPRESSED_EVERY = 100;
 
 /**
  * Reads the list once, compressed.
@@ -15,40 +10,6 @@ export async function compressedListRun({ port, key }) {
   try {
     const { body, ...times } = await readCompressed({ port, key, agent });
     return { ...times, bodyBytes: [gunzipSync(body).length] };
-  } finally {
-    agent.destroy();
-  }
-}
-
-/**
- * Reads compressed lists at a fixed rate, whether or not the earlier ones are complete.
- * @throws {Error} when a list is not complete
- */
-export async function pacedListRun({ port, key, perMinute, seconds }) {
-  const agent = new Agent({ keepAlive: true });
-  const startedAt = performance.now();
-  const reads = [];
-  try {
-    for (let count = 0; count < (perMinute * seconds) / 60; count++) {
-      await delay(Math.max(0, startedAt + (count * 60_000) / perMinute - performance.now()));
-      const isDecompressed = count % DECOMPRESSED_EVERY === 0;
-      reads.push(
-        readCompressed({ port, key, agent }).then(({ wallMs, body }) => {
-          const bytes = isDecompressed ? gunzipSync(body).length : body.readUInt32LE(body.length - 4);
-          return { wallMs, bytes };
-        }),
-      );
-      reads.at(-1).catch(() => undefined);
-    }
-    const lists = await Promise.all(reads);
-    const sorted = Float64Array.from(lists, ({ wallMs }) => wallMs).sort();
-    return {
-      lists: lists.length,
-      seconds: (performance.now() - startedAt) / 1_000,
-      p50Ms: percentile(sorted, 0.5),
-      p99Ms: percentile(sorted, 0.99),
-      smallestBytes: Math.min(...lists.map(({ bytes }) => bytes)),
-    };
   } finally {
     agent.destroy();
   }

@@ -1,8 +1,8 @@
 // The process of the list client: executes runs on request.
-import { compressedListRun, pacedListRun } from './compressed-list-run.mjs';
+import { compressedListRun } from './compressed-list-run.mjs';
 import { listRun } from './list-run.mjs';
 
-const RUNS = { plain: listRun, gzip: compressedListRun, paced: pacedListRun };
+const RUNS = { plain: listRun, gzip: compressedListRun };
 
 process.on('message', (spec) => {
   RUNS[spec.kind](spec).then(

@@ -10,15 +10,14 @@ const STRIDE = 611_953;
  * @param {'cancels' | 'addresses' | undefined} spec.vary `cancels`: a different order each time, scattered over the
  *   table, until all `spec.orders` are cancelled; `addresses`: a different client address each time
  * @param {number} [spec.orders]
- * @param {number} [spec.limit] the maximum number of cancels
  * @returns {() => string | undefined} undefined when there are no requests left
  */
-export function messages({ method, path, headers, vary, orders, limit = orders }) {
+export function messages({ method, path, headers, vary, orders }) {
   const head = Object.entries({ host: '127.0.0.1', ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
   const rest = ` HTTP/1.1\r\n${head.join('')}`;
   if (vary === 'cancels') {
     let turn = 0;
-    return () => (turn < limit ? `${method} ${path}/${1 + ((turn++ * STRIDE) % orders)}${rest}\r\n` : undefined);
+    return () => (turn < orders ? `${method} ${path}/${1 + ((turn++ * STRIDE) % orders)}${rest}\r\n` : undefined);
   }
   if (vary === 'addresses') {
     return () => `${method} ${path}${rest}x-forwarded-for: ${randomAddress()}\r\n\r\n`;

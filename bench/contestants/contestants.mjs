@@ -12,9 +12,8 @@ export const OWN = contestant('this service', [file('../../dist/bundle/main.js')
   METRICS_PORT: '0',
   LOG_LEVEL: 'warn',
 });
-/** This service from another build, or with other settings. An empty program is that of {@link OWN}. */
-export const serviceAt = (program, environment = {}) =>
-  contestant('this service', program.length === 0 ? OWN.program : program, { ...OWN.environment, ...environment });
+/** This service from another build. */
+export const serviceAt = (program) => contestant('this service', program, OWN.environment);
 /** Trusts `X-Forwarded-For`, so that a run can use many client addresses. */
 export const OWN_BEHIND_PROXY = contestant('this service', OWN.program, { ...OWN.environment, TRUST_PROXY: '1' });
 export const OWN_WITHOUT_DATABASE = contestant(
@@ -57,15 +56,14 @@ function contestant(name, program, environment, missingOrderStatus = 404) {
   return Object.freeze({ name, program, environment, missingOrderStatus });
 }
 
-/** @param {{nodeFlags?: string[], ipc?: boolean}} options */
-export function startContestant(contestant, bench, database, { nodeFlags = [], ipc } = {}) {
+/** @param {{nodeFlags?: string[]}} options */
+export function startContestant(contestant, bench, database, { nodeFlags = [] } = {}) {
   const { program, environment, missingOrderStatus } = contestant;
   return ServerProcess.start({
     executable: contestant === GO_PGX ? goPeer(bench.folder) : process.execPath,
     program: [...nodeFlags, ...program],
     environment: { DATABASE_URL: database.url, REDIS_URL: bench.redis.url, ...environment },
     probe: { key: bench.keys.unlimited, status: missingOrderStatus },
-    ipc,
   });
 }
 

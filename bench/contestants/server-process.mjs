@@ -22,10 +22,9 @@ export class ServerProcess {
 
   /**
    * Starts a server and waits until it responds to a request that uses keys, limits and the database.
-   * @param {{program: string[], environment: Record<string, string>, probe: {key: string, status: number},
-   *   ipc?: boolean}} options `ipc`: with a channel for messages
+   * @param {{program: string[], environment: Record<string, string>, probe: {key: string, status: number}}} options
    */
-  static async start({ executable = process.execPath, program, environment, probe, ipc = false }) {
+  static async start({ executable = process.execPath, program, environment, probe }) {
     const server = new ServerProcess();
     server.port = await freePort();
     if (ServerProcess.#over) {
@@ -34,7 +33,7 @@ export class ServerProcess {
     server.startedAt = performance.now();
     server.child = spawn(executable, program, {
       env: { PATH: process.env.PATH, NODE_ENV: 'production', PORT: String(server.port), ...environment },
-      stdio: ['ignore', 'pipe', 'pipe', ...(ipc ? ['ipc'] : [])],
+      stdio: ['ignore', 'pipe', 'pipe'],
     });
     ServerProcess.#running.add(server);
     server.child.once('exit', () => ServerProcess.#running.delete(server));

@@ -14,11 +14,9 @@ import {
   OWN_WITHOUT_DATABASE,
 } from '../contestants/contestants.mjs';
 import { CONNECTIONS, MAIN_CONNECTIONS } from '../scenarios/cancel.mjs';
-import { flatCostSizes } from '../scenarios/flat-cost.mjs';
 import { FLOOD_PER_SECOND } from '../scenarios/flood.mjs';
 import { listSizes, MANY_READERS, MANY_READERS_ORDERS, PSQL, PSQL_ALONE } from '../scenarios/list.mjs';
 import { CANCELS_PER_SECOND, ENCODINGS, PEERS } from '../scenarios/list-changes.mjs';
-import { LISTS_PER_MINUTE, PACED_SECONDS } from '../scenarios/paced-lists.mjs';
 import { POLL_CONNECTIONS, pollSizes } from '../scenarios/polls.mjs';
 import { above, atLeast, atMost, below, valueAtMost } from './table.mjs';
 
@@ -32,7 +30,7 @@ const count = (number) => number.toLocaleString('en');
 const orders = (size) => `${count(size)} ${size === 1 ? 'order' : 'orders'}`;
 
 /** Every line of the report, by scenario. A line has a target only if one is set for the measured size. */
-export const ROWS = { list, changes, paced, polls, cancel, flat, rejections, flood, start };
+export const ROWS = { list, changes, polls, cancel, rejections, flood, start };
 
 function list(results, options) {
   const rows = [];
@@ -152,21 +150,6 @@ function changes(results, options) {
   return rows;
 }
 
-function paced(results, options) {
-  const what = `${count(LISTS_PER_MINUTE)} gzip lists/min of ${orders(options.orders)} for ${PACED_SECONDS} s`;
-  const value = (metric) => results.get(`paced/${metric}`, OWN);
-  return [
-    { what: `${what}, p50`, unit: 'ms', ours: value('p50Ms') },
-    { what: `${what}, p99`, unit: 'ms', ours: value('p99Ms'), target: valueAtMost(250, '250 ms') },
-    {
-      what: `${what}, server CPU, of one core`,
-      unit: 'share',
-      ours: value('cpuShare'),
-      target: valueAtMost(1, '100 %'),
-    },
-  ];
-}
-
 function polls(results, options) {
   const [small, large = small] = pollSizes(options);
   const rate = (size) => results.get(`polls/${size}/perSecond`, OWN);
@@ -216,22 +199,6 @@ function cancel(results) {
     rows.push(cpu(FASTIFY_PG, OF_THEIRS, target), cpu(NEST_PRISMA, OF_THEIRS, target));
   }
   return rows;
-}
-
-function flat(results, options) {
-  const [small, large] = flatCostSizes(options);
-  const rate = (size) => results.get(`flat/${size}/perSecond`, OWN);
-  return [
-    {
-      what: `cancel in bursts of 1,000, table of ${orders(large)}`,
-      unit: 'perSecond',
-      ours: rate(large),
-      against: `this service, table of ${orders(small)}`,
-      other: rate(small),
-      ratio: OF_THEIRS,
-      target: atLeast(0.9),
-    },
-  ];
 }
 
 function rejections(results) {
