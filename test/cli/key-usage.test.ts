@@ -1,4 +1,3 @@
-import { type AddressInfo, createServer, type Server } from 'node:net';
 import { call } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { petstore } from '../helpers/petstore.js';
@@ -63,40 +62,17 @@ describeWithRedis('keys list and keys show with Redis', () => {
   });
 });
 
-/** Replies to a client while it connects. */
-const GREETINGS: Readonly<Record<string, string>> = {
-  hello: '%1\r\n$5\r\nproto\r\n:3\r\n',
-  client: '+OK\r\n',
-  info: '$9\r\nloading:0\r\n',
-};
-
-/** Accepts connections and does not reply to any later command. */
-async function startSilentRedis(): Promise<Server> {
-  const server = createServer((socket) => {
-    socket
-      .on('error', () => undefined)
-      .on('data', (bytes) => {
-        const sent = bytes.toString().toLowerCase();
-        const replies = [...sent.matchAll(/\*\d+\r\n\$\d+\r\n(\w+)/g)].map(
-          ([, command]) => GREETINGS[command ?? ''] ?? '',
-        );
-        socket.write(replies.join(''));
-      });
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return server;
-}
-
-describe('without a working Redis, keys list works with a warning and keys unban fails, when', () => {
-  let silent: Server;
+describeWithRedis('without a working Redis, keys list works with a warning and keys unban fails, when', () => {
+  let silent: RedisServer;
   beforeAll(async () => {
-    silent = await startSilentRedis();
+    silent = await RedisServer.start();
+    silent.freeze();
   });
-  afterAll(() => silent.close());
+  afterAll(() => silent.stop());
 
   test.each<[string, () => number, RegExp]>([
     ['the connection is refused', () => 1, /^warning: Redis is unreachable \(connect ECONNREFUSED 127\.0\.0\.1:1\)/],
-    ['Redis does not respond', () => (silent.address() as AddressInfo).port, /^warning: Redis does not respond/],
+    ['Redis does not respond', () => silent.port, /^warning: Redis does not respond/],
   ])('%s', async (_what, port, reason) => {
     const { id } = await insertKey(database.db, { plan: 'free' });
     const environment = { DATABASE_URL: database.url, REDIS_URL: `redis://127.0.0.1:${port()}` };

@@ -34,18 +34,11 @@ export async function createIsolatedDatabase(): Promise<TestDatabase> {
   };
 }
 
-/**
- * Runs the SQL of every migration on an empty database.
- * @param onApplied called after each one
- */
-export async function applyMigrations(
-  db: pg.Pool,
-  onApplied: (name: string) => Promise<void> = () => Promise.resolve(),
-): Promise<void> {
+/** Runs the SQL of every migration on an empty database. */
+export async function applyMigrations(db: pg.Pool): Promise<void> {
   for (const entry of readdirSync(MIGRATIONS, { withFileTypes: true })) {
     if (entry.isDirectory()) {
       await db.query(readFileSync(join(MIGRATIONS, entry.name, 'migration.sql'), 'utf8'));
-      await onApplied(entry.name);
     }
   }
 }

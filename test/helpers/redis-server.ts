@@ -1,9 +1,9 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { describeIf } from './describe-if.js';
+import { describeWith } from './describe-with.js';
 import { freePort } from './free-port.js';
 import { waitFor } from './wait-for.js';
 
@@ -12,19 +12,7 @@ const PORT_MAX = 55_535;
 const START_ATTEMPTS = 3;
 
 /** `describe` where redis-server is installed, and always in CI; skips the tests with a message elsewhere. */
-export const describeWithRedis = describeIf(
-  hasRedisServer() || process.env.CI === 'true',
-  'redis-server (Debian: apt install redis-server)',
-);
-
-function hasRedisServer(): boolean {
-  try {
-    execFileSync('redis-server', ['--version'], { stdio: 'ignore' });
-    return true;
-  } catch {
-    return false;
-  }
-}
+export const describeWithRedis = describeWith('redis-server');
 
 /** A Redis server that a test can kill, freeze and restart on the same port. It persists nothing. */
 export class RedisServer {
@@ -35,7 +23,6 @@ export class RedisServer {
     private readonly folder: string,
   ) {}
 
-  /** @param flags options, after a configuration file if there is one */
   static async start(flags: readonly string[] = []): Promise<RedisServer> {
     for (let attempt = 1; ; attempt++) {
       const port = await freePort(PORT_MAX);
@@ -129,13 +116,18 @@ export class RedisServer {
 }
 
 function launch(port: number, folder: string, flags: readonly string[]): ChildProcess {
-  // redis-server takes a configuration file only as its first argument.
-  const [first = ''] = flags;
-  const files = first.startsWith('--') || first === '' ? 0 : 1;
   const args = [
-    ...flags.slice(0, files),
-    ...['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder],
-    ...flags.slice(files),
+    '--port',
+    String(port),
+    '--bind',
+    '127.0.0.1',
+    '--save',
+    '',
+    '--appendonly',
+    'no',
+    '--dir',
+    folder,
+    ...flags,
   ];
   return spawn('redis-server', args, { stdio: 'ignore' });
 }

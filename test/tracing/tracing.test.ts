@@ -51,20 +51,15 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
   });
   afterAll(() => service.stop());
 
+  async function spanWhere(matches: (span: ReceivedSpan) => boolean): Promise<ReceivedSpan> {
+    await waitFor(() => receiver.spans.some(matches), 'the span arrives');
+    return receiver.spans.find(matches)!;
+  }
   /** The span of the request that was sent with this id. */
-  async function spanOf(requestId: string): Promise<ReceivedSpan> {
-    const find = (): ReceivedSpan | undefined =>
-      receiver.spans.find(({ attributes }) => [attributes['http.request.header.x-request-id']].flat()[0] === requestId);
-    await waitFor(() => find() !== undefined, `the span of ${requestId} arrives`);
-    return find()!;
-  }
-
-  async function childOf(parent: ReceivedSpan): Promise<ReceivedSpan> {
-    const find = (): ReceivedSpan | undefined =>
-      receiver.spans.find(({ parentSpanId }) => parentSpanId === parent.spanId);
-    await waitFor(() => find() !== undefined, `a child of ${parent.name} arrives`);
-    return find()!;
-  }
+  const spanOf = (requestId: string): Promise<ReceivedSpan> =>
+    spanWhere(({ attributes }) => [attributes['http.request.header.x-request-id']].flat()[0] === requestId);
+  const childOf = (parent: ReceivedSpan): Promise<ReceivedSpan> =>
+    spanWhere(({ parentSpanId }) => parentSpanId === parent.spanId);
 
   it('records a cancel as a span in the trace of its caller, with its statement as a child', async () => {
     const id = await insertOrder(database.db);

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { cancelOrder, errorOf, listOrders } from '../../helpers/api.js';
-import { DemoCheckout, waitForExit } from '../../helpers/demo-service.js';
+import { DemoCheckout, type DemoService, waitForExit } from '../../helpers/demo-service.js';
 import { describeWithTmpfs, TmpfsVolume } from '../../helpers/tmpfs-volume.js';
 import { waitFor } from '../../helpers/wait-for.js';
 
@@ -15,6 +15,11 @@ beforeAll(() => {
 afterAll(() => {
   checkout.remove();
 });
+
+async function stop(service: DemoService): Promise<void> {
+  service.child.kill('SIGINT');
+  expect(await service.exited).toBe(0);
+}
 
 describe('petstore serve without DATABASE_URL', () => {
   it('keeps data and keys after a restart and a crash, and leaves no PostgreSQL process', async () => {
@@ -41,8 +46,7 @@ describe('petstore serve without DATABASE_URL', () => {
     expect(await doctor.exited).toBe(0);
     expect(doctor.output()).toMatch(/^ok +database +"postgres" at 127\.0\.0\.1:\d+$/m);
 
-    first.child.kill('SIGINT');
-    expect(await first.exited).toBe(0);
+    await stop(first);
     await waitForExit(firstPostgres);
 
     const third = await checkout.serve();
@@ -55,8 +59,7 @@ describe('petstore serve without DATABASE_URL', () => {
     const fourth = await checkout.serve();
     await waitForExit(orphan);
     expect((await listOrders(fourth.baseUrl, fourth.freeKey)).status).toBe(200);
-    fourth.child.kill('SIGTERM');
-    expect(await fourth.exited).toBe(0);
+    await stop(fourth);
   });
 
   it('issues new keys when demo-keys.json is truncated, and keeps them', async () => {
@@ -64,13 +67,11 @@ describe('petstore serve without DATABASE_URL', () => {
     writeFileSync(join(checkout.data, 'demo-keys.json'), '{\n  "free": "pst_');
     const service = await checkout.serve();
     expect((await listOrders(service.baseUrl, service.freeKey)).status).toBe(200);
-    service.child.kill('SIGINT');
-    expect(await service.exited).toBe(0);
+    await stop(service);
 
     const restarted = await checkout.serve();
     expect(restarted.freeKey).toBe(service.freeKey);
-    restarted.child.kill('SIGINT');
-    expect(await restarted.exited).toBe(0);
+    await stop(restarted);
   });
 
   it('exits with 1 and names the log when PostgreSQL is killed, and starts again', async () => {
@@ -81,8 +82,7 @@ describe('petstore serve without DATABASE_URL', () => {
 
     const again = await checkout.serve();
     expect((await listOrders(again.baseUrl, again.freeKey)).status).toBe(200);
-    again.child.kill('SIGTERM');
-    expect(await again.exited).toBe(0);
+    await stop(again);
   });
 
   it('starts after it was killed in each step of its first start', async () => {
@@ -102,27 +102,21 @@ describe('petstore serve without DATABASE_URL', () => {
     }
     const service = await checkout.serve();
     expect((await listOrders(service.baseUrl, service.freeKey)).status).toBe(200);
-    service.child.kill('SIGTERM');
-    expect(await service.exited).toBe(0);
+    await stop(service);
   });
 });
 
-describe('petstore doctor without DATABASE_URL', () => {
-  it('exits with 1, says what to do when no service runs, and leaves the data as it is', async () => {
+describe('a command without DATABASE_URL, when no service runs,', () => {
+  it.each([
+    ['doctor', 1, /^warning +database +DATABASE_URL is not set, and the embedded database/m],
+    ['keys list', 2, /DATABASE_URL is not set/],
+  ])('says what to do, and leaves the data as it is: %s', async (command, exitCode, output) => {
     mkdirSync(checkout.data, { recursive: true });
     const filesBefore = readdirSync(checkout.data);
-    const doctor = checkout.run('doctor');
-    expect(await doctor.exited).toBe(1);
-    expect(doctor.output()).toMatch(/^warning +database +DATABASE_URL is not set, and the embedded database/m);
+    const run = checkout.run(...command.split(' '));
+    expect(await run.exited).toBe(exitCode);
+    expect(run.output()).toMatch(output);
     expect(readdirSync(checkout.data)).toEqual(filesBefore);
-  });
-});
-
-describe('petstore keys without DATABASE_URL', () => {
-  it('exits with 2 and says what to do when no service runs', async () => {
-    const keys = checkout.run('keys', 'list');
-    expect(await keys.exited).toBe(2);
-    expect(keys.output()).toContain('DATABASE_URL is not set');
   });
 });
 

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import crypto from 'node:crypto';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -6,8 +6,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { PostgresServer, type PostgresServerOptions } from '../../../src/cli/embedded/postgres-server.js';
-import { UNBUNDLED_CLI } from '../../helpers/build.js';
-import { waitForExit } from '../../helpers/demo-service.js';
 
 jest.setTimeout(60_000);
 
@@ -57,17 +55,6 @@ const recordPid = (pid: number): void => {
   writeFileSync(join(dataFolder(), 'postmaster.pid'), lines.join('\n'));
 };
 
-/** Starts the server in a process that is killed. */
-function startAbandoned(): number {
-  const script = `
-    import { PostgresServer } from ${JSON.stringify(join(UNBUNDLED_CLI, '../cli/embedded/postgres-server.js'))};
-    const server = await PostgresServer.start({ folder: ${JSON.stringify(folder)}, settings: { fsync: 'off' } });
-    console.log(server.pid);
-    process.kill(process.pid, 'SIGKILL');`;
-  const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
-  return Number(stdout);
-}
-
 describe('PostgresServer.start', () => {
   it('initialises a cluster, removing what an interrupted initialisation left', async () => {
     mkdirSync(join(folder, 'cluster.new-interrupted', 'data'), { recursive: true });
@@ -84,20 +71,6 @@ describe('PostgresServer.start', () => {
     expect(random).toHaveBeenCalledTimes(2);
     expect(await selectOne(url)).toEqual([{ one: 1 }]);
     other.close();
-  });
-
-  it('recovers after the postmaster was killed', async () => {
-    const killed = await start();
-    process.kill(killed.pid!, 'SIGKILL');
-    expect(await selectOne((await start()).url('postgres'))).toEqual([{ one: 1 }]);
-    await killed.ended;
-  });
-
-  it('waits for the server of a killed service, which ends by itself', async () => {
-    const abandoned = startAbandoned();
-    expect(abandoned).toBeGreaterThan(0);
-    expect((await start()).pid).not.toBe(abandoned);
-    await waitForExit(abandoned);
   });
 
   it('rejects, and leaves the server alone, while another service uses the cluster', async () => {
