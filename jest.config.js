@@ -15,7 +15,7 @@ const PACKAGES = '<rootDir>/node_modules/.cache/test-packages/$1.cjs';
 export const LONG_SUITES = [
   ...['cli/embedded/*', 'replicas/*', 'database/migrations'],
   ...['alerts', 'drill'].map((name) => `deploy/${name}`),
-  ...['database-faults', 'full-disk'].map((name) => `fault-injection/${name}`),
+  'fault-injection/database-faults',
   ...['crowds', 'fuzz'].map((name) => `hostile/${name}`),
   ...['orders', 'quotas'].map((name) => `model/${name}.model`),
   'openapi/swagger-ui',
