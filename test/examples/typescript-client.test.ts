@@ -24,7 +24,11 @@ beforeEach(() => service.db.query('TRUNCATE orders'));
 afterAll(() => service.stop());
 
 /** Waits by moving the service's clock, and keeps how long it waited. */
-function clientOf(apiKey = key, retry: Partial<RetryOptions> = {}): { client: PetstoreClient; waitsMs: number[] } {
+function clientOf(
+  apiKey = key,
+  retry: Partial<RetryOptions> = {},
+  baseUrl = service.baseUrl,
+): { client: PetstoreClient; waitsMs: number[] } {
   const waitsMs: number[] = [];
   const sleep = (milliseconds: number): Promise<void> => {
     waitsMs.push(milliseconds);
@@ -32,7 +36,7 @@ function clientOf(apiKey = key, retry: Partial<RetryOptions> = {}): { client: Pe
     return Promise.resolve();
   };
   const client = new PetstoreClient({
-    baseUrl: `${service.baseUrl}/v1`,
+    baseUrl: `${baseUrl}/v1`,
     apiKey,
     retry: { random: () => 0.5, sleep, ...retry },
   });
@@ -146,26 +150,14 @@ describe('the TypeScript client with a faulty server', () => {
     server?.close();
   });
 
-  async function clientOfServer(respond: (response: ServerResponse) => void): Promise<{
-    client: PetstoreClient;
-    waitsMs: number[];
-  }> {
+  async function clientOfServer(respond: (response: ServerResponse) => void): Promise<ReturnType<typeof clientOf>> {
     const listening = createServer((_req, res) => {
       respond(res);
     });
     server = listening;
     await new Promise<void>((resolve) => listening.listen(0, '127.0.0.1', resolve));
     const { port } = listening.address() as AddressInfo;
-    const waitsMs: number[] = [];
-    const sleep = (milliseconds: number): Promise<void> => {
-      waitsMs.push(milliseconds);
-      return Promise.resolve();
-    };
-    const retry = { attempts: 4, random: () => 1, sleep };
-    return {
-      client: new PetstoreClient({ baseUrl: `http://127.0.0.1:${port}/v1/`, apiKey: 'pst_any', retry }),
-      waitsMs,
-    };
+    return clientOf(key, { attempts: 4, random: () => 1 }, `http://127.0.0.1:${port}`);
   }
 
   it.each<[string, (response: ServerResponse) => void]>([
