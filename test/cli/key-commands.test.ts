@@ -1,5 +1,6 @@
 import { call } from '../helpers/api.js';
 import { insertKey, type KeyRow } from '../helpers/builders.js';
+import { untilLockWaits } from '../helpers/lock-waits.js';
 import { ManualClock } from '../helpers/manual-clock.js';
 import { type CommandResult, petstore } from '../helpers/petstore.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
@@ -7,8 +8,6 @@ import { waitFor } from '../helpers/wait-for.js';
 
 const KEY = /^pst_[0-9A-Za-z]{49}$/;
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-/** A change takes effect within a second of the end of the command. */
-const PROMPTLY = { withinMs: 1_000 };
 
 // The clock of the service stands still, so that no cache entry expires: it learns of changes by notifications only.
 let service: TestService;
@@ -65,11 +64,7 @@ describe('petstore keys issue', () => {
       revoked_at: null,
     });
     // Nothing is stored that the key could be read from.
-    const { rows } = await service.db.query<{ row: string }>(
-      'SELECT api_keys::text AS row FROM api_keys WHERE id = $1',
-      [issued.id],
-    );
-    expect(rows[0]?.row).not.toContain(key.slice(4, 20));
+    expect(JSON.stringify(await rowOf(issued.id))).not.toContain(key.slice(10, 20));
   });
 
   it('prints id and key as text without --json, and accepts an expiry time', async () => {
@@ -160,11 +155,11 @@ describe('petstore keys list', () => {
 });
 
 describe('petstore keys revoke', () => {
-  it('invalidates a key in a running service within a second, and reports whether it was valid', async () => {
+  it('invalidates a key in a running service and reports whether it was valid', async () => {
     const [{ id, key }, other] = [await insertKey(service.db), await insertKey(service.db)];
     expect([await statusOf(key), await statusOf(other.key)]).toEqual([200, 200]);
     expect(await keysJson('revoke', id)).toEqual({ id, revoked: true, successorId: null });
-    await waitFor(async () => (await statusOf(key)) === 401, 'the key is rejected', PROMPTLY);
+    await waitFor(async () => (await statusOf(key)) === 401, 'the key is rejected');
     expect(await statusOf(other.key)).toBe(200);
     const revokedAt = (await rowOf(id))?.revoked_at;
     const [again, forPeople] = await Promise.all([keysJson('revoke', id), keys('revoke', id.toUpperCase())]);
@@ -214,7 +209,7 @@ describe('petstore keys rotate', () => {
     expect(exitCode).toBe(0);
     const successor = /^key +(\S+)$/m.exec(stdout)?.[1] ?? '';
     service.clock.set(Date.now());
-    await waitFor(async () => (await statusOf(key)) === 401, 'the old key is rejected', PROMPTLY);
+    await waitFor(async () => (await statusOf(key)) === 401, 'the old key is rejected');
     expect(await statusOf(successor)).toBe(200);
   });
 
@@ -252,12 +247,7 @@ describe('petstore keys rotate issues no successor', () => {
       await other.query('BEGIN');
       await other.query('UPDATE api_keys SET revoked_at = now() WHERE id = $1', [id]);
       const rotating = keys('rotate', id);
-      await waitFor(async () => {
-        const { rowCount } = await service.db.query(
-          "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-        );
-        return rowCount !== 0;
-      }, 'the command waits for the row');
+      await untilLockWaits(service.db);
       await other.query('COMMIT');
       expect(await rotating).toEqual({
         exitCode: 1,
@@ -272,24 +262,23 @@ describe('petstore keys rotate issues no successor', () => {
 });
 
 describe('petstore keys set-plan', () => {
-  it('changes the quotas in a running service within a second, to custom ones and back', async () => {
+  it('changes the quotas in a running service, to custom ones and back', async () => {
     const { id, key } = await insertKey(service.db, { plan: 'free' });
     expect(await quotaOf(key)).toBe('"minute";q=60;w=60, "day";q=1000;w=86400');
     const record = await keysJson('set-plan', id, '--plan', 'enterprise', '--per-minute', '8', '--per-day', '90');
     expect(record).toMatchObject({ id, plan: 'enterprise', requestsPerMinute: 8, requestsPerDay: 90 });
     const custom = '"minute";q=8;w=60, "day";q=90;w=86400';
-    await waitFor(async () => (await quotaOf(key)) === custom, 'the new quotas', PROMPTLY);
+    await waitFor(async () => (await quotaOf(key)) === custom, 'the new quotas');
     const result = await keys('set-plan', id, '--plan', 'business');
     expect(result).toEqual({ exitCode: 0, stdout: `The key ${id} has the plan business.\n`, stderr: '' });
     expect(await rowOf(id)).toMatchObject({ plan: 'business', requests_per_minute: null, requests_per_day: null });
     const business = '"minute";q=1000;w=60, "day";q=100000;w=86400';
-    await waitFor(async () => (await quotaOf(key)) === business, 'the published quotas', PROMPTLY);
-    expect(await quotaOf(key)).toBe(business);
+    await waitFor(async () => (await quotaOf(key)) === business, 'the published quotas');
   });
 });
 
 describe('petstore keys unban', () => {
-  it('ends the ban of a key within a second', async () => {
+  it('ends the ban of a key in a running service', async () => {
     const { id, key } = await insertKey(service.db, { requests_per_minute: 1, requests_per_day: 1_000 });
     for (let number = 0; number < 12; number++) {
       await statusOf(key);
@@ -297,9 +286,7 @@ describe('petstore keys unban', () => {
     service.clock.advance(60_000);
     expect(await statusOf(key)).toBe(429);
     expect(await keysJson('unban', id)).toEqual({ id });
-    let status = 429;
-    await waitFor(async () => (status = await statusOf(key)) !== 429, 'the key is let in', PROMPTLY);
-    expect(status).toBe(200);
+    await waitFor(async () => (await statusOf(key)) === 200, 'the key is let in');
   });
 
   it('succeeds without a change when the key is not banned', async () => {
