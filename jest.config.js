@@ -66,7 +66,8 @@ export default {
   coverageProvider: 'v8',
   collectCoverageFrom: ['src/**/*.ts', '!src/database/generated/**'],
   coverageReporters: ['text', 'text-summary'],
-  testTimeout: 20_000,
+  // For a busy machine: tests wait for conditions, not for times.
+  testTimeout: 60_000,
   // Twice the cores of a small machine: many suites wait for a timeout of the service or for a process that starts.
   maxWorkers: 4,
 };
