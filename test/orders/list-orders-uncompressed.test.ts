@@ -1,15 +1,18 @@
+import { connect } from 'node:net';
 import { errorOf, listOrders } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
+import { untilLockWaits } from '../helpers/lock-waits.js';
 import { StalledClient } from '../helpers/raw-http.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
+import { requestText } from '../helpers/wire.js';
 
 const UNCOMPRESSED_MAX = 64;
 
 let service: TestService;
 let key: string;
 beforeAll(async () => {
-  service = await startTestService();
+  service = await startTestService({ environment: { CANCEL_LOCK_TIMEOUT_MS: '30000' } });
   ({ key } = await insertKey(service.db, { plan: 'business' }));
   // About 15 MB: more than the buffers of both ends of a connection hold.
   await service.db.query('INSERT INTO orders (pet_id, quantity) SELECT n, 1 FROM generate_series(1, 200000) AS n');
@@ -40,5 +43,28 @@ describe('uncompressed lists whose clients do not read', () => {
       await response.arrayBuffer();
       return response.status === 200;
     }, 'an uncompressed list is sent');
+  }, 60_000);
+
+  it('make room for another key, also behind a response that is not ready', async () => {
+    const transaction = await service.db.connect();
+    await transaction.query('BEGIN');
+    await transaction.query('SELECT FROM orders WHERE id = 1 FOR UPDATE');
+    const waiting = requestText('DELETE', '/v1/store/orders/1', { key });
+    const lists = requestText('GET', '/v1/store/orders', { key }).repeat(UNCOMPRESSED_MAX / 2);
+    const sockets = [0, 1].map(() => connect(service.port, '127.0.0.1').on('error', () => undefined));
+    try {
+      sockets.forEach((socket) => socket.write(waiting + lists));
+      await untilLockWaits(service.db);
+      await waitFor(async () => (await listPlain()).status === 503, 'all slots are held');
+
+      const other = await insertKey(service.db);
+      const response = await listOrders(service.baseUrl, other.key, { 'Accept-Encoding': 'identity' });
+      await response.body?.cancel();
+      expect(response.status).toBe(200);
+    } finally {
+      sockets.forEach((socket) => socket.destroy());
+      await transaction.query('ROLLBACK');
+      transaction.release();
+    }
   }, 60_000);
 });

@@ -84,8 +84,9 @@ export class OrderListResponder {
       caller,
       isCompressed,
       current: this.#versions.get(req),
+      // The connection: a response that waits behind another one could not be ended at once.
       cut: () => {
-        abortResponse(res);
+        req.socket.destroy();
       },
     };
     await (isCompressed ? this.#readAndSend(res, request) : this.#sendUncompressed(res, request));
