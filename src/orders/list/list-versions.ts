@@ -22,6 +22,11 @@ import { ReplicaFallback } from './replica-fallback.js';
 /** Runs a statement on one server, in a transaction or not. */
 export type Query = <T extends QueryResultRow>(name: string, text: string, values?: readonly unknown[]) => Promise<T>;
 
+interface Read {
+  readonly level: number;
+  readonly row: PiecesRow;
+}
+
 /** Why the list has no version: it is read whole. */
 class NotIntact extends Error {
   constructor(readonly problems: readonly string[]) {
@@ -74,8 +79,8 @@ export class ListVersions {
    * @throws {Error} of the database
    */
   async inTransaction(server: ListPools, query: Query): Promise<ListVersion | undefined> {
-    const row = await this.#readPieces(query);
-    return this.#orUndefined(async () => this.#parse(server, row));
+    const read = await this.#readPieces(query);
+    return this.#orUndefined(async () => this.#parse(server, read));
   }
 
   #readName(server: ListPools): Promise<string | undefined> {
@@ -90,30 +95,33 @@ export class ListVersions {
 
   #readCurrent(server: ListPools): Promise<ListVersion | undefined> {
     return this.#orUndefined(async () => {
-      const row = await this.#readPieces((name, text, values) => this.#select(server, name, text, values));
-      const version = await this.#parse(server, row);
+      const read = await this.#readPieces((name, text, values) => this.#select(server, name, text, values));
+      const version = await this.#parse(server, read);
       this.compaction.after(version);
       this.#countChange(version.name);
       return version;
     });
   }
 
-  async #readPieces(query: Query): Promise<PiecesRow> {
+  async #readPieces(query: Query): Promise<Read> {
     for (;;) {
-      const row = await query<PiecesRow>('list_pieces', SELECT_PIECES, [this.#level]);
-      const level = nextLevel(this.#level, row);
-      if (level === undefined) {
-        return row;
+      // Another read may raise the level meanwhile.
+      const level = this.#level;
+      const row = await query<PiecesRow>('list_pieces', SELECT_PIECES, [level]);
+      const next = nextLevel(level, row);
+      if (next === undefined) {
+        return { level, row };
       }
-      this.#level = level;
+      this.#level = Math.max(this.#level, next);
     }
   }
 
-  async #parse(server: ListPools, row: PiecesRow): Promise<ListVersion> {
+  async #parse(server: ListPools, read: Read): Promise<ListVersion> {
+    const { level, row } = read;
     await this.#check(server, row);
-    const source = JSON.stringify([this.#level, row]);
+    const source = JSON.stringify(read);
     if (this.#parsed?.source !== source) {
-      this.#parsed = { source, version: parseVersion(row, this.#level) };
+      this.#parsed = { source, version: parseVersion(row, level) };
     }
     return this.#parsed.version;
   }

@@ -1,5 +1,11 @@
 import { gunzipSync } from 'node:zlib';
+import type { QueryResultRow } from 'pg';
+import { onlyRow } from '../../../src/database/only-row.js';
+import { Pools } from '../../../src/database/pools.js';
 import { Metrics } from '../../../src/metrics/metrics.js';
+import { ListCompaction } from '../../../src/orders/list/list-compaction.js';
+import { ListVersions, type Query } from '../../../src/orders/list/list-versions.js';
+import { ReplicaFallback } from '../../../src/orders/list/replica-fallback.js';
 import { requestRaw } from '../../helpers/raw-http.js';
 import { useTestService } from '../../helpers/test-service.js';
 import { waitFor } from '../../helpers/wait-for.js';
@@ -106,5 +112,21 @@ describe('a list of more blocks than a version names', () => {
     expect(after.etag).not.toBe(plain.etag);
     expect(after.ids).toEqual(['1', ...IDS]);
     expect((await piecesRead()) - read).toBeLessThanOrEqual(2);
+  });
+
+  it('is divided in the same way by versions that are read at once', async () => {
+    const { app, db } = context.service;
+    await db.query(
+      `INSERT INTO orders (id, pet_id, quantity) SELECT n::bigint << 22, 1, 1 FROM generate_series(1, ${ORDERS}) AS n`,
+    );
+    const versions = new ListVersions(app.get(ReplicaFallback), app.get(ListCompaction), new Metrics());
+    const query: Query = async <T extends QueryResultRow>(_name: string, text: string, values?: readonly unknown[]) =>
+      onlyRow((await db.query<T>(text, [...(values ?? [])])).rows);
+    const read = await Promise.all(Array.from({ length: 4 }, () => versions.inTransaction(app.get(Pools), query)));
+    for (const version of read) {
+      // Each piece of 2^26 ids has 16 orders.
+      expect(version?.pieces).toHaveLength(Math.floor(ORDERS / 16) + 1);
+      expect(version?.pieces).toEqual(read[0]?.pieces);
+    }
   });
 });
