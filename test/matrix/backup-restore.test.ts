@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import type pg from 'pg';
 import { PostgresServer } from '../../src/cli/embedded/postgres-server.js';
 import { cancelOrder, listOrders } from '../helpers/api.js';
+import { documentedArchiveCommand } from '../helpers/archive-command.js';
 import { insertKey } from '../helpers/builders.js';
 import { describeIf } from '../helpers/describe-if.js';
 import { describeWith } from '../helpers/describe-with.js';
@@ -132,7 +133,7 @@ describeHere('backup and restore', () => {
   function start(): Promise<PostgresServer> {
     return PostgresServer.start({
       folder: join(folder, 'server'),
-      settings: { fsync: 'off', archive_mode: 'on', archive_command: `cp %p ${archive}/%f` },
+      settings: { fsync: 'off', archive_mode: 'on', archive_command: documentedArchiveCommand(archive) },
       port,
       programs,
     });
