@@ -34,6 +34,8 @@ wait_until_ready() {
   sleep 3
 }
 
+# One that an interrupted update has stopped would be started again, in the place of a new one.
+$compose --profile replicas rm --force "$service" >/dev/null
 old=$(containers)
 count=$(echo "$old" | wc -l)
 [ -n "$old" ] || { echo "error: no container of $service is running; start it first" >&2; exit 1; }
