@@ -1,5 +1,14 @@
 import { execFile, execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -85,26 +94,46 @@ describeHere('backup and restore', () => {
     ['a dump of the data restores the list into migrated tables', 'postgres', 'Data only'],
     ['a dump of the data restores the list into migrated tables', 'petstore_owner', 'Data only'],
   ])('%s, as %s', async (_what, user, section) => {
-    const [backup, restore] = documented(section, user);
+    const [backup] = documented('Full dump', user);
+    const restore = documented(section, user).at(section === 'Full dump' ? 1 : 0);
     const saved = await table();
     const { id, key: savedKey } = await insertKey(db);
+    await db.query("SELECT setval('orders_id_seq', 70000)");
     await run(backup);
     await db.query('DELETE FROM api_keys WHERE id = $1', [id]);
     await changeOrders();
     // It has never seen the key that only the backup has.
     const another = await startTestService({ database: { url: urlOf('petstore_app'), db, drop: () => db.end() } });
+    await db.query("SELECT setval('orders_id_seq', 1)");
     await run(restore);
     expect(await table()).toBe(saved);
+    expect((await db.query('SELECT last_value FROM orders_id_seq')).rows).toEqual([{ last_value: '70000' }]);
     await expectService();
     await waitFor(async () => (await listOrders(another.baseUrl, savedKey)).status === 200, 'the key is known again');
     await another.stop();
   });
 
-  it('the list is read whole after a restore with disabled triggers, until they are enabled as before', async () => {
-    const [backup, restore, repair] = documented('Data only', 'postgres');
-    await run(backup!.replace('--data-only', '--data-only --disable-triggers'));
+  it('a dump that is missing or was cut changes nothing', async () => {
+    const [backup, full] = documented('Full dump', 'postgres');
+    const [data] = documented('Data only', 'postgres');
+    const dump = join(folder, 'petstore.dump');
+    await run(backup);
     await changeOrders();
-    await run(restore);
+    const present = await table();
+    for (const cut of [() => truncateSync(dump, Math.floor(statSync(dump).size * 0.9)), () => rmSync(dump)]) {
+      cut();
+      await expect(run(data)).rejects.toThrow();
+      await expect(run(full)).rejects.toThrow();
+      expect(await table()).toBe(present);
+    }
+    await expectService();
+  });
+
+  it('the list is read whole after a restore with disabled triggers, until they are enabled as before', async () => {
+    const [restore, repair] = documented('Data only', 'postgres');
+    await run(documented('Full dump', 'postgres')[0]);
+    await changeOrders();
+    await run(restore!.replace('--data-only', '--data-only --disable-triggers'));
     expect(await list()).toEqual({ text: await table(), etag: null });
     await run(repair);
     await expectService();
