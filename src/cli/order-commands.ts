@@ -26,11 +26,10 @@ The file has one order per line, as NDJSON or as CSV with a header line. Fields:
   id                  int64, not the id of an existing order (default: the next id)
   status              pending, shipped or cancelled (default: shipped when complete, otherwise pending)
 
-Examples (pipefail: so that the shell reports a broken file, too):
+Examples:
   petstore orders import orders.ndjson --dry-run
   petstore orders import orders.csv
-  set -o pipefail
-  gunzip --stdout orders.ndjson.gz | petstore orders import - --format ndjson`;
+  gunzip orders.ndjson.gz && petstore orders import orders.ndjson`;
 
 interface ImportCommandOptions {
   readonly format?: ImportFormat;
@@ -45,7 +44,7 @@ export function addOrderCommands(program: Command): void {
     .description('load orders')
     .command('import')
     .description('import the orders of a file: all of them, or none and a list of the errors')
-    .argument('<file>', 'path of the file, or - for stdin')
+    .argument('<file>', 'path of the file, or - for stdin, whose end is taken for that of the file')
     .addOption(
       new Option('--format <format>', 'format of the file (default: by the extension .ndjson, .jsonl or .csv)').choices(
         ['ndjson', 'csv'],

@@ -34,6 +34,10 @@ describe('scripts and container files', () => {
 });
 
 describe('documentation', () => {
+  it.each([...current, 'src/cli/order-commands.ts'])('%s imports no stream, of which a part may arrive', (document) => {
+    expect(readFileSync(join(ROOT, document), 'utf8')).not.toMatch(/orders import -\s/);
+  });
+
   it.each(current)('%s names only files and folders that exist', (document) => {
     expect(pathsIn(readFileSync(join(ROOT, document), 'utf8')).filter((path) => !exists(path))).toEqual([]);
   });
