@@ -17,13 +17,16 @@ const RELIED_UPON: Settings = {
   quote_all_identifiers: 'off',
 };
 
+/** A list that a slow client reads, and an import, may take long. The setting is new in PostgreSQL 17. */
+const NO_TRANSACTION_TIMEOUT = `SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'transaction_timeout'`;
+
 /**
  * The statements that a connection begins with, for one round trip. They are statements and not startup parameters,
  * because connection poolers reject parameters that they do not know. Durations are in milliseconds.
  */
 export function sessionSettings(more: Settings = {}): string {
   // Pools keep idle sessions, and a session that listens is idle by nature. A transaction is never idle in this sense.
-  return assignments('SET', { idle_session_timeout: 0, ...more });
+  return `${assignments('SET', { idle_session_timeout: 0, ...more })}; ${NO_TRANSACTION_TIMEOUT}`;
 }
 
 /** The same for one transaction. */

@@ -10,8 +10,9 @@ import { startTestService, type TestService } from '../helpers/test-service.js';
 
 const SHOW = `
   SELECT concat_ws(', ', current_setting('search_path'), current_setting('row_security'), current_setting('datestyle'),
-    current_setting('transaction_isolation'), current_setting('timezone'), current_setting('idle_session_timeout')) AS settings`;
-const RELIED_UPON = 'public, off, ISO, MDY, read committed, UTC, 0';
+    current_setting('transaction_isolation'), current_setting('timezone'), current_setting('idle_session_timeout'),
+    coalesce(current_setting('transaction_timeout', true), '0')) AS settings`;
+const RELIED_UPON = 'public, off, ISO, MDY, read committed, UTC, 0, 0';
 
 const LISTENERS = `
   SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'petstore-listener'`;
@@ -90,6 +91,9 @@ describe('a database with other defaults', () => {
       "timezone = 'Asia/Kathmandu'",
       "datestyle = 'German, DMY'",
       "idle_session_timeout = '1h'",
+      ...((await database.db.query("SELECT FROM pg_settings WHERE name = 'transaction_timeout'")).rowCount === 1
+        ? ["transaction_timeout = '1h'"]
+        : []),
     );
     const { main, list } = service.app.get(Pools);
     for (const pool of [main, list]) {
