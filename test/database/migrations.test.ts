@@ -115,9 +115,12 @@ describe('migrations', () => {
       }
       await prismaMigrate('deploy', url);
       const service = await startTestService({ database });
-      expect(await (await listOrders(service.baseUrl, key)).json()).toMatchObject([{ id: Number(id) }]);
-      expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
-      await service.stop();
+      try {
+        expect(await (await listOrders(service.baseUrl, key)).json()).toMatchObject([{ id: Number(id) }]);
+        expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
+      } finally {
+        await service.stop();
+      }
     });
   });
 

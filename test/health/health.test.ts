@@ -1,3 +1,5 @@
+import { Prisma } from '../../src/database/generated/client.js';
+import { PrismaService } from '../../src/database/prisma.service.js';
 import { Metrics } from '../../src/metrics/metrics.js';
 import { errorOf } from '../helpers/api.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
@@ -51,5 +53,22 @@ describe('health', () => {
     proxy.restore();
     await waitFor(async () => (await ask('ready')).status === 200, 'the service is ready again');
     expect(await exported()).toBe(1);
+  });
+
+  it('is unready before statements that get no response have failed', async () => {
+    proxy.stall();
+    // On connections of every age.
+    const statements = Array.from({ length: 4 }, () =>
+      service.app
+        .get(PrismaService)
+        .execute(Prisma.sql`SELECT 1`)
+        .then(
+          () => 'a statement',
+          () => 'a statement',
+        ),
+    );
+    expect(await Promise.race([...statements, ask('ready').then(({ status }) => status)])).toBe(503);
+    proxy.restore();
+    await Promise.all(statements);
   });
 });

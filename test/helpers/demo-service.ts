@@ -37,6 +37,11 @@ export class DemoCheckout {
     return this.#spawn([process.execPath, join(this.folder, relative(ROOT, CLI)), ...args]);
   }
 
+  /** Runs a command below a limit of the size of its files, as on a disk that is nearly full. */
+  runWithSmallFiles(...args: string[]): DemoRun {
+    return this.#spawn(['sh', '-c', 'ulimit -f 64; exec "$@"', 'sh', process.execPath, 'dist/bundle/cli.js', ...args]);
+  }
+
   /**
    * Runs a command on a pseudo-terminal; its stdin is the terminal's input.
    * `exec`, because a shell that waits for the command reports Ctrl-C as 130 whatever the command's exit code (dash).

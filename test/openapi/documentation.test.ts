@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { committedDocument } from '../helpers/contract.js';
-import { startTestService, useTestService } from '../helpers/test-service.js';
+import { useTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
 const DOCUMENTED = ['https://{productionHost}/v1', 'https://{stagingHost}/v1'];
@@ -27,11 +27,13 @@ describe('the servers of the document', () => {
     expect(await serversOf(context.service.baseUrl)).toEqual(['/v1', ...DOCUMENTED]);
   });
 
-  it('are the configured ones when both are set', async () => {
+  describe('with both variables set', () => {
     const [PUBLIC_BASE_URL, STAGING_BASE_URL] = ['https://api.example.com/v1', 'https://staging.example.com/v1'];
-    const service = await startTestService({ environment: { PUBLIC_BASE_URL, STAGING_BASE_URL } });
-    expect(await serversOf(service.baseUrl)).toEqual([PUBLIC_BASE_URL, STAGING_BASE_URL]);
-    await service.stop();
+    const configured = useTestService({ environment: { PUBLIC_BASE_URL, STAGING_BASE_URL } });
+
+    it('are the configured ones', async () => {
+      expect(await serversOf(configured.service.baseUrl)).toEqual([PUBLIC_BASE_URL, STAGING_BASE_URL]);
+    });
   });
 });
 
