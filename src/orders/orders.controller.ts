@@ -1,4 +1,4 @@
-import { All, Controller, Delete, Get, Head, Param, Req, Res } from '@nestjs/common';
+import { All, Controller, Delete, Get, Param, Req, Res } from '@nestjs/common';
 import { ApiExcludeEndpoint, ApiExtraModels, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { CallerId } from '../admission/api-key.guard.js';
@@ -21,12 +21,7 @@ export class OrdersController {
     private readonly list: OrderListResponder,
   ) {}
 
-  @Head()
-  @ApiExcludeEndpoint()
-  async describeOrderList(@Req() req: Request, @Res() res: Response, @CallerId() caller: string): Promise<void> {
-    await this.list.respond(req, res, caller);
-  }
-
+  /** Also for HEAD, which Express routes like GET. */
   @Get()
   @ApiListOrders()
   async listOrders(@Req() req: Request, @Res() res: Response, @CallerId() caller: string): Promise<void> {
