@@ -133,7 +133,6 @@ describe('a list whose database connection', () => {
       environment: {
         DATABASE_URL: proxy.urlFor(database.url),
         LIST_CONCURRENCY: '1',
-        LIST_STALL_SECONDS: '1',
         LIST_CACHE_MB: '0',
       },
     });
