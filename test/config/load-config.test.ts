@@ -1,4 +1,4 @@
-import { ConfigurationError } from '../../src/config/config.js';
+import { type Config, ConfigurationError } from '../../src/config/config.js';
 import { loadConfig } from '../../src/config/load-config.js';
 
 /** The problems of an invalid configuration; empty when it is valid. */
@@ -12,103 +12,67 @@ function problemsOf(variables: Readonly<Record<string, string>>): readonly strin
   }
 }
 
+/** Each variable, a text for it, the setting, its value for the text, and its default. */
+const SETTINGS: [string, string, string, unknown, unknown][] = [
+  ['NODE_ENV', 'production', 'production', true, false],
+  ['DATABASE_URL', 'postgresql://main/db', 'databaseUrl', 'postgresql://main/db', undefined],
+  ['DATABASE_DIRECT_URL', 'postgresql://direct/db', 'databaseDirectUrl', 'postgresql://direct/db', undefined],
+  ['DATABASE_POOLER', 'transaction', 'transactionPooler', true, false],
+  ['DATABASE_REPLICA_URL', 'postgresql://standby/db', 'databaseReplicaUrl', 'postgresql://standby/db', undefined],
+  ['REDIS_URL', 'redis://one:6379, rediss://u:p@two/1', 'redisUrls', ['redis://one:6379', 'rediss://u:p@two/1'], []],
+  ['HOST', '0.0.0.0', 'host', '0.0.0.0', '127.0.0.1'],
+  ['PORT', '8080', 'port', 8_080, 3_000],
+  ['TRUST_PROXY', '10.0.0.0/8, fd00::/8,192.0.2.1', 'trustProxy', ['10.0.0.0/8', 'fd00::/8', '192.0.2.1'], false],
+  ['MAX_CONNECTIONS', '100', 'connectionsMax', 100, 5_000],
+  ['OTEL_EXPORTER_OTLP_ENDPOINT', 'http://collector:4318', 'tracing', true, false],
+  ['OTEL_EXPORTER_OTLP_PROTOCOL', 'http/json', 'tracingProtocol', 'http/json', undefined],
+  ['PUBLIC_BASE_URL', 'https://api.example.com/v1', 'publicBaseUrl', 'https://api.example.com/v1', undefined],
+  ['STAGING_BASE_URL', 'https://example.com/shop/v1', 'stagingBaseUrl', 'https://example.com/shop/v1', undefined],
+  ['LOG_LEVEL', 'warn', 'logLevel', 'warn', 'info'],
+  ['METRICS_PORT', '0', 'metricsPort', 0, 9_464],
+  ['DOCS_ENABLED', 'false', 'docsEnabled', false, true],
+  [
+    'CORS_ORIGINS',
+    'https://a.example.com, http://b:5173',
+    'corsOrigins',
+    ['https://a.example.com', 'http://b:5173'],
+    [],
+  ],
+  ['API_KEY_CACHE_SECONDS', '0', 'apiKeyCacheSeconds', 0, 10],
+  ['RATE_LIMIT_BAN_THRESHOLD', '0', 'ban.threshold', 0, 10],
+  ['RATE_LIMIT_BAN_WINDOW_SECONDS', '120', 'ban.windowSeconds', 120, 60],
+  ['RATE_LIMIT_BAN_SECONDS', '600', 'ban.durationSeconds', 600, 300],
+  ['USAGE_RETENTION_DAYS', '30', 'usageRetentionDays', 30, 400],
+  ['LIST_CONCURRENCY', '4', 'list.concurrency', 4, 8],
+  ['LIST_STALL_SECONDS', '5', 'list.stallSeconds', 5, 60],
+  ['LIST_CACHE_MB', '1', 'list.cacheBytes', 1_048_576, 67_108_864],
+  ['CANCEL_LOCK_TIMEOUT_MS', '250', 'cancelLockTimeoutMs', 250, 1_000],
+  ['SHUTDOWN_DELAY_SECONDS', '3', 'shutdownDelaySeconds', 3, 0],
+  ['SHUTDOWN_GRACE_SECONDS', '7', 'shutdownGraceSeconds', 7, 20],
+];
+
+/** The settings with dots in their names, like `ban.threshold`. */
+function flat(config: Config): Record<string, unknown> {
+  const { ban, list, ...others } = config;
+  const inner = (group: string, settings: object): [string, unknown][] =>
+    Object.entries(settings).map(([name, value]) => [`${group}.${name}`, value]);
+  return { ...others, ...Object.fromEntries([...inner('ban', ban), ...inner('list', list)]) };
+}
+
 describe('loadConfig', () => {
   it('has a default for every setting', () => {
-    expect(loadConfig({})).toEqual({
-      production: false,
-      databaseUrl: undefined,
-      databaseDirectUrl: undefined,
-      transactionPooler: false,
-      databaseReplicaUrl: undefined,
-      redisUrls: [],
-      host: '127.0.0.1',
-      port: 3_000,
-      trustProxy: false,
-      connectionsMax: 5_000,
-      tracing: false,
-      publicBaseUrl: undefined,
-      stagingBaseUrl: undefined,
-      logLevel: 'info',
-      metricsPort: 9_464,
-      docsEnabled: true,
-      corsOrigins: [],
-      apiKeyCacheSeconds: 10,
-      ban: { threshold: 10, windowSeconds: 60, durationSeconds: 300 },
-      usageRetentionDays: 400,
-      list: { concurrency: 8, stallSeconds: 60, cacheBytes: 67_108_864 },
-      cancelLockTimeoutMs: 1_000,
-      shutdownDelaySeconds: 0,
-      shutdownGraceSeconds: 20,
-    });
+    const defaults = SETTINGS.map(([, , setting, , byDefault]) => [setting, byDefault]);
+    expect(flat(loadConfig({}))).toEqual(Object.fromEntries(defaults));
   });
 
   it('reads every variable', () => {
-    expect(
-      loadConfig({
-        NODE_ENV: 'production',
-        DATABASE_URL: 'postgresql://user:password@db.example.com:5432/petstore',
-        DATABASE_DIRECT_URL: 'postgresql://user:password@direct.example.com:5432/petstore',
-        DATABASE_POOLER: 'transaction',
-        DATABASE_REPLICA_URL: 'postgresql://user:password@standby.example.com:5432/petstore',
-        REDIS_URL: 'redis://one:6379, rediss://user:password@two:6380/1',
-        HOST: '0.0.0.0',
-        PORT: '8080',
-        TRUST_PROXY: '10.0.0.0/8, fd00::/8,192.0.2.1',
-        MAX_CONNECTIONS: '100',
-        OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318',
-        OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
-        PUBLIC_BASE_URL: 'https://api.example.com/v1',
-        STAGING_BASE_URL: 'https://staging.example.com/petstore/v1',
-        LOG_LEVEL: 'warn',
-        METRICS_PORT: '0',
-        DOCS_ENABLED: 'false',
-        CORS_ORIGINS: 'https://app.example.com, http://localhost:5173',
-        API_KEY_CACHE_SECONDS: '0',
-        RATE_LIMIT_BAN_THRESHOLD: '0',
-        RATE_LIMIT_BAN_WINDOW_SECONDS: '120',
-        RATE_LIMIT_BAN_SECONDS: '600',
-        USAGE_RETENTION_DAYS: '30',
-        LIST_CONCURRENCY: '4',
-        LIST_STALL_SECONDS: '5',
-        LIST_CACHE_MB: '1',
-        CANCEL_LOCK_TIMEOUT_MS: '250',
-        SHUTDOWN_DELAY_SECONDS: '3',
-        SHUTDOWN_GRACE_SECONDS: '7',
-      }),
-    ).toEqual({
-      production: true,
-      databaseUrl: 'postgresql://user:password@db.example.com:5432/petstore',
-      databaseDirectUrl: 'postgresql://user:password@direct.example.com:5432/petstore',
-      transactionPooler: true,
-      databaseReplicaUrl: 'postgresql://user:password@standby.example.com:5432/petstore',
-      redisUrls: ['redis://one:6379', 'rediss://user:password@two:6380/1'],
-      host: '0.0.0.0',
-      port: 8_080,
-      trustProxy: ['10.0.0.0/8', 'fd00::/8', '192.0.2.1'],
-      connectionsMax: 100,
-      tracing: true,
-      tracingProtocol: 'http/json',
-      publicBaseUrl: 'https://api.example.com/v1',
-      stagingBaseUrl: 'https://staging.example.com/petstore/v1',
-      logLevel: 'warn',
-      metricsPort: 0,
-      docsEnabled: false,
-      corsOrigins: ['https://app.example.com', 'http://localhost:5173'],
-      apiKeyCacheSeconds: 0,
-      ban: { threshold: 0, windowSeconds: 120, durationSeconds: 600 },
-      usageRetentionDays: 30,
-      list: { concurrency: 4, stallSeconds: 5, cacheBytes: 1_048_576 },
-      cancelLockTimeoutMs: 250,
-      shutdownDelaySeconds: 3,
-      shutdownGraceSeconds: 7,
-    });
+    const variables = Object.fromEntries(SETTINGS.map(([variable, text]) => [variable, text]));
+    const values = SETTINGS.map(([, , setting, value]) => [setting, value]);
+    expect(flat(loadConfig(variables))).toEqual(Object.fromEntries(values));
   });
 
   it('treats an empty variable as not set', () => {
-    const names = ['DATABASE_URL', 'REDIS_URL', 'HOST', 'PORT', 'TRUST_PROXY', 'PUBLIC_BASE_URL', 'LOG_LEVEL'].concat(
-      ['METRICS_PORT', 'DOCS_ENABLED', 'CORS_ORIGINS', 'API_KEY_CACHE_SECONDS', 'RATE_LIMIT_BAN_THRESHOLD'],
-      ['DATABASE_URL_FILE', 'DATABASE_REPLICA_URL', 'REDIS_URL_FILE', 'NODE_ENV'],
-    );
+    const names = [...SETTINGS.map(([variable]) => variable), 'DATABASE_URL_FILE', 'REDIS_URL_FILE'];
     expect(loadConfig(Object.fromEntries(names.map((name) => [name, ''])))).toEqual(loadConfig({}));
   });
 
@@ -299,41 +263,10 @@ describe('loadConfig, for a variable that holds a secret,', () => {
 
 describe('ConfigurationError', () => {
   it('reports one problem for each invalid variable', () => {
-    const problems = problemsOf({
-      NODE_ENV: 'production',
-      REDIS_URL: 'x',
-      HOST: 'a b',
-      PORT: '70000',
-      TRUST_PROXY: 'x',
-      MAX_CONNECTIONS: 'x',
-      OTEL_EXPORTER_OTLP_ENDPOINT: 'x',
-      OTEL_EXPORTER_OTLP_PROTOCOL: 'x',
-      PUBLIC_BASE_URL: 'x',
-      STAGING_BASE_URL: 'x',
-      LOG_LEVEL: 'x',
-      METRICS_PORT: 'x',
-      DOCS_ENABLED: 'x',
-      CORS_ORIGINS: 'x',
-      API_KEY_CACHE_SECONDS: 'x',
-      RATE_LIMIT_BAN_THRESHOLD: 'x',
-      RATE_LIMIT_BAN_WINDOW_SECONDS: 'x',
-      RATE_LIMIT_BAN_SECONDS: 'x',
-      LIST_CONCURRENCY: 'x',
-      LIST_STALL_SECONDS: 'x',
-      CANCEL_LOCK_TIMEOUT_MS: 'x',
-      SHUTDOWN_DELAY_SECONDS: 'x',
-      SHUTDOWN_GRACE_SECONDS: 'x',
-    });
-    expect(problems.map((problem) => problem.split(' ')[0]).sort()).toEqual(
-      [
-        ...['DATABASE_URL', 'REDIS_URL', 'HOST', 'PORT', 'TRUST_PROXY', 'PUBLIC_BASE_URL', 'STAGING_BASE_URL'],
-        ...['LOG_LEVEL', 'METRICS_PORT', 'DOCS_ENABLED', 'CORS_ORIGINS', 'API_KEY_CACHE_SECONDS'],
-        ...['RATE_LIMIT_BAN_THRESHOLD', 'RATE_LIMIT_BAN_WINDOW_SECONDS', 'RATE_LIMIT_BAN_SECONDS'],
-        ...['LIST_CONCURRENCY', 'LIST_STALL_SECONDS', 'CANCEL_LOCK_TIMEOUT_MS'],
-        ...['SHUTDOWN_DELAY_SECONDS', 'SHUTDOWN_GRACE_SECONDS', 'MAX_CONNECTIONS'],
-        ...['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_PROTOCOL'],
-      ].sort(),
-    );
+    // Any NODE_ENV is valid, and x is the name of a host.
+    const names = SETTINGS.map(([variable]) => variable).filter((variable) => variable !== 'NODE_ENV');
+    const problems = problemsOf({ ...Object.fromEntries(names.map((name) => [name, 'x'])), HOST: 'a b' });
+    expect(problems.map((problem) => problem.split(' ')[0]).sort()).toEqual(names.sort());
   });
 
   it('lists every problem in the message', () => {
@@ -381,32 +314,24 @@ describe('DATABASE_REPLICA_URL', () => {
     expect(problemsOf({ DATABASE_REPLICA_URL: url, DATABASE_URL: 'x' })).toHaveLength(1);
     expect(problemsOf({ DATABASE_REPLICA_URL: url, NODE_ENV: 'production' })).toHaveLength(1);
   });
-
-  it('follows the same rules as DATABASE_URL', () => {
-    const problems = ['mysql://hunter2@host/database', `${url}?schema=app`].flatMap((replica) =>
-      problemsOf({ DATABASE_REPLICA_URL: replica, DATABASE_URL: url }),
-    );
-    expect(problems).toEqual([
-      'DATABASE_REPLICA_URL must be a URL like postgresql://user:password@host:5432/database, with no schema or search_path but public',
-      'DATABASE_REPLICA_URL must be a URL like postgresql://user:password@host:5432/database, with no schema or search_path but public',
-    ]);
-  });
 });
 
-describe('DATABASE_URL with a schema', () => {
-  it.each(['?schema=app', '?options=-csearch_path%3Dapp', '?options=-c%20search_path%3Dapp,public'])(
-    'is rejected when it names another schema than public (%s)',
-    (parameters) => {
-      expect(problemsOf({ DATABASE_URL: `postgresql://host/database${parameters}` })).toEqual([
-        'DATABASE_URL must be a URL like postgresql://user:password@host:5432/database, with no schema or search_path but public',
-      ]);
-    },
-  );
+describe.each(['DATABASE_URL', 'DATABASE_REPLICA_URL'])('%s', (name) => {
+  const problemsWith = (url: string): readonly string[] =>
+    problemsOf({ DATABASE_URL: 'postgresql://host/database', [name]: url });
 
-  it.each(['?schema=public', '?sslmode=require', '?options=-cjit%3Doff'])(
-    'is accepted otherwise (%s)',
-    (parameters) => {
-      expect(problemsOf({ DATABASE_URL: `postgresql://host/database${parameters}` })).toEqual([]);
-    },
-  );
+  it.each([
+    'mysql://hunter2@host/database',
+    'postgresql://host/database?schema=app',
+    'postgresql://host/database?options=-csearch_path%3Dapp',
+    'postgresql://host/database?options=-c%20search_path%3Dapp,public',
+  ])('is rejected when it leads to another kind of database or schema (%s)', (url) => {
+    expect(problemsWith(url)).toEqual([
+      `${name} must be a URL like postgresql://user:password@host:5432/database, with no schema or search_path but public`,
+    ]);
+  });
+
+  it.each(['?schema=public', '?sslmode=require', '?options=-cjit%3Doff'])('is accepted with %s', (parameters) => {
+    expect(problemsWith(`postgresql://host/database${parameters}`)).toEqual([]);
+  });
 });
