@@ -77,10 +77,6 @@ describe('DELETE /v1/store/orders/{orderId}', () => {
     expect(await (await listOrders(service.baseUrl, key)).text()).toBe(before);
   });
 
-  it('returns 404 for an order that does not exist', async () => {
-    expect(await errorForOutcome('404404404')).toBe('404 order_not_found');
-  });
-
   it('returns 404 for an order that has been deleted', async () => {
     const id = await insertOrder(service.db);
     await service.db.query('DELETE FROM orders WHERE id = $1', [id]);
@@ -109,82 +105,42 @@ describe('DELETE /v1/store/orders/{orderId}', () => {
   });
 
   // The property tests of `parseOrderId` cover other notations; these also pass Node, the router and the decoding.
-  it.each([
-    '007',
-    '+1',
-    '1.0',
-    '%201',
-    '1%0D%0A',
-    '1%00',
-    '1%2F2',
-    '..%2F1',
-    '%2531',
-    '%31%zz',
-    '%c3%28',
-    '1;1',
-    '{orderId}',
-    '%EF%BC%91',
-    '9223372036854775808',
-    '-9223372036854775809',
-  ])('returns 400 for the order id %s', async (id) => {
-    // None of the ids may be read as 1 or 0.
-    await insertOrder(service.db, { id: '1' });
-    await insertOrder(service.db, { id: '0' });
-    expect(await errorForOutcome(id)).toBe('400 invalid_order_id');
-    expect([await statusOf(service.db, '1'), await statusOf(service.db, '0')]).toEqual(['pending', 'pending']);
-  });
-
-  it('returns 400 for an order id of 4,000 digits', async () => {
-    expect(await errorForOutcome('1'.repeat(4_000))).toBe('400 invalid_order_id');
-  });
+  it.each(['007', '%201', '1%00', '1%2F2', '%2531', '%31%zz', '%EF%BC%91', '9223372036854775808', '1'.repeat(4_000)])(
+    'returns 400 for the order id %s',
+    async (id) => {
+      // None of the ids may be read as 1.
+      await insertOrder(service.db, { id: '1' });
+      expect(await errorForOutcome(id)).toBe('400 invalid_order_id');
+      expect(await statusOf(service.db, '1')).toBe('pending');
+    },
+  );
 
   it('returns 404 for the path without an order id', async () => {
     expect(await errorForOutcome('')).toBe('404 route_not_found');
   });
 
   it.each([
-    ['0', '0'],
-    ['1', '1'],
-    ['-5', '-5'],
-    ['10', '10'],
-    [INT64_MAX, INT64_MAX],
-    [INT64_MIN, INT64_MIN],
-    ['9007199254740993', '9007199254740993'],
-    ['-9007199254740993', '-9007199254740993'],
+    ['0', '0', '1'],
+    ['-5', '-5', '5'],
+    [INT64_MAX, INT64_MAX, '9223372036854775806'],
+    [INT64_MIN, INT64_MIN, '-9223372036854775807'],
+    ['9007199254740993', '9007199254740993', '9007199254740992'],
+    ['-9007199254740993', '-9007199254740993', '-9007199254740992'],
     // RFC 3986 section 6.2.2.2: the same characters, percent-encoded.
-    ['%31', '1'],
-    ['%2D5', '-5'],
-    ['1%30', '10'],
-  ])('reads the order id %s as %s', async (written, id) => {
-    await insertOrder(service.db, { id });
-    expect((await cancelOrder(service.baseUrl, written, key)).status).toBe(204);
-    expect(await statusOf(service.db, id)).toBe('cancelled');
-  });
-
-  it.each([
-    ['9007199254740993', '9007199254740992'],
-    ['9007199254740992', '9007199254740993'],
-    [INT64_MAX, '9223372036854775806'],
-    [INT64_MIN, '-9223372036854775807'],
-    ['-9007199254740993', '-9007199254740992'],
-    ['5', '-5'],
-  ])('cancels the order %s and not its neighbour %s', async (id, neighbour) => {
+    ['%2D5', '-5', '5'],
+    ['1%30', '10', '1'],
+  ])('reads the order id %s as %s and does not cancel its neighbour %s', async (written, id, neighbour) => {
     await insertOrder(service.db, { id });
     await insertOrder(service.db, { id: neighbour });
-    expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
-    expect(await statusOf(service.db, id)).toBe('cancelled');
-    expect(await statusOf(service.db, neighbour)).toBe('pending');
+    expect((await cancelOrder(service.baseUrl, written, key)).status).toBe(204);
+    expect([await statusOf(service.db, id), await statusOf(service.db, neighbour)]).toEqual(['cancelled', 'pending']);
   });
 
-  it.each(['9007199254740993', '9007199254740992'])(
-    'returns 404 for the absent order %s when a neighbouring id exists',
-    async (id) => {
-      const neighbour = id.endsWith('3') ? '9007199254740992' : '9007199254740993';
-      await insertOrder(service.db, { id: neighbour });
-      expect(await errorForOutcome(id)).toBe('404 order_not_found');
-      expect(await statusOf(service.db, neighbour)).toBe('pending');
-    },
-  );
+  it('returns 404 for an absent order when the id exists that is the same as a double', async () => {
+    await insertOrder(service.db, { id: '9007199254740992' });
+    expect(await errorForOutcome('9007199254740993')).toBe('404 order_not_found');
+    expect(await statusOf(service.db, '9007199254740992')).toBe('pending');
+  });
 
   it('ignores a query string and a body, and keeps the connection usable', async () => {
     const [first, second] = [await insertOrder(service.db), await insertOrder(service.db)];
@@ -199,11 +155,5 @@ describe('DELETE /v1/store/orders/{orderId}', () => {
     } finally {
       agent.destroy();
     }
-  });
-
-  it('returns 401 without a key and leaves the order pending', async () => {
-    const id = await insertOrder(service.db);
-    expect((await cancelOrder(service.baseUrl, id)).status).toBe(401);
-    expect(await statusOf(service.db, id)).toBe('pending');
   });
 });
