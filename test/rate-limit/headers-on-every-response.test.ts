@@ -39,90 +39,62 @@ describe('every response', () => {
     day: { quota: 1_000 },
   };
 
-  describe('a success consumes quota and has the rate-limit headers:', () => {
-    it('the list, 200', async () => {
-      const response = await listOrders(url, key);
-      expect(response.status).toBe(200);
-      expect(stateOf(response)).toMatchObject({ ...FIRST_OF_60, day: { remaining: 999 }, retryAfter: undefined });
-      await response.body?.cancel();
-    });
-
-    it('the head of the list, 200', async () => {
-      const response = await call(url, 'HEAD', '/store/orders', key);
-      expect(response.status).toBe(200);
-      expect(stateOf(response)).toMatchObject(FIRST_OF_60);
-    });
-
-    it('the unchanged list, 304', async () => {
-      const response = await listOrders(url, key, { 'If-None-Match': '*' });
-      expect(response.status).toBe(304);
-      expect(stateOf(response)).toMatchObject({ ...FIRST_OF_60, retryAfter: undefined });
-    });
-
-    it('a cancelled order, 204', async () => {
-      const response = await cancelOrder(url, await insertOrder(service.db), key);
-      expect(response.status).toBe(204);
-      expect(stateOf(response)).toMatchObject({ ...FIRST_OF_60, retryAfter: undefined });
-    });
+  test.each<[string, number, () => Promise<Response>]>([
+    ['the list', 200, () => listOrders(url, key)],
+    ['the head of the list', 200, () => call(url, 'HEAD', '/store/orders', key)],
+    ['the unchanged list', 304, () => listOrders(url, key, { 'If-None-Match': '*' })],
+    ['a cancelled order', 204, async () => cancelOrder(url, await insertOrder(service.db), key)],
+  ])('a success consumes quota and has the rate-limit headers: %s, %i', async (_what, status, request) => {
+    const response = await request();
+    expect(response.status).toBe(status);
+    expect(stateOf(response)).toMatchObject({ ...FIRST_OF_60, day: { remaining: 999 }, retryAfter: undefined });
+    await response.body?.cancel();
   });
 
-  describe('an error consumes quota and has the rate-limit headers:', () => {
-    test.each<[string, number, string, () => Promise<Response>]>([
-      ['an invalid order id', 400, 'invalid_order_id', () => cancelOrder(url, 'x', key)],
-      ['a request without a key', 401, 'missing_api_key', () => listOrders(url)],
-      ['an invalid key', 401, 'invalid_api_key', () => listOrders(url, 'abc')],
-      ['an order that does not exist', 404, 'order_not_found', () => cancelOrder(url, '404404', key)],
-      ['a path that does not exist', 404, 'route_not_found', () => call(url, 'GET', '/pets', key)],
-      ['the version segment alone', 404, 'route_not_found', () => call(url, 'GET', '', key)],
-      ['the version segment and a slash', 404, 'route_not_found', () => call(url, 'GET', '/', key)],
-      ['an unsupported method', 405, 'method_not_allowed', () => call(url, 'PUT', '/store/orders', key)],
-      [
-        'an order that has shipped',
-        409,
-        'order_already_shipped',
-        async () => cancelOrder(url, await insertOrder(service.db, { status: 'shipped' }), key),
-      ],
-      [
-        'an order that is cancelled already',
-        409,
-        'order_already_cancelled',
-        async () => cancelOrder(url, await insertOrder(service.db, { status: 'cancelled' }), key),
-      ],
-      [
-        'an unexpected error',
-        500,
-        'internal_error',
-        () => {
-          jest.spyOn(service.app.get(OrdersService), 'cancel').mockRejectedValue(new TypeError('x is not a function'));
-          return cancelOrder(url, '1', key);
-        },
-      ],
-      [
-        'a thrown value that is not an Error',
-        500,
-        'internal_error',
-        () => {
-          jest.spyOn(service.app.get(OrdersService), 'cancel').mockRejectedValue('a string');
-          return cancelOrder(url, '1', key);
-        },
-      ],
-      [
-        'an unavailable dependency',
-        503,
-        'service_unavailable',
-        () => {
-          const unavailable = new DomainError('service_unavailable', 'Retry shortly.');
-          jest.spyOn(service.app.get(OrdersService), 'cancel').mockRejectedValue(unavailable);
-          return cancelOrder(url, '1', key);
-        },
-      ],
-    ])('%s, %i %s', async (_what, status, code, request) => {
-      const response = await request();
-      expect(response.status).toBe(status);
-      expect(stateOf(response)).toMatchObject(FIRST_OF_60);
-      expect((await errorOf(response)).code).toBe(code);
-      expect(response.headers.get('retry-after')).toBe(status === 503 ? '1' : null);
-    });
+  test.each<[string, number, string, () => Promise<Response>]>([
+    ['an invalid order id', 400, 'invalid_order_id', () => cancelOrder(url, 'x', key)],
+    ['a request without a key', 401, 'missing_api_key', () => listOrders(url)],
+    ['an invalid key', 401, 'invalid_api_key', () => listOrders(url, 'abc')],
+    ['an order that does not exist', 404, 'order_not_found', () => cancelOrder(url, '404404', key)],
+    ['a path that does not exist', 404, 'route_not_found', () => call(url, 'GET', '/pets', key)],
+    ['an unsupported method', 405, 'method_not_allowed', () => call(url, 'PUT', '/store/orders', key)],
+    [
+      'an order that has shipped',
+      409,
+      'order_already_shipped',
+      async () => cancelOrder(url, await insertOrder(service.db, { status: 'shipped' }), key),
+    ],
+    [
+      'an order that is cancelled already',
+      409,
+      'order_already_cancelled',
+      async () => cancelOrder(url, await insertOrder(service.db, { status: 'cancelled' }), key),
+    ],
+    [
+      'an unexpected error',
+      500,
+      'internal_error',
+      () => {
+        jest.spyOn(service.app.get(OrdersService), 'cancel').mockRejectedValue(new TypeError('x is not a function'));
+        return cancelOrder(url, '1', key);
+      },
+    ],
+    [
+      'an unavailable dependency',
+      503,
+      'service_unavailable',
+      () => {
+        const unavailable = new DomainError('service_unavailable', 'Retry shortly.');
+        jest.spyOn(service.app.get(OrdersService), 'cancel').mockRejectedValue(unavailable);
+        return cancelOrder(url, '1', key);
+      },
+    ],
+  ])('an error consumes quota and has the rate-limit headers: %s, %i %s', async (_what, status, code, request) => {
+    const response = await request();
+    expect(response.status).toBe(status);
+    expect(stateOf(response)).toMatchObject(FIRST_OF_60);
+    expect((await errorOf(response)).code).toBe(code);
+    expect(response.headers.get('retry-after')).toBe(status === 503 ? '1' : null);
   });
 });
 
