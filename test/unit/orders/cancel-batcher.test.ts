@@ -6,7 +6,6 @@ import { CancelBatcher } from '../../../src/orders/cancel-batcher.js';
 import type { CancelResult, OrdersRepository } from '../../../src/orders/orders.repository.js';
 
 const LOCK_TIMEOUT_MS = 1_000;
-const UNAVAILABLE = new DomainError('service_unavailable', 'The database is unavailable.');
 
 /** A statement that has been sent and completes when the test completes it. */
 interface Statement<T> {
@@ -106,45 +105,9 @@ describe('cancels in one turn of the event loop', () => {
     expect(await metric('petstore_cancel_batch_size')).toBe(4);
   });
 
-  it('of the same order send its id once, and only the first one gets the result cancelled', async () => {
-    const results = await cancel(1n, 2n, 1n, 2n, 1n);
-    expect(repository.batchIds).toEqual([[1n, 2n]]);
-    await complete(repository.batches[0], (id) => (id === 1n ? 'cancelled' : 'already_shipped'));
-    expect(results).toEqual([
-      'cancelled',
-      'already_shipped',
-      'already_cancelled',
-      'already_shipped',
-      'already_cancelled',
-    ]);
-  });
-
   it('are split into statements of at most 500 orders', async () => {
     await cancel(...Array.from({ length: 501 }, (_, index) => BigInt(index)));
     expect(repository.batchIds.map((ids) => ids.length)).toEqual([500, 1]);
-  });
-});
-
-describe('cancels that arrive while two statements are running', () => {
-  it('share the next statement, which starts when one of the two completes', async () => {
-    const [first] = [await cancel(1n), await cancel(2n)];
-    const later = [await cancel(3n), await cancel(4n)];
-    expect(repository.batchIds).toEqual([[1n], [2n]]);
-    await complete(repository.batches[0]);
-    expect(first).toEqual(['cancelled']);
-    expect(repository.batchIds).toEqual([[1n], [2n], [3n, 4n]]);
-    await complete(repository.batches[2]);
-    expect(later).toEqual([['cancelled'], ['cancelled']]);
-  });
-
-  it('also start when one of the two fails, and only the cancels of that one fail', async () => {
-    const failing = await cancel(1n, 2n);
-    await cancel(3n);
-    const later = await cancel(4n);
-    await fail(repository.batches[0], UNAVAILABLE);
-    expect(failing).toEqual(['service_unavailable', 'service_unavailable']);
-    await complete(repository.batches[2]);
-    expect(later).toEqual(['cancelled']);
   });
 });
 
@@ -184,40 +147,15 @@ describe('a statement for several orders that fails', () => {
     expect(repository.batches).toHaveLength(1);
     expect(results).toEqual(['service_unavailable', 'service_unavailable']);
   });
-
-  it('releases its slot after the last repetition', async () => {
-    await cancel(1n, 2n);
-    await cancel(3n);
-    await fail(repository.batches[0], rejected);
-    const later = await cancel(4n);
-    await complete(repository.batches[2]);
-    expect(repository.batchIds.slice(2)).toEqual([[1n], [2n]]);
-    await complete(repository.batches[3]);
-    await complete(repository.batches[4]);
-    expect(later).toEqual(['cancelled']);
-  });
 });
 
 describe('an order that another transaction has locked', () => {
-  const LOCK_TIMEOUT = new DomainError('service_unavailable', 'The lock timeout has passed.');
-
   /** Cancels orders that are locked. */
   async function cancelLocked(...ids: bigint[]): Promise<string[]> {
     const results = await cancel(...ids);
     await complete(repository.batches.at(-1), 'retry');
     return results;
   }
-
-  it('is awaited separately and delays no other order of its statement', async () => {
-    const results = await cancel(1n, 2n);
-    await complete(repository.batches[0], (id) => (id === 1n ? 'retry' : 'cancelled'));
-    expect(results).toEqual(['open', 'cancelled']);
-    expect(repository.waitIds).toEqual([[1n]]);
-    repository.waits[0]?.complete('already_shipped');
-    await turn();
-    expect(results).toEqual(['already_shipped', 'cancelled']);
-    expect(await metric('petstore_cancel_lock_waits_total')).toBe(1);
-  });
 
   it('is awaited again when it was deleted during the wait, and at most three times', async () => {
     const results = await cancelLocked(1n, 2n);
@@ -233,47 +171,6 @@ describe('an order that another transaction has locked', () => {
     expect(repository.waits).toHaveLength(5);
     expect(results).toEqual(['absent', 'service_unavailable']);
     expect(await metric('petstore_cancel_lock_waits_total')).toBe(2);
-  });
-
-  it('is awaited before the further orders of callers that wait for others already', async () => {
-    const ofA = await cancelLocked(1n, 2n, 3n, 4n, 5n);
-    const ofB = await cancelFor('b', 6n);
-    await complete(repository.batches.at(-1), 'retry');
-    expect(repository.waitIds).toEqual([[1n], [2n], [3n]]);
-    await fail(repository.waits[0], LOCK_TIMEOUT);
-    expect(repository.waitIds.slice(3)).toEqual([[6n]]);
-    repository.waits[3]?.complete('cancelled');
-    await turn();
-    expect(repository.waitIds.slice(4)).toEqual([[4n]]);
-    expect([ofA, ofB]).toEqual([['service_unavailable', 'open', 'open', 'open', 'open'], ['cancelled']]);
-  });
-
-  it('is awaited again for a cancel that arrives after the wait has failed', async () => {
-    await cancelLocked(1n);
-    await fail(repository.waits[0], LOCK_TIMEOUT);
-    const results = await cancelLocked(1n);
-    expect(repository.waits).toHaveLength(2);
-    repository.waits[1]?.complete('cancelled');
-    await turn();
-    expect(results).toEqual(['cancelled']);
-  });
-
-  it('fails with the error of its statement when the lock is not released in time', async () => {
-    const error = batcher.cancel(1n, 'a').catch((reason: unknown) => reason);
-    await turn();
-    await complete(repository.batches[0], 'retry');
-    repository.waits[0]?.fail(LOCK_TIMEOUT);
-    expect(await error).toBe(LOCK_TIMEOUT);
-  });
-
-  it('is awaited with at most two others; the next wait starts when one of them ends', async () => {
-    const results = await cancelLocked(1n, 2n, 3n, 4n);
-    expect(repository.waitIds).toEqual([[1n], [2n], [3n]]);
-    await fail(repository.waits[1], UNAVAILABLE);
-    expect(repository.waitIds).toEqual([[1n], [2n], [3n], [4n]]);
-    repository.waits[3]?.complete('cancelled');
-    await turn();
-    expect(results).toEqual(['open', 'service_unavailable', 'open', 'cancelled']);
   });
 
   it('fails with 503 when no slot for waiting is free a second after the lock timeout, and occupies none afterwards', async () => {
