@@ -17,6 +17,17 @@ describe('pipelined requests', () => {
 
   const cancel = (id: string): string => requestText('DELETE', `/v1/store/orders/${id}`, { key: context.key });
 
+  /** Locks an order until the returned function is called. */
+  async function lock(id: string): Promise<() => Promise<void>> {
+    const holder = await context.service.db.connect();
+    await holder.query('BEGIN');
+    await holder.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [id]);
+    return async () => {
+      await holder.query('ROLLBACK');
+      holder.release();
+    };
+  }
+
   it('get their responses in order, errors and successes', async () => {
     const [one, other] = [await insertOrder(context.service.db), await insertOrder(context.service.db)];
     const text = [
@@ -70,33 +81,16 @@ describe('pipelined requests', () => {
     }
   });
 
-  it('get the response of a cancel before that of a malformed request behind it', async () => {
-    const id = await insertOrder(context.service.db);
-    const { responses } = await exchange(context.service.port, `${cancel(id)}hello\r\n\r\n`, { until: 'closed' });
-    // Responses have the order of their requests (RFC 9112 section 9.3.2). A client that reads 400 first believes that its
-    // order was not cancelled.
-    expect([responses[0]?.status ?? 'no response', await statusOf(context.service.db, id)]).toEqual([204, 'cancelled']);
-    expect(responses.slice(1).map(({ status }) => status)).not.toContain(204);
-  });
-
+  // Responses have the order of their requests (RFC 9112 section 9.3.2). A client that reads 400 first believes that its
+  // order was not cancelled.
   it('get all earlier responses before that of a malformed request', async () => {
     const [one, other] = [await insertOrder(context.service.db), await insertOrder(context.service.db)];
-    const { responses } = await exchange(context.service.port, `${cancel(one)}${cancel(other)}hello\r\n\r\n`, {
-      until: 'closed',
-    });
-    expect(responses.slice(0, 2).map(({ status }) => status)).toEqual([204, 204]);
-  });
-
-  it('get the rejection of an earlier request before that of a malformed one', async () => {
-    const { responses } = await exchange(
-      context.service.port,
-      `${requestText('GET', '/v1/store/orders')}hello\r\n\r\n`,
-      {
-        until: 'closed',
-      },
-    );
-    expectErrorResponse(responses[0], 401, 'missing_api_key');
-    expectLimits(responses[0], 'limits');
+    const text = `${cancel(one)}${requestText('GET', '/v1/store/orders')}${cancel(other)}hello\r\n\r\n`;
+    const { responses } = await exchange(context.service.port, text, { until: 'closed' });
+    expect(responses.slice(0, 3).map(({ status }) => status)).toEqual([204, 401, 204]);
+    expect(responses.slice(3).filter(({ status }) => status !== 400)).toEqual([]);
+    expectLimits(responses[1], 'limits');
+    expect(await statusOf(context.service.db, one)).toBe('cancelled');
   });
 
   it('are all measured when the connection is lost before their responses', async () => {
@@ -107,10 +101,8 @@ describe('pipelined requests', () => {
     };
     const before = await counted();
     const id = await insertOrder(context.service.db);
-    const holder = await context.service.db.connect();
+    const release = await lock(id);
     try {
-      await holder.query('BEGIN');
-      await holder.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [id]);
       const client = connect(context.service.port, '127.0.0.1');
       client.write(cancel(id) + cancel('x') + cancel('x'));
       await untilLockWaits(context.service.db);
@@ -118,8 +110,7 @@ describe('pipelined requests', () => {
       await waitFor(async () => (await counted()) >= before + 3, 'all three are counted');
       expect(await counted()).toBe(before + 3);
     } finally {
-      await holder.query('ROLLBACK');
-      holder.release();
+      await release();
     }
   });
 
@@ -135,29 +126,20 @@ describe('pipelined requests', () => {
     expect(await statusOf(context.service.db, id)).toBe('cancelled');
   });
 
-  it('get one response, which states the outcome, when the body of a cancel is malformed', async () => {
-    const id = await insertOrder(context.service.db);
-    const text = requestText('DELETE', `/v1/store/orders/${id}`, {
-      key: context.key,
-      headers: ['Transfer-Encoding: chunked'],
-      body: 'not a chunk\r\n\r\n',
-    });
-    const { responses, closed } = await exchange(context.service.port, text, { until: 'closed' });
-    expect(closed).toBe(true);
-    expect(responses).toHaveLength(1);
+  it.each([
     // The cancel needs no body, so it is executed.
-    expect([responses[0]?.status, await statusOf(context.service.db, id)]).toEqual([204, 'cancelled']);
-  });
-
-  it('get one rejection when the body of a rejected request is malformed', async () => {
-    const text = requestText('POST', '/v1/store/orders', {
+    ['a cancel', 'DELETE', 204],
+    ['a rejected request', 'POST', 401],
+  ])('get one response, which states the outcome, when the body of %s is malformed', async (_what, method, status) => {
+    const id = await insertOrder(context.service.db);
+    const text = requestText(method, `/v1/store/orders/${id}`, {
+      ...(status === 204 ? { key: context.key } : {}),
       headers: ['Transfer-Encoding: chunked'],
       body: 'not a chunk\r\n\r\n',
     });
     const { responses, closed } = await exchange(context.service.port, text, { until: 'closed' });
-    expect(closed).toBe(true);
-    expect(responses).toHaveLength(1);
-    expect(responses[0]?.status).toBe(401);
+    expect([responses.map((response) => response.status), closed]).toEqual([[status], true]);
+    expect(await statusOf(context.service.db, id)).toBe(status === 204 ? 'cancelled' : 'pending');
   });
 
   it('get no second response and consume no quota when a body is malformed after its response', async () => {
@@ -178,9 +160,7 @@ describe('pipelined requests', () => {
   it('are not read further while many wait for their response, and all get it in order', async () => {
     const counted = jest.spyOn(context.service.app.get<QuotaStore>(QUOTA_STORE), 'consume');
     const id = await insertOrder(context.service.db);
-    const holder = await context.service.db.connect();
-    await holder.query('BEGIN');
-    await holder.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [id]);
+    const release = await lock(id);
     const behind = 1_000;
     // One read of the connection has 64 of them.
     const padding = `X-Padding: ${'x'.repeat(900)}`;
@@ -190,8 +170,7 @@ describe('pipelined requests', () => {
     const exchanged = exchange(context.service.port, cancel(id) + text.join(''), { until: behind + 1 });
     await untilLockWaits(context.service.db);
     expect(counted.mock.calls.length).toBeLessThan(200);
-    await holder.query('ROLLBACK');
-    holder.release();
+    await release();
     counted.mockRestore();
     const { responses } = await exchanged;
     expect(responses[0]?.status).toBe(204);
