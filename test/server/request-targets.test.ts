@@ -12,17 +12,20 @@ describe('a request target', () => {
     return responses[0];
   }
 
+  async function expectKeyNeeded(method: string, target: string, status: number, code: string): Promise<void> {
+    const [response, anonymous] = [await ask(method, target, context.key), await ask(method, target)];
+    expectErrorResponse(response, status, code);
+    expectLimits(response, 'limits');
+    expect([...(response?.headers.keys() ?? [])]).not.toContain('x-injected');
+    expectErrorResponse(anonymous, 401, 'missing_api_key');
+    expectLimits(anonymous, 'limits');
+  }
+
   describe('with invalid or unexpected percent-encoding', () => {
     it.each(['%', '%zz', '1%', '%1', '%ff', '%c3%28', '%00', '1%00', '1%0d%0aX-Injected:%20yes', '%F0%9F%90%B6'])(
       'returns 400 invalid_order_id with a key and 401 without one: %s',
       async (id) => {
-        const response = await ask('DELETE', `/v1/store/orders/${id}`, context.key);
-        expectErrorResponse(response, 400, 'invalid_order_id');
-        expectLimits(response, 'limits');
-        expect([...(response?.headers.keys() ?? [])]).not.toContain('x-injected');
-        const anonymous = await ask('DELETE', `/v1/store/orders/${id}`);
-        expectErrorResponse(anonymous, 401, 'missing_api_key');
-        expectLimits(anonymous, 'limits');
+        await expectKeyNeeded('DELETE', `/v1/store/orders/${id}`, 400, 'invalid_order_id');
       },
     );
 
@@ -59,12 +62,7 @@ describe('a request target', () => {
       'http://localhost/v1',
       'ftp://localhost/v1/nowhere',
     ])('requires a key and gets rate-limit headers when its path is under /v1: %s', async (target) => {
-      const response = await ask('GET', target, context.key);
-      expectErrorResponse(response, 404, 'route_not_found');
-      expectLimits(response, 'limits');
-      const anonymous = await ask('GET', target);
-      expectErrorResponse(anonymous, 401, 'missing_api_key');
-      expectLimits(anonymous, 'limits');
+      await expectKeyNeeded('GET', target, 404, 'route_not_found');
     });
 
     it.each([
@@ -96,11 +94,9 @@ describe('a request target', () => {
   });
 
   it('is read without its fragment', async () => {
-    expectErrorResponse(await ask('GET', '/v1/nowhere#part'), 401, 'missing_api_key');
-    expectErrorResponse(await ask('GET', '/v1#part'), 401, 'missing_api_key');
-    const response = await ask('GET', '/v1#part', context.key);
-    expectErrorResponse(response, 404, 'route_not_found');
-    expectLimits(response, 'limits');
+    for (const target of ['/v1/nowhere#part', '/v1#part']) {
+      await expectKeyNeeded('GET', target, 404, 'route_not_found');
+    }
   });
 
   it('of nearly 16 KiB gets the same errors as a short one', async () => {
