@@ -344,13 +344,13 @@ describe('more stalled lists than the main pool has connections', () => {
     await waitFor(async () => (await database.db.query(HELD_LISTS)).rowCount === READERS, 'all lists wait for clients');
     const ids = await Promise.all(Array.from({ length: 20 }, () => insertOrder(database.db, { id: nextId() })));
     const untouched = await insertOrder(database.db, { id: nextId() });
-    const start = performance.now();
     for (const id of ids) {
       expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
     }
     expect((await listOrders(service.baseUrl, key, { 'If-None-Match': '*' })).status).toBe(304);
     expect((await call(service.baseUrl, 'HEAD', '/store/orders', key)).status).toBe(200);
-    expect(performance.now() - start).toBeLessThan(5_000);
+    // All of them were answered while every list still waited.
+    expect((await database.db.query(HELD_LISTS)).rowCount).toBe(READERS);
     expect(await statusOf(database.db, untouched)).toBe('pending');
     for (const reader of readers) {
       reader.disconnect();
