@@ -52,15 +52,11 @@ afterEach(() => {
 
 const turn = (): Promise<void> => jest.advanceTimersByTimeAsync(0);
 
-/** Cancels orders of one caller in one turn of the event loop; the returned list shows the state of each cancel. */
+/** Cancels orders in one turn of the event loop; the returned list shows the state of each cancel. */
 async function cancel(...ids: bigint[]): Promise<string[]> {
-  return cancelFor('a', ...ids);
-}
-
-async function cancelFor(caller: string, ...ids: bigint[]): Promise<string[]> {
   const results = ids.map(() => 'open');
   ids.forEach((id, index) => {
-    batcher.cancel(id, caller).then(
+    batcher.cancel(id, 'a').then(
       (result) => (results[index] = result ?? 'absent'),
       (error: unknown) => (results[index] = error instanceof DomainError ? error.code : String(error)),
     );
@@ -112,19 +108,8 @@ describe('cancels in one turn of the event loop', () => {
 });
 
 describe('a statement for several orders that fails', () => {
-  const rejected = Object.assign(new Error('raised by a trigger'), { code: 'P0001' });
   const timedOut = new DomainError('service_unavailable', 'Timeout.', {
     cause: Object.assign(new Error('statement timeout'), { code: '57014' }),
-  });
-
-  it('is repeated order by order when the server rejected it, and only the order that causes the error fails', async () => {
-    const results = await cancel(1n, 2n, 3n, 2n);
-    await fail(repository.batches[0], rejected);
-    await complete(repository.batches[1]);
-    await fail(repository.batches[2], rejected);
-    await complete(repository.batches[3], 'already_shipped');
-    expect(repository.batchIds).toEqual([[1n, 2n, 3n], [1n], [2n], [3n]]);
-    expect(results).toEqual(['cancelled', String(rejected), 'already_shipped', String(rejected)]);
   });
 
   it('is repeated until an order times out again, and the remaining orders fail without another wait', async () => {
