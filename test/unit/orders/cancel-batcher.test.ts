@@ -158,6 +158,17 @@ describe('an order that another transaction has locked', () => {
     expect(await metric('petstore_cancel_lock_waits_total')).toBe(2);
   });
 
+  it('is awaited before the further orders of callers that wait for others already', async () => {
+    await cancelLocked(1n, 2n, 3n, 4n, 5n);
+    void batcher.cancel(6n, 'b');
+    await turn();
+    await complete(repository.batches.at(-1), 'retry');
+    expect(repository.waitIds).toEqual([[1n], [2n], [3n]]);
+    repository.waits[0]?.complete('cancelled');
+    await turn();
+    expect(repository.waitIds.slice(3)).toEqual([[6n]]);
+  });
+
   it('fails with 503 when no slot for waiting is free a second after the lock timeout, and occupies none afterwards', async () => {
     const results = await cancelLocked(1n, 2n, 3n, 4n);
     const error = batcher.cancel(9n, 'a').catch((reason: unknown) => reason);
