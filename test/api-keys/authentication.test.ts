@@ -1,6 +1,6 @@
 import { generateKey } from '../../src/api-keys/key-format.js';
 import { call, errorOf, listOrders } from '../helpers/api.js';
-import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
+import { insertKey } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
 import { useTestService } from '../helpers/test-service.js';
 import { exchange, requestText, type WireResponse } from '../helpers/wire.js';
@@ -16,14 +16,11 @@ describe('a key', () => {
     return (await exchange(context.service.port, text, { until: 1, methods: [method] })).responses[0];
   }
 
+  // `readBearer` is tested with every other form.
   test.each([
     ['no header', []],
-    ['an empty header', ['Authorization:']],
-    ['the scheme alone', ['Authorization: Bearer']],
     ['the scheme and spaces', ['Authorization: Bearer   ']],
-    ['another scheme', ['Authorization: Basic dXNlcjpwYXNz']],
     ['the key in another header', ['X-Api-Key: KEY', 'Proxy-Authorization: Bearer KEY', 'Cookie: key=KEY']],
-    ['the key without the scheme', ['Authorization: KEY']],
   ])('that is missing gets 401 without an RFC 6750 error code: %s', async (_what, headers) => {
     const response = await ask(headers.map((line) => line.replace('KEY', context.key)));
     expectErrorResponse(response, 401, 'missing_api_key');
@@ -38,26 +35,16 @@ describe('a key', () => {
   });
 
   test.each([
-    ['a malformed token', ['Authorization: Bearer abc']],
     ['two tokens', ['Authorization: Bearer KEY KEY']],
-    ['a token in quotes', ['Authorization: Bearer "KEY"']],
-    ['a list of tokens', ['Authorization: Bearer KEY, Bearer KEY']],
     ['two headers', ['Authorization: Bearer KEY', 'Authorization: Bearer KEY']],
-    ['two headers with different schemes', ['Authorization: Basic dXNlcjpwYXNz', 'authorization: Bearer KEY']],
     ['the key and a no-break space', ['Authorization: Bearer KEY\xa0']],
-    ['the key in capitals', ['Authorization: Bearer UPPER']],
     ['a key with another last character', ['Authorization: Bearer CHANGED']],
     ['a well-formed key that does not exist', ['Authorization: Bearer UNKNOWN']],
-    ['a very long token', [`Authorization: Bearer ${'a'.repeat(10_000)}`]],
   ])('that is invalid gets 401 with the error code of RFC 6750: %s', async (_what, headers) => {
     const changed = context.key.slice(0, -1) + (context.key.endsWith('a') ? 'b' : 'a');
     const response = await ask(
       headers.map((line) =>
-        line
-          .replaceAll('KEY', context.key)
-          .replace('UPPER', context.key.toUpperCase())
-          .replace('CHANGED', changed)
-          .replace('UNKNOWN', generateKey()),
+        line.replaceAll('KEY', context.key).replace('CHANGED', changed).replace('UNKNOWN', generateKey()),
       ),
     );
     expectErrorResponse(response, 401, 'invalid_api_key');
@@ -65,16 +52,14 @@ describe('a key', () => {
     expect(response?.headers.get('www-authenticate')).toEqual([INVALID]);
   });
 
-  test.each([
-    ['Authorization: Bearer KEY'],
-    ['authorization: bearer KEY'],
-    ['AUTHORIZATION: BEARER    KEY'],
-    ['Authorization:Bearer KEY   '],
-  ])('that is valid is admitted: %s', async (line) => {
-    const response = await ask([line.replace('KEY', context.key)], 'HEAD');
-    expect(response?.status).toBe(200);
-    expect(response?.headers.has('www-authenticate')).toBe(false);
-  });
+  test.each([['AUTHORIZATION: BEARER    KEY'], ['Authorization:Bearer KEY   ']])(
+    'that is valid is admitted: %s',
+    async (line) => {
+      const response = await ask([line.replace('KEY', context.key)], 'HEAD');
+      expect(response?.status).toBe(200);
+      expect(response?.headers.has('www-authenticate')).toBe(false);
+    },
+  );
 
   it('that is missing in a HEAD request gets the same headers without a body', async () => {
     const response = await ask([], 'HEAD');
@@ -119,13 +104,6 @@ describe('a key', () => {
     const response = await listOrders(context.service.baseUrl, expiring);
     expect(response.status).toBe(401);
     expect((await errorOf(response)).code).toBe('invalid_api_key');
-  });
-
-  it('that is revoked cannot cancel an order', async () => {
-    const id = await insertOrder(context.service.db);
-    const { key: revoked } = await insertKey(context.service.db, { revoked_at: new Date() });
-    expect((await call(context.service.baseUrl, 'DELETE', `/store/orders/${id}`, revoked)).status).toBe(401);
-    expect(await statusOf(context.service.db, id)).toBe('pending');
   });
 });
 

@@ -1,17 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { buildOrder, type OrderRow } from '../helpers/builders.js';
-import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { useTestDatabase } from '../helpers/test-database.js';
 
 const CHECK_VIOLATION = '23514';
 const NOT_NULL_VIOLATION = '23502';
 const UNIQUE_VIOLATION = '23505';
 const INVALID_TEXT = '22P02';
+const INT_MAX = 2_147_483_647;
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.drop());
+const database = useTestDatabase();
 
 type Row = Readonly<Record<string, unknown>>;
 
@@ -48,11 +45,8 @@ describe('table api_keys', () => {
   test.each<[string, Row]>([
     ['the Free plan without quotas', {}],
     ['another published plan without quotas', { plan: 'business' }],
-    ['the Enterprise plan with both quotas', { plan: 'enterprise', requests_per_minute: 1, requests_per_day: 1 }],
-    [
-      'of enterprise with the largest quotas',
-      { plan: 'enterprise', requests_per_minute: 2_147_483_647, requests_per_day: 2_147_483_647 },
-    ],
+    ['the smallest quotas', { plan: 'enterprise', requests_per_minute: 1, requests_per_day: 1 }],
+    ['the largest quotas', { plan: 'enterprise', requests_per_minute: INT_MAX, requests_per_day: INT_MAX }],
     ['a name in any script', { name: 'Müller & Söhne, 株式会社ペット, 👩‍🚀' }],
     ['an expiry in the past', { expires_at: '2020-01-01T00:00:00Z' }],
   ])('accepts a row with %s', async (_what, overrides) => {
@@ -65,8 +59,6 @@ describe('table api_keys', () => {
   test.each<[string, Row, object]>([
     ['a digest that is too short', { key_hash: randomBytes(31) }, HASH],
     ['a digest that is too long', { key_hash: randomBytes(33) }, HASH],
-    ['an empty digest', { key_hash: Buffer.alloc(0) }, HASH],
-    ['the key itself instead of its digest', { key_hash: Buffer.from(`pst_${'0'.repeat(49)}`) }, HASH],
     ['an empty name', { name: '' }, { code: CHECK_VIOLATION, constraint: 'api_keys_name_not_blank' }],
     ['a blank name', { name: '   ' }, { code: CHECK_VIOLATION, constraint: 'api_keys_name_not_blank' }],
     ...['\n', '\u001b[2J', '\u007f', '\u009b2J', '\u061c', '\u200f', '\u2028', '\u202e', '\u2069'].map(
@@ -84,11 +76,6 @@ describe('table api_keys', () => {
     ['business with a daily quota', { plan: 'business', requests_per_day: 5 }, QUOTAS_IFF_ENTERPRISE],
     ['a quota of 0 per minute', { plan: 'enterprise', requests_per_minute: 0, requests_per_day: 5 }, QUOTAS_POSITIVE],
     ['a quota of 0 per day', { plan: 'enterprise', requests_per_minute: 5, requests_per_day: 0 }, QUOTAS_POSITIVE],
-    [
-      'a negative quota per minute',
-      { plan: 'enterprise', requests_per_minute: -1, requests_per_day: 5 },
-      QUOTAS_POSITIVE,
-    ],
     ['an unknown plan', { plan: 'platinum' }, { code: INVALID_TEXT }],
     ['no plan', { plan: null }, { code: NOT_NULL_VIOLATION }],
     ['no name', { name: null }, { code: NOT_NULL_VIOLATION }],
@@ -123,7 +110,7 @@ describe('table orders', () => {
   test.each<[string, Partial<OrderRow>]>([
     ['status pending', {}],
     ['no ship date', { ship_date: null }],
-    ['the largest quantity', { quantity: 2_147_483_647 }],
+    ['the largest quantity', { quantity: INT_MAX }],
     ['the largest ids', { id: '9223372036854775807', pet_id: '9223372036854775807' }],
     ['the smallest ids', { id: '-9223372036854775808', pet_id: '-9223372036854775808' }],
     ['the earliest ship date of RFC 3339', { ship_date: '0001-01-01T00:00:00.000Z' }],
@@ -153,11 +140,7 @@ describe('table orders', () => {
     ['complete while cancelled', { status: 'cancelled', complete: true }, COMPLETE],
     ['status cancelled without cancelled_at', { status: 'cancelled', cancelled_at: null }, CANCELLED_AT],
     ['cancelled_at while pending', { cancelled_at: '2026-11-21T00:00:00Z' }, CANCELLED_AT],
-    [
-      'a time of cancellation though it has shipped',
-      { status: 'shipped', cancelled_at: '2026-11-21T00:00:00Z' },
-      CANCELLED_AT,
-    ],
+    ['cancelled_at though it has shipped', { status: 'shipped', cancelled_at: '2026-11-21T00:00:00Z' }, CANCELLED_AT],
   ])('rejects a row with %s', async (_what, overrides, constraint) => {
     const before = await countOf('orders');
     expect(await insert('orders', order(overrides))).toEqual({ code: CHECK_VIOLATION, constraint });

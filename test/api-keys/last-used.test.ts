@@ -2,23 +2,19 @@ import pg from 'pg';
 import { UsageWriter } from '../../src/api-keys/usage/usage-writer.js';
 import { call } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
-import { startTestService, type TestService } from '../helpers/test-service.js';
+import { startTestService, useTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service.stop());
+const context = useTestService();
 
 async function use(key: string): Promise<void> {
-  await call(service.baseUrl, 'HEAD', '/store/orders', key);
+  await call(context.service.baseUrl, 'HEAD', '/store/orders', key);
 }
 
-const flush = (): Promise<void> => service.app.get(UsageWriter).flush();
+const flush = (): Promise<void> => context.service.app.get(UsageWriter).flush();
 
 async function lastUsedAt(id: string): Promise<Date | null | undefined> {
-  const { rows } = await service.db.query<{ last_used_at: Date | null }>(
+  const { rows } = await context.service.db.query<{ last_used_at: Date | null }>(
     'SELECT last_used_at FROM api_keys WHERE id = $1',
     [id],
   );
@@ -27,7 +23,7 @@ async function lastUsedAt(id: string): Promise<Date | null | undefined> {
 
 describe('the last use of a key', () => {
   it('is recorded for the key that was used and for no other', async () => {
-    const [used, unused] = [await insertKey(service.db), await insertKey(service.db)];
+    const [used, unused] = [await insertKey(context.service.db), await insertKey(context.service.db)];
     const before = Date.now();
     await use(used.key);
     await flush();
@@ -40,8 +36,8 @@ describe('the last use of a key', () => {
     ['50 seconds', false],
     ['61 seconds', true],
   ])('is recorded at most once a minute (%s after the last record)', async (age, recorded) => {
-    const { id, key } = await insertKey(service.db);
-    await service.db.query('UPDATE api_keys SET last_used_at = now() - $1::interval WHERE id = $2', [age, id]);
+    const { id, key } = await insertKey(context.service.db);
+    await context.service.db.query('UPDATE api_keys SET last_used_at = now() - $1::interval WHERE id = $2', [age, id]);
     const before = await lastUsedAt(id);
     await use(key);
     await flush();
@@ -49,31 +45,31 @@ describe('the last use of a key', () => {
   });
 
   it('is not recorded for a key that is rejected', async () => {
-    const { id, key } = await insertKey(service.db, { revoked_at: new Date() });
+    const { id, key } = await insertKey(context.service.db, { revoked_at: new Date() });
     await use(key);
     await flush();
     expect(await lastUsedAt(id)).toBeNull();
   });
 
   it('is recorded when the service stops', async () => {
-    const second = await startTestService({ database: service });
-    const { id, key } = await insertKey(service.db);
+    const second = await startTestService({ database: context.service });
+    const { id, key } = await insertKey(context.service.db);
     await call(second.baseUrl, 'HEAD', '/store/orders', key);
     await second.stop();
     expect(await lastUsedAt(id)).toBeInstanceOf(Date);
   });
 
   it('sends no notification, unlike other changes of a key', async () => {
-    const { id, key } = await insertKey(service.db);
+    const { id, key } = await insertKey(context.service.db);
     const received: (string | undefined)[] = [];
-    const listener = new pg.Client(service.url);
+    const listener = new pg.Client(context.service.url);
     await listener.connect();
     listener.on('notification', ({ payload }) => received.push(payload));
     await listener.query('LISTEN api_key_changed');
     await use(key);
     await flush();
     expect(await lastUsedAt(id)).toBeInstanceOf(Date);
-    await service.db.query("SELECT pg_notify('api_key_changed', 'end')");
+    await context.service.db.query("SELECT pg_notify('api_key_changed', 'end')");
     await waitFor(() => received.includes('end'), 'the last notification arrives');
     await listener.end();
     expect(received).toEqual(['end']);

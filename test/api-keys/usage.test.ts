@@ -8,26 +8,22 @@ import { loadConfig } from '../../src/config/load-config.js';
 import { Pools } from '../../src/database/pools.js';
 import { PrismaService } from '../../src/database/prisma.service.js';
 import { Metrics } from '../../src/metrics/metrics.js';
-import { untilLockWaits } from '../helpers/lock-waits.js';
+import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
 import { call, cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { ManualClock } from '../helpers/manual-clock.js';
-import { startTestService, type TestService } from '../helpers/test-service.js';
+import { startTestService, useTestService } from '../helpers/test-service.js';
 import { exchange } from '../helpers/wire.js';
 
 const DAY_MS = 86_400_000;
 const NOTHING = { admitted: '0', rejected: '0', banned: '0', lists: '0', cancels: '0', list_bytes: '0' };
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService({ environment: { RATE_LIMIT_BAN_THRESHOLD: '3' } });
-});
-afterAll(() => service.stop());
+const context = useTestService({ environment: { RATE_LIMIT_BAN_THRESHOLD: '3' } });
 
-const flush = (from = service): Promise<void> => from.app.get(UsageWriter).flush();
+const flush = (): Promise<void> => context.service.app.get(UsageWriter).flush();
 
 async function usageOf(id: string, day = 'CURRENT_DATE'): Promise<unknown> {
-  const { rows } = await service.db.query(
+  const { rows } = await context.service.db.query(
     `SELECT admitted, rejected, banned, lists, cancels, list_bytes FROM api_key_usage WHERE key_id = $1 AND day = ${day}`,
     [id],
   );
@@ -38,7 +34,7 @@ async function usageOf(id: string, day = 'CURRENT_DATE'): Promise<unknown> {
 function bodyOf(key: string, encoding: string): Promise<{ bytes: number; etag: string }> {
   const headers = { Authorization: `Bearer ${key}`, 'Accept-Encoding': encoding };
   return new Promise((resolve, reject) => {
-    get(`${service.baseUrl}/v1/store/orders`, { headers }, (res) => {
+    get(`${context.service.baseUrl}/v1/store/orders`, { headers }, (res) => {
       let bytes = 0;
       res.on('data', (chunk: Buffer) => (bytes += chunk.length));
       res.on('end', () => {
@@ -50,10 +46,10 @@ function bodyOf(key: string, encoding: string): Promise<{ bytes: number; etag: s
 
 describe('the usage of a key', () => {
   it('has its admitted, rejected and banned requests, and those of no other key', async () => {
-    const [free, other] = [await insertKey(service.db, { plan: 'free' }), await insertKey(service.db)];
-    await call(service.baseUrl, 'GET', '/nothing-here', other.key);
+    const [free, other] = [await insertKey(context.service.db, { plan: 'free' }), await insertKey(context.service.db)];
+    await call(context.service.baseUrl, 'GET', '/nothing-here', other.key);
     for (let request = 0; request < 60 + 2 + 4; request++) {
-      await call(service.baseUrl, 'HEAD', '/store/orders', free.key);
+      await call(context.service.baseUrl, 'HEAD', '/store/orders', free.key);
     }
     await flush();
     expect(await usageOf(free.id)).toEqual({ ...NOTHING, admitted: '60', rejected: '2', banned: '4' });
@@ -61,83 +57,80 @@ describe('the usage of a key', () => {
   });
 
   it.each(['gzip', 'identity'])('has its lists and the bytes of their %s bodies as sent', async (encoding) => {
-    const { id, key } = await insertKey(service.db);
-    await insertOrder(service.db);
+    const { id, key } = await insertKey(context.service.db);
+    await insertOrder(context.service.db);
     const { bytes, etag } = await bodyOf(key, encoding);
-    expect((await listOrders(service.baseUrl, key, { 'If-None-Match': etag })).status).toBe(304);
-    await call(service.baseUrl, 'HEAD', '/store/orders', key);
+    expect((await listOrders(context.service.baseUrl, key, { 'If-None-Match': etag })).status).toBe(304);
+    await call(context.service.baseUrl, 'HEAD', '/store/orders', key);
     await flush();
     expect(bytes).toBeGreaterThan(50);
     expect(await usageOf(id)).toEqual({ ...NOTHING, admitted: '3', lists: '2', list_bytes: String(bytes) });
   });
 
   it('has the orders that it cancelled, and not the cancels that failed', async () => {
-    const { id, key } = await insertKey(service.db);
-    const order = await insertOrder(service.db);
+    const { id, key } = await insertKey(context.service.db);
+    const order = await insertOrder(context.service.db);
     for (const wanted of [order, order, '987654321']) {
-      await cancelOrder(service.baseUrl, wanted, key);
+      await cancelOrder(context.service.baseUrl, wanted, key);
     }
     await flush();
     expect(await usageOf(id)).toEqual({ ...NOTHING, admitted: '3', cancels: '1' });
   });
 
   it('adds up over replicas and restarts', async () => {
-    const { id, key } = await insertKey(service.db);
-    await cancelOrder(service.baseUrl, await insertOrder(service.db), key);
+    const { id, key } = await insertKey(context.service.db);
+    await cancelOrder(context.service.baseUrl, await insertOrder(context.service.db), key);
     await flush();
     for (let start = 0; start < 2; start++) {
-      const replica = await startTestService({ database: service });
-      await cancelOrder(replica.baseUrl, await insertOrder(service.db), key);
+      const replica = await startTestService({ database: context.service });
+      await cancelOrder(replica.baseUrl, await insertOrder(context.service.db), key);
       // Stopping writes what is counted.
       await replica.stop();
     }
-    await cancelOrder(service.baseUrl, await insertOrder(service.db), key);
+    await cancelOrder(context.service.baseUrl, await insertOrder(context.service.db), key);
     await flush();
     expect(await usageOf(id)).toEqual({ ...NOTHING, admitted: '4', cancels: '4' });
   });
 
   it('includes a response that ends during the stop', async () => {
-    const replica = await startTestService({ database: service });
-    const { id, key } = await insertKey(service.db);
-    const order = await insertOrder(service.db);
-    const holder = await service.db.connect();
-    await holder.query('BEGIN');
-    await holder.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [order]);
+    const replica = await startTestService({ database: context.service });
+    const { id, key } = await insertKey(context.service.db);
+    const order = await insertOrder(context.service.db);
+    const release = await lockOrder(context.service.db, order);
     const cancelled = cancelOrder(replica.baseUrl, order, key);
     // The lock is held until the stop has begun.
-    await untilLockWaits(service.db);
+    await untilLockWaits(context.service.db);
     const stopped = replica.app.close();
-    await holder.query('COMMIT');
-    holder.release();
+    await release();
     expect((await cancelled).status).toBe(204);
     await stopped;
     expect(await usageOf(id)).toEqual({ ...NOTHING, admitted: '1', cancels: '1' });
   });
 
   it('has requests without a valid key in one row, without addresses', async () => {
-    await service.db.query('DELETE FROM api_key_usage');
-    await call(service.baseUrl, 'GET', '/store/orders');
-    await call(service.baseUrl, 'GET', '/store/orders', 'not-a-key');
-    await exchange(service.port, 'GET /v1/store/orders HTTP/1.1\r\nBad Header\r\n\r\n', { until: 'closed' });
+    await context.service.db.query('DELETE FROM api_key_usage');
+    await call(context.service.baseUrl, 'GET', '/store/orders');
+    await call(context.service.baseUrl, 'GET', '/store/orders', 'not-a-key');
+    await exchange(context.service.port, 'GET /v1/store/orders HTTP/1.1\r\nBad Header\r\n\r\n', { until: 'closed' });
     await flush();
-    const { rows } = await service.db.query('SELECT * FROM api_key_usage');
+    const { rows } = await context.service.db.query('SELECT * FROM api_key_usage');
     expect(rows).toEqual([{ key_id: ANONYMOUS_ID, day: expect.any(Date) as Date, ...NOTHING, admitted: '3' }]);
   });
 
   it('stays when the key is deleted, and a deleted key does not stop the others', async () => {
-    const [deleted, kept] = [await insertKey(service.db), await insertKey(service.db)];
-    await call(service.baseUrl, 'HEAD', '/store/orders', deleted.key);
-    await call(service.baseUrl, 'HEAD', '/store/orders', kept.key);
-    await service.db.query('DELETE FROM api_keys WHERE id = $1', [deleted.id]);
+    const [deleted, kept] = [await insertKey(context.service.db), await insertKey(context.service.db)];
+    await call(context.service.baseUrl, 'HEAD', '/store/orders', deleted.key);
+    await call(context.service.baseUrl, 'HEAD', '/store/orders', kept.key);
+    await context.service.db.query('DELETE FROM api_keys WHERE id = $1', [deleted.id]);
     await flush();
     expect(await usageOf(deleted.id)).toEqual({ ...NOTHING, admitted: '1' });
     expect(await usageOf(kept.id)).toEqual({ ...NOTHING, admitted: '1' });
   });
 
   it("has the day of PostgreSQL's clock when the clock of a replica is a day behind", async () => {
-    const replica = await startTestService({ database: service, clock: new ManualClock(Date.now() - DAY_MS) });
-    const { id, key } = await insertKey(service.db);
-    await call(service.baseUrl, 'HEAD', '/store/orders', key);
+    const replica = await startTestService({ database: context.service, clock: new ManualClock(Date.now() - DAY_MS) });
+    const { id, key } = await insertKey(context.service.db);
+    await call(context.service.baseUrl, 'HEAD', '/store/orders', key);
     await call(replica.baseUrl, 'HEAD', '/store/orders', key);
     await flush();
     await replica.stop();
@@ -151,7 +144,7 @@ describe('the usage writer', () => {
   let prisma: PrismaService;
   let repository: UsageRepository;
   beforeAll(() => {
-    pools = new Pools(loadConfig({ DATABASE_URL: service.url }), new Metrics());
+    pools = new Pools(loadConfig({ DATABASE_URL: context.service.url }), new Metrics());
     prisma = new PrismaService(pools);
     repository = new UsageRepository(prisma);
   });
@@ -174,26 +167,22 @@ describe('the usage writer', () => {
   });
 
   it('keeps the counts while the table is missing, and writes them when it is there', async () => {
-    const { id, key } = await insertKey(service.db);
-    await service.db.query('ALTER TABLE api_key_usage RENAME TO api_key_usage_away');
-    expect((await call(service.baseUrl, 'HEAD', '/store/orders', key)).status).toBe(200);
+    const { id, key } = await insertKey(context.service.db);
+    await context.service.db.query('ALTER TABLE api_key_usage RENAME TO api_key_usage_away');
+    expect((await call(context.service.baseUrl, 'HEAD', '/store/orders', key)).status).toBe(200);
     await flush();
-    await service.db.query('ALTER TABLE api_key_usage_away RENAME TO api_key_usage');
-    await call(service.baseUrl, 'HEAD', '/store/orders', key);
+    await context.service.db.query('ALTER TABLE api_key_usage_away RENAME TO api_key_usage');
+    await call(context.service.baseUrl, 'HEAD', '/store/orders', key);
     await flush();
     await flush();
     expect(await usageOf(id)).toEqual({ ...NOTHING, admitted: '2' });
   });
 
   it('does not deadlock with another one that writes the same keys in another order', async () => {
-    const rows = Array.from({ length: 2_000 }, (): UsageRow => ({
-      keyId: randomUUID(),
-      day: 0,
-      ...NO_USAGE,
-      admitted: 1,
-    }));
+    const row = { day: 0, ...NO_USAGE, admitted: 1 };
+    const rows = Array.from({ length: 2_000 }, (): UsageRow => ({ ...row, keyId: randomUUID() }));
     await Promise.all([rows, rows.toReversed()].flatMap((order) => [1, 2, 3].map(() => repository.add(order, 0))));
-    const { rows: sums } = await service.db.query(
+    const { rows: sums } = await context.service.db.query(
       'SELECT count(*) AS keys, min(admitted) FROM api_key_usage WHERE key_id = ANY($1)',
       [rows.map(({ keyId }) => keyId)],
     );
@@ -201,12 +190,12 @@ describe('the usage writer', () => {
   });
 
   it('removes only days that are too old, in bounded steps, and no row that another replica removes', async () => {
-    await service.db.query('DELETE FROM api_key_usage');
-    await service.db.query(
+    await context.service.db.query('DELETE FROM api_key_usage');
+    await context.service.db.query(
       `INSERT INTO api_key_usage SELECT gen_random_uuid(), CURRENT_DATE - age, 1, 0, 0, 0, 0, 0
        FROM unnest(ARRAY[0, 399, 400, 401, 402, 500]) AS age`,
     );
-    const holder = await service.db.connect();
+    const holder = await context.service.db.connect();
     await holder.query('BEGIN');
     await holder.query('SELECT FROM api_key_usage WHERE day = CURRENT_DATE - 500 FOR UPDATE');
     expect(await repository.removeOld(400, 1)).toBe(1);
@@ -214,7 +203,7 @@ describe('the usage writer', () => {
     await holder.query('COMMIT');
     holder.release();
     expect(await repository.removeOld(400, 2)).toBe(1);
-    const { rows } = await service.db.query('SELECT CURRENT_DATE - day AS age FROM api_key_usage ORDER BY age');
+    const { rows } = await context.service.db.query('SELECT CURRENT_DATE - day AS age FROM api_key_usage ORDER BY age');
     expect(rows).toEqual([{ age: 0 }, { age: 399 }, { age: 400 }]);
   });
 });

@@ -101,8 +101,7 @@ describe('with a DO ALSO rule on orders that is created while the service runs',
       CREATE RULE audit AS ON UPDATE TO orders DO ALSO INSERT INTO audit VALUES (OLD.id)`);
     expect(await outcomes()).toEqual(EXPECTED);
     const [pending, shipped] = [await insertOrder(service.db), await insertOrder(service.db, { status: 'shipped' })];
-    const lock = 'SELECT FROM orders WHERE id = $1 FOR UPDATE';
-    expect(await outcomeBeside(pending, [lock])).toBe('204');
+    expect(await outcomeBeside(pending, ['SELECT FROM orders WHERE id = $1 FOR UPDATE'])).toBe('204');
     expect(await outcomeBeside(shipped, ["UPDATE orders SET status = 'pending' WHERE id = $1"])).toBe('204');
     expect(await outcomeBeside(await insertOrder(service.db), [DELETE])).toBe('404 order_not_found');
     await service.db.query('DROP RULE audit ON orders');

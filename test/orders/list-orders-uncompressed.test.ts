@@ -1,31 +1,29 @@
 import { connect } from 'node:net';
 import { errorOf, listOrders } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
-import { untilLockWaits } from '../helpers/lock-waits.js';
+import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
 import { StalledClient } from '../helpers/raw-http.js';
-import { startTestService, type TestService } from '../helpers/test-service.js';
+import { useTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { requestText } from '../helpers/wire.js';
 
 const UNCOMPRESSED_MAX = 64;
 
-let service: TestService;
-let key: string;
+const context = useTestService({ environment: { CANCEL_LOCK_TIMEOUT_MS: '30000' } });
 beforeAll(async () => {
-  service = await startTestService({ environment: { CANCEL_LOCK_TIMEOUT_MS: '30000' } });
-  ({ key } = await insertKey(service.db, { plan: 'business' }));
+  const { service, key } = context;
   // About 15 MB: more than the buffers of both ends of a connection hold.
   await service.db.query('INSERT INTO orders (pet_id, quantity) SELECT n, 1 FROM generate_series(1, 200000) AS n');
   // Now all blocks are in memory, so that no list needs a database connection.
   await (await listOrders(service.baseUrl, key, { 'Accept-Encoding': 'gzip' })).text();
 }, 60_000);
-afterAll(() => service.stop());
 
 const listPlain = (): Promise<Response> =>
-  listOrders(service.baseUrl, key, { 'Accept-Encoding': 'identity', Connection: 'close' });
+  listOrders(context.service.baseUrl, context.key, { 'Accept-Encoding': 'identity', Connection: 'close' });
 
 describe('uncompressed lists whose clients do not read', () => {
   it('are limited to 64 and further ones get 503; compressed lists are not limited', async () => {
+    const { service, key } = context;
     const stalled: StalledClient[] = [];
     for (let client = 0; client < UNCOMPRESSED_MAX; client++) {
       stalled.push(await StalledClient.open(service.port, key));
@@ -46,9 +44,8 @@ describe('uncompressed lists whose clients do not read', () => {
   }, 60_000);
 
   it('make room for another key, also behind a response that is not ready', async () => {
-    const transaction = await service.db.connect();
-    await transaction.query('BEGIN');
-    await transaction.query('SELECT FROM orders WHERE id = 1 FOR UPDATE');
+    const { service, key } = context;
+    const release = await lockOrder(service.db, '1');
     const waiting = requestText('DELETE', '/v1/store/orders/1', { key });
     const lists = requestText('GET', '/v1/store/orders', { key }).repeat(UNCOMPRESSED_MAX / 2);
     const sockets = [0, 1].map(() => connect(service.port, '127.0.0.1').on('error', () => undefined));
@@ -63,8 +60,7 @@ describe('uncompressed lists whose clients do not read', () => {
       expect(response.status).toBe(200);
     } finally {
       sockets.forEach((socket) => socket.destroy());
-      await transaction.query('ROLLBACK');
-      transaction.release();
+      await release();
     }
   }, 60_000);
 });

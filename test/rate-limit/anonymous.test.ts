@@ -2,26 +2,19 @@ import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { generateKey } from '../../src/api-keys/key-format.js';
 import { insertKey } from '../helpers/builders.js';
 import { parseLimitHeaders, type LimitState } from '../helpers/limit-headers.js';
-import { startTestService, type TestService } from '../helpers/test-service.js';
+import { useTestService } from '../helpers/test-service.js';
 
-let service: TestService;
+const context = useTestService({ environment: { RATE_LIMIT_BAN_THRESHOLD: '0' } });
 let url: string;
-beforeAll(async () => {
-  service = await startTestService({ environment: { RATE_LIMIT_BAN_THRESHOLD: '0' } });
-  url = service.baseUrl;
-});
-afterAll(() => service.stop());
-beforeEach(() => {
-  service.clock.advance(60_000);
-});
+beforeAll(() => (url = context.service.baseUrl));
 
-const stateOf = (response: Response): LimitState => parseLimitHeaders(response.headers, service.clock.now());
+const stateOf = (response: Response): LimitState => parseLimitHeaders(response.headers, context.service.clock.now());
 
 describe('requests without a valid key', () => {
   it('count against their address, whatever makes the key invalid', async () => {
     const [expired, revoked] = [
-      await insertKey(service.db, { expires_at: new Date('2026-01-01T00:00:00Z') }),
-      await insertKey(service.db, { revoked_at: new Date('2026-01-01T00:00:00Z') }),
+      await insertKey(context.service.db, { expires_at: new Date('2026-01-01T00:00:00Z') }),
+      await insertKey(context.service.db, { revoked_at: new Date('2026-01-01T00:00:00Z') }),
     ];
     const responses = [
       await listOrders(url),
@@ -47,12 +40,12 @@ describe('requests without a valid key', () => {
     expect(stateOf(rejected)).toMatchObject({ limit: 60, remaining: 0, retryAfter: 30 });
     expect((await errorOf(rejected)).code).toBe('rate_limit_exceeded');
     expect(rejected.headers.has('www-authenticate')).toBe(false);
-    service.clock.advance(30_000);
+    context.service.clock.advance(30_000);
     expect((await listOrders(url)).status).toBe(401);
   });
 
   it('and requests with a valid key from the same address are counted separately', async () => {
-    const { key } = await insertKey(service.db, { plan: 'free' });
+    const { key } = await insertKey(context.service.db, { plan: 'free' });
     const untouched = await listOrders(url, key);
     expect(stateOf(untouched)).toMatchObject({ remaining: 59 });
     for (let number = 0; number < 61; number++) {
@@ -66,7 +59,7 @@ describe('requests without a valid key', () => {
   });
 
   it('do not include rejected requests with a valid key', async () => {
-    const { key } = await insertKey(service.db, { requests_per_minute: 1, requests_per_day: 10 });
+    const { key } = await insertKey(context.service.db, { requests_per_minute: 1, requests_per_day: 10 });
     await listOrders(url, key);
     expect((await listOrders(url, key)).status).toBe(429);
     expect(stateOf(await listOrders(url))).toMatchObject({ limit: 60, remaining: 59 });

@@ -1,25 +1,21 @@
 import { cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { parseLimitHeaders, type LimitState } from '../helpers/limit-headers.js';
-import { startTestService, type TestService } from '../helpers/test-service.js';
+import { startTestService, useTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
 const ABSENT = '404404';
 const BAN_SECONDS = 300;
 
 describe('a temporary ban', () => {
-  let service: TestService;
-  beforeAll(async () => {
-    service = await startTestService();
-  });
-  afterAll(() => service.stop());
+  const context = useTestService();
   beforeEach(() => {
     // Past every ban of an earlier test.
-    service.clock.advance(3_600_000);
+    context.service.clock.advance(3_600_000);
   });
 
-  const request = (key?: string): Promise<Response> => cancelOrder(service.baseUrl, ABSENT, key);
-  const stateOf = (response: Response): LimitState => parseLimitHeaders(response.headers, service.clock.now());
+  const request = (key?: string): Promise<Response> => cancelOrder(context.service.baseUrl, ABSENT, key);
+  const stateOf = (response: Response): LimitState => parseLimitHeaders(response.headers, context.service.clock.now());
 
   async function codesOf(count: number, key?: string): Promise<string[]> {
     const codes: string[] = [];
@@ -31,58 +27,39 @@ describe('a temporary ban', () => {
 
   /** The second request in a minute exceeds its limit. */
   const insertSmallKey = (): Promise<{ id: string; key: string }> =>
-    insertKey(service.db, { requests_per_minute: 1, requests_per_day: 1_000 });
+    insertKey(context.service.db, { requests_per_minute: 1, requests_per_day: 1_000 });
 
   const BAN_AFTER_TEN = ['order_not_found', ...Array<string>(9).fill('rate_limit_exceeded'), 'api_key_banned'];
 
   describe('a key', () => {
-    it('is banned with its tenth rejection within a minute', async () => {
+    it('is banned with its tenth rejection within a minute, and gets the end of its ban in the headers', async () => {
       const { key } = await insertSmallKey();
       expect(await codesOf(12, key)).toEqual([...BAN_AFTER_TEN, 'api_key_banned']);
-    });
-
-    it('gets the end of its ban in the headers of the response', async () => {
-      const { key } = await insertSmallKey();
-      await codesOf(10, key);
       const response = await request(key);
-      expect(response.status).toBe(429);
       expect(stateOf(response)).toMatchObject({
         limit: 1,
         remaining: 0,
-        resetAt: service.clock.now() / 1_000 + BAN_SECONDS,
+        resetAt: context.service.clock.now() / 1_000 + BAN_SECONDS,
         minute: { quota: 1, remaining: 0, resetsInSeconds: BAN_SECONDS },
         day: { quota: 1_000, remaining: 0, resetsInSeconds: BAN_SECONDS },
         retryAfter: BAN_SECONDS,
       });
-      const { code, message } = await errorOf(response);
-      expect(code).toBe('api_key_banned');
-      expect(message).toContain('Retry-After');
+      expect((await errorOf(response)).message).toContain('Retry-After');
     });
 
     it('is banned for exactly five minutes, whatever it sends meanwhile', async () => {
       const { key } = await insertSmallKey();
       await codesOf(11, key);
-      service.clock.advance(150_000);
+      context.service.clock.advance(150_000);
       const halfway = await request(key);
       expect(stateOf(halfway)).toMatchObject({ retryAfter: 150 });
-      service.clock.advance(149_999);
+      context.service.clock.advance(149_999);
       expect(await codesOf(20, key)).toEqual(Array(20).fill('api_key_banned'));
-      service.clock.advance(1);
+      context.service.clock.advance(1);
       const free = await request(key);
       expect(free.status).toBe(404);
       // One request before the ban and this one; the rejected ones consumed nothing.
       expect(stateOf(free)).toMatchObject({ day: { remaining: 998 } });
-    });
-
-    it('is not banned after ten rejections over more than a minute', async () => {
-      const { key } = await insertKey(service.db, { requests_per_minute: 1_000, requests_per_day: 1 });
-      await request(key);
-      const codes: string[] = [];
-      for (let number = 0; number < 12; number++) {
-        codes.push(...(await codesOf(1, key)));
-        service.clock.advance(7_000); // at most nine rejections in 60 s: 0, 7, … 56
-      }
-      expect(codes).toEqual(Array(12).fill('rate_limit_exceeded'));
     });
 
     it('does not affect other keys while it is banned', async () => {
@@ -100,7 +77,7 @@ describe('a temporary ban', () => {
         ['GET', '/nowhere'],
         ['HEAD', '/store/orders'],
       ] as const) {
-        const response = await fetch(`${service.baseUrl}/v1${path}`, {
+        const response = await fetch(`${context.service.baseUrl}/v1${path}`, {
           method,
           headers: { Authorization: `Bearer ${key}` },
         });
@@ -122,11 +99,11 @@ describe('a temporary ban', () => {
         'address_banned',
         'address_banned',
       ]);
-      const banned = await listOrders(service.baseUrl, 'not-a-key');
+      const banned = await listOrders(context.service.baseUrl, 'not-a-key');
       expect(stateOf(banned)).toMatchObject({ limit: 60, remaining: 0, retryAfter: BAN_SECONDS });
       expect((await errorOf(banned)).code).toBe('address_banned');
       expect(await codesOf(1, key)).toEqual(['order_not_found']);
-      service.clock.advance(BAN_SECONDS * 1_000);
+      context.service.clock.advance(BAN_SECONDS * 1_000);
       expect(await codesOf(1)).toEqual(['missing_api_key']);
     });
   });
@@ -136,9 +113,9 @@ describe('a temporary ban', () => {
       const [{ id, key }, other] = [await insertSmallKey(), await insertSmallKey()];
       await codesOf(11, key);
       await codesOf(11, other.key);
-      service.clock.advance(60_000);
+      context.service.clock.advance(60_000);
       expect(await codesOf(1, key)).toEqual(['api_key_banned']);
-      await service.db.query("SELECT pg_notify('api_key_unbanned', $1)", [id]);
+      await context.service.db.query("SELECT pg_notify('api_key_unbanned', $1)", [id]);
       let response = await request(key);
       await waitFor(async () => {
         response = response.status === 429 ? await request(key) : response;
@@ -154,7 +131,7 @@ describe('a temporary ban', () => {
     it('changes nothing by a notification without a banned key', async () => {
       const { id, key } = await insertSmallKey();
       for (const payload of ['', 'nonsense', '00000000-0000-0000-0000-000000000000', id]) {
-        await service.db.query("SELECT pg_notify('api_key_unbanned', $1)", [payload]);
+        await context.service.db.query("SELECT pg_notify('api_key_unbanned', $1)", [payload]);
       }
       // Known to the service, which hears of it after the others.
       await insertSmallKey();

@@ -1,43 +1,21 @@
 import { connect, type Socket } from 'node:net';
-import { insertKey, insertOrder } from '../helpers/builders.js';
-import { freePort } from '../helpers/free-port.js';
-import { ServiceProcess } from '../helpers/service-process.js';
-import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { insertOrder } from '../helpers/builders.js';
+import { lockOrder } from '../helpers/lock-waits.js';
+import { useServiceProcess } from '../helpers/service-process.js';
 import { startTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
 const CONNECTIONS_MAX = 3;
 
-let database: TestDatabase;
-let service: ServiceProcess;
-let metricsUrl: string;
-let key: string;
+const context = useServiceProcess({ MAX_CONNECTIONS: String(CONNECTIONS_MAX), CANCEL_LOCK_TIMEOUT_MS: '30000' });
 const sockets: Socket[] = [];
 
-beforeAll(async () => {
-  database = await createTestDatabase();
-  ({ key } = await insertKey(database.db));
-  const port = await freePort();
-  metricsUrl = `http://127.0.0.1:${port}/metrics`;
-  service = await ServiceProcess.start({
-    DATABASE_URL: database.url,
-    MAX_CONNECTIONS: String(CONNECTIONS_MAX),
-    METRICS_PORT: String(port),
-    CANCEL_LOCK_TIMEOUT_MS: '30000',
-  });
-});
-afterAll(async () => {
-  await service.stop();
-  await database.drop();
-});
-
 async function metric(name: string): Promise<number> {
-  const text = await (await fetch(metricsUrl)).text();
-  return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1]);
+  return (await context.metrics()).sum(name);
 }
 
 /** @param address of the client, one of this host */
-async function open(address: string, port = service.port): Promise<Socket> {
+async function open(address: string, port = context.service.port): Promise<Socket> {
   const socket = connect({ port, host: '127.0.0.1', localAddress: address });
   sockets.push(socket);
   socket.on('error', () => undefined);
@@ -54,7 +32,7 @@ function responseOn(socket: Socket, request = 'GET /v1/nothing'): Promise<string
     socket.once('close', () => {
       resolve('');
     });
-    socket.write(`${request} HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer ${key}\r\n\r\n`);
+    socket.write(`${request} HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer ${context.key}\r\n\r\n`);
   });
 }
 
@@ -83,9 +61,8 @@ describe('MAX_CONNECTIONS', () => {
   });
 
   it('closes no connection with a pending response, nor an idle one of an address with fewer connections', async () => {
-    const orderId = await insertOrder(database.db);
-    await database.db.query('BEGIN');
-    await database.db.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [orderId]);
+    const orderId = await insertOrder(context.database.db);
+    const release = await lockOrder(context.database.db, orderId);
     const busy = [await open('127.0.0.2'), await open('127.0.0.2')];
     const responses = busy.map((socket) => responseOn(socket, `DELETE /v1/store/orders/${orderId}`));
     const idle = await open('127.0.0.3');
@@ -93,7 +70,7 @@ describe('MAX_CONNECTIONS', () => {
     const dropped = await metric('petstore_connections_dropped_total');
     expect(await responseOn(await open('127.0.0.2'))).toBe('');
     expect(await metric('petstore_connections_dropped_total')).toBe(dropped + 1);
-    await database.db.query('COMMIT');
+    await release();
     expect((await Promise.all(responses)).map((response) => response.slice(0, 12)).sort()).toEqual([
       'HTTP/1.1 204',
       'HTTP/1.1 409',
@@ -103,7 +80,7 @@ describe('MAX_CONNECTIONS', () => {
 
   it('closes a connection whose client does not take its responses, of the address with the most', async () => {
     const environment = { MAX_CONNECTIONS: String(CONNECTIONS_MAX) };
-    const inProcess = await startTestService({ environment, database });
+    const inProcess = await startTestService({ environment, database: context.database });
     const accepted: Socket[] = [];
     inProcess.app.getHttpServer().on('connection', (socket: Socket) => accepted.push(socket));
     try {

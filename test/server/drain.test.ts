@@ -70,57 +70,52 @@ async function lock(...ids: string[]): Promise<void> {
   await holder.query('SELECT FROM orders WHERE id = ANY($1::bigint[]) FOR UPDATE', [ids]);
 }
 
+const insertOrders = (count: number): Promise<string[]> =>
+  Promise.all(Array.from({ length: count }, () => insertOrder(service.db)));
+const statusesOf = (ids: readonly string[]): Promise<unknown[]> =>
+  Promise.all(ids.map((id) => statusOf(service.db, id)));
+
+/** Begins the drain, sends more, and releases the locks when that has been read. */
+async function drainBefore(client: Client, text: string): Promise<void> {
+  adapter().startDraining();
+  client.socket.write(text);
+  // A later request on another connection is handled after the text has been read.
+  await fetch(`${service.baseUrl}/health/live`);
+  await holder.query('ROLLBACK');
+  await client.untilClosed();
+}
+
 describe('pipelined cancels during a drain', () => {
   it('get every pending response, with Connection: close on the last, and none is executed after it', async () => {
-    const ids = [await insertOrder(service.db), await insertOrder(service.db), await insertOrder(service.db)];
+    const ids = await insertOrders(3);
     const late = await insertOrder(service.db);
     await lock(...ids);
     const client = await Client.open(ids.map(cancel).join(''));
     await untilLockWaits(service.db);
-
-    adapter().startDraining();
-    client.socket.write(cancel(late));
-    // A later request on another connection is handled after the late cancel has been read.
-    await fetch(`${service.baseUrl}/health/live`);
-    await holder.query('ROLLBACK');
-    await client.untilClosed();
-
+    await drainBefore(client, cancel(late));
     expect(client.summary).toEqual(['204 keep-alive', '204 keep-alive', '204 close']);
-    expect(await Promise.all([...ids, late].map((id) => statusOf(service.db, id)))).toEqual([
-      'cancelled',
-      'cancelled',
-      'cancelled',
-      'pending',
-    ]);
+    expect(await statusesOf([...ids, late])).toEqual(['cancelled', 'cancelled', 'cancelled', 'pending']);
   });
 
   it('include the next one that arrives when the last one had been executed before the drain', async () => {
-    const [one, other, late] = [
-      await insertOrder(service.db),
-      await insertOrder(service.db),
-      await insertOrder(service.db),
-    ];
+    const [one = '', other = '', late = ''] = await insertOrders(3);
     await lock(one);
     const client = await Client.open(cancel(one) + cancel(other));
     await untilLockWaits(service.db);
     await waitFor(async () => (await statusOf(service.db, other)) === 'cancelled', 'the second cancel is executed');
-    adapter().startDraining();
-    client.socket.write(cancel(late));
-    await fetch(`${service.baseUrl}/health/live`);
-    await holder.query('ROLLBACK');
-    await client.untilClosed();
+    await drainBefore(client, cancel(late));
     expect(client.summary).toEqual(['204 keep-alive', '204 keep-alive', '204 close']);
     expect(await statusOf(service.db, late)).toBe('cancelled');
   });
 
   it('are executed up to the first when they arrive together after the drain has begun', async () => {
-    const ids = [await insertOrder(service.db), await insertOrder(service.db), await insertOrder(service.db)];
+    const ids = await insertOrders(3);
     const client = await Client.open();
     adapter().startDraining();
     client.socket.write(ids.map(cancel).join(''));
     await client.untilClosed();
     expect(client.summary).toEqual(['204 close']);
-    expect(await Promise.all(ids.map((id) => statusOf(service.db, id)))).toEqual(['cancelled', 'pending', 'pending']);
+    expect(await statusesOf(ids)).toEqual(['cancelled', 'pending', 'pending']);
   });
 
   it('get no response to a malformed request behind them', async () => {
@@ -128,11 +123,7 @@ describe('pipelined cancels during a drain', () => {
     await lock(id);
     const client = await Client.open(cancel(id));
     await untilLockWaits(service.db);
-    adapter().startDraining();
-    client.socket.write('hello\r\n\r\n');
-    await fetch(`${service.baseUrl}/health/live`);
-    await holder.query('ROLLBACK');
-    await client.untilClosed();
+    await drainBefore(client, 'hello\r\n\r\n');
     expect(client.summary).toEqual(['204 close']);
   });
 });

@@ -56,6 +56,8 @@ describe('the order of the checks', () => {
     const id = await insertOrder(context.service.db);
     await call(context.service.baseUrl, 'DELETE', `/store/orders/${id}`);
     await call(context.service.baseUrl, 'DELETE', `/store/orders/${id}`, 'not-a-key');
+    const revoked = await insertKey(context.service.db, { revoked_at: new Date() });
+    await call(context.service.baseUrl, 'DELETE', `/store/orders/${id}`, revoked.key);
     await call(context.service.baseUrl, 'DELETE', `/store/orders/${id}`, await spentKey());
     await call(context.service.baseUrl, 'DELETE', `/store/orders/0${id}`, context.key);
     expect(await statusOf(context.service.db, id)).toBe('pending');

@@ -1,20 +1,14 @@
-import { insertKey, insertOrder } from '../helpers/builders.js';
-import { startTestService, type TestService } from '../helpers/test-service.js';
+import { insertOrder } from '../helpers/builders.js';
+import { useTestService } from '../helpers/test-service.js';
 import { exchange, requestText, type WireResponse } from '../helpers/wire.js';
 
 const PAGE = 'https://app.example.com';
 
 describe('security headers', () => {
-  let service: TestService;
-  let key: string;
-  beforeAll(async () => {
-    service = await startTestService({ environment: { CORS_ORIGINS: PAGE } });
-    ({ key } = await insertKey(service.db));
-  });
-  afterAll(() => service.stop());
+  const context = useTestService({ environment: { CORS_ORIGINS: PAGE } });
 
   async function responseTo(text: string, method = 'GET'): Promise<WireResponse> {
-    const { responses } = await exchange(service.port, text, { until: 1, methods: [method] });
+    const { responses } = await exchange(context.service.port, text, { until: 1, methods: [method] });
     return responses[0]!;
   }
 
@@ -28,7 +22,7 @@ describe('security headers', () => {
   }
 
   const withKey = (method: string, target: string, headers: readonly string[] = []): (() => string) => {
-    return () => requestText(method, target, { key, headers });
+    return () => requestText(method, target, { key: context.key, headers });
   };
   const withoutKey = (method: string, target: string, headers: readonly string[] = []): (() => string) => {
     return () => requestText(method, target, { headers });
@@ -64,9 +58,12 @@ describe('security headers', () => {
   });
 
   it('are on the responses to a successful and a rejected cancel', async () => {
-    const id = await insertOrder(service.db);
+    const id = await insertOrder(context.service.db);
     for (const status of [204, 409]) {
-      const response = await responseTo(requestText('DELETE', `/v1/store/orders/${id}`, { key }), 'DELETE');
+      const response = await responseTo(
+        requestText('DELETE', `/v1/store/orders/${id}`, { key: context.key }),
+        'DELETE',
+      );
       expect(response.status).toBe(status);
       expectProtected(response);
     }

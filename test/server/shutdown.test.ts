@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { untilLockWaits } from '../helpers/lock-waits.js';
+import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
 import { CLI } from '../helpers/build.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { cancelOrder } from '../helpers/api.js';
@@ -83,16 +83,13 @@ describe('SIGTERM', () => {
   it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('completes an in-flight cancel when %s follows', async (second) => {
     const service = await start({ CANCEL_LOCK_TIMEOUT_MS: '10000' });
     const id = await insertOrder(database.db);
-    const holder = await database.db.connect();
-    await holder.query('BEGIN');
-    await holder.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [id]);
+    const release = await lockOrder(database.db, id);
     const response = cancelOrder(service.baseUrl, id, key);
     await untilLockWaits(database.db);
     const stopped = service.stop();
     await waitFor(() => service.output.includes('"stopping"'), 'the service stops');
     process.kill(service.pid, second);
-    await holder.query('COMMIT');
-    holder.release();
+    await release();
     expect((await response).status).toBe(204);
     expect(await stopped).toBe(0);
     expect(await statusOf(database.db, id)).toBe('cancelled');

@@ -2,17 +2,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type CommandResult, petstore, petstoreProcess } from '../../helpers/petstore.js';
-import { createTestDatabase, type TestDatabase } from '../../helpers/test-database.js';
+import { useTestDatabase } from '../../helpers/test-database.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'petstore-import-'));
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(async () => {
-  rmSync(folder, { recursive: true });
-  await database.drop();
-});
+const database = useTestDatabase();
+afterAll(() => rmSync(folder, { recursive: true }));
 beforeEach(() => database.db.query('TRUNCATE orders'));
 
 function importing(...args: string[]): Promise<CommandResult> {

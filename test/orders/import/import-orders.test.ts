@@ -41,15 +41,18 @@ function importText(
   return importOrders(client, { source: Readable.from(chunks), format, dryRun, allowEmpty });
 }
 
+async function rejectionOf(importing: Promise<number>): Promise<ImportRejected> {
+  const rejection: unknown = await importing.catch((error: unknown) => error);
+  expect(rejection).toBeInstanceOf(ImportRejected);
+  return rejection as ImportRejected;
+}
+
 /** The errors of a rejected text, as `line field: problem`. Fails when an order was changed. */
 async function errorsOf(text: string, options: FileOptions = {}): Promise<string[]> {
   const before = await storedOrders();
-  const rejection: unknown = await importText(text, options).catch((error: unknown) => error);
-  expect(rejection).toBeInstanceOf(ImportRejected);
+  const { errors } = await rejectionOf(importText(text, options));
   expect(await storedOrders()).toEqual(before);
-  return (rejection as ImportRejected).errors.map(
-    ({ line, field, problem }) => `${line}${field === undefined ? '' : ` ${field}`}: ${problem}`,
-  );
+  return errors.map(({ line, field, problem }) => `${line}${field === undefined ? '' : ` ${field}`}: ${problem}`);
 }
 
 async function storedOrders(): Promise<unknown[]> {
@@ -77,6 +80,8 @@ const INT64 = 'an integer from -9223372036854775808 to 9223372036854775807';
 const TIME = 'an RFC 3339 time with an offset, like 2026-12-01T10:00:00Z';
 const FIELDS = 'id, petId, quantity, shipDate, complete, status';
 const QUANTITY = 'an integer from 1 to 2147483647';
+const STATUS = 'pending, shipped or cancelled';
+const UNLESS_SHIPPED = 'unless the status is shipped (got status "pending")';
 
 describe('importOrders', () => {
   it('imports NDJSON with exact int64 values, and derives the status from complete when it is not given', async () => {
@@ -172,33 +177,17 @@ describe('importOrders', () => {
     await importText('{"petId":7,"quantity":1}');
     expect(await storedOrders()).toHaveLength(2);
   });
-
-  it('imports while another transaction has cancelled an order and not yet committed', async () => {
-    const id = await insertOrder(database.db, { id: '1' });
-    const other = await database.db.connect();
-    try {
-      await other.query('BEGIN');
-      await other.query("UPDATE orders SET status = 'cancelled', cancelled_at = now() WHERE id = $1", [id]);
-      expect(await importText('{"petId":7,"quantity":1,"id":2}')).toBe(1);
-      await other.query('COMMIT');
-    } finally {
-      other.release();
-    }
-    expect(await storedOrders()).toHaveLength(2);
-  });
 });
 
-it('gives the first order without an id in an empty table the id 1', async () => {
-  expect(await importText('petId,quantity\n7,1\n8,1\n', { format: 'csv' })).toBe(2);
-  expect(await storedOrders()).toEqual([stored({ id: '1' }), stored({ id: '2', pet_id: '8' })]);
-});
-
-it('gives ids without a gap above orders that were inserted past the sequence', async () => {
-  await insertOrder(database.db, { id: '5' });
+it.each([
+  ['at 1 in an empty table', [], ['1', '2']],
+  ['above orders that were inserted past the sequence', ['5'], ['5', '6', '7']],
+])('gives ids without a gap %s', async (_what, existing, expected) => {
+  await Promise.all(existing.map((id) => insertOrder(database.db, { id })));
   await importText('petId,quantity\n7,1\n', { format: 'csv' });
   await importText('petId,quantity\n7,1\n', { format: 'csv' });
   const { rows } = await database.db.query<{ id: string }>('SELECT id FROM orders ORDER BY id');
-  expect(rows.map(({ id }) => id)).toEqual(['5', '6', '7']);
+  expect(rows.map(({ id }) => id)).toEqual(expected);
 });
 
 describe('importOrders with dryRun', () => {
@@ -228,42 +217,32 @@ describe('importOrders rejects the whole file and names line and field, for', ()
     ['no petId', '{"quantity":1}', `1 petId: is missing; it must be ${INT64}`],
     ['a null quantity', '{"petId":7,"quantity":null}', `1 quantity: is missing; it must be ${QUANTITY}`],
     ['an id beyond int64', order(',"id":9223372036854775808'), `1 id: must be ${INT64} (got "9223372036854775808")`],
-    ['an id with a fraction', order(',"id":1.5'), `1 id: must be ${INT64} (got "1.5")`],
     ['an id with a zero fraction', order(',"id":9007199254740993.0'), `must be ${INT64} (got "9007199254740993.0")`],
-    ['an id with the exponent 0', order(',"id":9007199254740993e0'), `must be ${INT64} (got "9007199254740993e0")`],
     ['an id with an exponent', order(',"id":1E2'), `1 id: must be ${INT64} (got "1E2")`],
     ['the id -0', order(',"id":-0'), `1 id: must be ${INT64} (got "-0")`],
     ['a petId with a fraction', '{"petId":7.0,"quantity":1}', `1 petId: must be ${INT64} (got "7.0")`],
     ['a quantity with a fraction', '{"petId":7,"quantity":1.0}', `1 quantity: must be ${QUANTITY} (got "1.0")`],
-    ['a quantity with an exponent', '{"petId":7,"quantity":1e0}', `1 quantity: must be ${QUANTITY} (got "1e0")`],
     ['an id in quotes', order(',"id":"5"'), `1 id: must be ${INT64} (got the string "5")`],
     ['a petId that is an array', '{"petId":[1],"quantity":1}', `1 petId: must be ${INT64} (got an array)`],
     ['a quantity of 0', '{"petId":7,"quantity":0}', `1 quantity: must be ${QUANTITY} (got "0")`],
     ['a quantity beyond int32', '{"petId":7,"quantity":2147483648}', `1 quantity: must be ${QUANTITY}`],
-    ['a negative quantity', '{"petId":7,"quantity":-1}', `1 quantity: must be ${QUANTITY}`],
     ['a date alone', order(',"shipDate":"2026-12-01"'), `1 shipDate: must be ${TIME} (got "2026-12-01")`],
     ['a time without an offset', order(',"shipDate":"2026-12-01T10:00:00"'), `1 shipDate: must be ${TIME}`],
     ['a day that does not exist', order(',"shipDate":"2026-02-30T10:00:00Z"'), `1 shipDate: must be ${TIME}`],
     ['a year before the first', order(',"shipDate":"0000-12-31T23:59:59Z"'), `1 shipDate: must be ${TIME}`],
-    ['a year after the last', order(',"shipDate":"9999-12-31T23:59:59-01:00"'), `1 shipDate: must be ${TIME}`],
     ['infinity', order(',"shipDate":"infinity"'), `1 shipDate: must be ${TIME} (got "infinity")`],
     ['a time as a number', order(',"shipDate":1790000000'), `1 shipDate: must be ${TIME} (got the number 1790000000)`],
     ['complete as text', order(',"complete":"true"'), '1 complete: must be true or false (got the string "true")'],
     ['complete as a number', order(',"complete":1'), '1 complete: must be true or false (got the number 1)'],
-    [
-      'an unknown status',
-      order(',"status":"placed"'),
-      '1 status: must be pending, shipped or cancelled (got "placed")',
-    ],
+    ['an unknown status', order(',"status":"placed"'), `1 status: must be ${STATUS} (got "placed")`],
     [
       'complete but pending',
       order(',"complete":true,"status":"pending"'),
-      '1 complete: must be false unless the status is shipped (got status "pending")',
+      `1 complete: must be false ${UNLESS_SHIPPED}`,
     ],
     ['an unknown field', order(',"qty":1'), `1 qty: is not a field of an order; the fields are ${FIELDS}`],
     ['a field twice', order(',"quantity":2'), '1: is not valid JSON: '],
     ['an array in place of an object', '[1]', '1: must be a JSON object (got an array)'],
-    ['a number in place of an object', '17', '1: must be a JSON object (got the number 17)'],
     ['a truncated line', `${order('')}\n{"petId":`, '2: is not valid JSON: '],
     ['an overlong line', `${order('')}\n{"petId":${'1'.repeat(200_000)}`, '2: must have at most 65536 characters'],
   ])('NDJSON with %s', async (_what, text, expected) => {
@@ -280,9 +259,7 @@ describe('importOrders rejects the whole file and names line and field, for', ()
     ['an empty petId', 'petId,quantity\n7,1\n,1\n', `3 petId: is missing; it must be ${INT64}`],
     ['a missing value', 'id,petId,quantity\n1,2\n', '2: must have 3 values, as the header (got 2)'],
     ['an extra value', 'petId,quantity\n1,2,3\n', '2: must have 2 values, as the header (got 3)'],
-    ['an id with an exponent', 'id,petId,quantity\n1e3,7,1\n', `2 id: must be ${INT64} (got "1e3")`],
     ['an id with a zero fraction', 'id,petId,quantity\n5.0,7,1\n', `2 id: must be ${INT64} (got "5.0")`],
-    ['the id -0', 'id,petId,quantity\n-0,7,1\n', `2 id: must be ${INT64} (got "-0")`],
     ['a petId with an exponent', 'petId,quantity\n1E2,1\n', `2 petId: must be ${INT64} (got "1E2")`],
     ['a quantity with a fraction', 'petId,quantity\n7,1.0\n', `2 quantity: must be ${QUANTITY} (got "1.0")`],
     ['a quantity with a sign', 'petId,quantity\n7,+1\n', `2 quantity: must be ${QUANTITY}`],
@@ -330,18 +307,12 @@ describe('importOrders rejects the whole file and names line and field, for', ()
     ]);
   });
 
-  it('an error after many valid orders of NDJSON', async () => {
-    const valid = `${order('')}\n`.repeat(5_000);
-    expect(await errorsOf(`${valid}{"petId":1}\n${valid}`, { chunkBytes: 65_536 })).toEqual([
-      expect.stringMatching(/^5001 quantity: /),
-    ]);
-  });
-
-  it('an error after many valid rows of CSV', async () => {
-    const valid = '7,1\n'.repeat(1_200);
-    expect(await errorsOf(`petId,quantity\n${valid}7,0\n${valid}`, { format: 'csv', chunkBytes: 4_096 })).toEqual([
-      expect.stringMatching(/^1202 quantity: /),
-    ]);
+  it.each<[ImportFormat, string, string, string, RegExp]>([
+    ['ndjson', '', `${order('')}\n`.repeat(5_000), '{"petId":1}\n', /^5001 quantity: /],
+    ['csv', 'petId,quantity\n', '7,1\n'.repeat(1_200), '7,0\n', /^1202 quantity: /],
+  ])('an error after many valid orders of %s', async (format, head, valid, wrong, expected) => {
+    const text = head + valid + wrong + valid;
+    expect(await errorsOf(text, { format, chunkBytes: 4_096 })).toEqual([expect.stringMatching(expected)]);
   });
 
   it('the first 20 errors, without reading the rest of the file', async () => {
@@ -351,36 +322,23 @@ describe('importOrders rejects the whole file and names line and field, for', ()
         yield await Promise.resolve(Buffer.from('{"petId":1}\n'.repeat(5)));
       }
     }
-    const rejection: unknown = await importOrders(client, {
-      source: endless(),
-      format: 'ndjson',
-      dryRun: false,
-    }).catch((error: unknown) => error);
-    expect(rejection).toBeInstanceOf(ImportRejected);
-    expect((rejection as ImportRejected).errors.map(({ line }) => line)).toEqual(
-      Array.from({ length: 20 }, (_, index) => index + 1),
+    const { errors, message } = await rejectionOf(
+      importOrders(client, { source: endless(), format: 'ndjson', dryRun: false }),
     );
-    expect((rejection as ImportRejected).message).toMatch(/^The file has at least 20 errors; nothing was imported:\n/);
+    expect(errors.map(({ line }) => line)).toEqual(Array.from({ length: 20 }, (_, index) => index + 1));
+    expect(message).toMatch(/^The file has at least 20 errors; nothing was imported:\n/);
     expect(read).toBeLessThan(100);
   });
 
+  const FIELD = /^ {2}- line 1, {2}\[2J FAKEx+… is not a f/;
+  const LONG = 'x'.repeat(9_999);
+
   it.each<[string, string, ImportFormat, RegExp]>([
-    ['value', order(`,"status":"\\u001b[2J${'x'.repeat(9_999)}"`), 'ndjson', /^ {2}- line 1, status must be pending/],
-    [
-      'field',
-      order(`,"\\u001b[2J\\nFAKE${'x'.repeat(9_999)}":1`),
-      'ndjson',
-      /^ {2}- line 1, {2}\[2J FAKEx+… is not a f/,
-    ],
-    [
-      'column',
-      `petId,quantity,"\u001b[2J\nFAKE${'x'.repeat(9_999)}"\n`,
-      'csv',
-      /^ {2}- line 1, {2}\[2J FAKEx+… is not a f/,
-    ],
+    ['value', order(`,"status":"\\u001b[2J${LONG}"`), 'ndjson', /^ {2}- line 1, status must be pending/],
+    ['field', order(`,"\\u001b[2J\\nFAKE${LONG}":1`), 'ndjson', FIELD],
+    ['column', `petId,quantity,"\u001b[2J\nFAKE${LONG}"\n`, 'csv', FIELD],
   ])('a long %s with control characters, which the message omits', async (_what, text, format, expected) => {
-    const rejection: unknown = await importText(text, { format }).catch((error: unknown) => error);
-    const [title, problem, ...more] = (rejection as ImportRejected).message.split('\n');
+    const [title, problem, ...more] = (await rejectionOf(importText(text, { format }))).message.split('\n');
     expect(title).toBe('The file has 1 error; nothing was imported:');
     expect(problem).toMatch(expected);
     expect(problem).not.toContain('\u001b');

@@ -1,19 +1,10 @@
 import type pg from 'pg';
 import { Pools } from '../../../src/database/pools.js';
 import { openPool } from '../../helpers/open-pool.js';
-import { createTestDatabase, type TestDatabase } from '../../helpers/test-database.js';
-import { startTestService, type TestService } from '../../helpers/test-service.js';
+import { useTestDatabase } from '../../helpers/test-database.js';
+import { startTestService } from '../../helpers/test-service.js';
 
-let database: TestDatabase;
-let service: TestService;
-
-beforeEach(async () => {
-  database = await createTestDatabase();
-});
-afterEach(async () => {
-  await service.stop();
-  await database.drop();
-});
+const database = useTestDatabase();
 
 describe('a list of a table that is larger than the memory, with ids in random order,', () => {
   it('is read from the index in the order of the ids, piece by piece and as a whole', async () => {
@@ -25,7 +16,7 @@ describe('a list of a table that is larger than the memory, with ids in random o
       INSERT INTO orders (id, pet_id, quantity)
       SELECT n, 1, 1 FROM generate_series(1, 30000) AS n ORDER BY hashint4(n)`);
     await database.db.query('ANALYZE orders');
-    service = await startTestService({ database });
+    const service = await startTestService({ database });
     const unset = openPool({ connectionString: database.url, max: 1 });
     for (const rows of [
       'ONLY orders WHERE id BETWEEN 16384 AND 32767',
@@ -40,5 +31,6 @@ describe('a list of a table that is larger than the memory, with ids in random o
       expect(plan).not.toContain('Sort');
     }
     await unset.end();
+    await service.stop();
   });
 });

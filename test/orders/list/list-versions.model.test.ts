@@ -1,35 +1,22 @@
 import { gunzipSync } from 'node:zlib';
 import { etagOf } from '../../../src/orders/list/etag.js';
 import { alterColumn } from '../../helpers/alter-column.js';
-import { insertKey } from '../../helpers/builders.js';
 import { requestRaw } from '../../helpers/raw-http.js';
 import { withSeed } from '../../helpers/seeded-random.js';
 import { connectWriter, observe, Witness, Writer } from '../../model/list-writer.js';
-import { startTestService, type TestService } from '../../helpers/test-service.js';
+import { useTestService } from '../../helpers/test-service.js';
 
 const STEPS = 150;
 const WRITERS = 3;
 
 describe('versions of the order list', () => {
-  let service: TestService;
-  let key: string;
-
-  beforeAll(async () => {
-    service = await startTestService();
-    ({ key } = await insertKey(service.db, {
-      plan: 'enterprise',
-      requests_per_minute: 1_000_000,
-      requests_per_day: 1_000_000,
-    }));
-  });
-  afterAll(async () => {
-    await service.stop();
-  });
+  const context = useTestService();
+  const TWO_ORDERS = 'TRUNCATE orders; INSERT INTO orders (id, pet_id, quantity) VALUES (1, 1, 1), (2, 2, 2)';
 
   /** The list as a client receives it. */
   async function listed(encoding: 'gzip' | 'identity'): Promise<{ etag: string; text: string }> {
-    const { status, headers, body } = await requestRaw(service.baseUrl, {
-      key,
+    const { status, headers, body } = await requestRaw(context.service.baseUrl, {
+      key: context.key,
       headers: { 'Accept-Encoding': encoding },
     });
     expect([status, headers['content-encoding']]).toEqual([200, encoding === 'gzip' ? 'gzip' : undefined]);
@@ -38,7 +25,7 @@ describe('versions of the order list', () => {
 
   it('identify one content each, and the service serves that content, for random statements of several writers', async () => {
     await withSeed(async (random) => {
-      const clients = await Promise.all(Array.from({ length: WRITERS }, () => connectWriter(service.url)));
+      const clients = await Promise.all(Array.from({ length: WRITERS }, () => connectWriter(context.service.url)));
       const writers = clients.map((client, index) => new Writer(client, random.fork(), `writer_${index}`));
       const lists = new Witness();
       const pieces = new Witness();
@@ -50,13 +37,13 @@ describe('versions of the order list', () => {
           if (random.chance(0.4)) {
             // A writer that holds the table exclusively would keep the observer waiting.
             await Promise.all(writers.filter(() => random.chance(0.6)).map((writer) => writer.end()));
-            const isLocked = await service.db.query(
+            const isLocked = await context.service.db.query(
               "SELECT FROM pg_locks WHERE relation = 'orders'::regclass AND mode = 'AccessExclusiveLock'",
             );
             if ((isLocked.rowCount ?? 0) > 0) {
               await Promise.all(writers.map((writer) => writer.end()));
             }
-            const { name, text, pieces: seen } = await observe(service.url, random.pick([0, 0, 1, 20, 49]));
+            const { name, text, pieces: seen } = await observe(context.service.url, random.pick([0, 0, 1, 20, 49]));
             lists.see(name, text);
             for (const [piece, content] of seen) {
               pieces.see(piece, content);
@@ -86,22 +73,22 @@ describe('versions of the order list', () => {
     ['the catalogue is vacuumed', 'VACUUM FREEZE pg_class'],
     ['another table is written', "UPDATE api_keys SET last_used_at = now(), name = 'renamed'"],
   ])('stay the same when %s', async (_what, statements) => {
-    await service.db.query('TRUNCATE orders; INSERT INTO orders (id, pet_id, quantity) VALUES (1, 1, 1), (2, 2, 2)');
-    const { name } = await observe(service.url);
-    await service.db.query(statements);
-    expect((await observe(service.url)).name).toBe(name);
+    await context.service.db.query(TWO_ORDERS);
+    const { name } = await observe(context.service.url);
+    await context.service.db.query(statements);
+    expect((await observe(context.service.url)).name).toBe(name);
   });
+
+  const asReplica = (statement: string): string =>
+    `SET session_replication_role = 'replica'; ${statement}; RESET session_replication_role`;
 
   it.each<[string, string]>([
     ['an order is inserted', 'INSERT INTO orders (id, pet_id, quantity) VALUES (50, 1, 1)'],
     [
       'an order is inserted by a replica role',
-      "SET session_replication_role = 'replica'; INSERT INTO orders (id, pet_id, quantity) VALUES (50, 1, 1); RESET session_replication_role",
+      asReplica('INSERT INTO orders (id, pet_id, quantity) VALUES (50, 1, 1)'),
     ],
-    [
-      'an order is deleted by a replica role',
-      "SET session_replication_role = 'replica'; DELETE FROM orders WHERE id = 1; RESET session_replication_role",
-    ],
+    ['an order is deleted by a replica role', asReplica('DELETE FROM orders WHERE id = 1')],
     ['a pet id changes', 'UPDATE orders SET pet_id = pet_id + 1 WHERE id = 1'],
     ['a quantity changes', 'UPDATE orders SET quantity = quantity + 1 WHERE id = 1'],
     ['a ship date is set', 'UPDATE orders SET ship_date = now() WHERE id = 1'],
@@ -139,29 +126,27 @@ describe('versions of the order list', () => {
     ],
     ['a column is rewritten', alterColumn('pet_id', 'bigint USING pet_id + 1')],
   ])('change when %s', async (_what, statements) => {
-    await service.db.query('TRUNCATE orders; INSERT INTO orders (id, pet_id, quantity) VALUES (1, 1, 1), (2, 2, 2)');
-    const before = await observe(service.url);
-    await service.db.query(statements);
-    const after = await observe(service.url);
+    await context.service.db.query(TWO_ORDERS);
+    const before = await observe(context.service.url);
+    await context.service.db.query(statements);
+    const after = await observe(context.service.url);
     expect(after.name).not.toBe(before.name);
     expect((await listed('gzip')).text).toBe(after.text);
   });
 
   it('do not make writers of the same block wait for each other', async () => {
-    await service.db.query('TRUNCATE orders; INSERT INTO orders (id, pet_id, quantity) VALUES (1, 1, 1), (2, 2, 2)');
-    const [one, other] = [await connectWriter(service.url), await connectWriter(service.url)];
+    await context.service.db.query(TWO_ORDERS);
+    const [one, other] = [await connectWriter(context.service.url), await connectWriter(context.service.url)];
     try {
-      await one.query(
-        'BEGIN; UPDATE orders SET pet_id = 5 WHERE id = 1; INSERT INTO orders (id, pet_id, quantity) VALUES (3, 3, 3)',
-      );
-      await other.query(
-        'BEGIN; UPDATE orders SET pet_id = 6 WHERE id = 2; INSERT INTO orders (id, pet_id, quantity) VALUES (4, 4, 4)',
-      );
-      await service.db.query('SELECT compact_order_list_changes(0)');
+      const change = (id: number): string =>
+        `BEGIN; UPDATE orders SET pet_id = 5 WHERE id = ${id}; INSERT INTO orders (id, pet_id, quantity) VALUES (${id + 2}, 3, 3)`;
+      await one.query(change(1));
+      await other.query(change(2));
+      await context.service.db.query('SELECT compact_order_list_changes(0)');
       await other.query('COMMIT');
-      const between = await observe(service.url);
+      const between = await observe(context.service.url);
       await one.query('COMMIT');
-      const after = await observe(service.url);
+      const after = await observe(context.service.url);
       expect(after.name).not.toBe(between.name);
       expect(JSON.parse(after.text)).toHaveLength(4);
     } finally {
@@ -171,27 +156,27 @@ describe('versions of the order list', () => {
 
   it('change for both of two blocks that share a setting of the transaction', async () => {
     // Blocks 0 and 1,024.
-    await service.db.query(
+    await context.service.db.query(
       'TRUNCATE orders; INSERT INTO orders (id, pet_id, quantity) VALUES (1, 1, 1), (16777217, 2, 2)',
     );
-    const before = await observe(service.url);
-    await service.db.query(
+    const before = await observe(context.service.url);
+    await context.service.db.query(
       'BEGIN; UPDATE orders SET pet_id = 5 WHERE id = 1; UPDATE orders SET pet_id = 6 WHERE id = 16777217; COMMIT',
     );
-    const after = await observe(service.url);
+    const after = await observe(context.service.url);
     const changed = [...after.pieces].filter(([, text]) => text.includes('"id":1,') || text.includes('"id":16777217,'));
     expect(changed.map(([key]) => before.pieces.has(key))).toEqual([false, false]);
   });
 
   it('change for an order of a block that an earlier transaction of the session has noted with a setting of its own', async () => {
-    await service.db.query('TRUNCATE orders; INSERT INTO orders (id, pet_id, quantity) VALUES (1, 1, 1)');
-    const writer = await connectWriter(service.url);
+    await context.service.db.query('TRUNCATE orders; INSERT INTO orders (id, pet_id, quantity) VALUES (1, 1, 1)');
+    const writer = await connectWriter(context.service.url);
     try {
       await writer.query("SELECT set_config('petstore.block', (0 # txid_current())::text, false)");
       await writer.query("SELECT set_config('petstore.block_0', (0 # txid_current())::text, false)");
-      const before = await observe(service.url);
+      const before = await observe(context.service.url);
       await writer.query('UPDATE orders SET pet_id = 5 WHERE id = 1');
-      expect((await observe(service.url)).name).not.toBe(before.name);
+      expect((await observe(context.service.url)).name).not.toBe(before.name);
     } finally {
       await writer.end();
     }
@@ -200,17 +185,19 @@ describe('versions of the order list', () => {
   it.each(['id', 'random()'])(
     'get one row per block for a bulk update of orders that were stored by %s',
     async (order) => {
-      await service.db.query(
+      await context.service.db.query(
         `TRUNCATE orders;
        INSERT INTO orders (id, pet_id, quantity) SELECT n, 1, 1 FROM generate_series(0, 49999) AS id (n) ORDER BY ${order === 'id' ? 'n' : order}`,
       );
       const count = async (): Promise<number> =>
-        Number((await service.db.query<{ n: string }>('SELECT count(*) AS n FROM order_list_changes')).rows[0]!.n);
+        Number(
+          (await context.service.db.query<{ n: string }>('SELECT count(*) AS n FROM order_list_changes')).rows[0]!.n,
+        );
       const before = await count();
-      await service.db.query('UPDATE orders SET pet_id = 2');
+      await context.service.db.query('UPDATE orders SET pet_id = 2');
       expect((await count()) - before).toBe(4);
-      await service.db.query('SELECT compact_order_list_changes(0)');
-      const { rows } = await service.db.query<{ n: string }>(
+      await context.service.db.query('SELECT compact_order_list_changes(0)');
+      const { rows } = await context.service.db.query<{ n: string }>(
         'SELECT count(*) AS n FROM (SELECT DISTINCT block FROM order_list_changes) AS each',
       );
       expect(await count()).toBe(Number(rows[0]!.n));

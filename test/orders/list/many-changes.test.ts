@@ -96,11 +96,14 @@ describe('a list of more blocks than a version names', () => {
   const ORDERS = 9_000;
   const IDS = Array.from({ length: ORDERS }, (_, n) => String((n + 1) * 2 ** 22));
 
+  beforeEach(() =>
+    context.service.db.query(
+      `INSERT INTO orders (id, pet_id, quantity) SELECT n::bigint << 22, 1, 1 FROM generate_series(1, ${ORDERS}) AS n`,
+    ),
+  );
+
   it('has pieces of several blocks, keeps ETag and memory, and is complete and current in either encoding', async () => {
     const { db } = context.service;
-    await db.query(
-      `INSERT INTO orders (id, pet_id, quantity) SELECT n::bigint << 22, 1, 1 FROM generate_series(1, ${ORDERS}) AS n`,
-    );
     const plain = await list('identity');
     const compressed = await list('gzip');
     expect(plain.ids).toEqual(IDS);
@@ -116,9 +119,6 @@ describe('a list of more blocks than a version names', () => {
 
   it('is divided in the same way by versions that are read at once', async () => {
     const { app, db } = context.service;
-    await db.query(
-      `INSERT INTO orders (id, pet_id, quantity) SELECT n::bigint << 22, 1, 1 FROM generate_series(1, ${ORDERS}) AS n`,
-    );
     const versions = new ListVersions(app.get(ReplicaFallback), app.get(ListCompaction), new Metrics());
     const query: Query = async <T extends QueryResultRow>(_name: string, text: string, values?: readonly unknown[]) =>
       onlyRow((await db.query<T>(text, [...(values ?? [])])).rows);
