@@ -8,13 +8,21 @@ const CLOSING = Buffer.from(']');
 /** Less than this waits for what follows, so that a short list takes one packet. */
 const WRITE_MIN_BYTES = 64 * 1_024;
 
+/** A chunk that can be encoded at once. */
+interface Prepared {
+  /** Its length as JSON. */
+  readonly length: number;
+  /** To be called in the order of the chunks. */
+  encode(): Buffer;
+}
+
 /** Encodes a list for a response. */
 interface Encoder {
   readonly header: readonly Buffer[];
   /** Encodes a few bytes. */
   text(bytes: Buffer): Buffer;
-  /** Prepares a chunk on the thread pool. @returns its length as JSON, and what encodes it, to be called in the order of the chunks */
-  chunk(chunk: ListChunk): Promise<{ length: number; encode: () => Buffer }>;
+  /** Prepares a chunk on the thread pool. */
+  chunk(chunk: ListChunk): Promise<Prepared>;
   trailer(): readonly Buffer[];
 }
 
@@ -46,7 +54,7 @@ function gzip(): Encoder {
 }
 
 /**
- * Writes the list as a JSON array at the pace of the client. One chunk is prepared while those before it are written.
+ * Writes the list as a JSON array at the pace of the client. One chunk is prepared while the one before it is prepared and written.
  * @returns the number of bytes of JSON
  * @throws {ClientDisconnected}
  */
@@ -59,25 +67,32 @@ export async function writeList(
   let length = OPENING.length + CLOSING.length;
   let pieces = [...encoder.header, encoder.text(OPENING)];
   let unsent: ListChunk[] = [];
-  let writing: Promise<void> = Promise.resolve();
-  for await (const chunk of chunks) {
-    const encoded = await encoder.chunk(chunk);
+  const add = async (chunk: ListChunk, prepared: Promise<Prepared>): Promise<void> => {
+    const ready = await prepared;
     if (length > OPENING.length + CLOSING.length) {
       pieces.push(encoder.text(SEPARATOR));
       length += SEPARATOR.length;
     }
-    pieces.push(encoded.encode());
+    pieces.push(ready.encode());
     unsent.push(chunk);
-    length += encoded.length;
+    length += ready.length;
     if (sizeOf(pieces) >= WRITE_MIN_BYTES) {
-      await writing;
-      writing = writeAndRelease(body, pieces, unsent);
-      // The next write, or the end, throws the error.
-      writing.catch(() => undefined);
+      const [toWrite, toRelease] = [pieces, unsent];
       [pieces, unsent] = [[], []];
+      await writeAndRelease(body, toWrite, toRelease);
     }
+  };
+  let adding: Promise<void> = Promise.resolve();
+  for await (const chunk of chunks) {
+    const prepared = encoder.chunk(chunk);
+    // Whoever adds the chunk gets the error.
+    prepared.catch(() => undefined);
+    await adding;
+    adding = add(chunk, prepared);
+    // The next chunk, or the end, throws the error.
+    adding.catch(() => undefined);
   }
-  await writing;
+  await adding;
   await body.end([...pieces, encoder.text(CLOSING), ...encoder.trailer()]);
   unsent.forEach((chunk) => {
     chunk.release();
