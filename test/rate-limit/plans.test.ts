@@ -1,22 +1,27 @@
 import type { Plan } from '../../src/plans/plans.js';
-import { cancelOrder, errorOf } from '../helpers/api.js';
+import { call, cancelOrder, errorOf } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { parseLimitHeaders } from '../helpers/limit-headers.js';
-import { useTestService } from '../helpers/test-service.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
 
 const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
 /** An order that does not exist: the cheapest request that reaches the database. */
 const ABSENT = '404404';
 
 // Bans are off, so that every rejection is one of a window.
-const context = useTestService({ environment: { RATE_LIMIT_BAN_THRESHOLD: '0' } });
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({ environment: { RATE_LIMIT_BAN_THRESHOLD: '0' } });
+});
+afterAll(() => service.stop());
 beforeEach(() => {
-  context.service.clock.set(Date.parse('2026-11-21T12:00:30.000Z'));
+  service.clock.set(Date.parse('2026-11-21T12:00:30.000Z'));
 });
 
-const request = (key?: string): Promise<Response> => cancelOrder(context.service.baseUrl, ABSENT, key);
+const request = (key?: string): Promise<Response> => cancelOrder(service.baseUrl, ABSENT, key);
 const stateOf = (response: Response): ReturnType<typeof parseLimitHeaders> =>
-  parseLimitHeaders(response.headers, context.service.clock.now());
+  parseLimitHeaders(response.headers, service.clock.now());
 
 /** Sends requests in batches and counts their statuses. */
 async function statusesOf(count: number, key?: string): Promise<Record<number, number>> {
@@ -31,53 +36,63 @@ async function statusesOf(count: number, key?: string): Promise<Record<number, n
 }
 
 describe('a key', () => {
-  test.each<[Plan, number, number, boolean]>([
-    // plan, quotas per minute and day, whether they are those of the key
-    ['free', 60, 1_000, false],
-    ['pro', 300, 10_000, false],
-    ['business', 1_000, 100_000, false],
-    ['enterprise', 17, 1_000_000, true],
+  test.each<[Plan, number, number, number | null, number | null]>([
+    // plan, quotas per minute and day, custom quotas of the key
+    ['free', 60, 1_000, null, null],
+    ['pro', 300, 10_000, null, null],
+    ['business', 1_000, 100_000, null, null],
+    ['enterprise', 5_000, 1_000_000, 5_000, 1_000_000],
+    ['enterprise', 2_147_483_647, 2_147_483_647, 2_147_483_647, 2_147_483_647],
   ])(
-    'on the plan %s is admitted %i times in a minute, of %i in a day, then rejected, then admitted in the next',
-    async (plan, perMinute, perDay, isCustom) => {
-      const custom = { requests_per_minute: perMinute, requests_per_day: perDay };
-      const { key } = await insertKey(context.service.db, { plan, ...(isCustom ? custom : {}) });
-      const first = await request(key);
-      expect(first.status).toBe(404);
-      expect(stateOf(first)).toMatchObject({
-        limit: perMinute,
+    'on the plan %s has %i requests per minute and %i per day',
+    async (plan, perMinute, perDay, minuteQuota, dayQuota) => {
+      const { key } = await insertKey(service.db, {
+        plan,
+        requests_per_minute: minuteQuota,
+        requests_per_day: dayQuota,
+      });
+      const response = await request(key);
+      expect(response.status).toBe(404);
+      expect(stateOf(response)).toMatchObject({
+        // If both have the same number remaining, the longer window is shown.
+        limit: perMinute === perDay ? perDay : perMinute,
         remaining: perMinute - 1,
         minute: { quota: perMinute, remaining: perMinute - 1, resetsInSeconds: 30 },
         day: { quota: perDay, remaining: perDay - 1, resetsInSeconds: 43_170 },
       });
-      expect(await statusesOf(perMinute - 1, key)).toEqual({ 404: perMinute - 1 });
-      expect(await statusesOf(3, key)).toEqual({ 429: 3 });
-      const rejected = await request(key);
-      expect(stateOf(rejected)).toMatchObject({ limit: perMinute, remaining: 0, retryAfter: 30 });
-      expect((await errorOf(rejected)).code).toBe('rate_limit_exceeded');
-      context.service.clock.advance(29_999);
-      expect((await request(key)).status).toBe(429);
-      context.service.clock.advance(1);
-      const admitted = await request(key);
-      expect(admitted.status).toBe(404);
-      // Rejected requests consumed nothing.
-      expect(stateOf(admitted)).toMatchObject({ remaining: perMinute - 1, minute: { resetsInSeconds: 60 } });
     },
   );
 
-  it('with the largest quotas shows them', async () => {
-    const largest = 2_147_483_647;
-    const { key } = await insertKey(context.service.db, { requests_per_minute: largest, requests_per_day: largest });
-    // If both have the same number remaining, the longer window is shown.
-    expect(stateOf(await request(key))).toMatchObject({
-      limit: largest,
-      remaining: largest - 1,
-      day: { quota: largest },
-    });
-  });
+  test.each<[Plan, number, number | null]>([
+    ['free', 60, null],
+    ['pro', 300, null],
+    ['business', 1_000, null],
+    ['enterprise', 17, 17],
+  ])(
+    'on the plan %s is admitted %i times in a minute, then rejected, then admitted in the next',
+    async (plan, quota, own) => {
+      const { key } = await insertKey(service.db, {
+        plan,
+        requests_per_minute: own,
+        requests_per_day: own === null ? null : 1_000,
+      });
+      expect(await statusesOf(quota, key)).toEqual({ 404: quota });
+      expect(await statusesOf(3, key)).toEqual({ 429: 3 });
+      const rejected = await request(key);
+      expect(stateOf(rejected)).toMatchObject({ limit: quota, remaining: 0, retryAfter: 30 });
+      expect((await errorOf(rejected)).code).toBe('rate_limit_exceeded');
+      service.clock.advance(29_999);
+      expect((await request(key)).status).toBe(429);
+      service.clock.advance(1);
+      const admitted = await request(key);
+      expect(admitted.status).toBe(404);
+      // Rejected requests consumed nothing.
+      expect(stateOf(admitted)).toMatchObject({ remaining: quota - 1, minute: { resetsInSeconds: 60 } });
+    },
+  );
 
   it('on the Free plan is admitted exactly 60 times of 400 concurrent requests', async () => {
-    const { key } = await insertKey(context.service.db, { plan: 'free' });
+    const { key } = await insertKey(service.db, { plan: 'free' });
     const responses = await Promise.all(Array.from({ length: 400 }, () => request(key)));
     const admitted = responses.filter(({ status }) => status === 404);
     const rejected = responses.filter(({ status }) => status === 429);
@@ -87,15 +102,40 @@ describe('a key', () => {
     expect(remaining).toEqual(Array.from({ length: 60 }, (_, index) => 59 - index));
     expect(new Set(rejected.map((response) => stateOf(response).retryAfter))).toEqual(new Set([30]));
   });
+
+  it('consumes quota whatever the status of the response', async () => {
+    const { key } = await insertKey(service.db, { plan: 'free' });
+    const url = service.baseUrl;
+    const responses = [
+      await call(url, 'GET', '/store/orders', key),
+      await call(url, 'HEAD', '/store/orders', key),
+      await call(url, 'PUT', '/store/orders', key),
+      await call(url, 'GET', '/nowhere', key),
+      await call(url, 'DELETE', '/store/orders/x', key),
+      await call(url, 'DELETE', `/store/orders/${ABSENT}`, key),
+    ];
+    expect(responses.map(({ status }) => status)).toEqual([200, 200, 405, 404, 400, 404]);
+    expect(responses.map((response) => stateOf(response).remaining)).toEqual([59, 58, 57, 56, 55, 54]);
+  });
+
+  it('does not share its quota with another key', async () => {
+    const [one, other] = [
+      await insertKey(service.db, { requests_per_minute: 1, requests_per_day: 10 }),
+      await insertKey(service.db, { requests_per_minute: 1, requests_per_day: 10 }),
+    ];
+    expect((await request(one.key)).status).toBe(404);
+    expect((await request(one.key)).status).toBe(429);
+    expect((await request(other.key)).status).toBe(404);
+  });
 });
 
 describe('the daily limit of a key', () => {
   it('on the Free plan rejects after 1,000 requests although the minute has requests remaining, until midnight UTC', async () => {
-    const { key } = await insertKey(context.service.db, { plan: 'free' });
+    const { key } = await insertKey(service.db, { plan: 'free' });
     // 16 minutes of 60 are 960, so 40 remain for the seventeenth.
     for (let minute = 0; minute < 16; minute++) {
       expect(await statusesOf(60, key)).toEqual({ 404: 60 });
-      context.service.clock.advance(MINUTE_MS);
+      service.clock.advance(MINUTE_MS);
     }
     expect(await statusesOf(39, key)).toEqual({ 404: 39 });
     const last = await request(key);
@@ -112,11 +152,31 @@ describe('the daily limit of a key', () => {
       day: { remaining: 0 },
       retryAfter: 42_210,
     });
-    context.service.clock.set(Date.parse('2026-11-21T23:59:59.999Z'));
+    service.clock.set(Date.parse('2026-11-21T23:59:59.999Z'));
     expect((await request(key)).status).toBe(429);
-    context.service.clock.set(Date.parse('2026-11-22T00:00:00.000Z'));
+    service.clock.set(Date.parse('2026-11-22T00:00:00.000Z'));
     const admitted = await request(key);
     expect(admitted.status).toBe(404);
     expect(stateOf(admitted)).toMatchObject({ limit: 60, remaining: 59, day: { remaining: 999 } });
+  });
+
+  it('with custom quotas can be reached before the limit per minute', async () => {
+    const { key } = await insertKey(service.db, { requests_per_minute: 100, requests_per_day: 3 });
+    expect(await statusesOf(5, key)).toEqual({ 404: 3, 429: 2 });
+    service.clock.advance(MINUTE_MS);
+    expect((await request(key)).status).toBe(429);
+    service.clock.advance(DAY_MS);
+    expect((await request(key)).status).toBe(404);
+  });
+
+  it('sets the later reset when both windows reject', async () => {
+    const { key } = await insertKey(service.db, { requests_per_minute: 2, requests_per_day: 2 });
+    await statusesOf(2, key);
+    expect(stateOf(await request(key))).toMatchObject({
+      limit: 2,
+      resetAt: Date.parse('2026-11-22T00:00:00Z') / 1_000,
+      retryAfter: 43_170,
+      minute: { resetsInSeconds: 30 },
+    });
   });
 });
