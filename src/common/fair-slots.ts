@@ -35,11 +35,11 @@ export class FairSlots {
 
   /**
    * @param size at least 1
-   * @param patience how long to wait for a slot, and the error of those who have waited in vain; by default without end
+   * @param timeout milliseconds that a caller waits for a slot, and the error when none becomes free in time; by default no limit
    */
   constructor(
     private readonly size: number,
-    private readonly patience?: { readonly ms: number; readonly error: () => Error },
+    private readonly timeout?: { readonly ms: number; readonly error: () => Error },
   ) {}
 
   /** Does some work while it holds a slot. Rejects like {@link acquire} and like the work. */
@@ -57,14 +57,14 @@ export class FairSlots {
     if (this.#holders.size < this.size) {
       return Promise.resolve(this.#grant(owner));
     }
-    const { patience } = this;
+    const { timeout } = this;
     return new Promise((resolve, reject) => {
       const timer =
-        patience &&
+        timeout &&
         setTimeout(() => {
           this.#waiters.delete(waiter);
-          reject(patience.error());
-        }, patience.ms);
+          reject(timeout.error());
+        }, timeout.ms);
       const waiter: Waiter = {
         owner,
         admit: () => {
@@ -94,7 +94,7 @@ export class FairSlots {
 
   #release(holder: Holder): void {
     this.#holders.delete(holder);
-    // V8 keeps what was in a set for a while: not what the function refers to, too.
+    // V8 keeps deleted entries of a set until a full collection: this one must not keep the response alive.
     holder.cut = undefined;
     const held = this.#heldBy(holder.owner) - 1;
     if (held === 0) {

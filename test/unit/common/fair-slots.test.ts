@@ -1,7 +1,7 @@
 import { FairSlots, type Slot } from '../../../src/common/fair-slots.js';
 
-/** For those who wait in vain. */
-const IMPATIENT = { ms: 0, error: () => new Error('too many') };
+/** Times out at once. */
+const TIMEOUT = { ms: 0, error: () => new Error('too many') };
 
 /** Acquires a slot that may be taken away, which releases it and notes whose it was. */
 async function hold(slots: FairSlots, owner: string, cut: string[]): Promise<Slot> {
@@ -22,7 +22,7 @@ describe('fair slots', () => {
   });
 
   it('are taken from the owner of the most until nobody has two more than one who waits', async () => {
-    const slots = new FairSlots(4, IMPATIENT);
+    const slots = new FairSlots(4, TIMEOUT);
     const cut: string[] = [];
     await Promise.all(['a', 'a', 'a', 'a'].map((owner) => hold(slots, owner, cut)));
     await hold(slots, 'b', cut);
@@ -77,7 +77,7 @@ describe('fair slots', () => {
   });
 
   it('are given to nobody who has stopped waiting', async () => {
-    const slots = new FairSlots(1, IMPATIENT);
+    const slots = new FairSlots(1, TIMEOUT);
     const only = await slots.acquire('a');
     await expect(slots.acquire('b')).rejects.toThrow('too many');
     only.release();
@@ -85,7 +85,7 @@ describe('fair slots', () => {
   });
 
   it('are released after work, also when it fails', async () => {
-    const slots = new FairSlots(1, IMPATIENT);
+    const slots = new FairSlots(1, TIMEOUT);
     await expect(slots.run('a', () => Promise.resolve('done'))).resolves.toBe('done');
     await expect(slots.run('a', () => Promise.reject(new Error('no')))).rejects.toThrow('no');
     await expect(slots.acquire('b')).resolves.toBeDefined();
