@@ -43,7 +43,6 @@ export default {
     '^class-validator$': '<rootDir>/node_modules/class-validator/bundles/class-validator.umd.js',
     '^(@nestjs/(?:common|core|platform-express|swagger|throttler)|@opentelemetry/api|express|ioredis|pg|prom-client)$':
       PACKAGES,
-
     '^es-toolkit/compat$': '<rootDir>/node_modules/es-toolkit/dist/browser.global.js',
   },
   transform: {

@@ -49,10 +49,10 @@ export class Connections {
   #closingIdle = false;
 
   /**
-   * Call before the server listens. Beyond `connectionsMax`, a connection that waits for its client is closed for a new one: of the
-   * address with the most, the longest idle one, and without an idle one one whose client does not take its response. So one
-   * address keeps nobody out. The new one itself is closed when its address has the most and none of them is idle. Each counts as
-   * a `drop`, the event of Node's own limit.
+   * Call before the server listens. Beyond `connectionsMax`, each new connection closes one that waits for its client, of the address
+   * with the most connections: the longest idle one or, if none is idle, one whose client does not read its response. So one address
+   * cannot exclude the others. The new connection itself is closed when its address has the most and none of them is idle. Each
+   * counts as a `drop`, the event of Node's own limit.
    */
   watch(server: Server, connectionsMax: number): void {
     server.on('connection', (connection: Connection) => {

@@ -57,7 +57,7 @@ export class PieceCache {
         this.#outdated.add(piece);
       }
     }
-    this.#forgetUnused();
+    this.#dropUnused();
     this.#boundOutdated();
   }
 
@@ -119,10 +119,10 @@ export class PieceCache {
 
   endUsing(user: PieceUser): void {
     this.#users.delete(user);
-    // V8 keeps what was in a set for a while: not the response, too.
+    // V8 keeps deleted entries of a set until a full collection: this one must not keep the response alive.
     user.cut = () => undefined;
     user.pieces.clear();
-    this.#forgetUnused();
+    this.#dropUnused();
   }
 
   /** While outdated pieces take too much memory, cuts the list that has been using some for the longest time. */
@@ -140,8 +140,8 @@ export class PieceCache {
     }
   }
 
-  /** Forgets outdated pieces that no list uses any more. */
-  #forgetUnused(): void {
+  /** Drops outdated pieces that no list uses any more. */
+  #dropUnused(): void {
     for (const piece of this.#outdated) {
       if (!this.#isUsed(piece)) {
         this.#outdated.delete(piece);
