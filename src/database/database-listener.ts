@@ -11,6 +11,8 @@ const RECONNECT_MAX_MS = 5_000;
 /** A connection that died without being closed is detected by a query that gets no response. Milliseconds. */
 const HEARTBEAT_MS = 1_000;
 const RESPONSE_TIMEOUT_MS = 5_000;
+/** A server that becomes read-only may have been replaced by another one, which sends the notifications from then on. */
+const SELECT_READ_ONLY = `SELECT current_setting('transaction_read_only') AS "isReadOnly"`;
 const SETTINGS = {
   statement_timeout: RESPONSE_TIMEOUT_MS,
   // Pages are read in the order of an index. PostgreSQL estimates that sorting the whole table for each would be cheaper.
@@ -36,6 +38,8 @@ export interface Subscription {
 interface Connection {
   readonly client: pg.Client;
   readonly socket: Socket;
+  /** Of its server, when it was opened: `on` or `off`. */
+  isReadOnly?: string | undefined;
 }
 
 /**
@@ -90,7 +94,7 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
       keepAlive: true,
       stream: () => socket,
     });
-    const connection = { client, socket };
+    const connection: Connection = { client, socket };
     this.#connection = connection;
     client.on('notification', ({ channel, payload }) => {
       for (const subscription of this.#subscriptions) {
@@ -125,7 +129,11 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
       }
       return rows;
     };
-    await query('SELECT 1');
+    const [server] = await query<{ isReadOnly: string }>(SELECT_READ_ONLY);
+    connection.isReadOnly ??= server?.isReadOnly;
+    if (connection.isReadOnly !== server?.isReadOnly) {
+      throw new Error('the server has become read-only or writable');
+    }
     for (const subscription of this.#subscriptions) {
       await subscription.synchronize?.(query);
     }

@@ -8,7 +8,7 @@ import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { withTraffic } from '../model/order-traffic.js';
 
-const SERVICE_SESSIONS = `SELECT pid FROM pg_stat_activity WHERE application_name IN ('petstore-main', 'petstore-list')`;
+const SERVICE_SESSIONS = `SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'petstore-%'`;
 
 let postgres: ReplicatedPostgres;
 /** Leads to the server that accepts writes, as a virtual address or HAProxy does. */
