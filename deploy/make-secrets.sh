@@ -25,14 +25,16 @@ make() {
 }
 
 # 192 random bits in base64url, which needs no escaping in a URL or a shell.
-password() { head -c 24 /dev/urandom | base64 | tr '+/' '-_'; }
+password() { head -c 24 /dev/urandom | base64 | tr '+/' '-_' | grep -x '.\{32\}'; }
 
-password | make postgres_password
-password | make grafana_password
-printf 'postgresql://petstore_owner:%s@postgres:5432/petstore\n' "$(password)" | make owner_database_url
-printf 'postgresql://petstore_app:%s@postgres:5432/petstore\n' "$(password)" | make service_database_url
+# Assigned first: the failure of a command that is an argument or the start of a pipe would go unnoticed.
+postgres=$(password) grafana=$(password) owner=$(password) service=$(password) redis=$(password)
+echo "$postgres" | make postgres_password
+echo "$grafana" | make grafana_password
+echo "postgresql://petstore_owner:$owner@postgres:5432/petstore" | make owner_database_url
+echo "postgresql://petstore_app:$service@postgres:5432/petstore" | make service_database_url
 
-password | make redis_password
+echo "$redis" | make redis_password
 printf 'redis://petstore:%s@redis:6379\n' "$(cat redis_password)" | make redis_url
 # The users of Redis, with a digest of the password. The service may use only its own keys and the commands of its scripts.
 digest=$(tr -d '\n' <redis_password | sha256sum | cut -d ' ' -f 1)

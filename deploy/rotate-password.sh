@@ -14,7 +14,7 @@ if docker compose version >/dev/null 2>&1; then compose='docker compose'; else c
 
 # Statements are read from standard input, so that no password appears in a process list.
 sql() { $compose exec -T postgres psql --quiet --tuples-only --no-align --set ON_ERROR_STOP=1 --username postgres petstore; }
-password() { head -c 24 /dev/urandom | base64 | tr '+/' '-_'; }
+password() { head -c 24 /dev/urandom | base64 | tr '+/' '-_' | grep -x '.\{32\}'; }
 login_of() { sed -E 's|^.*//([^:]*):.*$|\1|' "deploy/secrets/$1_database_url"; }
 
 # The file is replaced, not rewritten: running containers keep the file that they were started with.
