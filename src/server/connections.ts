@@ -10,6 +10,9 @@ const STATE = Symbol('connection state');
  */
 const UNANSWERED_MAX = 64;
 
+/** A search for connections to close finds one for each of these that are open: to search for each new one would cost more than it. */
+const CONNECTIONS_PER_FOUND = 32;
+
 /**
  * Stored on the connection itself. V8 would rebuild one set of all pending responses every few dozen requests, and each
  * old table keeps the responses that were in it alive until the next full garbage collection.
@@ -42,6 +45,9 @@ type Connection = Socket & { [STATE]: ConnectionState };
 export class Connections {
   readonly #open = new Set<Connection>();
   readonly #peers = new Map<string, Peer>();
+  /** Found by the last search and not closed yet; the next one is the last. */
+  #replaceable: Connection[] = [];
+  #searchedAt = 0;
   /** Orders what happens on all connections. */
   #sequence = 0;
   #draining = false;
@@ -102,13 +108,26 @@ export class Connections {
 
   /** The connection that is closed for the latest one, perhaps the latest itself. */
   #toReplace(latest: Connection): Connection {
-    let found = latest;
-    for (const connection of this.#open) {
-      if (waitsForClient(connection) && isReplacedBefore(connection, found)) {
-        found = connection;
+    let found = this.#nextReplaceable(latest);
+    if (found === undefined) {
+      const waiting = Array.from(this.#open).filter(waitsForClient);
+      const count = Math.ceil(this.#open.size / CONNECTIONS_PER_FOUND);
+      this.#replaceable = waiting.sort(compareForReplacement).slice(0, count).reverse();
+      this.#searchedAt = this.#sequence;
+      found = this.#nextReplaceable(latest);
+    }
+    return found ?? latest;
+  }
+
+  /** The next one that was found, has not been used since, and is to be closed before the latest one. */
+  #nextReplaceable(latest: Connection): Connection | undefined {
+    for (let next = this.#replaceable.pop(); next !== undefined; next = this.#replaceable.pop()) {
+      const isUnused = this.#open.has(next) && waitsForClient(next) && next[STATE].idleSince < this.#searchedAt;
+      if (isUnused && compareForReplacement(next, latest) < 0) {
+        return next;
       }
     }
-    return found;
+    return undefined;
   }
 
   /**
@@ -211,10 +230,11 @@ function waitsForClient(connection: Connection): boolean {
   return connection[STATE].pending.length === 0 || connection.writableLength > 0;
 }
 
-function isReplacedBefore({ [STATE]: one }: Connection, { [STATE]: other }: Connection): boolean {
+/** Negative when the first one is closed before the other. */
+function compareForReplacement({ [STATE]: one }: Connection, { [STATE]: other }: Connection): number {
   const fewer = other.peer.connections - one.peer.connections;
   const busier = Math.sign(one.pending.length) - Math.sign(other.pending.length);
-  return (fewer || busier || one.idleSince - other.idleSince) < 0;
+  return fewer || busier || one.idleSince - other.idleSince;
 }
 
 function holdOrRelease(connection: Connection): void {

@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net';
 import { insertOrder } from '../helpers/builders.js';
 import { lockOrder } from '../helpers/lock-waits.js';
 import { useServiceProcess } from '../helpers/service-process.js';
-import { startTestService } from '../helpers/test-service.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
 const CONNECTIONS_MAX = 3;
@@ -79,11 +79,7 @@ describe('MAX_CONNECTIONS', () => {
   });
 
   it('closes a connection whose client does not take its responses, of the address with the most', async () => {
-    const environment = { MAX_CONNECTIONS: String(CONNECTIONS_MAX) };
-    const inProcess = await startTestService({ environment, database: context.database });
-    const accepted: Socket[] = [];
-    inProcess.app.getHttpServer().on('connection', (socket: Socket) => accepted.push(socket));
-    try {
+    await withLimit(CONNECTIONS_MAX, async (inProcess, accepted) => {
       const few = await open('127.0.0.3', inProcess.port);
       for (const socket of [await open('127.0.0.2', inProcess.port), await open('127.0.0.2', inProcess.port)]) {
         // More than the buffers of the kernel hold.
@@ -99,8 +95,35 @@ describe('MAX_CONNECTIONS', () => {
         expect(await responseOn(socket)).toMatch(/^HTTP\/1\.1 404 /);
       }
       expect(accepted.filter(({ destroyed }) => destroyed)).toHaveLength(1);
-    } finally {
-      await inProcess.stop();
-    }
+    });
+  });
+
+  it('does not close a connection that was used after a search had found it', async () => {
+    await withLimit(96, async ({ port }, accepted) => {
+      const all: Socket[] = [];
+      for (let count = 0; count < 96; count++) {
+        all.push(await open('127.0.0.2', port));
+      }
+      const closed = (): number[] => accepted.flatMap(({ destroyed }, index) => (destroyed ? [index] : []));
+      await open('127.0.0.2', port);
+      await waitFor(() => closed().join() === '0', 'the longest idle connection is closed');
+      expect(await responseOn(all[1]!)).toMatch(/^HTTP\/1\.1 404 /);
+      await open('127.0.0.2', port);
+      await waitFor(() => closed().length === 2, 'another one is closed');
+      expect(closed()).toEqual([0, 2]);
+    });
   });
 });
+
+/** @param use with the connections that the service has accepted, in order */
+async function withLimit(max: number, use: (service: TestService, accepted: Socket[]) => Promise<void>): Promise<void> {
+  const environment = { MAX_CONNECTIONS: String(max) };
+  const service = await startTestService({ environment, database: context.database });
+  const accepted: Socket[] = [];
+  service.app.getHttpServer().on('connection', (socket: Socket) => accepted.push(socket));
+  try {
+    await use(service, accepted);
+  } finally {
+    await service.stop();
+  }
+}
