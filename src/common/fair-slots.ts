@@ -15,21 +15,20 @@ interface Holder {
   cut?: (() => void) | undefined;
 }
 
-interface Waiter {
-  readonly owner: string;
-  readonly admit: () => void;
-}
+/** Called when a waiter gets a slot. */
+type Admit = () => void;
 
 /**
  * A number of slots that owners share fairly. Alone, an owner may have all of them. While others wait, a free slot goes to the
- * owner who has the fewest, and an owner who has at least two more than a waiter gives up the oldest of those that may be taken
- * away. So an owner who competes with three others or more gets down to a quarter.
+ * owner who has the fewest, in turn when several have as few, and an owner who has at least two more than a waiter gives up the
+ * oldest of those that may be taken away. So an owner who competes with three others or more gets down to a quarter.
  */
 export class FairSlots {
   /** In the order in which they got their slots. */
   readonly #holders = new Set<Holder>();
   readonly #held = new Map<string, number>();
-  readonly #waiters = new Set<Waiter>();
+  /** By owner, the one whose turn it is first: whoever waits often makes it no slower to find the next. */
+  readonly #waiters = new Map<string, Set<Admit>>();
   /** The holder whose slot has been taken away, until it releases it. */
   #ending: Holder | undefined;
 
@@ -62,19 +61,26 @@ export class FairSlots {
       const timer =
         timeout &&
         setTimeout(() => {
-          this.#waiters.delete(waiter);
+          this.#stopWaiting(owner, admit);
           reject(timeout.error());
         }, timeout.ms);
-      const waiter: Waiter = {
-        owner,
-        admit: () => {
-          clearTimeout(timer);
-          resolve(this.#grant(owner));
-        },
+      const admit = (): void => {
+        clearTimeout(timer);
+        this.#stopWaiting(owner, admit);
+        resolve(this.#grant(owner));
       };
-      this.#waiters.add(waiter);
+      const queue = this.#waiters.get(owner) ?? new Set();
+      this.#waiters.set(owner, queue.add(admit));
       this.#settle();
     });
+  }
+
+  #stopWaiting(owner: string, admit: Admit): void {
+    const queue = this.#waiters.get(owner);
+    queue?.delete(admit);
+    if (queue?.size === 0) {
+      this.#waiters.delete(owner);
+    }
   }
 
   #grant(owner: string): Slot {
@@ -110,26 +116,29 @@ export class FairSlots {
 
   /** Gives a free slot to a waiter, or has one given up when there is none. One at a time, because each changes who is next. */
   #settle(): void {
-    const next = this.#next();
-    if (next === undefined) {
+    const [owner = '', queue] = this.#next() ?? [];
+    if (queue === undefined) {
       return;
     }
     if (this.#holders.size < this.size) {
-      this.#waiters.delete(next);
-      next.admit();
+      // Then it is the turn of the others.
+      this.#waiters.delete(owner);
+      this.#waiters.set(owner, queue);
+      const [admit] = queue;
+      admit?.();
       this.#settle();
     } else if (this.#ending === undefined) {
-      this.#ending = this.#victim(this.#heldBy(next.owner) + 2);
+      this.#ending = this.#victim(this.#heldBy(owner) + 2);
       this.#ending?.cut?.();
     }
   }
 
-  /** The first waiter of those whose owner has the fewest slots. */
-  #next(): Waiter | undefined {
-    let next: Waiter | undefined;
-    for (const waiter of this.#waiters) {
-      if (next === undefined || this.#heldBy(waiter.owner) < this.#heldBy(next.owner)) {
-        next = waiter;
+  /** The first of the waiting owners who have the fewest slots, with its waiters. */
+  #next(): [string, Set<Admit>] | undefined {
+    let next: [string, Set<Admit>] | undefined;
+    for (const each of this.#waiters) {
+      if (next === undefined || this.#heldBy(each[0]) < this.#heldBy(next[0])) {
+        next = each;
       }
     }
     return next;

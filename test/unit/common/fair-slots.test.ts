@@ -91,13 +91,15 @@ describe('fair slots', () => {
     await expect(slots.acquire('b')).resolves.toBeDefined();
   });
 
-  it('are waited for without end by default, in the order of the requests', async () => {
+  it('are waited for without end by default: owners with as few slots in turn, each in the order of its requests', async () => {
     const slots = new FairSlots(1);
     const first = await slots.acquire('a');
     const admitted: string[] = [];
-    const waiting = ['b', 'later'].map((name) => slots.run('a', () => Promise.resolve(admitted.push(name))));
+    const waiting = ['a1', 'a2', 'b1', 'b2', 'a3'].map((name) =>
+      slots.run(name.charAt(0), () => Promise.resolve(admitted.push(name))),
+    );
     first.release();
     await Promise.all(waiting);
-    expect(admitted).toEqual(['b', 'later']);
+    expect(admitted).toEqual(['a1', 'b1', 'a2', 'b2', 'a3']);
   });
 });
