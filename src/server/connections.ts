@@ -1,14 +1,16 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { subjectOfAddress } from '../rate-limit/subject.js';
+import { readInSlices } from './read-in-slices.js';
 
 const STATE = Symbol('connection state');
 
 /**
  * A connection with this many requests without a response is not read further until half of them are left: otherwise a
- * client that pipelines faster than it is served fills the memory. What the last read had received is still handled.
+ * client that pipelines faster than it is served fills the memory, and others wait until all of its requests have been handled.
+ * The rest of a slice is still handled.
  */
-const UNANSWERED_MAX = 64;
+const UNANSWERED_MAX = 16;
 
 /** A search for connections to close finds one for each of these that are open: to search for each new one would cost more than it. */
 const CONNECTIONS_PER_FOUND = 32;
@@ -63,14 +65,10 @@ export class Connections {
   watch(server: Server, connectionsMax: number): void {
     server.on('connection', (connection: Connection) => {
       const state = this.#add(connection);
+      readInSlices(connection);
+      const resume = connection.resume.bind(connection);
       // Node resumes a connection for reasons of its own, such as the end of a request.
-      connection.on('resume', () => {
-        if (state.held) {
-          connection.pause();
-          // Node emits no event when the stream was paused after it had been resumed, but before this event.
-          connection.emit('pause');
-        }
-      });
+      connection.resume = () => (state.held ? connection : resume());
       connection.once('close', () => {
         this.#remove(connection);
         // Node emits `close` only on the response that is being sent; the connection of those behind it is lost too.

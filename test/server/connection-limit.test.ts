@@ -115,6 +115,27 @@ describe('MAX_CONNECTIONS', () => {
   });
 });
 
+describe('a connection with many pipelined requests', () => {
+  it('has a few of them handled in one turn of the event loop, and in the end all', async () => {
+    await withLimit(CONNECTIONS_MAX, async ({ app, port }) => {
+      let requests = 0;
+      const inFirstTurn = new Promise<number>((resolve) => {
+        app.getHttpServer().on('request', () => {
+          if (++requests === 1) {
+            setImmediate(() => {
+              resolve(requests);
+            });
+          }
+        });
+      });
+      const socket = await open('127.0.0.2', port);
+      socket.resume().write('GET /v1/x HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(1_000));
+      expect(await inFirstTurn).toBeLessThan(200);
+      await waitFor(() => requests === 1_000, 'all requests are handled');
+    });
+  });
+});
+
 /** @param use with the connections that the service has accepted, in order */
 async function withLimit(max: number, use: (service: TestService, accepted: Socket[]) => Promise<void>): Promise<void> {
   const environment = { MAX_CONNECTIONS: String(max) };
