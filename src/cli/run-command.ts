@@ -58,6 +58,7 @@ export async function runCommand(args: readonly string[]): Promise<number> {
     await program.parseAsync(args, { from: 'user' });
     return exitCode;
   } catch (error) {
-    return reportError(error);
+    // A reader that has seen enough, such as `head`, does not change the verdict of doctor.
+    return Math.max(reportError(error), exitCode);
   }
 }

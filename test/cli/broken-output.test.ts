@@ -96,6 +96,10 @@ describe('a command whose stdout is a full disk', () => {
   });
 });
 
+it.each([CLOSED_PIPE, FULL_DISK])('petstore doctor exits with 2 for an error that nobody reads: %s', async (script) => {
+  expect(await petstoreInto(`export PORT=none; ${script}`, ['doctor'])).toMatchObject({ exitCode: 2 });
+});
+
 describe('ApiKeysAdmin', () => {
   it('commits a new key only after it has been delivered', async () => {
     const client = await database.db.connect();
