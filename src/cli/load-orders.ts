@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { openClient } from '../database/open-client.js';
 import type { LoadListener } from '../orders/bulk-load.js';
-import { withDatabase } from './command-database.js';
+import { type TableAccess, withDatabase } from './command-database.js';
 import { warn, writeError } from './output.js';
 import { Interrupted } from './report-error.js';
 import { count } from './table.js';
@@ -10,6 +10,11 @@ const PROGRESS_MS = 10_000;
 
 const CANCEL = `
   SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND application_name = 'petstore-cli'`;
+
+const ACCESS: readonly TableAccess[] = [
+  { table: 'orders', privileges: ['SELECT', 'INSERT'] },
+  { table: 'orders_id_seq', privileges: ['SELECT', 'UPDATE'] },
+];
 
 /**
  * Inserts orders, and writes every ten seconds how many. Ctrl-C ends the work in order, so that the command can say what was
@@ -20,7 +25,7 @@ export function loadOrders<T>(
   work: (db: pg.Client, listener: Required<LoadListener>) => Promise<T>,
   failureOf: (cause: unknown, orders: number) => unknown,
 ): Promise<T> {
-  return withDatabase([{ table: 'orders', privileges: ['SELECT', 'INSERT'] }], async (db, url) => {
+  return withDatabase(ACCESS, async (db, url) => {
     // Not the process id of the connection, which a pooler makes up.
     const { rows } = await db.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
     const controller = new AbortController();

@@ -124,6 +124,14 @@ describe('a command without the access that it needs', () => {
     });
   });
 
+  it('loads orders with the documented privileges, and names that on the sequence when it is missing', async () => {
+    await database.db.query(`GRANT INSERT ON orders TO ${login.role}`);
+    const seed = (): ReturnType<typeof petstore> => petstore(['seed', '--orders', '5'], { DATABASE_URL: login.url });
+    expect((await seed()).stderr).toContain('lacks the privilege SELECT, UPDATE on the table orders_id_seq. Set');
+    await database.db.query(`GRANT SELECT, UPDATE ON orders_id_seq TO ${login.role}`);
+    expect(await seed()).toMatchObject({ exitCode: 0, stderr: '' });
+  });
+
   it('says that the migrations are missing when the table does not exist', async () => {
     const { href } = Object.assign(new URL(database.url), { pathname: '/postgres' });
     for (const args of [['list'], ['usage']]) {
