@@ -71,7 +71,9 @@ export class DemoCheckout {
   }
 
   #spawn([command = '', ...args]: readonly string[], extra: Readonly<Record<string, string>> = {}): DemoRun {
-    const environment = { ...process.env, PORT: '0', METRICS_PORT: '0', NODE_ENV: 'development', ...extra };
+    const ports = { PORT: '0', METRICS_PORT: '0' };
+    // PGSSLMODE: what a developer has set for other servers.
+    const environment = { ...process.env, ...ports, PGSSLMODE: 'require', NODE_ENV: 'development', ...extra };
     delete (environment as NodeJS.ProcessEnv).DATABASE_URL;
     const child = spawn(command, args, { cwd: this.folder, env: environment });
     let output = '';

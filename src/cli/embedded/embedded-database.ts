@@ -5,7 +5,8 @@ import { demoBanner, prepareDemo } from './demo.js';
 import { migrate } from './migrate.js';
 import { PostgresServer } from './postgres-server.js';
 
-const DATABASE = 'postgres';
+/** This server has no TLS, whatever a developer's PGSSLMODE requires of others. */
+const DATABASE = 'postgres?sslmode=disable';
 
 /** Holds the cluster and the demo keys. */
 export const EMBEDDED_FOLDER = join(PROJECT_ROOT, '.data');
