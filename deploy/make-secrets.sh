@@ -18,6 +18,7 @@ make() {
     cat >/dev/null
     return
   fi
+  rm -f "$1.new" # of an interrupted run, which only root could write to
   cat >"$1.new"
   chmod 0444 "$1.new"
   mv "$1.new" "$1"

@@ -20,6 +20,7 @@ login_of() { sed -E 's|^.*//([^:]*):.*$|\1|' "deploy/secrets/$1_database_url"; }
 # The file is replaced, not rewritten: running containers keep the file that they were started with.
 write_url() {
   umask 077
+  rm -f "deploy/secrets/$1_database_url.new" # of an interrupted run, which only root could write to
   printf 'postgresql://%s:%s@postgres:5432/petstore\n' "$2" "$3" >"deploy/secrets/$1_database_url.new"
   chmod 0444 "deploy/secrets/$1_database_url.new"
   mv "deploy/secrets/$1_database_url.new" "deploy/secrets/$1_database_url"

@@ -1,5 +1,14 @@
 import { execFile } from 'node:child_process';
-import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -39,6 +48,8 @@ describeWith('psql')('deploy/rotate-password.sh', () => {
     mkdirSync(join(folder, 'deploy', 'secrets'), { recursive: true });
     copyFileSync(SCRIPT, join(folder, 'deploy', 'rotate-password.sh'));
     writeFileSync(secret, 'postgresql://petstore_app:old@postgres:5432/petstore\n');
+    // An interrupted run leaves a file that only root can write to; root cannot write to this one either.
+    symlinkSync(join(folder, 'missing', 'file'), `${secret}.new`);
     writeFileSync(join(folder, 'docker'), DOCKER);
     chmodSync(join(folder, 'docker'), 0o755);
   });
