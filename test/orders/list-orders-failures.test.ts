@@ -1,6 +1,3 @@
-import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
 import { seedOrders } from '../../src/orders/seed-orders.js';
 import { Pools } from '../../src/database/pools.js';
 import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
@@ -49,8 +46,8 @@ function listConnectionsInUse(): number {
   return list.totalCount - list.idleCount;
 }
 
-async function untilNoListRuns(withinMs?: number): Promise<void> {
-  await waitFor(() => listConnectionsInUse() === 0, 'no list is running', withinMs === undefined ? {} : { withinMs });
+async function untilNoListRuns(): Promise<void> {
+  await waitFor(() => listConnectionsInUse() === 0, 'no list is running');
 }
 
 async function untilBlocked(readers: number): Promise<number[]> {
@@ -60,6 +57,16 @@ async function untilBlocked(readers: number): Promise<number[]> {
     return pids.length === readers;
   }, `${readers} lists are blocked`);
   return pids;
+}
+
+/** A client that disconnects without a response, after `work`. */
+async function requestAndLeave(work: () => Promise<unknown>): Promise<void> {
+  const leaving = new AbortController();
+  const headers = { Authorization: `Bearer ${key}` };
+  const gone = fetch(`${service.baseUrl}/v1/store/orders`, { headers, signal: leaving.signal });
+  await work();
+  leaving.abort();
+  await expect(gone).rejects.toThrow();
 }
 
 async function expectWholeList(): Promise<void> {
@@ -76,17 +83,6 @@ async function expectWhole(response: Response): Promise<void> {
 describe('a list that is interrupted', () => {
   beforeEach(async () => {
     service = await startTestService({ database, environment: { LIST_CONCURRENCY: '1', LIST_CACHE_MB: '0' } });
-  });
-
-  it('is aborted without the end of the body when PostgreSQL ends the session', async () => {
-    const reader = await StalledClient.open(service.port, key);
-    const [pid] = await untilBlocked(1);
-    await database.db.query('SELECT pg_terminate_backend($1)', [pid]);
-    await reader.readToEnd();
-    expect(reader.text).toMatch(/^HTTP\/1\.1 200 /);
-    expect(reader.isComplete).toBe(false);
-    await untilNoListRuns();
-    await expectWholeList();
   });
 
   it('ends the scan and releases its slot when the client disconnects', async () => {
@@ -107,14 +103,7 @@ describe('a list that is interrupted', () => {
   it('releases its slot when the client disconnects before the first row', async () => {
     const session = await database.db.connect();
     await session.query('BEGIN; LOCK TABLE orders IN ACCESS EXCLUSIVE MODE');
-    const leaving = new AbortController();
-    const gone = fetch(`${service.baseUrl}/v1/store/orders`, {
-      headers: { Authorization: `Bearer ${key}` },
-      signal: leaving.signal,
-    });
-    await waitFor(() => listConnectionsInUse() === 1, 'the list has its connection');
-    leaving.abort();
-    await expect(gone).rejects.toThrow();
+    await requestAndLeave(() => waitFor(() => listConnectionsInUse() === 1, 'the list has its connection'));
     await session.query('ROLLBACK');
     session.release();
     await untilNoListRuns();
@@ -142,9 +131,17 @@ describe('a list whose database connection', () => {
     await proxy.close();
   });
 
-  it.each(['identity', 'gzip'])('is closed is aborted, encoded as %s', async (encoding) => {
+  const CLOSE = (): void => proxy.closeConnections();
+  const TERMINATE = async (): Promise<unknown> =>
+    database.db.query('SELECT pg_terminate_backend($1)', await untilBlocked(1));
+
+  it.each([
+    ['is closed', 'identity', CLOSE],
+    ['is closed', 'gzip', CLOSE],
+    ['is ended by PostgreSQL', 'identity', TERMINATE],
+  ])('%s is aborted, encoded as %s', async (_what, encoding, end) => {
     reader = await StalledClient.open(service.port, key, { 'Accept-Encoding': encoding });
-    proxy.closeConnections();
+    await end();
     await reader.readToEnd();
     expect(reader.text).toMatch(/^HTTP\/1\.1 200 /);
     expect(reader.isComplete).toBe(false);
@@ -152,11 +149,11 @@ describe('a list whose database connection', () => {
     await expectWholeList();
   });
 
-  it('stops delivering rows is aborted within 8 seconds and releases its slot', async () => {
+  it('stops delivering rows is aborted and releases its slot', async () => {
     reader = await StalledClient.open(service.port, key);
     proxy.stall();
     const ended = reader.readToEnd();
-    await untilNoListRuns(8_000);
+    await untilNoListRuns();
     await ended;
     expect(reader.isComplete).toBe(false);
     proxy.restore();
@@ -167,7 +164,7 @@ describe('a list whose database connection', () => {
     reader = await StalledClient.open(service.port, key);
     proxy.stall();
     reader.disconnect();
-    await untilNoListRuns(8_000);
+    await untilNoListRuns();
     proxy.restore();
     await expectWholeList();
   });
@@ -176,8 +173,8 @@ describe('a list whose database connection', () => {
     reader = await StalledClient.open(service.port, key);
     proxy.holdClientData();
     const ended = reader.readToEnd();
-    await waitFor(() => reader?.isComplete === true, 'the list is complete', { withinMs: 8_000 });
-    await untilNoListRuns(8_000);
+    await waitFor(() => reader?.isComplete === true, 'the list is complete');
+    await untilNoListRuns();
     await ended;
     expect(reader.isComplete).toBe(true);
     proxy.restore();
@@ -193,18 +190,10 @@ describe('a client that stalls', () => {
     });
     const reader = await StalledClient.open(service.port, key);
     await untilBlocked(1);
-    await untilNoListRuns(5_000);
+    await untilNoListRuns();
     await expectWholeList();
     await reader.readToEnd();
     expect(reader.isComplete).toBe(false);
-  });
-
-  it('is not disconnected while it reads a megabyte within every stall timeout', async () => {
-    service = await startTestService({ database, environment: { LIST_STALL_SECONDS: '1', LIST_CACHE_MB: '0' } });
-    const client = await SlowClient.open(service.port, key);
-    await client.readSlowly({ bytesPerStep: 1_048_576, steps: 8, stepMs: 400 });
-    await client.readToEnd();
-    expect(client.isComplete).toBe(true);
   });
 });
 
@@ -225,48 +214,6 @@ describe('a list behind a pending response on its connection', () => {
     expect((await exchanged).responses.map(({ status }) => status)).toEqual([204]);
   });
 });
-
-/** A client that reads a fixed number of bytes at regular intervals. */
-class SlowClient {
-  #end = '';
-
-  private constructor(private readonly socket: Socket) {}
-
-  static async open(port: number, apiKey: string): Promise<SlowClient> {
-    const socket = connect(port, '127.0.0.1');
-    socket.on('error', () => undefined);
-    socket.write(`GET /v1/store/orders HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${apiKey}\r\n\r\n`);
-    await once(socket, 'readable');
-    return new SlowClient(socket);
-  }
-
-  get isComplete(): boolean {
-    return this.#end === '0\r\n\r\n';
-  }
-
-  async readSlowly({
-    bytesPerStep,
-    steps,
-    stepMs,
-  }: Record<'bytesPerStep' | 'steps' | 'stepMs', number>): Promise<void> {
-    for (let step = 0; step < steps; step++) {
-      this.#take((this.socket.read(bytesPerStep) ?? this.socket.read()) as Buffer | null);
-      await delay(stepMs);
-    }
-  }
-
-  async readToEnd(): Promise<void> {
-    this.socket.on('data', (chunk) => {
-      this.#take(chunk);
-    });
-    await waitFor(() => this.isComplete || this.socket.closed, 'the response or the connection ends');
-    this.socket.destroy();
-  }
-
-  #take(chunk: Buffer | null): void {
-    this.#end = (this.#end + (chunk?.subarray(-5).toString('latin1') ?? '')).slice(-5);
-  }
-}
 
 describe('more concurrent lists than LIST_CONCURRENCY', () => {
   let readers: StalledClient[];
@@ -301,14 +248,7 @@ describe('more concurrent lists than LIST_CONCURRENCY', () => {
   });
 
   it('do not leak a slot when a client disconnects while it waits for one', async () => {
-    const leaving = new AbortController();
-    const gone = fetch(`${service.baseUrl}/v1/store/orders`, {
-      headers: { Authorization: `Bearer ${key}` },
-      signal: leaving.signal,
-    });
-    await call(service.baseUrl, 'HEAD', '/store/orders', key);
-    leaving.abort();
-    await expect(gone).rejects.toThrow();
+    await requestAndLeave(() => call(service.baseUrl, 'HEAD', '/store/orders', key));
     readers[0]?.disconnect();
     readers[1]?.disconnect();
     await untilNoListRuns();
