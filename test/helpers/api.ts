@@ -48,6 +48,12 @@ export function cancelOrder(baseUrl: string, id: string, key?: string): Promise<
   return call(baseUrl, 'DELETE', `/store/orders/${id}`, key);
 }
 
+/** Cancels an order. @returns `204`, or the status and the error code, such as `404 order_not_found` */
+export async function outcomeOfCancel(baseUrl: string, id: string, key: string): Promise<string> {
+  const response = await cancelOrder(baseUrl, id, key);
+  return response.status === 204 ? '204' : `${response.status} ${(await errorOf(response)).code}`;
+}
+
 /** @returns the body of an error response, after checking that it has the published shape and repeats the status */
 export async function errorOf(response: Response): Promise<{ code: string; message: string; status: number }> {
   expect(response.headers.get('content-type')).toBe('application/json');

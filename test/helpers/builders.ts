@@ -51,6 +51,11 @@ export async function insertOrder(db: pg.Pool, overrides: Partial<OrderRow> = {}
   return order.id;
 }
 
+/** Inserts pending orders. @returns their ids */
+export function insertOrders(db: pg.Pool, count: number): Promise<string[]> {
+  return Promise.all(Array.from({ length: count }, () => insertOrder(db)));
+}
+
 export async function statusOf(db: pg.Pool, id: string): Promise<string | undefined> {
   const { rows } = await db.query<{ status: string }>('SELECT status::text FROM orders WHERE id = $1', [id]);
   return rows[0]?.status;

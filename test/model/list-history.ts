@@ -4,7 +4,7 @@ import { type Ledger, type ListedOrder } from './ledger.js';
 
 interface ObservedList {
   readonly when: Interval;
-  readonly etag: string;
+  readonly etag: string | undefined;
   /** Number of changes of each ledger that the list shows. */
   readonly changes: readonly number[];
 }
@@ -28,12 +28,14 @@ export class ListHistory {
   }
 
   /** @returns the orders by id; undefined when the body is not JSON */
-  recordList(body: string, etag: string, when: Interval): ReadonlyMap<string, ListedOrder> | undefined {
+  recordList(body: string, etag: string | undefined, when: Interval): ReadonlyMap<string, ListedOrder> | undefined {
     const orders = this.#parse(body);
     if (orders === undefined) {
       return undefined;
     }
-    this.#checkTag(etag, body);
+    if (etag !== undefined) {
+      this.#checkTag(etag, body);
+    }
     const changes = this.ledgers.map((ledger) => {
       const shown = ledger.changesShownBy(orders);
       if (shown === undefined) {
@@ -43,7 +45,7 @@ export class ListHistory {
       }
       return shown ?? Number.NaN;
     });
-    this.#changesByTag.set(etag, changes);
+    this.#changesByTag.set(etag ?? '', changes);
     this.#record({ when, etag, changes });
     return orders;
   }

@@ -59,7 +59,7 @@ export class OrderTraffic {
   readonly #writer: OrderWriter;
   readonly #violations: string[] = [];
   readonly #agent = new Agent({ keepAlive: true });
-  readonly #tags: string[] = [];
+  #tag: string | undefined;
   #stopped = false;
   #running: Promise<unknown> = Promise.resolve();
 
@@ -143,7 +143,7 @@ export class OrderTraffic {
       case 'list':
         return this.#list(baseUrl);
       case 'poll':
-        return this.#list(baseUrl, this.#tags.at(-1));
+        return this.#list(baseUrl, this.#tag);
       case 'insert':
         return writer.insert();
       case 'ship':
@@ -183,18 +183,18 @@ export class OrderTraffic {
     const headers: Record<string, string> = tag === undefined ? {} : { 'If-None-Match': tag };
     const response = await this.#request(baseUrl, { method: 'GET', path: '/store/orders', headers });
     const when = { startMs, endMs: performance.now() };
-    const etag = response?.headers.etag ?? '';
+    const etag = response?.headers.etag;
     if (response?.name === '304') {
-      this.lists.recordNotModified(etag, when);
+      this.lists.recordNotModified(etag ?? '', when);
     } else if (response?.name === '200') {
       this.#recordList(response.body.toString(), etag, when);
-      this.#tags.push(etag);
+      this.#tag = etag;
     } else {
       this.#expectUnavailable(response?.name);
     }
   }
 
-  #recordList(body: string, etag: string, when: Interval): void {
+  #recordList(body: string, etag: string | undefined, when: Interval): void {
     const listed = this.lists.recordList(body, etag, when);
     for (const id of listed === undefined ? [] : this.orders.orders) {
       const order = listed?.get(id);

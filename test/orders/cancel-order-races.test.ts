@@ -1,10 +1,11 @@
+import { Metrics } from '../../src/metrics/metrics.js';
 import { CancelBatcher } from '../../src/orders/cancel-batcher.js';
 import { OrdersRepository } from '../../src/orders/orders.repository.js';
 import { Pools } from '../../src/database/pools.js';
-import { cancelOrder, errorOf } from '../helpers/api.js';
-import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
+import { outcomeOfCancel } from '../helpers/api.js';
+import { insertKey, insertOrder, insertOrders, statusOf } from '../helpers/builders.js';
+import { gatherCancels, tally } from '../helpers/cancel-batches.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
-import { waitFor } from '../helpers/wait-for.js';
 
 /** Two services on one database, like two replicas. */
 let services: readonly [TestService, TestService];
@@ -24,43 +25,22 @@ afterAll(async () => {
   await service.stop();
 });
 
-/** The response to a cancel: its status and error code. */
-async function outcome(baseUrl: string, id: string): Promise<string> {
-  const response = await cancelOrder(baseUrl, id, key);
-  return response.status === 204 ? '204' : `${response.status} ${(await errorOf(response)).code}`;
-}
-
-function insertOrders(count: number): Promise<string[]> {
-  return Promise.all(Array.from({ length: count }, () => insertOrder(service.db)));
-}
-
-function tally(outcomes: readonly string[]): Record<string, number> {
-  const counts: Record<string, number> = {};
-  for (const each of outcomes) {
-    counts[each] = (counts[each] ?? 0) + 1;
-  }
-  return counts;
+function outcome(id: string): Promise<string> {
+  return outcomeOfCancel(service.baseUrl, id, key);
 }
 
 describe('concurrent cancels', () => {
-  it('of one order on two replicas: one returns 204, the others 409 order_already_cancelled', async () => {
-    const [id, other] = [await insertOrder(service.db), await insertOrder(service.db)];
-    const outcomes = await Promise.all(
-      Array.from({ length: 200 }, (_, caller) => outcome(services[caller % 2]!.baseUrl, id)),
-    );
-    expect(tally(outcomes)).toEqual({ '204': 1, '409 order_already_cancelled': 199 });
-    expect([await statusOf(service.db, id), await statusOf(service.db, other)]).toEqual(['cancelled', 'pending']);
-  });
-
   it('of 100 orders, three times each on two replicas: one per order returns 204, the others 409', async () => {
-    const ids = await insertOrders(100);
+    const ids = await insertOrders(service.db, 100);
     const shipped = await insertOrder(service.db, { status: 'shipped' });
     const other = await insertOrder(service.db);
     // The replicas take the orders in opposite directions, in which statements that wait for locks would deadlock.
     const first = [...ids, ...ids, shipped, '404404'].map((id) => [services[0].baseUrl, id] as const);
     const second = [...ids].reverse().map((id) => [services[1].baseUrl, id] as const);
     const mixed = first.flatMap((call, index) => (second[index] === undefined ? [call] : [call, second[index]]));
-    const outcomes = await Promise.all(mixed.map(async ([url, id]) => [id, await outcome(url, id)] as const));
+    const outcomes = await Promise.all(
+      mixed.map(async ([url, id]) => [id, await outcomeOfCancel(url, id, key)] as const),
+    );
     for (const id of ids) {
       const ofThis = outcomes.filter(([each]) => each === id).map(([, outcome]) => outcome);
       expect(tally(ofThis)).toEqual({ '204': 1, '409 order_already_cancelled': 2 });
@@ -72,41 +52,43 @@ describe('concurrent cancels', () => {
   });
 
   it('that arrive while two statements are running share the third', async () => {
-    const ids = await insertOrders(300);
-    const repository = service.app.get(OrdersRepository);
-    const cancels = jest.spyOn(service.app.get(CancelBatcher), 'cancel');
-    const waits = jest.spyOn(repository, 'cancelWaiting');
-    const cancelUnlocked = repository.cancelUnlocked.bind(repository);
-    const statements = jest.spyOn(repository, 'cancelUnlocked').mockImplementation(async (batch) => {
-      await waitFor(() => cancels.mock.calls.length === ids.length, 'all cancels have arrived');
-      return cancelUnlocked(batch);
-    });
-    const outcomes = await Promise.all(ids.map((id) => outcome(service.baseUrl, id)));
-    expect(tally(outcomes)).toEqual({ '204': 300 });
-    expect(statements).toHaveBeenCalledTimes(3);
+    const ids = await insertOrders(service.db, 300);
+    const waits = jest.spyOn(service.app.get(OrdersRepository), 'cancelWaiting');
+    const statements = gatherCancels(service.app, ids.length);
+    expect(tally(await Promise.all(ids.map(outcome)))).toEqual({ '204': 300 });
+    expect(statements()).toHaveLength(3);
+    expect(statements().flat().map(String).sort()).toEqual([...ids].sort());
     expect(waits).not.toHaveBeenCalled();
-    const asked = statements.mock.calls.flatMap(([batch]) => batch.map(String));
-    expect(asked.sort()).toEqual([...ids].sort());
+  });
+
+  it('in one turn of the event loop share statements of at most 500 orders', async () => {
+    const ids = await insertOrders(service.db, 501);
+    const batcher = service.app.get(CancelBatcher);
+    const measured = jest.spyOn(service.app.get(Metrics).cancelBatchSize, 'observe');
+    expect(tally((await Promise.all(ids.map((id) => batcher.cancel(BigInt(id), 'a')))).map(String))).toEqual({
+      cancelled: 501,
+    });
+    expect(measured.mock.calls).toEqual([[500], [1]]);
   });
 
   it('use one statement when there is only one cancel', async () => {
     const id = await insertOrder(service.db);
     const statements = jest.spyOn(service.app.get(OrdersRepository), 'cancelUnlocked');
-    expect(await outcome(service.baseUrl, id)).toBe('204');
+    expect(await outcome(id)).toBe('204');
     expect(statements.mock.calls).toEqual([[[BigInt(id)]]]);
   });
 
   it('fail with their statement, and the next cancels succeed', async () => {
-    const ids = await insertOrders(20);
+    const ids = await insertOrders(service.db, 20);
     const repository = service.app.get(OrdersRepository);
     const failing = jest.spyOn(repository, 'cancelUnlocked').mockRejectedValue(new Error('lost'));
     // More failures than slots: a batcher that lost a slot with each failure would stop.
     for (let round = 0; round < 4; round++) {
-      const outcomes = await Promise.all(ids.map((id) => outcome(service.baseUrl, id)));
+      const outcomes = await Promise.all(ids.map((id) => outcome(id)));
       expect(tally(outcomes)).toEqual({ '500 internal_error': 20 });
     }
     failing.mockRestore();
-    expect(tally(await Promise.all(ids.map((id) => outcome(service.baseUrl, id))))).toEqual({ '204': 20 });
+    expect(tally(await Promise.all(ids.map((id) => outcome(id))))).toEqual({ '204': 20 });
   });
 });
 
@@ -132,64 +114,26 @@ describe('the plan of a statement', () => {
   });
 });
 
-describe('a cancel with a concurrent shipment', () => {
-  const SHIP = "UPDATE orders SET status = 'shipped' WHERE id = $1 AND status = 'pending'";
+describe('a trigger for one order', () => {
+  afterEach(() => service.db.query('DROP FUNCTION of_the_operator() CASCADE'));
 
-  /** Waits for a few turns of the event loop, so that the two requests overlap at different points. */
-  async function turns(count: number): Promise<void> {
-    for (let turn = 0; turn < count; turn++) {
-      await new Promise((resolve) => setImmediate(resolve));
-    }
-  }
-
-  async function race(round: number): Promise<string> {
-    const id = await insertOrder(service.db);
-    const [cancel, ship] = await Promise.all([
-      turns(round % 5).then(() => outcome(services[round % 2]!.baseUrl, id)),
-      turns((round * 7) % 40).then(() => service.db.query(SHIP, [id])),
-    ]);
-    return `${cancel}, ${ship.rowCount ?? 0} shipped, ${(await statusOf(service.db, id)) ?? 'gone'}`;
-  }
-
-  it('returns 204 and the order is cancelled, or returns 409 and the order is shipped', async () => {
-    const untouched = await insertOrder(service.db);
-    const endings: string[] = [];
-    for (let round = 0; round < 400; round += 10) {
-      endings.push(...(await Promise.all(Array.from({ length: 10 }, (_, racer) => race(round + racer)))));
-    }
-    expect(new Set(endings)).toEqual(
-      // Both outcomes must occur; otherwise there was no race.
-      new Set(['204, 0 shipped, cancelled', '409 order_already_shipped, 1 shipped, shipped']),
-    );
-    expect(await statusOf(service.db, untouched)).toBe('pending');
-  });
-
-  it('returns 204 or 409 consistently when the shipment reads the order under a lock first', async () => {
-    const endings = await Promise.all(
-      Array.from({ length: 60 }, async (_, round) => {
-        const id = await insertOrder(service.db);
-        const shipping = (async () => {
-          await turns((round * 3) % 20);
-          const session = await service.db.connect();
-          try {
-            await session.query('BEGIN');
-            const seen = await session.query<{ status: string }>(
-              'SELECT status::text FROM orders WHERE id = $1 FOR UPDATE',
-              [id],
-            );
-            if (seen.rows[0]?.status === 'pending') {
-              await session.query("UPDATE orders SET status = 'shipped' WHERE id = $1", [id]);
-            }
-            await session.query('COMMIT');
-          } finally {
-            session.release();
-          }
-        })();
-        const [cancel] = await Promise.all([outcome(service.baseUrl, id), shipping]);
-        return `${cancel}, ${(await statusOf(service.db, id)) ?? 'gone'}`;
-      }),
-    );
-    const allowed = ['204, cancelled', '409 order_already_shipped, shipped'];
-    expect(endings.filter((ending) => !allowed.includes(ending))).toEqual([]);
+  it.each([
+    ['raises an error', "RAISE EXCEPTION 'not this one' USING ERRCODE = 'P0001';", '500 internal_error'],
+    ['reports a conflict', "RAISE EXCEPTION 'not this one' USING ERRCODE = '40001';", '503 service_unavailable'],
+    ['reports a deadlock', "RAISE EXCEPTION 'not this one' USING ERRCODE = '40P01';", '503 service_unavailable'],
+    ['suppresses the update', 'RETURN NULL;', '500 internal_error'],
+  ])('that %s fails the cancel of this order alone, of sixty in a batch', async (_what, body, expected) => {
+    const ids = await insertOrders(service.db, 60);
+    const bad = ids[59]!;
+    await service.db.query(`
+      CREATE FUNCTION of_the_operator() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN IF OLD.id = ${bad} THEN ${body} END IF; RETURN NEW; END $$;
+      CREATE TRIGGER of_the_operator BEFORE UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION of_the_operator()`);
+    const statements = gatherCancels(service.app, ids.length);
+    const outcomes = await Promise.all(ids.map(outcome));
+    expect(statements().some((batch) => batch.length >= 30 && batch.includes(BigInt(bad)))).toBe(true);
+    expect(outcomes).toEqual([...Array<string>(59).fill('204'), expected]);
+    expect(await statusOf(service.db, bad)).toBe('pending');
+    expect(await statusOf(service.db, ids[30]!)).toBe('cancelled');
   });
 });

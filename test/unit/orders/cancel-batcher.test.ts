@@ -85,28 +85,6 @@ async function metric(name: string): Promise<number | undefined> {
   return found?.values.find((each) => !('metricName' in each) || each.metricName === `${name}_sum`)?.value;
 }
 
-describe('cancels in one turn of the event loop', () => {
-  it('share a statement, and each gets the result of its own order', async () => {
-    const results = await cancel(1n, 2n, 3n, 4n);
-    expect(repository.batchIds).toEqual([[1n, 2n, 3n, 4n]]);
-    repository.batches[0]?.complete(
-      new Map<bigint, CancelResult>([
-        [3n, 'already_shipped'],
-        [2n, 'already_cancelled'],
-        [1n, 'cancelled'],
-      ]),
-    );
-    await turn();
-    expect(results).toEqual(['cancelled', 'already_cancelled', 'already_shipped', 'absent']);
-    expect(await metric('petstore_cancel_batch_size')).toBe(4);
-  });
-
-  it('are split into statements of at most 500 orders', async () => {
-    await cancel(...Array.from({ length: 501 }, (_, index) => BigInt(index)));
-    expect(repository.batchIds.map((ids) => ids.length)).toEqual([500, 1]);
-  });
-});
-
 describe('a statement for several orders that fails', () => {
   const timedOut = new DomainError('service_unavailable', 'Timeout.', {
     cause: Object.assign(new Error('statement timeout'), { code: '57014' }),
