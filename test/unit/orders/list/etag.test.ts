@@ -1,16 +1,4 @@
-import { etagOf, matchesEtag } from '../../../../src/orders/list/etag.js';
-
-describe('etagOf', () => {
-  it('returns a weak entity tag of valid characters', () => {
-    expect(etagOf('7391/1/5/100:105:101')).toMatch(/^W\/"[A-Za-z0-9_-]{22}"$/);
-  });
-
-  it('returns equal tags for equal versions and different tags for different versions', () => {
-    expect(etagOf('100:105:101')).toBe(etagOf('100:105:101'));
-    const snapshots = ['', '100:105:', '100:105:101', '100:105:101,102', '100:106:101', '101:105:101'];
-    expect(new Set(snapshots.map(etagOf)).size).toBe(snapshots.length);
-  });
-});
+import { matchesEtag } from '../../../../src/orders/list/etag.js';
 
 describe('matchesEtag', () => {
   const etag = 'W/"abc-123_DEF"';
@@ -51,11 +39,5 @@ describe('matchesEtag', () => {
     ['"x, abc-123_DEF"', false],
   ])('for If-None-Match %p returns %p', (ifNoneMatch, matches) => {
     expect(matchesEtag(ifNoneMatch, etag)).toBe(matches);
-  });
-
-  it('takes linear time for a header full of quotes', () => {
-    const start = performance.now();
-    expect(matchesEtag('"'.repeat(8_001) + 'W/'.repeat(4_000), etag)).toBe(false);
-    expect(performance.now() - start).toBeLessThan(200);
   });
 });
