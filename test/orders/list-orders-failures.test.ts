@@ -131,9 +131,13 @@ describe('a list whose database connection', () => {
     await proxy.close();
   });
 
-  const CLOSE = (): void => proxy.closeConnections();
-  const TERMINATE = async (): Promise<unknown> =>
-    database.db.query('SELECT pg_terminate_backend($1)', await untilBlocked(1));
+  const CLOSE = (): Promise<void> => {
+    proxy.closeConnections();
+    return Promise.resolve();
+  };
+  const TERMINATE = async (): Promise<void> => {
+    await database.db.query('SELECT pg_terminate_backend($1)', await untilBlocked(1));
+  };
 
   it.each([
     ['is closed', 'identity', CLOSE],
