@@ -3,6 +3,7 @@ import {
   chmodSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statSync,
@@ -10,7 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import type pg from 'pg';
 import { PostgresServer } from '../../src/cli/embedded/postgres-server.js';
@@ -152,7 +153,8 @@ describeHere('backup and restore', () => {
     await run(restore!.replaceAll('/backup', archive).replace('2026-11-22 12:00:00+00', rows[0]!.time), {
       PGDATA: data,
     });
-    execFileSync('chown', ['--recursive', `--reference=${data}.old`, data]);
+    const [kept] = readdirSync(dirname(data)).filter((name) => /^data\.\d+$/.test(name));
+    execFileSync('chown', ['--recursive', `--reference=${join(dirname(data), kept!)}`, data]);
     server = await start();
     await run(renew);
     expect(await table()).toBe(saved);
