@@ -8,6 +8,8 @@ import { waitFor } from '../helpers/wait-for.js';
 import { requestText } from '../helpers/wire.js';
 
 const UNCOMPRESSED_MAX = 64;
+/** With fewer, not all of their requests would be read before some are answered. */
+const CLIENTS = 8;
 
 const context = useTestService({ environment: { CANCEL_LOCK_TIMEOUT_MS: '30000' } });
 beforeAll(async () => {
@@ -47,8 +49,10 @@ describe('uncompressed lists whose clients do not read', () => {
     const { service, key } = context;
     const release = await lockOrder(service.db, '1');
     const waiting = requestText('DELETE', '/v1/store/orders/1', { key });
-    const lists = requestText('GET', '/v1/store/orders', { key }).repeat(UNCOMPRESSED_MAX / 2);
-    const sockets = [0, 1].map(() => connect(service.port, '127.0.0.1').on('error', () => undefined));
+    const lists = requestText('GET', '/v1/store/orders', { key }).repeat(UNCOMPRESSED_MAX / CLIENTS);
+    const sockets = Array.from({ length: CLIENTS }, () =>
+      connect(service.port, '127.0.0.1').on('error', () => undefined),
+    );
     try {
       sockets.forEach((socket) => socket.write(waiting + lists));
       await untilLockWaits(service.db);
