@@ -1,4 +1,3 @@
-import { seedOrders } from '../../src/orders/seed-orders.js';
 import { Pools } from '../../src/database/pools.js';
 import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
@@ -10,8 +9,8 @@ import { startTestService, type TestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { exchange, requestText } from '../helpers/wire.js';
 
-/** A list of 26 MB, more than all buffers between PostgreSQL and a client hold. */
-const ORDERS = 300_000;
+/** 70 bytes each as PostgreSQL sends them: in all 17 MB, while the system keeps 10 MB at most for a connection. */
+const ORDERS = 250_000;
 
 /** Lists that PostgreSQL cannot continue to send, because the service does not read their rows. */
 const BLOCKED_LISTS = listsThat("state = 'active' AND wait_event = 'ClientWrite'");
@@ -24,7 +23,7 @@ function listsThat(condition: string): string {
     SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'COPY %' AND ${condition}`;
 }
 
-/** Above the seeded orders. */
+/** Above those orders. */
 let lastId = 10_000_000;
 const nextId = (): string => String(++lastId);
 
@@ -34,8 +33,11 @@ let key: string;
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  const client = await database.db.connect();
-  await seedOrders(client, ORDERS).finally(() => client.release());
+  await database.db.query(
+    `INSERT INTO orders (pet_id, quantity, ship_date)
+     SELECT 9000000000000000000 + n, 2147483647, now() FROM generate_series(1, $1) AS n`,
+    [ORDERS],
+  );
   ({ key } = await insertKey(database.db));
 }, 60_000);
 afterAll(() => database.drop());
@@ -100,6 +102,16 @@ describe('a list that is interrupted', () => {
     await expectWholeList();
   });
 
+  it('is aborted when PostgreSQL ends its connection', async () => {
+    const reader = await StalledClient.open(service.port, key);
+    await database.db.query('SELECT pg_terminate_backend($1)', await untilBlocked(1));
+    await reader.readToEnd();
+    expect(reader.text).toMatch(/^HTTP\/1\.1 200 /);
+    expect(reader.isComplete).toBe(false);
+    await untilNoListRuns();
+    await expectWholeList();
+  });
+
   it('releases its slot when the client disconnects before the first row', async () => {
     const session = await database.db.connect();
     await session.query('BEGIN; LOCK TABLE orders IN ACCESS EXCLUSIVE MODE');
@@ -131,21 +143,9 @@ describe('a list whose database connection', () => {
     await proxy.close();
   });
 
-  const CLOSE = (): Promise<void> => {
-    proxy.closeConnections();
-    return Promise.resolve();
-  };
-  const TERMINATE = async (): Promise<void> => {
-    await database.db.query('SELECT pg_terminate_backend($1)', await untilBlocked(1));
-  };
-
-  it.each([
-    ['is closed', 'identity', CLOSE],
-    ['is closed', 'gzip', CLOSE],
-    ['is ended by PostgreSQL', 'identity', TERMINATE],
-  ])('%s is aborted, encoded as %s', async (_what, encoding, end) => {
+  it.each(['identity', 'gzip'])('is closed is aborted, encoded as %s', async (encoding) => {
     reader = await StalledClient.open(service.port, key, { 'Accept-Encoding': encoding });
-    await end();
+    proxy.closeConnections();
     await reader.readToEnd();
     expect(reader.text).toMatch(/^HTTP\/1\.1 200 /);
     expect(reader.isComplete).toBe(false);
