@@ -1,3 +1,4 @@
+import { inBackground } from '../../src/common/in-background.js';
 import { DomainError } from '../../src/errors/domain-error.js';
 import { ListVersions } from '../../src/orders/list/list-versions.js';
 import { QUOTA_STORE, type QuotaStore } from '../../src/rate-limit/quota-store.js';
@@ -96,4 +97,37 @@ it('reads nothing for other requests', async () => {
     await exchange(context.service.port, requestText(method, path, { key: context.key }), { until: 1 });
   }
   expect(reads).toBe(0);
+});
+
+describe('lists that share what was read', () => {
+  it('get it in turns, so that others go on between them', async () => {
+    const versions = context.service.app.get(ListVersions);
+    const shared = Promise.resolve('version');
+    const order: string[] = [];
+    for (const caller of [...Array<string>(100).fill('many'), 'other']) {
+      inBackground(versions.inTurn(shared, caller).then((version) => order.push(`${caller}: ${version}`)));
+    }
+    const perTurn: number[] = [];
+    for (let before = 0; before < 101; before = order.length) {
+      await new Promise((resolve) => setImmediate(resolve));
+      perTurn.push(order.length - before);
+    }
+    expect(Math.max(...perTurn)).toBe(16);
+    expect(order.indexOf('other: version')).toBeLessThan(32);
+  });
+
+  it.each([
+    ['a list', 'GET', []],
+    ['a conditional list', 'GET', ['If-None-Match: *']],
+    ['HEAD', 'HEAD', []],
+  ])('wait for their turn: %s', async (_what, method, headers) => {
+    const versions = context.service.app.get(ListVersions);
+    const inTurn = jest
+      .spyOn(versions, 'inTurn')
+      .mockImplementation(() => Promise.reject(new DomainError('service_unavailable', 'It is not its turn.')));
+    const request = requestText(method, '/v1/store/orders', { key: context.key, headers });
+    const { responses } = await exchange(context.service.port, request, { until: 1, methods: [method] });
+    expect(responses[0]?.status).toBe(503);
+    expect(inTurn).toHaveBeenCalledTimes(1);
+  });
 });

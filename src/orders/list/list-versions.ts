@@ -1,6 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
 import { coalesce } from '../../common/coalesce.js';
+import { FairSlots } from '../../common/fair-slots.js';
 import type { ListPools } from '../../database/pools.js';
 import { onlyRow } from '../../database/only-row.js';
 import { databaseCall, isSchemaError, QUERY_CANCELED, sqlStateOf } from '../../database/postgres-errors.js';
@@ -18,6 +19,9 @@ import {
   SELECT_PIECES,
 } from './list-version.js';
 import { ReplicaFallback } from './replica-fallback.js';
+
+/** Calls that get a version in one turn of the event loop: a list of 1,000 orders takes about 0.3 ms to send. */
+const CALLS_PER_TURN = 16;
 
 /** Runs a statement on one server, in a transaction or not. */
 export type Query = <T extends QueryResultRow>(name: string, text: string, values?: readonly unknown[]) => Promise<T>;
@@ -46,6 +50,7 @@ export class ListVersions {
    * @throws {DomainError} (by rejection) `service_unavailable`
    */
   readonly currentName = coalesce(() => databaseCall(() => this.database.read((server) => this.#readName(server))));
+  readonly #turn = new FairSlots(CALLS_PER_TURN);
   readonly #logger = new Logger('OrderList');
   readonly #current = new WeakMap<ListPools, () => Promise<ListVersion | undefined>>();
   /** What was found in the catalogue that was checked last. */
@@ -72,6 +77,20 @@ export class ListVersions {
     const read = this.#current.get(server) ?? coalesce(() => this.#readCurrent(server));
     this.#current.set(server, read);
     return read();
+  }
+
+  /**
+   * Hands on a version that many calls may share. Each of them then sends what it found at once: in one turn of the event loop,
+   * thousands of them would stop everybody else.
+   * @param caller who takes turns with others
+   */
+  async inTurn<T>(version: Promise<T>, caller: string): Promise<T> {
+    const found = await version;
+    const slot = await this.#turn.acquire(caller);
+    setImmediate(() => {
+      slot.release();
+    });
+    return found;
   }
 
   /**

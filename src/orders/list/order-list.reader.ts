@@ -87,15 +87,16 @@ export class OrderListReader {
   }
 
   async #openOn(server: ListPools, request: ListRequest): Promise<OrderList> {
-    const { current } = request;
-    const version = await (current?.server === server ? current.version : this.versions.current(server));
+    const { current, caller } = request;
+    const reading = current?.server === server ? current.version : this.versions.current(server);
+    const version = await this.versions.inTurn(reading, caller);
     if (version !== undefined) {
       const inMemory = this.#openFromMemory(version, request);
       if (inMemory !== undefined) {
         return inMemory;
       }
     }
-    const slot = await this.#slots.acquire(request.caller);
+    const slot = await this.#slots.acquire(caller);
     // Another list may have read the same pieces meanwhile.
     const inMemory = version && this.#openFromMemory(version, request);
     if (inMemory !== undefined) {
