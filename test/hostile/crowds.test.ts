@@ -112,11 +112,12 @@ describe('a client that sends many requests and does not read', () => {
       requestText('DELETE', `/v1/store/orders/${number}`, { key: context.key, headers: [`X-Request-Id: n${number}`] }),
     );
     client.socket.write(requests.join(''));
-    await waitFor(async () => {
-      const handled = (metrics: ServiceMetrics): number => metrics.sum('http_server_request_duration_seconds_count');
+    const handled = (metrics: ServiceMetrics): number => metrics.sum('http_server_request_duration_seconds_count');
+    const hasStopped = async (): Promise<boolean> => {
       const [now, later] = [await context.metrics(), await context.metrics()];
       return handled(now) > 100 && handled(now) === handled(later);
-    }, 'the service has stopped reading');
+    };
+    await waitFor(hasStopped, 'the service has stopped reading', { withinMs: 30_000 });
     await expectNormalService();
     expect(client.received.length).toBe(0);
     const held = await context.metrics();
