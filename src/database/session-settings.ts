@@ -18,8 +18,8 @@ const RELIED_UPON: Settings = {
 };
 
 /** A list that a slow client reads, and an import, may take long. The setting is new in PostgreSQL 17. */
-const NO_TRANSACTION_TIMEOUT = `
-  SELECT set_config('transaction_timeout', '0', false) WHERE current_setting('transaction_timeout', true) IS NOT NULL`;
+const noTransactionTimeout = (isLocal: boolean): string => `
+  SELECT set_config('transaction_timeout', '0', ${isLocal}) WHERE current_setting('transaction_timeout', true) IS NOT NULL`;
 
 /**
  * The statements that a connection begins with, for one round trip. They are statements and not startup parameters,
@@ -27,12 +27,12 @@ const NO_TRANSACTION_TIMEOUT = `
  */
 export function sessionSettings(more: Settings = {}): string {
   // Pools keep idle sessions, and a session that listens is idle by nature. A transaction is never idle in this sense.
-  return `${assignments('SET', { idle_session_timeout: 0, ...more })}; ${NO_TRANSACTION_TIMEOUT}`;
+  return `${assignments('SET', { idle_session_timeout: 0, ...more })}; ${noTransactionTimeout(false)}`;
 }
 
 /** The same for one transaction. */
 export function transactionSettings(more: Settings = {}): string {
-  return assignments('SET LOCAL', more);
+  return `${assignments('SET LOCAL', more)}; ${noTransactionTimeout(true)}`;
 }
 
 function assignments(command: string, more: Settings): string {
