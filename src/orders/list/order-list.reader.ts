@@ -89,7 +89,7 @@ export class OrderListReader {
   async #openOn(server: ListPools, request: ListRequest): Promise<OrderList> {
     const { current, caller } = request;
     const reading = current?.server === server ? current.version : this.versions.current(server);
-    const version = await this.versions.inTurn(reading, caller);
+    const version = await this.versions.inTurn(reading, caller, 'list');
     if (version !== undefined) {
       const inMemory = this.#openFromMemory(version, request);
       if (inMemory !== undefined) {

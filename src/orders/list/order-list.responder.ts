@@ -72,7 +72,8 @@ export class OrderListResponder {
    */
   async respond(req: Request, res: Response, caller: string): Promise<void> {
     if (asksForName(req)) {
-      const name = await this.versions.inTurn(this.#names.get(req) ?? this.versions.currentName(), caller);
+      const reading = this.#names.get(req) ?? this.versions.currentName();
+      const name = await this.versions.inTurn(reading, caller, 'headers');
       const isUnchanged = name !== undefined && matchesEtag(req.headers['if-none-match'], etagOf(name));
       if (isUnchanged || req.method === 'HEAD') {
         startResponse(res, isUnchanged ? 304 : 200, name).end();
