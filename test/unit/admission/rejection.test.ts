@@ -39,6 +39,7 @@ describe('rejectionOf', () => {
     ['limited', 'a key', 'rate_limit_exceeded', KEY],
     ['limited', 'an address with an invalid key', 'rate_limit_exceeded', anonymous('invalid')],
     ['banned', 'a key', 'api_key_banned', KEY],
+    ['banned', 'a key that could not be verified', 'api_key_banned', UNVERIFIED],
     ['banned', 'an address without a key', 'address_banned', anonymous('missing')],
     ['banned', 'an address with an invalid key', 'address_banned', anonymous('invalid')],
   ])('rejects by limits, before the key, when %s for %s: %s', (outcome, _subject, code, caller) => {
