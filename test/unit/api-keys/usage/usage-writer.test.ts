@@ -6,18 +6,25 @@ import { loadConfig } from '../../../../src/config/load-config.js';
 import { Metrics } from '../../../../src/metrics/metrics.js';
 import { ManualClock } from '../../../helpers/manual-clock.js';
 
+function writerTo(
+  repository: Partial<UsageRepository>,
+  clock = new ManualClock(),
+): { writer: UsageWriter; recorder: UsageRecorder } {
+  const metrics = new Metrics();
+  const recorder = new UsageRecorder(clock, metrics);
+  const keys = { touch: () => Promise.resolve() } as unknown as ApiKeysRepository;
+  const config = loadConfig({ DATABASE_URL: 'postgresql://localhost/petstore' });
+  return { recorder, writer: new UsageWriter(recorder, repository as UsageRepository, keys, clock, config, metrics) };
+}
+
 /** @returns the counts that each attempt has sent, when the first one fails with an error */
 async function writesAfter(error: Error): Promise<number[]> {
-  const [clock, metrics] = [new ManualClock(), new Metrics()];
-  const recorder = new UsageRecorder(clock, metrics);
   const sent: number[] = [];
   const add: UsageRepository['add'] = (rows) => {
     sent.push(rows.reduce((sum, { admitted }) => sum + admitted, 0));
     return sent.length === 1 ? Promise.reject(error) : Promise.resolve();
   };
-  const keys = { touch: () => Promise.resolve() } as unknown as ApiKeysRepository;
-  const config = loadConfig({ DATABASE_URL: 'postgresql://localhost/petstore' });
-  const writer = new UsageWriter(recorder, { add } as UsageRepository, keys, clock, config, metrics);
+  const { writer, recorder } = writerTo({ add });
   recorder.decided('one', 'admitted');
   await writer.flush();
   recorder.decided('one', 'admitted');
@@ -40,5 +47,18 @@ describe('the usage writer', () => {
     ['the server has ended the session', { code: '57P01' }],
   ])('drops counts that may have been written, because %s', async (_what, fields) => {
     expect(await writesAfter(Object.assign(new Error('failed'), fields))).toEqual([1, 1]);
+  });
+
+  it('removes the days that are too old in steps until none is left, once an hour', async () => {
+    const clock = new ManualClock();
+    const steps = [10_000, 10_000, 7];
+    const removeOld = jest.fn(() => Promise.resolve(steps.shift() ?? 0));
+    const { writer } = writerTo({ removeOld }, clock);
+    await writer.prune();
+    await writer.prune();
+    expect(removeOld.mock.calls).toEqual(Array.from({ length: 3 }, () => [400, 10_000]));
+    clock.advance(3_600_000);
+    await writer.prune();
+    expect(removeOld).toHaveBeenCalledTimes(4);
   });
 });
