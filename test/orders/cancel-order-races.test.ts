@@ -2,9 +2,11 @@ import { Metrics } from '../../src/metrics/metrics.js';
 import { CancelBatcher } from '../../src/orders/cancel-batcher.js';
 import { OrdersRepository } from '../../src/orders/orders.repository.js';
 import { Pools } from '../../src/database/pools.js';
+import { PrismaService } from '../../src/database/prisma.service.js';
 import { outcomeOfCancel } from '../helpers/api.js';
 import { insertKey, insertOrder, insertOrders, statusOf } from '../helpers/builders.js';
 import { gatherCancels, tally } from '../helpers/cancel-batches.js';
+import { lockOrder } from '../helpers/lock-waits.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 
 /** Two services on one database, like two replicas. */
@@ -76,6 +78,19 @@ describe('concurrent cancels', () => {
     const statements = jest.spyOn(service.app.get(OrdersRepository), 'cancelUnlocked');
     expect(await outcome(id)).toBe('204');
     expect(statements.mock.calls).toEqual([[[BigInt(id)]]]);
+  });
+
+  it('succeed when the order was locked for the first of two statements only', async () => {
+    const id = await insertOrder(service.db);
+    const release = await lockOrder(service.db, id);
+    const prisma = service.app.get(PrismaService);
+    const execute = prisma.execute.bind(prisma);
+    jest.spyOn(prisma, 'execute').mockImplementationOnce(async (statement) => {
+      const updated = await execute(statement);
+      await release();
+      return updated;
+    });
+    expect(await outcome(id)).toBe('204');
   });
 
   it('fail with their statement, and the next cancels succeed', async () => {
