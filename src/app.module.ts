@@ -7,11 +7,12 @@ import { ApiKeysModule } from './api-keys/api-keys.module.js';
 import { CLOCK, type Clock, systemClock } from './common/clock.js';
 import { CONFIG, type Config } from './config/config.js';
 import { AllExceptionsFilter } from './server/exception.filter.js';
-import { HealthModule } from './health/health.module.js';
+import { HealthController } from './health/health.controller.js';
+import { HealthService } from './health/health.service.js';
 import { RequestObserver } from './server/request-observer.js';
 import { OrdersModule } from './orders/orders.module.js';
 import { REQUEST_LOGGER } from './logging/pino-logger.js';
-import { MetricsModule } from './metrics/metrics.module.js';
+import { Metrics } from './metrics/metrics.js';
 import { DatabaseModule } from './database/database.module.js';
 import { PlanThrottlerGuard } from './admission/plan-throttler.guard.js';
 import { NO_TRACING, TRACING, type Tracing } from './tracing/tracing.js';
@@ -36,20 +37,21 @@ export class AppModule {
     return {
       module: AppModule,
       imports: [
-        settings([
+        globals([
           { provide: CONFIG, useValue: config },
           { provide: CLOCK, useValue: options.clock ?? systemClock },
           { provide: REQUEST_LOGGER, useValue: options.requestLogger ?? pino({ level: 'silent' }) },
           { provide: TRACING, useValue: options.tracing ?? NO_TRACING },
+          { provide: Metrics, useFactory: () => new Metrics() },
         ]),
-        MetricsModule,
         DatabaseModule,
         ApiKeysModule,
         AdmissionModule,
         OrdersModule,
-        HealthModule,
       ],
+      controllers: [HealthController],
       providers: [
+        HealthService,
         RequestObserver,
         WarmUp,
         // The order is the order of the checks: limits first, so that failed keys are counted, then the key.
@@ -62,8 +64,8 @@ export class AppModule {
   }
 }
 
-class SettingsModule {}
+class GlobalsModule {}
 
-function settings(providers: Provider[]): DynamicModule {
-  return { module: SettingsModule, global: true, providers, exports: providers };
+function globals(providers: Provider[]): DynamicModule {
+  return { module: GlobalsModule, global: true, providers, exports: providers };
 }
