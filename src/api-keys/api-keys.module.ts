@@ -5,7 +5,6 @@ import { ApiKeysService } from './api-keys.service.js';
 import { IssuedDigests } from './issued-digests.js';
 import { UsageRecorder } from './usage/usage-recorder.js';
 import { UsageWriter } from './usage/usage-writer.js';
-import { UsageRepository } from './usage/usage.repository.js';
 
 @Module({
   providers: [
@@ -16,7 +15,6 @@ import { UsageRepository } from './usage/usage.repository.js';
     // What each key does: counted in memory, written in batches.
     UsageRecorder,
     UsageWriter,
-    UsageRepository,
   ],
   exports: [ApiKeysRepository, ApiKeysService, UsageRecorder],
 })

@@ -4,6 +4,7 @@ import { databaseCall } from '../database/postgres-errors.js';
 import { PrismaService } from '../database/prisma.service.js';
 import { quotasOf } from '../plans/plans.js';
 import type { VerifiedKey } from './verified-key.js';
+import type { UsageRow } from './usage/usage-recorder.js';
 
 type KeyRow = [
   id: string,
@@ -13,7 +14,7 @@ type KeyRow = [
   expiresAtMs: string | null,
 ];
 
-/** The queries of the request path on `api_keys`. Administration is in {@link ApiKeysAdmin}. */
+/** The statements of the service on `api_keys` and `api_key_usage`. Administration and reports have their own. */
 @Injectable()
 export class ApiKeysRepository {
   constructor(private readonly prisma: PrismaService) {}
@@ -40,5 +41,36 @@ export class ApiKeysRepository {
       UPDATE api_keys SET last_used_at = now()
       WHERE id = ANY(${`{${ids.join()}}`}::text::uuid[])
         AND (last_used_at IS NULL OR last_used_at <= now() - interval '1 minute')`);
+  }
+
+  /**
+   * Adds rows. They are counted back from the day of PostgreSQL's clock, so that replicas whose clocks differ write the same
+   * days. In the order of the primary key, so that replicas cannot deadlock.
+   * @param today the day of the clock that counted the rows
+   */
+  async addUsage(rows: readonly UsageRow[], today: number): Promise<void> {
+    await this.prisma.execute(Prisma.sql`
+      INSERT INTO api_key_usage AS usage (day, key_id, admitted, rejected, banned, lists, cancels, list_bytes)
+      SELECT (now() AT TIME ZONE 'UTC')::date - (${String(today)}::int - day),
+             "keyId", admitted, rejected, banned, lists, cancels, "listBytes"
+      FROM json_to_recordset(${JSON.stringify(rows)}::json) AS counted
+        (day int, "keyId" uuid, admitted bigint, rejected bigint, banned bigint, lists bigint, cancels bigint, "listBytes" bigint)
+      ORDER BY 1, 2
+      ON CONFLICT (day, key_id) DO UPDATE SET
+        admitted = usage.admitted + excluded.admitted, rejected = usage.rejected + excluded.rejected,
+        banned = usage.banned + excluded.banned, lists = usage.lists + excluded.lists,
+        cancels = usage.cancels + excluded.cancels, list_bytes = usage.list_bytes + excluded.list_bytes`);
+  }
+
+  /**
+   * Removes the oldest rows of the days that are too old. Replicas that do it at the same time remove different rows.
+   * @param rowsMax few enough for the statement timeout
+   * @returns the number of rows removed
+   */
+  removeOldUsage(retentionDays: number, rowsMax: number): Promise<number> {
+    return this.prisma.execute(Prisma.sql`
+      DELETE FROM api_key_usage WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM api_key_usage WHERE day < (now() AT TIME ZONE 'UTC')::date - ${String(retentionDays)}::int
+        ORDER BY day LIMIT ${String(rowsMax)}::int FOR UPDATE SKIP LOCKED))`);
   }
 }

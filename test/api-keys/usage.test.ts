@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { get } from 'node:http';
 import { ANONYMOUS_ID, NO_USAGE } from '../../src/api-keys/usage/usage-counts.js';
 import { UsageRecorder, type UsageRow } from '../../src/api-keys/usage/usage-recorder.js';
-import { UsageRepository } from '../../src/api-keys/usage/usage.repository.js';
+import { ApiKeysRepository } from '../../src/api-keys/api-keys.repository.js';
 import { UsageWriter } from '../../src/api-keys/usage/usage-writer.js';
 import { loadConfig } from '../../src/config/load-config.js';
 import { Pools } from '../../src/database/pools.js';
@@ -142,11 +142,11 @@ describe('the usage of a key', () => {
 describe('the usage writer', () => {
   let pools: Pools;
   let prisma: PrismaService;
-  let repository: UsageRepository;
+  let repository: ApiKeysRepository;
   beforeAll(() => {
     pools = new Pools(loadConfig({ DATABASE_URL: context.service.url }), new Metrics());
     prisma = new PrismaService(pools);
-    repository = new UsageRepository(prisma);
+    repository = new ApiKeysRepository(prisma);
   });
   afterAll(async () => {
     await prisma.onApplicationShutdown();
@@ -160,7 +160,7 @@ describe('the usage writer', () => {
     clock.advance(DAY_MS);
     recorder.decided(id, 'limited');
     clock.advance(DAY_MS);
-    await repository.add(recorder.take(), recorder.today());
+    await repository.addUsage(recorder.take(), recorder.today());
     expect(await usageOf(id, 'CURRENT_DATE - 2')).toEqual({ ...NOTHING, admitted: '1' });
     expect(await usageOf(id, 'CURRENT_DATE - 1')).toEqual({ ...NOTHING, rejected: '1' });
     expect(await usageOf(id)).toBeUndefined();
@@ -181,7 +181,7 @@ describe('the usage writer', () => {
   it('does not deadlock with another one that writes the same keys in another order', async () => {
     const row = { day: 0, ...NO_USAGE, admitted: 1 };
     const rows = Array.from({ length: 2_000 }, (): UsageRow => ({ ...row, keyId: randomUUID() }));
-    await Promise.all([rows, rows.toReversed()].flatMap((order) => [1, 2, 3].map(() => repository.add(order, 0))));
+    await Promise.all([rows, rows.toReversed()].flatMap((order) => [1, 2, 3].map(() => repository.addUsage(order, 0))));
     const { rows: sums } = await context.service.db.query(
       'SELECT count(*) AS keys, min(admitted) FROM api_key_usage WHERE key_id = ANY($1)',
       [rows.map(({ keyId }) => keyId)],
@@ -198,11 +198,11 @@ describe('the usage writer', () => {
     const holder = await context.service.db.connect();
     await holder.query('BEGIN');
     await holder.query('SELECT FROM api_key_usage WHERE day = CURRENT_DATE - 500 FOR UPDATE');
-    expect(await repository.removeOld(400, 1)).toBe(1);
-    expect(await repository.removeOld(400, 2)).toBe(1);
+    expect(await repository.removeOldUsage(400, 1)).toBe(1);
+    expect(await repository.removeOldUsage(400, 2)).toBe(1);
     await holder.query('COMMIT');
     holder.release();
-    expect(await repository.removeOld(400, 2)).toBe(1);
+    expect(await repository.removeOldUsage(400, 2)).toBe(1);
     const { rows } = await context.service.db.query('SELECT CURRENT_DATE - day AS age FROM api_key_usage ORDER BY age');
     expect(rows).toEqual([{ age: 0 }, { age: 399 }, { age: 400 }]);
   });

@@ -7,7 +7,6 @@ import { isOutcomeUnknown } from '../../database/postgres-errors.js';
 import { Metrics } from '../../metrics/metrics.js';
 import { ApiKeysRepository } from '../api-keys.repository.js';
 import { type UsageRow, UsageRecorder } from './usage-recorder.js';
-import { UsageRepository } from './usage.repository.js';
 
 /** A process that is killed loses the counts of this time. Milliseconds. */
 const FLUSH_MS = 10_000;
@@ -28,8 +27,7 @@ export class UsageWriter implements OnApplicationBootstrap, OnApplicationShutdow
 
   constructor(
     private readonly recorder: UsageRecorder,
-    private readonly repository: UsageRepository,
-    private readonly keys: ApiKeysRepository,
+    private readonly repository: ApiKeysRepository,
     @Inject(CLOCK) private readonly clock: Clock,
     @Inject(CONFIG) private readonly config: Config,
     private readonly metrics: Metrics,
@@ -67,7 +65,7 @@ export class UsageWriter implements OnApplicationBootstrap, OnApplicationShutdow
     await this.#attempt('remove old usage', async () => {
       let removed = PRUNE_STEP;
       while (removed === PRUNE_STEP && !this.#stopped) {
-        removed = await this.repository.removeOld(this.config.usageRetentionDays, PRUNE_STEP);
+        removed = await this.repository.removeOldUsage(this.config.usageRetentionDays, PRUNE_STEP);
       }
     });
   }
@@ -77,7 +75,7 @@ export class UsageWriter implements OnApplicationBootstrap, OnApplicationShutdow
     if (rows.length === 0) {
       return;
     }
-    const failure = await this.#attempt('write usage', () => this.repository.add(rows, this.recorder.today()));
+    const failure = await this.#attempt('write usage', () => this.repository.addUsage(rows, this.recorder.today()));
     if (failure === undefined) {
       this.metrics.usageRowsWritten.inc(rows.length);
     } else {
@@ -88,7 +86,7 @@ export class UsageWriter implements OnApplicationBootstrap, OnApplicationShutdow
         this.recorder.giveBack(rows);
       }
     }
-    await this.#attempt('record the last use of keys', () => this.keys.touch(rows.map(({ keyId }) => keyId)));
+    await this.#attempt('record the last use of keys', () => this.repository.touch(rows.map(({ keyId }) => keyId)));
   }
 
   #drop(rows: readonly UsageRow[], reason: string): void {

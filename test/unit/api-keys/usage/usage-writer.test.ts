@@ -1,30 +1,29 @@
 import type { ApiKeysRepository } from '../../../../src/api-keys/api-keys.repository.js';
 import { UsageRecorder } from '../../../../src/api-keys/usage/usage-recorder.js';
 import { UsageWriter } from '../../../../src/api-keys/usage/usage-writer.js';
-import type { UsageRepository } from '../../../../src/api-keys/usage/usage.repository.js';
 import { loadConfig } from '../../../../src/config/load-config.js';
 import { Metrics } from '../../../../src/metrics/metrics.js';
 import { ManualClock } from '../../../helpers/manual-clock.js';
 
 function writerTo(
-  repository: Partial<UsageRepository>,
+  statements: Partial<ApiKeysRepository>,
   clock = new ManualClock(),
 ): { writer: UsageWriter; recorder: UsageRecorder } {
   const metrics = new Metrics();
   const recorder = new UsageRecorder(clock, metrics);
-  const keys = { touch: () => Promise.resolve() } as unknown as ApiKeysRepository;
+  const repository = { touch: () => Promise.resolve(), ...statements } as ApiKeysRepository;
   const config = loadConfig({ DATABASE_URL: 'postgresql://localhost/petstore' });
-  return { recorder, writer: new UsageWriter(recorder, repository as UsageRepository, keys, clock, config, metrics) };
+  return { recorder, writer: new UsageWriter(recorder, repository, clock, config, metrics) };
 }
 
 /** @returns the counts that each attempt has sent, when the first one fails with an error */
 async function writesAfter(error: Error): Promise<number[]> {
   const sent: number[] = [];
-  const add: UsageRepository['add'] = (rows) => {
+  const addUsage: ApiKeysRepository['addUsage'] = (rows) => {
     sent.push(rows.reduce((sum, { admitted }) => sum + admitted, 0));
     return sent.length === 1 ? Promise.reject(error) : Promise.resolve();
   };
-  const { writer, recorder } = writerTo({ add });
+  const { writer, recorder } = writerTo({ addUsage });
   recorder.decided('one', 'admitted');
   await writer.flush();
   recorder.decided('one', 'admitted');
@@ -52,13 +51,13 @@ describe('the usage writer', () => {
   it('removes the days that are too old in steps until none is left, once an hour', async () => {
     const clock = new ManualClock();
     const steps = [10_000, 10_000, 7];
-    const removeOld = jest.fn(() => Promise.resolve(steps.shift() ?? 0));
-    const { writer } = writerTo({ removeOld }, clock);
+    const removeOldUsage = jest.fn(() => Promise.resolve(steps.shift() ?? 0));
+    const { writer } = writerTo({ removeOldUsage }, clock);
     await writer.prune();
     await writer.prune();
-    expect(removeOld.mock.calls).toEqual(Array.from({ length: 3 }, () => [400, 10_000]));
+    expect(removeOldUsage.mock.calls).toEqual(Array.from({ length: 3 }, () => [400, 10_000]));
     clock.advance(3_600_000);
     await writer.prune();
-    expect(removeOld).toHaveBeenCalledTimes(4);
+    expect(removeOldUsage).toHaveBeenCalledTimes(4);
   });
 });
