@@ -33,6 +33,14 @@ describe('fair slots', () => {
     expect(cut).toHaveLength(3);
   });
 
+  it('are not taken from an owner with only one more than one who waits', async () => {
+    const slots = new FairSlots(3, TIMEOUT);
+    const cut: string[] = [];
+    await Promise.all(['a', 'a', 'b'].map((owner) => hold(slots, owner, cut)));
+    await expect(slots.acquire('b')).rejects.toThrow('too many');
+    expect(cut).toEqual([]);
+  });
+
   it('are taken for each one that waits, also when they are released later', async () => {
     const slots = new FairSlots(4);
     for (let count = 0; count < 4; count++) {
