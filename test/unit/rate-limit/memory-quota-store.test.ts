@@ -73,6 +73,14 @@ describe('the memory store', () => {
     });
   });
 
+  it('liftBan clears the rejections that have not led to a ban yet', () => {
+    const store = new MemoryQuotaStore(new ManualClock(), RULE);
+    const consume = (): string => store.consume('key:a', QUOTAS).outcome;
+    expect(Array.from({ length: 5 }, consume).slice(3)).toEqual(['limited', 'limited']);
+    store.liftBan('key:a');
+    expect([consume(), consume(), consume()]).toEqual(['limited', 'limited', 'banned']);
+  });
+
   it('liftBan has no effect on a subject without a ban', () => {
     const store = new MemoryQuotaStore(new ManualClock(), RULE);
     store.liftBan('key:a');
