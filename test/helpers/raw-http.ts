@@ -37,6 +37,17 @@ export async function requestRaw(baseUrl: string, options: RawRequest = {}): Pro
   return response;
 }
 
+/** Reads the list, and expects the encoding that the request asks for. */
+export async function readList(
+  baseUrl: string,
+  key: string,
+  encoding: 'gzip' | 'identity' = 'gzip',
+): Promise<{ etag: string | undefined; text: string }> {
+  const { status, headers, body } = await requestRaw(baseUrl, { key, headers: { 'Accept-Encoding': encoding } });
+  expect([status, headers['content-encoding']]).toEqual([200, encoding === 'gzip' ? 'gzip' : undefined]);
+  return { etag: headers.etag, text: (encoding === 'gzip' ? gunzipSync(body) : body).toString() };
+}
+
 function send(baseUrl: string, options: RawRequest): Promise<RawResponse> {
   const { method = 'GET', path = '/store/orders', key, headers = {}, body, agent } = options;
   const { hostname, port } = new URL(baseUrl);

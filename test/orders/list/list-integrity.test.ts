@@ -1,7 +1,6 @@
-import { gunzipSync } from 'node:zlib';
 import { Metrics } from '../../../src/metrics/metrics.js';
 import { insertKey } from '../../helpers/builders.js';
-import { requestRaw } from '../../helpers/raw-http.js';
+import { readList, requestRaw } from '../../helpers/raw-http.js';
 import { createTestDatabase, type TestDatabase } from '../../helpers/test-database.js';
 import { startTestService, type TestService } from '../../helpers/test-service.js';
 import { LIST_AS_JSON } from '../../model/list-writer.js';
@@ -26,17 +25,8 @@ afterEach(async () => {
   await database.drop();
 });
 
-interface Listed {
-  readonly etag: string | undefined;
-  readonly text: string;
-}
-
-async function list(encoding: 'gzip' | 'identity' = 'gzip', from: TestService = service): Promise<Listed> {
-  const { status, headers, body } = await requestRaw(from.baseUrl, { key, headers: { 'Accept-Encoding': encoding } });
-  expect(status).toBe(200);
-  const etag = headers.etag;
-  return { etag, text: (encoding === 'gzip' ? gunzipSync(body) : body).toString() };
-}
+const list = (encoding: 'gzip' | 'identity' = 'gzip', from: TestService = service): ReturnType<typeof readList> =>
+  readList(from.baseUrl, key, encoding);
 
 async function table(): Promise<string> {
   const { rows } = await database.db.query<{ text: string }>(LIST_AS_JSON);

@@ -1,4 +1,3 @@
-import { gunzipSync } from 'node:zlib';
 import type { QueryResultRow } from 'pg';
 import { onlyRow } from '../../../src/database/only-row.js';
 import { Pools } from '../../../src/database/pools.js';
@@ -6,7 +5,7 @@ import { Metrics } from '../../../src/metrics/metrics.js';
 import { ListCompaction } from '../../../src/orders/list/list-compaction.js';
 import { ListVersions, type Query } from '../../../src/orders/list/list-versions.js';
 import { ReplicaFallback } from '../../../src/orders/list/replica-fallback.js';
-import { requestRaw } from '../../helpers/raw-http.js';
+import { readList } from '../../helpers/raw-http.js';
 import { useTestService } from '../../helpers/test-service.js';
 import { waitFor } from '../../helpers/wait-for.js';
 import { observe } from '../../model/list-writer.js';
@@ -24,13 +23,9 @@ async function piecesRead(): Promise<number> {
   return values[0]?.value ?? 0;
 }
 
-async function list(encoding: string): Promise<{ etag: string; ids: string[] }> {
-  const { headers, body } = await requestRaw(context.service.baseUrl, {
-    key: context.key,
-    headers: { 'Accept-Encoding': encoding },
-  });
-  const text = (encoding === 'gzip' ? gunzipSync(body) : body).toString();
-  return { etag: String(headers.etag), ids: Array.from(text.matchAll(/\{"id":(-?\d+),/g), ([, id]) => id ?? '') };
+async function list(encoding: 'gzip' | 'identity'): Promise<{ etag: string; ids: string[] }> {
+  const { etag, text } = await readList(context.service.baseUrl, context.key, encoding);
+  return { etag: String(etag), ids: Array.from(text.matchAll(/\{"id":(-?\d+),/g), ([, id]) => id ?? '') };
 }
 
 describe('many changes of one block', () => {
