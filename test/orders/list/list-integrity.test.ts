@@ -1,3 +1,5 @@
+import type pg from 'pg';
+import { Pools } from '../../../src/database/pools.js';
 import { Metrics } from '../../../src/metrics/metrics.js';
 import { insertKey } from '../../helpers/builders.js';
 import { readList, requestRaw } from '../../helpers/raw-http.js';
@@ -196,4 +198,21 @@ describe('a list', () => {
     const head = await requestRaw(service.baseUrl, { key, method: 'HEAD' });
     expect([head.status, head.headers.etag]).toEqual([200, undefined]);
   });
+});
+
+it('a list is read whole when triggers were disabled as it began, and enabled before they are checked', async () => {
+  await expectCurrent();
+  await run([DISABLE]);
+  const { main } = service.app.get(Pools);
+  const query = main.query.bind(main) as (statement: { name?: string }) => Promise<pg.QueryResult>;
+  const checking = jest.spyOn(main, 'query').mockImplementation((async (statement: { name?: string }) => {
+    if (statement.name === 'list_problems') {
+      checking.mockRestore();
+      await run([ENABLE]);
+    }
+    return query(statement);
+  }) as unknown as () => void);
+  const { text, etag } = await list();
+  expect([text, etag]).toEqual([await table(), undefined]);
+  expect(await expectCurrent()).toBeDefined();
 });
