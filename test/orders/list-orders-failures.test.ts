@@ -61,6 +61,11 @@ async function untilBlocked(readers: number): Promise<number[]> {
   return pids;
 }
 
+async function untilHeld(readers: number): Promise<void> {
+  const isHeld = async (): Promise<boolean> => (await database.db.query(HELD_LISTS)).rowCount === readers;
+  await waitFor(isHeld, `${readers} lists wait for clients`);
+}
+
 /** A client that disconnects without a response, after `work`. */
 async function requestAndLeave(work: () => Promise<unknown>): Promise<void> {
   const leaving = new AbortController();
@@ -284,8 +289,12 @@ describe('more stalled lists than the main pool has connections', () => {
   it('delay neither cancels, nor 304, nor HEAD', async () => {
     const environment = { LIST_CONCURRENCY: String(READERS), LIST_CACHE_MB: '0' };
     service = await startTestService({ database, environment });
-    const readers = await Promise.all(Array.from({ length: READERS }, () => StalledClient.open(service.port, key)));
-    await waitFor(async () => (await database.db.query(HELD_LISTS)).rowCount === READERS, 'all lists wait for clients');
+    const readers: StalledClient[] = [];
+    // One after the other: all at once, PostgreSQL may take too long for one of them on a busy machine.
+    while (readers.length < READERS) {
+      readers.push(await StalledClient.open(service.port, key));
+      await untilHeld(readers.length);
+    }
     const ids = await Promise.all(Array.from({ length: 20 }, () => insertOrder(database.db, { id: nextId() })));
     const untouched = await insertOrder(database.db, { id: nextId() });
     for (const id of ids) {
