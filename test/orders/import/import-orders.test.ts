@@ -182,6 +182,7 @@ describe('importOrders', () => {
 it.each([
   ['at 1 in an empty table', [], ['1', '2']],
   ['above orders that were inserted past the sequence', ['5'], ['5', '6', '7']],
+  ['above an order that was inserted with the next id', ['1'], ['1', '2', '3']],
 ])('gives ids without a gap %s', async (_what, existing, expected) => {
   await Promise.all(existing.map((id) => insertOrder(database.db, { id })));
   await importText('petId,quantity\n7,1\n', { format: 'csv' });
