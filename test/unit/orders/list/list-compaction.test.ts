@@ -1,0 +1,23 @@
+import type { Pools } from '../../../../src/database/pools.js';
+import { ListCompaction } from '../../../../src/orders/list/list-compaction.js';
+
+afterEach(() => {
+  jest.restoreAllMocks();
+});
+
+it('compacts at most once a second: a replica may show the changes of before the last compaction', async () => {
+  let now = 0;
+  jest.spyOn(performance, 'now').mockImplementation(() => now);
+  const query = jest.fn(() => Promise.resolve({ rows: [{ page: null, rows: 0 }] }));
+  const compaction = new ListCompaction({ main: { query } } as unknown as Pools);
+  const queriesAfter = async (ms: number): Promise<number> => {
+    now += ms;
+    compaction.start();
+    await new Promise((resolve) => setImmediate(resolve));
+    return query.mock.calls.length;
+  };
+  // One step, and what it has left.
+  expect(await queriesAfter(0)).toBe(2);
+  expect(await queriesAfter(999)).toBe(2);
+  expect(await queriesAfter(1)).toBe(4);
+});
