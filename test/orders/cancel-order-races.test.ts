@@ -73,6 +73,16 @@ describe('concurrent cancels', () => {
     expect(measured.mock.calls).toEqual([[500], [1]]);
   });
 
+  it('of one order in one statement cancel it once', async () => {
+    const ids = [await insertOrder(service.db), await insertOrder(service.db, { status: 'shipped' }), '404404'];
+    const statements = jest.spyOn(service.app.get(OrdersRepository), 'cancelUnlocked');
+    const batcher = service.app.get(CancelBatcher);
+    const outcomes = await Promise.all([...ids, ...ids, ...ids].map((id) => batcher.cancel(BigInt(id), 'a')));
+    expect(statements.mock.calls).toEqual([[ids.map(BigInt)]]);
+    const repeated = ['already_cancelled', 'already_shipped', undefined];
+    expect(outcomes).toEqual(['cancelled', 'already_shipped', undefined, ...repeated, ...repeated]);
+  });
+
   it('use one statement when there is only one cancel', async () => {
     const id = await insertOrder(service.db);
     const statements = jest.spyOn(service.app.get(OrdersRepository), 'cancelUnlocked');
