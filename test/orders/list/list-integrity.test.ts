@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { Pools } from '../../../src/database/pools.js';
 import { Metrics } from '../../../src/metrics/metrics.js';
+import { ListTransactions } from '../../../src/orders/list/list-transaction.js';
 import { insertKey } from '../../helpers/builders.js';
 import { readList, requestRaw } from '../../helpers/raw-http.js';
 import { createTestDatabase, type TestDatabase } from '../../helpers/test-database.js';
@@ -215,4 +216,24 @@ it('a list is read whole when triggers were disabled as it began, and enabled be
   const { text, etag } = await list();
   expect([text, etag]).toEqual([await table(), undefined]);
   expect(await expectCurrent()).toBeDefined();
+});
+
+it('a list does not show the orders of a child table that is attached while it is read', async () => {
+  await run([
+    'CREATE TABLE child (LIKE orders INCLUDING DEFAULTS INCLUDING CONSTRAINTS)',
+    'INSERT INTO child (id, pet_id, quantity) VALUES (7, 7, 7)',
+  ]);
+  const expected = await table();
+  const transactions = service.app.get(ListTransactions);
+  const begin = transactions.begin.bind(transactions);
+  jest.spyOn(transactions, 'begin').mockImplementationOnce(async (...server) => {
+    const transaction = await begin(...server);
+    await run(['ALTER TABLE child INHERIT orders']);
+    return transaction;
+  });
+  const { text, etag } = await list();
+  expect(text).toBe(expected);
+  expect(etag).toBeDefined();
+  expect(await expectCurrent()).toBeUndefined();
+  expect((await list()).text).toContain('"id":7,');
 });
