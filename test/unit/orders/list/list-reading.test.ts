@@ -11,14 +11,18 @@ function rows(count: number): Buffer {
 }
 
 /** Reads a list of one piece, to its end or until it fails, as the reader and the responder do. */
-async function read(cache: PieceCache, copy: () => AsyncGenerator<Buffer>): Promise<{ slots: number; chunks: number }> {
+async function read(
+  cache: PieceCache,
+  copy: () => AsyncGenerator<Buffer>,
+  yieldBy: () => void = () => undefined,
+): Promise<{ slots: number; chunks: number }> {
   const piece = { key: 'piece', first: '0', last: '99' };
   const version = { name: 'version', pieces: [piece], changes: 1, groups: 1 };
   const transaction = { version, copyPieces: copy, end: () => Promise.resolve() } as unknown as ListTransaction;
   let [slots, chunks] = [0, 0];
   const reading = new ListReading({
     ...{ transaction, cache, user: { pieces: new Set(), cut: () => undefined }, isCompressed: true },
-    slot: { release: () => slots++, yieldBy: () => undefined },
+    slot: { release: () => slots++, yieldBy },
     ...{ onMissing: () => undefined, onRead: () => undefined, onLargePiece: () => undefined },
   });
   const ended = reading.run();
@@ -49,6 +53,25 @@ describe('the reading of a list', () => {
       yield Buffer.alloc(0);
     };
     expect(await read(new PieceCache(CACHE_BYTES), copy)).toEqual({ slots: 1, chunks: parts });
+  });
+
+  it('may give up its slot after two seconds, also when it need not wait for its client', async () => {
+    jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
+    let goOn = (): void => undefined;
+    const paused = new Promise<void>((resolve) => (goOn = resolve));
+    const copy = async function* (): AsyncGenerator<Buffer> {
+      await paused;
+      yield Buffer.alloc(0);
+    };
+    const yieldBy = jest.fn();
+    const ended = read(new PieceCache(CACHE_BYTES), copy, yieldBy);
+    jest.advanceTimersByTime(1_999);
+    expect(yieldBy).not.toHaveBeenCalled();
+    jest.advanceTimersByTime(1);
+    expect(yieldBy).toHaveBeenCalledTimes(1);
+    jest.useRealTimers();
+    goOn();
+    expect(await ended).toEqual({ slots: 1, chunks: 0 });
   });
 
   it('gives memory of the cache back when it fails in the middle of a piece', async () => {
