@@ -151,7 +151,9 @@ export class Connections {
       }
       onEnd?.();
     });
-    if (this.#draining) {
+    // Node closes the connection after an expectation and, in HTTP/1.0, after a response of unknown length. It decides that when the
+    // response is written, when later requests may have been executed.
+    if (this.#draining || req.headers.expect !== undefined || req.httpVersionMinor === 0) {
       this.closeAfterResponse(req, res);
     }
   }

@@ -3,7 +3,7 @@ import { Metrics } from '../../src/metrics/metrics.js';
 import { QUOTA_STORE, type QuotaStore } from '../../src/rate-limit/quota-store.js';
 import { untilLockWaits } from '../helpers/lock-waits.js';
 import { insertOrder, statusOf } from '../helpers/builders.js';
-import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
+import { expectLimits } from '../helpers/expect-error-response.js';
 import { useTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { exchange, requestText } from '../helpers/wire.js';
@@ -46,13 +46,18 @@ describe('pipelined requests', () => {
     }
   });
 
-  it('are not executed after one with Connection: close', async () => {
-    const text = requestText('GET', '/v1/nowhere', { key: context.key, headers: ['Connection: close'] }) + cancel('1');
-    const { responses, closed } = await exchange(context.service.port, text, { until: 'closed' });
-    expect(responses).toHaveLength(1);
-    expectErrorResponse(responses[0], 404, 'route_not_found');
+  it.each([
+    ['Connection: close', ['Connection: close'], 'HTTP/1.1'],
+    ['Expect: 100-continue', ['Expect: 100-continue'], 'HTTP/1.1'],
+    ['HTTP/1.0, also with keep-alive', ['Connection: keep-alive'], 'HTTP/1.0'],
+  ])('are not executed after one with %s', async (_what, headers, version) => {
+    const id = await insertOrder(context.service.db);
+    const list = requestText('GET', '/v1/store/orders', { key: context.key, headers }).replace('HTTP/1.1', version);
+    const { responses, closed } = await exchange(context.service.port, list + cancel(id), { until: 'closed' });
+    expect(responses.map(({ status }) => status)).toEqual([200]);
     expect(responses[0]?.headers.get('connection')).toEqual(['close']);
     expect(closed).toBe(true);
+    expect(await statusOf(context.service.db, id)).toBe('pending');
   });
 
   it.each<[string, string, number, string, number]>([
