@@ -3,8 +3,6 @@ import type { ListVersion } from './list-version.js';
 
 /** Approximate memory of a chunk in addition to its bytes: objects and the entry of the map. */
 const OVERHEAD_BYTES = 500;
-/** Outdated pieces that lists have yet to send may take as much memory again as the current ones. */
-const TOTAL_MAX = 2;
 
 /** A piece in memory: its orders in chunks, compressed. */
 export interface CachedPiece {
@@ -125,11 +123,11 @@ export class PieceCache {
     this.#dropUnused();
   }
 
-  /** While outdated pieces take too much memory, cuts the list that has been using some for the longest time. */
+  /** While outdated pieces take more memory than the current ones may, cuts the list that has been using some for the longest time. */
   #boundOutdated(): void {
     for (const user of this.#users) {
       const outdatedBytes = Array.from(this.#outdated).reduce((sum, { bytes }) => sum + bytes, 0);
-      if (this.#bytes + outdatedBytes <= this.bytesMax * TOTAL_MAX) {
+      if (outdatedBytes <= this.bytesMax) {
         return;
       }
       if ([...this.#outdated].some((piece) => user.pieces.has(piece))) {

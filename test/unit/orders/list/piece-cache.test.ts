@@ -26,3 +26,18 @@ it('looks only at outdated pieces of the lists that use some', () => {
   cache.show(shown([...KEYS.slice(1), 'new']));
   expect(looked).toBe(0);
 });
+
+it('cuts the oldest lists while outdated pieces take more memory than current ones may', () => {
+  const block = { deflated: Buffer.allocUnsafeSlow(90_000), crc: 0, length: 1 };
+  const cache = new PieceCache(100_000);
+  const cuts: string[] = [];
+  for (const version of ['first', 'second', 'third', 'fourth']) {
+    cache.show(shown([version]));
+    expect(cache.reserve(block)).toBe(true);
+    const pieces = new Set([cache.add(version, [block])]);
+    cache.startUsing({ pieces, cut: () => cuts.push(version) });
+    // Uses nothing that is outdated.
+    cache.startUsing({ pieces: new Set(), cut: () => cuts.push('none') });
+  }
+  expect(cuts).toEqual(['first', 'second']);
+});
