@@ -218,23 +218,36 @@ it('a list is read whole when triggers were disabled as it began, and enabled be
   expect(await expectCurrent()).toBeDefined();
 });
 
+/** Runs a statement once the list has found its version, before or after it begins its transaction. */
+function duringNextList(when: 'before' | 'after', statement: string): void {
+  const transactions = service.app.get(ListTransactions);
+  const begin = transactions.begin.bind(transactions);
+  jest.spyOn(transactions, 'begin').mockImplementationOnce(async (...server) => {
+    if (when === 'before') {
+      await run([statement]);
+    }
+    const transaction = await begin(...server);
+    if (when === 'after') {
+      await run([statement]);
+    }
+    return transaction;
+  });
+}
+
+it('a list is read whole when the side table is dropped before its transaction begins', async () => {
+  duringNextList('before', 'DROP TABLE order_list_changes');
+  const { text, etag } = await list();
+  expect([text, etag]).toEqual([await table(), undefined]);
+});
+
 describe('a child table that is attached while a list is read', () => {
+  const ATTACH = 'ALTER TABLE child INHERIT orders';
   beforeEach(() =>
     run([
       'CREATE TABLE child (LIKE orders INCLUDING DEFAULTS INCLUDING CONSTRAINTS)',
       'INSERT INTO child (id, pet_id, quantity) VALUES (7, 7, 7)',
     ]),
   );
-
-  function attachOnceListBegan(): void {
-    const transactions = service.app.get(ListTransactions);
-    const begin = transactions.begin.bind(transactions);
-    jest.spyOn(transactions, 'begin').mockImplementationOnce(async (...server) => {
-      const transaction = await begin(...server);
-      await run(['ALTER TABLE child INHERIT orders']);
-      return transaction;
-    });
-  }
 
   async function expectChildInNextList(): Promise<void> {
     expect(await expectCurrent()).toBeUndefined();
@@ -243,7 +256,7 @@ describe('a child table that is attached while a list is read', () => {
 
   it('is not in that list', async () => {
     const expected = await table();
-    attachOnceListBegan();
+    duringNextList('after', ATTACH);
     const { text, etag } = await list();
     expect(text).toBe(expected);
     expect(etag).toBeDefined();
@@ -252,7 +265,7 @@ describe('a child table that is attached while a list is read', () => {
 
   it('cuts a list that is read whole', async () => {
     await run([DISABLE]);
-    attachOnceListBegan();
+    duringNextList('after', ATTACH);
     await expect(list()).rejects.toThrow('socket hang up');
     await expectChildInNextList();
   });

@@ -45,4 +45,12 @@ describe('GzipMember', () => {
       }),
     );
   });
+
+  it('names the length of more than 4 GiB modulo 2^32 (RFC 1952 section 2.3.1)', () => {
+    const member = new GzipMember();
+    for (let gib = 0; gib < 5; gib++) {
+      member.add({ deflated: Buffer.alloc(0), crc: 0, length: 2 ** 30 });
+    }
+    expect(member.trailer().readUInt32LE(9)).toBe(2 ** 30);
+  });
 });
