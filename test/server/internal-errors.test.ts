@@ -2,6 +2,7 @@ import { HttpException, type Type } from '@nestjs/common';
 import type { Logger } from 'pino';
 import { UsageRecorder } from '../../src/api-keys/usage/usage-recorder.js';
 import { PrismaService } from '../../src/database/prisma.service.js';
+import { DomainError } from '../../src/errors/domain-error.js';
 import { REQUEST_LOGGER } from '../../src/logging/pino-logger.js';
 import { Metrics } from '../../src/metrics/metrics.js';
 import { OrdersService } from '../../src/orders/orders.service.js';
@@ -126,5 +127,31 @@ describe('an error of a dependency ends only the request that meets it', () => {
       until: 1,
     });
     expectErrorResponse(other.responses[0], 404, 'route_not_found');
+  });
+});
+
+test.each<[string, 'warn' | 'error' | undefined, unknown, unknown]>([
+  [
+    'a 503 is logged with its reason',
+    'warn',
+    new DomainError('service_unavailable', 'Retry shortly.', { cause: new Error('too many clients') }),
+    'too many clients',
+  ],
+  ['a 500 is logged with its stack', 'error', new Error('broken'), expect.stringMatching(/^Error: broken\n +at /)],
+  ['an error of the client is not logged', undefined, new DomainError('order_not_found', 'No such order.'), undefined],
+])('%s', async (_what, level, thrown, detail) => {
+  jest.spyOn(context.service.app.get(OrdersService), 'cancel').mockRejectedValueOnce(thrown);
+  const logger = context.service.app.get<Logger>(REQUEST_LOGGER);
+  const logged = { warn: jest.spyOn(logger, 'warn'), error: jest.spyOn(logger, 'error') };
+  const headers = ['X-Request-Id: failed-1'];
+  const cancel = requestText('DELETE', '/v1/store/orders/1', { key: context.key, headers });
+  await exchange(context.service.port, cancel, { until: 1 });
+  const line = expect.objectContaining({ requestId: 'failed-1', method: 'DELETE', detail }) as object;
+  const calls = [[line, expect.any(String)]];
+  const expected = level === undefined ? {} : { [level]: calls };
+  expect({ warn: logged.warn.mock.calls, error: logged.error.mock.calls }).toEqual({
+    warn: [],
+    error: [],
+    ...expected,
   });
 });
