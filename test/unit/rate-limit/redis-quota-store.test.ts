@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events';
+import { Logger } from '@nestjs/common';
 import type { Quotas } from '../../../src/plans/plans.js';
 import { rateLimitHeaders } from '../../../src/rate-limit/headers.js';
 import type { LimitRedis } from '../../../src/rate-limit/redis-connection.js';
@@ -9,10 +10,13 @@ import { ManualClock } from '../../helpers/manual-clock.js';
 const ONE: Quotas = { requestsPerMinute: 1, requestsPerDay: 1_000 };
 const LATENCY_MS = 90;
 
-/** A Redis whose commands arrive at once and whose replies take {@link LATENCY_MS}. */
+/** A Redis whose commands or replies take {@link LATENCY_MS}, while the others arrive at once. */
 class SlowRedis extends EventEmitter {
   readonly status = 'ready';
   readonly isCluster = false;
+  slow: 'commands' | 'replies' = 'replies';
+  /** Its clock less ours. */
+  offsetMs = 0;
   used = 0;
   bannedUntilMs = 0;
 
@@ -21,11 +25,12 @@ class SlowRedis extends EventEmitter {
   }
 
   consume(_key: string, perMinute: number): Promise<ConsumeReply> {
-    const nowMs = this.clock.now();
+    const sentAtMs = this.clock.now();
+    this.clock.advance(LATENCY_MS);
+    const nowMs = (this.slow === 'replies' ? sentAtMs : this.clock.now()) + this.offsetMs;
     const counted = this.bannedUntilMs === 0 && this.used < perMinute ? 1 : 0;
     this.used += counted;
     const { used } = this;
-    this.clock.advance(LATENCY_MS);
     return Promise.resolve([nowMs, counted, used, used, this.bannedUntilMs, 0]);
   }
 
@@ -41,6 +46,9 @@ class SlowRedis extends EventEmitter {
 let clock: ManualClock;
 let redis: SlowRedis;
 let store: RedisQuotaStore;
+beforeAll(() => {
+  Logger.overrideLogger(false);
+});
 beforeEach(() => {
   clock = new ManualClock(Date.UTC(2026, 10, 21, 12, 0, 30));
   redis = new SlowRedis(clock);
@@ -65,16 +73,19 @@ describe('RedisQuotaStore with slow replies', () => {
     expect((await store.consume('key:a', ONE)).outcome).toBe('admitted');
   });
 
-  it('returns no Retry-After before the reset when it rejects from the cache', async () => {
-    await store.consume('key:a', ONE);
-    await store.consume('key:a', ONE);
-    clock.set(endOfMinuteMs - 1_050);
-    await store.consume('key:a', ONE);
-    clock.set(endOfMinuteMs - 950);
-    const headers = new Map(rateLimitHeaders(await store.consume('key:a', ONE)));
-    expect(headers.get('X-RateLimit-Reset')).toBe(String(endOfMinuteMs / 1_000));
-    expect(Number(headers.get('Retry-After')) * 1_000).toBeGreaterThanOrEqual(950);
-  });
+  it.each(['commands', 'replies'] as const)(
+    'returns no Retry-After before the reset when it rejects from the cache and %s are slow',
+    async (slow) => {
+      redis.slow = slow;
+      await store.consume('key:a', ONE);
+      clock.set(endOfMinuteMs - 1_500);
+      await store.consume('key:a', ONE);
+      clock.set(endOfMinuteMs - 1_010);
+      const headers = new Map(rateLimitHeaders(await store.consume('key:a', ONE)));
+      expect(headers.get('X-RateLimit-Reset')).toBe(String(endOfMinuteMs / 1_000));
+      expect(headers.get('Retry-After')).toBe('2');
+    },
+  );
 
   it('asks Redis once more when the window ends before the reply arrives', async () => {
     await store.consume('key:a', ONE);
@@ -101,6 +112,33 @@ describe('RedisQuotaStore', () => {
     expect((await banned).outcome).toBe('banned');
     await new Promise(setImmediate);
     expect((await store.consume('key:a', ONE)).outcome).toBe('admitted');
+  });
+
+  it('asks Redis again about a ban when the clock was set back', async () => {
+    redis.bannedUntilMs = clock.now() + 300_000;
+    expect((await store.consume('key:a', ONE)).outcome).toBe('banned');
+    redis.bannedUntilMs = 0;
+    clock.advance(-600_000);
+    expect((await store.consume('key:a', ONE)).outcome).toBe('admitted');
+  });
+
+  it('decides by the clock of Redis while Redis fails', async () => {
+    redis.offsetMs = 3_600_000;
+    await store.consume('key:a', ONE);
+    redis.consume = () => Promise.reject(new Error('lost'));
+    expect(await store.consume('key:a', ONE)).toMatchObject({ decidedAtMs: clock.now() + 3_600_000 });
+  });
+
+  it('is degraded after three consecutive failures', async () => {
+    const consume = redis.consume.bind(redis);
+    const lost = (): Promise<never> => Promise.reject(new Error('lost'));
+    const degraded = [];
+    for (const works of [false, false, true, false, false, false]) {
+      redis.consume = works ? consume : lost;
+      await store.consume('key:a', { ...ONE, requestsPerMinute: 10 });
+      degraded.push(store.degraded);
+    }
+    expect(degraded).toEqual([false, false, false, false, false, true]);
   });
 
   it('rejects the promise of a request whose reply is not that of the script', async () => {
