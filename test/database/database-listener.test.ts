@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { loadConfig } from '../../src/config/load-config.js';
 import { DatabaseListener } from '../../src/database/database-listener.js';
 import { Metrics } from '../../src/metrics/metrics.js';
@@ -13,6 +14,8 @@ let messages: string[];
 let synchronizations: number;
 let losses: number;
 let failure: Error | undefined;
+let statement: string;
+let failedQueries: string[];
 
 beforeEach(async () => {
   database = await createTestDatabase();
@@ -20,12 +23,16 @@ beforeEach(async () => {
   metrics = new Metrics();
   listener = new DatabaseListener(loadConfig({ DATABASE_URL: proxy.urlFor(database.url) }), metrics);
   [messages, synchronizations, losses, failure] = [[], 0, 0, undefined];
+  [statement, failedQueries] = ['SELECT 1', []];
   listener.subscribe({
     channel: 'news',
     onMessage: (payload) => messages.push(payload),
     onLost: () => losses++,
     synchronize: async (query) => {
-      await query('SELECT 1');
+      await query(statement).catch((error: unknown) => {
+        failedQueries.push((error as Error).message);
+        throw error;
+      });
       if (failure !== undefined) {
         throw failure;
       }
@@ -85,6 +92,32 @@ describe('DatabaseListener', () => {
     const before = synchronizations;
     await waitFor(() => synchronizations > before, 'the listener has reconnected');
     expect(await metrics.registry.metrics()).toContain('petstore_listener_connected 1\n');
+  });
+
+  it('reconnects when its server becomes read-only: another one may have replaced it', async () => {
+    statement = 'SET default_transaction_read_only = on';
+    await waitFor(() => synchronizations === 2, 'the session is read-only from now on');
+    statement = 'SELECT 1';
+    await waitFor(() => losses === 1, 'the loss is reported');
+    await waitFor(() => synchronizations === 3, 'the listener has reconnected');
+    expect(failedQueries).toEqual([]);
+  });
+
+  it('returns no rows of a connection that is lost with them', async () => {
+    statement = 'SELECT 2';
+    const { query } = pg.Client.prototype as unknown as {
+      query: (this: pg.Client, text: string) => Promise<pg.QueryResult>;
+    };
+    jest.spyOn(pg.Client.prototype, 'query').mockImplementation(async function (this: pg.Client, text: string) {
+      const result = await query.call(this, text);
+      if (text === 'SELECT 2') {
+        jest.restoreAllMocks();
+        this.emit('error', new Error('lost'));
+      }
+      return result;
+    } as never);
+    await waitFor(() => synchronizations === 2, 'the listener has reconnected');
+    expect([losses, failedQueries]).toEqual([1, ['the connection was lost']]);
   });
 
   it('detects a connection that died without being closed', async () => {

@@ -1,5 +1,6 @@
 import { Prisma } from '../../src/database/generated/client.js';
 import { PrismaService } from '../../src/database/prisma.service.js';
+import { HealthService } from '../../src/health/health.service.js';
 import { Metrics } from '../../src/metrics/metrics.js';
 import { errorOf } from '../helpers/api.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
@@ -70,5 +71,14 @@ describe('health', () => {
     expect(await Promise.race([...statements, ask('ready').then(({ status }) => status)])).toBe(503);
     proxy.restore();
     await Promise.all(statements);
+  });
+  it('asks the database once for callers at the same time', async () => {
+    const health = service.app.get(HealthService);
+    const execute = jest.spyOn(service.app.get(PrismaService), 'execute');
+    const ready = await Promise.all(Array.from({ length: 20 }, () => health.isReady()));
+    expect([ready.every(Boolean), execute.mock.calls.length]).toEqual([true, 1]);
+    expect(await health.isReady()).toBe(true);
+    expect(execute).toHaveBeenCalledTimes(2);
+    execute.mockRestore();
   });
 });
