@@ -78,15 +78,15 @@ export class UsageWriter implements OnApplicationBootstrap, OnApplicationShutdow
     const failure = await this.#attempt('write usage', () => this.repository.addUsage(rows, this.recorder.today()));
     if (failure === undefined) {
       this.metrics.usageRowsWritten.inc(rows.length);
-    } else {
-      this.metrics.usageFlushFailures.inc();
-      if (isOutcomeUnknown(failure)) {
-        this.#drop(rows, 'the connection was lost while it was written');
-      } else {
-        this.recorder.giveBack(rows);
-      }
+      await this.#attempt('record the last use of keys', () => this.repository.touch(rows.map(({ keyId }) => keyId)));
+      return;
     }
-    await this.#attempt('record the last use of keys', () => this.repository.touch(rows.map(({ keyId }) => keyId)));
+    this.metrics.usageFlushFailures.inc();
+    if (isOutcomeUnknown(failure)) {
+      this.#drop(rows, 'the connection was lost while it was written');
+    } else {
+      this.recorder.giveBack(rows);
+    }
   }
 
   #drop(rows: readonly UsageRow[], reason: string): void {

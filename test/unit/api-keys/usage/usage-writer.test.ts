@@ -1,3 +1,4 @@
+import { Logger } from '@nestjs/common';
 import type { ApiKeysRepository } from '../../../../src/api-keys/api-keys.repository.js';
 import { UsageRecorder } from '../../../../src/api-keys/usage/usage-recorder.js';
 import { UsageWriter } from '../../../../src/api-keys/usage/usage-writer.js';
@@ -46,6 +47,25 @@ describe('the usage writer', () => {
     ['the server has ended the session', { code: '57P01' }],
   ])('drops counts that may have been written, because %s', async (_what, fields) => {
     expect(await writesAfter(Object.assign(new Error('failed'), fields))).toEqual([1, 1]);
+  });
+
+  it('does not wait for a second statement when the first has failed', async () => {
+    const touch = jest.fn(() => Promise.resolve());
+    const { writer, recorder } = writerTo({ addUsage: () => Promise.reject(new Error('no response')), touch });
+    recorder.decided('one', 'admitted');
+    await writer.flush();
+    expect(touch).not.toHaveBeenCalled();
+  });
+
+  it('says how many requests a stop has lost', async () => {
+    const warn = jest.spyOn(Logger.prototype, 'warn').mockReturnValue();
+    const rejected = Object.assign(new Error('failed'), { code: '42P01' });
+    const { writer, recorder } = writerTo({ addUsage: () => Promise.reject(rejected) });
+    recorder.decided('one', 'admitted');
+    recorder.decided('one', 'limited');
+    await writer.onApplicationShutdown();
+    expect(warn).toHaveBeenLastCalledWith('lost the usage of 2 requests: it could not be written before the stop');
+    warn.mockRestore();
   });
 
   it('removes the days that are too old in steps until none is left, once an hour', async () => {
