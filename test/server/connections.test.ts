@@ -184,6 +184,33 @@ describe('pipelined requests', () => {
     );
   });
 
+  it('are not read further when many are not executed, behind one that ends its connection', async () => {
+    const id = await insertOrder(context.service.db);
+    const release = await lock(id);
+    let arrived = 0;
+    const server = context.service.app.getHttpServer();
+    const count = (): void => {
+      arrived++;
+    };
+    server.on('request', count);
+    const last = requestText('DELETE', `/v1/store/orders/${id}`, {
+      key: context.key,
+      headers: ['Expect: 100-continue'],
+    });
+    const ignored = requestText('GET', '/v1/nowhere', { headers: [`X-Padding: ${'x'.repeat(900)}`] });
+    const exchanged = exchange(context.service.port, last + ignored.repeat(1_000), { until: 'closed' });
+    await untilLockWaits(context.service.db);
+    // Time enough to read all of them.
+    for (let turn = 0; turn < 20; turn++) {
+      await exchange(context.service.port, requestText('GET', '/v1/nowhere', { key: context.key }), { until: 1 });
+    }
+    expect(arrived).toBeLessThan(200);
+    await release();
+    const { responses } = await exchanged;
+    expect(responses.map(({ status }) => status)).toEqual([204]);
+    server.off('request', count);
+  });
+
   it('get no response to a malformed request inside a list that is being sent', async () => {
     // About 8 MB as JSON: more than the buffers of both ends of the connection hold.
     await context.service.db.query(
