@@ -26,20 +26,20 @@ describe('the memory store', () => {
     let run = 0;
     fc.assert(
       fc.property(steps, (sequence) => {
-        const prefix = `run-${run++}`;
+        const suffix = `run-${run++}`;
         const states = new Map<string, SubjectState>();
         const [given, expected]: [Verdict[], Verdict[]] = [[], []];
         for (const { subject, advanceMs, liftsBan } of sequence) {
           clock.advance(advanceMs);
           const state = states.get(subject) ?? UNUSED;
           if (liftsBan) {
-            store.liftBan(`${prefix}/${subject}`);
+            store.liftBan(`${subject}/${suffix}`);
             states.set(subject, { ...state, bannedUntilMs: 0, rejections: 0 });
           } else {
             const { verdict, next } = decide(state, QUOTAS, RULE, clock.now());
             states.set(subject, next);
             expected.push(verdict);
-            given.push(store.consume(`${prefix}/${subject}`, QUOTAS));
+            given.push(store.consume(`${subject}/${suffix}`, QUOTAS));
           }
         }
         expect(given).toEqual(expected);

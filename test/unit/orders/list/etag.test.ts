@@ -18,6 +18,7 @@ describe('matchesEtag', () => {
     [' W/"abc-123_DEF" ', true],
     ['"x", W/"abc-123_DEF"', true],
     ['"x","y","abc-123_DEF"', true],
+    ['"\u00e9","abc-123_DEF"', true],
     ['W/"abc-123_DEF", "x"', true],
     [',, "abc-123_DEF" ,', true],
     ['"x\t", "abc-123_DEF"', true],
