@@ -78,23 +78,41 @@ describe('MAX_CONNECTIONS', () => {
     expect(await responseOn(idle)).toMatch(/^HTTP\/1\.1 404 /);
   });
 
+  /** Sends requests for more than the buffers of the kernel hold, and reads none of the responses. */
+  async function untilStuck(sockets: readonly Socket[], accepted: readonly Socket[]): Promise<void> {
+    for (const socket of sockets) {
+      socket.pause().write('GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: test\r\n\r\n'.repeat(16));
+    }
+    let taken: number[] = [];
+    await waitFor(() => {
+      const before = taken;
+      taken = accepted.filter(({ writableLength }) => writableLength > 0).map((socket) => socket.bytesWritten);
+      return taken.length === sockets.length && taken.join() === before.join();
+    }, 'the responses are stuck');
+  }
+
   it('closes a connection whose client does not take its responses, of the address with the most', async () => {
     await withLimit(CONNECTIONS_MAX, async (inProcess, accepted) => {
       const few = await open('127.0.0.3', inProcess.port);
-      for (const socket of [await open('127.0.0.2', inProcess.port), await open('127.0.0.2', inProcess.port)]) {
-        // More than the buffers of the kernel hold.
-        socket.pause().write('GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: test\r\n\r\n'.repeat(16));
-      }
-      let taken: number[] = [];
-      await waitFor(() => {
-        const before = taken;
-        taken = accepted.filter(({ writableLength }) => writableLength > 0).map((socket) => socket.bytesWritten);
-        return taken.length === 2 && taken.join() === before.join();
-      }, 'the responses are stuck');
+      await untilStuck([await open('127.0.0.2', inProcess.port), await open('127.0.0.2', inProcess.port)], accepted);
       for (const socket of [await open('127.0.0.4', inProcess.port), few]) {
         expect(await responseOn(socket)).toMatch(/^HTTP\/1\.1 404 /);
       }
       expect(accepted.filter(({ destroyed }) => destroyed)).toHaveLength(1);
+    });
+  });
+
+  it('closes an idle connection before one whose client does not take its responses', async () => {
+    await withLimit(CONNECTIONS_MAX, async ({ port }, accepted) => {
+      const stuck = await open('127.0.0.2', port);
+      await open('127.0.0.3', port);
+      const idle = await open('127.0.0.2', port);
+      await untilStuck([stuck], accepted);
+      // Idle for less time than the other has been stuck.
+      expect(await responseOn(idle)).toMatch(/^HTTP\/1\.1 404 /);
+      await open('127.0.0.4', port);
+      await waitFor(() => accepted.some(({ destroyed }) => destroyed), 'a connection is closed');
+      expect(accepted.map(({ destroyed }) => destroyed)).toEqual([false, false, true, false]);
     });
   });
 
