@@ -33,6 +33,8 @@ export class PieceCache {
   /** Of the pieces and reservations. */
   #bytes = 0;
   #shown: ListVersion['pieces'] | undefined;
+  /** The keys of what is shown. */
+  #current = new Set<string>();
 
   /** @param bytesMax 0: nothing is kept */
   constructor(private readonly bytesMax: number) {}
@@ -47,9 +49,9 @@ export class PieceCache {
       return;
     }
     this.#shown = pieces;
-    const current = new Set(pieces.map(({ key }) => key));
+    this.#current = new Set(pieces.map(({ key }) => key));
     for (const [key, piece] of this.#pieces) {
-      if (!current.has(key)) {
+      if (!this.#current.has(key)) {
         this.#pieces.delete(key);
         this.#bytes -= piece.bytes;
         this.#outdated.add(piece);
@@ -91,6 +93,10 @@ export class PieceCache {
     }
     const piece = { key, blocks, bytes: sumOf(blocks) };
     this.#pieces.set(key, piece);
+    if (!this.#current.has(key)) {
+      // Another version was shown while this piece was read: the next call of `show` drops it.
+      this.#shown = undefined;
+    }
     return piece;
   }
 

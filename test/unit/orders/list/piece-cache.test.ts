@@ -41,3 +41,16 @@ it('cuts the oldest lists while outdated pieces take more memory than current on
   }
   expect(cuts).toEqual(['first', 'second']);
 });
+
+it('drops a piece that was added after another version had been shown', () => {
+  const cache = new PieceCache(100_000);
+  const block = { deflated: Buffer.allocUnsafeSlow(90_000), crc: 0, length: 1 };
+  const current = shown(['new']);
+  cache.show(shown(['old']));
+  expect(cache.reserve(block)).toBe(true);
+  cache.show(current);
+  cache.add('old', [block]);
+  cache.show(current);
+  expect(cache.get('old')).toBeUndefined();
+  expect(cache.hasRoomFor(90_000)).toBe(true);
+});
