@@ -11,8 +11,9 @@ import { startTestService, type TestService } from '../helpers/test-service.js';
 const SHOW = `
   SELECT concat_ws(', ', current_setting('search_path'), current_setting('row_security'), current_setting('datestyle'),
     current_setting('transaction_isolation'), current_setting('timezone'),
-    coalesce(current_setting('transaction_timeout', true), '0'), current_setting('idle_session_timeout')) AS settings`;
-const RELIED_UPON = 'public, off, ISO, MDY, read committed, UTC, 0';
+    current_setting('jit'), coalesce(current_setting('transaction_timeout', true), '0'),
+    current_setting('idle_session_timeout')) AS settings`;
+const RELIED_UPON = 'public, off, ISO, MDY, read committed, UTC, off, 0';
 
 const LISTENERS = `
   SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'petstore-listener'`;
