@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib';
 
-/** A piece of the list, compressed on its own so that it can be joined with others. */
+/** A chunk of the list, compressed on its own so that it can be joined with others. */
 export interface DeflatedBlock {
   /** Raw deflate data (RFC 1951) that ends on a byte boundary with a sync flush, without a final block. */
   readonly deflated: Buffer;
