@@ -93,8 +93,8 @@ export class ChunkEncoder {
   }
 
   async #compress(plain: Buffer, mayKeep: boolean): Promise<Compressed> {
-    const block = await deflate(plain);
-    return { block, isKept: mayKeep && this.options.cache.reserve(block) };
+    const chunk = await deflate(plain);
+    return { chunk, isKept: mayKeep && this.options.cache.reserve(chunk) };
   }
 
   /** A buffer for the next chunk, as soon as there may be one more. */

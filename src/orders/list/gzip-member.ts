@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib';
 
 /** A chunk of the list, compressed on its own so that it can be joined with others. */
-export interface DeflatedBlock {
+export interface DeflatedChunk {
   /** Raw deflate data (RFC 1951) that ends on a byte boundary with a sync flush, without a final block. */
   readonly deflated: Buffer;
   /** CRC-32 of the plain bytes. */
@@ -19,7 +19,7 @@ const FINAL_BLOCK = Buffer.from([1, 0, 0, 0xff, 0xff]);
 const MODULUS = 2 ** 32;
 
 /**
- * Joins blocks that were compressed apart into one gzip member (RFC 1952), as pigz does. One member, because Chromium and
+ * Joins chunks that were compressed apart into one gzip member (RFC 1952), as pigz does. One member, because Chromium and
  * curl read no further than the first.
  */
 export class GzipMember {
@@ -43,8 +43,8 @@ export class GzipMember {
     return block;
   }
 
-  /** Adds a compressed block; returns its bytes as they are. */
-  add({ deflated, crc, length }: DeflatedBlock): Buffer {
+  /** Adds a compressed chunk; returns its bytes as they are. */
+  add({ deflated, crc, length }: DeflatedChunk): Buffer {
     this.#crc = combineCrc32(this.#crc, crc, length);
     this.#length = (this.#length + length) % MODULUS;
     return deflated;

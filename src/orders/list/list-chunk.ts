@@ -1,10 +1,10 @@
 import { freeBuffer } from '../../common/free-buffer.js';
 import { inflate } from './deflate.js';
-import type { DeflatedBlock } from './gzip-member.js';
+import type { DeflatedChunk } from './gzip-member.js';
 
 /** A chunk after it has been compressed. */
 export interface Compressed {
-  readonly block: DeflatedBlock;
+  readonly chunk: DeflatedChunk;
   /** Whether the cache has memory for it. */
   readonly isKept: boolean;
 }
@@ -62,21 +62,21 @@ export class ListChunk {
   /** Memory that is not the cache's. */
   get ownBytes(): number {
     const isKept = this.#compressed?.isKept ?? true;
-    return this.#plain?.length ?? (isKept || this.#isSent ? 0 : (this.#compressed?.block.deflated.length ?? 0));
+    return this.#plain?.length ?? (isKept || this.#isSent ? 0 : (this.#compressed?.chunk.deflated.length ?? 0));
   }
 
-  /** @throws {CorruptBlock} (by rejection) */
+  /** @throws {CorruptChunk} (by rejection) */
   async plain(): Promise<Buffer> {
     this.#isTaken = true;
     return this.#plain ?? (this.#inflated = await inflate(await this.deflated()));
   }
 
-  async deflated(): Promise<DeflatedBlock> {
+  async deflated(): Promise<DeflatedChunk> {
     const compressed = await this.compressing;
     if (compressed === undefined) {
       throw new TypeError('The chunk is not compressed.');
     }
-    return compressed.block;
+    return compressed.chunk;
   }
 
   /** Gives up the plain bytes; those that a client has asked for have been sent. */
@@ -94,7 +94,7 @@ export class ListChunk {
       freeBuffer(this.#inflated);
     }
     if (this.#compressed?.isKept === false) {
-      freeBuffer(this.#compressed.block.deflated);
+      freeBuffer(this.#compressed.chunk.deflated);
     }
     if (!this.isCompressing) {
       this.reclaim();

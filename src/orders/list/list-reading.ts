@@ -187,7 +187,7 @@ export class ListReading {
     const { cache, user } = this.options;
     Promise.all(chunks.map(async ({ compressing }) => compressing))
       .then((compressed) => {
-        const kept = compressed.flatMap((each) => (each?.isKept === true ? [each.block] : []));
+        const kept = compressed.flatMap((each) => (each?.isKept === true ? [each.chunk] : []));
         if (isWhole && kept.length === chunks.length) {
           use(cache.add(key, kept), chunks, user);
         } else {
@@ -224,7 +224,7 @@ export class ListReading {
 
 /** The chunks of a piece in memory, which is used until they have been sent. */
 export function cachedChunks(piece: CachedPiece, user: PieceUser): ListChunk[] {
-  const chunks = piece.blocks.map((block) => new ListChunk(undefined, Promise.resolve({ block, isKept: true })));
+  const chunks = piece.chunks.map((chunk) => new ListChunk(undefined, Promise.resolve({ chunk, isKept: true })));
   use(piece, chunks, user);
   return chunks;
 }

@@ -10,7 +10,7 @@ import { abortResponse, writeHead } from '../../http/response.js';
 import { API_SECURITY_HEADERS, type HeaderPair } from '../../http/headers.js';
 import { TRACING, type Tracing } from '../../tracing/tracing.js';
 import { ORDER_ROUTES } from '../orders.paths.js';
-import { CorruptBlock } from './deflate.js';
+import { CorruptChunk } from './deflate.js';
 import { etagOf, matchesEtag } from './etag.js';
 import { ListVersions } from './list-versions.js';
 import { type CurrentVersion, type ListRequest, type OrderList, OrderListReader } from './order-list.reader.js';
@@ -115,7 +115,7 @@ export class OrderListResponder {
       end = 'complete';
     } catch (error) {
       end = error instanceof ClientDisconnected ? 'lost_reader' : 'failed';
-      if (error instanceof CorruptBlock) {
+      if (error instanceof CorruptChunk) {
         this.reader.clearCache();
       }
       abortResponse(res);

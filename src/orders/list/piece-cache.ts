@@ -1,4 +1,4 @@
-import type { DeflatedBlock } from './gzip-member.js';
+import type { DeflatedChunk } from './gzip-member.js';
 import type { ListVersion } from './list-version.js';
 
 /** Approximate memory of a chunk in addition to its bytes: objects and the entry of the map. */
@@ -7,7 +7,7 @@ const OVERHEAD_BYTES = 500;
 /** A piece in memory: its orders in chunks, compressed. */
 export interface CachedPiece {
   readonly key: string;
-  readonly blocks: readonly DeflatedBlock[];
+  readonly chunks: readonly DeflatedChunk[];
   readonly bytes: number;
 }
 
@@ -72,26 +72,26 @@ export class PieceCache {
   }
 
   /** Reserves memory for a chunk. @returns false when it does not fit */
-  reserve({ deflated }: DeflatedBlock): boolean {
+  reserve({ deflated }: DeflatedChunk): boolean {
     const hasRoom = this.hasRoomFor(deflated.buffer.byteLength);
     this.#bytes += hasRoom ? costOf(deflated) : 0;
     return hasRoom;
   }
 
   /** Gives up reservations. */
-  cancel(blocks: readonly DeflatedBlock[]): void {
-    this.#bytes -= sumOf(blocks);
+  cancel(chunks: readonly DeflatedChunk[]): void {
+    this.#bytes -= sumOf(chunks);
   }
 
-  /** Keeps a piece whose blocks are reserved. */
-  add(key: string, blocks: readonly DeflatedBlock[]): CachedPiece {
+  /** Keeps a piece whose chunks are reserved. */
+  add(key: string, chunks: readonly DeflatedChunk[]): CachedPiece {
     const previous = this.#pieces.get(key);
     if (previous !== undefined) {
       // Two lists have read it.
-      this.cancel(blocks);
+      this.cancel(chunks);
       return previous;
     }
-    const piece = { key, blocks, bytes: sumOf(blocks) };
+    const piece = { key, chunks, bytes: sumOf(chunks) };
     this.#pieces.set(key, piece);
     if (!this.#current.has(key)) {
       // Another version was shown while this piece was read: the next call of `show` drops it.
@@ -163,8 +163,8 @@ export class PieceCache {
   }
 }
 
-function sumOf(blocks: readonly DeflatedBlock[]): number {
-  return blocks.reduce((sum, { deflated }) => sum + costOf(deflated), 0);
+function sumOf(chunks: readonly DeflatedChunk[]): number {
+  return chunks.reduce((sum, { deflated }) => sum + costOf(deflated), 0);
 }
 
 function costOf(deflated: Buffer): number {

@@ -46,8 +46,8 @@ function gzip(): Encoder {
     header: [member.header()],
     text: (bytes) => member.store(bytes),
     chunk: async (chunk) => {
-      const block = await chunk.deflated();
-      return { length: block.length, encode: () => member.add(block) };
+      const deflated = await chunk.deflated();
+      return { length: deflated.length, encode: () => member.add(deflated) };
     },
     trailer: () => [member.trailer()],
   };

@@ -103,7 +103,7 @@ describe('pieces of the order list', () => {
     const expected = await list('gzip');
     const corrupted = jest.spyOn(PieceCache.prototype, 'get').mockImplementation((pieceKey) => ({
       key: pieceKey,
-      blocks: [{ deflated: Buffer.from([0, 1, 0, 0xfe, 0xff, 0x61]), crc: 0, length: 1 }],
+      chunks: [{ deflated: Buffer.from([0, 1, 0, 0xfe, 0xff, 0x61]), crc: 0, length: 1 }],
       bytes: 0,
     }));
     await expect(list('identity')).rejects.toThrow();

@@ -5,11 +5,11 @@ import { deflate, inflate } from '../../../../src/orders/list/deflate.js';
 const text = (bytes: number): Buffer => Buffer.from(randomBytes(bytes / 2).toString('hex'));
 
 describe('deflate', () => {
-  it('returns blocks without spare memory, whatever the size of those before them', async () => {
+  it('returns chunks without spare memory, whatever the size of those before them', async () => {
     for (const plain of [text(1_000_000), text(1_000_000), Buffer.alloc(1_000_000), text(900_000), text(40_000)]) {
-      const block = await deflate(plain);
-      expect(block.deflated.buffer.byteLength).toBeLessThanOrEqual(1.1 * block.deflated.length);
-      expect(plain.equals(await inflate(block))).toBe(true);
+      const chunk = await deflate(plain);
+      expect(chunk.deflated.buffer.byteLength).toBeLessThanOrEqual(1.1 * chunk.deflated.length);
+      expect(plain.equals(await inflate(chunk))).toBe(true);
     }
   });
 });

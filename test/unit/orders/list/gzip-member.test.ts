@@ -2,7 +2,7 @@ import { crc32, constants, deflateRawSync, gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { combineCrc32, GzipMember } from '../../../../src/orders/list/gzip-member.js';
 
-function deflatedBlock(plain: Buffer): { deflated: Buffer; crc: number; length: number } {
+function deflatedChunk(plain: Buffer): { deflated: Buffer; crc: number; length: number } {
   return {
     deflated: deflateRawSync(plain, { level: 1, finishFlush: constants.Z_SYNC_FLUSH }),
     crc: crc32(plain),
@@ -37,7 +37,7 @@ describe('GzipMember', () => {
           if (kind === 'store') {
             bytes.push(member.store(plain));
           } else {
-            bytes.push(member.add(deflatedBlock(plain)));
+            bytes.push(member.add(deflatedChunk(plain)));
           }
         }
         bytes.push(member.trailer());

@@ -160,10 +160,10 @@ describe('the reading of a list', () => {
 describe('the cache of pieces', () => {
   it('drops a piece that was divided, although the list is the same', () => {
     const cache = new PieceCache(CACHE_BYTES);
-    const block = { deflated: Buffer.allocUnsafeSlow(600_000), crc: 0, length: 1 };
+    const chunk = { deflated: Buffer.allocUnsafeSlow(600_000), crc: 0, length: 1 };
     cache.show([{ key: 'whole', first: '0', last: '9' }]);
-    expect(cache.reserve(block)).toBe(true);
-    cache.add('whole', [block]);
+    expect(cache.reserve(chunk)).toBe(true);
+    cache.add('whole', [chunk]);
     cache.show([
       { key: 'low', first: '0', last: '4' },
       { key: 'high', first: '5', last: '9' },

@@ -28,13 +28,13 @@ it('looks only at outdated pieces of the lists that use some', () => {
 });
 
 it('cuts the oldest lists while outdated pieces take more memory than current ones may', () => {
-  const block = { deflated: Buffer.allocUnsafeSlow(90_000), crc: 0, length: 1 };
+  const chunk = { deflated: Buffer.allocUnsafeSlow(90_000), crc: 0, length: 1 };
   const cache = new PieceCache(100_000);
   const cuts: string[] = [];
   for (const version of ['first', 'second', 'third', 'fourth']) {
     cache.show(shown([version]));
-    expect(cache.reserve(block)).toBe(true);
-    const pieces = new Set([cache.add(version, [block])]);
+    expect(cache.reserve(chunk)).toBe(true);
+    const pieces = new Set([cache.add(version, [chunk])]);
     cache.startUsing({ pieces, cut: () => cuts.push(version) });
     // Uses nothing that is outdated.
     cache.startUsing({ pieces: new Set(), cut: () => cuts.push('none') });
@@ -44,12 +44,12 @@ it('cuts the oldest lists while outdated pieces take more memory than current on
 
 it('drops a piece that was added after another version had been shown', () => {
   const cache = new PieceCache(100_000);
-  const block = { deflated: Buffer.allocUnsafeSlow(90_000), crc: 0, length: 1 };
+  const chunk = { deflated: Buffer.allocUnsafeSlow(90_000), crc: 0, length: 1 };
   const current = shown(['new']);
   cache.show(shown(['old']));
-  expect(cache.reserve(block)).toBe(true);
+  expect(cache.reserve(chunk)).toBe(true);
   cache.show(current);
-  cache.add('old', [block]);
+  cache.add('old', [chunk]);
   cache.show(current);
   expect(cache.get('old')).toBeUndefined();
   expect(cache.hasRoomFor(90_000)).toBe(true);

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { deflate } from '../../../../src/orders/list/deflate.js';
-import type { DeflatedBlock } from '../../../../src/orders/list/gzip-member.js';
+import type { DeflatedChunk } from '../../../../src/orders/list/gzip-member.js';
 import { ListChunk } from '../../../../src/orders/list/list-chunk.js';
 import type { ResponseBody } from '../../../../src/orders/list/response-body.js';
 import { writeList } from '../../../../src/orders/list/write-list.js';
@@ -25,11 +25,11 @@ class RecordedBody {
   }
 }
 
-const chunkOf = (block: DeflatedBlock): ListChunk => new ListChunk(undefined, Promise.resolve({ block, isKept: true }));
+const chunkOf = (chunk: DeflatedChunk): ListChunk => new ListChunk(undefined, Promise.resolve({ chunk, isKept: true }));
 
-async function written(blocks: readonly string[], compressed: boolean): Promise<RecordedBody> {
+async function written(chunks: readonly string[], compressed: boolean): Promise<RecordedBody> {
   const body = new RecordedBody();
-  const deflated = await Promise.all(blocks.map((block) => deflate(Buffer.from(block))));
+  const deflated = await Promise.all(chunks.map((chunk) => deflate(Buffer.from(chunk))));
   await writeList(deflated.map(chunkOf), body as unknown as ResponseBody, compressed);
   return body;
 }
@@ -41,17 +41,17 @@ describe('writeList', () => {
     expect(body.ended?.toString()).toBe('[{"id":1},{"id":2}]');
   });
 
-  it('frees what it decompresses once that is written, and leaves the blocks of other lists as they are', async () => {
+  it('frees what it decompresses once that is written, and leaves the chunks of other lists as they are', async () => {
     const plain = `"${randomBytes(300_000).toString('base64')}"`;
-    const blocks = [await deflate(Buffer.from(plain)), await deflate(Buffer.from(plain))];
-    const before = blocks.map(({ deflated }) => Buffer.from(deflated));
+    const chunks = [await deflate(Buffer.from(plain)), await deflate(Buffer.from(plain))];
+    const before = chunks.map(({ deflated }) => Buffer.from(deflated));
     const isFreed = 'transfer' in ArrayBuffer.prototype;
     for (const compressed of [false, true]) {
       const body = new RecordedBody();
-      await writeList(blocks.map(chunkOf), body as unknown as ResponseBody, compressed);
-      const lengths = compressed ? before.map(({ length }) => length) : blocks.map(() => (isFreed ? 0 : plain.length));
+      await writeList(chunks.map(chunkOf), body as unknown as ResponseBody, compressed);
+      const lengths = compressed ? before.map(({ length }) => length) : chunks.map(() => (isFreed ? 0 : plain.length));
       expect(body.lastPieces.map(({ length }) => length)).toEqual(lengths);
-      expect(blocks.map(({ deflated }) => deflated)).toEqual(before);
+      expect(chunks.map(({ deflated }) => deflated)).toEqual(before);
     }
   });
 
