@@ -72,6 +72,7 @@ describe('health', () => {
     proxy.restore();
     await Promise.all(statements);
   });
+
   it('asks the database once for callers at the same time', async () => {
     const health = service.app.get(HealthService);
     const execute = jest.spyOn(service.app.get(PrismaService), 'execute');

@@ -16,6 +16,12 @@ interface Options {
   readonly cut?: () => void;
 }
 
+interface Started {
+  readonly reading: ListReading;
+  readonly release: jest.Mock;
+  readonly ended: Promise<void>;
+}
+
 /** Begins to read a list of one piece. */
 function start(cache: PieceCache, copy: () => AsyncGenerator<Buffer>, options: Options = {}): Started {
   const { isCompressed = true, yieldBy = (): void => undefined, cut = (): void => undefined } = options;
@@ -29,12 +35,6 @@ function start(cache: PieceCache, copy: () => AsyncGenerator<Buffer>, options: O
     ...{ onMissing: () => undefined, onRead: () => undefined, onLargePiece: () => undefined },
   });
   return { reading, release, ended: reading.run() };
-}
-
-interface Started {
-  readonly reading: ListReading;
-  readonly release: jest.Mock;
-  readonly ended: Promise<void>;
 }
 
 /** Takes a list to its end or until it fails, as the reader and the responder do. */
@@ -114,6 +114,7 @@ describe('the reading of a list', () => {
     await turnsUntil(() => yieldBy.mock.calls.length > 0);
     jest.advanceTimersByTime(40_000);
     const waits = yieldBy.mock.calls.length;
+    // The client takes one chunk.
     for await (const chunk of reading.chunks()) {
       chunk.release();
       break;
