@@ -27,6 +27,6 @@ import { OrdersService } from './orders.service.js';
     ReplicaFallback,
     ListReplica,
   ],
-  exports: [OrdersRepository, ListVersions, OrderListResponder],
+  exports: [OrdersRepository, OrderListReader, OrderListResponder],
 })
 export class OrdersModule {}

@@ -1,9 +1,9 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { asError } from '../../common/as-error.js';
 import { Pools } from '../../database/pools.js';
-import type { ListVersion, Piece } from './list-version.js';
+import type { Piece } from './list-version.js';
 
-/** Changes are compacted when there are more than two per group and this many in addition. */
+/** Rows are compacted when there are more than twice as many as the last compaction left, and this many in addition. */
 const UNCOMPACTED_MAX = 256;
 /** A replica may show the changes of before the last compaction, so that every list would cause another one. */
 const INTERVAL_MS = 1_000;
@@ -22,9 +22,9 @@ export class ListCompaction {
 
   constructor(private readonly pools: Pools) {}
 
-  /** Call when a version has been read. */
-  after({ changes, groups }: ListVersion): void {
-    if (changes > 2 * Math.max(groups, this.#compacted) + UNCOMPACTED_MAX) {
+  /** @param rows of the table, when a version has been read from them */
+  after(rows: number): void {
+    if (rows > 2 * this.#compacted + UNCOMPACTED_MAX) {
       this.start();
     }
   }

@@ -13,9 +13,6 @@ export interface ListVersion {
   readonly name: string;
   /** By ascending id, without a gap from the lowest int64 to the highest. */
   readonly pieces: readonly Piece[];
-  /** Rows that the version was read from, and how many would name the same version. */
-  readonly changes: number;
-  readonly groups: number;
 }
 
 /** The orders of a range of ids, in one version. */
@@ -43,27 +40,32 @@ export const CATALOGUE = `(
 /** The sums of the tokens: of all, and of those that concern every block (null when there is none). */
 const SUMS = 'sum(token)::text AS tokens, (sum(token) FILTER (WHERE block IS NULL))::text AS renewals';
 
-/** The version of the list alone. */
-export const SELECT_NAME = `SELECT ${CATALOGUE} AS catalogue, ${SUMS} FROM order_list_changes`;
+/** A fifth or less of the cost of the pieces when there are many. */
+export const SELECT_NAME = `SELECT ${CATALOGUE} AS catalogue, ${SUMS}, count(*)::integer AS changes FROM order_list_changes`;
 
-export interface NameRow {
+/** What a version is named by. */
+export interface NameParts {
   readonly catalogue: string | null;
   readonly tokens: string | null;
   /** Null when no token concerns every block, as after TRUNCATE: then the tokens are not those of the list. */
   readonly renewals: string | null;
 }
 
+export interface NameRow extends NameParts {
+  /** Rows of the table, which compaction makes fewer. */
+  readonly changes: number;
+}
+
 /** With the pieces as one text, because rows cost more than their bytes. `$1`: the level, see {@link nextLevel}. */
 export const SELECT_PIECES = `
-  SELECT ${CATALOGUE} AS catalogue, ${SUMS}, count(*)::text AS groups, sum(changes)::text AS changes,
+  SELECT ${CATALOGUE} AS catalogue, ${SUMS}, count(*)::integer AS groups,
          string_agg(block || ' ' || token, ',' ORDER BY block) AS pieces
   FROM (
-    SELECT block >> $1::int AS block, sum(token) AS token, count(*) AS changes FROM order_list_changes GROUP BY 1 LIMIT ${PIECES_MAX + 2}
+    SELECT block >> $1::int AS block, sum(token) AS token FROM order_list_changes GROUP BY 1 LIMIT ${PIECES_MAX + 2}
   ) AS groups`;
 
-export interface PiecesRow extends NameRow {
-  readonly groups: string;
-  readonly changes: string | null;
+export interface PiecesRow extends NameParts {
+  readonly groups: number;
   readonly pieces: string | null;
 }
 
@@ -73,11 +75,11 @@ export interface PiecesRow extends NameRow {
  * @returns undefined when the level is high enough
  */
 export function nextLevel(level: number, { groups }: PiecesRow): number | undefined {
-  return Number(groups) > PIECES_MAX + 1 ? level + 4 : undefined;
+  return groups > PIECES_MAX + 1 ? level + 4 : undefined;
 }
 
 /** See {@link ListVersion.name}. */
-export function nameOf({ catalogue, tokens, renewals }: NameRow): string {
+export function nameOf({ catalogue, tokens, renewals }: NameParts): string {
   return `${epochOf(catalogue, renewals)}/${wrapped(tokens)}`;
 }
 
@@ -95,7 +97,7 @@ export function parseVersion(row: PiecesRow, level: number): ListVersion {
     const to = (found[index + 1]?.first ?? INT64_MAX + 1n) - 1n;
     return { key: `${epoch}/${from}/${to}/${version}`, first: from.toString(), last: to.toString() };
   });
-  return { name: nameOf(row), pieces, changes: Number(row.changes), groups: Number(row.groups) };
+  return { name: nameOf(row), pieces };
 }
 
 /** PostgreSQL adds tokens without a bound and compacts them modulo 2^64. */

@@ -10,7 +10,6 @@ import type { ListChunk } from './list-chunk.js';
 import { ListCompaction } from './list-compaction.js';
 import { cachedChunks, ListReading } from './list-reading.js';
 import { ListTransactions } from './list-transaction.js';
-import type { ListVersion } from './list-version.js';
 import { ListVersions } from './list-versions.js';
 import { type CachedPiece, PieceCache, type PieceUser } from './piece-cache.js';
 import { ReplicaFallback } from './replica-fallback.js';
@@ -26,19 +25,19 @@ export interface OrderList {
   close(): void;
 }
 
-/** The version of the list on a server, being read. */
-export interface CurrentVersion {
+/** The name of the current version of the list on a server, being read; it becomes undefined when there is none. */
+export interface CurrentName {
   readonly server: ListPools;
-  readonly version: Promise<ListVersion | undefined>;
+  readonly name: Promise<string | undefined>;
 }
 
 export interface ListRequest {
   /** Who shares the slots fairly with others. */
   readonly caller: string;
+  /** See {@link OrderListReader.readAhead}. */
+  readonly current: CurrentName;
   /** Whether the chunks will be sent compressed. */
   readonly isCompressed: boolean;
-  /** See {@link OrderListReader.readAhead}. */
-  readonly current?: CurrentVersion | undefined;
   /** Ends the list: its client is too slow, or what it holds is needed for others. */
   readonly cut: () => void;
 }
@@ -72,13 +71,23 @@ export class OrderListReader {
     return databaseCall(() => this.database.read((server) => this.#openOn(server, request)));
   }
 
-  /** Begins to read the version for a request that has arrived. */
-  readAhead(): CurrentVersion {
+  /** Begins to read the version for a request that has arrived. Never throws. */
+  readAhead(): CurrentName {
     const server = this.database.first;
-    const version = this.versions.current(server);
+    const name = this.versions.currentName(server);
     // Awaited by the request, if it is admitted.
-    version.catch(() => undefined);
-    return { server, version };
+    name.catch(() => undefined);
+    return { server, name };
+  }
+
+  /**
+   * The name of the current version; undefined while there is none.
+   * @throws {DomainError} `service_unavailable`
+   */
+  async nameFor({ current, caller }: Pick<ListRequest, 'current' | 'caller'>): Promise<string | undefined> {
+    return databaseCall(() =>
+      this.database.read((server) => this.versions.inTurn(this.#nameOn(server, current), caller, 'headers')),
+    );
   }
 
   /** Drops what is in memory, after a piece was found to be corrupt. */
@@ -88,35 +97,38 @@ export class OrderListReader {
 
   async #openOn(server: ListPools, request: ListRequest): Promise<OrderList> {
     const { current, caller } = request;
-    const reading = current?.server === server ? current.version : this.versions.current(server);
-    const version = await this.versions.inTurn(reading, caller, 'list');
-    if (version !== undefined) {
-      const inMemory = this.#openFromMemory(version, request);
-      if (inMemory !== undefined) {
-        return inMemory;
-      }
+    const name = await this.versions.inTurn(this.#nameOn(server, current), caller, 'list');
+    const inMemory = this.#openFromMemory(name, request);
+    if (inMemory !== undefined) {
+      return inMemory;
     }
     const slot = await this.#slots.acquire(caller);
     // Another list may have read the same pieces meanwhile.
-    const inMemory = version && this.#openFromMemory(version, request);
-    if (inMemory !== undefined) {
+    const nowInMemory = this.#openFromMemory(name, request);
+    if (nowInMemory !== undefined) {
       slot.release();
-      return inMemory;
+      return nowInMemory;
     }
-    return this.#openFromDatabase(server, request, slot, version !== undefined);
+    return this.#openFromDatabase(server, request, slot, name !== undefined);
+  }
+
+  /** What was read ahead is of no use when the replica has failed since. */
+  #nameOn(server: ListPools, current: CurrentName): Promise<string | undefined> {
+    return current.server === server ? current.name : this.versions.currentName(server);
   }
 
   /** A list of pieces that are all in memory; it needs no connection. */
-  #openFromMemory(version: ListVersion, { cut }: ListRequest): OrderList | undefined {
-    const found = version.pieces.map(({ key }) => this.#cache.get(key));
-    if (!found.every((piece) => piece !== undefined)) {
+  #openFromMemory(name: string | undefined, { cut }: ListRequest): OrderList | undefined {
+    const version = this.versions.known(name);
+    const found = version?.pieces.map(({ key }) => this.#cache.get(key));
+    if (version === undefined || !found?.every((piece) => piece !== undefined)) {
       return undefined;
     }
     this.#cache.show(version.pieces);
     this.metrics.listPieces.labels('memory').inc(found.length);
     const user = this.#user(cut, found);
     return {
-      version: version.name,
+      version: name,
       chunks: chunksOf(found, user),
       close: () => {
         this.#cache.endUsing(user);

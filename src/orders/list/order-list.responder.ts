@@ -12,8 +12,7 @@ import { TRACING, type Tracing } from '../../tracing/tracing.js';
 import { ORDER_ROUTES } from '../orders.paths.js';
 import { CorruptChunk } from './deflate.js';
 import { etagOf, matchesEtag } from './etag.js';
-import { ListVersions } from './list-versions.js';
-import { type CurrentVersion, type ListRequest, type OrderList, OrderListReader } from './order-list.reader.js';
+import { type CurrentName, type ListRequest, type OrderList, OrderListReader } from './order-list.reader.js';
 import { ClientDisconnected, ResponseBody } from './response-body.js';
 import { writeList } from './write-list.js';
 
@@ -35,11 +34,9 @@ export class OrderListResponder {
       ),
   });
   /** What was read ahead for requests. */
-  readonly #names = new WeakMap<IncomingMessage, Promise<string | undefined>>();
-  readonly #versions = new WeakMap<IncomingMessage, CurrentVersion>();
+  readonly #ahead = new WeakMap<IncomingMessage, CurrentName>();
 
   constructor(
-    private readonly versions: ListVersions,
     private readonly reader: OrderListReader,
     @Inject(CONFIG) config: Config,
     private readonly metrics: Metrics,
@@ -53,16 +50,8 @@ export class OrderListResponder {
    * queries, so a request that is then rejected costs little. Never throws.
    */
   readAhead(req: IncomingMessage): void {
-    if (req.url !== ORDER_ROUTES[0] || (req.method !== 'GET' && req.method !== 'HEAD')) {
-      return;
-    }
-    if (asksForName(req)) {
-      const name = this.versions.currentName();
-      // Awaited by the response, if there is one.
-      name.catch(() => undefined);
-      this.#names.set(req, name);
-    } else {
-      this.#versions.set(req, this.reader.readAhead());
+    if (req.url === ORDER_ROUTES[0] && (req.method === 'GET' || req.method === 'HEAD')) {
+      this.#ahead.set(req, this.reader.readAhead());
     }
   }
 
@@ -71,10 +60,11 @@ export class OrderListResponder {
    * @throws {DomainError} `service_unavailable`
    */
   async respond(req: Request, res: Response, caller: string): Promise<void> {
-    if (asksForName(req)) {
-      const reading = this.#names.get(req) ?? this.versions.currentName();
-      const name = await this.versions.inTurn(reading, caller, 'headers');
-      const isUnchanged = name !== undefined && matchesEtag(req.headers['if-none-match'], etagOf(name));
+    const current = this.#ahead.get(req) ?? this.reader.readAhead();
+    const tags = req.headers['if-none-match'];
+    if (req.method === 'HEAD' || tags !== undefined) {
+      const name = await this.reader.nameFor({ current, caller });
+      const isUnchanged = name !== undefined && matchesEtag(tags, etagOf(name));
       if (isUnchanged || req.method === 'HEAD') {
         startResponse(res, isUnchanged ? 304 : 200, name).end();
         return;
@@ -83,8 +73,8 @@ export class OrderListResponder {
     const isCompressed = req.acceptsEncodings('gzip', 'identity') === 'gzip';
     const request: ListRequest = {
       caller,
+      current,
       isCompressed,
-      current: this.#versions.get(req),
       // The connection: a response that waits behind another one could not be ended at once.
       cut: () => {
         req.socket.destroy();
@@ -129,10 +119,6 @@ export class OrderListResponder {
       this.metrics.lists.labels(end).inc();
     }
   }
-}
-
-function asksForName({ method, headers }: IncomingMessage): boolean {
-  return method === 'HEAD' || headers['if-none-match'] !== undefined;
 }
 
 /** @param version see {@link OrderList.version} */
