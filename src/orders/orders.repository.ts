@@ -137,17 +137,19 @@ export class OrdersRepository {
 
   #update<T>(batchSize: number, statement: () => Promise<T>): Promise<T> {
     return this.tracing.statement({ operation: 'UPDATE', table: 'orders', batchSize }, () =>
-      databaseCall(async () => {
-        try {
-          return await statement();
-        } catch (error) {
-          if (sqlStateOf(error) === SERIALIZATION_FAILURE) {
-            // Perhaps another transaction moved an order to another partition: the next snapshot shows it there.
-            return statement();
-          }
-          throw sqlStateOf(error) === LOCK_NOT_AVAILABLE ? orderLocked(error) : error;
-        }
-      }),
+      databaseCall(() =>
+        statement()
+          .catch((error: unknown) => {
+            if (sqlStateOf(error) === SERIALIZATION_FAILURE) {
+              // Perhaps another transaction moved an order to another partition: the next snapshot shows it there.
+              return statement();
+            }
+            throw error;
+          })
+          .catch((error: unknown) => {
+            throw sqlStateOf(error) === LOCK_NOT_AVAILABLE ? orderLocked(error) : error;
+          }),
+      ),
     );
   }
 }

@@ -105,8 +105,9 @@ export class PieceCache {
     return this.#reading.get(key)?.ended;
   }
 
-  /** Announces that a list reads this piece at the pace of the database. */
+  /** Announces that a list reads this piece at the pace of the database. Those who wait for another one wait for it instead. */
   startReading(key: string): void {
+    this.endReading(key);
     let end = (): void => undefined;
     const ended = new Promise<void>((resolve) => (end = resolve));
     this.#reading.set(key, { ended, end });

@@ -54,3 +54,16 @@ it('drops a piece that was added after another version had been shown', () => {
   expect(cache.get('old')).toBeUndefined();
   expect(cache.hasRoomFor(90_000)).toBe(true);
 });
+
+it('lets those who wait for a piece go on when another list reads it, too', async () => {
+  const cache = new PieceCache(100_000);
+  cache.startReading('piece');
+  const first = cache.whileRead('piece');
+  cache.startReading('piece');
+  await first;
+  const second = cache.whileRead('piece');
+  expect(second).not.toBe(first);
+  cache.endReading('piece');
+  await second;
+  expect(cache.whileRead('piece')).toBeUndefined();
+});
