@@ -4,6 +4,7 @@
 // - The decorators of @nestjs/swagger do nothing. The API document is generated here and becomes part of the bundle. The
 //   first request for Swagger UI loads the package.
 // - Prisma's query compiler is left out: see no-query-compiler.mjs.
+// - What Nest and Express load to read request bodies is left out: see no-request-bodies.mjs.
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -16,6 +17,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const TARGET = join(ROOT, 'dist/bundle');
 const NO_OP_DECORATORS = join(ROOT, 'node_modules/@nestjs/swagger/dist/extra/swagger-shim.js');
 const NO_QUERY_COMPILER = join(ROOT, 'scripts/no-query-compiler.mjs');
+const NO_REQUEST_BODIES = join(ROOT, 'scripts/no-request-bodies.mjs');
 
 const EXTERNAL = [
   // The files of Swagger UI, and the development database.
@@ -23,6 +25,9 @@ const EXTERNAL = [
   // Optional parts of Nest and pg that are not installed.
   ...['@nestjs/microservices*', '@nestjs/websockets*', '@fastify/static', 'pg-native', 'class-transformer*'],
 ];
+
+/** Of the files of Swagger UI and of what Express sends by itself. */
+const SENT_EXTENSIONS = new Set(['css', 'html', 'js', 'json', 'png', 'txt']);
 
 /** Packages whose modules have no effect but their exports, although their package.json does not say so. */
 const NO_SIDE_EFFECTS = /^@nestjs\/(?:common|core|platform-express)(?:\/|$)/;
@@ -56,10 +61,32 @@ const swagger = {
 };
 
 /** @type {import('esbuild').Plugin} */
-const queryCompiler = {
-  name: 'query-compiler',
+const standIns = {
+  name: 'stand-ins',
   setup({ onResolve }) {
     onResolve({ filter: /^@prisma\/client\/runtime\/query_compiler_/ }, () => ({ path: NO_QUERY_COMPILER }));
+    onResolve({ filter: /^(?:body-parser|multer)$/ }, () => ({ path: NO_REQUEST_BODIES }));
+    // Nest's ValidationPipe, which nothing uses, would keep all of its validators.
+    onResolve({ filter: /^class-validator(?:\/|$)/ }, ({ path, kind }) =>
+      kind === 'dynamic-import' ? { path, external: true } : undefined,
+    );
+  },
+};
+
+/**
+ * Media types by extension, of 2,500 those that are sent.
+ * @type {import('esbuild').Plugin}
+ */
+const mediaTypes = {
+  name: 'media-types',
+  setup({ onLoad }) {
+    onLoad({ filter: /[/\\]mime-db[/\\]db\.json$/ }, ({ path }) => {
+      const types = Object.entries(JSON.parse(readFileSync(path, 'utf8')));
+      const sent = types.filter(([, { extensions = [] }]) =>
+        extensions.some((extension) => SENT_EXTENSIONS.has(extension)),
+      );
+      return { contents: JSON.stringify(Object.fromEntries(sent)), loader: 'json' };
+    });
   },
 };
 
@@ -97,7 +124,7 @@ const { metafile } = await build({
     js: "import{createRequire as __createRequire}from'node:module';const require=__createRequire(import.meta.url);",
   },
   external: EXTERNAL,
-  plugins: [entries, swagger, queryCompiler, packages],
+  plugins: [entries, swagger, standIns, mediaTypes, packages],
   // No `keepNames`: it defines a property on each closure, which costs a quarter of the cancels per second. Classes keep their
   // names, because identifiers are not shortened; of two with the same name, the second gets a number.
   minifySyntax: true,

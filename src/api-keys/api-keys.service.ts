@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { LRUCache } from 'lru-cache';
 import { CLOCK, type Clock } from '../common/clock.js';
 import { FairSlots } from '../common/fair-slots.js';
+import { lruCache } from '../common/lru-cache.js';
 import { CONFIG, type Config } from '../config/config.js';
 import { DomainError } from '../errors/domain-error.js';
 import { Metrics } from '../metrics/metrics.js';
@@ -30,7 +30,7 @@ interface CachedKey {
  */
 @Injectable()
 export class ApiKeysService {
-  readonly #cache = new LRUCache<string, CachedKey>({ max: CACHED_KEYS_MAX });
+  readonly #cache = lruCache<string, CachedKey>(CACHED_KEYS_MAX);
   readonly #lookups = new Map<string, Promise<VerifiedKey | undefined>>();
   readonly #unknownSlots = new FairSlots(UNKNOWN_LOOKUPS_MAX, {
     ms: SLOT_TIMEOUT_MS,

@@ -1,5 +1,6 @@
-import { LRUCache } from 'lru-cache';
+import type { LRUCache } from 'lru-cache';
 import type { Clock } from '../common/clock.js';
+import { lruCache } from '../common/lru-cache.js';
 import type { Quotas } from '../plans/plans.js';
 import { type BanRule, decide, type SubjectState, UNUSED } from './decision.js';
 import type { QuotaStore } from './quota-store.js';
@@ -14,9 +15,9 @@ export const SUBJECTS_MAX = 100_000;
 
 /** Counts in the memory of this process: exact for one process, O(1) in time and memory per subject. */
 export class MemoryQuotaStore implements QuotaStore {
-  readonly #keys = new LRUCache<string, SubjectState>({ max: SUBJECTS_MAX });
+  readonly #keys = lruCache<string, SubjectState>(SUBJECTS_MAX);
   /** Apart from the keys, so that a flood from many addresses evicts no key. */
-  readonly #addresses = new LRUCache<string, SubjectState>({ max: SUBJECTS_MAX });
+  readonly #addresses = lruCache<string, SubjectState>(SUBJECTS_MAX);
 
   /** @param onBan called for each ban, when it starts */
   constructor(

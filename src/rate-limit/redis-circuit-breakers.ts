@@ -1,8 +1,8 @@
 import { Logger } from '@nestjs/common';
 import { Cluster, ReplyError } from 'ioredis';
-import { LRUCache } from 'lru-cache';
 import { asError } from '../common/as-error.js';
 import { withDeadline } from '../common/deadline.js';
+import { lruCache } from '../common/lru-cache.js';
 import { CoalescedWrites } from './coalesced-writes.js';
 import { isPrimary, type LimitRedis, nodeOf } from './redis-connection.js';
 import { redisKeyOf } from './redis-scripts.js';
@@ -37,7 +37,7 @@ export class RedisCircuitBreakers {
   readonly #failures = new Map<string, number>();
   /** Nodes whose breaker is open. */
   readonly #unavailable = new Set<string>();
-  readonly #loggedKeys = new LRUCache<string, true>({ max: LOGGED_KEYS_MAX });
+  readonly #loggedKeys = lruCache<string, true>(LOGGED_KEYS_MAX);
   readonly #writes: CoalescedWrites;
 
   /** @param onRecovered called when a node is available again */

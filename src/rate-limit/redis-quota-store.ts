@@ -1,7 +1,7 @@
 import { Logger, type OnApplicationShutdown } from '@nestjs/common';
-import { LRUCache } from 'lru-cache';
 import { asError } from '../common/as-error.js';
 import type { Clock } from '../common/clock.js';
+import { lruCache } from '../common/lru-cache.js';
 import type { Quotas } from '../plans/plans.js';
 import {
   type BanRule,
@@ -60,7 +60,7 @@ export class RedisQuotaStore implements QuotaStore, OnApplicationShutdown {
   readonly #breakers: RedisCircuitBreakers;
   readonly #memory: MemoryQuotaStore;
   /** Subjects that no request can be admitted for: bans and, without bans, windows without requests remaining. */
-  readonly #rejected = new LRUCache<string, Rejected>({ max: SUBJECTS_MAX });
+  readonly #rejected = lruCache<string, Rejected>(SUBJECTS_MAX);
   /** The clock of Redis less ours, as of the latest reply. */
   #clockOffsetMs = 0;
 

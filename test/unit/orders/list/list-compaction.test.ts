@@ -5,6 +5,22 @@ afterEach(() => {
   jest.restoreAllMocks();
 });
 
+it('compacts when there are more than twice as many rows as the last compaction left, and 256', async () => {
+  let now = 0;
+  jest.spyOn(performance, 'now').mockImplementation(() => (now += 10_000));
+  const query = jest.fn(() => Promise.resolve({ rows: [{ page: null, rows: 1_000 }] }));
+  const compaction = new ListCompaction({ main: { query } } as unknown as Pools);
+  const queriesAfter = async (rows: number): Promise<number> => {
+    compaction.after(rows);
+    await new Promise((resolve) => setImmediate(resolve));
+    return query.mock.calls.length;
+  };
+  expect(await queriesAfter(256)).toBe(0);
+  expect(await queriesAfter(257)).toBe(2);
+  expect(await queriesAfter(2_256)).toBe(2);
+  expect(await queriesAfter(2_257)).toBe(4);
+});
+
 it('compacts at most once a second: a replica may show the changes of before the last compaction', async () => {
   let now = 0;
   jest.spyOn(performance, 'now').mockImplementation(() => now);
