@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import {
   chmodSync,
   copyFileSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -79,6 +80,22 @@ describeWith('psql')('deploy/rotate-password.sh', () => {
     expect((await rotate('finish')).stdout).toBe(`Dropped petstore_app; the service logs in as ${username}.\n`);
     expect(await roles()).toEqual([...FOREIGN, username].sort());
     await after.end();
+  });
+
+  it('drops no login whose container has just lost its connections', async () => {
+    const current = new URL(readFileSync(secret, 'utf8')).username;
+    await database.db.query("CREATE ROLE petstore_app LOGIN PASSWORD 'old' IN ROLE petstore_service");
+    const [waits, goesOn] = [join(folder, 'waits'), join(folder, 'goes-on')];
+    const sleep = `#!/bin/sh\necho "$1" >"${waits}"\nuntil [ -e "${goesOn}" ]; do :; done\n`;
+    writeFileSync(join(folder, 'sleep'), sleep, { mode: 0o755 });
+    const failure = rotate('finish').catch((error: unknown) => (error as Error).message);
+    await waitFor(() => existsSync(waits) && readFileSync(waits, 'utf8') === '6\n', 'the second look is waited for');
+    const reconnected = openPool({ connectionString: loginUrl('petstore_app', 'old'), max: 1 });
+    await reconnected.query('SELECT 1');
+    writeFileSync(goesOn, '');
+    expect(await failure).toContain('error: petstore_app is still in use');
+    expect(await roles()).toEqual([...FOREIGN, 'petstore_app', current].sort());
+    await reconnected.end();
   });
 
   function loginUrl(role: string, password: string): string {
