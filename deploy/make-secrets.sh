@@ -1,5 +1,6 @@
 #!/bin/sh
-# Generates the passwords, and the URLs that contain them, for docker-compose.yml. Existing files are not changed.
+# Generates the passwords, and the URLs that contain them, for docker-compose.yml. Existing files are not changed. A password of your own
+# must need no escaping in a URL.
 #
 # Compose mounts the files with their owner on this host, and each container reads them as its own user (node, postgres, redis).
 # The files are therefore readable by everyone, but only the owner can open the directory on this host. A container sees only
@@ -7,6 +8,10 @@
 set -eu
 umask 077
 cd "$(dirname "$0")"
+# Containers read these files as their own users, too, and a clone made with another umask may be private.
+for mounted in grafana haproxy postgres prometheus redis; do
+  chmod -R a+rX "$mounted"
+done
 mkdir -p secrets
 chmod 0700 secrets
 cd secrets
@@ -35,6 +40,11 @@ echo "$grafana" | make grafana_password
 echo "postgresql://petstore_owner:$owner@postgres:5432/petstore" | make owner_database_url
 echo "postgresql://petstore_app:$service@postgres:5432/petstore" | make service_database_url
 
+present=$(ls redis_password redis_url redis_users 2>/dev/null | wc -l)
+if [ "$present" -ne 0 ] && [ "$present" -ne 3 ]; then
+  echo 'error: redis_password, redis_url and redis_users hold the same password; remove all three from deploy/secrets/, and run this again' >&2
+  exit 1
+fi
 echo "$redis" | make redis_password
 printf 'redis://petstore:%s@redis:6379\n' "$(cat redis_password)" | make redis_url
 # The users of Redis, with a digest of the password. The service may use only its own keys and the commands of its scripts.

@@ -1,21 +1,52 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync, copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
+/** The folders of files that docker-compose.yml mounts. */
+const MOUNTED = [
+  ...new Set(
+    Array.from(
+      readFileSync(join(__dirname, '..', '..', 'docker-compose.yml'), 'utf8').matchAll(
+        /'?\.\/deploy\/([\w-]+)[/:]\S*:ro/g,
+      ),
+      ([, name]) => name ?? '',
+    ),
+  ),
+];
 const SCRIPT = join(__dirname, '..', '..', 'deploy', 'make-secrets.sh');
 
 describe('deploy/make-secrets.sh', () => {
   const folder = mkdtempSync(join(tmpdir(), 'petstore-secrets-'));
-  const run = (): { status: number | null } =>
-    spawnSync('sh', [join(folder, 'make-secrets.sh')], { env: { PATH: `${folder}:${process.env.PATH}` } });
+  const run = (): { status: number | null; stderr: string } =>
+    spawnSync('sh', [join(folder, 'make-secrets.sh')], {
+      env: { PATH: `${folder}:${process.env.PATH}` },
+      encoding: 'utf8',
+    });
   const secrets = (): string[] =>
     readdirSync(join(folder, 'secrets'))
       .filter((name) => name !== '.gitignore')
       .sort();
   const read = (name: string): string => readFileSync(join(folder, 'secrets', name), 'utf8').trim();
 
-  beforeAll(() => copyFileSync(SCRIPT, join(folder, 'make-secrets.sh')));
+  beforeAll(() => {
+    copyFileSync(SCRIPT, join(folder, 'make-secrets.sh'));
+    for (const name of MOUNTED) {
+      // As in a clone that only its owner can read.
+      mkdirSync(join(folder, name), { mode: 0o700 });
+      writeFileSync(join(folder, name, 'file'), '', { mode: 0o600 });
+    }
+  });
   afterAll(() => {
     rmSync(folder, { recursive: true });
   });
@@ -40,5 +71,25 @@ describe('deploy/make-secrets.sh', () => {
     const before = secrets().map(read);
     expect(run().status).toBe(0);
     expect(secrets().map(read)).toEqual(before);
+  });
+
+  it('makes no password of Redis that differs between its files', () => {
+    const before = read('redis_users');
+    rmSync(join(folder, 'secrets', 'redis_password'));
+    expect(run()).toMatchObject({ status: 1, stderr: expect.stringContaining('remove all three') as string });
+    expect(secrets()).not.toContain('redis_password');
+    rmSync(join(folder, 'secrets', 'redis_url'));
+    rmSync(join(folder, 'secrets', 'redis_users'));
+    expect(run().status).toBe(0);
+    expect(new URL(read('redis_url')).password).toBe(read('redis_password'));
+    expect(read('redis_users')).not.toBe(before);
+  });
+
+  it('lets every user read what containers mount', () => {
+    expect(MOUNTED.sort()).toEqual(['grafana', 'haproxy', 'postgres', 'prometheus', 'redis']);
+    for (const path of MOUNTED.map((name) => join(folder, name))) {
+      expect([statSync(path).mode & 0o777, statSync(join(path, 'file')).mode & 0o777]).toEqual([0o755, 0o644]);
+    }
+    expect(statSync(join(folder, 'secrets')).mode & 0o777).toBe(0o700);
   });
 });
