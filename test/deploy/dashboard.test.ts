@@ -13,7 +13,7 @@ import { type LabelMatcher, usesOf } from './promql.js';
 const DEPLOY = join(__dirname, '..', '..', 'deploy');
 
 /** Labels that Prometheus adds to every metric of a target. */
-const TARGET_LABELS = ['job', 'instance'];
+const TARGET_LABELS = ['job', 'instance', 'name'];
 /** Metrics that Prometheus records about a target. */
 const TARGET_METRICS = ['up'];
 
