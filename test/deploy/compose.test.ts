@@ -35,6 +35,11 @@ describe('docker-compose.yml', () => {
     expect(loadConfig({ ...Object.fromEntries(others), ...url })).toEqual(loadConfig(url));
   });
 
+  it('lets what uses the database reach a managed one', () => {
+    const reaching = Object.entries(composeServices()).filter(([, { networks }]) => networks?.includes('default'));
+    expect(reaching.map(([name]) => name)).toEqual(['migrate', 'service', 'admin', 'replica']);
+  });
+
   it('runs every container below an init process', () => {
     const services = Object.entries(composeServices());
     expect(services.filter(([, { init }]) => init !== true)).toEqual([]);

@@ -92,7 +92,7 @@ describe('the queries of the dashboard and the alerts', () => {
     expect(/_(total|count|bucket)$/.test(metric) ? tested.values : '0').toMatch(/^0/);
   });
 
-  it('select the job that prometheus.yml scrapes, whose port is METRICS_PORT of the service', () => {
+  it('select the job that prometheus.yml and the ServiceMonitor scrape, whose port is METRICS_PORT of the service', () => {
     const config = load(read('prometheus/prometheus.yml')) as {
       scrape_configs: { job_name: string; dns_sd_configs: { names: string[]; port: number }[] }[];
     };
@@ -102,6 +102,10 @@ describe('the queries of the dashboard and the alerts', () => {
       usesOf(expression).selectors.map(({ matchers }) => matchers.find(({ label }) => label === 'job')?.value),
     );
     expect([...new Set(jobs)]).toEqual([job?.job_name]);
+    const monitor = load(read('kubernetes/monitoring/service-monitor.yaml')) as {
+      spec: { endpoints: { relabelings: unknown[] }[] };
+    };
+    expect(monitor.spec.endpoints[0]?.relabelings).toContainEqual({ targetLabel: 'job', replacement: job?.job_name });
   });
 
   it('use only variables that the dashboard defines', () => {

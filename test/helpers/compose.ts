@@ -9,6 +9,7 @@ export interface ComposeService {
   readonly build?: { readonly args: Readonly<Record<string, string>> };
   readonly command?: readonly string[];
   readonly init?: boolean;
+  readonly networks?: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
 }
 
