@@ -19,8 +19,8 @@ const SLOT_TIMEOUT_MS = 1_000;
 interface CachedKey {
   /** Undefined when the key is revoked. */
   readonly key: VerifiedKey | undefined;
-  /** Unix milliseconds. A stale entry still shows that the key existed. */
-  freshUntilMs: number;
+  /** Unix milliseconds; -Infinity when the row may have changed since. A stale entry still shows that the key existed. */
+  readAtMs: number;
 }
 
 /**
@@ -60,7 +60,7 @@ export class ApiKeysService {
     }
     const keyHash = hashKey(token);
     const cached = this.#cache.get(keyHash);
-    if (cached !== undefined && this.clock.now() < cached.freshUntilMs) {
+    if (cached !== undefined && this.#isFresh(cached)) {
       this.metrics.keyLookups.labels('memory').inc();
       return this.#unlessExpired(cached.key);
     }
@@ -83,14 +83,14 @@ export class ApiKeysService {
   invalidate(keyHash: string): void {
     const cached = this.#cache.peek(keyHash);
     if (cached !== undefined) {
-      cached.freshUntilMs = 0;
+      cached.readAtMs = -Infinity;
     }
     this.#lookups.delete(keyHash);
   }
 
   invalidateAll(): void {
     for (const cached of this.#cache.values()) {
-      cached.freshUntilMs = 0;
+      cached.readAtMs = -Infinity;
     }
     this.#lookups.clear();
   }
@@ -108,7 +108,7 @@ export class ApiKeysService {
         // Not cached when it was invalidated meanwhile: the row may have changed after it was read. Invented keys are not
         // cached either, so they evict no valid one.
         if (isLatest() && this.issued.has(keyHash)) {
-          this.#cache.set(keyHash, { key, freshUntilMs: this.clock.now() + this.#cacheMs });
+          this.#cache.set(keyHash, { key, readAtMs: this.clock.now() });
         }
         return key;
       })
@@ -119,6 +119,11 @@ export class ApiKeysService {
       });
     this.#lookups.set(keyHash, lookup);
     return lookup;
+  }
+
+  /** An entry of the future was read before the clock was set back. */
+  #isFresh({ readAtMs }: CachedKey): boolean {
+    return Math.abs(this.clock.now() - readAtMs) < this.#cacheMs;
   }
 
   #unlessExpired(key: VerifiedKey | undefined): VerifiedKey | undefined {

@@ -3,7 +3,7 @@ import pg from 'pg';
 import { CONFIG, type Config } from '../config/config.js';
 import { Metrics } from '../metrics/metrics.js';
 import { READ_ONLY_TRANSACTION, sqlStateOf } from './postgres-errors.js';
-import { sessionSettings, type Settings, transactionSettings } from './session-settings.js';
+import { NO_TRANSACTION_TIMEOUT, sessionSettings, type Settings, transactionSettings } from './session-settings.js';
 import { queryInTransactions } from './transaction-pooling.js';
 
 /** How long a request waits for a connection. Milliseconds, as are all durations here. */
@@ -174,7 +174,7 @@ function createPool(options: pg.PoolConfig, settings: Settings, transactionPoole
     ...(transactionPooler ? {} : { onConnect: (client: pg.ClientBase) => client.query(begin) as unknown as undefined }),
   });
   if (transactionPooler) {
-    queryInTransactions(pool, transactionSettings(settings));
+    queryInTransactions(pool, `${transactionSettings(settings)}; ${NO_TRANSACTION_TIMEOUT}`);
   }
   const logger = new Logger('Database');
   // A connection that breaks while in use fails its query; that is where the error is handled.

@@ -16,13 +16,16 @@ const RELIED_UPON: Settings = {
   // Up to PostgreSQL 17 a kind of plan that is switched off is estimated as very expensive, and what is expensive is compiled: reading
   // the version of the list took 180 ms instead of 0.1 on PostgreSQL 15.
   jit: 'off',
+  // Numbers are read as they are, and not rounded.
+  extra_float_digits: 1,
   // The definitions of the list's triggers are compared as PostgreSQL prints them.
   quote_all_identifiers: 'off',
 };
 
 /** A list that a slow client reads, and an import, may take long. The setting is new in PostgreSQL 17. */
-const noTransactionTimeout = (isLocal: boolean): string => `
-  SELECT set_config('transaction_timeout', '0', ${isLocal}) WHERE current_setting('transaction_timeout', true) IS NOT NULL`;
+function noTransactionTimeout(isLocal: boolean): string {
+  return `SELECT set_config('transaction_timeout', '0', ${isLocal}) WHERE current_setting('transaction_timeout', true) IS NOT NULL`;
+}
 
 /**
  * The statements that a connection begins with, for one round trip. They are statements and not startup parameters,
@@ -33,10 +36,13 @@ export function sessionSettings(more: Settings = {}): string {
   return `${assignments('SET', { idle_session_timeout: 0, ...more })}; ${noTransactionTimeout(false)}`;
 }
 
-/** The same for one transaction. */
+/** The same for one transaction, but for {@link NO_TRANSACTION_TIMEOUT}. Does not take its snapshot, as any SELECT would. */
 export function transactionSettings(more: Settings = {}): string {
-  return `${assignments('SET LOCAL', more)}; ${noTransactionTimeout(true)}`;
+  return assignments('SET LOCAL', more);
 }
+
+/** For one transaction. Takes its snapshot. */
+export const NO_TRANSACTION_TIMEOUT = noTransactionTimeout(true);
 
 function assignments(command: string, more: Settings): string {
   return Object.entries({ ...RELIED_UPON, ...more })

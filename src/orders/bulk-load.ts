@@ -15,6 +15,9 @@ export interface LoadListener {
 /** Ids of at least 2^62 do not raise the sequence, so that it does not run out of ids. */
 export const SEQUENCE_END = '4611686018427387904';
 
+/** Key of the advisory lock of those who raise the sequence. */
+const RAISE_LOCK = 7_203_146_519;
+
 /**
  * A small step draws the ids, so that inserts at the same time cannot move the sequence past `highest` before `setval`
  * moves it back. Over a large step they cannot draw enough ids within the statement.
@@ -33,7 +36,14 @@ const RAISE_SEQUENCE = `
  * @param highestId the highest id to be inserted, below {@link SEQUENCE_END}; null when the rows have no ids
  */
 export async function raiseOrderSequence(db: pg.ClientBase, highestId: string | number | null): Promise<void> {
-  await db.query(RAISE_SEQUENCE, [highestId]);
+  // One at a time: the sequence of another load could otherwise be moved back.
+  await db.query('SELECT pg_advisory_lock($1)', [RAISE_LOCK]);
+  try {
+    await db.query(RAISE_SEQUENCE, [highestId]);
+  } finally {
+    // A transaction that has failed keeps it until the connection ends.
+    await db.query('SELECT pg_advisory_unlock($1)', [RAISE_LOCK]).catch(() => undefined);
+  }
 }
 
 /**

@@ -6,6 +6,7 @@ import { hasPooler, serverProblems } from '../../database/check-server.js';
 import { onlyRow } from '../../database/only-row.js';
 import { openClient } from '../../database/open-client.js';
 import { connectionsPerProcess } from '../../database/pools.js';
+import { transactionSettings } from '../../database/session-settings.js';
 import { messageOf } from '../report-error.js';
 import { checkClock, error, ok, type Result, type Results, skipped, warning } from './check.js';
 import { checkRole } from './role.js';
@@ -91,9 +92,7 @@ async function checkPrimary(databaseUrl: string, config: Config, clock: Clock): 
 
 /** In a read-only transaction that is rolled back, so that a check that fails leaves the others. */
 async function inTransaction(db: pg.Client, check: (db: pg.Client) => Promise<Result>): Promise<Result> {
-  await db.query(
-    `BEGIN READ ONLY; SET LOCAL statement_timeout = ${STATEMENT_TIMEOUT_MS}; SET LOCAL search_path = public`,
-  );
+  await db.query(`BEGIN READ ONLY; ${transactionSettings({ statement_timeout: STATEMENT_TIMEOUT_MS })}`);
   try {
     return await check(db);
   } finally {
@@ -148,6 +147,6 @@ async function checkExpiringKeys(db: pg.Client): Promise<Result> {
     ? ok('none within 30 days')
     : warning(
         `${count} within 30 days: ${first.join(', ')}${count > first.length ? ' and more' : ''}`,
-        'Issue successors with "petstore keys rotate ID" and hand them to their holders.',
+        'Hand their holders new keys of "petstore keys issue" and revoke these. Keys that were rotated need nothing.',
       );
 }

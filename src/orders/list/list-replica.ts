@@ -97,6 +97,8 @@ export class ListReplica implements OnApplicationBootstrap, BeforeApplicationShu
       this.#setUnavailable(asError(standby.reason).message);
     } else if (!standby.value.isStandby) {
       this.#setUnavailable('it is not a standby');
+    } else if (this.#identity === undefined) {
+      this.#setUnavailable('the primary has not responded yet');
     } else if (standby.value.identity !== this.#identity) {
       this.#setUnavailable('it is not a standby of the primary');
     } else {

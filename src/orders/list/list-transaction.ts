@@ -5,6 +5,7 @@ import { CopyOut } from '../../database/copy-out.js';
 import type { ListPools } from '../../database/pools.js';
 import { isSchemaError } from '../../database/postgres-errors.js';
 import { onlyRow } from '../../database/only-row.js';
+import { NO_TRANSACTION_TIMEOUT } from '../../database/session-settings.js';
 import { SELECT_CHILDREN } from './list-machinery.js';
 import type { ListVersion, Piece } from './list-version.js';
 import { ListVersions, type Query } from './list-versions.js';
@@ -34,7 +35,9 @@ export class ListTransactions {
   async begin(server: ListPools, isIntact: boolean): Promise<ListTransaction> {
     const client = await server.list.connect();
     try {
-      await withDeadline(client.query([BEGIN, ...server.listSettings, LOCK_TABLE].join('; ')), RESPONSE_TIMEOUT_MS);
+      const settings = server.prepares ? [] : [NO_TRANSACTION_TIMEOUT];
+      const begin = [BEGIN, ...server.listSettings, LOCK_TABLE, ...settings].join('; ');
+      await withDeadline(client.query(begin), RESPONSE_TIMEOUT_MS);
       const query = queryOn(client, server.prepares);
       const version = isIntact ? await this.versions.inTransaction(server, query) : undefined;
       const children = version === undefined ? await childrenIn(query) : undefined;
