@@ -129,7 +129,9 @@ export function addSeedCommand(program: Command): void {
 function failureOf(cause: unknown, committed: number): unknown {
   const rest = `the orders up to id ${committed} are committed. Run the command again for the rest.`;
   if (cause instanceof Interrupted) {
-    return new Interrupted(committed === 0 ? 'Interrupted: nothing was changed.' : `Interrupted: ${rest}`);
+    return new Interrupted(
+      committed === 0 ? 'Interrupted: no order was inserted; the next ids may be skipped.' : `Interrupted: ${rest}`,
+    );
   }
   return committed === 0 ? cause : new Error(`${messageOf(cause)}; ${rest}`, { cause });
 }

@@ -32,11 +32,20 @@ const ALLOWED: readonly string[] = [
   ...['migration_name', 'finished_at', 'rolled_back_at'].map((column) => `SELECT (${column}) ON _prisma_migrations`),
 ];
 
+/** Not by `to_regclass`, which finds nothing without the right to use the schema. */
+const OWNER = `(SELECT relowner FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = 'public' AND relname = 'orders')`;
+
 const LOGIN = `
-  SELECT session_user AS login,
-         rolsuper OR EXISTS (SELECT FROM pg_class WHERE oid = to_regclass('public.orders')
-                             AND pg_has_role(session_user, relowner, 'USAGE')) AS "isOwner"
+  SELECT session_user AS login, rolsuper OR coalesce(pg_has_role(session_user, ${OWNER}, 'USAGE'), false) AS "isOwner",
+         (SELECT pg_has_role(session_user, oid, 'USAGE') FROM pg_roles WHERE rolname = '${SERVICE_ROLE}') AS "isMember"
   FROM pg_roles WHERE rolname = session_user`;
+
+interface Login {
+  readonly login: string;
+  readonly isOwner: boolean;
+  /** Null when the role of the service does not exist, as where the owner may not create roles. */
+  readonly isMember: boolean | null;
+}
 
 /**
  * What the login has: attributes, memberships, and what is granted to it, to its roles and to PUBLIC, as in GRANT. Of the functions,
@@ -54,7 +63,7 @@ const HELD = `
     UNION ALL
     SELECT coalesce(proacl, acldefault('f', proowner)), '', 'FUNCTION ' || oid::regprocedure FROM pg_proc
     WHERE pronamespace = 'public'::regnamespace AND prosecdef
-      AND proowner = (SELECT relowner FROM pg_class WHERE oid = to_regclass('public.orders'))
+      AND proowner = ${OWNER}
   )
   SELECT attribute AS held
   FROM pg_roles CROSS JOIN LATERAL (VALUES ('SUPERUSER', rolsuper), ('CREATEROLE', rolcreaterole), ('CREATEDB', rolcreatedb),
@@ -72,7 +81,7 @@ const HELD = `
 const wholeOf = (grant: string): string => grant.replace(/ \(\w+\) ON /, ' ON ');
 
 export async function checkRole(db: pg.Client, { databaseUrl }: Config): Promise<Result> {
-  const { login, isOwner } = onlyRow((await db.query<{ login: string; isOwner: boolean }>(LOGIN)).rows);
+  const { login, isOwner, isMember } = onlyRow((await db.query<Login>(LOGIN)).rows);
   if (databaseUrl === undefined) {
     return ok(`"${login}" owns the embedded database`);
   }
@@ -93,8 +102,13 @@ export async function checkRole(db: pg.Client, { databaseUrl }: Config): Promise
     return ok(`"${login}" has what the service needs and nothing else`);
   }
   const message = `"${login}" ${problems.join(', and ')}`;
-  const grants = missing.map((grant) => `GRANT ${grant} TO ${SERVICE_ROLE}`).join('; ');
-  return missing.length > 0
-    ? error(message, `Run as the owner: GRANT ${SERVICE_ROLE} TO "${login}"; ${grants}.`)
-    : warning(message, 'Revoke it from the login, from the roles that it is a member of, and from PUBLIC.');
+  if (missing.length === 0) {
+    return warning(message, 'Revoke it from the login, from the roles that it is a member of, and from PUBLIC.');
+  }
+  if (isMember === false) {
+    const grant = `GRANT ${SERVICE_ROLE} TO "${login}"`;
+    return error(message, `Run as a superuser or who created ${SERVICE_ROLE}: ${grant}. Then run doctor again.`);
+  }
+  const grantee = isMember === null ? `"${login}"` : SERVICE_ROLE;
+  return error(message, `Run as the owner: ${missing.map((grant) => `GRANT ${grant} TO ${grantee}`).join('; ')}.`);
 }

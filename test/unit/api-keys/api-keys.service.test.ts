@@ -80,6 +80,13 @@ describe('a key that exists', () => {
     expect(repository.queries).toHaveLength(2);
   });
 
+  it('is looked up again after the clock was set back', async () => {
+    await verify(TOKEN);
+    clock.advance(-600_000);
+    await expect(verify(TOKEN)).resolves.toEqual(key);
+    expect(repository.queries).toHaveLength(2);
+  });
+
   it('is looked up every time when the cache is off', async () => {
     start(0);
     repository.rows = new Map([[hashKey(TOKEN), key]]);
