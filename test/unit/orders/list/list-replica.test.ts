@@ -36,6 +36,13 @@ afterEach(() => {
 });
 
 describe('ListReplica', () => {
+  it('is unavailable until the primary has responded', async () => {
+    main.mockImplementation(failing);
+    await replica.onApplicationBootstrap();
+    expect(replica.available).toBeUndefined();
+    expect(logged).toEqual(['replica unavailable (the primary has not responded yet), reading lists from the primary']);
+  });
+
   it('is unavailable when the standby has another cluster', async () => {
     standby.mockImplementation(rows({ identity: '2/5', position: '1', isStandby: true }));
     await replica.onApplicationBootstrap();
