@@ -45,15 +45,16 @@ case ${1:-} in
     # Only the logins that init-roles.sh and this script create.
     old="FROM pg_roles AS login WHERE rolname ~ '^petstore_app(_[0-9]{14})?$' AND rolname <> '$current' AND EXISTS (
       SELECT FROM pg_auth_members WHERE member = login.oid AND roleid = 'petstore_service'::regrole)"
-    # A container that has just lost its connections opens one again within 5 s.
-    for seconds in 6 0; do
+    reject_if_used() {
       used=$(echo "SELECT DISTINCT usename FROM pg_stat_activity WHERE usename IN (SELECT rolname $old)" | sql)
       if [ -n "$used" ]; then
         echo "error: $used is still in use; replace the containers first" >&2
         exit 1
       fi
-      sleep "$seconds"
-    done
+    }
+    reject_if_used
+    # A container that has just lost its connections opens one again within 5 s.
+    sleep 6
     roles=$(echo "SELECT rolname $old" | sql)
     for role in $roles; do
       echo "DROP ROLE $role" | sql

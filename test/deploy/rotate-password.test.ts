@@ -53,6 +53,7 @@ describeWith('psql')('deploy/rotate-password.sh', () => {
     symlinkSync(join(folder, 'missing', 'file'), `${secret}.new`);
     writeFileSync(join(folder, 'docker'), DOCKER);
     chmodSync(join(folder, 'docker'), 0o755);
+    writeFileSync(join(folder, 'sleep'), '#!/bin/sh\n', { mode: 0o755 });
   });
   afterAll(async () => {
     await database.drop();
