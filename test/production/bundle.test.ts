@@ -62,6 +62,8 @@ describe('the production bundle', () => {
   it('serves Swagger UI and the document', async () => {
     const page = await fetch(`${service.baseUrl}/docs/`);
     expect(await page.text()).toContain('swagger-ui-bundle.js');
+    const script = await fetch(`${service.baseUrl}/docs/swagger-ui-bundle.js`);
+    expect(script.status).toBe(200);
     const types = ['', 'swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png', 'openapi.json'].map(
       async (file) => (await fetch(`${service.baseUrl}/docs/${file}`)).headers.get('content-type'),
     );
