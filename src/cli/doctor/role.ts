@@ -33,7 +33,7 @@ const ALLOWED: readonly string[] = [
 ];
 
 /** Not by `to_regclass`, which finds nothing without the right to use the schema. */
-const OWNER = `(SELECT relowner FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = 'public' AND relname = 'orders')`;
+const OWNER = `(SELECT relowner FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relname = 'orders')`;
 
 const LOGIN = `
   SELECT session_user AS login, rolsuper OR coalesce(pg_has_role(session_user, ${OWNER}, 'USAGE'), false) AS "isOwner",

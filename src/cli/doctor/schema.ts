@@ -12,11 +12,11 @@ const SELECT_UNFINISHED =
 const SELECT_MISSING = `
   SELECT 'table ' || name AS name
   FROM unnest(ARRAY['orders', 'api_keys', 'order_list_changes', 'api_key_usage']) AS name
-  WHERE name NOT IN (SELECT relname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = 'public')
+  WHERE name NOT IN (SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace)
   UNION ALL
   SELECT 'enabled trigger api_keys_notify_changed' WHERE NOT EXISTS (
-    SELECT FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid JOIN pg_namespace ON pg_namespace.oid = relnamespace
-    WHERE nspname = 'public' AND relname = 'api_keys' AND tgname = 'api_keys_notify_changed' AND tgenabled = 'A')`;
+    SELECT FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
+    WHERE relnamespace = 'public'::regnamespace AND relname = 'api_keys' AND tgname = 'api_keys_notify_changed' AND tgenabled = 'A')`;
 
 export async function checkSchema(db: pg.Client): Promise<Result> {
   const { has } = onlyRow((await db.query<{ has: boolean }>(HAS_RECORD)).rows);

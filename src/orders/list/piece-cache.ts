@@ -105,7 +105,7 @@ export class PieceCache {
     return this.#reading.get(key)?.ended;
   }
 
-  /** Announces that a list reads this piece at the pace of the database. Those who wait for another one wait for it instead. */
+  /** Announces that a list reads this piece at the pace of the database. Lists that wait for an earlier reader look the piece up again. */
   startReading(key: string): void {
     this.endReading(key);
     let end = (): void => undefined;
