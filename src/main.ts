@@ -74,7 +74,7 @@ async function start(parts: Parts, config: Config, logger: Logger, stop: AbortSi
     parts.embedded = await startEmbeddedDatabase(stop);
   }
   const { tracing, embedded } = parts;
-  const database = embedded === undefined ? {} : { databaseUrl: embedded.url, databaseDirectUrl: undefined };
+  const database = embedded === undefined ? {} : { databaseUrl: embedded.url };
   const options = { logger: new PinoLogger(logger), requestLogger: logger, tracing, demoKey: embedded?.demoKey };
   const app = await createApp({ ...config, ...database }, options);
   parts.app = app;

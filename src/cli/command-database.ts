@@ -33,7 +33,7 @@ const CHECK_ACCESS = `
   FROM to_regclass($1) AS relation`;
 
 /**
- * Runs a command on a connection to its database: `DATABASE_DIRECT_URL`, `DATABASE_URL`, or the embedded database of a running service.
+ * Runs a command on a connection to its database: `DATABASE_URL`, or the embedded database of a running service.
  * @throws {ConfigurationError} @throws {UsageError} @throws {Error} when the database cannot be used
  */
 export async function withDatabase<T>(
@@ -61,11 +61,9 @@ export function redisUrls(): readonly string[] {
 }
 
 async function databaseUrl(): Promise<string> {
-  const urls = ['DATABASE_URL', 'DATABASE_URL_FILE', 'DATABASE_DIRECT_URL', 'DATABASE_DIRECT_URL_FILE'];
-  const { databaseUrl, databaseDirectUrl } = loadConfig(environment('NODE_ENV', ...urls));
-  const configured = databaseDirectUrl ?? databaseUrl;
-  if (configured !== undefined) {
-    return configured;
+  const { databaseUrl } = loadConfig(environment('NODE_ENV', 'DATABASE_URL', 'DATABASE_URL_FILE'));
+  if (databaseUrl !== undefined) {
+    return databaseUrl;
   }
   const { runningEmbeddedDatabaseUrl } = await import('./embedded/embedded-database.js');
   const url = runningEmbeddedDatabaseUrl();

@@ -6,7 +6,7 @@ import { writeError, writeOut } from './output.js';
 import { reportError } from './report-error.js';
 
 const HELP = `
-Commands use the database of DATABASE_DIRECT_URL or DATABASE_URL, or the embedded database while "npm start" is running.
+Commands use the database of DATABASE_URL, or the embedded database while "npm start" is running.
 
 Examples:
   petstore serve

@@ -14,19 +14,10 @@ interface Settings {
 export function loadConfig(variables: NodeJS.ProcessEnv): Config {
   const problems: string[] = [];
   const config = valuesOf(SETTINGS, variables, problems) as Config;
-  const isAbout = (name: string): boolean => problems.some((problem) => problem.startsWith(name));
-  if (config.databaseUrl === undefined && !isAbout('DATABASE_URL')) {
-    if (config.production) {
-      problems.push(
-        'DATABASE_URL (or DATABASE_URL_FILE) must be set in production, a URL like postgresql://user:password@host:5432/database',
-      );
-    } else if (config.databaseReplicaUrl !== undefined) {
-      problems.push('DATABASE_REPLICA_URL requires DATABASE_URL, the URL of its primary');
-    }
-  }
-  if (config.transactionPooler && config.databaseDirectUrl === undefined && !isAbout('DATABASE_DIRECT_URL')) {
+  const isGiven = config.databaseUrl !== undefined || problems.some((problem) => problem.startsWith('DATABASE_URL'));
+  if (config.production && !isGiven) {
     problems.push(
-      'DATABASE_DIRECT_URL must be set with DATABASE_POOLER: a URL that leads to PostgreSQL without the pooler',
+      'DATABASE_URL (or DATABASE_URL_FILE) must be set in production, a URL like postgresql://user:password@host:5432/database',
     );
   }
   if (problems.length === 0 && config.metricsPort !== 0 && config.metricsPort === config.port) {

@@ -23,17 +23,6 @@ export const SETTINGS = {
   production: variable('NODE_ENV', 'a text', (text) => text === 'production', false),
   /** Undefined outside production only: the service then starts the embedded database. */
   databaseUrl: databaseUrl('DATABASE_URL'),
-  /** Leads to PostgreSQL without a pooler: for `LISTEN` and commands. Undefined: `databaseUrl` does. */
-  databaseDirectUrl: databaseUrl('DATABASE_DIRECT_URL'),
-  /** `databaseUrl` leads to a pooler that assigns a server connection to each transaction. */
-  transactionPooler: variable(
-    'DATABASE_POOLER',
-    'transaction, or not set',
-    (text) => text === 'transaction' || undefined,
-    false,
-  ),
-  /** A streaming standby of the database, which lists are read from. */
-  databaseReplicaUrl: databaseUrl('DATABASE_REPLICA_URL'),
   /** One Redis server, or the nodes of a Redis Cluster; empty: limits are counted in memory. */
   redisUrls: {
     ...list(

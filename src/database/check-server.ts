@@ -27,7 +27,6 @@ interface Server {
 }
 
 export interface ServerProblem {
-  readonly variable: string;
   /** Begins with the variable and says what is expected. */
   readonly message: string;
   /** The service does not start: the problem does not go away by itself. */
@@ -35,91 +34,66 @@ export interface ServerProblem {
 }
 
 /**
- * Checks at start what the service requires of its servers. An unreachable server passes: the service starts without it.
+ * Checks at start what the service requires of its server. An unreachable server passes: the service starts without it.
  * @throws {ConfigurationError}
  */
-export async function checkServer(config: Config): Promise<void> {
-  const fatal = (await serverProblems(config)).filter(({ isFatal }) => isFatal);
-  if (fatal.length > 0) {
-    throw new ConfigurationError(fatal.map(({ message }) => message));
+export async function checkServer({ databaseUrl }: Config): Promise<void> {
+  const problem = databaseUrl === undefined ? undefined : await serverProblem(databaseUrl);
+  if (problem?.isFatal === true) {
+    throw new ConfigurationError([problem.message]);
   }
 }
 
-/** What keeps the service from using the servers of its URLs; `petstore doctor` reports the passing problems, too. */
-export async function serverProblems(config: Config): Promise<ServerProblem[]> {
-  const { databaseUrl, databaseDirectUrl, databaseReplicaUrl, transactionPooler } = config;
-  const problems = await Promise.all([
-    problemsOf('DATABASE_URL', databaseUrl, transactionPooler),
-    problemsOf('DATABASE_DIRECT_URL', databaseDirectUrl, false),
-    problemsOf('DATABASE_REPLICA_URL', databaseReplicaUrl, transactionPooler),
-  ]);
-  return problems.flat();
-}
-
-async function problemsOf(
-  variable: string,
-  url: string | undefined,
-  transactionPooler: boolean,
-): Promise<ServerProblem[]> {
-  if (url === undefined) {
-    return [];
-  }
+/** What keeps the service from using its server; `petstore doctor` reports a passing problem, too. */
+export async function serverProblem(url: string): Promise<ServerProblem | undefined> {
   const clients: pg.Client[] = [];
   const connect = async (): Promise<pg.Client> => {
     const client = await openClient(url, { application_name: 'petstore-check', query_timeout: QUERY_TIMEOUT_MS });
     clients.push(client);
     return client;
   };
-  const problem = (message: string, isFatal: boolean): ServerProblem[] => [
-    { variable, message: `${variable} ${message}`, isFatal },
-  ];
   try {
     const client = await connect();
     const server = await serverOf(client);
     if (Number.parseInt(server.version) < POSTGRES_VERSION_MIN) {
-      return problem(`must lead to PostgreSQL ${POSTGRES_VERSION_MIN} or later (got ${server.version})`, true);
+      return fatal(`must lead to PostgreSQL ${POSTGRES_VERSION_MIN} or later (got ${server.version})`);
     }
-    const isPooled = hasPooler(client, server.process);
-    if (isPooled && !transactionPooler) {
+    if (hasPooler(client, server.process)) {
       while (clients.length < COMPARED) {
         await connect();
       }
       if (!(await keepTheirServers(clients))) {
-        return problem(
-          'leads to a connection pooler that does not keep a server connection for each client. Set ' +
-            'DATABASE_POOLER=transaction and DATABASE_DIRECT_URL, or use session pooling',
-          true,
+        return fatal(
+          'must lead to PostgreSQL itself, or to a pooler that keeps a server connection for each client, like pool_mode = session ' +
+            'of PgBouncer (got a pooler that does not)',
         );
       }
     }
-    if (transactionPooler && !isPooled) {
-      const message = 'DATABASE_POOLER must not be set without a pooler: it costs every statement two round trips';
-      return [{ variable: 'DATABASE_POOLER', message, isFatal: false }];
-    }
-    return roleProblem(variable, server).flatMap((message) => problem(message, false));
+    return roleProblem(server);
   } catch (error) {
-    const fatal = connectionProblem(error as ConnectionError);
-    return fatal === undefined ? problem(`is unreachable: ${(error as Error).message}`, false) : problem(fatal, true);
+    return connectionProblem(error as ConnectionError);
   } finally {
     await Promise.all(clients.map((client) => client.end().catch(() => undefined)));
   }
 }
+
+const fatal = (message: string): ServerProblem => ({ message: `DATABASE_URL ${message}`, isFatal: true });
+const passing = (message: string): ServerProblem => ({ message: `DATABASE_URL ${message}`, isFatal: false });
 
 /** A pooler gives its clients process ids of its own. `processID` is not in the types of `pg`. */
 export function hasPooler(client: pg.Client, process: number): boolean {
   return (client as unknown as { processID: number }).processID !== process;
 }
 
-function roleProblem(variable: string, { isStandby, isReadOnly }: Server): string[] {
-  if (variable === 'DATABASE_REPLICA_URL') {
-    return isStandby ? [] : ['must lead to a standby (got a primary server)'];
-  }
+function roleProblem({ isStandby, isReadOnly }: Server): ServerProblem | undefined {
   if (isStandby) {
-    return ['must lead to the primary server (got a standby)'];
+    return passing('must lead to the primary server (got a standby)');
   }
   return isReadOnly
-    ? ['must lead to a server that can be written (reset default_transaction_read_only for server, database or role)']
-    : [];
+    ? passing(
+        'must lead to a server that can be written (reset default_transaction_read_only for server, database or role)',
+      )
+    : undefined;
 }
 
 /** Whether no two connections use the same server process and none changes it, as with a pooler in session mode. */
@@ -136,15 +110,15 @@ async function serverOf(client: pg.Client): Promise<Server> {
   return onlyRow((await client.query<Server>(SELECT_SERVER)).rows);
 }
 
-/** The problem with an error that will not go away by itself; undefined while the server is unavailable. */
-function connectionProblem({ code, syscall, path, message }: ConnectionError): string | undefined {
+/** Files, TLS and logins do not get right by themselves; otherwise the server is unavailable. */
+function connectionProblem({ code, syscall, path, message }: ConnectionError): ServerProblem {
   if (syscall === 'open') {
-    return `must name files that can be read (got "${path}": ${code})`;
+    return fatal(`must name files that can be read (got "${path}": ${code})`);
   }
   if (isTlsError(code)) {
-    return `must lead to a server with which TLS can be established: ${message} (${code})`;
+    return fatal(`must lead to a server with which TLS can be established: ${message} (${code})`);
   }
   return code?.startsWith(INVALID_AUTHORIZATION)
-    ? `must contain a login that the server accepts: ${message} (${code})`
-    : undefined;
+    ? fatal(`must contain a login that the server accepts: ${message} (${code})`)
+    : passing(`is unreachable: ${message}`);
 }

@@ -87,7 +87,7 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
   async #connect(): Promise<void> {
     const socket = new Socket();
     const client = new pg.Client({
-      connectionString: this.config.databaseDirectUrl ?? this.config.databaseUrl,
+      connectionString: this.config.databaseUrl,
       application_name: 'petstore-listener',
       connectionTimeoutMillis: RESPONSE_TIMEOUT_MS,
       query_timeout: RESPONSE_TIMEOUT_MS,

@@ -3,8 +3,7 @@ import pg from 'pg';
 import { CONFIG, type Config } from '../config/config.js';
 import { Metrics } from '../metrics/metrics.js';
 import { READ_ONLY_TRANSACTION, sqlStateOf } from './postgres-errors.js';
-import { NO_TRANSACTION_TIMEOUT, sessionSettings, type Settings, transactionSettings } from './session-settings.js';
-import { queryInTransactions } from './transaction-pooling.js';
+import { sessionSettings, type Settings } from './session-settings.js';
 
 /** How long a request waits for a connection. Milliseconds, as are all durations here. */
 const CONNECTION_TIMEOUT_MS = 2_000;
@@ -40,34 +39,15 @@ export function connectionsPerProcess({ list }: Config): number {
   return MAIN_CONNECTIONS_MAX + list.concurrency + 1;
 }
 
-/** One statement of each kind that a list begins with, shared by concurrent lists, and the probe. */
-const REPLICA_CONNECTIONS_MAX = 3;
-/** Shorter than on the primary, because the primary takes over. */
-const REPLICA_TIMEOUT_MS = 1_000;
-
-/** The pools that lists use on one server. */
-export interface ListPools {
+/**
+ * The pools of the service. Lists have their own, so that slow lists leave the connections for cancels free.
+ */
+@Injectable()
+export class Pools implements OnApplicationShutdown {
   /** For short statements. */
   readonly main: pg.Pool;
   /** For lists that read orders. */
   readonly list: pg.Pool;
-  /** Statements that every transaction of the list pool begins with. */
-  readonly listSettings: readonly string[];
-  /** Whether statements may be prepared: a connection keeps its server process. */
-  readonly prepares: boolean;
-}
-
-/**
- * The pools of the service. Lists have their own, so that slow lists leave the connections for cancels free. With
- * `DATABASE_REPLICA_URL` there are two more for the standby.
- */
-@Injectable()
-export class Pools implements ListPools, OnApplicationShutdown {
-  readonly main: pg.Pool;
-  readonly list: pg.Pool;
-  readonly listSettings: readonly string[];
-  readonly prepares: boolean;
-  readonly replica: ListPools | undefined;
 
   constructor(@Inject(CONFIG) config: Config, metrics: Metrics) {
     const connectionString = config.databaseUrl;
@@ -88,16 +68,11 @@ export class Pools implements ListPools, OnApplicationShutdown {
         idle_in_transaction_session_timeout: statementTimeoutMs,
         ...MAIN_PLANNING,
       },
-      config.transactionPooler,
     );
     this.list = createPool(
       { connectionString, application_name: 'petstore-list', max: config.list.concurrency },
       LIST_SETTINGS,
-      config.transactionPooler,
     );
-    this.listSettings = config.transactionPooler ? [transactionSettings(LIST_SETTINGS)] : [];
-    this.prepares = !config.transactionPooler;
-    this.replica = createReplicaPools(config);
     this.main.on('release', (error: unknown) => {
       if (sqlStateOf(error) === READ_ONLY_TRANSACTION) {
         // Another server has become the primary: new connections lead to it.
@@ -105,49 +80,13 @@ export class Pools implements ListPools, OnApplicationShutdown {
         closeIdle(this.list);
       }
     });
-    metrics.watchPools({
-      main: this.main,
-      list: this.list,
-      ...(this.replica === undefined ? {} : { replica_main: this.replica.main, replica_list: this.replica.list }),
-    });
+    metrics.watchPools({ main: this.main, list: this.list });
   }
 
   /** Runs after the HTTP server has closed: in-flight requests need the pools. */
   async onApplicationShutdown(): Promise<void> {
-    await Promise.all([this, ...(this.replica === undefined ? [] : [this.replica])].map(endPools));
+    await Promise.all([this.main.end(), this.list.end()]);
   }
-}
-
-async function endPools({ main, list }: ListPools): Promise<void> {
-  await Promise.all([main.end(), list.end()]);
-}
-
-function createReplicaPools(config: Config): ListPools | undefined {
-  const { databaseReplicaUrl: connectionString, transactionPooler } = config;
-  if (connectionString === undefined) {
-    return undefined;
-  }
-  const options = { connectionString, connectionTimeoutMillis: REPLICA_TIMEOUT_MS };
-  const listSettings = { ...LIST_SETTINGS, lock_timeout: REPLICA_TIMEOUT_MS };
-  return {
-    main: createPool(
-      {
-        ...options,
-        application_name: 'petstore-replica-main',
-        max: REPLICA_CONNECTIONS_MAX,
-        query_timeout: REPLICA_TIMEOUT_MS,
-      },
-      { lock_timeout: REPLICA_TIMEOUT_MS, statement_timeout: REPLICA_TIMEOUT_MS },
-      transactionPooler,
-    ),
-    list: createPool(
-      { ...options, application_name: 'petstore-replica-list', max: config.list.concurrency },
-      listSettings,
-      transactionPooler,
-    ),
-    listSettings: transactionPooler ? [transactionSettings(listSettings)] : [],
-    prepares: !transactionPooler,
-  };
 }
 
 function closeIdle(pool: pg.Pool): void {
@@ -162,7 +101,7 @@ function closeIdle(pool: pg.Pool): void {
 }
 
 /** A pool with every wait bounded on both sides; the defaults of `pg` wait without bound. */
-function createPool(options: pg.PoolConfig, settings: Settings, transactionPooler: boolean): pg.Pool {
+function createPool(options: pg.PoolConfig, settings: Settings): pg.Pool {
   const begin = { text: sessionSettings(settings), query_timeout: CONNECTION_TIMEOUT_MS };
   const pool = new pg.Pool({
     connectionTimeoutMillis: CONNECTION_TIMEOUT_MS,
@@ -171,11 +110,8 @@ function createPool(options: pg.PoolConfig, settings: Settings, transactionPoole
     keepAlive: true,
     ...options,
     // The pool waits for the promise; its type says `void`.
-    ...(transactionPooler ? {} : { onConnect: (client: pg.ClientBase) => client.query(begin) as unknown as undefined }),
+    onConnect: (client: pg.ClientBase) => client.query(begin) as unknown as undefined,
   });
-  if (transactionPooler) {
-    queryInTransactions(pool, `${transactionSettings(settings)}; ${NO_TRANSACTION_TIMEOUT}`);
-  }
   const logger = new Logger('Database');
   // A connection that breaks while in use fails its query; that is where the error is handled.
   pool.on('connect', (client) => {

@@ -23,9 +23,8 @@ const RELIED_UPON: Settings = {
 };
 
 /** A list that a slow client reads, and an import, may take long. The setting is new in PostgreSQL 17. */
-function noTransactionTimeout(isLocal: boolean): string {
-  return `SELECT set_config('transaction_timeout', '0', ${isLocal}) WHERE current_setting('transaction_timeout', true) IS NOT NULL`;
-}
+const NO_TRANSACTION_TIMEOUT = `
+  SELECT set_config('transaction_timeout', '0', false) WHERE current_setting('transaction_timeout', true) IS NOT NULL`;
 
 /**
  * The statements that a connection begins with, for one round trip. They are statements and not startup parameters,
@@ -33,19 +32,8 @@ function noTransactionTimeout(isLocal: boolean): string {
  */
 export function sessionSettings(more: Settings = {}): string {
   // Pools keep idle sessions, and a session that listens is idle by nature. A transaction is never idle in this sense.
-  return `${assignments('SET', { idle_session_timeout: 0, ...more })}; ${noTransactionTimeout(false)}`;
-}
-
-/** The same for one transaction, but for {@link NO_TRANSACTION_TIMEOUT}. Does not take its snapshot, as any SELECT would. */
-export function transactionSettings(more: Settings = {}): string {
-  return assignments('SET LOCAL', more);
-}
-
-/** For one transaction. Takes its snapshot. */
-export const NO_TRANSACTION_TIMEOUT = noTransactionTimeout(true);
-
-function assignments(command: string, more: Settings): string {
-  return Object.entries({ ...RELIED_UPON, ...more })
-    .map(([name, value]) => `${command} ${name} = ${typeof value === 'number' ? value : `'${value}'`}`)
-    .join('; ');
+  const assignments = Object.entries({ ...RELIED_UPON, idle_session_timeout: 0, ...more }).map(
+    ([name, value]) => `SET ${name} = ${typeof value === 'number' ? value : `'${value}'`}`,
+  );
+  return [...assignments, NO_TRANSACTION_TIMEOUT].join('; ');
 }

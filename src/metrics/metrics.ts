@@ -23,14 +23,6 @@ const GAUGES = {
     'petstore_list_intact',
     '1 while lists are served from versions, 0 while the triggers or tables of the list are not intact and every list is read whole.',
   ],
-  replicaAvailable: [
-    'petstore_replica_available',
-    '1 while lists are read from the replica of the database, 0 while they are read from the primary.',
-  ],
-  replicaLag: [
-    'petstore_replica_lag_seconds',
-    'Age of the first change of the primary that the replica has not replayed.',
-  ],
   limiterDegraded: [
     'petstore_limiter_store_degraded',
     '1 while limits are counted by this process alone because Redis is unavailable.',
@@ -110,11 +102,6 @@ export class Metrics {
   );
 
   readonly lists = this.#labelled('petstore_lists_total', 'Order lists by how they ended.', ['end']);
-
-  readonly replicaFallbacks = this.#counter(
-    'petstore_replica_fallbacks_total',
-    'Lists that were read from the primary because the replica failed while they were read from it.',
-  );
 
   readonly cancels = this.#labelled('petstore_cancels_total', 'Attempts to cancel an order, by outcome.', ['outcome']);
 

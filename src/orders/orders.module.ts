@@ -1,8 +1,6 @@
 import { Module } from '@nestjs/common';
 import { CancelBatcher } from './cancel-batcher.js';
 import { ListCompaction } from './list/list-compaction.js';
-import { ReplicaFallback } from './list/replica-fallback.js';
-import { ListReplica } from './list/list-replica.js';
 import { ListTransactions } from './list/list-transaction.js';
 import { ListVersions } from './list/list-versions.js';
 import { OrderListReader } from './list/order-list.reader.js';
@@ -24,8 +22,6 @@ import { OrdersService } from './orders.service.js';
     ListVersions,
     ListCompaction,
     ListTransactions,
-    ReplicaFallback,
-    ListReplica,
   ],
   exports: [OrdersRepository, OrderListReader, OrderListResponder],
 })

@@ -24,7 +24,7 @@ export class WarmUp implements OnApplicationBootstrap {
       await Promise.all([
         this.apiKeys.findByHash(HASH_OF_NO_KEY),
         this.orders.cancelUnlocked([]),
-        this.lists.readAhead().name,
+        this.lists.readAhead(),
       ]);
     } catch (error) {
       this.#logger.warn(`database is unreachable: ${String(error)}`);

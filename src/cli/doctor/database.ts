@@ -2,18 +2,18 @@ import pg from 'pg';
 import type { Clock } from '../../common/clock.js';
 import { withDeadline } from '../../common/deadline.js';
 import type { Config } from '../../config/config.js';
-import { hasPooler, serverProblems } from '../../database/check-server.js';
+import { hasPooler, serverProblem } from '../../database/check-server.js';
 import { onlyRow } from '../../database/only-row.js';
 import { openClient } from '../../database/open-client.js';
 import { connectionsPerProcess } from '../../database/pools.js';
-import { transactionSettings } from '../../database/session-settings.js';
+import { sessionSettings } from '../../database/session-settings.js';
 import { messageOf } from '../report-error.js';
 import { checkClock, error, ok, type Result, type Results, skipped, warning } from './check.js';
 import { checkRole } from './role.js';
 import { checkList, checkSchema } from './schema.js';
 
 /** Milliseconds, as all durations here. All checks together take at most 15 s, whatever hangs. */
-const SERVERS_TIMEOUT_MS = 10_000;
+const SERVER_TIMEOUT_MS = 10_000;
 const CONNECT_TIMEOUT_MS = 3_000;
 const STATEMENT_TIMEOUT_MS = 1_500;
 /** Longer: the server has stopped responding. */
@@ -37,33 +37,28 @@ export async function checkDatabase(config: Config, clock: Clock): Promise<Resul
   const databaseUrl =
     config.databaseUrl ?? (await import('../embedded/embedded-database.js')).runningEmbeddedDatabaseUrl();
   const [database, results] = await Promise.all([
-    checkServers({ ...config, databaseUrl }),
+    checkServer(databaseUrl),
     databaseUrl === undefined ? undefined : checkPrimary(databaseUrl, config, clock),
   ]);
   return { database, ...results };
 }
 
 /** What the service checks at its start, and what it tolerates. */
-async function checkServers(config: Config): Promise<Result> {
-  if (config.databaseUrl === undefined) {
+async function checkServer(databaseUrl: string | undefined): Promise<Result> {
+  if (databaseUrl === undefined) {
     return warning(
       'DATABASE_URL is not set, and the embedded database does not run',
       'Set DATABASE_URL, or start the embedded database with "npm start".',
     );
   }
-  const problems = await withDeadline(serverProblems(config), SERVERS_TIMEOUT_MS).catch(() => [
-    { variable: 'DATABASE_URL', message: 'a server does not respond', isFatal: false },
-  ]);
-  if (problems.length === 0) {
-    const { host, port, database } = new pg.Client(config.databaseUrl);
-    return ok(`"${database ?? ''}" at ${host}:${port}`);
+  const problem = await withDeadline(serverProblem(databaseUrl), SERVER_TIMEOUT_MS).catch(() => ({
+    message: 'the server of DATABASE_URL does not respond',
+  }));
+  if (problem !== undefined) {
+    return error(problem.message, 'Correct DATABASE_URL or the server.');
   }
-  const isSerious = problems.some(({ variable, isFatal }) => isFatal || variable === 'DATABASE_URL');
-  return (isSerious ? error : warning)(
-    problems.map(({ message }) => message).join('; '),
-    'Correct the URL or the server. Nothing works without DATABASE_URL; without DATABASE_DIRECT_URL revoked keys take effect ' +
-      'late; without DATABASE_REPLICA_URL the primary serves all lists.',
-  );
+  const { host, port, database } = new pg.Client(databaseUrl);
+  return ok(`"${database ?? ''}" at ${host}:${port}`);
 }
 
 async function checkPrimary(databaseUrl: string, config: Config, clock: Clock): Promise<Results> {
@@ -92,7 +87,7 @@ async function checkPrimary(databaseUrl: string, config: Config, clock: Clock): 
 
 /** In a read-only transaction that is rolled back, so that a check that fails leaves the others. */
 async function inTransaction(db: pg.Client, check: (db: pg.Client) => Promise<Result>): Promise<Result> {
-  await db.query(`BEGIN READ ONLY; ${transactionSettings({ statement_timeout: STATEMENT_TIMEOUT_MS })}`);
+  await db.query(`${sessionSettings({ statement_timeout: STATEMENT_TIMEOUT_MS })}; BEGIN READ ONLY`);
   try {
     return await check(db);
   } finally {

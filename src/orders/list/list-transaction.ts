@@ -2,10 +2,9 @@ import { Injectable } from '@nestjs/common';
 import type { Pool, PoolClient, QueryResultRow } from 'pg';
 import { withDeadline } from '../../common/deadline.js';
 import { CopyOut } from '../../database/copy-out.js';
-import type { ListPools } from '../../database/pools.js';
+import { Pools } from '../../database/pools.js';
 import { isSchemaError } from '../../database/postgres-errors.js';
 import { onlyRow } from '../../database/only-row.js';
-import { NO_TRANSACTION_TIMEOUT } from '../../database/session-settings.js';
 import { SELECT_CHILDREN } from './list-machinery.js';
 import type { ListVersion, Piece } from './list-version.js';
 import { ListVersions, type Query } from './list-versions.js';
@@ -17,8 +16,7 @@ const RESPONSE_TIMEOUT_MS = 4_000;
  * Locks the table before the transaction takes its snapshot: after a rewrite of the table, an older snapshot would see an
  * empty table.
  */
-const BEGIN = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
-const LOCK_TABLE = 'LOCK TABLE orders IN ACCESS SHARE MODE';
+const BEGIN = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; LOCK TABLE orders IN ACCESS SHARE MODE';
 
 /** Plain columns as text are the cheapest thing that PostgreSQL can send, about a quarter of the cost of rows. */
 const COLUMNS = 'id, pet_id, quantity, ship_date, complete';
@@ -26,27 +24,28 @@ const COLUMNS = 'id, pet_id, quantity, ship_date, complete';
 /** Opens transactions for lists. */
 @Injectable()
 export class ListTransactions {
-  constructor(private readonly versions: ListVersions) {}
+  constructor(
+    private readonly pools: Pools,
+    private readonly versions: ListVersions,
+  ) {}
 
   /**
    * @param isIntact whether the list had a version just now
    * @throws {Error} of the database
    */
-  async begin(server: ListPools, isIntact: boolean): Promise<ListTransaction> {
-    const client = await server.list.connect();
+  async begin(isIntact: boolean): Promise<ListTransaction> {
+    const client = await this.pools.list.connect();
     try {
-      const settings = server.prepares ? [] : [NO_TRANSACTION_TIMEOUT];
-      const begin = [BEGIN, ...server.listSettings, LOCK_TABLE, ...settings].join('; ');
-      await withDeadline(client.query(begin), RESPONSE_TIMEOUT_MS);
-      const query = queryOn(client, server.prepares);
-      const version = isIntact ? await this.versions.inTransaction(server, query) : undefined;
+      await withDeadline(client.query(BEGIN), RESPONSE_TIMEOUT_MS);
+      const query = queryOn(client);
+      const version = isIntact ? await this.versions.inTransaction(query) : undefined;
       const children = version === undefined ? await childrenIn(query) : undefined;
-      return new ListTransaction(client, server, version, children);
+      return new ListTransaction(client, this.pools.main, version, children);
     } catch (error) {
       client.release(true);
       // The tables have changed since; a list of the whole table names fewer of them.
       if (isIntact && isSchemaError(error)) {
-        return this.begin(server, false);
+        return this.begin(false);
       }
       throw error;
     }
@@ -58,7 +57,7 @@ export class ListTransaction {
   /** @param children the child tables that the snapshot shows */
   constructor(
     private readonly client: PoolClient,
-    private readonly server: ListPools,
+    private readonly main: Pool,
     /** The version that the snapshot shows; undefined when it has none. */
     readonly version: ListVersion | undefined,
     private readonly children: string | null | undefined,
@@ -83,7 +82,7 @@ export class ListTransaction {
   async *copyAll(): AsyncGenerator<Buffer> {
     yield* this.#copy([`SELECT ${COLUMNS} FROM orders ORDER BY id`]);
     // What has been read is locked, so it is still attached.
-    const now = await childrenIn(queryOn(this.server.main));
+    const now = await childrenIn(queryOn(this.main));
     if (now !== this.children) {
       throw new Error('The tables of the order list have changed while it was read.');
     }
@@ -117,9 +116,9 @@ export class ListTransaction {
 }
 
 /** Runs statements of one row with a deadline. */
-function queryOn(db: Pool | PoolClient, prepares = false): Query {
+function queryOn(db: Pool | PoolClient): Query {
   return async <T extends QueryResultRow>(name: string, text: string, values: readonly unknown[] = []) => {
-    const statement = { ...(prepares ? { name } : {}), text, values: [...values] };
+    const statement = { name, text, values: [...values] };
     const { rows } = await withDeadline(db.query<T>(statement), RESPONSE_TIMEOUT_MS);
     return onlyRow(rows);
   };

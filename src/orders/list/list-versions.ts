@@ -2,7 +2,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
 import { coalesce } from '../../common/coalesce.js';
 import { FairSlots } from '../../common/fair-slots.js';
-import type { ListPools } from '../../database/pools.js';
+import { Pools } from '../../database/pools.js';
 import { onlyRow } from '../../database/only-row.js';
 import { isSchemaError, QUERY_CANCELED, sqlStateOf } from '../../database/postgres-errors.js';
 import { Metrics } from '../../metrics/metrics.js';
@@ -25,7 +25,7 @@ const TURN_SHARES = { headers: 1 / 512, list: 1 / 128 } as const;
 /** Responses that have waited for a turn and begin in the same one. */
 const WAITED_PER_TURN = 32;
 
-/** Runs a statement on one server, in a transaction or not. */
+/** Runs a statement, in a transaction or not. */
 export type Query = <T extends QueryResultRow>(name: string, text: string, values?: readonly unknown[]) => Promise<T>;
 
 /** Why the list has no version: it is read whole. */
@@ -41,7 +41,6 @@ class NotIntact extends Error {
 export class ListVersions {
   readonly #turns = new FairSlots(WAITED_PER_TURN);
   readonly #logger = new Logger('OrderList');
-  readonly #readName = new WeakMap<ListPools, () => Promise<string | undefined>>();
   /** What was found in the catalogue that was checked last. */
   #checked: { readonly catalogue: string | null; readonly problems: readonly string[] } | undefined;
   #isIntact: boolean | undefined;
@@ -52,6 +51,7 @@ export class ListVersions {
   #lastName: string | undefined;
 
   constructor(
+    private readonly pools: Pools,
     private readonly compaction: ListCompaction,
     private readonly metrics: Metrics,
   ) {
@@ -62,11 +62,7 @@ export class ListVersions {
    * The name of the current version; undefined while there is none. Calls that arrive while a query runs share the next one.
    * @throws {Error} of the database
    */
-  currentName(server: ListPools): Promise<string | undefined> {
-    const read = this.#readName.get(server) ?? coalesce(() => this.#readNameOf(server));
-    this.#readName.set(server, read);
-    return read();
-  }
+  readonly currentName = coalesce(() => this.#readName());
 
   /** The version with a name, if it is the one that a transaction read last. */
   known(name: string | undefined): ListVersion | undefined {
@@ -99,7 +95,7 @@ export class ListVersions {
    * The version that a transaction shows; undefined while there is none. The transaction has failed when this throws.
    * @throws {Error} of the database
    */
-  async inTransaction(server: ListPools, query: Query): Promise<ListVersion | undefined> {
+  async inTransaction(query: Query): Promise<ListVersion | undefined> {
     for (;;) {
       // Another read may raise the level meanwhile.
       const level = this.#level;
@@ -107,7 +103,7 @@ export class ListVersions {
       const next = nextLevel(level, row);
       if (next === undefined) {
         return this.#orUndefined(async () => {
-          await this.#check(server, row);
+          await this.#check(row);
           this.#lastRead = parseVersion(row, level);
           return this.#lastRead;
         });
@@ -116,10 +112,10 @@ export class ListVersions {
     }
   }
 
-  #readNameOf(server: ListPools): Promise<string | undefined> {
+  #readName(): Promise<string | undefined> {
     return this.#orUndefined(async () => {
-      const row = await this.#select<NameRow>(server, 'list_name', SELECT_NAME);
-      await this.#check(server, row);
+      const row = await this.#select<NameRow>('list_name', SELECT_NAME);
+      await this.#check(row);
       this.compaction.after(row.changes);
       const name = nameOf(row);
       this.#countChange(name);
@@ -131,14 +127,14 @@ export class ListVersions {
    * Checks a catalogue that is not the one that was checked last. The functions that the check uses read the latest catalogue. As no
    * catalogue ever comes back, they have read that of the row if it is still the same afterwards.
    */
-  async #check(server: ListPools, { catalogue, renewals }: NameParts): Promise<void> {
+  async #check({ catalogue, renewals }: NameParts): Promise<void> {
     if (renewals === null) {
       throw new NotIntact([NO_RENEWALS]);
     }
     let checked = this.#checked;
     if (checked?.catalogue !== catalogue) {
-      const { problems } = await this.#select<{ problems: string[] }>(server, 'list_problems', SELECT_PROBLEMS);
-      const after = await this.#select<{ catalogue: string | null }>(server, 'list_catalogue', SELECT_CATALOGUE);
+      const { problems } = await this.#select<{ problems: string[] }>('list_problems', SELECT_PROBLEMS);
+      const after = await this.#select<{ catalogue: string | null }>('list_catalogue', SELECT_CATALOGUE);
       if (after.catalogue !== catalogue) {
         throw new NotIntact(['the tables of the list are being changed']);
       }
@@ -179,9 +175,9 @@ export class ListVersions {
     this.#lastName = name;
   }
 
-  async #select<T extends QueryResultRow>({ main }: ListPools, name: string, text: string): Promise<T> {
+  async #select<T extends QueryResultRow>(name: string, text: string): Promise<T> {
     try {
-      const { rows } = await main.query<T>({ name, text });
+      const { rows } = await this.pools.main.query<T>({ name, text });
       return onlyRow(rows);
     } catch (error) {
       if (sqlStateOf(error) === QUERY_CANCELED) {

@@ -2,7 +2,6 @@ import { Inject, Injectable } from '@nestjs/common';
 import { inBackground } from '../../common/in-background.js';
 import { FairSlots, type Slot } from '../../common/fair-slots.js';
 import { CONFIG, type Config } from '../../config/config.js';
-import type { ListPools } from '../../database/pools.js';
 import { databaseCall } from '../../database/postgres-errors.js';
 import { DomainError } from '../../errors/domain-error.js';
 import { Metrics } from '../../metrics/metrics.js';
@@ -12,7 +11,6 @@ import { cachedChunks, ListReading } from './list-reading.js';
 import { ListTransactions } from './list-transaction.js';
 import { ListVersions } from './list-versions.js';
 import { type CachedPiece, PieceCache, type PieceUser } from './piece-cache.js';
-import { ReplicaFallback } from './replica-fallback.js';
 
 /** How long a list waits for a slot. Milliseconds. */
 const SLOT_TIMEOUT_MS = 4_000;
@@ -25,11 +23,8 @@ export interface OrderList {
   close(): void;
 }
 
-/** The name of the current version of the list on a server, being read; it becomes undefined when there is none. */
-export interface CurrentName {
-  readonly server: ListPools;
-  readonly name: Promise<string | undefined>;
-}
+/** The name of the current version of the list, being read; it becomes undefined when there is none. */
+export type CurrentName = Promise<string | undefined>;
 
 export interface ListRequest {
   /** Who shares the slots fairly with others. */
@@ -49,7 +44,6 @@ export class OrderListReader {
   readonly #slots: FairSlots;
 
   constructor(
-    private readonly database: ReplicaFallback,
     private readonly versions: ListVersions,
     private readonly transactions: ListTransactions,
     private readonly compaction: ListCompaction,
@@ -68,16 +62,15 @@ export class OrderListReader {
    * @throws {DomainError} `service_unavailable` when the database is unavailable or too many lists are being read
    */
   async open(request: ListRequest): Promise<OrderList> {
-    return databaseCall(() => this.database.read((server) => this.#openOn(server, request)));
+    return databaseCall(() => this.#open(request));
   }
 
   /** Begins to read the version for a request that has arrived. Never throws. */
   readAhead(): CurrentName {
-    const server = this.database.first;
-    const name = this.versions.currentName(server);
+    const name = this.versions.currentName();
     // Awaited by the request, if it is admitted.
     name.catch(() => undefined);
-    return { server, name };
+    return name;
   }
 
   /**
@@ -85,9 +78,7 @@ export class OrderListReader {
    * @throws {DomainError} `service_unavailable`
    */
   async nameFor({ current, caller }: Pick<ListRequest, 'current' | 'caller'>): Promise<string | undefined> {
-    return databaseCall(() =>
-      this.database.read((server) => this.versions.inTurn(this.#nameOn(server, current), caller, 'headers')),
-    );
+    return databaseCall(() => this.versions.inTurn(current, caller, 'headers'));
   }
 
   /** Drops what is in memory, after a piece was found to be corrupt. */
@@ -95,9 +86,9 @@ export class OrderListReader {
     this.#cache.clear();
   }
 
-  async #openOn(server: ListPools, request: ListRequest): Promise<OrderList> {
+  async #open(request: ListRequest): Promise<OrderList> {
     const { current, caller } = request;
-    const name = await this.versions.inTurn(this.#nameOn(server, current), caller, 'list');
+    const name = await this.versions.inTurn(current, caller, 'list');
     const inMemory = this.#openFromMemory(name, request);
     if (inMemory !== undefined) {
       return inMemory;
@@ -109,12 +100,7 @@ export class OrderListReader {
       slot.release();
       return nowInMemory;
     }
-    return this.#openFromDatabase(server, request, slot, name !== undefined);
-  }
-
-  /** What was read ahead is of no use when the replica has failed since. */
-  #nameOn(server: ListPools, current: CurrentName): Promise<string | undefined> {
-    return current.server === server ? current.name : this.versions.currentName(server);
+    return this.#openFromDatabase(request, slot, name !== undefined);
   }
 
   /** A list of pieces that are all in memory; it needs no connection. */
@@ -136,9 +122,9 @@ export class OrderListReader {
     };
   }
 
-  async #openFromDatabase(server: ListPools, request: ListRequest, slot: Slot, isIntact: boolean): Promise<OrderList> {
+  async #openFromDatabase(request: ListRequest, slot: Slot, isIntact: boolean): Promise<OrderList> {
     const { isCompressed, cut } = request;
-    const transaction = await this.transactions.begin(server, isIntact).catch((error: unknown) => {
+    const transaction = await this.transactions.begin(isIntact).catch((error: unknown) => {
       slot.release();
       throw error;
     });
