@@ -29,11 +29,11 @@ const PURE_FILES = [
   'rate-limit/(verdict|decision|headers|subject|quota-store)',
   'admission/(bearer|rejection)',
   'api-keys/(key-format|verified-key)',
-  'orders/(order-id|orders.paths)',
+  'orders/order-id',
   'orders/list/(piece-cache|deflate|etag|gzip-member|list-version|order-list-encoder|response-body)',
   'orders/import/(import-errors|order-fields|read-csv|read-ndjson)',
-  'http/(api-path|headers|request-context|response)',
-  'errors/(error-codes|domain-error)',
+  'http/(paths|request-context|response)',
+  'errors/domain-error',
 ];
 
 const pathOf = (names) => `^src/(${names.map((name) => name.replace('.', '\\.')).join('|')})(/|$)`;

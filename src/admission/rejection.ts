@@ -1,5 +1,4 @@
-import { type CodeWithMessage } from '../errors/error-codes.js';
-import { DomainError } from '../errors/domain-error.js';
+import { type CodeWithMessage, DomainError } from '../errors/domain-error.js';
 import type { Admission } from '../http/request-context.js';
 import { type ErrorResponse, errorResponse } from '../http/response.js';
 

@@ -1,4 +1,73 @@
-import { type CodeWithMessage, type ErrorCode, messageOf } from './error-codes.js';
+interface ErrorDefinition {
+  readonly status: number;
+  /** The public message; absent where each occurrence has its own. */
+  readonly message?: string;
+  /** Headers of every response with this code. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** RFC 6750 section 3: no error code when no credentials were sent, `invalid_token` when they were rejected. */
+const CHALLENGE = 'Bearer realm="petstore"';
+
+/**
+ * Every error code of this service with its HTTP status, message and headers. Domain code throws only a code; the HTTP
+ * layer looks up the rest here.
+ */
+const DEFINITIONS = {
+  bad_request: { status: 400 },
+  invalid_order_id: {
+    status: 400,
+    message:
+      'The order id must be a decimal integer from -9223372036854775808 to 9223372036854775807, without leading zeros.',
+  },
+  missing_api_key: {
+    status: 401,
+    message: 'An API key is required: send it as "Authorization: Bearer <key>".',
+    headers: { 'WWW-Authenticate': CHALLENGE },
+  },
+  invalid_api_key: {
+    status: 401,
+    message: 'The API key is not valid.',
+    headers: { 'WWW-Authenticate': `${CHALLENGE}, error="invalid_token"` },
+  },
+  order_not_found: { status: 404, message: 'No order has this id.' },
+  route_not_found: { status: 404, message: 'Path not found.' },
+  method_not_allowed: { status: 405 },
+  request_timeout: { status: 408, message: 'The request did not arrive in time.' },
+  order_already_shipped: { status: 409, message: 'The order has already shipped and cannot be cancelled.' },
+  order_already_cancelled: { status: 409, message: 'The order has already been cancelled.' },
+  rate_limit_exceeded: {
+    status: 429,
+    message: 'Rate limit exceeded. Wait for the time given in Retry-After, then back off exponentially.',
+  },
+  api_key_banned: {
+    status: 429,
+    message:
+      'This API key is temporarily banned because it kept sending requests after its limit was exceeded. See Retry-After.',
+  },
+  address_banned: {
+    status: 429,
+    message:
+      'This address is temporarily banned because it kept sending requests without a valid API key after its limit was exceeded. See Retry-After.',
+  },
+  request_header_fields_too_large: {
+    status: 431,
+    message: 'The request line and headers are larger than 16 KiB.',
+  },
+  internal_error: { status: 500, message: 'Internal server error.' },
+  // RFC 9110 section 10.2.3: seconds until the client should retry.
+  service_unavailable: { status: 503, headers: { 'Retry-After': '1' } },
+} as const satisfies Record<string, ErrorDefinition>;
+
+/** A machine-readable error code: stable, lower snake case. */
+export type ErrorCode = keyof typeof DEFINITIONS;
+
+/** A code whose message is always the same. */
+export type CodeWithMessage = {
+  [Code in ErrorCode]: (typeof DEFINITIONS)[Code] extends { message: string } ? Code : never;
+}[ErrorCode];
+
+export const ERRORS: Readonly<Record<ErrorCode, ErrorDefinition>> = DEFINITIONS;
 
 /** An error that is reported to the client: a stable code and a public message. */
 export class DomainError extends Error {
@@ -13,6 +82,6 @@ export class DomainError extends Error {
 
   /** The error of a code whose message is always the same. */
   static of(code: CodeWithMessage, options?: ErrorOptions): DomainError {
-    return new DomainError(code, messageOf(code), options);
+    return new DomainError(code, DEFINITIONS[code].message, options);
   }
 }

@@ -2,7 +2,7 @@ import { applyDecorators, Controller, Get, Header } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import { Public } from '../admission/api-key.guard.js';
 import { DomainError } from '../errors/domain-error.js';
-import { NO_STORE_HEADERS } from '../http/headers.js';
+import { NO_STORE_HEADERS } from '../http/response.js';
 import { HealthService } from './health.service.js';
 
 interface HealthReport {

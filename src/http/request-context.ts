@@ -1,10 +1,12 @@
+import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { VerifiedKey } from '../api-keys/verified-key.js';
 import type { Plan, Quotas } from '../plans/plans.js';
 import type { Subject } from '../rate-limit/subject.js';
 import type { Verdict } from '../rate-limit/verdict.js';
 import type { RequestSpan } from '../tracing/tracing.js';
-import { type HeaderPair, requestIdFrom } from './headers.js';
+
+export type HeaderPair = readonly [name: string, value: string];
 
 /** The caller of a request. */
 export type Caller = KeyCaller | AnonymousCaller | UnverifiedCaller;
@@ -95,4 +97,12 @@ export class RequestContext {
       this.headers.push(name, value);
     }
   }
+}
+
+/** Safe in a log line and in a header, long enough for any common scheme, and no API key. */
+const WELL_FORMED_REQUEST_ID = /^(?!.*pst_)[A-Za-z0-9._-]{1,64}$/;
+
+/** The client's own request id when it is well-formed, a new one otherwise. */
+export function requestIdFrom(header: string | string[] | undefined): string {
+  return typeof header === 'string' && WELL_FORMED_REQUEST_ID.test(header) ? header : randomUUID();
 }

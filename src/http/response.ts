@@ -1,8 +1,20 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { errorBodyJson, type ErrorCode, ERRORS } from '../errors/error-codes.js';
-import { type HeaderPair, NO_STORE_HEADERS } from './headers.js';
-import { RequestContext } from './request-context.js';
+import { type ErrorCode, ERRORS } from '../errors/domain-error.js';
+import { type HeaderPair, RequestContext } from './request-context.js';
+
+/**
+ * Headers of every response that is not a page: nothing may be sniffed, framed or loaded from a JSON document (OWASP REST
+ * Security Cheat Sheet). The documentation pages carry their own policy.
+ */
+export const API_SECURITY_HEADERS: readonly HeaderPair[] = [
+  ['X-Content-Type-Options', 'nosniff'],
+  ['Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'"],
+];
+
+export const NO_STORE_HEADERS: readonly HeaderPair[] = [['Cache-Control', 'no-store'], ...API_SECURITY_HEADERS];
+
+export const REQUEST_ID_HEADER = 'X-Request-Id';
 
 /** Writes the status line and headers: those that were deferred first, then these. */
 export function writeHead(res: ServerResponse, status: number, headers: readonly HeaderPair[]): void {
@@ -35,8 +47,9 @@ export interface ErrorResponse {
 }
 
 export function errorResponse(code: ErrorCode, message: string): ErrorResponse {
-  const body = errorBodyJson(code, message);
   const { status, headers = {} } = ERRORS[code];
+  // With the keys in the published order.
+  const body = JSON.stringify({ code, message, status });
   return {
     status,
     headers: [

@@ -1,6 +1,6 @@
 import { applyDecorators } from '@nestjs/common';
 import { ApiResponse, getSchemaPath } from '@nestjs/swagger';
-import { type CodeWithMessage, type ErrorCode, ERRORS } from '../errors/error-codes.js';
+import { type CodeWithMessage, type ErrorCode, ERRORS } from '../errors/domain-error.js';
 import { type Headers, headers, LIMIT_HEADERS } from './api-headers.js';
 
 const HEADERS_BY_STATUS: Readonly<Record<number, Headers>> = {

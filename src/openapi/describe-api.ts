@@ -1,6 +1,6 @@
 import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
-import { API_VERSION } from '../http/api-path.js';
+import { API_VERSION } from '../http/paths.js';
 import { API_DESCRIPTION, BEARER_SCHEME } from './api-description.js';
 import { HEADER_COMPONENTS } from './api-headers.js';
 

@@ -1,5 +1,5 @@
 import { ApiProperty } from '@nestjs/swagger';
-import { type ErrorCode, ERRORS } from '../errors/error-codes.js';
+import { type ErrorCode, ERRORS } from '../errors/domain-error.js';
 
 /** The Error object of the interface, for the document. */
 class ErrorSchema {

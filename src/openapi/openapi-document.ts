@@ -1,7 +1,7 @@
 import type { INestApplication } from '@nestjs/common';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import type { Config } from '../config/config.js';
-import { API_VERSION } from '../http/api-path.js';
+import { API_VERSION } from '../http/paths.js';
 import { describeApi } from './describe-api.js';
 
 type ServerUrls = Pick<Config, 'publicBaseUrl' | 'stagingBaseUrl'>;

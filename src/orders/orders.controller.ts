@@ -2,6 +2,7 @@ import { All, Controller, Delete, Get, Param, Req, Res } from '@nestjs/common';
 import { ApiExcludeEndpoint, ApiExtraModels, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { CallerId } from '../admission/api-key.guard.js';
+import { ORDERS_PATH } from '../http/paths.js';
 import { sendNoContent } from '../http/response.js';
 import { ErrorSchema } from '../openapi/error.schema.js';
 import { DomainError } from '../errors/domain-error.js';
@@ -9,7 +10,6 @@ import { Order } from './order.schema.js';
 import { ApiCancelOrder, ApiListOrders } from './orders.api.js';
 import { OrderIdPipe } from './order-id.pipe.js';
 import { OrderListResponder } from './list/order-list.responder.js';
-import { ORDERS_PATH } from './orders.paths.js';
 import { OrdersService } from './orders.service.js';
 
 @ApiTags('store')

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import cors from 'cors';
-import { REQUEST_ID_HEADER } from '../http/headers.js';
+import { REQUEST_ID_HEADER } from '../http/response.js';
 import { RATE_LIMIT_HEADER_NAMES } from '../rate-limit/headers.js';
 
 const PREFLIGHT_MAX_AGE_SECONDS = 600;

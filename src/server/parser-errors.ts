@@ -4,9 +4,8 @@ import type { AdmissionService } from '../admission/admission.service.js';
 import { rejectionOf } from '../admission/rejection.js';
 import { logBackgroundError } from '../common/in-background.js';
 import { DomainError } from '../errors/domain-error.js';
-import { type HeaderPair, REQUEST_ID_HEADER, requestIdFrom } from '../http/headers.js';
-import type { Admission } from '../http/request-context.js';
-import { errorResponse } from '../http/response.js';
+import { type Admission, type HeaderPair, requestIdFrom } from '../http/request-context.js';
+import { errorResponse, REQUEST_ID_HEADER } from '../http/response.js';
 import type { Connections } from './connections.js';
 import type { RequestObserver } from './request-observer.js';
 

@@ -3,17 +3,15 @@ import { Inject, Injectable } from '@nestjs/common';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { UsageRecorder } from '../api-keys/usage/usage-recorder.js';
 import { logBackgroundError } from '../common/in-background.js';
+import { LIST_ROUTE, ORDER_ROUTE, routeTemplateOf } from '../http/paths.js';
 import type { Admission, RequestContext } from '../http/request-context.js';
 import { REQUEST_LOGGER } from '../logging/pino-logger.js';
 import { Metrics } from '../metrics/metrics.js';
-import { ORDER_ROUTES } from '../orders/orders.paths.js';
 import { rejectionReasonOf } from '../rate-limit/verdict.js';
 import type { RequestSpan } from '../tracing/tracing.js';
-import { routeTemplateOf } from './route-template.js';
 
 /** The methods that the OpenTelemetry conventions list; all others are `_OTHER`, since clients can make up any number. */
 const LISTED_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH']);
-const [LIST_ROUTE, ORDER_ROUTE] = ORDER_ROUTES;
 const OTHER_METHOD = '_OTHER';
 /** The label of every path without a route: made-up paths have unbounded cardinality. */
 const UNMATCHED_ROUTE = 'unmatched';

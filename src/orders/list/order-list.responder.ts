@@ -6,10 +6,10 @@ import { CONFIG, type Config } from '../../config/config.js';
 import { toServiceError } from '../../database/postgres-errors.js';
 import { DomainError } from '../../errors/domain-error.js';
 import { Metrics } from '../../metrics/metrics.js';
-import { abortResponse, writeHead } from '../../http/response.js';
-import { API_SECURITY_HEADERS, type HeaderPair } from '../../http/headers.js';
+import { LIST_ROUTE } from '../../http/paths.js';
+import type { HeaderPair } from '../../http/request-context.js';
+import { abortResponse, API_SECURITY_HEADERS, writeHead } from '../../http/response.js';
 import { TRACING, type Tracing } from '../../tracing/tracing.js';
-import { ORDER_ROUTES } from '../orders.paths.js';
 import { CorruptChunk } from './deflate.js';
 import { etagOf, matchesEtag } from './etag.js';
 import { type CurrentName, type ListRequest, type OrderList, OrderListReader } from './order-list.reader.js';
@@ -50,7 +50,7 @@ export class OrderListResponder {
    * queries, so a request that is then rejected costs little. Never throws.
    */
   readAhead(req: IncomingMessage): void {
-    if (req.url === ORDER_ROUTES[0] && (req.method === 'GET' || req.method === 'HEAD')) {
+    if (req.url === LIST_ROUTE && (req.method === 'GET' || req.method === 'HEAD')) {
       this.#ahead.set(req, this.reader.readAhead());
     }
   }

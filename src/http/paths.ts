@@ -3,6 +3,31 @@ export const API_VERSION = 'v1';
 
 const API_ROOT = `/${API_VERSION}`;
 
+/** The path of the order operations, as Nest and the document see it. */
+export const ORDERS_PATH = `${API_VERSION}/store/orders`;
+
+/** The same as route templates, for metrics, logs and spans. */
+export const LIST_ROUTE = `/${ORDERS_PATH}`;
+export const ORDER_ROUTE = `${LIST_ROUTE}/{orderId}`;
+
+const FIXED_ROUTES = new Set([LIST_ROUTE, '/health/live', '/health/ready', '/docs']);
+
+/**
+ * The route template that a request target matches, for logs, metrics and spans; also for requests that are rejected
+ * before routing.
+ * @returns undefined when it matches none: the paths that clients make up have unbounded cardinality
+ */
+export function routeTemplateOf(target: string): string | undefined {
+  const path = pathOf(target);
+  if (FIXED_ROUTES.has(path)) {
+    return path;
+  }
+  if (path.startsWith(`${LIST_ROUTE}/`)) {
+    return path.includes('/', LIST_ROUTE.length + 1) ? undefined : ORDER_ROUTE;
+  }
+  return path.startsWith('/docs/') ? '/docs' : undefined;
+}
+
 /** Whether a request target lies under the API's version segment, and so under keys and limits. */
 export function isApiPath(target: string): boolean {
   const path = pathOf(target);
@@ -10,7 +35,7 @@ export function isApiPath(target: string): boolean {
 }
 
 /** The path of a request target without its query, also of one in absolute form. */
-export function pathOf(target: string): string {
+function pathOf(target: string): string {
   const path = originForm(target) ?? target;
   const query = path.indexOf('?');
   return query === -1 ? path : path.slice(0, query);
