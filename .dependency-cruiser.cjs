@@ -26,9 +26,9 @@ const ON_DEMAND = '^src/cli/embedded/embedded-database\\.ts$';
 /** Rules that hold whatever runs them: they import neither Nest nor Prisma nor a driver. */
 const PURE_FILES = [
   'plans/plans',
-  'rate-limit/(verdict|decision|headers|subject|quota-store)',
+  'rate-limit/(decision|headers|network)',
   'admission/(bearer|rejection)',
-  'api-keys/(key-format|verified-key)',
+  'api-keys/key-format',
   'orders/order-id',
   'orders/list/(piece-cache|deflate|etag|gzip-member|list-version|order-list-encoder|response-body)',
   'orders/import/(import-errors|order-fields|read-csv|read-ndjson)',

@@ -1,22 +1,34 @@
 import { type DynamicModule, type LoggerService, Module, type Provider } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD } from '@nestjs/core';
+import { ThrottlerModule } from '@nestjs/throttler';
 import { type Logger, pino } from 'pino';
-import { ApiKeyGuard } from './admission/api-key.guard.js';
-import { AdmissionModule } from './admission/admission.module.js';
-import { ApiKeysModule } from './api-keys/api-keys.module.js';
+import { ApiKeyGuard, PlanThrottlerGuard } from './admission/admission.guards.js';
+import { AdmissionService } from './admission/admission.service.js';
+import { ClientAddress } from './admission/client-address.js';
+import { ApiKeyNotifications } from './api-keys/api-key-notifications.js';
+import { ApiKeysRepository } from './api-keys/api-keys.repository.js';
+import { ApiKeysService } from './api-keys/api-keys.service.js';
+import { IssuedDigests } from './api-keys/issued-digests.js';
+import { UsageRecorder } from './api-keys/usage/usage-recorder.js';
+import { UsageWriter } from './api-keys/usage/usage-writer.js';
 import { CLOCK, type Clock, systemClock } from './common/clock.js';
 import { CONFIG, type Config } from './config/config.js';
-import { AllExceptionsFilter } from './server/exception.filter.js';
+import { DatabaseListener } from './database/database-listener.js';
+import { Pools } from './database/pools.js';
+import { PrismaService } from './database/prisma.service.js';
 import { HealthController } from './health/health.controller.js';
 import { HealthService } from './health/health.service.js';
-import { RequestObserver } from './server/request-observer.js';
-import { OrdersModule } from './orders/orders.module.js';
 import { REQUEST_LOGGER } from './logging/pino-logger.js';
 import { Metrics } from './metrics/metrics.js';
-import { DatabaseModule } from './database/database.module.js';
-import { PlanThrottlerGuard } from './admission/plan-throttler.guard.js';
-import { NO_TRACING, TRACING, type Tracing } from './tracing/tracing.js';
+import { OrdersModule } from './orders/orders.module.js';
+import { ANONYMOUS_QUOTAS } from './plans/plans.js';
+import { MINUTE_MS } from './rate-limit/decision.js';
+import { RateLimiter } from './rate-limit/rate-limiter.js';
+import { AllExceptionsFilter } from './server/exception.filter.js';
+import { RequestHandler } from './server/request-handler.js';
+import { RequestObserver } from './server/request-observer.js';
 import { WarmUp } from './server/warm-up.service.js';
+import { NO_TRACING, TRACING, type Tracing } from './tracing/tracing.js';
 
 /** What the application is given besides its configuration. */
 export interface AppOptions {
@@ -31,41 +43,38 @@ export interface AppOptions {
   readonly demoKey?: string | undefined;
 }
 
-@Module({})
+@Module({
+  imports: [
+    OrdersModule,
+    // The library's guard needs a throttler; PlanThrottlerGuard skips it.
+    ThrottlerModule.forRoot([{ ttl: MINUTE_MS, limit: ANONYMOUS_QUOTAS.requestsPerMinute }]),
+  ],
+  controllers: [HealthController],
+  providers: [
+    HealthService,
+    // Keys, and what each does.
+    ...[ApiKeysRepository, IssuedDigests, ApiKeysService, ApiKeyNotifications, UsageRecorder, UsageWriter],
+    // Who calls, and whether they may. The order is the order of the checks: limits first, so that failed keys are counted.
+    ...[AdmissionService, ClientAddress, RateLimiter],
+    { provide: APP_GUARD, useClass: PlanThrottlerGuard },
+    { provide: APP_GUARD, useClass: ApiKeyGuard },
+    // The HTTP server.
+    ...[RequestHandler, RequestObserver, WarmUp, AllExceptionsFilter],
+    { provide: APP_FILTER, useExisting: AllExceptionsFilter },
+  ],
+})
 export class AppModule {
   static with(config: Config, options: AppOptions = {}): DynamicModule {
-    return {
-      module: AppModule,
-      imports: [
-        globals([
-          { provide: CONFIG, useValue: config },
-          { provide: CLOCK, useValue: options.clock ?? systemClock },
-          { provide: REQUEST_LOGGER, useValue: options.requestLogger ?? pino({ level: 'silent' }) },
-          { provide: TRACING, useValue: options.tracing ?? NO_TRACING },
-          { provide: Metrics, useFactory: () => new Metrics() },
-        ]),
-        DatabaseModule,
-        ApiKeysModule,
-        AdmissionModule,
-        OrdersModule,
-      ],
-      controllers: [HealthController],
-      providers: [
-        HealthService,
-        RequestObserver,
-        WarmUp,
-        // The order is the order of the checks: limits first, so that failed keys are counted, then the key.
-        { provide: APP_GUARD, useClass: PlanThrottlerGuard },
-        { provide: APP_GUARD, useClass: ApiKeyGuard },
-        AllExceptionsFilter,
-        { provide: APP_FILTER, useExisting: AllExceptionsFilter },
-      ],
-    };
+    const providers: Provider[] = [
+      { provide: CONFIG, useValue: config },
+      { provide: CLOCK, useValue: options.clock ?? systemClock },
+      { provide: REQUEST_LOGGER, useValue: options.requestLogger ?? pino({ level: 'silent' }) },
+      { provide: TRACING, useValue: options.tracing ?? NO_TRACING },
+      ...[Metrics, Pools, PrismaService, DatabaseListener],
+    ];
+    return { module: AppModule, imports: [{ module: SharedModule, global: true, providers, exports: providers }] };
   }
 }
 
-class GlobalsModule {}
-
-function globals(providers: Provider[]): DynamicModule {
-  return { module: GlobalsModule, global: true, providers, exports: providers };
-}
+/** What every module may use. */
+class SharedModule {}

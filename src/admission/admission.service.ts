@@ -3,21 +3,21 @@ import { Inject, Injectable } from '@nestjs/common';
 import { ApiKeysService } from '../api-keys/api-keys.service.js';
 import { ANONYMOUS_ID } from '../api-keys/usage/usage-counts.js';
 import { UsageRecorder } from '../api-keys/usage/usage-recorder.js';
-import type { VerifiedKey } from '../api-keys/verified-key.js';
 import { asError } from '../common/as-error.js';
 import { CLOCK, type Clock } from '../common/clock.js';
-import { isPromise, whenReady } from '../common/when-ready.js';
-import type { Account, Admission, AnonymousCaller, Caller, RequestContext } from '../http/request-context.js';
+import type { Account, Admission, Caller, RequestContext } from '../http/request-context.js';
 import { Metrics } from '../metrics/metrics.js';
 import { ANONYMOUS_QUOTAS } from '../plans/plans.js';
-import { verdictOfUnused } from '../rate-limit/decision.js';
+import { type Verdict, verdictOfUnused } from '../rate-limit/decision.js';
 import { rateLimitHeaders } from '../rate-limit/headers.js';
-import { QUOTA_STORE, type QuotaStore } from '../rate-limit/quota-store.js';
-import { subjectOfAddress, subjectOfKey } from '../rate-limit/subject.js';
-import type { Verdict } from '../rate-limit/verdict.js';
+import { networkOf } from '../rate-limit/network.js';
+import { RateLimiter } from '../rate-limit/rate-limiter.js';
 import { readBearer } from './bearer.js';
 import { ClientAddress } from './client-address.js';
 import { type Rejection, rejectionOf } from './rejection.js';
+
+/** A promise only when a round trip is needed: awaiting a value that is there costs a promise and a turn of the microtask queue. */
+type Eventual<T> = T | Promise<T>;
 
 /** Admits or rejects requests: identifies the caller, then counts the request against it. */
 @Injectable()
@@ -25,7 +25,7 @@ export class AdmissionService {
   constructor(
     private readonly apiKeys: ApiKeysService,
     private readonly usage: UsageRecorder,
-    @Inject(QUOTA_STORE) private readonly quotas: QuotaStore,
+    private readonly limiter: RateLimiter,
     private readonly clientAddress: ClientAddress,
     @Inject(CLOCK) private readonly clock: Clock,
     private readonly metrics: Metrics,
@@ -34,22 +34,15 @@ export class AdmissionService {
   /**
    * Admits or rejects a request, and defers the rate-limit headers of its response. Call once for each request. Never fails:
    * an error that prevents the decision is the rejection.
-   * @returns undefined when the request is admitted; a promise only when a round trip is needed
+   * @returns undefined when the request is admitted
    */
-  admit(req: IncomingMessage, context: RequestContext): Rejection | undefined | Promise<Rejection | undefined> {
-    return whenReady(
-      this.#decide(() => this.#identify(req)),
-      (admission) => {
-        context.admission = admission;
-        context.deferHeaders(admission.headers);
-        return rejectionOf(admission);
-      },
-    );
+  admit(req: IncomingMessage, context: RequestContext): Eventual<Rejection | undefined> {
+    return this.#decide(context, () => this.#identify(req));
   }
 
-  /** Counts a request that has no identity, such as one that the HTTP parser rejected, against an address. Never rejects. */
-  async admitAddress(address: string): Promise<Admission> {
-    return await this.#decide(() => anonymous('missing', address));
+  /** The same for a request that has no identity, such as one that the HTTP parser rejected: it is counted against an address. */
+  admitAddress(address: string, context: RequestContext): Eventual<Rejection | undefined> {
+    return this.#decide(context, () => anonymous('missing_key', address));
   }
 
   /** The verdict for a request that consumes no quota, such as a CORS preflight: that of an unused anonymous caller. */
@@ -57,71 +50,66 @@ export class AdmissionService {
     return verdictOfUnused(ANONYMOUS_QUOTAS, this.clock.now());
   }
 
-  #decide(identify: () => Caller | Promise<Caller>): Admission | Promise<Admission> {
-    const failed = (error: unknown): Admission =>
-      admissionOf({ kind: 'unverified', failure: asError(error) }, this.unconsumed());
+  #decide(context: RequestContext, identify: () => Eventual<Caller>): Eventual<Rejection | undefined> {
+    const conclude = (admission: Admission): Rejection | undefined => {
+      context.admission = admission;
+      context.deferHeaders(rateLimitHeaders(admission.verdict));
+      return rejectionOf(admission);
+    };
+    const fail = (error: unknown): Rejection | undefined =>
+      conclude({ caller: { kind: 'unverified', failure: asError(error) }, verdict: this.unconsumed() });
     try {
       const admission = whenReady(identify(), (caller) => this.#count(caller));
-      return isPromise(admission) ? admission.catch(failed) : admission;
+      return admission instanceof Promise ? admission.then(conclude).catch(fail) : conclude(admission);
     } catch (error) {
-      return failed(error);
+      return fail(error);
     }
   }
 
-  #count(caller: Caller): Admission | Promise<Admission> {
-    return whenReady(this.#consume(caller.account), (verdict) => {
-      this.#record(caller.account, verdict);
-      return admissionOf(caller, verdict);
-    });
-  }
-
-  #identify(req: IncomingMessage): Caller | Promise<Caller> {
+  #identify(req: IncomingMessage): Eventual<Caller> {
     const bearer = readBearer(req.rawHeaders);
     if (bearer.kind !== 'token') {
-      return anonymous(bearer.kind === 'missing' ? 'missing' : 'invalid', this.clientAddress.of(req));
+      return anonymous(bearer.kind === 'missing' ? 'missing_key' : 'invalid_key', this.clientAddress.of(req));
     }
     const { token } = bearer;
     let address: string | undefined;
     const addressOf = (): string => (address ??= this.clientAddress.of(req));
-    const callerWith = (key: VerifiedKey | undefined): Caller =>
-      key === undefined ? anonymous('invalid', addressOf()) : { kind: 'key', key, account: accountOf(key) };
-    const lookup = this.apiKeys.verify(token, () => subjectOfAddress(addressOf()));
-    if (!isPromise(lookup)) {
+    const callerWith = (key: Account | undefined): Caller =>
+      key === undefined ? anonymous('invalid_key', addressOf()) : { kind: 'key', account: key };
+    const lookup = this.apiKeys.verify(token, () => networkOf(addressOf()));
+    if (!(lookup instanceof Promise)) {
       return callerWith(lookup);
     }
     // Read before the look-up ends: a socket that the client resets meanwhile has no address.
     addressOf();
-    return lookup.then(callerWith, (error: unknown) => {
-      const key = this.apiKeys.lastKnown(token);
-      return { kind: 'unverified', failure: asError(error), account: key && accountOf(key) };
+    return lookup.then(callerWith, (error: unknown) => ({
+      kind: 'unverified',
+      failure: asError(error),
+      account: this.apiKeys.lastKnown(token),
+    }));
+  }
+
+  #count(caller: Caller): Eventual<Admission> {
+    const { account } = caller;
+    if (account === undefined) {
+      return { caller, verdict: this.unconsumed() };
+    }
+    const { id, plan, quotas } = account;
+    const isAnonymous = plan === 'anonymous';
+    const store = isAnonymous ? this.limiter.addresses : this.limiter.keys;
+    return whenReady(store.consume(id, quotas), (verdict) => {
+      this.metrics.limiterDecisions.labels(plan, verdict.outcome).inc();
+      this.usage.decided(isAnonymous ? ANONYMOUS_ID : id, verdict.outcome);
+      return { caller, verdict };
     });
   }
-
-  #consume(account: Account | undefined): Verdict | Promise<Verdict> {
-    return account === undefined ? this.unconsumed() : this.quotas.consume(account.subject, account.quotas);
-  }
-
-  #record(account: Account | undefined, { outcome }: Verdict): void {
-    if (account !== undefined) {
-      this.metrics.limiterDecisions.labels(account.plan, outcome).inc();
-      this.usage.decided(account.usageId, outcome);
-    }
-  }
 }
 
-function admissionOf(caller: Caller, verdict: Verdict): Admission {
-  return { caller, verdict, headers: rateLimitHeaders(verdict) };
+function anonymous(kind: 'missing_key' | 'invalid_key', address: string): Caller {
+  return { kind, account: { id: networkOf(address), plan: 'anonymous', quotas: ANONYMOUS_QUOTAS } };
 }
 
-function accountOf({ id, plan, quotas }: VerifiedKey): Account {
-  return { subject: subjectOfKey(id), quotas, plan, usageId: id };
-}
-
-function anonymous(credentials: AnonymousCaller['credentials'], address: string): AnonymousCaller {
-  const subject = subjectOfAddress(address);
-  return {
-    kind: 'anonymous',
-    credentials,
-    account: { subject, quotas: ANONYMOUS_QUOTAS, plan: 'anonymous', usageId: ANONYMOUS_ID },
-  };
+/** Goes on with a value at once when it is there. */
+function whenReady<T, R>(value: Eventual<T>, use: (value: T) => Eventual<R>): Eventual<R> {
+  return value instanceof Promise ? value.then(use) : use(value);
 }

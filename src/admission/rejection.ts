@@ -28,7 +28,7 @@ export function rejectionOf({ caller, verdict }: Admission): Rejection | undefin
     case 'limited':
       return RATE_LIMIT_EXCEEDED;
     case 'banned':
-      return caller.kind === 'anonymous' ? ADDRESS_BANNED : API_KEY_BANNED;
+      return caller.account?.plan === 'anonymous' ? ADDRESS_BANNED : API_KEY_BANNED;
     case 'admitted':
       break;
   }
@@ -37,12 +37,14 @@ export function rejectionOf({ caller, verdict }: Admission): Rejection | undefin
       return undefined;
     case 'unverified':
       return { by: 'error', error: caller.failure };
-    case 'anonymous':
-      return caller.credentials === 'missing' ? MISSING_API_KEY : INVALID_API_KEY;
+    case 'missing_key':
+      return MISSING_API_KEY;
+    case 'invalid_key':
+      return INVALID_API_KEY;
   }
 }
 
 function rejectionWith(by: Rejection['by'], code: CodeWithMessage): Rejection {
   const error = DomainError.of(code);
-  return { by, error, response: errorResponse(code, error.message) };
+  return { by, error, response: errorResponse(error) };
 }

@@ -2,9 +2,17 @@ import { Injectable } from '@nestjs/common';
 import { type ApiKey, Prisma } from '../database/generated/client.js';
 import { databaseCall } from '../database/postgres-errors.js';
 import { PrismaService } from '../database/prisma.service.js';
-import { quotasOf } from '../plans/plans.js';
-import type { VerifiedKey } from './verified-key.js';
+import { type Plan, type Quotas, quotasOf } from '../plans/plans.js';
 import type { UsageRow } from './usage/usage-recorder.js';
+
+/** A key that exists and is not revoked, as the request path knows it. */
+export interface VerifiedKey {
+  readonly id: string;
+  readonly plan: Plan;
+  readonly quotas: Quotas;
+  /** Unix milliseconds from which the key is no longer good; undefined when it does not expire. */
+  readonly expiresAtMs: number | undefined;
+}
 
 type KeyRow = [
   id: string,

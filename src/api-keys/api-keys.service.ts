@@ -5,10 +5,9 @@ import { lruCache } from '../common/lru-cache.js';
 import { CONFIG, type Config } from '../config/config.js';
 import { DomainError } from '../errors/domain-error.js';
 import { Metrics } from '../metrics/metrics.js';
-import { ApiKeysRepository } from './api-keys.repository.js';
+import { ApiKeysRepository, type VerifiedKey } from './api-keys.repository.js';
 import { IssuedDigests } from './issued-digests.js';
 import { hashKey, isWellFormedKey } from './key-format.js';
-import type { VerifiedKey } from './verified-key.js';
 
 const CACHED_KEYS_MAX = 10_000;
 /** Concurrent look-ups of keys that may not exist, in all. */

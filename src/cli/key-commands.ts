@@ -115,11 +115,10 @@ const COMMANDS: Readonly<Record<string, KeyCommand>> = {
     run: async (admin, _options, id) => {
       const { redisUrls } = await import('./command-database.js');
       const { liftBanInRedis } = await import('../rate-limit/redis-admin.js');
-      const { subjectOfKey } = await import('../rate-limit/subject.js');
       const urls = redisUrls();
       await admin.find(id);
       if (urls.length > 0) {
-        await liftBanInRedis(urls, subjectOfKey(id));
+        await liftBanInRedis(urls, id);
       }
       await admin.notifyUnbanned(id);
       return [{ id }, `The key ${id} is not banned.`];

@@ -2,7 +2,6 @@ import type { KeyRecord } from '../api-keys/api-keys.admin.js';
 import { asError } from '../common/as-error.js';
 import { quotasOf } from '../plans/plans.js';
 import { readUsage, type Usage } from '../rate-limit/redis-admin.js';
-import { subjectOfKey } from '../rate-limit/subject.js';
 import { redisUrls } from './command-database.js';
 import { warn } from './output.js';
 import { count, shownId, table } from './table.js';
@@ -30,9 +29,12 @@ async function usagesOf(records: readonly KeyRecord[], nowMs: number): Promise<U
   if (urls.length === 0 || records.length === 0) {
     return [];
   }
-  const subjects = records.map(({ id }) => subjectOfKey(id));
   try {
-    return await readUsage(urls, subjects, nowMs);
+    return await readUsage(
+      urls,
+      records.map(({ id }) => id),
+      nowMs,
+    );
   } catch (error) {
     warn(`${asError(error).message}; remaining requests and bans are unknown.`);
     return [];

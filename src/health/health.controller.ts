@@ -1,6 +1,6 @@
 import { applyDecorators, Controller, Get, Header } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
-import { Public } from '../admission/api-key.guard.js';
+import { Public } from '../admission/admission.guards.js';
 import { DomainError } from '../errors/domain-error.js';
 import { NO_STORE_HEADERS } from '../http/response.js';
 import { HealthService } from './health.service.js';

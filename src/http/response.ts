@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { type ErrorCode, ERRORS } from '../errors/domain-error.js';
+import { type DomainError, ERRORS } from '../errors/domain-error.js';
 import { type HeaderPair, RequestContext } from './request-context.js';
 
 /**
@@ -18,8 +18,8 @@ export const REQUEST_ID_HEADER = 'X-Request-Id';
 
 /** Writes the status line and headers: those that were deferred first, then these. */
 export function writeHead(res: ServerResponse, status: number, headers: readonly HeaderPair[]): void {
-  const all = [...(RequestContext.of(res.req)?.headers ?? [])];
-  for (const [name, value] of headers) {
+  const all: string[] = [];
+  for (const [name, value] of [...(RequestContext.of(res.req)?.headers ?? []), ...headers]) {
     all.push(name, value);
   }
   res.writeHead(status, all);
@@ -46,7 +46,7 @@ export interface ErrorResponse {
   readonly body: string;
 }
 
-export function errorResponse(code: ErrorCode, message: string): ErrorResponse {
+export function errorResponse({ code, message }: DomainError): ErrorResponse {
   const { status, headers = {} } = ERRORS[code];
   // With the keys in the published order.
   const body = JSON.stringify({ code, message, status });
@@ -68,8 +68,8 @@ export function writeErrorResponse(res: ServerResponse, { status, headers, body 
 }
 
 /** Responds with an error; Node leaves the body out of a response to HEAD. */
-export function sendError(res: ServerResponse, code: ErrorCode, message: string): void {
-  writeErrorResponse(res, errorResponse(code, message));
+export function sendError(res: ServerResponse, error: DomainError): void {
+  writeErrorResponse(res, errorResponse(error));
 }
 
 /**

@@ -6,7 +6,7 @@ import { FairSlots } from '../common/fair-slots.js';
 import type { Config } from '../config/config.js';
 import { DomainError } from '../errors/domain-error.js';
 import { abortResponse } from '../http/response.js';
-import { subjectOfAddress } from '../rate-limit/subject.js';
+import { networkOf } from '../rate-limit/network.js';
 
 const DOCS_PATH = 'docs';
 
@@ -79,7 +79,7 @@ export function setUpSwaggerUi(
       // Behind other responses of its connection.
       await once(res, 'socket');
     }
-    const slot = await slots.acquire(subjectOfAddress(clientAddress.of(req)));
+    const slot = await slots.acquire(networkOf(clientAddress.of(req)));
     if (req.socket.destroyed) {
       slot.release();
       return;

@@ -1,7 +1,7 @@
 import { All, Controller, Delete, Get, Param, Req, Res } from '@nestjs/common';
 import { ApiExcludeEndpoint, ApiExtraModels, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
-import { CallerId } from '../admission/api-key.guard.js';
+import { CallerId } from '../admission/admission.guards.js';
 import { ORDERS_PATH } from '../http/paths.js';
 import { sendNoContent } from '../http/response.js';
 import { ErrorSchema } from '../openapi/error.schema.js';

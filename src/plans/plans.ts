@@ -1,4 +1,4 @@
-/** The maximum numbers of requests of a subject. Integers, at least 1. */
+/** The maximum numbers of requests of a key or address. Integers, at least 1. */
 export interface Quotas {
   readonly requestsPerMinute: number;
   readonly requestsPerDay: number;

@@ -1,5 +1,4 @@
 import type { Quotas } from '../plans/plans.js';
-import type { Verdict } from './verdict.js';
 
 export const MINUTE_MS = 60_000;
 export const DAY_MS = 86_400_000;
@@ -12,17 +11,38 @@ export function windowEndSeconds(nowMs: number, windowMs: number): number {
   return ((Math.floor(nowMs / windowMs) + 1) * windowMs) / 1_000;
 }
 
+/** One window after the request was decided. */
+export interface WindowVerdict {
+  /** The quota of the window. At least 1. */
+  readonly limit: number;
+  /** Requests remaining in the window. 0 to `limit` - 1 after an admitted request. */
+  readonly remaining: number;
+  /** Unix seconds at which the window ends and its count starts over. */
+  readonly resetAtSeconds: number;
+}
+
+/** The decision about one request. A rejection is a value until it reaches the guard. */
+export interface Verdict {
+  readonly outcome: 'admitted' | 'limited' | 'banned';
+  readonly minute: WindowVerdict;
+  readonly day: WindowVerdict;
+  /** Unix milliseconds at which the ban ends; set exactly when the outcome is `banned`. */
+  readonly bannedUntilMs?: number;
+  /** Unix milliseconds, by the clock that decided; a lower bound where that clock is estimated. */
+  readonly decidedAtMs: number;
+}
+
 /** When repeated rejections lead to a temporary ban. */
 export interface BanRule {
-  /** Rejections within the window that ban the subject; 0 turns bans off. */
+  /** Rejections within the window that ban the key or address; 0 turns bans off. */
   readonly threshold: number;
   /** Begins with a rejection and does not slide, so that a start and a count describe it. */
   readonly windowSeconds: number;
   readonly durationSeconds: number;
 }
 
-/** The state of one subject between its requests. */
-export interface SubjectState {
+/** The counts of one key or address between its requests. */
+export interface Counts {
   /** Unix seconds at which the counted minute ends. */
   readonly minuteEndSeconds: number;
   readonly minuteUsed: number;
@@ -37,8 +57,8 @@ export interface SubjectState {
   readonly bannedUntilMs: number;
 }
 
-/** The state of a subject without any requests. */
-export const UNUSED: SubjectState = Object.freeze({
+/** The counts without any requests. */
+export const UNUSED: Counts = Object.freeze({
   minuteEndSeconds: 0,
   minuteUsed: 0,
   dayEndSeconds: 0,
@@ -48,18 +68,18 @@ export const UNUSED: SubjectState = Object.freeze({
   bannedUntilMs: 0,
 });
 
-/** The verdict for one request and the state after it. */
+/** The verdict for one request and the counts after it. */
 export interface Decision {
   readonly verdict: Verdict;
-  readonly next: SubjectState;
+  readonly next: Counts;
 }
 
 /**
  * Decides one request: ban, minute and day together. The request is counted in both windows when both admit it and in
- * neither otherwise. Pure: the same state, quotas, rule and time always give the same decision.
+ * neither otherwise. Pure: the same counts, quotas, rule and time always give the same decision.
  */
-export function decide(state: SubjectState, quotas: Quotas, rule: BanRule, nowMs: number): Decision {
-  const current = inWindowsAt(state, nowMs);
+export function decide(counts: Counts, quotas: Quotas, rule: BanRule, nowMs: number): Decision {
+  const current = inWindowsAt(counts, nowMs);
   if (nowMs < current.bannedUntilMs) {
     return { verdict: verdictOf('banned', current, quotas, nowMs), next: current };
   }
@@ -71,54 +91,62 @@ export function decide(state: SubjectState, quotas: Quotas, rule: BanRule, nowMs
   return { verdict: verdictOf(nowMs < next.bannedUntilMs ? 'banned' : 'limited', next, quotas, nowMs), next };
 }
 
-/** The verdict for a subject that has used nothing. */
+/** The verdict for a key or address that has used nothing. */
 export function verdictOfUnused(quotas: Quotas, nowMs: number): Verdict {
   return verdictOf('admitted', inWindowsAt(UNUSED, nowMs), quotas, nowMs);
 }
 
-/** The state with the windows of this time: a window that has ended starts over. */
-function inWindowsAt(state: SubjectState, nowMs: number): SubjectState {
+/** The counts in the windows of this time: a window that has ended starts over. */
+function inWindowsAt(counts: Counts, nowMs: number): Counts {
   const minuteEndSeconds = windowEndSeconds(nowMs, MINUTE_MS);
   const dayEndSeconds = windowEndSeconds(nowMs, DAY_MS);
-  if (state.minuteEndSeconds === minuteEndSeconds && state.dayEndSeconds === dayEndSeconds) {
-    return state;
+  if (counts.minuteEndSeconds === minuteEndSeconds && counts.dayEndSeconds === dayEndSeconds) {
+    return counts;
   }
   return {
-    ...state,
+    ...counts,
     minuteEndSeconds,
-    minuteUsed: state.minuteEndSeconds === minuteEndSeconds ? state.minuteUsed : 0,
+    minuteUsed: counts.minuteEndSeconds === minuteEndSeconds ? counts.minuteUsed : 0,
     dayEndSeconds,
-    dayUsed: state.dayEndSeconds === dayEndSeconds ? state.dayUsed : 0,
+    dayUsed: counts.dayEndSeconds === dayEndSeconds ? counts.dayUsed : 0,
   };
 }
 
 /** Adds a rejection. One that reaches the threshold starts a ban and resets the rejections; the windows continue. */
-function withRejection(state: SubjectState, rule: BanRule, nowMs: number): SubjectState {
+function withRejection(counts: Counts, rule: BanRule, nowMs: number): Counts {
   if (rule.threshold === 0) {
-    return state;
+    return counts;
   }
-  const isInWindow = nowMs < state.banWindowStartMs + rule.windowSeconds * 1_000;
-  const rejections = isInWindow ? state.rejections + 1 : 1;
+  const isInWindow = nowMs < counts.banWindowStartMs + rule.windowSeconds * 1_000;
+  const rejections = isInWindow ? counts.rejections + 1 : 1;
   return rejections < rule.threshold
-    ? { ...state, banWindowStartMs: isInWindow ? state.banWindowStartMs : nowMs, rejections }
-    : { ...state, banWindowStartMs: 0, rejections: 0, bannedUntilMs: nowMs + rule.durationSeconds * 1_000 };
+    ? { ...counts, banWindowStartMs: isInWindow ? counts.banWindowStartMs : nowMs, rejections }
+    : { ...counts, banWindowStartMs: 0, rejections: 0, bannedUntilMs: nowMs + rule.durationSeconds * 1_000 };
 }
 
-/** An outcome with the state of both windows. */
-export function verdictOf(outcome: Verdict['outcome'], state: SubjectState, quotas: Quotas, nowMs: number): Verdict {
+/** An outcome with both windows. */
+export function verdictOf(outcome: Verdict['outcome'], counts: Counts, quotas: Quotas, nowMs: number): Verdict {
   return {
     outcome,
     minute: {
       limit: quotas.requestsPerMinute,
-      remaining: Math.max(0, quotas.requestsPerMinute - state.minuteUsed),
-      resetAtSeconds: state.minuteEndSeconds,
+      remaining: Math.max(0, quotas.requestsPerMinute - counts.minuteUsed),
+      resetAtSeconds: counts.minuteEndSeconds,
     },
     day: {
       limit: quotas.requestsPerDay,
-      remaining: Math.max(0, quotas.requestsPerDay - state.dayUsed),
-      resetAtSeconds: state.dayEndSeconds,
+      remaining: Math.max(0, quotas.requestsPerDay - counts.dayUsed),
+      resetAtSeconds: counts.dayEndSeconds,
     },
-    ...(outcome === 'banned' ? { bannedUntilMs: state.bannedUntilMs } : {}),
+    ...(outcome === 'banned' ? { bannedUntilMs: counts.bannedUntilMs } : {}),
     decidedAtMs: nowMs,
   };
+}
+
+/**
+ * The window in the `X-RateLimit` headers: the one with the fewest requests remaining, or the longer one if they are equal.
+ * For a rejected request that is the window that rejects, or the one that resets later if both do.
+ */
+export function bindingWindow({ minute, day }: Verdict): WindowVerdict {
+  return minute.remaining < day.remaining ? minute : day;
 }

@@ -1,4 +1,4 @@
-import { bindingWindow, type Verdict, type WindowVerdict } from './verdict.js';
+import { bindingWindow, type Verdict, type WindowVerdict } from './decision.js';
 
 /** The headers of every verdict. */
 export const LIMIT_HEADER_NAMES = [
@@ -21,11 +21,10 @@ type RateLimitHeader = readonly [name: string, value: string];
  */
 export function rateLimitHeaders(verdict: Verdict): RateLimitHeader[] {
   const { minute, day, decidedAtMs } = verdict;
-  const binding = bindingWindow(verdict);
   const resetAtSeconds = resetAtSecondsOf(verdict);
   const headers: RateLimitHeader[] = [
-    ['X-RateLimit-Limit', String(binding.limit)],
-    ['X-RateLimit-Remaining', verdict.outcome === 'admitted' ? String(binding.remaining) : '0'],
+    ['X-RateLimit-Limit', String(bindingWindow(verdict).limit)],
+    ['X-RateLimit-Remaining', verdict.outcome === 'admitted' ? String(bindingWindow(verdict).remaining) : '0'],
     ['X-RateLimit-Reset', String(resetAtSeconds)],
     ['RateLimit-Policy', `"minute";q=${minute.limit};w=60, "day";q=${day.limit};w=86400`],
     ['RateLimit', `"minute";${itemParameters(minute, verdict)}, "day";${itemParameters(day, verdict)}`],
@@ -38,17 +37,17 @@ export function rateLimitHeaders(verdict: Verdict): RateLimitHeader[] {
 
 /** Unix seconds at which the binding window, or the ban, ends. */
 export function resetAtSecondsOf(verdict: Verdict): number {
-  return verdict.bannedUntilMs === undefined
-    ? bindingWindow(verdict).resetAtSeconds
-    : Math.ceil(verdict.bannedUntilMs / 1_000);
+  return resetAtSecondsIn(bindingWindow(verdict), verdict);
 }
 
 /** During a ban nothing remains in either window until the ban ends, whatever the counts are. */
 function itemParameters(window: WindowVerdict, verdict: Verdict): string {
-  if (verdict.bannedUntilMs === undefined) {
-    return `r=${window.remaining};t=${secondsUntil(window.resetAtSeconds, verdict.decidedAtMs)}`;
-  }
-  return `r=0;t=${secondsUntil(Math.ceil(verdict.bannedUntilMs / 1_000), verdict.decidedAtMs)}`;
+  const remaining = verdict.bannedUntilMs === undefined ? window.remaining : 0;
+  return `r=${remaining};t=${secondsUntil(resetAtSecondsIn(window, verdict), verdict.decidedAtMs)}`;
+}
+
+function resetAtSecondsIn(window: WindowVerdict, { bannedUntilMs }: Verdict): number {
+  return bannedUntilMs === undefined ? window.resetAtSeconds : Math.ceil(bannedUntilMs / 1_000);
 }
 
 function secondsUntil(unixSeconds: number, nowMs: number): number {

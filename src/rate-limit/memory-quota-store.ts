@@ -1,51 +1,56 @@
-import type { LRUCache } from 'lru-cache';
-import type { Clock } from '../common/clock.js';
 import { lruCache } from '../common/lru-cache.js';
+import type { Clock } from '../common/clock.js';
 import type { Quotas } from '../plans/plans.js';
-import { type BanRule, decide, type SubjectState, UNUSED } from './decision.js';
-import type { QuotaStore } from './quota-store.js';
-import { isKeySubject } from './subject.js';
-import type { Verdict } from './verdict.js';
+import { type BanRule, type Counts, decide, UNUSED, type Verdict } from './decision.js';
 
 /**
- * Keys, and addresses, that are counted at once; the least recently used is evicted first. Far above the number of keys
+ * Keys, or addresses, that are counted at once; the least recently used is evicted first. Far above the number of keys
  * that call in one day; it bounds the memory that a flood from many addresses can use (about 300 bytes each).
  */
-export const SUBJECTS_MAX = 100_000;
+export const COUNTED_MAX = 100_000;
 
-/** Counts in the memory of this process: exact for one process, O(1) in time and memory per subject. */
+/**
+ * Counts requests. One call decides ban, minute and day together and counts the request only when all of them admit it,
+ * atomically for all processes that share the store.
+ */
+export interface QuotaStore {
+  /**
+   * Decides and counts one request of a key or address. Returns without a promise when no round trip is needed.
+   * A store that cannot reach its server counts in memory; whatever else fails rejects the promise.
+   */
+  consume(id: string, quotas: Quotas): Verdict | Promise<Verdict>;
+
+  /** Ends a ban and resets the rejections that led to it; the counts of the windows stay. */
+  liftBan(id: string): void;
+}
+
+export interface QuotaStoreOptions {
+  readonly clock: Clock;
+  readonly banRule: BanRule;
+  /** Counts each ban that a request of this process starts. */
+  readonly bans?: { inc(): void };
+}
+
+/** Counts in the memory of this process: exact for one process, O(1) in time and memory per key or address. */
 export class MemoryQuotaStore implements QuotaStore {
-  readonly #keys = lruCache<string, SubjectState>(SUBJECTS_MAX);
-  /** Apart from the keys, so that a flood from many addresses evicts no key. */
-  readonly #addresses = lruCache<string, SubjectState>(SUBJECTS_MAX);
+  readonly #counts = lruCache<string, Counts>(COUNTED_MAX);
 
-  /** @param onBan called for each ban, when it starts */
-  constructor(
-    private readonly clock: Clock,
-    private readonly banRule: BanRule,
-    private readonly onBan: (subject: string) => void = () => undefined,
-  ) {}
+  constructor(private readonly options: QuotaStoreOptions) {}
 
-  consume(subject: string, quotas: Quotas, nowMs = this.clock.now()): Verdict {
-    const states = this.#statesOf(subject);
-    const state = states.get(subject) ?? UNUSED;
-    const { verdict, next } = decide(state, quotas, this.banRule, nowMs);
-    states.set(subject, next);
-    if (next.bannedUntilMs > state.bannedUntilMs) {
-      this.onBan(subject);
+  consume(id: string, quotas: Quotas, nowMs = this.options.clock.now()): Verdict {
+    const counts = this.#counts.get(id) ?? UNUSED;
+    const { verdict, next } = decide(counts, quotas, this.options.banRule, nowMs);
+    this.#counts.set(id, next);
+    if (next.bannedUntilMs > counts.bannedUntilMs) {
+      this.options.bans?.inc();
     }
     return verdict;
   }
 
-  liftBan(subject: string): void {
-    const states = this.#statesOf(subject);
-    const state = states.get(subject);
-    if (state !== undefined && (state.rejections > 0 || state.bannedUntilMs > 0)) {
-      states.set(subject, { ...state, rejections: 0, bannedUntilMs: 0 });
+  liftBan(id: string): void {
+    const counts = this.#counts.get(id);
+    if (counts !== undefined && (counts.rejections > 0 || counts.bannedUntilMs > 0)) {
+      this.#counts.set(id, { ...counts, rejections: 0, bannedUntilMs: 0 });
     }
-  }
-
-  #statesOf(subject: string): LRUCache<string, SubjectState> {
-    return isKeySubject(subject) ? this.#keys : this.#addresses;
   }
 }

@@ -2,14 +2,13 @@ import { asError } from '../common/as-error.js';
 import { DeadlineExceeded, withDeadline } from '../common/deadline.js';
 import { DAY_MS, windowEndSeconds } from './decision.js';
 import { connectRedis, type LimitRedis, untilReady } from './redis-connection.js';
-import { BAN_FIELDS, redisKeyOf } from './redis-scripts.js';
-import type { Subject } from './subject.js';
+import { BAN_FIELDS, redisKeyOf } from './redis-script.js';
 
 const READY_TIMEOUT_MS = 2_000;
 /** For all commands together: an operator waits at a terminal. */
 const COMMANDS_TIMEOUT_MS = 5_000;
 
-/** The usage of one subject as Redis has counted it. */
+/** The usage of one key as Redis has counted it. */
 export interface Usage {
   /** Requests counted since the UTC day began. */
   readonly usedToday: number;
@@ -22,15 +21,15 @@ export class RedisUnavailable extends Error {}
 
 /**
  * Reads the counters without consuming quota.
- * @returns one usage a subject, in the same order
+ * @returns one usage a key, in the same order
  * @throws {RedisUnavailable} within seven seconds
  */
-export function readUsage(redisUrls: readonly string[], subjects: readonly Subject[], nowMs: number): Promise<Usage[]> {
+export function readUsage(redisUrls: readonly string[], keyIds: readonly string[], nowMs: number): Promise<Usage[]> {
   const today = windowEndSeconds(nowMs, DAY_MS);
   return withRedis(redisUrls, (redis) =>
     Promise.all(
-      subjects.map(async (subject) => {
-        const [dayEnd, dayUsed, bannedUntil] = (await redis.hmget(redisKeyOf(subject), 'de', 'du', 'bu')).map(Number);
+      keyIds.map(async (keyId) => {
+        const [dayEnd, dayUsed, bannedUntil] = (await redis.hmget(redisKeyOf(keyId), 'de', 'du', 'bu')).map(Number);
         return {
           usedToday: dayEnd === today ? (dayUsed ?? 0) : 0,
           bannedUntil: bannedUntil !== undefined && bannedUntil > nowMs ? new Date(bannedUntil) : undefined,
@@ -44,9 +43,9 @@ export function readUsage(redisUrls: readonly string[], subjects: readonly Subje
  * Ends a ban in the Redis that all replicas share.
  * @throws {Error} when Redis does not confirm it
  */
-export async function liftBanInRedis(redisUrls: readonly string[], subject: Subject): Promise<void> {
+export async function liftBanInRedis(redisUrls: readonly string[], keyId: string): Promise<void> {
   try {
-    await withRedis(redisUrls, (redis) => redis.hdel(redisKeyOf(subject), ...BAN_FIELDS));
+    await withRedis(redisUrls, (redis) => redis.hdel(redisKeyOf(keyId), ...BAN_FIELDS));
   } catch (error) {
     throw new Error(`${asError(error).message}, so the ban may still apply; check REDIS_URL and retry.`, {
       cause: error,

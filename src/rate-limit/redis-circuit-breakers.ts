@@ -2,10 +2,10 @@ import { Logger } from '@nestjs/common';
 import { Cluster, ReplyError } from 'ioredis';
 import { asError } from '../common/as-error.js';
 import { withDeadline } from '../common/deadline.js';
+import { inBackground } from '../common/in-background.js';
 import { lruCache } from '../common/lru-cache.js';
-import { CoalescedWrites } from './coalesced-writes.js';
-import { isPrimary, type LimitRedis, nodeOf } from './redis-connection.js';
-import { redisKeyOf } from './redis-scripts.js';
+import { CoalescedWrites, isPrimary, type LimitRedis, nodeOf } from './redis-connection.js';
+import { redisKeyOf } from './redis-script.js';
 
 /** How long a command may take before the request is decided without Redis. Milliseconds. */
 const COMMAND_TIMEOUT_MS = 100;
@@ -33,17 +33,15 @@ const UNAVAILABLE = new Error('Redis is unavailable');
  */
 export class RedisCircuitBreakers {
   readonly #logger = new Logger('RateLimit');
-  /** Consecutive failures by node. */
+  /** Consecutive failures by node; with {@link BREAKER_FAILURES} of them its breaker is open until a probe succeeds. */
   readonly #failures = new Map<string, number>();
-  /** Nodes whose breaker is open. */
-  readonly #unavailable = new Set<string>();
   readonly #loggedKeys = lruCache<string, true>(LOGGED_KEYS_MAX);
   readonly #writes: CoalescedWrites;
 
-  /** @param onRecovered called when a node is available again */
+  /** @param recoveries counts how often a node is available again */
   constructor(
     private readonly redis: LimitRedis,
-    private readonly onRecovered: () => void,
+    private readonly recoveries: { inc(): void },
   ) {
     this.#writes = new CoalescedWrites(redis);
     redis.on('error', (error: Error) => {
@@ -61,24 +59,26 @@ export class RedisCircuitBreakers {
 
   /** Whether some requests are counted by this process alone because a node is unavailable. */
   get degraded(): boolean {
-    return this.#unavailable.size > 0;
+    return [...this.#failures.keys()].some((node) => this.#isOpen(node));
   }
 
   /**
-   * Sends a command under the breaker of the node that stores the subject, together with those that other requests send in
-   * the same turn of the event loop.
+   * Sends a command under the breaker of the node that has the counts of this API key, together with those that other requests
+   * send in the same turn of the event loop.
    * @throws {Error} (by rejection) when the command fails or times out, or at once while the breaker is open
    */
-  async execute<T>(subject: string, command: (redis: LimitRedis, key: string) => Promise<T>): Promise<T> {
-    const key = redisKeyOf(subject);
+  async execute<T>(keyId: string, command: (redis: LimitRedis, key: string) => Promise<T>): Promise<T> {
+    const key = redisKeyOf(keyId);
     const node = nodeOf(this.redis, key);
-    if (this.#unavailable.has(node)) {
+    if (this.#isOpen(node)) {
       throw UNAVAILABLE;
     }
     this.#writes.batch();
     try {
       const reply = await withDeadline(command(this.redis, key), COMMAND_TIMEOUT_MS);
-      this.#failures.delete(node);
+      if (!this.#isOpen(node)) {
+        this.#failures.delete(node);
+      }
       return reply;
     } catch (error) {
       if (concernsNode(error)) {
@@ -91,14 +91,16 @@ export class RedisCircuitBreakers {
     }
   }
 
+  #isOpen(node: string): boolean {
+    return (this.#failures.get(node) ?? 0) >= BREAKER_FAILURES;
+  }
+
   #countFailure(node: string, error: Error): void {
-    if (this.#unavailable.has(node)) {
+    if (this.#isOpen(node)) {
       return;
     }
-    const failures = (this.#failures.get(node) ?? 0) + 1;
-    this.#failures.set(node, failures);
-    if (failures === BREAKER_FAILURES) {
-      this.#unavailable.add(node);
+    this.#failures.set(node, (this.#failures.get(node) ?? 0) + 1);
+    if (this.#isOpen(node)) {
       this.#logger.error(`${labelOf(node)} unavailable (${error.message}), counting in memory`);
       this.#probeLater(node);
     }
@@ -106,27 +108,30 @@ export class RedisCircuitBreakers {
 
   #probeLater(node: string): void {
     setTimeout(() => {
-      const key = this.#probeKeyOf(node);
-      if (key === undefined) {
-        this.#setAvailable(node, 'replaced');
-      } else if (this.redis.status !== 'end') {
-        withDeadline(this.redis.consume(key, ...UNLIMITED), COMMAND_TIMEOUT_MS).then(
-          () => {
-            this.#setAvailable(node, 'available again');
-          },
-          (error: unknown) => {
-            if (concernsNode(error)) {
-              this.#probeLater(node);
-            } else {
-              this.#setAvailable(node, 'available again');
-            }
-          },
-        );
+      if (this.redis.status !== 'end') {
+        inBackground(this.#probe(node));
       }
     }, PROBE_INTERVAL_MS).unref();
   }
 
-  /** A key that the node stores; undefined when the node has no slots any more, because another one has replaced it. */
+  async #probe(node: string): Promise<void> {
+    const key = this.#probeKeyOf(node);
+    try {
+      if (key !== undefined) {
+        await withDeadline(this.redis.consume(key, ...UNLIMITED), COMMAND_TIMEOUT_MS);
+      }
+    } catch (error) {
+      if (concernsNode(error)) {
+        this.#probeLater(node);
+        return;
+      }
+    }
+    this.#failures.delete(node);
+    this.#logger.warn(`${labelOf(node)} ${key === undefined ? 'replaced' : 'available again'}, counting in Redis`);
+    this.recoveries.inc();
+  }
+
+  /** A key that the node stores; undefined when it has no slots any more, because another node has replaced it. */
   #probeKeyOf(node: string): string | undefined {
     for (let tag = 0; tag < PROBE_TAGS_MAX; tag++) {
       const key = `petstore:probe:{${tag}}`;
@@ -135,13 +140,6 @@ export class RedisCircuitBreakers {
       }
     }
     return undefined;
-  }
-
-  #setAvailable(node: string, state: string): void {
-    this.#failures.delete(node);
-    this.#unavailable.delete(node);
-    this.#logger.warn(`${labelOf(node)} ${state}, counting in Redis`);
-    this.onRecovered();
   }
 }
 

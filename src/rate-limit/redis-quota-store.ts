@@ -1,35 +1,32 @@
-import { Logger, type OnApplicationShutdown } from '@nestjs/common';
+import { Logger } from '@nestjs/common';
 import { asError } from '../common/as-error.js';
-import type { Clock } from '../common/clock.js';
 import { lruCache } from '../common/lru-cache.js';
 import type { Quotas } from '../plans/plans.js';
 import {
   type BanRule,
+  type Counts,
   DAY_MS,
   decide,
   MINUTE_MS,
-  type SubjectState,
   UNUSED,
+  type Verdict,
   verdictOf,
   windowEndSeconds,
 } from './decision.js';
 import { resetAtSecondsOf } from './headers.js';
-import { MemoryQuotaStore, SUBJECTS_MAX } from './memory-quota-store.js';
-import type { QuotaStore } from './quota-store.js';
+import { COUNTED_MAX, MemoryQuotaStore, type QuotaStore, type QuotaStoreOptions } from './memory-quota-store.js';
 import { RedisCircuitBreakers } from './redis-circuit-breakers.js';
-import { type LimitRedis, untilReady } from './redis-connection.js';
-import { BAN_FIELDS, consumeArguments, type ConsumeReply } from './redis-scripts.js';
-import { isKeySubject } from './subject.js';
-import type { Verdict } from './verdict.js';
+import type { LimitRedis } from './redis-connection.js';
+import { BAN_FIELDS, consumeArguments, type ConsumeReply } from './redis-script.js';
 
 /** How long a remembered rejection is used before one request asks Redis again, for bans and unbans by other processes. */
 const RECHECK_MS = 1_000;
-/** Rejections are counted in Redis, so reading the remembered state counts none. */
+/** Rejections are counted in Redis, so reading the remembered counts counts none. */
 const WITHOUT_BANS: BanRule = { threshold: 0, windowSeconds: 0, durationSeconds: 0 };
 
-/** The state of a subject that Redis has rejected. Not the verdict: its plan may change. */
+/** What Redis has rejected. Not the verdict: the plan may change. */
 interface Rejected {
-  readonly state: SubjectState;
+  readonly counts: Counts;
   /**
    * The clock of Redis less ours when the command was sent, in milliseconds. An upper bound: a remembered window ends at
    * the latest when it ends in Redis, so no reset of the past is reported.
@@ -41,33 +38,28 @@ interface Rejected {
   checkedAtMs: number;
 }
 
-export interface RedisQuotaStoreOptions {
+export interface RedisQuotaStoreOptions extends QuotaStoreOptions {
   readonly redis: LimitRedis;
-  readonly clock: Clock;
-  readonly banRule: BanRule;
-  /** Called for each ban that a request of this process starts. */
-  readonly onBan: (subject: string) => void;
-  /** Called when a node of Redis is available again. */
-  readonly onRecovered: () => void;
+  /** Counts how often a node of Redis is available again. */
+  readonly recoveries: { inc(): void };
 }
 
 /**
- * Counts the requests of keys in Redis, exactly for any number of processes: one script and one round trip for each.
- * What Redis cannot decide, and requests without a valid key, is counted in the memory of this process.
+ * Counts the requests of API keys in Redis, exactly for any number of processes: one script and one round trip for each.
+ * What Redis cannot decide is counted in the memory of this process.
  */
-export class RedisQuotaStore implements QuotaStore, OnApplicationShutdown {
+export class RedisQuotaStore implements QuotaStore {
   readonly #logger = new Logger('RateLimit');
   readonly #breakers: RedisCircuitBreakers;
   readonly #memory: MemoryQuotaStore;
-  /** Subjects that no request can be admitted for: bans and, without bans, windows without requests remaining. */
-  readonly #rejected = lruCache<string, Rejected>(SUBJECTS_MAX);
+  /** Keys that no request can be admitted for: bans and, without bans, windows without requests remaining. */
+  readonly #rejected = lruCache<string, Rejected>(COUNTED_MAX);
   /** The clock of Redis less ours, as of the latest reply. */
   #clockOffsetMs = 0;
 
   constructor(private readonly options: RedisQuotaStoreOptions) {
-    const { redis, clock, banRule, onBan, onRecovered } = options;
-    this.#breakers = new RedisCircuitBreakers(redis, onRecovered);
-    this.#memory = new MemoryQuotaStore(clock, banRule, onBan);
+    this.#breakers = new RedisCircuitBreakers(options.redis, options.recoveries);
+    this.#memory = new MemoryQuotaStore(options);
   }
 
   /** Whether the requests of some keys are counted by this process alone because Redis is unavailable. */
@@ -80,84 +72,78 @@ export class RedisQuotaStore implements QuotaStore, OnApplicationShutdown {
     return this.#clockOffsetMs;
   }
 
-  consume(subject: string, quotas: Quotas): Verdict | Promise<Verdict> {
-    if (!isKeySubject(subject)) {
-      return this.#memory.consume(subject, quotas);
+  consume(keyId: string, quotas: Quotas): Verdict | Promise<Verdict> {
+    const rejected = this.#rejected.get(keyId);
+    const rejection = rejected && this.#rejectionBy(rejected, quotas);
+    if (rejected === undefined || rejection === undefined) {
+      return this.#consumeInRedis(keyId, quotas);
     }
-    const rejection = this.#rejectionOf(subject, quotas);
-    return rejection === undefined || this.#takeRecheck(subject) ? this.#consumeInRedis(subject, quotas) : rejection;
+    const nowMs = this.options.clock.now();
+    if (Math.abs(nowMs - rejected.checkedAtMs) < RECHECK_MS) {
+      return rejection;
+    }
+    // Of many requests of a rejected key, one a second asks Redis.
+    rejected.checkedAtMs = nowMs;
+    return this.#consumeInRedis(keyId, quotas);
   }
 
-  liftBan(subject: string): void {
-    this.#memory.liftBan(subject);
+  liftBan(keyId: string): void {
+    this.#memory.liftBan(keyId);
     this.#breakers
-      .execute(subject, (redis, key) => redis.hdel(key, ...BAN_FIELDS))
+      .execute(keyId, (redis, key) => redis.hdel(key, ...BAN_FIELDS))
       .catch((error: unknown) => {
-        this.#logger.warn(`could not lift the ban of ${subject} in Redis: ${asError(error).message}`);
+        this.#logger.warn(`could not lift the ban of ${keyId} in Redis: ${asError(error).message}`);
       })
       .finally(() => {
         // Only now: a reply that Redis has sent before may still have restored the ban.
-        this.#rejected.delete(subject);
+        this.#rejected.delete(keyId);
       });
   }
 
-  /** Resolves when Redis is ready, or after `timeoutMs`, so that the first requests are counted where later ones are. */
-  untilReady(timeoutMs: number): Promise<void> {
-    return untilReady(this.options.redis, timeoutMs);
-  }
-
-  /** Called by Nest. */
-  onApplicationShutdown(): void {
-    this.options.redis.disconnect();
-  }
-
-  async #consumeInRedis(subject: string, quotas: Quotas, mayRepeat = true): Promise<Verdict> {
+  async #consumeInRedis(keyId: string, quotas: Quotas, mayRepeat = true): Promise<Verdict> {
     const { clock, banRule } = this.options;
+    const values = consumeArguments(quotas, banRule);
     const sentAtMs = clock.now();
     let reply: ConsumeReply;
     try {
-      const values = consumeArguments(quotas, banRule);
-      reply = await this.#breakers.execute(subject, (redis, key) => redis.consume(key, ...values));
+      reply = await this.#breakers.execute(keyId, (redis, key) => redis.consume(key, ...values));
     } catch {
-      const redisNowMs = clock.now() + this.#clockOffsetMs;
-      return this.#rejectionOf(subject, quotas) ?? this.#memory.consume(subject, quotas, redisNowMs);
+      const rejected = this.#rejected.get(keyId);
+      const rejection = rejected && this.#rejectionBy(rejected, quotas);
+      return rejection ?? this.#memory.consume(keyId, quotas, clock.now() + this.#clockOffsetMs);
     }
+    const [redisNowMs] = reply;
     const checkedAtMs = clock.now();
     const latencyMs = Math.max(0, checkedAtMs - sentAtMs);
-    const verdict = this.#verdictOf(subject, quotas, reply);
-    this.#clockOffsetMs = reply[0] - sentAtMs;
-    if (mayRepeat && verdict.outcome !== 'admitted' && reply[0] + latencyMs >= resetAtSecondsOf(verdict) * 1_000) {
+    const clockOffsetMs = redisNowMs - sentAtMs;
+    const verdict = this.#verdictOf(keyId, quotas, reply);
+    this.#clockOffsetMs = clockOffsetMs;
+    if (mayRepeat && verdict.outcome !== 'admitted' && redisNowMs + latencyMs >= resetAtSecondsOf(verdict) * 1_000) {
       // What rejects may have ended while the reply was on its way.
-      return this.#consumeInRedis(subject, quotas, false);
+      return this.#consumeInRedis(keyId, quotas, false);
     }
     if (this.#isKnownInAdvance(verdict)) {
-      const clockOffsetMs = this.#clockOffsetMs;
-      this.#rejected.set(subject, { state: stateOf(reply), clockOffsetMs, latencyMs, checkedAtMs });
+      this.#rejected.set(keyId, { counts: countsOf(reply), clockOffsetMs, latencyMs, checkedAtMs });
     } else {
-      this.#rejected.delete(subject);
+      this.#rejected.delete(keyId);
     }
     return verdict;
   }
 
-  #verdictOf(subject: string, quotas: Quotas, reply: ConsumeReply): Verdict {
+  #verdictOf(keyId: string, quotas: Quotas, reply: ConsumeReply): Verdict {
     const [nowMs, counted, , , bannedUntilMs, banBegan] = reply;
     // Redis decides again, so a ban of the memory has ended.
-    this.#memory.liftBan(subject);
+    this.#memory.liftBan(keyId);
     if (banBegan === 1) {
-      this.options.onBan(subject);
+      this.options.bans?.inc();
     }
     const rejection = nowMs < bannedUntilMs ? 'banned' : 'limited';
-    return verdictOf(counted === 1 ? 'admitted' : rejection, stateOf(reply), quotas, nowMs);
+    return verdictOf(counted === 1 ? 'admitted' : rejection, countsOf(reply), quotas, nowMs);
   }
 
-  /** The rejection of a request by the remembered state; undefined when Redis has to decide. */
-  #rejectionOf(subject: string, quotas: Quotas): Verdict | undefined {
-    const rejected = this.#rejected.get(subject);
-    if (rejected === undefined) {
-      return undefined;
-    }
-    const { state, clockOffsetMs, latencyMs } = rejected;
-    const { verdict } = decide(state, quotas, WITHOUT_BANS, this.options.clock.now() + clockOffsetMs);
+  /** The rejection of a request by what is remembered; undefined when Redis has to decide. */
+  #rejectionBy({ counts, clockOffsetMs, latencyMs }: Rejected, quotas: Quotas): Verdict | undefined {
+    const { verdict } = decide(counts, quotas, WITHOUT_BANS, this.options.clock.now() + clockOffsetMs);
     // A lower bound of the time, so that Retry-After is never too short.
     return this.#isKnownInAdvance(verdict) ? { ...verdict, decidedAtMs: verdict.decidedAtMs - latencyMs } : undefined;
   }
@@ -166,20 +152,9 @@ export class RedisQuotaStore implements QuotaStore, OnApplicationShutdown {
   #isKnownInAdvance({ outcome }: Verdict): boolean {
     return outcome === 'banned' || (outcome === 'limited' && this.options.banRule.threshold === 0);
   }
-
-  /** Whether Redis is to be asked again. True once a second for each remembered subject, so that of many requests one asks. */
-  #takeRecheck(subject: string): boolean {
-    const rejected = this.#rejected.get(subject);
-    const nowMs = this.options.clock.now();
-    if (rejected === undefined || Math.abs(nowMs - rejected.checkedAtMs) < RECHECK_MS) {
-      return false;
-    }
-    rejected.checkedAtMs = nowMs;
-    return true;
-  }
 }
 
-function stateOf([nowMs, , minuteUsed, dayUsed, bannedUntilMs]: ConsumeReply): SubjectState {
+function countsOf([nowMs, , minuteUsed, dayUsed, bannedUntilMs]: ConsumeReply): Counts {
   return {
     ...UNUSED,
     minuteEndSeconds: windowEndSeconds(nowMs, MINUTE_MS),

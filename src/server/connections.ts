@@ -1,16 +1,9 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { subjectOfAddress } from '../rate-limit/subject.js';
-import { readInSlices } from './read-in-slices.js';
+import { networkOf } from '../rate-limit/network.js';
+import { Reading } from './reading.js';
 
 const STATE = Symbol('connection state');
-
-/**
- * A connection with this many requests without a response is not read further until half of them are left: otherwise a
- * client that pipelines faster than it is served fills the memory, and others wait until all of its requests have been handled.
- * The rest of a slice is still handled.
- */
-const UNANSWERED_MAX = 16;
 
 /** A search for connections to close finds one for each of these that are open: to search for each new one would cost more than it. */
 const CONNECTIONS_PER_FOUND = 32;
@@ -26,13 +19,10 @@ interface ConnectionState {
   latest: IncomingMessage | undefined;
   /** The connection ends with its last pending response: later requests on it are not executed (RFC 9112 section 9.6). */
   closing: boolean;
-  /** Requests that are not executed. Node keeps them until the connection ends. */
-  ignored: number;
-  /** Not read until enough responses have ended. */
-  held: boolean;
   /** When it was opened or its last response ended: later ones are greater. */
   idleSince: number;
   readonly peer: Peer;
+  readonly reading: Reading;
 }
 
 /** A client address, IPv6 by its /64 as in the limits. */
@@ -65,10 +55,6 @@ export class Connections {
   watch(server: Server, connectionsMax: number): void {
     server.on('connection', (connection: Connection) => {
       const state = this.#add(connection);
-      readInSlices(connection);
-      const resume = connection.resume.bind(connection);
-      // Node resumes a connection for reasons of its own, such as the end of a request.
-      connection.resume = () => (state.held ? connection : resume());
       connection.once('close', () => {
         this.#remove(connection);
         // Node emits `close` only on the response that is being sent; the connection of those behind it is lost too.
@@ -88,13 +74,14 @@ export class Connections {
   }
 
   #add(connection: Connection): ConnectionState {
-    const name = subjectOfAddress(connection.remoteAddress ?? 'unknown');
+    const name = networkOf(connection.remoteAddress ?? 'unknown');
     const peer = this.#peers.get(name) ?? { name, connections: 0 };
     this.#peers.set(name, peer);
     peer.connections++;
     this.#open.add(connection);
-    const none = { pending: [], latest: undefined, closing: false, ignored: 0, held: false };
-    return (connection[STATE] = { ...none, idleSince: this.#sequence++, peer });
+    const idleSince = this.#sequence++;
+    const reading = new Reading(connection);
+    return (connection[STATE] = { pending: [], latest: undefined, closing: false, idleSince, peer, reading });
   }
 
   #remove(connection: Connection): void {
@@ -137,10 +124,10 @@ export class Connections {
     const state = connection[STATE];
     state.pending.push(res);
     state.latest = req;
-    holdOrRelease(connection);
+    state.reading.adjustTo(state.pending.length);
     res.once('close', () => {
       state.pending.splice(state.pending.indexOf(res), 1);
-      holdOrRelease(connection);
+      state.reading.adjustTo(state.pending.length);
       if (state.latest === req && req.complete) {
         state.latest = undefined;
       }
@@ -175,10 +162,9 @@ export class Connections {
     return (socket as Connection)[STATE].closing;
   }
 
-  /** A request arrived that is not executed. */
+  /** A request arrived that is not executed. Node keeps it until the connection ends, so no more are read for now. */
   ignore(socket: Socket): void {
-    (socket as Connection)[STATE].ignored++;
-    holdOrRelease(socket as Connection);
+    (socket as Connection)[STATE].reading.hold();
   }
 
   /** Whether what arrives now is the body of a request that has been handed on, perhaps responded to, already. */
@@ -235,16 +221,4 @@ function compareForReplacement({ [STATE]: one }: Connection, { [STATE]: other }:
   const fewer = other.peer.connections - one.peer.connections;
   const busier = Math.sign(one.pending.length) - Math.sign(other.pending.length);
   return fewer || busier || one.idleSince - other.idleSince;
-}
-
-function holdOrRelease(connection: Connection): void {
-  const { [STATE]: state } = connection;
-  const unanswered = state.pending.length + state.ignored;
-  if (!state.held && unanswered >= UNANSWERED_MAX) {
-    state.held = true;
-    connection.pause();
-  } else if (state.held && unanswered <= UNANSWERED_MAX / 2) {
-    state.held = false;
-    connection.resume();
-  }
 }

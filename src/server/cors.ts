@@ -24,8 +24,3 @@ export function corsFor(origins: readonly string[]): CorsHandler | undefined {
     maxAge: PREFLIGHT_MAX_AGE_SECONDS,
   });
 }
-
-/** Whether a request is a CORS preflight of the Fetch standard, which carries no key. */
-export function isPreflight({ method, headers }: IncomingMessage): boolean {
-  return method === 'OPTIONS' && headers.origin !== undefined && headers['access-control-request-method'] !== undefined;
-}

@@ -27,7 +27,7 @@ export class AllExceptionsFilter implements ExceptionFilter {
     }
     try {
       if (!res.headersSent) {
-        sendError(res, error.code, error.message);
+        sendError(res, error);
         return;
       }
     } catch (failure) {

@@ -1,5 +1,6 @@
 import { createServer, type Server } from 'node:http';
 import type { Registry } from 'prom-client';
+import { DomainError } from '../errors/domain-error.js';
 import { sendError } from '../http/response.js';
 
 /**
@@ -9,7 +10,7 @@ import { sendError } from '../http/response.js';
 export async function serveMetrics(registry: Registry, host: string, port: number): Promise<Server> {
   const server = createServer((req, res) => {
     if (req.url !== '/metrics') {
-      sendError(res, 'route_not_found', 'Metrics are at /metrics.');
+      sendError(res, new DomainError('route_not_found', 'Metrics are at /metrics.'));
       return;
     }
     registry.metrics().then(
@@ -18,7 +19,7 @@ export async function serveMetrics(registry: Registry, host: string, port: numbe
         res.end(text);
       },
       () => {
-        sendError(res, 'internal_error', 'The metrics could not be collected.');
+        sendError(res, new DomainError('internal_error', 'The metrics could not be collected.'));
       },
     );
   });

@@ -1,11 +1,10 @@
 import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { AdmissionService } from '../admission/admission.service.js';
-import { rejectionOf } from '../admission/rejection.js';
 import { logBackgroundError } from '../common/in-background.js';
 import { DomainError } from '../errors/domain-error.js';
-import { type Admission, type HeaderPair, requestIdFrom } from '../http/request-context.js';
-import { errorResponse, REQUEST_ID_HEADER } from '../http/response.js';
+import { type HeaderPair, RequestContext } from '../http/request-context.js';
+import { type ErrorResponse, errorResponse, REQUEST_ID_HEADER } from '../http/response.js';
 import type { Connections } from './connections.js';
 import type { RequestObserver } from './request-observer.js';
 
@@ -41,16 +40,16 @@ export class ParserErrors {
     await this.connections.pendingResponsesEnd(socket);
     if (needsNoResponse || address === undefined) {
       endConnection(socket);
-    } else {
-      const admission = await this.admission.admitAddress(address);
-      const rejection = rejectionOf(admission);
-      if (rejection?.by === 'error') {
-        logBackgroundError(rejection.error);
-      }
-      // Only limits reject: the key, if there is one, could not be read.
-      const isLimited = rejection?.by === 'limits' && rejection.error instanceof DomainError;
-      this.#send(socket, isLimited ? rejection.error : toDomainError(error), { admission });
+      return;
     }
+    const context = new RequestContext();
+    const rejection = await this.admission.admitAddress(address, context);
+    if (rejection?.by === 'error') {
+      logBackgroundError(rejection.error);
+    }
+    // Only limits reject: the key, if there is one, could not be read.
+    const limited = rejection?.by === 'limits' ? rejection.response : undefined;
+    this.#send(socket, context, limited ?? errorResponse(toDomainError(error)));
   }
 
   /** Rejects CONNECT, whose connection Node would close without a response. */
@@ -63,31 +62,28 @@ export class ParserErrors {
     }
     this.connections.stopReceiving(socket);
     await this.connections.pendingResponsesEnd(socket);
-    this.#send(socket, new DomainError('bad_request', 'This service is not a proxy.'), { req });
+    this.#send(
+      socket,
+      new RequestContext(req),
+      errorResponse(new DomainError('bad_request', 'This service is not a proxy.')),
+    );
   }
 
-  #send(
-    socket: Socket,
-    { code, message }: DomainError,
-    { req, admission }: { req?: IncomingMessage; admission?: Admission },
-  ): void {
+  #send(socket: Socket, context: RequestContext, { status, headers: own, body }: ErrorResponse): void {
     if (!socket.writable) {
       socket.destroy();
       return;
     }
-    const requestId = requestIdFrom(req?.headers['x-request-id']);
-    const { status, headers: own, body } = errorResponse(code, message);
     const headers: HeaderPair[] = [
       ['Date', new Date().toUTCString()],
       ['Connection', 'close'],
-      [REQUEST_ID_HEADER, requestId],
+      [REQUEST_ID_HEADER, context.id],
       ...own,
-      ...(admission?.headers ?? []),
+      ...context.headers,
     ];
     const head = headers.map(([name, value]) => `${name}: ${value}\r\n`).join('');
     endConnection(socket, `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${head}\r\n${body}`);
-    const [method, target] = [req?.method, ''];
-    this.observer.record({ method, target, status, aborted: false, durationMs: 0, requestId, admission });
+    this.observer.record(context, status, false);
   }
 }
 

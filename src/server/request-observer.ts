@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import { Inject, Injectable } from '@nestjs/common';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { UsageRecorder } from '../api-keys/usage/usage-recorder.js';
@@ -7,8 +7,8 @@ import { LIST_ROUTE, ORDER_ROUTE, routeTemplateOf } from '../http/paths.js';
 import type { Admission, RequestContext } from '../http/request-context.js';
 import { REQUEST_LOGGER } from '../logging/pino-logger.js';
 import { Metrics } from '../metrics/metrics.js';
-import { rejectionReasonOf } from '../rate-limit/verdict.js';
-import type { RequestSpan } from '../tracing/tracing.js';
+import { bindingWindow, type Verdict } from '../rate-limit/decision.js';
+import type { EndedRequest } from '../tracing/tracing.js';
 
 /** The methods that the OpenTelemetry conventions list; all others are `_OTHER`, since clients can make up any number. */
 const LISTED_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH']);
@@ -23,22 +23,6 @@ const ALERTED = [
 /** What a logger of pino writes its lines to. */
 interface HasStream {
   readonly [pino.symbols.streamSym]: DestinationStream;
-}
-
-interface EndedExchange {
-  /** Undefined when the request could not be parsed. */
-  readonly method: string | undefined;
-  readonly target: string;
-  /** Undefined when no response was sent. */
-  readonly status: number | undefined;
-  /** The connection was lost, or closed on purpose, before the response had been sent in full. */
-  readonly aborted: boolean;
-  readonly durationMs: number;
-  readonly requestId: string;
-  readonly admission?: Admission | undefined;
-  /** Bytes of a list body that were sent. */
-  readonly bodyBytes?: number;
-  readonly span?: RequestSpan | undefined;
 }
 
 /** Measures, logs and adds to the usage of its key every request once, when its response has ended or its connection is lost. */
@@ -61,53 +45,42 @@ export class RequestObserver {
   }
 
   /** Call once, when the response has ended or its connection is lost. Never throws: no request is left to fail. */
-  ended(req: IncomingMessage, res: ServerResponse, context: RequestContext): void {
-    const { target, startedAtMs, id, admission, bodyBytes, span } = context;
+  ended(res: ServerResponse, context: RequestContext): void {
     try {
-      this.record({
-        method: req.method,
-        target,
-        status: res.headersSent ? res.statusCode : undefined,
-        // A response whose end is still buffered when its connection is destroyed counts as finished for Node.
-        aborted: !res.writableFinished || req.socket.destroyed,
-        durationMs: performance.now() - startedAtMs,
-        requestId: id,
-        admission,
-        bodyBytes,
-        span,
-      });
+      // A response whose end is still buffered when its connection is destroyed counts as finished for Node.
+      const aborted = !res.writableFinished || res.req.socket.destroyed;
+      this.record(context, res.headersSent ? res.statusCode : undefined, aborted);
     } catch (error) {
       logBackgroundError(error);
     }
   }
 
-  record(exchange: EndedExchange): void {
-    const { method: sent = '', target, status, aborted, durationMs, requestId, admission, span } = exchange;
-    const caller = admission?.caller;
-    const method = LISTED_METHODS.has(sent) ? sent : OTHER_METHOD;
-    const template = routeTemplateOf(target);
-    const route = template ?? UNMATCHED_ROUTE;
+  /**
+   * @param status undefined when no response was sent
+   * @param aborted whether the connection was lost, or closed on purpose, before the response had been sent in full
+   */
+  record(context: RequestContext, status: number | undefined, aborted: boolean): void {
+    const { admission, bodyBytes, id: requestId, span } = context;
+    const durationMs = performance.now() - context.startedAtMs;
+    const method = LISTED_METHODS.has(context.method) ? context.method : OTHER_METHOD;
+    const route = routeTemplateOf(context.target);
+    const request: EndedRequest = { method, route, status, aborted, requestId };
     const { requestDurations } = this.metrics;
     const series =
       aborted || status === undefined
-        ? requestDurations.labels(method, route, '', 'aborted')
-        : requestDurations.labels(method, route, status);
+        ? requestDurations.labels(method, route ?? UNMATCHED_ROUTE, '', 'aborted')
+        : requestDurations.labels(method, route ?? UNMATCHED_ROUTE, status);
     series.observe(durationMs / 1_000);
-    if (caller?.kind === 'key') {
-      this.#addToUsage(caller.key.id, method, template, exchange);
+    if (admission?.caller.kind === 'key') {
+      this.#addToUsage(admission.caller.account.id, request, bodyBytes);
     }
-    span?.end({ method, route: template, status, aborted, requestId });
+    span?.end(request);
     if (this.logger.isLevelEnabled('info')) {
-      this.#log.write(lineOf(exchange, method, route));
+      this.#log.write(lineOf(request, durationMs, admission));
     }
   }
 
-  #addToUsage(
-    keyId: string,
-    method: string,
-    route: string | undefined,
-    { status, bodyBytes = 0 }: EndedExchange,
-  ): void {
+  #addToUsage(keyId: string, { method, route, status }: EndedRequest, bodyBytes: number): void {
     if (route === LIST_ROUTE && method === 'GET' && (status === 200 || status === 304)) {
       this.usage.listed(keyId, bodyBytes);
     } else if (route === ORDER_ROUTE && method === 'DELETE' && status === 204) {
@@ -121,9 +94,9 @@ export class RequestObserver {
  * so that none needs an escape.
  */
 function lineOf(
-  { status, aborted, durationMs, requestId, admission }: EndedExchange,
-  method: string,
-  route: string,
+  { method, route = UNMATCHED_ROUTE, status, aborted, requestId }: EndedRequest,
+  durationMs: number,
+  admission: Admission | undefined,
 ): string {
   const caller = admission?.caller;
   const rejection = admission && rejectionReasonOf(admission.verdict);
@@ -132,6 +105,18 @@ function lineOf(
     `,"method":"${method}","route":"${route}"${status === undefined ? '' : `,"status":${status}`}` +
     `,"durationMs":${Math.round(durationMs * 1_000) / 1_000}${aborted ? ',"aborted":true' : ''}` +
     (rejection === undefined ? '' : `,"rejection":"${rejection}"`) +
-    `${caller?.kind === 'key' ? `,"keyId":"${caller.key.id}","plan":"${caller.key.plan}"` : ''}}\n`
+    `${caller?.kind === 'key' ? `,"keyId":"${caller.account.id}","plan":"${caller.account.plan}"` : ''}}\n`
   );
+}
+
+/** Why a request got 429: the limit that it is over, or a ban. Undefined when it is admitted. */
+function rejectionReasonOf(verdict: Verdict): 'per_minute' | 'per_day' | 'banned' | undefined {
+  switch (verdict.outcome) {
+    case 'admitted':
+      return undefined;
+    case 'limited':
+      return bindingWindow(verdict) === verdict.minute ? 'per_minute' : 'per_day';
+    case 'banned':
+      return 'banned';
+  }
 }

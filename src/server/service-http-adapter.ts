@@ -1,10 +1,7 @@
-import { createServer } from 'node:http';
+import { createServer, IncomingMessage, type ServerOptions, ServerResponse } from 'node:http';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type Express } from 'express';
 import { Connections } from './connections.js';
-import { corsFor, type CorsHandler } from './cors.js';
-import { expressMessages } from './express-messages.js';
-import { RequestHandler, type RequestServices } from './request-handler.js';
 
 /** Milliseconds and bytes; `docs/operations.md` gives the reasons. */
 const SERVER_OPTIONS = {
@@ -18,37 +15,21 @@ const SERVER_OPTIONS = {
   requireHostHeader: false,
 } as const;
 
-export interface ServiceHttpOptions {
-  /** Origins of web pages that may call the API; none by default. */
-  readonly corsOrigins?: readonly string[];
-  /** Connections that are open at once; beyond it idle ones are closed for new ones. Unlimited by default. */
-  readonly connectionsMax?: number;
-}
-
 /**
- * Express behind an HTTP server of our own: with timeouts that Nest does not expose, and with what
- * {@link RequestHandler} does before Express.
+ * Express behind an HTTP server of our own: with timeouts that Nest does not expose, and with what `RequestHandler` does
+ * before Express.
  */
 export class ServiceHttpAdapter extends ExpressAdapter {
+  readonly connections = new Connections();
   #addLastRoutes: (() => void) | undefined;
-  readonly #cors: CorsHandler | undefined;
-  readonly #connectionsMax: number;
-  readonly #connections = new Connections();
 
-  constructor(options: ServiceHttpOptions = {}) {
+  /** @param connectionsMax connections that are open at once; beyond it some are closed for new ones */
+  constructor(private readonly connectionsMax = Infinity) {
     const app = express();
     // Before the first route: Express creates its router from these settings.
     app.enable('case sensitive routing').enable('strict routing');
     app.disable('x-powered-by').disable('etag').disable('query parser');
     super(app);
-    this.#cors = corsFor(options.corsOrigins ?? []);
-    this.#connectionsMax = options.connectionsMax ?? Infinity;
-  }
-
-  /** Call before the server listens. */
-  useServices(services: RequestServices): void {
-    const express = this.getInstance<Express>();
-    new RequestHandler(express, this.#connections, services, this.#cors).listenTo(this.getHttpServer());
   }
 
   /** Adds routes after those of the operations: Express tries them in order, and most requests are operations. */
@@ -64,27 +45,41 @@ export class ServiceHttpAdapter extends ExpressAdapter {
 
   /** From now on each connection ends with its last pending response. */
   startDraining(): void {
-    this.#connections.startDraining();
+    this.connections.startDraining();
   }
 
   /** Resolves when every pending response has ended. Connections without one are closed at once. */
   override close(): Promise<void> | undefined {
-    this.#connections.startDraining();
-    this.#connections.closeIdle();
+    this.connections.startDraining();
+    this.connections.closeIdle();
     return super.close() as Promise<void> | undefined;
   }
 
   /** Closes all connections at once, whatever responses are pending. */
   closeAllConnections(): void {
-    this.#connections.closeAll();
+    this.connections.closeAll();
   }
 
   override initHttpServer(): void {
-    const app = this.getInstance<Express>();
-    const server = createServer({ ...SERVER_OPTIONS, ...expressMessages(app) });
-    this.#connections.watch(server, this.#connectionsMax);
+    const server = createServer({ ...SERVER_OPTIONS, ...expressMessages(this.getInstance<Express>()) });
+    this.connections.watch(server, this.connectionsMax);
     // By default Node silently drops the headers after the 2,000th, a second `Authorization` for instance.
     server.maxHeadersCount = 0;
     this.setHttpServer(server);
   }
+}
+
+/**
+ * Message classes for an HTTP server whose requests and responses have Express's prototypes from the start.
+ *
+ * Express changes the prototype of every message. V8 then deoptimises all code that uses the message, which took more than
+ * a third of the time of a request. Express leaves messages alone that are created with its prototypes.
+ */
+export function expressMessages(app: Express): Pick<ServerOptions, 'IncomingMessage' | 'ServerResponse'> {
+  class ExpressRequest extends IncomingMessage {}
+  class ExpressResponse<Request extends IncomingMessage> extends ServerResponse<Request> {}
+  Object.setPrototypeOf(ExpressRequest.prototype, app.request);
+  Object.setPrototypeOf(ExpressResponse.prototype, app.response);
+  Object.assign(app, { request: ExpressRequest.prototype, response: ExpressResponse.prototype });
+  return { IncomingMessage: ExpressRequest, ServerResponse: ExpressResponse };
 }

@@ -38,7 +38,12 @@ export interface Tracing {
   statement<T>(statement: StatementSpan, run: () => Promise<T>): Promise<T>;
 }
 
-/** Runs statements without spans. */
-export const NO_TRACING: Pick<Tracing, 'statement'> = {
-  statement: (_statement, run) => run(),
+const NO_SPAN: RequestSpan = {
+  run: (handle) => {
+    handle();
+  },
+  end: () => undefined,
 };
+
+/** Handles requests and runs statements without spans. */
+export const NO_TRACING: Tracing = { startRequest: () => NO_SPAN, statement: (_statement, run) => run() };

@@ -4,7 +4,7 @@ import { type Clock, systemClock } from '../../src/common/clock.js';
 import type { Quotas } from '../../src/plans/plans.js';
 import { RedisQuotaStore } from '../../src/rate-limit/redis-quota-store.js';
 import { connectRedis, type LimitRedis, untilReady } from '../../src/rate-limit/redis-connection.js';
-import { redisKeyOf } from '../../src/rate-limit/redis-scripts.js';
+import { redisKeyOf } from '../../src/rate-limit/redis-script.js';
 import { RedisServer } from './redis-server.js';
 import { waitFor } from './wait-for.js';
 
@@ -52,8 +52,8 @@ export class RedisLimits {
       redis,
       clock,
       banRule: BAN_RULE,
-      onBan: () => this.bans++,
-      onRecovered: () => this.recoveries++,
+      bans: { inc: () => this.bans++ },
+      recoveries: { inc: () => this.recoveries++ },
     });
     await untilReady(redis, 5_000);
     return store;
@@ -63,11 +63,11 @@ export class RedisLimits {
 /** Every request gets a verdict with limits, while the store becomes degraded. */
 export async function expectFallback(store: RedisQuotaStore): Promise<void> {
   await waitFor(async () => {
-    expect(await store.consume('key:a', ROOMY)).toMatchObject({ outcome: 'admitted', minute: { limit: 1_000_000 } });
+    expect(await store.consume('a', ROOMY)).toMatchObject({ outcome: 'admitted', minute: { limit: 1_000_000 } });
     return store.degraded;
   }, 'the store is degraded');
-  expect((await store.consume('key:limited', { requestsPerMinute: 1, requestsPerDay: 9 })).outcome).toBe('admitted');
-  expect((await store.consume('key:limited', { requestsPerMinute: 1, requestsPerDay: 9 })).outcome).toBe('limited');
+  expect((await store.consume('limited', { requestsPerMinute: 1, requestsPerDay: 9 })).outcome).toBe('admitted');
+  expect((await store.consume('limited', { requestsPerMinute: 1, requestsPerDay: 9 })).outcome).toBe('limited');
 }
 
 /** Requests are counted in Redis again; the outage was logged once, and its end once. */
@@ -77,9 +77,9 @@ export async function expectRecovery(
   logged: readonly string[],
 ): Promise<void> {
   await waitFor(() => !store.degraded, 'the store is not degraded', HEALED);
-  const before = await countOf(server, 'key:a');
-  expect((await store.consume('key:a', ROOMY)).outcome).toBe('admitted');
-  expect(await countOf(server, 'key:a')).toBe(before + 1);
+  const before = await countOf(server, 'a');
+  expect((await store.consume('a', ROOMY)).outcome).toBe('admitted');
+  expect(await countOf(server, 'a')).toBe(before + 1);
   expect(logged.filter((line) => line.includes('unavailable'))).toHaveLength(1);
   expect(logged.filter((line) => /available again|replaced/.test(line))).toHaveLength(1);
 }
@@ -95,7 +95,7 @@ export async function administrate<T>(server: RedisServer, work: (admin: Redis) 
   }
 }
 
-/** The requests of a subject on this day, as a server has them. */
-export async function countOf(server: RedisServer, subject: string): Promise<number> {
-  return administrate(server, async (admin) => Number(await admin.hget(redisKeyOf(subject), 'du')));
+/** The requests of a key on this day, as a server has them. */
+export async function countOf(server: RedisServer, keyId: string): Promise<number> {
+  return administrate(server, async (admin) => Number(await admin.hget(redisKeyOf(keyId), 'du')));
 }

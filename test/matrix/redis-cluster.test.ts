@@ -1,5 +1,5 @@
 import { type LimitRedis, nodeOf } from '../../src/rate-limit/redis-connection.js';
-import { redisKeyOf } from '../../src/rate-limit/redis-scripts.js';
+import { redisKeyOf } from '../../src/rate-limit/redis-script.js';
 import { describeWith } from '../helpers/describe-with.js';
 import { formCluster } from '../helpers/redis-cluster.js';
 import { administrate, countOf, HEALED, RedisLimits, ROOMY } from '../helpers/redis-limits.js';
@@ -24,7 +24,7 @@ describeWith('redis-server')('a Redis Cluster of six nodes', () => {
     const successor = replicas[0]!;
     const isOn = (subject: string, server: RedisServer): boolean =>
       nodeOf(redis, redisKeyOf(subject)) === `127.0.0.1:${server.port}`;
-    const subjects = Array.from({ length: 30 }, (_, number) => `key:${number}`);
+    const subjects = Array.from({ length: 30 }, (_, number) => `${number}`);
     const affected = subjects.filter((subject) => isOn(subject, failed));
     const others = subjects.filter((subject) => !isOn(subject, failed));
     expect([affected.length > 0, others.length > 0]).toEqual([true, true]);
@@ -82,7 +82,7 @@ describeWith('redis-server')('a Redis Cluster of six nodes', () => {
     for (let attempt = 0; attempt < 5; attempt++) {
       redis.emit('node error', new Error('connect ECONNREFUSED'), `127.0.0.1:${replica.port}`);
     }
-    expect((await store.consume('key:a', ROOMY)).outcome).toBe('admitted');
+    expect((await store.consume('a', ROOMY)).outcome).toBe('admitted');
     expect(limits.logged).toEqual([]);
     expect(store.degraded).toBe(false);
   });
@@ -108,7 +108,7 @@ describeWith('redis-server')('a Redis Cluster of six nodes', () => {
     await waitFor(
       async () => {
         const verdicts = await Promise.all(
-          Array.from({ length: 30 }, async (_, number) => store.consume(`key:${number}`, ROOMY)),
+          Array.from({ length: 30 }, async (_, number) => store.consume(`${number}`, ROOMY)),
         );
         expect(new Set(verdicts.map(({ outcome }) => outcome))).toEqual(new Set(['admitted']));
         return store.degraded;

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { Redis } from 'ioredis';
-import { type BanRule, decide, type SubjectState, UNUSED } from '../../src/rate-limit/decision.js';
-import { consumeArguments, CONSUME_SCRIPT } from '../../src/rate-limit/redis-scripts.js';
+import { type BanRule, decide, type Counts, UNUSED } from '../../src/rate-limit/decision.js';
+import { consumeArguments, CONSUME_SCRIPT } from '../../src/rate-limit/redis-script.js';
 import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
 
 /** The script with the time as an argument instead of the clock of Redis. */
@@ -47,7 +47,7 @@ describeWithRedis('CONSUME_SCRIPT', () => {
     await fc.assert(
       fc.asyncProperty(quotas, quotas, rules, steps, async (first, second, rule, requests) => {
         const key = `subject-${subjects++}`;
-        let state: SubjectState = UNUSED;
+        let state: Counts = UNUSED;
         let nowMs = BEFORE_MIDNIGHT_MS;
         for (const [index, afterMs] of requests.entries()) {
           nowMs += afterMs;

@@ -1,8 +1,8 @@
 import { inBackground } from '../../src/common/in-background.js';
 import { DomainError } from '../../src/errors/domain-error.js';
 import { ListVersions } from '../../src/orders/list/list-versions.js';
-import { QUOTA_STORE, type QuotaStore } from '../../src/rate-limit/quota-store.js';
-import type { Verdict } from '../../src/rate-limit/verdict.js';
+import { RateLimiter } from '../../src/rate-limit/rate-limiter.js';
+import type { Verdict } from '../../src/rate-limit/decision.js';
 import { insertOrder } from '../helpers/builders.js';
 import { expectErrorResponse } from '../helpers/expect-error-response.js';
 import { useTestService } from '../helpers/test-service.js';
@@ -27,7 +27,7 @@ afterEach(() => {
 
 /** Holds the next request where it waits for Redis. */
 function holdNextDecision(change: (verdict: Verdict) => Verdict = (verdict) => verdict): () => void {
-  const store = context.service.app.get<QuotaStore>(QUOTA_STORE);
+  const store = context.service.app.get(RateLimiter).keys;
   const consume = store.consume.bind(store);
   let release = (): void => undefined;
   const released = new Promise<void>((resolve) => (release = resolve));

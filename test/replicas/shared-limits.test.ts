@@ -34,6 +34,15 @@ describeWithRedis('three replicas that share a Redis', () => {
     expect(await admittedInOneMinute(replicas, 600)).toBe(300);
   });
 
+  it('count requests without a valid key in memory only', async () => {
+    const stored = (): Promise<string[]> => administrate(redis, (admin) => admin.keys('*'));
+    const before = await stored();
+    const response = await request(replicas[0]!);
+    expect([response.status, response.headers.get('x-ratelimit-remaining')]).toEqual([401, '59']);
+    expect((await request(replicas[0]!)).headers.get('x-ratelimit-remaining')).toMatch(/^5[89]$/);
+    expect(await stored()).toEqual(before);
+  });
+
   it('keep the counts and the ban after all of them restart', async () => {
     const { key } = await insertKey(database.db, { requests_per_minute: 1_000, requests_per_day: 20 });
     for (let used = 0; used < 20; used++) {
@@ -134,9 +143,9 @@ describeWithRedis('a replica whose Redis fails', () => {
       expect(response.headers.get('x-ratelimit-reset')).toMatch(/^\d+$/);
     }
     expect(replica.output.match(/Redis unavailable/g)).toHaveLength(1);
-    const before = await countOf(redis, `key:${id}`);
+    const before = await countOf(redis, id);
     await request(replica, key);
-    expect(await countOf(redis, `key:${id}`)).toBe(before + 1);
+    expect(await countOf(redis, id)).toBe(before + 1);
   });
 
   it('responds while Redis is suspended, and sends it no request twice', async () => {

@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { Metrics } from '../../src/metrics/metrics.js';
-import { QUOTA_STORE, type QuotaStore } from '../../src/rate-limit/quota-store.js';
+import { RateLimiter } from '../../src/rate-limit/rate-limiter.js';
 import { untilLockWaits } from '../helpers/lock-waits.js';
 import { insertOrder, statusOf } from '../helpers/builders.js';
 import { expectLimits } from '../helpers/expect-error-response.js';
@@ -163,7 +163,7 @@ describe('pipelined requests', () => {
   });
 
   it('are not read further while many wait for their response, and all get it in order', async () => {
-    const counted = jest.spyOn(context.service.app.get<QuotaStore>(QUOTA_STORE), 'consume');
+    const counted = jest.spyOn(context.service.app.get(RateLimiter).keys, 'consume');
     const id = await insertOrder(context.service.db);
     const release = await lock(id);
     const behind = 1_000;

@@ -6,7 +6,8 @@ import { DomainError } from '../../src/errors/domain-error.js';
 import { REQUEST_LOGGER } from '../../src/logging/pino-logger.js';
 import { Metrics } from '../../src/metrics/metrics.js';
 import { OrdersService } from '../../src/orders/orders.service.js';
-import { QUOTA_STORE, type QuotaStore } from '../../src/rate-limit/quota-store.js';
+import type { QuotaStore } from '../../src/rate-limit/memory-quota-store.js';
+import { RateLimiter } from '../../src/rate-limit/rate-limiter.js';
 import { NO_TRACING, type RequestSpan, type Tracing } from '../../src/tracing/tracing.js';
 import { insertKey } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
@@ -19,7 +20,7 @@ const span: RequestSpan = {
   },
   end: () => undefined,
 };
-const tracing: Tracing = { startRequest: () => span, statement: NO_TRACING.statement };
+const tracing: Tracing = { ...NO_TRACING, startRequest: () => span };
 
 const context = useTestService({ tracing });
 afterEach(() => {
@@ -69,7 +70,7 @@ describe('an error of a dependency ends only the request that meets it', () => {
     throw new Error(SECRET);
   };
   const dependency = <T>(token: symbol | Type<T>): T => context.service.app.get<T>(token);
-  const quotas = (): QuotaStore => dependency(QUOTA_STORE);
+  const quotas = (): QuotaStore => dependency(RateLimiter).keys;
   const logger = (): Logger => dependency(REQUEST_LOGGER);
   const metrics = (): Metrics => dependency(Metrics);
   const keyRow = (row: object): void => {

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
-import { type BanRule, decide, type SubjectState, UNUSED } from '../../../src/rate-limit/decision.js';
+import { type BanRule, decide, type Counts, UNUSED } from '../../../src/rate-limit/decision.js';
 import { rateLimitHeaders } from '../../../src/rate-limit/headers.js';
 import type { Quotas } from '../../../src/plans/plans.js';
-import type { Verdict } from '../../../src/rate-limit/verdict.js';
+import type { Verdict } from '../../../src/rate-limit/decision.js';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
@@ -30,14 +30,14 @@ const steps = fc.array(
 
 interface Step {
   readonly now: number;
-  readonly before: SubjectState;
-  readonly after: SubjectState;
+  readonly before: Counts;
+  readonly after: Counts;
   readonly verdict: Verdict;
 }
 
 function play(rule: BanRule, quota: Quotas, advances: readonly number[]): Step[] {
   let now = START;
-  let state: SubjectState = UNUSED;
+  let state: Counts = UNUSED;
   return advances.map((advance) => {
     now += advance;
     const before = Object.freeze({ ...state });

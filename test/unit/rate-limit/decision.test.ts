@@ -1,4 +1,4 @@
-import { type BanRule, decide, type Decision, type SubjectState, UNUSED } from '../../../src/rate-limit/decision.js';
+import { type BanRule, decide, type Decision, type Counts, UNUSED } from '../../../src/rate-limit/decision.js';
 import type { Quotas } from '../../../src/plans/plans.js';
 
 const FREE: Quotas = { requestsPerMinute: 60, requestsPerDay: 1_000 };
@@ -12,12 +12,12 @@ const NOON = at('2026-11-21T12:00:30.000Z');
 const MINUTE_END = seconds('2026-11-21T12:01:00Z');
 const DAY_END = seconds('2026-11-22T00:00:00Z');
 
-function used(minuteUsed: number, dayUsed: number, overrides: Partial<SubjectState> = {}): SubjectState {
+function used(minuteUsed: number, dayUsed: number, overrides: Partial<Counts> = {}): Counts {
   return { ...UNUSED, minuteEndSeconds: MINUTE_END, dayEndSeconds: DAY_END, minuteUsed, dayUsed, ...overrides };
 }
 
 /** Decides one request at each time, each with the state after the previous one. */
-function play(state: SubjectState, quotas: Quotas, rule: BanRule, times: readonly number[]): Decision[] {
+function play(state: Counts, quotas: Quotas, rule: BanRule, times: readonly number[]): Decision[] {
   const decisions: Decision[] = [];
   let current = state;
   for (const now of times) {

@@ -1,6 +1,6 @@
 import { verdictOfUnused } from '../../../src/rate-limit/decision.js';
 import { RATE_LIMIT_HEADER_NAMES, rateLimitHeaders } from '../../../src/rate-limit/headers.js';
-import type { Verdict } from '../../../src/rate-limit/verdict.js';
+import type { Verdict } from '../../../src/rate-limit/decision.js';
 
 const NOON_30 = Date.parse('2026-11-21T12:00:30.000Z');
 const MINUTE_END = Date.parse('2026-11-21T12:01:00Z') / 1_000;

@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net';
 import type { AdmissionService } from '../../../src/admission/admission.service.js';
+import type { RequestContext } from '../../../src/http/request-context.js';
 import { ANONYMOUS_QUOTAS } from '../../../src/plans/plans.js';
 import { verdictOfUnused } from '../../../src/rate-limit/decision.js';
 import { rateLimitHeaders } from '../../../src/rate-limit/headers.js';
-import { subjectOfAddress } from '../../../src/rate-limit/subject.js';
 import type { Connections } from '../../../src/server/connections.js';
 import { ParserErrors } from '../../../src/server/parser-errors.js';
 import type { RequestObserver } from '../../../src/server/request-observer.js';
@@ -29,24 +29,17 @@ class FakeSocket {
 
 const admitted: string[] = [];
 const admission = {
-  admitAddress: (address: string) => {
+  admitAddress: (address: string, context: RequestContext) => {
     admitted.push(address);
-    const verdict = verdictOfUnused(ANONYMOUS_QUOTAS, NOW);
-    return {
-      caller: {
-        kind: 'anonymous',
-        credentials: 'missing',
-        subject: subjectOfAddress(address),
-        quotas: ANONYMOUS_QUOTAS,
-      },
-      verdict,
-      headers: rateLimitHeaders(verdict),
-    };
+    context.deferHeaders(rateLimitHeaders(verdictOfUnused(ANONYMOUS_QUOTAS, NOW)));
   },
 } as unknown as AdmissionService;
 
 const recorded: unknown[] = [];
-const observer = { record: (exchange: object) => recorded.push(exchange) } as unknown as RequestObserver;
+const observer = {
+  record: ({ method, id }: RequestContext, status: number, aborted: boolean) =>
+    recorded.push({ method, id, status, aborted }),
+} as unknown as RequestObserver;
 
 /** A connection with these properties and no pending response. */
 async function respond(
@@ -98,8 +91,8 @@ describe('a request that the parser rejects', () => {
 
   it('is recorded with the request id of its response', async () => {
     const { written } = await respond('HPE_INVALID_METHOD');
-    const requestId = /^X-Request-Id: (.+)$/m.exec(written)?.[1];
-    expect(recorded).toEqual([expect.objectContaining({ method: undefined, status: 400, aborted: false, requestId })]);
+    const id = /^X-Request-Id: (.+)$/m.exec(written)?.[1];
+    expect(recorded).toEqual([{ method: '', id, status: 400, aborted: false }]);
   });
 
   it('has its connection destroyed after one second', async () => {

@@ -26,10 +26,10 @@ describe('the request observer', () => {
     await once(server, 'listening');
     const ended = new Promise<void>((resolve) => {
       server.once('request', (req: IncomingMessage, res: ServerResponse) => {
-        const context = RequestContext.begin(req);
+        const context = new RequestContext(req);
         context.admission = admission;
         res.once('close', () => {
-          observer.ended(req, res, context);
+          observer.ended(res, context);
           resolve();
         });
         respond(req, res);
@@ -73,7 +73,7 @@ describe('the request observer', () => {
   ] as const)('logs the reason for the rejection of %s', async (_what, outcome, used, rejection) => {
     const quotas = { requestsPerMinute: 60, requestsPerDay: 1_000 };
     const caller = { kind: 'unverified', failure: new Error() } as const;
-    admission = { caller, verdict: verdictOf(outcome, { ...UNUSED, ...used }, quotas, 0), headers: [] };
+    admission = { caller, verdict: verdictOf(outcome, { ...UNUSED, ...used }, quotas, 0) };
     const line = (await lineOf((_req, res) => res.writeHead(429).end())) as { rejection?: string };
     admission = undefined;
     expect(line.rejection).toBe(rejection);

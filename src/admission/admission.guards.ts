@@ -8,6 +8,7 @@ import {
   SetMetadata,
 } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
+import { ThrottlerGuard } from '@nestjs/throttler';
 import { type Admission, RequestContext } from '../http/request-context.js';
 import { rejectionOf } from './rejection.js';
 
@@ -17,7 +18,7 @@ const IS_PUBLIC = 'petstore:public';
 export const Public = (): ClassDecorator & MethodDecorator => applyDecorators(SetMetadata(IS_PUBLIC, true));
 
 /** What was decided about a request when it arrived; undefined outside of `/v1`. */
-export function admissionIn(context: ExecutionContext): Admission | undefined {
+function admissionIn(context: ExecutionContext): Admission | undefined {
   return RequestContext.of(context.switchToHttp().getRequest<IncomingMessage>())?.admission;
 }
 
@@ -27,8 +28,22 @@ export const CallerId = createParamDecorator((_data: unknown, context: Execution
   if (caller?.kind !== 'key') {
     throw new TypeError('The request has not been admitted with a key.');
   }
-  return caller.key.id;
+  return caller.account.id;
 });
+
+/**
+ * The throttler with the limits of the caller's plan: ban, minute and day were decided together when the request arrived. The
+ * library would count each handler apart and send its 429 without rate-limit headers, so its own windows are skipped.
+ */
+@Injectable()
+export class PlanThrottlerGuard extends ThrottlerGuard {
+  /** @throws {DomainError} (by rejection) `rate_limit_exceeded`, `api_key_banned` or `address_banned` */
+  protected override shouldSkip(context: ExecutionContext): Promise<boolean> {
+    const admission = admissionIn(context);
+    const rejection = admission && rejectionOf(admission);
+    return rejection?.by === 'limits' ? Promise.reject(rejection.error) : Promise.resolve(true);
+  }
+}
 
 /**
  * Admits requests that have been admitted with a valid API key when they arrived. A route that is neither public nor under

@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
-import { expressMessages } from '../../../src/server/express-messages.js';
+import { expressMessages } from '../../../src/server/service-http-adapter.js';
 
 describe('expressMessages', () => {
   let server: Server | undefined;

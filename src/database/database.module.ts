@@ -1,8 +1,0 @@
-import { Global, Module } from '@nestjs/common';
-import { DatabaseListener } from './database-listener.js';
-import { Pools } from './pools.js';
-import { PrismaService } from './prisma.service.js';
-
-@Global()
-@Module({ providers: [Pools, PrismaService, DatabaseListener], exports: [Pools, PrismaService, DatabaseListener] })
-export class DatabaseModule {}
