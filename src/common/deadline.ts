@@ -1,5 +1,8 @@
 /** The operation did not complete in time. It may still complete. */
 export class DeadlineExceeded extends Error {
+  /** As for a timeout of the operating system. */
+  readonly code = 'ETIMEDOUT';
+
   constructor(milliseconds: number) {
     super(`no response within ${milliseconds} ms`);
     this.name = 'DeadlineExceeded';

@@ -1,4 +1,3 @@
-import { DeadlineExceeded } from '../common/deadline.js';
 import { DomainError } from '../errors/domain-error.js';
 
 /** Another transaction held a lock for longer than `lock_timeout` (PostgreSQL documentation, appendix A). */
@@ -26,50 +25,34 @@ const TRANSIENT_SQLSTATES: ReadonlySet<string> = new Set([
  */
 const TRANSIENT_SQLSTATE_CLASSES: ReadonlySet<string> = new Set(['08', '53', '57', '58']);
 
-/** The names of Prisma's driver adapter for an unavailable server. */
-const TRANSIENT_ADAPTER_KINDS: ReadonlySet<string> = new Set([
-  'DatabaseNotReachable',
-  'ConnectionClosed',
-  'SocketTimeout',
-  'TooManyConnections',
-  'TlsConnectionError',
-  'TransactionWriteConflict',
-]);
-
-/** Those of them whose statement was not sent. */
-const NOT_CONNECTED: ReadonlySet<string> = new Set([
-  'DatabaseNotReachable',
-  'TooManyConnections',
-  'TlsConnectionError',
-]);
-
-const TRANSIENT_SOCKET_CODES: ReadonlySet<string> = new Set([
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'EPIPE',
-  'ETIMEDOUT',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'ENOENT',
-]);
+/** Node's codes for the errors of the operating system and of name resolution, such as `ECONNREFUSED`. */
+const SYSTEM_ERROR = /^E(?!RR_)[A-Z_]+$/;
 
 /** Node's codes for certificates and TLS. */
 const TLS_ERROR =
   /^(?:ERR_TLS|ERR_SSL|ERR_OSSL|CERT_|UNABLE_TO_|(?:DEPTH_ZERO_)?SELF_SIGNED|INVALID_CA|HOSTNAME_MISMATCH)/;
+
+/** Errors of Node that are reported before a statement is sent. */
+const NOT_CONNECTED: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOTFOUND']);
+
+/** Node's codes for what Prisma's driver adapter names without one. */
+const CODE_OF_ADAPTER_KIND: Readonly<Record<string, string>> = {
+  DatabaseNotReachable: 'ECONNREFUSED',
+  ConnectionClosed: 'ECONNRESET',
+  SocketTimeout: 'ETIMEDOUT',
+  TlsConnectionError: 'ERR_TLS_HANDSHAKE',
+};
 
 /** Whether TLS could not be established, such as with an expired certificate. */
 export function isTlsError(code: string | undefined): boolean {
   return code !== undefined && TLS_ERROR.test(code);
 }
 
-/** The SQLSTATE of an error of `pg` or a {@link StatementError}; undefined when the server did not give one. */
+/** The SQLSTATE of an error; undefined when the server did not give one. */
 export function sqlStateOf(error: unknown): string | undefined {
   const code = codeOf(error);
-  // Codes of sockets (`EPIPE`) can have five characters, too.
-  const isForeign = code === undefined || TRANSIENT_SOCKET_CODES.has(code);
-  return isForeign || !/^[0-9A-Z]{5}$/.test(code) ? undefined : code;
+  // `EPIPE` has five characters, too.
+  return code === undefined || SYSTEM_ERROR.test(code) || !/^[0-9A-Z]{5}$/.test(code) ? undefined : code;
 }
 
 /** Whether the database is unavailable, shutting down, overloaded or busy, so that the response is 503 and not 500. */
@@ -78,18 +61,9 @@ export function isTransientDatabaseError(error: unknown): boolean {
   if (sqlState !== undefined) {
     return TRANSIENT_SQLSTATES.has(sqlState) || TRANSIENT_SQLSTATE_CLASSES.has(sqlState.slice(0, 2));
   }
-  if (error instanceof StatementError) {
-    return TRANSIENT_ADAPTER_KINDS.has(error.kind);
-  }
   const code = codeOf(error);
   if (code !== undefined) {
-    return TRANSIENT_SOCKET_CODES.has(code) || isTlsError(code);
-  }
-  if (error instanceof DeadlineExceeded) {
-    return true;
-  }
-  if (error instanceof AggregateError) {
-    return error.errors.every(isTransientDatabaseError);
+    return SYSTEM_ERROR.test(code) || isTlsError(code);
   }
   // `pg` reports a lost connection and an exhausted pool as a bare Error without a code.
   return error instanceof Error && Object.getPrototypeOf(error) === Error.prototype;
@@ -113,7 +87,8 @@ export function isOutcomeUnknown(error: unknown): boolean {
     // The server ended the session.
     return sqlState.startsWith('57P');
   }
-  return error instanceof StatementError ? !NOT_CONNECTED.has(error.kind) : codeOf(error) !== 'ECONNREFUSED';
+  const code = codeOf(error);
+  return code === undefined || !(NOT_CONNECTED.has(code) || isTlsError(code));
 }
 
 /** Whether a statement names something that does not exist, is of another kind or may not be used (class 42). */
@@ -142,7 +117,7 @@ export function toServiceError(error: unknown): unknown {
 
 /** What Prisma's driver adapter says about a failure. */
 interface AdapterCause {
-  readonly kind?: string;
+  readonly kind: string;
   readonly reason?: string;
   readonly host?: string;
   readonly port?: number;
@@ -150,25 +125,21 @@ interface AdapterCause {
   readonly originalMessage?: string;
 }
 
-/** A failure in Prisma's driver adapter, whose own error has a message that is hardly more than its kind. */
-class StatementError extends Error {
-  readonly kind: string;
-  /** The SQLSTATE, if the server gave one. */
-  readonly code: string | undefined;
-
-  constructor(cause: Error) {
-    const { kind = '', reason, host, port, originalCode, originalMessage } = cause.cause as AdapterCause;
-    const server = host === undefined ? undefined : `${host}:${String(port)}`;
-    super(originalMessage ?? [kind, reason, server].filter((part) => part !== undefined).join(' '), { cause });
-    this.name = 'StatementError';
-    this.kind = kind;
-    this.code = originalCode;
-  }
-}
-
-/** Throws an error of Prisma's driver adapter as one that says what has failed. Other errors stay as they are. */
+/**
+ * Throws an error of Prisma's driver adapter, whose message is hardly more than its kind, as one like those of `pg`: it says what
+ * has failed and has a code. Other errors stay as they are.
+ */
 export function throwAsStatementError(error: unknown): never {
-  throw error instanceof Error && error.name === 'DriverAdapterError' ? new StatementError(error) : error;
+  if (!(error instanceof Error && error.name === 'DriverAdapterError')) {
+    throw error;
+  }
+  const { kind, reason, host, port, originalCode, originalMessage } = error.cause as AdapterCause;
+  const server = host === undefined ? undefined : `${host}:${String(port)}`;
+  const message = originalMessage ?? [kind, reason, server].filter((part) => part !== undefined).join(' ');
+  throw Object.assign(new Error(message, { cause: error }), {
+    name: 'StatementError',
+    code: originalCode ?? CODE_OF_ADAPTER_KIND[kind] ?? kind,
+  });
 }
 
 function codeOf(error: unknown): string | undefined {

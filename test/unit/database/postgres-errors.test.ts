@@ -1,70 +1,69 @@
 import { DriverAdapterError } from '@prisma/driver-adapter-utils';
 import { DeadlineExceeded } from '../../../src/common/deadline.js';
-import { isTransientDatabaseError, sqlStateOf, throwAsStatementError } from '../../../src/database/postgres-errors.js';
+import {
+  isOutcomeUnknown,
+  isTransientDatabaseError,
+  sqlStateOf,
+  throwAsStatementError,
+} from '../../../src/database/postgres-errors.js';
 
-describe('sqlStateOf and isTransientDatabaseError', () => {
-  it.each([
-    'ECONNREFUSED',
-    'ECONNRESET',
-    'EPIPE',
-    'ETIMEDOUT',
-    'ENOTFOUND',
-    'EAI_AGAIN',
-    'EHOSTUNREACH',
-    'ENETUNREACH',
-    'ENOENT',
-  ])('treats the code %s as transient and not as a SQLSTATE', (code) => {
-    const error = Object.assign(new Error('lost'), { code });
-    expect(sqlStateOf(error)).toBeUndefined();
-    expect(isTransientDatabaseError(error)).toBe(true);
+const coded = (code: string): Error => Object.assign(new Error('failed'), { code });
+
+/** The error that is thrown in place of one of Prisma's driver adapter. */
+const adapted = (cause: DriverAdapterError['cause']): Error => statementErrorOf(new DriverAdapterError(cause));
+
+const SHUTDOWN = {
+  kind: 'postgres',
+  severity: 'FATAL',
+  message: 'terminating connection',
+  ...{ detail: undefined, column: undefined, hint: undefined },
+} as const;
+
+describe('sqlStateOf, isTransientDatabaseError and isOutcomeUnknown', () => {
+  it.each<[what: string, Error, sqlState: string | undefined, transient: boolean, outcomeUnknown: boolean]>([
+    ['a refused connection', coded('ECONNREFUSED'), undefined, true, false],
+    ['an unknown host', coded('ENOTFOUND'), undefined, true, false],
+    ['a failed name resolution', coded('EAI_AGAIN'), undefined, true, true],
+    ['a reset connection', coded('ECONNRESET'), undefined, true, true],
+    ['a closed connection, whose code is like a SQLSTATE', coded('EPIPE'), undefined, true, true],
+    ['an expired certificate', coded('CERT_HAS_EXPIRED'), undefined, true, false],
+    ['a timeout', new DeadlineExceeded(1_000), undefined, true, true],
+    ['a lost connection without an error code', new Error('Connection terminated'), undefined, true, true],
+    ['a server that shuts down', coded('57P01'), '57P01', true, true],
+    ['too many connections', coded('53300'), '53300', true, false],
+    ['a connection failure', coded('08006'), '08006', true, false],
+    ['a violated constraint', coded('23514'), '23514', false, false],
+    ['a missing table', coded('42P01'), '42P01', false, false],
+    ['a programming error', new TypeError('undefined is not a function'), undefined, false, true],
+    ['an invalid argument', coded('ERR_INVALID_ARG_TYPE'), undefined, false, true],
+    [
+      'a server that shuts down (Prisma)',
+      adapted({ ...SHUTDOWN, code: '57P01', originalCode: '57P01' }),
+      '57P01',
+      true,
+      true,
+    ],
+    ['an unreachable server (Prisma)', adapted({ kind: 'DatabaseNotReachable' }), undefined, true, false],
+    ['a lost connection (Prisma)', adapted({ kind: 'ConnectionClosed' }), undefined, true, true],
+    ['a timeout (Prisma)', adapted({ kind: 'SocketTimeout' }), undefined, true, true],
+    [
+      'a failed TLS handshake (Prisma)',
+      adapted({ kind: 'TlsConnectionError', reason: 'expired' }),
+      undefined,
+      true,
+      false,
+    ],
+    ['a failure of the adapter itself', adapted({ kind: 'GenericJs', id: 1 }), undefined, false, true],
+  ])('classifies %s', (_what, error, sqlState, transient, outcomeUnknown) => {
+    expect([sqlStateOf(error), isTransientDatabaseError(error), isOutcomeUnknown(error)]).toEqual([
+      sqlState,
+      transient,
+      outcomeUnknown,
+    ]);
   });
 
-  it.each([
-    ['57P01', true],
-    ['53300', true],
-    ['08006', true],
-    ['23514', false],
-    ['42P01', false],
-  ])('recognizes the SQLSTATE %s; transient: %s', (code, transient) => {
-    const error = Object.assign(new Error('from the server'), { code });
-    expect(sqlStateOf(error)).toBe(code);
-    expect(isTransientDatabaseError(error)).toBe(transient);
-  });
-
-  const shutdown = new DriverAdapterError({
-    kind: 'postgres',
-    code: '57P01',
-    severity: 'FATAL',
-    message: 'terminating connection',
-    detail: undefined,
-    column: undefined,
-    hint: undefined,
-    originalCode: '57P01',
-  });
-  const unreachable = new DriverAdapterError({ kind: 'DatabaseNotReachable', host: '127.0.0.1', port: 5432 });
-
-  it.each<[string, string | undefined, DriverAdapterError]>([
-    ['an error of the server', '57P01', shutdown],
-    ['an unreachable server', undefined, unreachable],
-  ])('treats as transient %s that the driver adapter reports', (_what, sqlState, cause) => {
-    const error = statementErrorOf(cause);
-    expect(sqlStateOf(error)).toBe(sqlState);
-    expect(isTransientDatabaseError(error)).toBe(true);
-  });
-
-  const refused = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
-  const denied = Object.assign(new Error('denied'), { code: '28P01' });
-
-  it.each<[string, boolean, unknown]>([
-    ['a timeout', true, new DeadlineExceeded(1_000)],
-    ['a lost connection without an error code', true, new Error('Connection terminated')],
-    ['a server whose addresses all fail temporarily', true, new AggregateError([refused, refused])],
-    ['a server with an address that fails permanently', false, new AggregateError([refused, denied])],
-    ['a programming error', false, new TypeError('undefined is not a function')],
-    ['a failure of the adapter itself', false, statementErrorOf(new DriverAdapterError({ kind: 'GenericJs', id: 1 }))],
-    ['undefined', false, undefined],
-  ])('classifies %s; transient: %s', (_what, transient, error) => {
-    expect(isTransientDatabaseError(error)).toBe(transient);
+  it('treats undefined as no transient error', () => {
+    expect(isTransientDatabaseError(undefined)).toBe(false);
   });
 });
 
