@@ -1,7 +1,39 @@
 import { applyDecorators } from '@nestjs/common';
-import { ApiResponse, getSchemaPath } from '@nestjs/swagger';
+import { ApiProperty, ApiResponse, getSchemaPath } from '@nestjs/swagger';
 import { type CodeWithMessage, type ErrorCode, ERRORS } from '../errors/domain-error.js';
 import { type Headers, headers, LIMIT_HEADERS } from './api-headers.js';
+
+/** The Error object of the interface, for the document. */
+export class ErrorSchema {
+  @ApiProperty({
+    type: 'string',
+    description: 'Machine-readable error code. New codes may be added; treat an unknown one by its status.',
+    example: 'order_not_found',
+    maxLength: 64,
+    pattern: '^[a-z]+(_[a-z]+)*$',
+    'x-extensible-enum': Object.keys(ERRORS),
+  } as object)
+  code!: ErrorCode;
+
+  @ApiProperty({
+    type: 'string',
+    description: 'Human-readable description of the error.',
+    maxLength: 300,
+    example: 'No order has this id.',
+  })
+  message!: string;
+
+  @ApiProperty({
+    type: 'integer',
+    format: 'int32',
+    minimum: 400,
+    maximum: 599,
+    description: 'The HTTP status code.',
+    example: 404,
+  })
+  status!: number;
+}
+Object.defineProperty(ErrorSchema, 'name', { value: 'Error' });
 
 const HEADERS_BY_STATUS: Readonly<Record<number, Headers>> = {
   401: headers('WWW-Authenticate'),

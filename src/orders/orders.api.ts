@@ -1,14 +1,59 @@
 import { applyDecorators } from '@nestjs/common';
-import { ApiBearerAuth, ApiHeader, ApiOperation, ApiParam, ApiResponse, getSchemaPath } from '@nestjs/swagger';
-import { ApiCommonErrors, ApiError, BAD_REQUEST } from '../openapi/api-errors.js';
+import {
+  ApiBearerAuth,
+  ApiExtraModels,
+  ApiHeader,
+  ApiOperation,
+  ApiParam,
+  ApiPropertyOptional,
+  ApiResponse,
+  getSchemaPath,
+} from '@nestjs/swagger';
+import { ApiCommonErrors, ApiError, BAD_REQUEST, ErrorSchema } from '../openapi/api-errors.js';
 import { headers, LIMIT_HEADERS } from '../openapi/api-headers.js';
-import { Order } from './order.schema.js';
+
+/** The Order of the interface, for the document only: the list is encoded without an object per order. */
+export class Order {
+  @ApiPropertyOptional({ type: 'integer', format: 'int64', description: 'Unique order identifier.', example: 10 })
+  id?: bigint;
+
+  @ApiPropertyOptional({
+    type: 'integer',
+    format: 'int64',
+    description: 'Identifier of the animal in the order.',
+    example: 198_772,
+  })
+  petId?: bigint;
+
+  @ApiPropertyOptional({
+    type: 'integer',
+    format: 'int32',
+    minimum: 1,
+    maximum: 2_147_483_647,
+    description: 'Number of units ordered.',
+    example: 2,
+  })
+  quantity?: number;
+
+  @ApiPropertyOptional({
+    type: 'string',
+    format: 'date-time',
+    maxLength: 24,
+    description: 'Expected or actual ship date, in UTC with milliseconds; omitted when there is none.',
+    example: '2026-11-21T09:30:00.000Z',
+  })
+  shipDate?: string;
+
+  @ApiPropertyOptional({ type: 'boolean', description: 'Whether the order has been fulfilled.', example: false })
+  complete?: boolean;
+}
 
 const LIST_HEADERS = { ...LIMIT_HEADERS, ...headers('ETag') };
 
 /** The OpenAPI description of `GET /store/orders`. */
 export const ApiListOrders = (): MethodDecorator =>
   applyDecorators(
+    ApiExtraModels(Order, ErrorSchema),
     ApiBearerAuth(),
     ApiOperation({
       operationId: 'listOrders',

@@ -1,19 +1,28 @@
-import { All, Controller, Delete, Get, Param, Req, Res } from '@nestjs/common';
-import { ApiExcludeEndpoint, ApiExtraModels, ApiTags } from '@nestjs/swagger';
+import { All, Controller, Delete, Get, Param, type PipeTransform, Req, Res } from '@nestjs/common';
+import { ApiExcludeEndpoint, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { CallerId } from '../admission/admission.guards.js';
 import { ORDERS_PATH } from '../http/paths.js';
 import { sendNoContent } from '../http/response.js';
-import { ErrorSchema } from '../openapi/error.schema.js';
 import { DomainError } from '../errors/domain-error.js';
-import { Order } from './order.schema.js';
 import { ApiCancelOrder, ApiListOrders } from './orders.api.js';
-import { OrderIdPipe } from './order-id.pipe.js';
+import { parseOrderId } from './order-id.js';
 import { OrderListResponder } from './list/order-list.responder.js';
 import { OrdersService } from './orders.service.js';
 
+/** Validates and parses the path parameter `orderId`. */
+const ORDER_ID: PipeTransform<string, bigint> = {
+  /** @throws {DomainError} `invalid_order_id` */
+  transform: (text) => {
+    const id = parseOrderId(text);
+    if (id === undefined) {
+      throw DomainError.of('invalid_order_id');
+    }
+    return id;
+  },
+};
+
 @ApiTags('store')
-@ApiExtraModels(Order, ErrorSchema)
 @Controller(ORDERS_PATH)
 export class OrdersController {
   constructor(
@@ -31,7 +40,7 @@ export class OrdersController {
   @Delete(':orderId')
   @ApiCancelOrder()
   async cancelOrder(
-    @Param('orderId', OrderIdPipe) id: bigint,
+    @Param('orderId', ORDER_ID) id: bigint,
     @Res() res: Response,
     @CallerId() caller: string,
   ): Promise<void> {
