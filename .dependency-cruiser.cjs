@@ -30,7 +30,7 @@ const PURE_FILES = [
   'admission/(bearer|rejection)',
   'api-keys/(key-format|verified-key)',
   'orders/(order-id|orders.paths)',
-  'orders/list/(piece-cache|deflate|etag|gzip-member|list-version|order-list-encoder|response-body)',
+  'orders/list/(piece-cache|etag|gzip|list-body|list-chunk|list-version|order-list-encoder)',
   'orders/import/(import-errors|order-fields|read-csv|read-ndjson)',
   'http/(api-path|headers|request-context|response)',
   'errors/(error-codes|domain-error)',

@@ -1,7 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
 import { coalesce } from '../../common/coalesce.js';
-import { FairSlots } from '../../common/fair-slots.js';
 import { Pools } from '../../database/pools.js';
 import { onlyRow } from '../../database/only-row.js';
 import { isSchemaError, QUERY_CANCELED, sqlStateOf } from '../../database/postgres-errors.js';
@@ -20,11 +19,6 @@ import {
   SELECT_PIECES,
 } from './list-version.js';
 
-/** What a response takes of a turn of the event loop, which may take 40 ms: 35 us for a 304, 0.3 ms for 1,000 orders. */
-const TURN_SHARES = { headers: 1 / 512, list: 1 / 128 } as const;
-/** Responses that have waited for a turn and begin in the same one. */
-const WAITED_PER_TURN = 32;
-
 /** Runs a statement, in a transaction or not. */
 export type Query = <T extends QueryResultRow>(name: string, text: string, values?: readonly unknown[]) => Promise<T>;
 
@@ -39,13 +33,11 @@ class NotIntact extends Error {
 /** Reads the version of the list, as long as the tables, triggers and functions that it depends on are intact. */
 @Injectable()
 export class ListVersions {
-  readonly #turns = new FairSlots(WAITED_PER_TURN);
   readonly #logger = new Logger('OrderList');
   /** What was found in the catalogue that was checked last. */
   #checked: { readonly catalogue: string | null; readonly problems: readonly string[] } | undefined;
   #isIntact: boolean | undefined;
   #level = 0;
-  #usedOfTurn = 0;
   /** Most lists find the version that was read last. */
   #lastRead: ListVersion | undefined;
   #lastName: string | undefined;
@@ -67,28 +59,6 @@ export class ListVersions {
   /** The version with a name, if it is the one that a transaction read last. */
   known(name: string | undefined): ListVersion | undefined {
     return this.#lastRead?.name === name ? this.#lastRead : undefined;
-  }
-
-  /**
-   * Hands on a version that many calls may share. Each of them then sends what it found at once: in one turn of the event loop,
-   * thousands of them would stop everybody else.
-   * @param caller who takes turns with others
-   */
-  async inTurn<T>(version: Promise<T>, caller: string, response: keyof typeof TURN_SHARES): Promise<T> {
-    const found = await version;
-    if (this.#usedOfTurn === 0) {
-      setImmediate(() => {
-        this.#usedOfTurn = 0;
-      });
-    }
-    this.#usedOfTurn += TURN_SHARES[response];
-    if (this.#usedOfTurn > 1) {
-      const slot = await this.#turns.acquire(caller);
-      setImmediate(() => {
-        slot.release();
-      });
-    }
-    return found;
   }
 
   /**
