@@ -6,7 +6,7 @@ import { onlyRow } from '../../database/only-row.js';
 import { isSchemaError, QUERY_CANCELED, sqlStateOf } from '../../database/postgres-errors.js';
 import { Metrics } from '../../metrics/metrics.js';
 import { ListCompaction } from './list-compaction.js';
-import { NO_RENEWALS, SELECT_CATALOGUE, SELECT_PROBLEMS } from './list-machinery.js';
+import { NO_RENEWALS, problemsOf, SELECT_CATALOGUE, SELECT_FACTS } from './list-machinery.js';
 import {
   type ListVersion,
   type NameParts,
@@ -103,12 +103,12 @@ export class ListVersions {
     }
     let checked = this.#checked;
     if (checked?.catalogue !== catalogue) {
-      const { problems } = await this.#select<{ problems: string[] }>('list_problems', SELECT_PROBLEMS);
+      const { facts } = await this.#select<{ facts: string[] }>('list_facts', SELECT_FACTS);
       const after = await this.#select<{ catalogue: string | null }>('list_catalogue', SELECT_CATALOGUE);
       if (after.catalogue !== catalogue) {
         throw new NotIntact(['the tables of the list are being changed']);
       }
-      checked = { catalogue, problems };
+      checked = { catalogue, problems: problemsOf(facts) };
       this.#checked = checked;
     }
     if (checked.problems.length > 0) {

@@ -136,7 +136,7 @@ const CHANGES: readonly [check: string, status: string, change: string, undo: st
     // As `pg_restore --disable-triggers` leaves them.
     'ALTER TABLE orders ENABLE TRIGGER orders_note_insert',
     'ALTER TABLE orders ENABLE ALWAYS TRIGGER orders_note_insert',
-    'the trigger orders_note_insert is missing, changed or not',
+    'missing: trigger orders_note_insert ENABLE ALWAYS 66372e75285f11fdad28ab167c185654; found: trigger orders_note_insert ENABLE 6',
   ],
   [
     'list',
