@@ -1,7 +1,8 @@
 import { asError } from '../../common/as-error.js';
 import type { Slot } from '../../common/fair-slots.js';
+import { inBackground } from '../../common/in-background.js';
 import { Signal } from '../../common/signal.js';
-import { deflate, expectedSize } from './gzip.js';
+import { deflate, type DeflatedChunk, expectedSize } from './gzip.js';
 import { CachedChunk, type Compressed, type ListChunk, ReadChunk } from './list-chunk.js';
 import type { ListTransaction } from './list-transaction.js';
 import type { Piece } from './list-version.js';
@@ -149,7 +150,7 @@ export class ListReading {
       isWhole = true;
     } finally {
       if (piece !== undefined) {
-        this.#keep(piece, kept, isWhole);
+        inBackground(this.#keep(piece, kept, isWhole));
       }
     }
     if (piece !== undefined && kept.length > PIECE_CHUNKS_MAX) {
@@ -202,19 +203,20 @@ export class ListReading {
   }
 
   /** Puts a piece into the cache once it is compressed, if all of it fits. */
-  #keep({ key }: Piece, chunks: readonly Promise<Compressed | undefined>[], isWhole: boolean): void {
+  async #keep({ key }: Piece, chunks: readonly Promise<Compressed | undefined>[], isWhole: boolean): Promise<void> {
     const { cache, user } = this.options;
-    Promise.all(chunks)
-      .then((compressed) => {
-        const kept = compressed.flatMap((each) => (each?.isKept === true ? [each.chunk] : []));
-        if (isWhole && kept.length === chunks.length) {
-          cache.add(key, kept, user);
-        } else {
-          cache.cancel(kept);
-        }
-      })
-      // Sending the chunk fails with the same error.
-      .catch(() => undefined);
+    const kept: DeflatedChunk[] = [];
+    for (const result of await Promise.allSettled(chunks)) {
+      // An error is that of sending the chunk.
+      if (result.status === 'fulfilled' && result.value?.isKept === true) {
+        kept.push(result.value.chunk);
+      }
+    }
+    if (isWhole && kept.length === chunks.length) {
+      cache.add(key, kept, user);
+    } else {
+      cache.cancel(kept);
+    }
   }
 
   /** Resolves when there is memory for one more chunk. */

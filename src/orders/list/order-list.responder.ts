@@ -75,9 +75,11 @@ export class OrderListResponder {
       return;
     }
     const isCompressed = req.acceptsEncodings('gzip', 'identity') === 'gzip';
-    // The connection: a response that waits behind another one could not be ended at once.
+    // The connection: a response that waits behind another one could not be ended at once. Not once the client has all of it.
     const cut = (): void => {
-      req.socket.destroy();
+      if (!res.writableFinished) {
+        req.socket.destroy();
+      }
     };
     const request = { caller, isCompressed, cut };
     if (isCompressed) {
