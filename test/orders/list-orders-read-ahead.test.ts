@@ -16,9 +16,9 @@ beforeEach(() => {
   [reads, isDown] = [0, false];
   const versions = context.service.app.get(ListVersions);
   const read = versions.currentName.bind(versions);
-  jest.spyOn(versions, 'currentName').mockImplementation((server) => {
+  jest.spyOn(versions, 'currentName').mockImplementation(() => {
     reads++;
-    return isDown ? Promise.reject(new DomainError('service_unavailable', 'The database is down.')) : read(server);
+    return isDown ? Promise.reject(new DomainError('service_unavailable', 'The database is down.')) : read();
   });
 });
 afterEach(() => {
