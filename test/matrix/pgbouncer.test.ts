@@ -2,6 +2,7 @@ import { cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { describeWith } from '../helpers/describe-with.js';
 import { lockOrder } from '../helpers/lock-waits.js';
+import { openPool } from '../helpers/open-pool.js';
 import { petstore } from '../helpers/petstore.js';
 import { PgBouncer } from '../helpers/pgbouncer.js';
 import { ServiceProcess } from '../helpers/service-process.js';
@@ -73,11 +74,27 @@ describeWith('pgbouncer')('PgBouncer in session mode, as Debian configures it,',
 });
 
 describeWith('pgbouncer')('PgBouncer in transaction mode', () => {
+  const REJECTION =
+    'DATABASE_URL must lead to PostgreSQL itself, or to a pooler that keeps a server connection for each client, ' +
+    'like pool_mode = session of PgBouncer (got a pooler that does not)';
+
   it('is rejected at start', async () => {
     bouncer = await PgBouncer.start(database.url, { pool_mode: 'transaction', default_pool_size: '5' });
-    await expect(startService()).rejects.toThrow(
-      'DATABASE_URL must lead to PostgreSQL itself, or to a pooler that keeps a server connection for each client, ' +
-        'like pool_mode = session of PgBouncer (got a pooler that does not)',
-    );
+    await expect(startService()).rejects.toThrow(REJECTION);
+  });
+
+  it.each([2, 3, 4])('is rejected at start when clients take turns with %i server connections', async (count) => {
+    const settings = { pool_mode: 'transaction', server_round_robin: '1', default_pool_size: String(count) };
+    bouncer = await PgBouncer.start(database.url, settings);
+    const pool = openPool({ connectionString: bouncer.url(database.url), max: count });
+    const clients = await Promise.all(Array.from({ length: count }, () => pool.connect()));
+    // Transactions at the same time open all server connections.
+    await Promise.all(clients.map((client) => client.query('BEGIN')));
+    await Promise.all(clients.map((client) => client.query('COMMIT')));
+    for (const client of clients) {
+      client.release();
+    }
+    await pool.end();
+    await expect(startService()).rejects.toThrow(REJECTION);
   });
 });
