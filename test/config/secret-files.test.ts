@@ -24,10 +24,9 @@ describe('loadConfig, for a secret in a file,', () => {
   it('reads the value without the line feed at its end', () => {
     const config = loadConfig({
       DATABASE_URL_FILE: file('database', `${DATABASE_URL}\n`),
-      DATABASE_REPLICA_URL_FILE: file('replica', `${DATABASE_URL}\n`),
       REDIS_URL_FILE: file('redis', `${REDIS_URL}\r\n`),
     });
-    expect([config.databaseUrl, config.databaseReplicaUrl]).toEqual([DATABASE_URL, DATABASE_URL]);
+    expect(config.databaseUrl).toBe(DATABASE_URL);
     expect(config.redisUrls).toEqual([REDIS_URL]);
   });
 
