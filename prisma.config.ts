@@ -11,8 +11,7 @@ if (process.platform !== 'win32') {
   );
 }
 
-// Migrations hold a lock for their session, which a transaction pooler cannot keep.
-const url = [process.env.DATABASE_DIRECT_URL, process.env.DATABASE_URL].find(Boolean);
+const url = process.env.DATABASE_URL;
 
 export default defineConfig({
   schema: 'prisma/schema.prisma',

@@ -1,16 +1,12 @@
 #!/bin/sh
 # Runs the Prisma CLI in the migrate image. Like the service it takes the database's address from a file; Prisma itself
-# reads DATABASE_URL and DATABASE_DIRECT_URL only.
+# reads DATABASE_URL only.
 set -eu
 if [ -n "${DATABASE_URL_FILE:-}" ]; then
   DATABASE_URL=$(cat "$DATABASE_URL_FILE")
   export DATABASE_URL
 fi
-if [ -n "${DATABASE_DIRECT_URL_FILE:-}" ]; then
-  DATABASE_DIRECT_URL=$(cat "$DATABASE_DIRECT_URL_FILE")
-  export DATABASE_DIRECT_URL
-fi
-if [ -z "${DATABASE_DIRECT_URL:-${DATABASE_URL:-}}" ]; then
+if [ -z "${DATABASE_URL:-}" ]; then
   echo 'error: set DATABASE_URL or DATABASE_URL_FILE to the database to migrate' >&2
   exit 1
 fi

@@ -55,6 +55,7 @@ case ${1:-} in
     reject_if_used
     # A container that has just lost its connections opens one again within 5 s.
     sleep 6
+    reject_if_used
     roles=$(echo "SELECT rolname $old" | sql)
     for role in $roles; do
       echo "DROP ROLE $role" | sql

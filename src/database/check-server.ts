@@ -98,12 +98,16 @@ function roleProblem({ isStandby, isReadOnly }: Server): ServerProblem | undefin
 
 /** Whether no two connections use the same server process and none changes it, as with a pooler in session mode. */
 async function keepTheirServers(clients: readonly pg.Client[]): Promise<boolean> {
-  const processes = new Set<number>();
+  const processes = new Map<pg.Client, number>();
   // Back and forth, because some poolers take turns with their servers.
   for (const client of [...clients, ...clients.toReversed(), ...clients]) {
-    processes.add((await serverOf(client)).process);
+    const { process } = await serverOf(client);
+    if ((processes.get(client) ?? process) !== process) {
+      return false;
+    }
+    processes.set(client, process);
   }
-  return processes.size === clients.length;
+  return new Set(processes.values()).size === clients.length;
 }
 
 async function serverOf(client: pg.Client): Promise<Server> {

@@ -32,7 +32,8 @@ const NO_TRANSACTION_TIMEOUT = `
  */
 export function sessionSettings(more: Settings = {}): string {
   // Pools keep idle sessions, and a session that listens is idle by nature. A transaction is never idle in this sense.
-  const assignments = Object.entries({ ...RELIED_UPON, idle_session_timeout: 0, ...more }).map(
+  const settings: Settings = { ...RELIED_UPON, idle_session_timeout: 0, ...more };
+  const assignments = Object.entries(settings).map(
     ([name, value]) => `SET ${name} = ${typeof value === 'number' ? value : `'${value}'`}`,
   );
   return [...assignments, NO_TRANSACTION_TIMEOUT].join('; ');

@@ -23,6 +23,6 @@ import { OrdersService } from './orders.service.js';
     ListCompaction,
     ListTransactions,
   ],
-  exports: [OrdersRepository, OrderListReader, OrderListResponder],
+  exports: [OrdersRepository, ListVersions, OrderListResponder],
 })
 export class OrdersModule {}

@@ -1,6 +1,6 @@
 import { Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
 import { ApiKeysRepository } from '../api-keys/api-keys.repository.js';
-import { OrderListReader } from '../orders/list/order-list.reader.js';
+import { ListVersions } from '../orders/list/list-versions.js';
 import { OrdersRepository } from '../orders/orders.repository.js';
 
 const HASH_OF_NO_KEY = '00'.repeat(32);
@@ -16,7 +16,7 @@ export class WarmUp implements OnApplicationBootstrap {
   constructor(
     private readonly apiKeys: ApiKeysRepository,
     private readonly orders: OrdersRepository,
-    private readonly lists: OrderListReader,
+    private readonly versions: ListVersions,
   ) {}
 
   async onApplicationBootstrap(): Promise<void> {
@@ -24,7 +24,7 @@ export class WarmUp implements OnApplicationBootstrap {
       await Promise.all([
         this.apiKeys.findByHash(HASH_OF_NO_KEY),
         this.orders.cancelUnlocked([]),
-        this.lists.readAhead(),
+        this.versions.currentName(),
       ]);
     } catch (error) {
       this.#logger.warn(`database is unreachable: ${String(error)}`);

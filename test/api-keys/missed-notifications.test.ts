@@ -8,14 +8,14 @@ import { createTestDatabase, type TestDatabase } from '../helpers/test-database.
 import { startTestService, type TestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
-/** A service that listens through a proxy, so that notifications can be interrupted alone. */
+/** A service behind a proxy that can interrupt notifications alone. */
 let database: TestDatabase;
 let proxy: TcpProxy;
 let service: TestService;
 let issued: IssuedDigests;
 beforeEach(async () => {
   database = await createTestDatabase();
-  proxy = await TcpProxy.start(database.url);
+  proxy = await TcpProxy.start(database.url, 'petstore-listener');
 });
 afterEach(async () => {
   await service.stop();
@@ -24,7 +24,7 @@ afterEach(async () => {
 });
 
 async function start(): Promise<void> {
-  const environment = { DATABASE_DIRECT_URL: proxy.urlFor(database.url), API_KEY_CACHE_SECONDS: '3600' };
+  const environment = { DATABASE_URL: proxy.urlFor(database.url), API_KEY_CACHE_SECONDS: '3600' };
   service = await startTestService({ database, environment });
   issued = service.app.get(IssuedDigests);
 }

@@ -16,9 +16,6 @@ function problemsOf(variables: Readonly<Record<string, string>>): readonly strin
 const SETTINGS: [string, string, string, unknown, unknown][] = [
   ['NODE_ENV', 'production', 'production', true, false],
   ['DATABASE_URL', 'postgresql://main/db', 'databaseUrl', 'postgresql://main/db', undefined],
-  ['DATABASE_DIRECT_URL', 'postgresql://direct/db', 'databaseDirectUrl', 'postgresql://direct/db', undefined],
-  ['DATABASE_POOLER', 'transaction', 'transactionPooler', true, false],
-  ['DATABASE_REPLICA_URL', 'postgresql://standby/db', 'databaseReplicaUrl', 'postgresql://standby/db', undefined],
   ['REDIS_URL', 'redis://one:6379, rediss://u:p@two/1', 'redisUrls', ['redis://one:6379', 'rediss://u:p@two/1'], []],
   ['HOST', '0.0.0.0', 'host', '0.0.0.0', '127.0.0.1'],
   ['PORT', '8080', 'port', 8_080, 3_000],
@@ -285,17 +282,6 @@ describe('ConfigurationError', () => {
     expect(problemsOf({ NODE_ENV: 'production', DATABASE_URL: 'postgresql://host/database' })).toEqual([]);
   });
 
-  it('reports that DATABASE_POOLER is set without DATABASE_DIRECT_URL', () => {
-    const pooled = { DATABASE_URL: 'postgresql://pooler/database', DATABASE_POOLER: 'transaction' };
-    expect(problemsOf(pooled)).toEqual([
-      'DATABASE_DIRECT_URL must be set with DATABASE_POOLER: a URL that leads to PostgreSQL without the pooler',
-    ]);
-    expect(problemsOf({ ...pooled, DATABASE_DIRECT_URL: 'postgresql://host/database' })).toEqual([]);
-    expect(problemsOf({ DATABASE_POOLER: 'session' })).toContain(
-      'DATABASE_POOLER must be transaction, or not set (got "session")',
-    );
-  });
-
   it('reports that PORT and METRICS_PORT are the same', () => {
     expect(problemsOf({ PORT: '9464' })).toEqual(['METRICS_PORT must differ from PORT (both are 9464)']);
     expect(problemsOf({ PORT: '4000', METRICS_PORT: '4000' })).toEqual([
@@ -305,34 +291,19 @@ describe('ConfigurationError', () => {
   });
 });
 
-describe('DATABASE_REPLICA_URL', () => {
-  const url = 'postgresql://host/database';
-
-  it('requires DATABASE_URL', () => {
-    const problem = 'DATABASE_REPLICA_URL requires DATABASE_URL, the URL of its primary';
-    expect(problemsOf({ DATABASE_REPLICA_URL: url })).toEqual([problem]);
-    expect(problemsOf({ DATABASE_REPLICA_URL: url, DATABASE_URL: url })).toEqual([]);
-    expect(problemsOf({ DATABASE_REPLICA_URL: url, DATABASE_URL: 'x' })).toHaveLength(1);
-    expect(problemsOf({ DATABASE_REPLICA_URL: url, NODE_ENV: 'production' })).toHaveLength(1);
-  });
-});
-
-describe.each(['DATABASE_URL', 'DATABASE_REPLICA_URL'])('%s', (name) => {
-  const problemsWith = (url: string): readonly string[] =>
-    problemsOf({ DATABASE_URL: 'postgresql://host/database', [name]: url });
-
+describe('DATABASE_URL', () => {
   it.each([
     'mysql://hunter2@host/database',
     'postgresql://host/database?schema=app',
     'postgresql://host/database?options=-csearch_path%3Dapp',
     'postgresql://host/database?options=-c%20search_path%3Dapp,public',
   ])('is rejected when it leads to another kind of database or schema (%s)', (url) => {
-    expect(problemsWith(url)).toEqual([
-      `${name} must be a URL like postgresql://user:password@host:5432/database, with no schema or search_path but public`,
+    expect(problemsOf({ DATABASE_URL: url })).toEqual([
+      'DATABASE_URL must be a URL like postgresql://user:password@host:5432/database, with no schema or search_path but public',
     ]);
   });
 
   it.each(['?schema=public', '?sslmode=require', '?options=-cjit%3Doff'])('is accepted with %s', (parameters) => {
-    expect(problemsWith(`postgresql://host/database${parameters}`)).toEqual([]);
+    expect(problemsOf({ DATABASE_URL: `postgresql://host/database${parameters}` })).toEqual([]);
   });
 });

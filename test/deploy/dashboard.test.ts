@@ -45,11 +45,8 @@ const queries: Query[] = [
 ];
 
 describe('the queries of the dashboard and the alerts', () => {
-  // Nothing listens there: the metrics of Redis and of the replica are exported without either.
-  const context = useServiceProcess({
-    REDIS_URL: 'redis://127.0.0.1:1',
-    DATABASE_REPLICA_URL: 'postgresql://127.0.0.1:1/none',
-  });
+  // Nothing listens there: the metrics of Redis are exported without it.
+  const context = useServiceProcess({ REDIS_URL: 'redis://127.0.0.1:1' });
   /** What the service exports when it has just started, and after requests of every kind. */
   let initial: Map<string, LabelSets>;
   let exported: Map<string, LabelSets>;

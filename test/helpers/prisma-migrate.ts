@@ -14,7 +14,7 @@ const PRISMA = join(PROJECT_ROOT, 'node_modules', 'prisma', 'build', 'index.js')
 export async function prismaMigrate(command: string, databaseUrl: string): Promise<string> {
   const { stdout } = await promisify(execFile)(process.execPath, [PRISMA, 'migrate', ...command.split(' ')], {
     cwd: PROJECT_ROOT,
-    env: { ...process.env, DATABASE_URL: databaseUrl, DATABASE_DIRECT_URL: '', NO_COLOR: '1' },
+    env: { ...process.env, DATABASE_URL: databaseUrl, NO_COLOR: '1' },
   });
   return stdout;
 }

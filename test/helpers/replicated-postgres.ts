@@ -7,15 +7,13 @@ import { PostgresServer } from '../../src/cli/embedded/postgres-server.js';
 import { freePort } from './free-port.js';
 import { applyMigrations } from './isolated-database.js';
 import { openPool } from './open-pool.js';
-import { TcpProxy } from './tcp-proxy.js';
 import type { TestDatabase } from './test-database.js';
 import { waitFor } from './wait-for.js';
 
 const DATABASE = 'postgres';
-/** Commits return without a wait for the disk, and the log writer passes them on to the standby within milliseconds. */
-const SETTINGS = { fsync: 'off', max_prepared_transactions: '10', wal_writer_delay: '10ms' };
+const SETTINGS = { fsync: 'off' };
 
-/** A PostgreSQL primary with a migrated database, and a streaming standby that a test can pause, stop, kill and promote. */
+/** A PostgreSQL primary with a migrated database, and a streaming standby that a test can promote. */
 export class ReplicatedPostgres implements TestDatabase {
   /** A pool on the primary. */
   readonly db: pg.Pool;
@@ -23,16 +21,12 @@ export class ReplicatedPostgres implements TestDatabase {
   private constructor(
     private readonly folder: string,
     private readonly primary: PostgresServer,
-    private readonly standbySettings: Readonly<Record<string, string>>,
-    private standby: PostgresServer,
-    /** The network between services and the standby. */
-    readonly network: TcpProxy,
+    private readonly standby: PostgresServer,
   ) {
     this.db = openPool({ connectionString: this.url, max: 5 });
   }
 
-  /** @param settings of the standby in addition, such as `max_standby_streaming_delay` */
-  static async create(settings: Readonly<Record<string, string>> = {}): Promise<ReplicatedPostgres> {
+  static async create(): Promise<ReplicatedPostgres> {
     const folder = mkdtempSync(join(tmpdir(), 'petstore-replicated-'));
     const [primaryFolder, standbyFolder] = [join(folder, 'primary'), join(folder, 'standby')];
     const port = await freePort();
@@ -48,15 +42,13 @@ export class ReplicatedPostgres implements TestDatabase {
     writeFileSync(join(standbyFolder, 'cluster', 'data', 'standby.signal'), '');
     const primary = await startPrimary();
     const { username, password, hostname } = new URL(primary.url(DATABASE));
-    const standbySettings = {
+    const settings = {
       ...SETTINGS,
       primary_conninfo: `host=${hostname} port=${port} user=${username} password=${password}`,
       wal_retrieve_retry_interval: '100ms',
-      ...settings,
     };
-    const standby = await PostgresServer.start({ folder: standbyFolder, settings: standbySettings });
-    const network = await TcpProxy.start(standby.url(''));
-    return new ReplicatedPostgres(folder, primary, standbySettings, standby, network);
+    const standby = await PostgresServer.start({ folder: standbyFolder, settings });
+    return new ReplicatedPostgres(folder, primary, standby);
   }
 
   /** URL of the primary. */
@@ -64,70 +56,17 @@ export class ReplicatedPostgres implements TestDatabase {
     return this.primary.url(DATABASE);
   }
 
-  /** URL of the standby for services, through {@link network}; it never changes. */
-  get replicaUrl(): string {
-    return this.network.urlFor(this.standby.url(DATABASE));
-  }
-
-  /** URL of the standby for the test. */
+  /** URL of the standby. */
   get standbyUrl(): string {
     return this.standby.url(DATABASE);
   }
 
-  /** Runs a statement on the standby. */
-  async onStandby<T extends pg.QueryResultRow>(sql: string): Promise<T[]> {
-    const client = new pg.Client(this.standbyUrl);
-    client.on('error', () => undefined);
-    await client.connect();
-    try {
-      return (await client.query<T>(sql)).rows;
-    } finally {
-      await client.end();
-    }
-  }
-
-  /** Waits until the standby shows everything that is committed on the primary. */
-  async untilReplayed(): Promise<void> {
-    const { rows } = await this.db.query<{ lsn: string }>('SELECT pg_current_wal_flush_lsn() AS lsn');
-    await waitFor(async () => {
-      const [row] = await this.onStandby<{ replayed: boolean }>(
-        `SELECT pg_last_wal_replay_lsn() >= '${rows[0]!.lsn}' AS replayed`,
-      );
-      return row?.replayed ?? false;
-    }, 'the standby has replayed the log');
-  }
-
-  /** From now on the standby shows its present state. */
-  async pauseReplay(): Promise<void> {
-    await this.untilReplayed();
-    await this.onStandby('SELECT pg_wal_replay_pause()');
-    await waitFor(async () => {
-      const [row] = await this.onStandby<{ state: string }>('SELECT pg_get_wal_replay_pause_state() AS state');
-      return row?.state === 'paused';
-    }, 'the replay is paused');
-  }
-
-  async resumeReplay(): Promise<void> {
-    await this.onStandby('SELECT pg_wal_replay_resume()');
-  }
-
   /** Makes the standby a primary of its own; its sessions continue. */
   async promote(): Promise<void> {
-    await this.onStandby('SELECT pg_promote()');
-  }
-
-  /** Shuts the standby down in fast mode. */
-  async stopStandby(): Promise<void> {
-    await this.standby.stop();
-  }
-
-  /** Kills the standby's postmaster; its backends end by themselves. */
-  killStandby(): void {
-    const { pid } = this.standby;
-    if (pid === undefined) {
-      throw new Error('The standby does not run.');
-    }
-    process.kill(pid, 'SIGKILL');
+    const client = new pg.Client(this.standbyUrl);
+    await client.connect();
+    await client.query('SELECT pg_promote()');
+    await client.end();
   }
 
   /** From now on each commit waits until the standby has it. */
@@ -149,15 +88,8 @@ export class ReplicatedPostgres implements TestDatabase {
     process.kill(pid, 'SIGKILL');
   }
 
-  async startStandby(): Promise<void> {
-    const folder = join(this.folder, 'standby');
-    this.standby = await PostgresServer.start({ folder, settings: this.standbySettings });
-    this.network.retarget(this.standby.url(''));
-  }
-
   async drop(): Promise<void> {
     await this.db.end();
-    await this.network.close();
     await this.standby.stop();
     await this.primary.stop();
     rmSync(this.folder, { recursive: true, force: true });

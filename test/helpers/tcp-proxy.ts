@@ -13,6 +13,8 @@ export class TcpProxy {
   readonly #pairs = new Set<Pair>();
   /** Clients whose server connection was dropped silently. */
   readonly #dropped = new Set<Socket>();
+  /** Clients whose connections do not fail. */
+  readonly #spared = new Set<Socket>();
   #rejecting = false;
   #stalled = false;
   #bytesFromClients = 0;
@@ -20,14 +22,25 @@ export class TcpProxy {
   private constructor(
     private readonly listener: Server,
     private target: { readonly host: string; readonly port: number },
+    private readonly applicationName: string | undefined,
   ) {}
 
-  /** @param url of the upstream server */
-  static async start(url: string): Promise<TcpProxy> {
+  /**
+   * @param url of the upstream server
+   * @param applicationName which connections to PostgreSQL fail; all others are forwarded whatever happens
+   */
+  static async start(url: string, applicationName?: string): Promise<TcpProxy> {
     const listener = createServer();
-    const proxy = new TcpProxy(listener, addressIn(url));
+    const proxy = new TcpProxy(listener, addressIn(url), applicationName);
     listener.on('connection', (client) => {
-      proxy.#accept(client);
+      client.on('error', () => undefined);
+      if (applicationName === undefined) {
+        proxy.#accept(client);
+      } else {
+        client.once('data', (startup) => {
+          proxy.#acceptNamed(client, startup);
+        });
+      }
     });
     await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
     return proxy;
@@ -111,13 +124,32 @@ export class TcpProxy {
 
   async close(): Promise<void> {
     this.rejectConnections();
-    for (const client of this.#dropped) {
+    for (const client of [...this.#dropped, ...this.#spared]) {
       client.destroy();
     }
     await new Promise((resolve) => this.listener.close(resolve));
   }
 
-  #accept(client: Socket): void {
+  /** @param startup the first message, with the parameters of the session; its strings end in NUL */
+  #acceptNamed(client: Socket, startup: Buffer): void {
+    if (startup.includes(`application_name\0${this.applicationName}\0`)) {
+      this.#accept(client, startup);
+      return;
+    }
+    const server = connect(this.target);
+    this.#spared.add(client);
+    server.on('error', () => undefined);
+    server.on('close', () => client.destroy());
+    client.on('close', () => {
+      server.destroy();
+      this.#spared.delete(client);
+    });
+    server.write(startup);
+    client.pipe(server).pipe(client);
+  }
+
+  /** @param received from the client before it was accepted */
+  #accept(client: Socket, received?: Buffer): void {
     if (this.#rejecting) {
       client.destroy();
       return;
@@ -132,14 +164,18 @@ export class TcpProxy {
         this.#pairs.delete(pair);
       });
     }
-    client.on('data', (bytes) => {
+    const forward = (bytes: Buffer): void => {
       this.#bytesFromClients += bytes.length;
       if (this.#stalled) {
         pair.held.push(bytes);
       } else {
         pair.server.write(bytes);
       }
-    });
+    };
+    client.on('data', forward);
+    if (received !== undefined) {
+      forward(received);
+    }
     if (!this.#stalled) {
       // With backpressure: a client that does not read must block PostgreSQL as it would without the proxy.
       pair.server.pipe(client);

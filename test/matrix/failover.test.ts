@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { serverProblem } from '../../src/database/check-server.js';
 import { cancelOrder } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { openPool } from '../helpers/open-pool.js';
@@ -7,6 +8,8 @@ import { ServiceProcess } from '../helpers/service-process.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { withTraffic } from '../model/order-traffic.js';
+
+const MISSING = '9007199254740993';
 
 const SERVICE_SESSIONS = `SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'petstore-%'`;
 
@@ -60,6 +63,14 @@ describe('a primary and a synchronous standby behind one address', () => {
     });
   });
 
+  it('is checked at start: the address must lead to the primary, which the service waits for', async () => {
+    expect(await serverProblem(url)).toBeUndefined();
+    expect(await serverProblem(postgres.standbyUrl)).toEqual({
+      message: 'DATABASE_URL must lead to the primary server (got a standby)',
+      isFatal: false,
+    });
+  });
+
   it('drops the connections to a server that has become read-only', async () => {
     const [service] = services as [ServiceProcess];
     const [first, second] = [await insertOrder(db), await insertOrder(db)];
@@ -69,7 +80,8 @@ describe('a primary and a synchronous standby behind one address', () => {
       (await db.query<{ pid: number }>(SERVICE_SESSIONS)).rows.map(({ pid }) => pid);
     const before = await sessions();
     await setReadOnly('on');
-    await waitFor(async () => (await cancelOrder(service.baseUrl, second, key)).status === 503, 'a cancel fails');
+    // An order that does not exist: until its session has read the setting, a cancel succeeds.
+    await waitFor(async () => (await cancelOrder(service.baseUrl, MISSING, key)).status === 503, 'a cancel fails');
     await waitFor(async () => {
       const after = await sessions();
       return before.every((pid) => !after.includes(pid));

@@ -1,8 +1,10 @@
-import { inBackground } from '../../src/common/in-background.js';
+import type { Request, Response } from 'express';
 import { DomainError } from '../../src/errors/domain-error.js';
 import { ListVersions } from '../../src/orders/list/list-versions.js';
-import { RateLimiter } from '../../src/rate-limit/rate-limiter.js';
+import { OrderListReader } from '../../src/orders/list/order-list.reader.js';
+import { OrderListResponder } from '../../src/orders/list/order-list.responder.js';
 import type { Verdict } from '../../src/rate-limit/decision.js';
+import { RateLimiter } from '../../src/rate-limit/rate-limiter.js';
 import { insertOrder } from '../helpers/builders.js';
 import { expectErrorResponse } from '../helpers/expect-error-response.js';
 import { useTestService } from '../helpers/test-service.js';
@@ -15,10 +17,10 @@ let isDown: boolean;
 beforeEach(() => {
   [reads, isDown] = [0, false];
   const versions = context.service.app.get(ListVersions);
-  const read = versions.currentName.bind(versions);
-  jest.spyOn(versions, 'currentName').mockImplementation((server) => {
+  const read = versions.currentName;
+  jest.spyOn(versions, 'currentName').mockImplementation(() => {
     reads++;
-    return isDown ? Promise.reject(new DomainError('service_unavailable', 'The database is down.')) : read(server);
+    return isDown ? Promise.reject(new DomainError('service_unavailable', 'The database is down.')) : read();
   });
 });
 afterEach(() => {
@@ -38,8 +40,8 @@ function holdNextDecision(change: (verdict: Verdict) => Verdict = (verdict) => v
   return release;
 }
 
-/** Responses that have waited and begin in the same turn of the event loop. */
-const WAITED_PER_TURN = 32;
+/** Responses that begin in the same turn of the event loop. */
+const BEGUN_PER_TURN = 64;
 
 const CONDITION = 'If-None-Match: "of another version"';
 
@@ -98,39 +100,24 @@ it('reads nothing for other requests', async () => {
   expect(reads).toBe(0);
 });
 
-describe('lists that share what was read', () => {
-  it.each([
-    ['list', 128],
-    ['headers', 512],
-  ] as const)('get it in turns, so that others go on between them: %s', async (response, perTurn) => {
-    const versions = context.service.app.get(ListVersions);
-    const shared = Promise.resolve('version');
-    const order: string[] = [];
-    for (const caller of [...Array<string>(1_000).fill('many'), 'other']) {
-      inBackground(versions.inTurn(shared, caller, response).then((version) => order.push(`${caller}: ${version}`)));
-    }
-    const turns: number[] = [];
-    for (let before = 0; before < 1_001; before = order.length) {
-      await new Promise((resolve) => setImmediate(resolve));
-      turns.push(order.length - before);
-    }
-    expect(turns[0]).toBeLessThanOrEqual(perTurn + WAITED_PER_TURN);
-    expect(Math.max(...turns.slice(1))).toBe(WAITED_PER_TURN);
-    expect(order.indexOf('other: version')).toBeLessThan(perTurn + 2 * WAITED_PER_TURN);
+it('lists of one key that share what was read begin in turns, so that others go on between them', async () => {
+  const { app } = context.service;
+  const responder = app.get(OrderListResponder);
+  jest.spyOn(app.get(ListVersions), 'currentName').mockResolvedValue('version');
+  const begun: string[] = [];
+  jest.spyOn(app.get(OrderListReader), 'open').mockImplementation((_name, { caller }) => {
+    begun.push(caller);
+    return Promise.reject(new DomainError('service_unavailable', 'Only the order matters.'));
   });
-
-  it.each([
-    ['a list', 'GET', []],
-    ['a conditional list', 'GET', ['If-None-Match: *']],
-    ['HEAD', 'HEAD', []],
-  ])('wait for their turn: %s', async (_what, method, headers) => {
-    const versions = context.service.app.get(ListVersions);
-    const inTurn = jest
-      .spyOn(versions, 'inTurn')
-      .mockImplementation(() => Promise.reject(new DomainError('service_unavailable', 'It is not its turn.')));
-    const request = requestText(method, '/v1/store/orders', { key: context.key, headers });
-    const { responses } = await exchange(context.service.port, request, { until: 1, methods: [method] });
-    expect(responses[0]?.status).toBe(503);
-    expect(inTurn).toHaveBeenCalledTimes(1);
-  });
+  const request = { headers: {}, acceptsEncodings: () => 'gzip' } as unknown as Request;
+  for (const caller of [...Array<string>(1_000).fill('many'), 'other']) {
+    responder.respond(request, {} as Response, caller).catch(() => undefined);
+  }
+  const turns: number[] = [];
+  for (let before = 0; before < 1_001; before = begun.length) {
+    await new Promise((resolve) => setImmediate(resolve));
+    turns.push(begun.length - before);
+  }
+  expect(Math.max(...turns)).toBe(BEGUN_PER_TURN);
+  expect(begun.indexOf('other')).toBeLessThan(3 * BEGUN_PER_TURN);
 });

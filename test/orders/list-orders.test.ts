@@ -139,7 +139,7 @@ describe('GET /v1/store/orders', () => {
       'content-type': 'application/json',
       'cache-control': 'private, no-cache',
       vary: 'Authorization, Accept-Encoding',
-      etag: expect.stringMatching(/^W\/"[\w-]{22}"$/) as string,
+      etag: expect.stringMatching(/^W\/"[\w-]+"$/) as string,
     });
     expect(headers['content-encoding']).toBeUndefined();
     expectLimitHeaders(headers);

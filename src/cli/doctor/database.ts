@@ -87,7 +87,7 @@ async function checkPrimary(databaseUrl: string, config: Config, clock: Clock): 
 
 /** In a read-only transaction that is rolled back, so that a check that fails leaves the others. */
 async function inTransaction(db: pg.Client, check: (db: pg.Client) => Promise<Result>): Promise<Result> {
-  await db.query(`${sessionSettings({ statement_timeout: STATEMENT_TIMEOUT_MS })}; BEGIN READ ONLY`);
+  await db.query(`BEGIN READ ONLY; ${sessionSettings({ statement_timeout: STATEMENT_TIMEOUT_MS })}`);
   try {
     return await check(db);
   } finally {

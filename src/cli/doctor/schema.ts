@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { onlyRow } from '../../database/only-row.js';
-import { NO_RENEWALS, SELECT_PROBLEMS } from '../../orders/list/list-machinery.js';
+import { NO_RENEWALS, problemsOf, SELECT_FACTS } from '../../orders/list/list-machinery.js';
 import { error, ok, type Result, warning } from './check.js';
 
 /** Whether Prisma keeps a record of the migrations: not where psql applied them. */
@@ -38,7 +38,7 @@ export async function checkSchema(db: pg.Client): Promise<Result> {
 }
 
 export async function checkList(db: pg.Client): Promise<Result> {
-  const { problems } = onlyRow((await db.query<{ problems: string[] }>(SELECT_PROBLEMS)).rows);
+  const problems = problemsOf(onlyRow((await db.query<{ facts: string[] }>(SELECT_FACTS)).rows).facts);
   if (problems.length === 0) {
     const { rowCount } = await db.query('SELECT FROM order_list_changes WHERE block IS NULL LIMIT 1');
     problems.push(...(rowCount === 0 ? [NO_RENEWALS] : []));

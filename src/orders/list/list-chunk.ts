@@ -1,6 +1,35 @@
 import { freeBuffer } from '../../common/free-buffer.js';
-import { inflate } from './deflate.js';
-import type { DeflatedChunk } from './gzip-member.js';
+import { type DeflatedChunk, inflate } from './gzip.js';
+
+/** A part of the list's JSON array: up to 16,384 orders, without the comma before them. */
+export interface ListChunk {
+  /** @throws {CorruptChunk} (by rejection) */
+  plain(): Promise<Buffer>;
+  deflated(): Promise<DeflatedChunk>;
+  /** Call when the chunk has been sent or given up: its bytes are no longer used. */
+  release(): void;
+}
+
+/** A chunk in memory, compressed. */
+export class CachedChunk implements ListChunk {
+  #inflated: Buffer | undefined;
+
+  constructor(private readonly chunk: DeflatedChunk) {}
+
+  async plain(): Promise<Buffer> {
+    return (this.#inflated = await inflate(this.chunk));
+  }
+
+  deflated(): Promise<DeflatedChunk> {
+    return Promise.resolve(this.chunk);
+  }
+
+  release(): void {
+    if (this.#inflated !== undefined) {
+      freeBuffer(this.#inflated);
+    }
+  }
+}
 
 /** A chunk after it has been compressed. */
 export interface Compressed {
@@ -9,66 +38,58 @@ export interface Compressed {
   readonly isKept: boolean;
 }
 
-/**
- * A part of the list's JSON array: up to 16,384 orders, without the comma before them. It is plain when it has just been read,
- * compressed when it is in the cache, and both while a list that is not compressed has yet to send what it has read.
- */
-export class ListChunk {
-  /** Called when the chunk has been sent, and when it needs less memory of its own. */
-  onSent: () => void = () => undefined;
-  onChange: () => void = () => undefined;
+/** A chunk that has just been read: plain, compressed for its client or for the cache meanwhile, then in the cache or sent. */
+export class ReadChunk implements ListChunk {
   #plain: Buffer | undefined;
   #compressed: Compressed | undefined;
-  #inflated: Buffer | undefined;
+  #isCompressing: boolean;
+  /** Whether the client needs the plain bytes. */
   #isTaken = false;
-  #isSent = false;
+  #isReleased = false;
 
   /**
    * @param compressing undefined when the chunk is needed only as it is
-   * @param recycle called once, when the plain bytes are no longer used
+   * @param sendsPlain whether the client does not get it compressed
+   * @param onFreed called when the chunk may need less memory of its own
    */
   constructor(
-    plain: Buffer | undefined,
-    readonly compressing: Promise<Compressed> | undefined,
-    private readonly recycle: (plain: Buffer) => void = () => undefined,
+    plain: Buffer,
+    private readonly compressing: Promise<Compressed> | undefined,
+    private readonly sendsPlain: boolean,
+    private readonly onFreed: () => void,
   ) {
     this.#plain = plain;
-    compressing?.then(
-      (compressed) => {
-        this.#compressed = compressed;
-        if (this.#isSent) {
-          this.reclaim();
-        }
-        this.onChange();
-      },
+    this.#isCompressing = compressing !== undefined;
+    compressing
+      ?.then((compressed) => (this.#compressed = compressed))
       // Whoever sends or keeps the chunk gets the error.
-      () => undefined,
-    );
-  }
-
-  get isSent(): boolean {
-    return this.#isSent;
+      .catch(() => undefined)
+      .finally(() => {
+        this.#isCompressing = false;
+        this.#free();
+      });
   }
 
   get isCompressing(): boolean {
-    return this.compressing !== undefined && this.#compressed === undefined;
-  }
-
-  /** Whether the plain bytes can be given up, because the cache has the chunk. */
-  get isReclaimable(): boolean {
-    return this.#plain !== undefined && !this.#isTaken && this.#compressed?.isKept === true;
+    return this.#isCompressing;
   }
 
   /** Memory that is not the cache's. */
   get ownBytes(): number {
-    const isKept = this.#compressed?.isKept ?? true;
-    return this.#plain?.length ?? (isKept || this.#isSent ? 0 : (this.#compressed?.chunk.deflated.length ?? 0));
+    const { chunk, isKept = true } = this.#compressed ?? {};
+    return this.#plain?.length ?? (isKept || this.#isReleased ? 0 : (chunk?.deflated.length ?? 0));
   }
 
-  /** @throws {CorruptChunk} (by rejection) */
+  /** Gives up the plain bytes if the cache has the chunk and its client has not asked for them. @returns whether it had some */
+  giveUpPlain(): boolean {
+    const isGivenUp = this.#plain !== undefined && !this.#isTaken && this.#compressed?.isKept === true;
+    this.#dropPlain(isGivenUp);
+    return isGivenUp;
+  }
+
   async plain(): Promise<Buffer> {
     this.#isTaken = true;
-    return this.#plain ?? (this.#inflated = await inflate(await this.deflated()));
+    return (this.#plain ??= await inflate(await this.deflated()));
   }
 
   async deflated(): Promise<DeflatedChunk> {
@@ -79,27 +100,23 @@ export class ListChunk {
     return compressed.chunk;
   }
 
-  /** Gives up the plain bytes; those that a client has asked for have been sent. */
-  reclaim(): void {
-    if (this.#plain !== undefined) {
-      this.recycle(this.#plain);
-      this.#plain = undefined;
-    }
-  }
-
-  /** Call when the chunk has been sent, and its bytes are no longer used. */
   release(): void {
-    this.#isSent = true;
-    if (this.#inflated !== undefined) {
-      freeBuffer(this.#inflated);
-    }
+    this.#isReleased = true;
     if (this.#compressed?.isKept === false) {
       freeBuffer(this.#compressed.chunk.deflated);
     }
-    if (!this.isCompressing) {
-      this.reclaim();
+    this.#free();
+  }
+
+  #free(): void {
+    this.#dropPlain(!this.#isCompressing && (this.#isReleased || !this.sendsPlain));
+    this.onFreed();
+  }
+
+  #dropPlain(mayDrop: boolean): void {
+    if (mayDrop && this.#plain !== undefined) {
+      freeBuffer(this.#plain);
+      this.#plain = undefined;
     }
-    this.onSent();
-    this.onChange();
   }
 }

@@ -5,12 +5,11 @@ import type { Piece } from './list-version.js';
 
 /** Rows are compacted when there are more than twice as many as the last compaction left, and this many in addition. */
 const UNCOMPACTED_MAX = 256;
-/** A replica may show the changes of before the last compaction, so that every list would cause another one. */
+/** A compaction that fails is not repeated for every list. */
 const INTERVAL_MS = 1_000;
 
 /**
- * Keeps the tokens that the versions are computed from few, and names the blocks that have none. It changes no version. Always on
- * the primary: a standby is read-only.
+ * Keeps the tokens that the versions are computed from few, and names the blocks that have none. It changes no version.
  */
 @Injectable()
 export class ListCompaction {

@@ -1,79 +1,65 @@
 import { CATALOGUE } from './list-version.js';
 
-/** The columns of the list, as the triggers compare them and the encoder reads them. A row without an id is in no piece. */
-const COLUMNS = [
-  ['orders', 'id', 'bigint NOT NULL'],
-  ['orders', 'pet_id', 'bigint'],
-  ['orders', 'quantity', 'integer'],
-  ['orders', 'ship_date', 'timestamp(3) with time zone'],
-  ['orders', 'complete', 'boolean'],
-  ['order_list_changes', 'block', 'bigint'],
-  ['order_list_changes', 'token', 'bigint'],
-] as const;
+/**
+ * What versions depend on, as {@link SELECT_FACTS} describes it while it is as the migrations made it: the tables, the columns that the
+ * triggers compare and the encoder reads, the triggers, and the functions. The numbers are the MD5 of definitions as PostgreSQL prints
+ * them, with the names that the columns of a condition have now; a test prints the new ones when they change.
+ */
+const EXPECTED = [
+  'table orders',
+  'table order_list_changes',
+  // A row without an id would be in no piece.
+  'column orders.id bigint NOT NULL',
+  'column orders.pet_id bigint',
+  'column orders.quantity integer',
+  'column orders.ship_date timestamp(3) with time zone',
+  'column orders.complete boolean',
+  'column order_list_changes.block bigint',
+  'column order_list_changes.token bigint',
+  'trigger orders_note_insert ENABLE ALWAYS 66372e75285f11fdad28ab167c185654',
+  'trigger orders_note_delete ENABLE ALWAYS 2c96e2ff6558c2a14d5b4fe0622097f2',
+  'trigger orders_note_update ENABLE ALWAYS 755fbb18c52c4c6eed637b85e0b79c26',
+  'trigger order_list_changes_renew ENABLE ALWAYS cbaff2722ca5cbb9d65cf46ee5bd0daa',
+  'function note_order_list_change aa1c31f1b8cef3a59d24b206e5531060',
+  'function renew_changed_order_list_versions 5c0e2e8fed5bc3306b95b663601962b8',
+];
 
 /**
- * The triggers and functions of the migration, with the MD5 of their definitions as PostgreSQL prints them: with the names that the
- * columns of a condition have now. A test prints the new ones when they change.
+ * Reads the latest catalogue, so it is true of a snapshot only if the catalogue of the snapshot is still the same afterwards. Any other
+ * trigger of the side table could change tokens.
  */
-export const TRIGGERS = [
-  ['orders', 'orders_note_insert', '66372e75285f11fdad28ab167c185654'],
-  ['orders', 'orders_note_delete', '2c96e2ff6558c2a14d5b4fe0622097f2'],
-  ['orders', 'orders_note_update', '755fbb18c52c4c6eed637b85e0b79c26'],
-  ['order_list_changes', 'order_list_changes_renew', 'cbaff2722ca5cbb9d65cf46ee5bd0daa'],
-] as const;
-const FUNCTIONS = [
-  ['note_order_list_change', 'aa1c31f1b8cef3a59d24b206e5531060'],
-  ['renew_changed_order_list_versions', '5c0e2e8fed5bc3306b95b663601962b8'],
-] as const;
-
-function values(rows: readonly (readonly string[])[]): string {
-  return rows.map((row) => `(${row.map((value) => `'${value}'`).join(', ')})`).join(', ');
-}
-
-/**
- * Why the list cannot be served from versions, as texts for an operator; none when it can. It reads the latest catalogue, so it is
- * true of a snapshot only if the catalogue of the snapshot is still the same afterwards.
- */
-export const SELECT_PROBLEMS = `
+export const SELECT_FACTS = `
   WITH relation AS (
     SELECT pg_class.* FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace AND nspname = 'public'
     WHERE relname IN ('orders', 'order_list_changes')
   )
   SELECT ARRAY(
-    SELECT format('the table %s is missing', name) FROM unnest(ARRAY['orders', 'order_list_changes']) AS name
-    WHERE name NOT IN (SELECT relname FROM relation)
+    SELECT concat('table ', relname, CASE WHEN relkind <> 'r' THEN ', not an ordinary one' END,
+      CASE WHEN relpersistence <> 'p' THEN ', not logged' END,
+      CASE WHEN relhassubclass THEN ', with child tables (if it has none any more, run ANALYZE)' END,
+      CASE WHEN relrowsecurity THEN ', with row-level security' END,
+      CASE WHEN relhasrules AND relname <> 'orders' THEN ', with rules' END) FROM relation
     UNION ALL
-    SELECT format('%s is not an ordinary, logged table', relname) FROM relation WHERE relkind <> 'r' OR relpersistence <> 'p'
+    SELECT concat('column ', relname, '.', attname, ' ', format_type(atttypid, atttypmod), CASE WHEN attnotnull AND attname = 'id' THEN ' NOT NULL' END)
+    FROM relation JOIN pg_attribute ON attrelid = relation.oid
+    WHERE attname IN ('id', 'pet_id', 'quantity', 'ship_date', 'complete', 'block', 'token')
     UNION ALL
-    SELECT format('%s has child tables (if it has none any more, run ANALYZE %1$s)', relname) FROM relation WHERE relhassubclass
+    SELECT concat('trigger ', tgname, CASE tgenabled WHEN 'A' THEN ' ENABLE ALWAYS ' WHEN 'D' THEN ' DISABLE ' ELSE ' ENABLE ' END,
+      md5(pg_get_triggerdef(pg_trigger.oid)))
+    FROM relation JOIN pg_trigger ON tgrelid = relation.oid
+    WHERE relname = 'order_list_changes' OR tgname IN ('orders_note_insert', 'orders_note_delete', 'orders_note_update')
     UNION ALL
-    SELECT format('%s has row-level security', relname) FROM relation WHERE relrowsecurity
-    UNION ALL
-    SELECT 'order_list_changes has rules' FROM relation WHERE relname = 'order_list_changes' AND relhasrules
-    UNION ALL
-    SELECT format('the column %s of %s is not a %s', expected.name, expected.relation, type)
-    FROM (VALUES ${values(COLUMNS)}) AS expected (relation, name, type)
-    WHERE NOT EXISTS (
-      SELECT FROM relation JOIN pg_attribute ON attrelid = relation.oid
-      WHERE relname = expected.relation AND attname = expected.name
-        AND type IN (format_type(atttypid, atttypmod), format_type(atttypid, atttypmod) || CASE WHEN attnotnull THEN ' NOT NULL' END)
-    )
-    UNION ALL
-    SELECT format('the trigger %s is missing, changed or not ENABLE ALWAYS', name)
-    FROM (VALUES ${values(TRIGGERS)}) AS expected (relation, name, definition)
-    WHERE NOT EXISTS (
-      SELECT FROM relation JOIN pg_trigger ON tgrelid = relation.oid
-      WHERE relname = expected.relation AND tgname = name AND tgenabled = 'A' AND md5(pg_get_triggerdef(pg_trigger.oid)) = definition
-    )
-    UNION ALL
-    SELECT format('order_list_changes has the trigger %s', tgname) FROM pg_trigger JOIN relation ON tgrelid = relation.oid
-    WHERE relname = 'order_list_changes' AND tgname <> 'order_list_changes_renew'
-    UNION ALL
-    SELECT format('the function %s is missing or changed', name) FROM (VALUES ${values(FUNCTIONS)}) AS expected (name, definition)
-    WHERE NOT EXISTS (
-      SELECT FROM pg_proc WHERE oid = to_regprocedure('public.' || name || '()') AND md5(pg_get_functiondef(oid)) = definition
-    )
-  ) AS problems`;
+    SELECT concat('function ', proname, ' ', md5(pg_get_functiondef(pg_proc.oid)))
+    FROM pg_proc JOIN pg_namespace ON pg_namespace.oid = pronamespace AND nspname = 'public'
+    WHERE proname IN ('note_order_list_change', 'renew_changed_order_list_versions') AND pronargs = 0
+  ) AS facts`;
+
+/** Why the list cannot be served from versions, for an operator: what is not as the migrations made it. Empty when it can. */
+export function problemsOf(facts: readonly string[]): string[] {
+  const missing = EXPECTED.filter((fact) => !facts.includes(fact)).map((fact) => `missing: ${fact}`);
+  const others = facts.filter((fact) => !EXPECTED.includes(fact)).map((fact) => `found: ${fact}`);
+  return [...missing, ...others];
+}
 
 /** The catalogue alone; it can be read whatever is missing. */
 export const SELECT_CATALOGUE = `SELECT ${CATALOGUE} AS catalogue`;

@@ -1,17 +1,18 @@
 import { asError } from '../../common/as-error.js';
-import { withDeadline } from '../../common/deadline.js';
 import type { Slot } from '../../common/fair-slots.js';
+import { inBackground } from '../../common/in-background.js';
 import { Signal } from '../../common/signal.js';
-import { ChunkEncoder } from './chunk-encoder.js';
-import { ListChunk } from './list-chunk.js';
+import { deflate, type DeflatedChunk, expectedSize } from './gzip.js';
+import { CachedChunk, type Compressed, type ListChunk, ReadChunk } from './list-chunk.js';
 import type { ListTransaction } from './list-transaction.js';
 import type { Piece } from './list-version.js';
-import type { CachedPiece, PieceCache, PieceUser } from './piece-cache.js';
+import { type EncodedChunk, OrderListEncoder } from './order-list-encoder.js';
+import type { PieceCache, PieceUser } from './piece-cache.js';
 
 /** Pieces that one COPY message asks for. */
 const COPIED_PIECES_MAX = 64;
-/** How long to wait for a piece that another list is reading. Milliseconds, as are all durations here. */
-const SHARED_TIMEOUT_MS = 1_000;
+/** Memory for chunks that are not in the cache: one is encoded while two or three others are compressed or sent. */
+const OWN_BYTES_MAX = 4 * 1_048_576;
 /** How long a list may wait for its client in all while it holds a transaction: behind an ALTER TABLE that waits, cancels wait, too. */
 const CLIENT_PACED_MAX_MS = 60_000;
 /** From then on a list gives up its slot when a key with fewer slots waits, also when it need not wait for its client. */
@@ -27,34 +28,36 @@ export interface ReadingOptions {
   readonly user: PieceUser;
   /** Whether the chunks will be sent compressed. */
   readonly isCompressed: boolean;
+  /** Called when the pieces that the cache has room for are in it, or will not be; perhaps more than once. */
+  readonly onFilled: () => void;
   /** Called with the number of pieces that are read, with that of the orders in each chunk, and with a large piece. */
-  onMissing(pieces: number): void;
-  onRead(rows: number): void;
-  onLargePiece(piece: Piece): void;
+  readonly onMissing: (pieces: number) => void;
+  readonly onRead: (rows: number) => void;
+  readonly onLargePiece: (piece: Piece) => void;
 }
 
 /**
- * Reads a list from one snapshot, piece after piece. Pieces in memory come from there. The others are read at the pace of the
- * database as long as they fit the cache, so that a slow client holds no connection, and at the pace of the client otherwise.
+ * Reads a list from one snapshot, piece after piece, in a bounded amount of memory in addition to that of the cache. Pieces in memory
+ * come from there. The others are read at the pace of the database as long as they fit the cache, so that a slow client holds no
+ * connection, and at the pace of the client otherwise.
  */
 export class ListReading {
-  readonly #encoder: ChunkEncoder;
+  readonly #encoder = new OrderListEncoder();
+  /** Chunks that the client has not taken. */
   readonly #queue: ListChunk[] = [];
   readonly #queued = new Signal();
-  /** Pieces that are being read, which other lists may wait for. */
-  readonly #announced = new Set<string>();
+  /** Chunks with memory of their own. */
+  readonly #own = new Set<ReadChunk>();
+  readonly #freed = new Signal();
   #clientPacedMs = 0;
+  #isClosed = false;
   #end: { readonly error?: Error } | undefined;
 
-  constructor(private readonly options: ReadingOptions) {
-    const { cache, isCompressed } = options;
-    const waitForClient = (change: Promise<void>): Promise<void> => this.#waitForClient(change);
-    this.#encoder = new ChunkEncoder({ cache, isCompressed, waitForClient });
-  }
+  constructor(private readonly options: ReadingOptions) {}
 
   /** Reads everything. Never rejects. */
   async run(): Promise<void> {
-    const { transaction, slot, user } = this.options;
+    const { transaction, slot, user, onFilled } = this.options;
     const timer = setTimeout(() => {
       slot.yieldBy(user.cut);
     }, UNDISTURBED_MS);
@@ -63,11 +66,10 @@ export class ListReading {
       this.#end = {};
     } catch (error) {
       this.#end = { error: asError(error) };
-      this.#stopSharing();
     }
     clearTimeout(timer);
     this.#queued.notify();
-    this.#encoder.close();
+    onFilled();
     await transaction.end(this.#end.error === undefined);
     slot.release();
   }
@@ -93,9 +95,10 @@ export class ListReading {
     }
   }
 
-  /** Call when no more chunks will be taken. */
+  /** Call when no more chunks will be taken: reading fails from now on. */
   close(): void {
-    this.#encoder.close();
+    this.#isClosed = true;
+    this.#freed.notify();
   }
 
   async #readAll(): Promise<void> {
@@ -110,9 +113,10 @@ export class ListReading {
     for (let piece = pieces[index]; piece !== undefined; piece = pieces[index]) {
       const cached = cache.get(piece.key);
       if (cached !== undefined) {
-        this.#put(cachedChunks(cached, user));
+        cache.hold(user, cached);
+        this.#put(...cached.chunks.map((chunk) => new CachedChunk(chunk)));
         index++;
-      } else if (!(await this.#isReadByAnother(piece.key))) {
+      } else {
         const missing = this.#missingFrom(pieces, index);
         this.options.onMissing(missing.length);
         await this.#copy(transaction.copyPieces(missing), missing);
@@ -121,32 +125,15 @@ export class ListReading {
     }
   }
 
-  /** Waits for a piece that another list is reading. @returns whether there is a point in looking it up again */
-  async #isReadByAnother(key: string): Promise<boolean> {
-    const reading = this.options.cache.whileRead(key);
-    return (
-      reading !== undefined &&
-      withDeadline(reading, SHARED_TIMEOUT_MS).then(
-        () => true,
-        () => false,
-      )
-    );
-  }
-
-  /** The pieces from one on that neither memory has nor another list is reading. */
+  /** The pieces from one on that are not in memory. */
   #missingFrom(pieces: readonly Piece[], first: number): readonly Piece[] {
-    const { cache } = this.options;
     const others = pieces.slice(first + 1, first + COPIED_PIECES_MAX);
-    const found = others.findIndex(({ key }) => cache.get(key) !== undefined || cache.whileRead(key) !== undefined);
+    const found = others.findIndex(({ key }) => this.options.cache.get(key) !== undefined);
     return pieces.slice(first, first + 1 + (found === -1 ? others.length : found));
   }
 
   /** @param pieces what the statements of the copy read, in order; undefined for the whole table */
   async #copy(copy: AsyncGenerator<Buffer>, pieces: readonly (Piece | undefined)[]): Promise<void> {
-    for (const { key } of pieces.filter((piece) => piece !== undefined)) {
-      this.#announced.add(key);
-      this.options.cache.startReading(key);
-    }
     for (const piece of pieces) {
       await this.#readPiece(copy, piece);
     }
@@ -154,92 +141,115 @@ export class ListReading {
   }
 
   async #readPiece(copy: AsyncGenerator<Buffer>, piece: Piece | undefined): Promise<void> {
-    const chunks: ListChunk[] = [];
-    const put = (chunk: ListChunk, rows: number): void => {
-      this.options.onRead(rows);
-      chunks.push(chunk);
-      this.#put([chunk]);
-    };
+    const kept: Promise<Compressed | undefined>[] = [];
     let isWhole = false;
     try {
-      for (let next = await copy.next(); next.done !== true && next.value.length > 0; next = await copy.next()) {
-        await this.#encoder.write(next.value, piece !== undefined, put);
+      for await (const chunk of this.#encode(copy)) {
+        kept.push(this.#putRead(chunk, piece !== undefined));
       }
-      this.#encoder.end(piece !== undefined, put);
       isWhole = true;
     } finally {
       if (piece !== undefined) {
-        this.#keep(piece, chunks, isWhole);
+        inBackground(this.#keep(piece, kept, isWhole));
       }
     }
-    if (piece !== undefined && chunks.length > PIECE_CHUNKS_MAX) {
+    if (piece !== undefined && kept.length > PIECE_CHUNKS_MAX) {
       this.options.onLargePiece(piece);
     }
   }
 
-  #put(chunks: readonly ListChunk[]): void {
+  /** The chunks of the next statement of a copy, each as soon as there is memory for it. */
+  async *#encode(copy: AsyncGenerator<Buffer>): AsyncGenerator<EncodedChunk> {
+    const encoder = this.#encoder;
+    for (let next = await copy.next(); next.done !== true && next.value.length > 0; next = await copy.next()) {
+      for (let from = 0; from < next.value.length;) {
+        if (!encoder.hasChunk) {
+          await this.#memory();
+          encoder.startChunk();
+        }
+        from = encoder.write(next.value, from);
+        if (encoder.isFull) {
+          yield encoder.endChunk();
+        }
+      }
+    }
+    if (encoder.hasChunk) {
+      yield encoder.endChunk();
+    }
+  }
+
+  /** @param mayKeep whether the cache may keep the chunk @returns the compressed chunk, if it is compressed */
+  #putRead({ bytes, rows }: EncodedChunk, mayKeep: boolean): Promise<Compressed | undefined> {
+    const { cache, isCompressed, onRead } = this.options;
+    onRead(rows);
+    const isCompressing = isCompressed || (mayKeep && cache.hasRoomFor(expectedSize(bytes)));
+    const compressing = isCompressing
+      ? deflate(bytes).then((chunk) => ({ chunk, isKept: mayKeep && cache.reserve(chunk) }))
+      : undefined;
+    const chunk = new ReadChunk(bytes, compressing, !isCompressed, () => {
+      if (chunk.ownBytes === 0) {
+        this.#own.delete(chunk);
+      }
+      this.#freed.notify();
+    });
+    this.#own.add(chunk);
+    this.#put(chunk);
+    return compressing ?? Promise.resolve(undefined);
+  }
+
+  #put(...chunks: readonly ListChunk[]): void {
     this.#queue.push(...chunks);
     this.#queued.notify();
   }
 
   /** Puts a piece into the cache once it is compressed, if all of it fits. */
-  #keep({ key }: Piece, chunks: readonly ListChunk[], isWhole: boolean): void {
+  async #keep({ key }: Piece, chunks: readonly Promise<Compressed | undefined>[], isWhole: boolean): Promise<void> {
     const { cache, user } = this.options;
-    Promise.all(chunks.map(async ({ compressing }) => compressing))
-      .then((compressed) => {
-        const kept = compressed.flatMap((each) => (each?.isKept === true ? [each.chunk] : []));
-        if (isWhole && kept.length === chunks.length) {
-          use(cache.add(key, kept), chunks, user);
-        } else {
-          cache.cancel(kept);
-        }
-      })
-      // Sending the chunk fails with the same error.
-      .catch(() => undefined)
-      .finally(() => {
-        this.#announced.delete(key);
-        cache.endReading(key);
-      });
+    const kept: DeflatedChunk[] = [];
+    for (const result of await Promise.allSettled(chunks)) {
+      // An error is that of sending the chunk.
+      if (result.status === 'fulfilled' && result.value?.isKept === true) {
+        kept.push(result.value.chunk);
+      }
+    }
+    if (isWhole && kept.length === chunks.length) {
+      cache.add(key, kept, user);
+    } else {
+      cache.cancel(kept);
+    }
   }
 
-  async #waitForClient(change: Promise<void>): Promise<void> {
-    const { user, slot } = this.options;
-    this.#stopSharing();
+  /** Resolves when there is memory for one more chunk. */
+  async #memory(): Promise<void> {
+    while (!this.#isClosed && this.#ownBytes() > OWN_BYTES_MAX) {
+      const own = [...this.#own];
+      // The latest is sent last.
+      if (own.findLast((chunk) => chunk.giveUpPlain()) === undefined) {
+        const freed = this.#freed.wait();
+        await (own.some(({ isCompressing }) => isCompressing) ? freed : this.#waitForClient(freed));
+      }
+    }
+    if (this.#isClosed) {
+      throw new Error('The list has been closed.');
+    }
+  }
+
+  #ownBytes(): number {
+    let bytes = 0;
+    for (const chunk of this.#own) {
+      bytes += chunk.ownBytes;
+    }
+    return bytes;
+  }
+
+  async #waitForClient(freed: Promise<void>): Promise<void> {
+    const { user, slot, onFilled } = this.options;
+    onFilled();
     slot.yieldBy(user.cut);
     const startedAt = performance.now();
     const timer = setTimeout(user.cut, CLIENT_PACED_MAX_MS - this.#clientPacedMs);
-    await change;
+    await freed;
     clearTimeout(timer);
     this.#clientPacedMs += performance.now() - startedAt;
-  }
-
-  /** Other lists need not wait for what is read from now on at the pace of a client. */
-  #stopSharing(): void {
-    for (const key of this.#announced) {
-      this.options.cache.endReading(key);
-    }
-    this.#announced.clear();
-  }
-}
-
-/** The chunks of a piece in memory, which is used until they have been sent. */
-export function cachedChunks(piece: CachedPiece, user: PieceUser): ListChunk[] {
-  const chunks = piece.chunks.map((chunk) => new ListChunk(undefined, Promise.resolve({ chunk, isKept: true })));
-  use(piece, chunks, user);
-  return chunks;
-}
-
-function use(piece: CachedPiece, chunks: readonly ListChunk[], user: PieceUser): void {
-  const unsent = new Set(chunks.filter((chunk) => !chunk.isSent));
-  if (unsent.size > 0) {
-    user.pieces.add(piece);
-  }
-  for (const chunk of unsent) {
-    chunk.onSent = () => {
-      unsent.delete(chunk);
-      if (unsent.size === 0) {
-        user.pieces.delete(piece);
-      }
-    };
   }
 }

@@ -1,4 +1,4 @@
-import { digester } from './digest.js';
+import { hash } from 'node:crypto';
 
 /** Ids per block as a power of two: `block = id >> 14`, as in the triggers of the migration. */
 const BLOCK_BITS = 14n;
@@ -9,7 +9,7 @@ const INT64_MAX = 2n ** 63n - 1n;
 
 /** The version of the list in one snapshot. */
 export interface ListVersion {
-  /** Equal exactly when the list is. Opaque. */
+  /** Equal exactly when the list is. Opaque, of characters that an entity tag may have. */
   readonly name: string;
   /** By ascending id, without a gap from the lowest int64 to the highest. */
   readonly pieces: readonly Piece[];
@@ -80,7 +80,7 @@ export function nextLevel(level: number, { groups }: PiecesRow): number | undefi
 
 /** See {@link ListVersion.name}. */
 export function nameOf({ catalogue, tokens, renewals }: NameParts): string {
-  return `${epochOf(catalogue, renewals)}/${wrapped(tokens)}`;
+  return `${epochOf(catalogue, renewals)}-${wrapped(tokens)}`;
 }
 
 /** @param level what the row was read with */
@@ -105,9 +105,14 @@ function wrapped(sum: string | null): string {
   return BigInt.asUintN(64, BigInt(sum ?? 0)).toString(36);
 }
 
-const digestOf = digester();
+/** The last one: it changes seldom. */
+let last: { readonly text: string; readonly epoch: string } | undefined;
 
-/** A short name of what every piece depends on. */
+/** A short name of what every piece depends on, by its SHA-256: 22 characters of base64 hold 132 bits. */
 function epochOf(catalogue: string | null, renewals: string | null): string {
-  return digestOf(`${catalogue}/${wrapped(renewals)}`);
+  const text = `${catalogue}/${wrapped(renewals)}`;
+  if (last?.text !== text) {
+    last = { text, epoch: hash('sha256', text, 'base64url').slice(0, 22) };
+  }
+  return last.epoch;
 }

@@ -1,13 +1,12 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
 import { coalesce } from '../../common/coalesce.js';
-import { FairSlots } from '../../common/fair-slots.js';
 import { Pools } from '../../database/pools.js';
 import { onlyRow } from '../../database/only-row.js';
 import { isSchemaError, QUERY_CANCELED, sqlStateOf } from '../../database/postgres-errors.js';
 import { Metrics } from '../../metrics/metrics.js';
 import { ListCompaction } from './list-compaction.js';
-import { NO_RENEWALS, SELECT_CATALOGUE, SELECT_PROBLEMS } from './list-machinery.js';
+import { NO_RENEWALS, problemsOf, SELECT_CATALOGUE, SELECT_FACTS } from './list-machinery.js';
 import {
   type ListVersion,
   type NameParts,
@@ -19,11 +18,6 @@ import {
   SELECT_NAME,
   SELECT_PIECES,
 } from './list-version.js';
-
-/** What a response takes of a turn of the event loop, which may take 40 ms: 35 us for a 304, 0.3 ms for 1,000 orders. */
-const TURN_SHARES = { headers: 1 / 512, list: 1 / 128 } as const;
-/** Responses that have waited for a turn and begin in the same one. */
-const WAITED_PER_TURN = 32;
 
 /** Runs a statement, in a transaction or not. */
 export type Query = <T extends QueryResultRow>(name: string, text: string, values?: readonly unknown[]) => Promise<T>;
@@ -39,13 +33,11 @@ class NotIntact extends Error {
 /** Reads the version of the list, as long as the tables, triggers and functions that it depends on are intact. */
 @Injectable()
 export class ListVersions {
-  readonly #turns = new FairSlots(WAITED_PER_TURN);
   readonly #logger = new Logger('OrderList');
   /** What was found in the catalogue that was checked last. */
   #checked: { readonly catalogue: string | null; readonly problems: readonly string[] } | undefined;
   #isIntact: boolean | undefined;
   #level = 0;
-  #usedOfTurn = 0;
   /** Most lists find the version that was read last. */
   #lastRead: ListVersion | undefined;
   #lastName: string | undefined;
@@ -67,28 +59,6 @@ export class ListVersions {
   /** The version with a name, if it is the one that a transaction read last. */
   known(name: string | undefined): ListVersion | undefined {
     return this.#lastRead?.name === name ? this.#lastRead : undefined;
-  }
-
-  /**
-   * Hands on a version that many calls may share. Each of them then sends what it found at once: in one turn of the event loop,
-   * thousands of them would stop everybody else.
-   * @param caller who takes turns with others
-   */
-  async inTurn<T>(version: Promise<T>, caller: string, response: keyof typeof TURN_SHARES): Promise<T> {
-    const found = await version;
-    if (this.#usedOfTurn === 0) {
-      setImmediate(() => {
-        this.#usedOfTurn = 0;
-      });
-    }
-    this.#usedOfTurn += TURN_SHARES[response];
-    if (this.#usedOfTurn > 1) {
-      const slot = await this.#turns.acquire(caller);
-      setImmediate(() => {
-        slot.release();
-      });
-    }
-    return found;
   }
 
   /**
@@ -133,12 +103,12 @@ export class ListVersions {
     }
     let checked = this.#checked;
     if (checked?.catalogue !== catalogue) {
-      const { problems } = await this.#select<{ problems: string[] }>('list_problems', SELECT_PROBLEMS);
+      const { facts } = await this.#select<{ facts: string[] }>('list_facts', SELECT_FACTS);
       const after = await this.#select<{ catalogue: string | null }>('list_catalogue', SELECT_CATALOGUE);
       if (after.catalogue !== catalogue) {
         throw new NotIntact(['the tables of the list are being changed']);
       }
-      checked = { catalogue, problems };
+      checked = { catalogue, problems: problemsOf(facts) };
       this.#checked = checked;
     }
     if (checked.problems.length > 0) {

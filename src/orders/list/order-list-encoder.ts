@@ -3,7 +3,9 @@ export const CHUNK_ROWS = 16_384;
 
 /** More than one row can need as JSON: 60 bytes of names, two int64, one int32 and a date. */
 const ROW_BYTES_MAX = 160;
-export const CHUNK_BYTES_MAX = CHUNK_ROWS * ROW_BYTES_MAX;
+const CHUNK_BYTES_MAX = CHUNK_ROWS * ROW_BYTES_MAX;
+/** A smaller chunk is moved out of the buffer that it was encoded in. */
+const BUFFERED_MIN_BYTES = 64 * 1_024;
 
 /** An order that JSON in the published form cannot express, because the columns are not what the migrations made them. */
 export class UnencodableOrder extends Error {
@@ -14,6 +16,13 @@ export class UnencodableOrder extends Error {
   }
 }
 
+/** A part of the list's JSON array, without the comma before it. */
+export interface EncodedChunk {
+  readonly bytes: Buffer;
+  /** The number of its orders, up to {@link CHUNK_ROWS}. */
+  readonly rows: number;
+}
+
 /**
  * Converts the text format of `COPY (SELECT id, pet_id, quantity, ship_date, complete …) TO STDOUT` to the elements of a JSON
  * array, separated by commas. No row becomes a string or an object, so ids stay exact and memory use is constant. In text
@@ -21,31 +30,34 @@ export class UnencodableOrder extends Error {
  * dates. Every byte is checked, so whatever else PostgreSQL sends is an error.
  */
 export class OrderListEncoder {
-  #out: Buffer = Buffer.alloc(0);
+  /** The chunk that is being encoded. */
+  #out: Buffer | undefined;
   #length = 0;
   #rows = 0;
   /** The start of a row whose end has not arrived yet. */
   #partial: Buffer | undefined;
 
-  /** Begins a chunk. @param out at least {@link CHUNK_BYTES_MAX} bytes */
-  start(out: Buffer): void {
-    this.#out = out;
-    this.#length = 0;
-    this.#rows = 0;
+  /** Whether a chunk has begun and not ended. */
+  get hasChunk(): boolean {
+    return this.#out !== undefined;
   }
 
   get isFull(): boolean {
     return this.#rows === CHUNK_ROWS;
   }
 
-  /** Rows in the chunk. */
-  get rows(): number {
-    return this.#rows;
+  /** Begins a chunk. */
+  startChunk(): void {
+    this.#out = Buffer.allocUnsafeSlow(CHUNK_BYTES_MAX);
+    this.#length = 0;
+    this.#rows = 0;
   }
 
-  /** The chunk so far: a part of the buffer that it was started with. */
-  get bytes(): Buffer {
-    return this.#out.subarray(0, this.#length);
+  /** Ends the chunk. */
+  endChunk(): EncodedChunk {
+    const bytes = this.#out?.subarray(0, this.#length) ?? Buffer.alloc(0);
+    this.#out = undefined;
+    return { bytes: bytes.length < BUFFERED_MIN_BYTES ? Buffer.from(bytes) : bytes, rows: this.#rows };
   }
 
   /**
@@ -81,7 +93,7 @@ export class OrderListEncoder {
   }
 
   #encodeRows(rows: Buffer, start: number, end: number): number {
-    const out = this.#out;
+    const out = this.#out!;
     let to = this.#length;
     let at = start;
     while (at < end && this.#rows < CHUNK_ROWS) {

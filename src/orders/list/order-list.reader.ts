@@ -1,19 +1,21 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { inBackground } from '../../common/in-background.js';
+import { withDeadline } from '../../common/deadline.js';
 import { FairSlots, type Slot } from '../../common/fair-slots.js';
+import { inBackground } from '../../common/in-background.js';
 import { CONFIG, type Config } from '../../config/config.js';
-import { databaseCall } from '../../database/postgres-errors.js';
 import { DomainError } from '../../errors/domain-error.js';
 import { Metrics } from '../../metrics/metrics.js';
-import type { ListChunk } from './list-chunk.js';
+import { CachedChunk, type ListChunk } from './list-chunk.js';
 import { ListCompaction } from './list-compaction.js';
-import { cachedChunks, ListReading } from './list-reading.js';
+import { ListReading } from './list-reading.js';
 import { ListTransactions } from './list-transaction.js';
 import { ListVersions } from './list-versions.js';
-import { type CachedPiece, PieceCache, type PieceUser } from './piece-cache.js';
+import { type CachedPiece, PieceCache } from './piece-cache.js';
 
-/** How long a list waits for a slot. Milliseconds. */
+/** How long a list waits for a slot. Milliseconds, as are all durations here. */
 const SLOT_TIMEOUT_MS = 4_000;
+/** How long a list waits for another one that is filling the memory, before it reads by itself. */
+const FILLING_TIMEOUT_MS = 1_000;
 
 export interface OrderList {
   /** See {@link ListVersion.name}; undefined when the list has no version. */
@@ -23,14 +25,9 @@ export interface OrderList {
   close(): void;
 }
 
-/** The name of the current version of the list, being read; it becomes undefined when there is none. */
-export type CurrentName = Promise<string | undefined>;
-
 export interface ListRequest {
   /** Who shares the slots fairly with others. */
   readonly caller: string;
-  /** See {@link OrderListReader.readAhead}. */
-  readonly current: CurrentName;
   /** Whether the chunks will be sent compressed. */
   readonly isCompressed: boolean;
   /** Ends the list: its client is too slow, or what it holds is needed for others. */
@@ -42,6 +39,8 @@ export interface ListRequest {
 export class OrderListReader {
   readonly #cache: PieceCache;
   readonly #slots: FairSlots;
+  /** While a list reads pieces that have room in memory: it resolves when they are there, or will not be. */
+  #filling: Promise<void> | undefined;
 
   constructor(
     private readonly versions: ListVersions,
@@ -58,27 +57,29 @@ export class OrderListReader {
   }
 
   /**
-   * Opens the list in its current version and reads its first part, so that most errors occur before the response starts.
-   * @throws {DomainError} `service_unavailable` when the database is unavailable or too many lists are being read
+   * Opens the list and reads its first part, so that most errors occur before the response starts.
+   * @param name of the current version; undefined while there is none
+   * @throws {DomainError} `service_unavailable` when too many lists are being read @throws {Error} of the database
    */
-  async open(request: ListRequest): Promise<OrderList> {
-    return databaseCall(() => this.#open(request));
-  }
-
-  /** Begins to read the version for a request that has arrived. Never throws. */
-  readAhead(): CurrentName {
-    const name = this.versions.currentName();
-    // Awaited by the request, if it is admitted.
-    name.catch(() => undefined);
-    return name;
-  }
-
-  /**
-   * The name of the current version; undefined while there is none.
-   * @throws {DomainError} `service_unavailable`
-   */
-  async nameFor({ current, caller }: Pick<ListRequest, 'current' | 'caller'>): Promise<string | undefined> {
-    return databaseCall(() => this.versions.inTurn(current, caller, 'headers'));
+  async open(name: string | undefined, request: ListRequest): Promise<OrderList> {
+    const inMemory = this.#openFromMemory(name, request);
+    if (inMemory !== undefined) {
+      return inMemory;
+    }
+    const slot = await this.#slots.acquire(request.caller);
+    const until = performance.now() + FILLING_TIMEOUT_MS;
+    for (let left = FILLING_TIMEOUT_MS; ; left = until - performance.now()) {
+      const nowInMemory = this.#openFromMemory(name, request);
+      if (nowInMemory !== undefined) {
+        slot.release();
+        return nowInMemory;
+      }
+      if (this.#filling === undefined || left <= 0) {
+        return this.#openFromDatabase(request, slot, name !== undefined);
+      }
+      // Another list may be reading the same pieces.
+      await withDeadline(this.#filling, left).catch(() => undefined);
+    }
   }
 
   /** Drops what is in memory, after a piece was found to be corrupt. */
@@ -86,21 +87,14 @@ export class OrderListReader {
     this.#cache.clear();
   }
 
-  async #open(request: ListRequest): Promise<OrderList> {
-    const { current, caller } = request;
-    const name = await this.versions.inTurn(current, caller, 'list');
-    const inMemory = this.#openFromMemory(name, request);
-    if (inMemory !== undefined) {
-      return inMemory;
-    }
-    const slot = await this.#slots.acquire(caller);
-    // Another list may have read the same pieces meanwhile.
-    const nowInMemory = this.#openFromMemory(name, request);
-    if (nowInMemory !== undefined) {
-      slot.release();
-      return nowInMemory;
-    }
-    return this.#openFromDatabase(request, slot, name !== undefined);
+  /** @returns to be called, perhaps more than once, when the memory is filled */
+  #startFilling(): () => void {
+    let onFilled = (): void => undefined;
+    const filling = new Promise<void>((resolve) => (onFilled = resolve)).then(() => {
+      this.#filling = this.#filling === filling ? undefined : this.#filling;
+    });
+    this.#filling = filling;
+    return onFilled;
   }
 
   /** A list of pieces that are all in memory; it needs no connection. */
@@ -112,25 +106,29 @@ export class OrderListReader {
     }
     this.#cache.show(version.pieces);
     this.metrics.listPieces.labels('memory').inc(found.length);
-    const user = this.#user(cut, found);
+    const user = this.#cache.startUsing(cut);
+    found.forEach((piece) => {
+      this.#cache.hold(user, piece);
+    });
     return {
       version: name,
-      chunks: chunksOf(found, user),
+      chunks: chunksOf(found),
       close: () => {
         this.#cache.endUsing(user);
       },
     };
   }
 
-  async #openFromDatabase(request: ListRequest, slot: Slot, isIntact: boolean): Promise<OrderList> {
-    const { isCompressed, cut } = request;
+  async #openFromDatabase({ isCompressed, cut }: ListRequest, slot: Slot, isIntact: boolean): Promise<OrderList> {
+    const onFilled = this.#startFilling();
     const transaction = await this.transactions.begin(isIntact).catch((error: unknown) => {
+      onFilled();
       slot.release();
       throw error;
     });
-    const user = this.#user(cut);
+    const user = this.#cache.startUsing(cut);
     const reading = new ListReading({
-      ...{ transaction, slot, cache: this.#cache, user, isCompressed },
+      ...{ transaction, slot, cache: this.#cache, user, isCompressed, onFilled },
       onMissing: (pieces) => {
         this.metrics.listPieces.labels('database').inc(pieces);
       },
@@ -156,17 +154,13 @@ export class OrderListReader {
     }
     return { version: transaction.version?.name, chunks: reading.chunks(), close };
   }
-
-  #user(cut: () => void, pieces: readonly CachedPiece[] = []): PieceUser {
-    const user = { pieces: new Set(pieces), cut };
-    this.#cache.startUsing(user);
-    return user;
-  }
 }
 
 /** One after the other: the chunks of many slow lists would take more memory than their pieces. */
-function* chunksOf(pieces: readonly CachedPiece[], user: PieceUser): Generator<ListChunk> {
-  for (const piece of pieces) {
-    yield* cachedChunks(piece, user);
+function* chunksOf(pieces: readonly CachedPiece[]): Generator<ListChunk> {
+  for (const { chunks } of pieces) {
+    for (const chunk of chunks) {
+      yield new CachedChunk(chunk);
+    }
   }
 }

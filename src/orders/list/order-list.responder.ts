@@ -3,28 +3,31 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { FairSlots } from '../../common/fair-slots.js';
 import { CONFIG, type Config } from '../../config/config.js';
-import { toServiceError } from '../../database/postgres-errors.js';
+import { databaseCall, toServiceError } from '../../database/postgres-errors.js';
 import { DomainError } from '../../errors/domain-error.js';
-import { Metrics } from '../../metrics/metrics.js';
 import { LIST_ROUTE } from '../../http/paths.js';
 import type { HeaderPair } from '../../http/request-context.js';
 import { abortResponse, API_SECURITY_HEADERS, writeHead } from '../../http/response.js';
+import { Metrics } from '../../metrics/metrics.js';
 import { TRACING, type Tracing } from '../../tracing/tracing.js';
-import { CorruptChunk } from './deflate.js';
 import { etagOf, matchesEtag } from './etag.js';
-import { type CurrentName, type ListRequest, type OrderList, OrderListReader } from './order-list.reader.js';
-import { ClientDisconnected, ResponseBody } from './response-body.js';
-import { writeList } from './write-list.js';
+import { CorruptChunk } from './gzip.js';
+import { ClientDisconnected, ListBody } from './list-body.js';
+import { ListVersions } from './list-versions.js';
+import { type ListRequest, type OrderList, OrderListReader } from './order-list.reader.js';
 
 /** Uncompressed lists that are sent at once: each holds two chunks of 1.5 MB that no other list uses. */
 const UNCOMPRESSED_MAX = 64;
 /** How long an uncompressed list waits when this number is reached. Milliseconds. */
 const UNCOMPRESSED_TIMEOUT_MS = 1_000;
+/** Responses that begin in one turn of the event loop: many lists may have waited for the same version. */
+const BEGUN_PER_TURN = 64;
 
 /** Responds to the list operation: 304 if the client has the current list, headers only to HEAD, all orders to GET. */
 @Injectable()
 export class OrderListResponder {
   readonly #stallMs: number;
+  readonly #turns = new FairSlots(BEGUN_PER_TURN);
   readonly #uncompressed = new FairSlots(UNCOMPRESSED_MAX, {
     ms: UNCOMPRESSED_TIMEOUT_MS,
     error: () =>
@@ -33,16 +36,17 @@ export class OrderListResponder {
         'Too many uncompressed order lists are being sent; send "Accept-Encoding: gzip" or retry shortly.',
       ),
   });
-  /** What was read ahead for requests. */
-  readonly #ahead = new WeakMap<IncomingMessage, CurrentName>();
+  /** The names of the version that are read ahead for requests. */
+  readonly #ahead = new WeakMap<IncomingMessage, Promise<string | undefined>>();
 
   constructor(
+    private readonly versions: ListVersions,
     private readonly reader: OrderListReader,
-    @Inject(CONFIG) config: Config,
+    @Inject(CONFIG) { list }: Config,
     private readonly metrics: Metrics,
     @Inject(TRACING) private readonly tracing: Pick<Tracing, 'statement'>,
   ) {
-    this.#stallMs = config.list.stallSeconds * 1_000;
+    this.#stallMs = list.stallSeconds * 1_000;
   }
 
   /**
@@ -51,7 +55,10 @@ export class OrderListResponder {
    */
   readAhead(req: IncomingMessage): void {
     if (req.url === LIST_ROUTE && (req.method === 'GET' || req.method === 'HEAD')) {
-      this.#ahead.set(req, this.reader.readAhead());
+      const name = this.versions.currentName();
+      // Awaited by the request, if it is admitted.
+      name.catch(() => undefined);
+      this.#ahead.set(req, name);
     }
   }
 
@@ -60,39 +67,42 @@ export class OrderListResponder {
    * @throws {DomainError} `service_unavailable`
    */
   async respond(req: Request, res: Response, caller: string): Promise<void> {
-    const current = this.#ahead.get(req) ?? this.reader.readAhead();
-    const tags = req.headers['if-none-match'];
-    if (req.method === 'HEAD' || tags !== undefined) {
-      const name = await this.reader.nameFor({ current, caller });
-      const isUnchanged = name !== undefined && matchesEtag(tags, etagOf(name));
-      if (isUnchanged || req.method === 'HEAD') {
-        startResponse(res, isUnchanged ? 304 : 200, name).end();
-        return;
-      }
+    const name = await databaseCall(() => this.#ahead.get(req) ?? this.versions.currentName());
+    await this.#turn(caller);
+    const isUnchanged = name !== undefined && matchesEtag(req.headers['if-none-match'], etagOf(name));
+    if (isUnchanged || req.method === 'HEAD') {
+      startResponse(res, isUnchanged ? 304 : 200, name).end();
+      return;
     }
     const isCompressed = req.acceptsEncodings('gzip', 'identity') === 'gzip';
-    const request: ListRequest = {
-      caller,
-      current,
-      isCompressed,
-      // The connection: a response that waits behind another one could not be ended at once.
-      cut: () => {
+    // The connection: a response that waits behind another one could not be ended at once. Not once the client has all of it.
+    const cut = (): void => {
+      if (!res.writableFinished) {
         req.socket.destroy();
-      },
+      }
     };
-    await (isCompressed ? this.#readAndSend(res, request) : this.#sendUncompressed(res, request));
+    const request = { caller, isCompressed, cut };
+    if (isCompressed) {
+      await this.#readAndSend(name, res, request);
+    } else {
+      await this.#uncompressed.run(caller, (slot) => {
+        slot.yieldBy(cut);
+        return this.#readAndSend(name, res, request);
+      });
+    }
   }
 
-  async #sendUncompressed(res: Response, request: ListRequest): Promise<void> {
-    await this.#uncompressed.run(request.caller, (slot) => {
-      slot.yieldBy(request.cut);
-      return this.#readAndSend(res, request);
+  /** Waits for a turn of the event loop in which fewer responses have begun, so that others go on between many of one caller. */
+  async #turn(caller: string): Promise<void> {
+    const slot = await this.#turns.acquire(caller);
+    setImmediate(() => {
+      slot.release();
     });
   }
 
-  async #readAndSend(res: Response, request: ListRequest): Promise<void> {
+  async #readAndSend(name: string | undefined, res: Response, request: ListRequest): Promise<void> {
     await this.tracing.statement({ operation: 'COPY', table: 'orders' }, async () => {
-      await this.#send(await this.reader.open(request), res, request.isCompressed);
+      await this.#send(await databaseCall(() => this.reader.open(name, request)), res, request.isCompressed);
     });
   }
 
@@ -101,7 +111,8 @@ export class OrderListResponder {
     try {
       this.metrics.listsRunning.inc();
       startResponse(res, 200, list.version, isCompressed ? [GZIP_ENCODING] : []);
-      this.metrics.listBytes.inc(await writeList(list.chunks, new ResponseBody(res, this.#stallMs), isCompressed));
+      const body = new ListBody(res, isCompressed, this.#stallMs);
+      this.metrics.listBytes.inc(await body.send(list.chunks));
       end = 'complete';
     } catch (error) {
       end = error instanceof ClientDisconnected ? 'lost_reader' : 'failed';

@@ -1,4 +1,4 @@
-import type { DeflatedChunk } from './gzip-member.js';
+import type { DeflatedChunk } from './gzip.js';
 import type { ListVersion } from './list-version.js';
 
 /** Approximate memory of a chunk in addition to its bytes: objects and the entry of the map. */
@@ -6,14 +6,17 @@ const OVERHEAD_BYTES = 500;
 
 /** A piece in memory: its orders in chunks, compressed. */
 export interface CachedPiece {
-  readonly key: string;
   readonly chunks: readonly DeflatedChunk[];
   readonly bytes: number;
+  /** Lists that are being sent and hold it. */
+  users: number;
+  /** Lists that begin now no longer get it. */
+  isOutdated: boolean;
 }
 
-/** A list that has yet to send pieces, which stay in memory when they are outdated. */
+/** A list that is being sent. It holds its pieces until it ends, also when they are outdated. */
 export interface PieceUser {
-  readonly pieces: Set<CachedPiece>;
+  readonly pieces: CachedPiece[];
   /** Ends the list. */
   cut: () => void;
 }
@@ -21,17 +24,16 @@ export interface PieceUser {
 /**
  * Keeps pieces of the list compressed, up to a number of bytes. A list is a sequential scan, so evicting the least recently used
  * piece would evict each one just before it is needed once the list outgrows the cache. Pieces stay until a version without them is
- * listed; what does not fit is not kept.
+ * listed; what does not fit is not kept. Outdated pieces that lists still hold take at most as much memory again.
  */
 export class PieceCache {
   readonly #pieces = new Map<string, CachedPiece>();
-  readonly #reading = new Map<string, { readonly ended: Promise<void>; readonly end: () => void }>();
   /** The oldest first. */
   readonly #users = new Set<PieceUser>();
-  /** Dropped pieces that lists have yet to send. */
-  readonly #outdated = new Set<CachedPiece>();
   /** Of the pieces and reservations. */
   #bytes = 0;
+  /** Of the outdated pieces that lists hold. */
+  #outdatedBytes = 0;
   #shown: ListVersion['pieces'] | undefined;
   /** The keys of what is shown. */
   #current = new Set<string>();
@@ -54,10 +56,10 @@ export class PieceCache {
       if (!this.#current.has(key)) {
         this.#pieces.delete(key);
         this.#bytes -= piece.bytes;
-        this.#outdated.add(piece);
+        piece.isOutdated = true;
+        this.#outdatedBytes += piece.users > 0 ? piece.bytes : 0;
       }
     }
-    this.#dropUnused();
     this.#boundOutdated();
   }
 
@@ -83,84 +85,59 @@ export class PieceCache {
     this.#bytes -= sumOf(chunks);
   }
 
-  /** Keeps a piece whose chunks are reserved. */
-  add(key: string, chunks: readonly DeflatedChunk[]): CachedPiece {
-    const previous = this.#pieces.get(key);
-    if (previous !== undefined) {
+  /** Keeps a piece whose chunks are reserved, which the list that has read it holds. */
+  add(key: string, chunks: readonly DeflatedChunk[], user: PieceUser): void {
+    let piece = this.#pieces.get(key);
+    if (piece === undefined) {
+      piece = { chunks, bytes: sumOf(chunks), users: 0, isOutdated: false };
+      this.#pieces.set(key, piece);
+      if (!this.#current.has(key)) {
+        // Another version was shown while this piece was read: the next call of `show` drops it.
+        this.#shown = undefined;
+      }
+    } else {
       // Two lists have read it.
       this.cancel(chunks);
-      return previous;
     }
-    const piece = { key, chunks, bytes: sumOf(chunks) };
-    this.#pieces.set(key, piece);
-    if (!this.#current.has(key)) {
-      // Another version was shown while this piece was read: the next call of `show` drops it.
-      this.#shown = undefined;
-    }
-    return piece;
+    this.hold(user, piece);
   }
 
-  /** Resolves when a list has read this piece or given it up; undefined when none is reading it. */
-  whileRead(key: string): Promise<void> | undefined {
-    return this.#reading.get(key)?.ended;
-  }
-
-  /** Announces that a list reads this piece at the pace of the database. Lists that wait for an earlier reader look the piece up again. */
-  startReading(key: string): void {
-    this.endReading(key);
-    let end = (): void => undefined;
-    const ended = new Promise<void>((resolve) => (end = resolve));
-    this.#reading.set(key, { ended, end });
-  }
-
-  endReading(key: string): void {
-    this.#reading.get(key)?.end();
-    this.#reading.delete(key);
-  }
-
-  startUsing(user: PieceUser): void {
+  /** @param cut ends the list */
+  startUsing(cut: () => void): PieceUser {
+    const user = { pieces: [], cut };
     this.#users.add(user);
+    return user;
+  }
+
+  hold(user: PieceUser, piece: CachedPiece): void {
+    if (this.#users.has(user)) {
+      piece.users++;
+      user.pieces.push(piece);
+    }
   }
 
   endUsing(user: PieceUser): void {
     this.#users.delete(user);
     // V8 keeps deleted entries of a set until a full collection: this one must not keep the response alive.
     user.cut = () => undefined;
-    user.pieces.clear();
-    this.#dropUnused();
+    for (const piece of user.pieces.splice(0)) {
+      piece.users--;
+      this.#outdatedBytes -= piece.isOutdated && piece.users === 0 ? piece.bytes : 0;
+    }
   }
 
-  /** While outdated pieces take more memory than the current ones may, cuts the list that has been using some for the longest time. */
+  /** While outdated pieces take more memory than the current ones may, cuts the oldest list that holds some. */
   #boundOutdated(): void {
     for (const user of this.#users) {
-      const outdatedBytes = Array.from(this.#outdated).reduce((sum, { bytes }) => sum + bytes, 0);
-      if (outdatedBytes <= this.bytesMax) {
+      if (this.#outdatedBytes <= this.bytesMax) {
         return;
       }
-      if ([...this.#outdated].some((piece) => user.pieces.has(piece))) {
+      if (user.pieces.some(({ isOutdated }) => isOutdated)) {
         const { cut } = user;
         this.endUsing(user);
         cut();
       }
     }
-  }
-
-  /** Drops outdated pieces that no list uses any more. */
-  #dropUnused(): void {
-    for (const piece of this.#outdated) {
-      if (!this.#isUsed(piece)) {
-        this.#outdated.delete(piece);
-      }
-    }
-  }
-
-  #isUsed(piece: CachedPiece): boolean {
-    for (const { pieces } of this.#users) {
-      if (pieces.has(piece)) {
-        return true;
-      }
-    }
-    return false;
   }
 }
 

@@ -136,7 +136,7 @@ const CHANGES: readonly [check: string, status: string, change: string, undo: st
     // As `pg_restore --disable-triggers` leaves them.
     'ALTER TABLE orders ENABLE TRIGGER orders_note_insert',
     'ALTER TABLE orders ENABLE ALWAYS TRIGGER orders_note_insert',
-    'the trigger orders_note_insert is missing, changed or not',
+    'missing: trigger orders_note_insert ENABLE ALWAYS 66372e75285f11fdad28ab167c185654; found: trigger orders_note_insert ENABLE 6',
   ],
   [
     'list',
@@ -215,14 +215,11 @@ describe('runChecks', () => {
   });
 
   it.each([
-    ['DATABASE_URL', 'error', () => 'postgresql://app@127.0.0.1:1/x', /is unreachable: connect ECONN/],
-    ['DATABASE_URL', 'error', () => `${login.url}?sslmode=require`, /with which TLS|unreachable.*SSL/],
-    ['DATABASE_REPLICA_URL', 'warning', () => login.url, /a standby \(got a primary server\)$/],
-    ['DATABASE_DIRECT_URL', 'warning', () => 'postgresql://app@127.0.0.1:1/x', /is unreachable/],
-  ])('reports a wrong %s as %s', async (variable, status, url, message) => {
-    const { database: found } = await problems({ [variable]: url() });
-    expect(found).toMatchObject({ status, message: matching(message) });
-    expect(found?.message.startsWith(`${variable} `)).toBe(true);
+    ['leads to no server', () => 'postgresql://app@127.0.0.1:1/x', /^DATABASE_URL is unreachable: connect ECONN/],
+    ['requires TLS', () => `${login.url}?sslmode=require`, /^DATABASE_URL .*(with which TLS|unreachable.*SSL)/],
+  ])('reports a DATABASE_URL that %s as an error', async (_what, url, message) => {
+    const { database: found } = await problems({ DATABASE_URL: url() });
+    expect(found).toMatchObject({ status: 'error', message: matching(message) });
   });
 
   it('skips the checks that need the database when it is unreachable, and says why', async () => {
@@ -377,7 +374,7 @@ describeWithRedis('runChecks with Redis', () => {
     });
     expect(exitCode).toBe(2);
     expect(stdout).toMatch(
-      /^error {4}database {13}DATABASE_URL is unreachable: connect ECONNREFUSED 127\.0\.0\.1:1\n {9}→ Correct the URL/m,
+      /^error {4}database {13}DATABASE_URL is unreachable: connect ECONNREFUSED 127\.0\.0\.1:1\n {9}→ Correct DATABASE_URL/m,
     );
     expect(stdout).toMatch(/^skipped {2}schema {15}not checked: no connection to the database$/m);
     expect(stdout).toMatch(/^error {4}Redis {16}Redis is unreachable \(WRONGPASS/m);

@@ -207,7 +207,7 @@ it('a list is read whole when triggers were disabled as it began, and enabled be
   const { main } = service.app.get(Pools);
   const query = main.query.bind(main) as (statement: { name?: string }) => Promise<pg.QueryResult>;
   const checking = jest.spyOn(main, 'query').mockImplementation((async (statement: { name?: string }) => {
-    if (statement.name === 'list_problems') {
+    if (statement.name === 'list_facts') {
       checking.mockRestore();
       await run([ENABLE]);
     }

@@ -115,10 +115,10 @@ describe('a list of more blocks than a version names', () => {
 
   it('is divided in the same way by versions that are read at once', async () => {
     const { app, db } = context.service;
-    const versions = new ListVersions(app.get(ListCompaction), new Metrics());
+    const versions = new ListVersions(app.get(Pools), app.get(ListCompaction), new Metrics());
     const query: Query = async <T extends QueryResultRow>(_name: string, text: string, values?: readonly unknown[]) =>
       onlyRow((await db.query<T>(text, [...(values ?? [])])).rows);
-    const read = await Promise.all(Array.from({ length: 4 }, () => versions.inTransaction(app.get(Pools), query)));
+    const read = await Promise.all(Array.from({ length: 4 }, () => versions.inTransaction(query)));
     for (const version of read) {
       // Each piece of 2^26 ids has 16 orders.
       expect(version?.pieces).toHaveLength(Math.floor(ORDERS / 16) + 1);

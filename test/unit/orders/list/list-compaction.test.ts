@@ -21,7 +21,7 @@ it('compacts when there are more than twice as many rows as the last compaction 
   expect(await queriesAfter(2_257)).toBe(4);
 });
 
-it('compacts at most once a second: a replica may show the changes of before the last compaction', async () => {
+it('compacts at most once a second, so that one that fails is not repeated for every list', async () => {
   let now = 0;
   jest.spyOn(performance, 'now').mockImplementation(() => now);
   const query = jest.fn(() => Promise.resolve({ rows: [{ page: null, rows: 0 }] }));

@@ -14,6 +14,7 @@ interface Options {
   readonly isCompressed?: boolean;
   readonly yieldBy?: () => void;
   readonly cut?: () => void;
+  readonly onFilled?: () => void;
 }
 
 interface Started {
@@ -24,13 +25,14 @@ interface Started {
 
 /** Begins to read a list of one piece. */
 function start(cache: PieceCache, copy: () => AsyncGenerator<Buffer>, options: Options = {}): Started {
-  const { isCompressed = true, yieldBy = (): void => undefined, cut = (): void => undefined } = options;
+  const nothing = (): void => undefined;
+  const { isCompressed = true, yieldBy = nothing, cut = nothing, onFilled = nothing } = options;
   const piece = { key: 'piece', first: '0', last: '99' };
   const version = { name: 'version', pieces: [piece], changes: 1, groups: 1 };
   const transaction = { version, copyPieces: copy, end: () => Promise.resolve() } as unknown as ListTransaction;
   const release = jest.fn();
   const reading = new ListReading({
-    ...{ transaction, cache, user: { pieces: new Set(), cut }, isCompressed },
+    ...{ transaction, cache, user: cache.startUsing(cut), isCompressed, onFilled },
     slot: { release, yieldBy },
     ...{ onMissing: () => undefined, onRead: () => undefined, onLargePiece: () => undefined },
   });
@@ -128,21 +130,27 @@ describe('the reading of a list', () => {
     await ended;
   });
 
-  it('waits for another list that reads the same piece, for a second', async () => {
-    useFakeTimers();
-    const cache = new PieceCache(CACHE_BYTES);
-    cache.startReading('piece');
-    const copy = jest.fn(async function* (): AsyncGenerator<Buffer> {
-      yield await Promise.resolve(Buffer.alloc(0));
-    });
-    const { ended } = start(cache, copy);
-    await turnsUntil(() => jest.getTimerCount() === 2);
-    jest.advanceTimersByTime(999);
-    await new Promise(setImmediate);
-    expect(copy).not.toHaveBeenCalled();
-    jest.advanceTimersByTime(1);
-    await ended;
-    expect(copy).toHaveBeenCalledTimes(1);
+  it.each([
+    ['when the memory is full and its client must take something', 0, 20, 1],
+    ['at its end', CACHE_BYTES, 1, 0],
+  ])('lets others go on %s', async (_what, cacheBytes, parts, waits) => {
+    let isDone = false;
+    const copy = async function* (): AsyncGenerator<Buffer> {
+      for (let part = 0; part < parts; part++) {
+        yield await Promise.resolve(rows(CHUNK_ROWS));
+      }
+      isDone = true;
+      yield Buffer.alloc(0);
+    };
+    const filled: boolean[] = [];
+    const onFilled = (): void => {
+      filled.push(isDone);
+    };
+    const started = start(new PieceCache(cacheBytes), copy, { isCompressed: false, onFilled });
+    await turnsUntil(() => filled.length > 0);
+    expect(filled[0]).toBe(waits === 0);
+    started.reading.close();
+    await started.ended;
   });
 
   it('gives memory of the cache back when it fails in the middle of a piece', async () => {
@@ -155,21 +163,5 @@ describe('the reading of a list', () => {
       expect((await take(start(cache, copy))).slots).toBe(1);
     }
     await waitFor(() => cache.hasRoomFor(CACHE_BYTES - 1_000), 'the cache is empty');
-  });
-});
-
-describe('the cache of pieces', () => {
-  it('drops a piece that was divided, although the list is the same', () => {
-    const cache = new PieceCache(CACHE_BYTES);
-    const chunk = { deflated: Buffer.allocUnsafeSlow(600_000), crc: 0, length: 1 };
-    cache.show([{ key: 'whole', first: '0', last: '9' }]);
-    expect(cache.reserve(chunk)).toBe(true);
-    cache.add('whole', [chunk]);
-    cache.show([
-      { key: 'low', first: '0', last: '4' },
-      { key: 'high', first: '5', last: '9' },
-    ]);
-    expect(cache.get('whole')).toBeUndefined();
-    expect(cache.hasRoomFor(600_000)).toBe(true);
   });
 });

@@ -1,10 +1,5 @@
 import fc from 'fast-check';
-import {
-  CHUNK_BYTES_MAX,
-  CHUNK_ROWS,
-  OrderListEncoder,
-  UnencodableOrder,
-} from '../../../../src/orders/list/order-list-encoder.js';
+import { CHUNK_ROWS, OrderListEncoder, UnencodableOrder } from '../../../../src/orders/list/order-list-encoder.js';
 
 interface Order {
   readonly id: bigint;
@@ -63,23 +58,22 @@ function jsonOf({ id, petId, quantity, shipDate: milliseconds, complete }: Order
 function encode(received: readonly Buffer[]): { text: string; chunks: string[] } {
   const chunks: string[] = [];
   const encoder = new OrderListEncoder();
-  encoder.start(BUFFER);
   for (const bytes of received) {
     for (let from = 0; from < bytes.length;) {
+      if (!encoder.hasChunk) {
+        encoder.startChunk();
+      }
       from = encoder.write(bytes, from);
       if (encoder.isFull) {
-        chunks.push(encoder.bytes.toString());
-        encoder.start(BUFFER);
+        chunks.push(encoder.endChunk().bytes.toString());
       }
     }
   }
-  if (encoder.rows > 0) {
-    chunks.push(encoder.bytes.toString());
+  if (encoder.hasChunk) {
+    chunks.push(encoder.endChunk().bytes.toString());
   }
   return { text: `[${chunks.join(',')}]`, chunks };
 }
-
-const BUFFER = Buffer.alloc(CHUNK_BYTES_MAX);
 
 /** Cuts bytes into chunks at these shares of their length. */
 function cut(bytes: Buffer, shares: readonly number[]): Buffer[] {
@@ -114,18 +108,19 @@ describe('OrderListEncoder', () => {
     );
   });
 
-  it('keeps nothing of the received bytes, and writes into the buffer that it was started with', () => {
+  it('keeps nothing of the received bytes, and no more memory than a short chunk needs', () => {
     const [first, second] = [Buffer.from('1\t2\t3\t\\N\tf\n4\t5'), Buffer.from('\t6\t\\N\tt\n')];
     const encoder = new OrderListEncoder();
-    const buffer = Buffer.alloc(CHUNK_BYTES_MAX);
-    encoder.start(buffer);
+    encoder.startChunk();
     for (const bytes of [first, second]) {
       expect(encoder.write(bytes)).toBe(bytes.length);
       bytes.fill('x');
     }
-    expect(encoder.bytes.buffer).toBe(buffer.buffer);
-    expect(JSON.parse(`[${encoder.bytes.toString()}]`)).toMatchObject([{ id: 1 }, { id: 4, petId: 5, complete: true }]);
-    expect(encoder.rows).toBe(2);
+    const { bytes, rows } = encoder.endChunk();
+    expect(JSON.parse(`[${bytes.toString()}]`)).toMatchObject([{ id: 1 }, { id: 4, petId: 5, complete: true }]);
+    expect(rows).toBe(2);
+    expect(bytes.buffer.byteLength).toBeLessThanOrEqual(Buffer.poolSize);
+    expect([encoder.hasChunk, encoder.isFull]).toEqual([false, false]);
   });
 
   it.each([0, 1, 100])('begins a chunk after every 16,384 rows, with rows that arrive in pieces of %i more', (more) => {

@@ -1,69 +1,96 @@
 import { type CachedPiece, PieceCache, type PieceUser } from '../../../../src/orders/list/piece-cache.js';
+import type { Piece } from '../../../../src/orders/list/list-version.js';
 
-const KEYS = Array.from({ length: 4_096 }, (_, index) => String(index));
-const shown = (keys: readonly string[]): { key: string; first: string; last: string }[] =>
-  keys.map((key) => ({ key, first: '0', last: '0' }));
+const CHUNK = { deflated: Buffer.allocUnsafeSlow(90_000), crc: 0, length: 1 };
 
-it('looks only at outdated pieces of the lists that use some', () => {
-  const cache = new PieceCache(64 * 1_048_576);
-  cache.show(shown(KEYS));
-  const pieces = KEYS.map((key) => cache.add(key, []));
-  let looked = 0;
-  /** Counts how many of its pieces are visited. */
-  class CountingSet extends Set<CachedPiece> {
-    override *[Symbol.iterator](): SetIterator<CachedPiece> {
-      for (const piece of super[Symbol.iterator]()) {
-        looked++;
-        yield piece;
-      }
-    }
-  }
-  const users = Array.from({ length: 10 }, (): PieceUser => ({ pieces: new CountingSet(pieces), cut: jest.fn() }));
-  for (const user of users) {
-    cache.startUsing(user);
-  }
-  looked = 0;
-  cache.show(shown([...KEYS.slice(1), 'new']));
-  expect(looked).toBe(0);
-});
+const shown = (...keys: readonly string[]): Piece[] => keys.map((key) => ({ key, first: '0', last: '0' }));
 
-it('cuts the oldest lists while outdated pieces take more memory than current ones may', () => {
-  const chunk = { deflated: Buffer.allocUnsafeSlow(90_000), crc: 0, length: 1 };
+/** Reads a piece of one chunk into the cache for a list. */
+function read(cache: PieceCache, key: string, user: PieceUser): CachedPiece {
+  expect(cache.reserve(CHUNK)).toBe(true);
+  cache.add(key, [CHUNK], user);
+  return cache.get(key)!;
+}
+
+it('cuts the oldest lists while outdated pieces that lists hold take more memory than current ones may', () => {
   const cache = new PieceCache(100_000);
   const cuts: string[] = [];
   for (const version of ['first', 'second', 'third', 'fourth']) {
-    cache.show(shown([version]));
-    expect(cache.reserve(chunk)).toBe(true);
-    const pieces = new Set([cache.add(version, [chunk])]);
-    cache.startUsing({ pieces, cut: () => cuts.push(version) });
-    // Uses nothing that is outdated.
-    cache.startUsing({ pieces: new Set(), cut: () => cuts.push('none') });
+    cache.show(shown(version));
+    read(
+      cache,
+      version,
+      cache.startUsing(() => cuts.push(version)),
+    );
+    // Holds nothing that is outdated.
+    cache.startUsing(() => cuts.push('none'));
   }
   expect(cuts).toEqual(['first', 'second']);
 });
 
+it('does not count an outdated piece that no list holds any more', () => {
+  const cache = new PieceCache(100_000);
+  const cut = jest.fn();
+  for (const version of ['first', 'second', 'third', 'fourth']) {
+    cache.show(shown(version));
+    const [one, other] = [cache.startUsing(cut), cache.startUsing(cut)];
+    cache.hold(other, read(cache, version, one));
+    cache.endUsing(one);
+    // Held by the other one until then.
+    cache.show(shown(version, 'more'));
+    cache.endUsing(other);
+    cache.endUsing(other);
+  }
+  expect(cut).not.toHaveBeenCalled();
+});
+
+it('cuts no list for a piece that it got after its end', () => {
+  const cache = new PieceCache(100_000);
+  const cut = jest.fn();
+  const ended = cache.startUsing(cut);
+  cache.endUsing(ended);
+  for (const version of ['first', 'second', 'third', 'fourth']) {
+    cache.show(shown(version));
+    read(cache, version, ended);
+  }
+  expect(ended.pieces).toEqual([]);
+  expect(cut).not.toHaveBeenCalled();
+});
+
 it('drops a piece that was added after another version had been shown', () => {
   const cache = new PieceCache(100_000);
-  const chunk = { deflated: Buffer.allocUnsafeSlow(90_000), crc: 0, length: 1 };
-  const current = shown(['new']);
-  cache.show(shown(['old']));
-  expect(cache.reserve(chunk)).toBe(true);
+  const current = shown('new');
+  cache.show(shown('old'));
+  expect(cache.reserve(CHUNK)).toBe(true);
   cache.show(current);
-  cache.add('old', [chunk]);
+  cache.add(
+    'old',
+    [CHUNK],
+    cache.startUsing(() => undefined),
+  );
   cache.show(current);
   expect(cache.get('old')).toBeUndefined();
   expect(cache.hasRoomFor(90_000)).toBe(true);
 });
 
-it('lets those who wait for a piece go on when another list reads it, too', async () => {
+it('drops a piece that was divided, although the list is the same', () => {
   const cache = new PieceCache(100_000);
-  cache.startReading('piece');
-  const first = cache.whileRead('piece');
-  cache.startReading('piece');
-  await first;
-  const second = cache.whileRead('piece');
-  expect(second).not.toBe(first);
-  cache.endReading('piece');
-  await second;
-  expect(cache.whileRead('piece')).toBeUndefined();
+  cache.show(shown('whole'));
+  read(
+    cache,
+    'whole',
+    cache.startUsing(() => undefined),
+  );
+  cache.show(shown('low', 'high'));
+  expect(cache.get('whole')).toBeUndefined();
+  expect(cache.hasRoomFor(90_000)).toBe(true);
+});
+
+it('keeps one of a piece that two lists have read', () => {
+  const cache = new PieceCache(200_000);
+  cache.show(shown('piece'));
+  const user = cache.startUsing(() => undefined);
+  const first = read(cache, 'piece', user);
+  expect(read(cache, 'piece', user)).toBe(first);
+  expect(cache.hasRoomFor(100_000)).toBe(true);
 });

@@ -1,6 +1,7 @@
+import { randomBytes } from 'node:crypto';
 import { crc32, constants, deflateRawSync, gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
-import { combineCrc32, GzipMember } from '../../../../src/orders/list/gzip-member.js';
+import { combineCrc32, deflate, GzipMember, inflate } from '../../../../src/orders/list/gzip.js';
 
 function deflatedChunk(plain: Buffer): { deflated: Buffer; crc: number; length: number } {
   return {
@@ -52,5 +53,18 @@ describe('GzipMember', () => {
       member.add({ deflated: Buffer.alloc(0), crc: 0, length: 2 ** 30 });
     }
     expect(member.trailer().readUInt32LE(9)).toBe(2 ** 30);
+  });
+});
+
+/** Text that compresses to a half or a little less, like the hexadecimal digits that it consists of. */
+const text = (bytes: number): Buffer => Buffer.from(randomBytes(bytes / 2).toString('hex'));
+
+describe('deflate', () => {
+  it('returns chunks without spare memory, whatever the size of those before them', async () => {
+    for (const plain of [text(1_000_000), text(1_000_000), Buffer.alloc(1_000_000), text(900_000), text(40_000)]) {
+      const chunk = await deflate(plain);
+      expect(chunk.deflated.buffer.byteLength).toBeLessThanOrEqual(1.1 * chunk.deflated.length);
+      expect(plain.equals(await inflate(chunk))).toBe(true);
+    }
   });
 });

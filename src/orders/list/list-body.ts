@@ -1,0 +1,167 @@
+import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { addBodyBytes } from '../../http/response.js';
+import { GzipMember } from './gzip.js';
+import type { ListChunk } from './list-chunk.js';
+
+const OPENING = Buffer.from('[');
+const SEPARATOR = Buffer.from(',');
+const CLOSING = Buffer.from(']');
+/** Less than this waits for what follows, so that a short list takes one packet. */
+const WRITE_MIN_BYTES = 64 * 1_024;
+/** How often progress is checked within the stall timeout; so a stall is detected at most a quarter of it late. */
+const CHECKS_PER_STALL = 4;
+
+/** The client closed the connection or stopped reading, so it cannot receive an error response. */
+export class ClientDisconnected extends Error {
+  constructor() {
+    super('The client of the response is disconnected.');
+    this.name = 'ClientDisconnected';
+  }
+}
+
+/** The body of a list: a JSON array or, compressed, one gzip member of it. Written at the pace of its client. */
+export class ListBody {
+  readonly #member: GzipMember | undefined;
+  /** What has not been written. */
+  #parts: Buffer[];
+  #chunks: ListChunk[] = [];
+  /** Bytes of JSON. */
+  #length = OPENING.length + CLOSING.length;
+
+  /** @param stallMs how long the client may take no byte that Node can see before it is disconnected; milliseconds */
+  constructor(
+    private readonly res: ServerResponse,
+    isCompressed: boolean,
+    private readonly stallMs: number,
+  ) {
+    this.#member = isCompressed ? new GzipMember() : undefined;
+    this.#parts = [...(this.#member === undefined ? [] : [this.#member.header()]), this.#text(OPENING)];
+  }
+
+  /**
+   * Writes the chunks of the list and ends the response. One chunk is prepared on the thread pool while the one before it is written.
+   * @returns the number of bytes of JSON
+   * @throws {ClientDisconnected}
+   */
+  async send(chunks: Iterable<ListChunk> | AsyncIterable<ListChunk>): Promise<number> {
+    let adding: Promise<void> = Promise.resolve();
+    for await (const chunk of chunks) {
+      const prepare = this.#prepare(chunk);
+      // Whoever adds the chunk gets the error.
+      prepare.catch(() => undefined);
+      await adding;
+      adding = this.#add(chunk, prepare);
+      // The next chunk, or the end, throws the error.
+      adding.catch(() => undefined);
+    }
+    await adding;
+    this.#parts.push(this.#text(CLOSING), ...(this.#member === undefined ? [] : [this.#member.trailer()]));
+    await this.#write(true);
+    return this.#length;
+  }
+
+  /** @returns encodes the chunk, to be called in the order of the chunks */
+  async #prepare(chunk: ListChunk): Promise<() => Buffer> {
+    const member = this.#member;
+    if (member === undefined) {
+      const plain = await chunk.plain();
+      return () => {
+        this.#length += plain.length;
+        return plain;
+      };
+    }
+    const deflated = await chunk.deflated();
+    return () => {
+      this.#length += deflated.length;
+      return member.add(deflated);
+    };
+  }
+
+  async #add(chunk: ListChunk, prepare: Promise<() => Buffer>): Promise<void> {
+    const encode = await prepare;
+    if (this.#length > OPENING.length + CLOSING.length) {
+      this.#parts.push(this.#text(SEPARATOR));
+      this.#length += SEPARATOR.length;
+    }
+    this.#parts.push(encode());
+    this.#chunks.push(chunk);
+    if (this.#parts.reduce((sum, { length }) => sum + length, 0) >= WRITE_MIN_BYTES) {
+      await this.#write(false);
+    }
+  }
+
+  #text(bytes: Buffer): Buffer {
+    return this.#member?.store(bytes) ?? bytes;
+  }
+
+  /**
+   * Writes what has been added and, if it is the end, ends the body in the same system call. Resolves when the operating system has all
+   * of it, so that its memory may be reused. @throws {ClientDisconnected}
+   */
+  async #write(isEnd: boolean): Promise<void> {
+    const [parts, chunks] = [this.#parts, this.#chunks];
+    [this.#parts, this.#chunks] = [[], []];
+    try {
+      await writeAll(this.res, parts, isEnd, this.stallMs);
+    } finally {
+      // Also after a failure.
+      chunks.forEach((chunk) => {
+        chunk.release();
+      });
+    }
+  }
+}
+
+/**
+ * Node collects what is written in one turn of the event loop into one system call. With `res.cork()`, Node 22 and 24 send the end of
+ * the body before its last parts.
+ */
+async function writeAll(res: ServerResponse, parts: readonly Buffer[], isEnd: boolean, stallMs: number): Promise<void> {
+  // A connection that is closed already emits no further event.
+  if (res.destroyed) {
+    throw new ClientDisconnected();
+  }
+  await new Promise<void>((resolve, reject) => {
+    const settle = (outcome: () => void): void => {
+      clearInterval(timer);
+      res.off('close', onDisconnected);
+      outcome();
+    };
+    const onDisconnected = (): void => {
+      settle(() => {
+        reject(new ClientDisconnected());
+      });
+    };
+    const timer = whenStalled(res.req.socket, stallMs, onDisconnected);
+    res.once('close', onDisconnected);
+    for (const [index, part] of parts.entries()) {
+      res.write(part, (error) => {
+        if (error == null) {
+          addBodyBytes(res, part.length);
+          if (index === parts.length - 1 && !isEnd) {
+            settle(resolve);
+          }
+        }
+      });
+    }
+    if (isEnd) {
+      res.end(() => {
+        settle(resolve);
+      });
+    }
+  });
+}
+
+/** Watches bytes of any response of the connection, because a response behind another one has no socket of its own yet. */
+function whenStalled(socket: Socket, stallMs: number, onStalled: () => void): NodeJS.Timeout {
+  const taken = (): number => socket.bytesWritten - socket.writableLength;
+  let [last, unchanged] = [taken(), 0];
+  return setInterval(() => {
+    unchanged = taken() === last ? unchanged + 1 : 0;
+    last = taken();
+    if (unchanged === CHECKS_PER_STALL) {
+      onStalled();
+    }
+  }, stallMs / CHECKS_PER_STALL);
+}
