@@ -26,7 +26,7 @@ const ON_DEMAND = '^src/cli/embedded/embedded-database\\.ts$';
 /** Rules that hold whatever runs them: they import neither Nest nor Prisma nor a driver. */
 const PURE_FILES = [
   'plans/plans',
-  'rate-limit/(decision|headers|network)',
+  'rate-limit/(decision|headers)',
   'admission/(bearer|rejection)',
   'api-keys/key-format',
   'orders/order-id',

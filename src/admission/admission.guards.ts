@@ -24,11 +24,11 @@ function admissionIn(context: ExecutionContext): Admission | undefined {
 
 /** The id of the key that a request was admitted with: what is bounded for all is shared fairly between these. */
 export const CallerId = createParamDecorator((_data: unknown, context: ExecutionContext): string => {
-  const caller = admissionIn(context)?.caller;
-  if (caller?.kind !== 'key') {
+  const { account, error } = admissionIn(context)?.caller ?? {};
+  if (account === undefined || error !== undefined) {
     throw new TypeError('The request has not been admitted with a key.');
   }
-  return caller.account.id;
+  return account.id;
 });
 
 /**
@@ -40,8 +40,8 @@ export class PlanThrottlerGuard extends ThrottlerGuard {
   /** @throws {DomainError} (by rejection) `rate_limit_exceeded`, `api_key_banned` or `address_banned` */
   protected override shouldSkip(context: ExecutionContext): Promise<boolean> {
     const admission = admissionIn(context);
-    const rejection = admission && rejectionOf(admission);
-    return rejection?.by === 'limits' ? Promise.reject(rejection.error) : Promise.resolve(true);
+    const isAdmitted = admission === undefined || admission.verdict.outcome === 'admitted';
+    return isAdmitted ? Promise.resolve(true) : Promise.reject(rejectionOf(admission) as Error);
   }
 }
 
@@ -58,7 +58,7 @@ export class ApiKeyGuard implements CanActivate {
     const admission = admissionIn(context);
     const rejection = admission && rejectionOf(admission);
     if (rejection !== undefined) {
-      throw rejection.error;
+      throw rejection;
     }
     if (admission === undefined && !this.#isPublic(context)) {
       throw new TypeError('The route is neither public nor under /v1, where keys are checked.');

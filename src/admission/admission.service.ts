@@ -10,11 +10,10 @@ import { Metrics } from '../metrics/metrics.js';
 import { ANONYMOUS_QUOTAS } from '../plans/plans.js';
 import { type Verdict, verdictOfUnused } from '../rate-limit/decision.js';
 import { rateLimitHeaders } from '../rate-limit/headers.js';
-import { networkOf } from '../rate-limit/network.js';
 import { RateLimiter } from '../rate-limit/rate-limiter.js';
 import { readBearer } from './bearer.js';
-import { ClientAddress } from './client-address.js';
-import { type Rejection, rejectionOf } from './rejection.js';
+import { ClientAddress, networkOf } from './client-address.js';
+import { INVALID_API_KEY, MISSING_API_KEY, rejectionOf } from './rejection.js';
 
 /** A promise only when a round trip is needed: awaiting a value that is there costs a promise and a turn of the microtask queue. */
 type Eventual<T> = T | Promise<T>;
@@ -34,15 +33,15 @@ export class AdmissionService {
   /**
    * Admits or rejects a request, and defers the rate-limit headers of its response. Call once for each request. Never fails:
    * an error that prevents the decision is the rejection.
-   * @returns undefined when the request is admitted
+   * @returns why the request is rejected; undefined when it is admitted
    */
-  admit(req: IncomingMessage, context: RequestContext): Eventual<Rejection | undefined> {
+  admit(req: IncomingMessage, context: RequestContext): Eventual<Error | undefined> {
     return this.#decide(context, () => this.#identify(req));
   }
 
   /** The same for a request that has no identity, such as one that the HTTP parser rejected: it is counted against an address. */
-  admitAddress(address: string, context: RequestContext): Eventual<Rejection | undefined> {
-    return this.#decide(context, () => anonymous('missing_key', address));
+  admitAddress(address: string, context: RequestContext): Eventual<Error | undefined> {
+    return this.#decide(context, () => anonymous(networkOf(address), MISSING_API_KEY));
   }
 
   /** The verdict for a request that consumes no quota, such as a CORS preflight: that of an unused anonymous caller. */
@@ -50,14 +49,14 @@ export class AdmissionService {
     return verdictOfUnused(ANONYMOUS_QUOTAS, this.clock.now());
   }
 
-  #decide(context: RequestContext, identify: () => Eventual<Caller>): Eventual<Rejection | undefined> {
-    const conclude = (admission: Admission): Rejection | undefined => {
+  #decide(context: RequestContext, identify: () => Eventual<Caller>): Eventual<Error | undefined> {
+    const conclude = (admission: Admission): Error | undefined => {
       context.admission = admission;
       context.deferHeaders(rateLimitHeaders(admission.verdict));
       return rejectionOf(admission);
     };
-    const fail = (error: unknown): Rejection | undefined =>
-      conclude({ caller: { kind: 'unverified', failure: asError(error) }, verdict: this.unconsumed() });
+    const fail = (error: unknown): Error | undefined =>
+      conclude({ caller: { error: asError(error) }, verdict: this.unconsumed() });
     try {
       const admission = whenReady(identify(), (caller) => this.#count(caller));
       return admission instanceof Promise ? admission.then(conclude).catch(fail) : conclude(admission);
@@ -69,23 +68,25 @@ export class AdmissionService {
   #identify(req: IncomingMessage): Eventual<Caller> {
     const bearer = readBearer(req.rawHeaders);
     if (bearer.kind !== 'token') {
-      return anonymous(bearer.kind === 'missing' ? 'missing_key' : 'invalid_key', this.clientAddress.of(req));
+      return anonymous(
+        this.clientAddress.networkOf(req),
+        bearer.kind === 'missing' ? MISSING_API_KEY : INVALID_API_KEY,
+      );
     }
     const { token } = bearer;
-    let address: string | undefined;
-    const addressOf = (): string => (address ??= this.clientAddress.of(req));
+    let network: string | undefined;
+    const networkOnce = (): string => (network ??= this.clientAddress.networkOf(req));
     const callerWith = (key: Account | undefined): Caller =>
-      key === undefined ? anonymous('invalid_key', addressOf()) : { kind: 'key', account: key };
-    const lookup = this.apiKeys.verify(token, () => networkOf(addressOf()));
+      key === undefined ? anonymous(networkOnce(), INVALID_API_KEY) : { account: key };
+    const lookup = this.apiKeys.verify(token, networkOnce);
     if (!(lookup instanceof Promise)) {
       return callerWith(lookup);
     }
     // Read before the look-up ends: a socket that the client resets meanwhile has no address.
-    addressOf();
+    networkOnce();
     return lookup.then(callerWith, (error: unknown) => ({
-      kind: 'unverified',
-      failure: asError(error),
       account: this.apiKeys.lastKnown(token),
+      error: asError(error),
     }));
   }
 
@@ -105,8 +106,8 @@ export class AdmissionService {
   }
 }
 
-function anonymous(kind: 'missing_key' | 'invalid_key', address: string): Caller {
-  return { kind, account: { id: networkOf(address), plan: 'anonymous', quotas: ANONYMOUS_QUOTAS } };
+function anonymous(network: string, error: Error): Caller {
+  return { account: { id: network, plan: 'anonymous', quotas: ANONYMOUS_QUOTAS }, error };
 }
 
 /** Goes on with a value at once when it is there. */

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import { Inject, Injectable } from '@nestjs/common';
+import ipaddr from 'ipaddr.js';
 import proxyAddr from 'proxy-addr';
 import { CONFIG, type Config } from '../config/config.js';
 
@@ -21,6 +22,11 @@ export class ClientAddress {
     }
   }
 
+  /** What a request without a valid key is counted against. */
+  networkOf(req: IncomingMessage): string {
+    return networkOf(this.of(req));
+  }
+
   of(req: IncomingMessage): string {
     // The address is undefined after the socket has closed; such a request gets no response.
     const socketAddress = req.socket.remoteAddress ?? 'unknown';
@@ -36,4 +42,20 @@ export class ClientAddress {
 function withoutPort(entry: string): string {
   const [, ipv6, ipv4] = /^(?:\[([^\]]*)\](?::\d+)?|([\d.]+):\d+)$/.exec(entry) ?? [];
   return ipv6 ?? ipv4 ?? entry;
+}
+
+/**
+ * What is counted as one address: an IPv4 address as it is, an IPv6 address by its /64, which is what one customer gets; an
+ * IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2) is the IPv4 address.
+ */
+export function networkOf(address: string): string {
+  if (!ipaddr.IPv6.isValid(address)) {
+    return address;
+  }
+  const parsed = ipaddr.IPv6.parse(address);
+  if (parsed.isIPv4MappedAddress()) {
+    return parsed.toIPv4Address().toString();
+  }
+  const network = parsed.parts.slice(0, 4).map((part) => part.toString(16));
+  return `${network.join(':')}::/64`;
 }

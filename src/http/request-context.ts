@@ -8,26 +8,19 @@ export type HeaderPair = readonly [name: string, value: string];
 
 /** What a request is counted against: a key, or the address of a request without a valid one. */
 export interface Account {
-  /** The id of the key, or `networkOf` the address. */
+  /** The id of the key, or the network of the address. */
   readonly id: string;
   readonly plan: Plan | 'anonymous';
   readonly quotas: Quotas;
 }
 
 /** Who sends a request. */
-export type Caller =
-  | {
-      /** Whether the request has a valid key, none, or an invalid one. */
-      readonly kind: 'key' | 'missing_key' | 'invalid_key';
-      readonly account: Account;
-    }
-  | {
-      /** An error prevented the decision: the request is rejected with it. */
-      readonly kind: 'unverified';
-      readonly failure: Error;
-      /** The key that the token had before; with a token that this process has never seen the request is not counted. */
-      readonly account?: Account | undefined;
-    };
+export interface Caller {
+  /** Undefined when the request cannot be counted: its key cannot be verified, and this process has never seen it. */
+  readonly account?: Account | undefined;
+  /** Why the request has no valid key: none was sent, or an invalid one, or it cannot be verified. */
+  readonly error?: Error;
+}
 
 /** The decision about one request. */
 export interface Admission {

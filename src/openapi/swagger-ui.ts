@@ -6,7 +6,6 @@ import { FairSlots } from '../common/fair-slots.js';
 import type { Config } from '../config/config.js';
 import { DomainError } from '../errors/domain-error.js';
 import { abortResponse } from '../http/response.js';
-import { networkOf } from '../rate-limit/network.js';
 
 const DOCS_PATH = 'docs';
 
@@ -47,7 +46,7 @@ const DOCS_POLICY =
 export function setUpSwaggerUi(
   app: NestExpressApplication,
   config: Config,
-  clientAddress: { of(req: IncomingMessage): string },
+  clientAddress: { networkOf(req: IncomingMessage): string },
   demoKey?: string,
 ): void {
   const slots = new FairSlots(RESPONSES_MAX, {
@@ -79,7 +78,7 @@ export function setUpSwaggerUi(
       // Behind other responses of its connection.
       await once(res, 'socket');
     }
-    const slot = await slots.acquire(networkOf(clientAddress.of(req)));
+    const slot = await slots.acquire(clientAddress.networkOf(req));
     if (req.socket.destroyed) {
       slot.release();
       return;

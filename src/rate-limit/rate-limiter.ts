@@ -16,7 +16,7 @@ const READY_TIMEOUT_MS = 2_000;
 export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
   /** By the id of the key. */
   readonly keys: QuotaStore;
-  /** By `networkOf` the address. A store of its own, so that a flood from many addresses evicts no key. */
+  /** By the network of the address. A store of its own, so that a flood from many addresses evicts no key. */
   readonly addresses: QuotaStore;
   readonly #redis: LimitRedis | undefined;
 

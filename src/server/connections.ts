@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { networkOf } from '../rate-limit/network.js';
+import { networkOf } from '../admission/client-address.js';
 import { Reading } from './reading.js';
 
 const STATE = Symbol('connection state');

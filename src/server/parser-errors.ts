@@ -1,6 +1,7 @@
 import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { AdmissionService } from '../admission/admission.service.js';
+import { MISSING_API_KEY, readyResponseTo } from '../admission/rejection.js';
 import { logBackgroundError } from '../common/in-background.js';
 import { DomainError } from '../errors/domain-error.js';
 import { type HeaderPair, RequestContext } from '../http/request-context.js';
@@ -44,11 +45,11 @@ export class ParserErrors {
     }
     const context = new RequestContext();
     const rejection = await this.admission.admitAddress(address, context);
-    if (rejection?.by === 'error') {
-      logBackgroundError(rejection.error);
+    if (rejection !== undefined && !(rejection instanceof DomainError)) {
+      logBackgroundError(rejection);
     }
     // Only limits reject: the key, if there is one, could not be read.
-    const limited = rejection?.by === 'limits' ? rejection.response : undefined;
+    const limited = rejection === MISSING_API_KEY ? undefined : readyResponseTo(rejection);
     this.#send(socket, context, limited ?? errorResponse(toDomainError(error)));
   }
 

@@ -5,6 +5,7 @@ import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Express } from 'express';
 import { AdmissionService } from '../admission/admission.service.js';
+import { readyResponseTo } from '../admission/rejection.js';
 import { logBackgroundError } from '../common/in-background.js';
 import { CONFIG, type Config } from '../config/config.js';
 import { DomainError } from '../errors/domain-error.js';
@@ -110,11 +111,12 @@ export class RequestHandler implements OnModuleInit {
       this.list.readAhead(req);
     }
     const rejection = decided instanceof Promise ? await decided : decided;
-    if (rejection?.response !== undefined) {
+    const response = readyResponseTo(rejection);
+    if (response !== undefined) {
       await endOfTurn();
-      writeErrorResponse(res, rejection.response);
+      writeErrorResponse(res, response);
     } else if (rejection !== undefined || invalid !== undefined || failure !== undefined) {
-      throw rejection?.error ?? invalid ?? failure;
+      throw rejection ?? invalid ?? failure;
     } else {
       this.#route(req, res);
     }

@@ -4,7 +4,7 @@ import { type DestinationStream, type Logger, pino } from 'pino';
 import { UsageRecorder } from '../api-keys/usage/usage-recorder.js';
 import { logBackgroundError } from '../common/in-background.js';
 import { LIST_ROUTE, ORDER_ROUTE, routeTemplateOf } from '../http/paths.js';
-import type { Admission, RequestContext } from '../http/request-context.js';
+import type { Account, Admission, RequestContext } from '../http/request-context.js';
 import { REQUEST_LOGGER } from '../logging/pino-logger.js';
 import { Metrics } from '../metrics/metrics.js';
 import { bindingWindow, type Verdict } from '../rate-limit/decision.js';
@@ -71,8 +71,9 @@ export class RequestObserver {
         ? requestDurations.labels(method, route ?? UNMATCHED_ROUTE, '', 'aborted')
         : requestDurations.labels(method, route ?? UNMATCHED_ROUTE, status);
     series.observe(durationMs / 1_000);
-    if (admission?.caller.kind === 'key') {
-      this.#addToUsage(admission.caller.account.id, request, bodyBytes);
+    const key = keyOf(admission);
+    if (key !== undefined) {
+      this.#addToUsage(key.id, request, bodyBytes);
     }
     span?.end(request);
     if (this.logger.isLevelEnabled('info')) {
@@ -98,15 +99,20 @@ function lineOf(
   durationMs: number,
   admission: Admission | undefined,
 ): string {
-  const caller = admission?.caller;
+  const key = keyOf(admission);
   const rejection = admission && rejectionReasonOf(admission.verdict);
   return (
     `{"level":${pino.levels.values.info},"time":"${new Date().toISOString()}","requestId":"${requestId}"` +
     `,"method":"${method}","route":"${route}"${status === undefined ? '' : `,"status":${status}`}` +
     `,"durationMs":${Math.round(durationMs * 1_000) / 1_000}${aborted ? ',"aborted":true' : ''}` +
     (rejection === undefined ? '' : `,"rejection":"${rejection}"`) +
-    `${caller?.kind === 'key' ? `,"keyId":"${caller.account.id}","plan":"${caller.account.plan}"` : ''}}\n`
+    `${key === undefined ? '' : `,"keyId":"${key.id}","plan":"${key.plan}"`}}\n`
   );
+}
+
+/** The valid key of a request, whether it was admitted or not. */
+function keyOf(admission: Admission | undefined): Account | undefined {
+  return admission?.caller.error === undefined ? admission?.caller.account : undefined;
 }
 
 /** Why a request got 429: the limit that it is over, or a ban. Undefined when it is admitted. */

@@ -4,17 +4,17 @@ import type { ExecutionContext } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import { ThrottlerStorageService } from '@nestjs/throttler';
 import { ApiKeyGuard, PlanThrottlerGuard, Public } from '../../../src/admission/admission.guards.js';
-import { rejectionOf } from '../../../src/admission/rejection.js';
+import { INVALID_API_KEY, MISSING_API_KEY, readyResponseTo, rejectionOf } from '../../../src/admission/rejection.js';
 import { type Admission, type Caller, RequestContext } from '../../../src/http/request-context.js';
 import { ANONYMOUS_QUOTAS } from '../../../src/plans/plans.js';
 import { type Verdict, verdictOfUnused } from '../../../src/rate-limit/decision.js';
 
 const FAILURE = new Error('connection refused');
-const KEY: Caller = { kind: 'key', account: { id: 'a', plan: 'free', quotas: ANONYMOUS_QUOTAS } };
-const UNVERIFIED: Caller = { ...KEY, kind: 'unverified', failure: FAILURE };
+const KEY: Caller = { account: { id: 'a', plan: 'free', quotas: ANONYMOUS_QUOTAS } };
+const UNVERIFIED: Caller = { ...KEY, error: FAILURE };
 const ADDRESS = { id: '203.0.113.7', plan: 'anonymous', quotas: ANONYMOUS_QUOTAS } as const;
-const MISSING: Caller = { kind: 'missing_key', account: ADDRESS };
-const INVALID: Caller = { kind: 'invalid_key', account: ADDRESS };
+const MISSING: Caller = { account: ADDRESS, error: MISSING_API_KEY };
+const INVALID: Caller = { account: ADDRESS, error: INVALID_API_KEY };
 
 function admission(caller: Caller, outcome: Verdict['outcome'] = 'admitted'): Admission {
   return { caller, verdict: { ...verdictOfUnused(ANONYMOUS_QUOTAS, 0), outcome } };
@@ -39,8 +39,9 @@ describe('rejectionOf', () => {
     ],
     ['banned', 'an address with an invalid key', 'address_banned', INVALID, /^This address/],
   ])('rejects by limits, before the key, when %s for %s: %s', (outcome, _who, code, caller, message) => {
-    const expected = { by: 'limits', error: { code, message: expect.stringMatching(message) as string } };
-    expect(rejectionOf(admission(caller, outcome))).toMatchObject(expected);
+    const rejection = rejectionOf(admission(caller, outcome));
+    expect(rejection).toMatchObject({ code, message: expect.stringMatching(message) as string });
+    expect(readyResponseTo(rejection)?.status).toBe(429);
   });
 
   test.each<[string, Caller, string, string]>([
@@ -52,11 +53,14 @@ describe('rejectionOf', () => {
     ],
     ['says only that the key is not valid', INVALID, 'invalid_api_key', 'The API key is not valid.'],
   ])('%s', (_what, caller, code, message) => {
-    expect(rejectionOf(admission(caller))).toMatchObject({ by: 'key', error: { code, message } });
+    const rejection = rejectionOf(admission(caller));
+    expect(rejection).toMatchObject({ code, message });
+    expect(readyResponseTo(rejection)?.status).toBe(401);
   });
 
   it('rejects with the failure of the look-up when the key could not be verified', () => {
-    expect(rejectionOf(admission(UNVERIFIED))).toEqual({ by: 'error', error: FAILURE });
+    expect(rejectionOf(admission(UNVERIFIED))).toBe(FAILURE);
+    expect(readyResponseTo(FAILURE)).toBeUndefined();
   });
 });
 
