@@ -27,7 +27,6 @@ import { RateLimiter } from './rate-limit/rate-limiter.js';
 import { AllExceptionsFilter } from './server/exception.filter.js';
 import { RequestHandler } from './server/request-handler.js';
 import { RequestObserver } from './server/request-observer.js';
-import { WarmUp } from './server/warm-up.service.js';
 import { NO_TRACING, TRACING, type Tracing } from './tracing/tracing.js';
 
 /** What the application is given besides its configuration. */
@@ -59,7 +58,7 @@ export interface AppOptions {
     { provide: APP_GUARD, useClass: PlanThrottlerGuard },
     { provide: APP_GUARD, useClass: ApiKeyGuard },
     // The HTTP server.
-    ...[RequestHandler, RequestObserver, WarmUp, AllExceptionsFilter],
+    ...[RequestHandler, RequestObserver, AllExceptionsFilter],
     { provide: APP_FILTER, useExisting: AllExceptionsFilter },
   ],
 })

@@ -1,6 +1,6 @@
 // This service, except that a cancel succeeds without the database: the cost of HTTP, limits and keys alone.
 import { createApp } from '../../dist/app.setup.js';
-import { loadConfig } from '../../dist/config/load-config.js';
+import { loadConfig } from '../../dist/config/config.js';
 import { CancelBatcher } from '../../dist/orders/cancel-batcher.js';
 
 const config = loadConfig(process.env);

@@ -40,8 +40,11 @@ export class PlanThrottlerGuard extends ThrottlerGuard {
   /** @throws {DomainError} (by rejection) `rate_limit_exceeded`, `api_key_banned` or `address_banned` */
   protected override shouldSkip(context: ExecutionContext): Promise<boolean> {
     const admission = admissionIn(context);
-    const isAdmitted = admission === undefined || admission.verdict.outcome === 'admitted';
-    return isAdmitted ? Promise.resolve(true) : Promise.reject(rejectionOf(admission) as Error);
+    const rejection = admission && rejectionOf(admission);
+    // What rejects the caller itself is for the guard of the key.
+    return rejection === undefined || rejection === admission?.caller.error
+      ? Promise.resolve(true)
+      : Promise.reject(rejection);
   }
 }
 

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { asError } from '../common/as-error.js';
-import { loadConfig } from '../config/load-config.js';
+import { loadConfig } from '../config/config.js';
 import { openClient } from '../database/open-client.js';
 import { sessionSettings } from '../database/session-settings.js';
 import { UsageError } from './report-error.js';

@@ -1,6 +1,6 @@
 import { NestFactory } from '@nestjs/core';
 import { AppModule } from '../app.module.js';
-import { loadConfig } from '../config/load-config.js';
+import { loadConfig } from '../config/config.js';
 import { ServiceHttpAdapter } from '../server/service-http-adapter.js';
 import { buildOpenApiDocument } from '../openapi/openapi-document.js';
 

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LoggerService } from '@nestjs/common';
-import { type DestinationStream, type Logger, pino } from 'pino';
+import { type DestinationStream, type Level, type Logger, pino } from 'pino';
 import type { LogLevel } from '../config/settings.js';
 import { BoundedOutput } from './bounded-output.js';
 
@@ -51,27 +51,19 @@ export class PinoLogger implements LoggerService {
     this.#write(FRAMEWORK_CONTEXT.test(String(rest.at(-1))) ? 'debug' : 'info', message, rest);
   }
 
-  error(message: unknown, ...rest: unknown[]): void {
-    this.#write('error', message, rest);
+  readonly error = this.#writer('error');
+  readonly warn = this.#writer('warn');
+  readonly debug = this.#writer('debug');
+  readonly verbose = this.#writer('trace');
+  readonly fatal = this.#writer('fatal');
+
+  #writer(level: Level): (message: unknown, ...rest: unknown[]) => void {
+    return (message, ...rest) => {
+      this.#write(level, message, rest);
+    };
   }
 
-  warn(message: unknown, ...rest: unknown[]): void {
-    this.#write('warn', message, rest);
-  }
-
-  debug(message: unknown, ...rest: unknown[]): void {
-    this.#write('debug', message, rest);
-  }
-
-  verbose(message: unknown, ...rest: unknown[]): void {
-    this.#write('trace', message, rest);
-  }
-
-  fatal(message: unknown, ...rest: unknown[]): void {
-    this.#write('fatal', message, rest);
-  }
-
-  #write(level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal', message: unknown, rest: unknown[]): void {
+  #write(level: Level, message: unknown, rest: unknown[]): void {
     const context = rest.at(-1);
     const detail = rest.length > 1 ? rest[0] : undefined;
     this.logger[level](

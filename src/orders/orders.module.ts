@@ -23,6 +23,6 @@ import { OrdersService } from './orders.service.js';
     ListCompaction,
     ListTransactions,
   ],
-  exports: [OrdersRepository, ListVersions, OrderListResponder],
+  exports: [OrderListResponder],
 })
 export class OrdersModule {}

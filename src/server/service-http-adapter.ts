@@ -43,21 +43,11 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     return super.setNotFoundHandler(...handler) as unknown;
   }
 
-  /** From now on each connection ends with its last pending response. */
-  startDraining(): void {
-    this.connections.startDraining();
-  }
-
   /** Resolves when every pending response has ended. Connections without one are closed at once. */
   override close(): Promise<void> | undefined {
     this.connections.startDraining();
     this.connections.closeIdle();
     return super.close() as Promise<void> | undefined;
-  }
-
-  /** Closes all connections at once, whatever responses are pending. */
-  closeAllConnections(): void {
-    this.connections.closeAll();
   }
 
   override initHttpServer(): void {

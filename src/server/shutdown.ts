@@ -45,11 +45,11 @@ export function stopOnSignals(): AbortSignal {
  */
 export async function shutDown(app: NestExpressApplication, config: Config): Promise<void> {
   app.get(HealthService).startDraining();
-  const adapter = app.getHttpAdapter() as ServiceHttpAdapter;
-  adapter.startDraining();
+  const { connections } = app.getHttpAdapter() as ServiceHttpAdapter;
+  connections.startDraining();
   await delay(config.shutdownDelaySeconds * 1_000);
   const deadline = setTimeout(() => {
-    adapter.closeAllConnections();
+    connections.closeAll();
   }, config.shutdownGraceSeconds * 1_000);
   await app.close();
   clearTimeout(deadline);

@@ -4,7 +4,7 @@ import { ANONYMOUS_ID, NO_USAGE } from '../../src/api-keys/usage/usage-counts.js
 import { UsageRecorder, type UsageRow } from '../../src/api-keys/usage/usage-recorder.js';
 import { ApiKeysRepository } from '../../src/api-keys/api-keys.repository.js';
 import { UsageWriter } from '../../src/api-keys/usage/usage-writer.js';
-import { loadConfig } from '../../src/config/load-config.js';
+import { loadConfig } from '../../src/config/config.js';
 import { Pools } from '../../src/database/pools.js';
 import { PrismaService } from '../../src/database/prisma.service.js';
 import { Metrics } from '../../src/metrics/metrics.js';

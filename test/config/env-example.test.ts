@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { loadConfig } from '../../src/config/load-config.js';
+import { loadConfig } from '../../src/config/config.js';
 import { SETTINGS } from '../../src/config/settings.js';
 
 const lines = readFileSync(join(__dirname, '..', '..', '.env.example'), 'utf8').split('\n');

@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { loadConfig } from '../../src/config/load-config.js';
+import { loadConfig } from '../../src/config/config.js';
 
 const DATABASE_URL = 'postgresql://user:hunter2@host:5432/database';
 const REDIS_URL = 'redis://:hunter2@host:6379';

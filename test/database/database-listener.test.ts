@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { loadConfig } from '../../src/config/load-config.js';
+import { loadConfig } from '../../src/config/config.js';
 import { DatabaseListener } from '../../src/database/database-listener.js';
 import { Metrics } from '../../src/metrics/metrics.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';

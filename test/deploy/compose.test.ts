@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { loadConfig } from '../../src/config/load-config.js';
+import { loadConfig } from '../../src/config/config.js';
 import { composeServices } from '../helpers/compose.js';
 
 const read = (path: string): string => readFileSync(join(__dirname, '..', '..', path), 'utf8');

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { loadConfig } from '../../src/config/load-config.js';
+import { loadConfig } from '../../src/config/config.js';
 import { Pools } from '../../src/database/pools.js';
 import { Metrics } from '../../src/metrics/metrics.js';
 import { composeServices } from '../helpers/compose.js';

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { load } from 'js-yaml';
-import { loadConfig } from '../../src/config/load-config.js';
+import { loadConfig } from '../../src/config/config.js';
 
 const ROOT = join(__dirname, '..', '..');
 const FOLDER = join(ROOT, 'deploy', 'kubernetes');

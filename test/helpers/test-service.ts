@@ -1,8 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { createApp } from '../../src/app.setup.js';
-import type { Config } from '../../src/config/config.js';
-import { loadConfig } from '../../src/config/load-config.js';
+import { type Config, loadConfig } from '../../src/config/config.js';
 import type { Tracing } from '../../src/tracing/tracing.js';
 import { announceKeysTo } from './announced.js';
 import { insertKey } from './builders.js';

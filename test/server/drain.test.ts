@@ -77,7 +77,7 @@ const statusesOf = (ids: readonly string[]): Promise<unknown[]> =>
 
 /** Begins the drain, sends more, and releases the locks when that has been read. */
 async function drainBefore(client: Client, text: string): Promise<void> {
-  adapter().startDraining();
+  adapter().connections.startDraining();
   client.socket.write(text);
   // A later request on another connection is handled after the text has been read.
   await fetch(`${service.baseUrl}/health/live`);
@@ -111,7 +111,7 @@ describe('pipelined cancels during a drain', () => {
   it('are executed up to the first when they arrive together after the drain has begun', async () => {
     const ids = await insertOrders(3);
     const client = await Client.open();
-    adapter().startDraining();
+    adapter().connections.startDraining();
     client.socket.write(ids.map(cancel).join(''));
     await client.untilClosed();
     expect(client.summary).toEqual(['204 close']);
@@ -142,7 +142,7 @@ describe('a list whose headers were sent before the drain', () => {
 
   it('is sent in full, and the next response on its connection carries Connection: close', async () => {
     const client = await startList();
-    adapter().startDraining();
+    adapter().connections.startDraining();
     client.socket.resume();
     await waitFor(() => client.lastReceived.endsWith('0\r\n\r\n'), 'the list is complete');
     client.socket.write(requestText('GET', '/health/live'));
@@ -188,7 +188,7 @@ describe('closing the server', () => {
     await lock(id);
     const client = await Client.open(cancel(id));
     await untilLockWaits(service.db);
-    adapter().startDraining();
+    adapter().connections.startDraining();
     const closed = service.app.close();
     await holder.query('ROLLBACK');
     await closed;

@@ -1,6 +1,5 @@
 import { type Clock, systemClock } from '../../common/clock.js';
-import { type Config, ConfigurationError } from '../../config/config.js';
-import { loadConfig } from '../../config/load-config.js';
+import { type Config, ConfigurationError, loadConfig } from '../../config/config.js';
 import { error, ok, type Result, type Results, worstOf } from './check.js';
 import { checkDatabase } from './database.js';
 import { checkHost } from './host.js';

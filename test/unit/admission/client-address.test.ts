@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import fc from 'fast-check';
-import { loadConfig } from '../../../src/config/load-config.js';
+import { loadConfig } from '../../../src/config/config.js';
 import { ClientAddress, networkOf } from '../../../src/admission/client-address.js';
 
 const SOCKET_ADDRESS = '10.0.0.1';

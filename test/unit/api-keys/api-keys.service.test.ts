@@ -2,7 +2,7 @@ import type { ApiKeysRepository, VerifiedKey } from '../../../src/api-keys/api-k
 import { ApiKeysService } from '../../../src/api-keys/api-keys.service.js';
 import { IssuedDigests } from '../../../src/api-keys/issued-digests.js';
 import { generateKey, hashKey } from '../../../src/api-keys/key-format.js';
-import { loadConfig } from '../../../src/config/load-config.js';
+import { loadConfig } from '../../../src/config/config.js';
 import { Metrics } from '../../../src/metrics/metrics.js';
 import { ManualClock } from '../../helpers/manual-clock.js';
 

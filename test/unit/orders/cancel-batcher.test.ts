@@ -1,5 +1,4 @@
-import type { Config } from '../../../src/config/config.js';
-import { loadConfig } from '../../../src/config/load-config.js';
+import { type Config, loadConfig } from '../../../src/config/config.js';
 import { DomainError } from '../../../src/errors/domain-error.js';
 import { Metrics } from '../../../src/metrics/metrics.js';
 import { CancelBatcher } from '../../../src/orders/cancel-batcher.js';

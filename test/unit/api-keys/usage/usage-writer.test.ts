@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import type { ApiKeysRepository } from '../../../../src/api-keys/api-keys.repository.js';
 import { UsageRecorder } from '../../../../src/api-keys/usage/usage-recorder.js';
 import { UsageWriter } from '../../../../src/api-keys/usage/usage-writer.js';
-import { loadConfig } from '../../../../src/config/load-config.js';
+import { loadConfig } from '../../../../src/config/config.js';
 import { Metrics } from '../../../../src/metrics/metrics.js';
 import { ManualClock } from '../../../helpers/manual-clock.js';
 

@@ -1,5 +1,4 @@
-import { type Config, ConfigurationError } from '../../src/config/config.js';
-import { loadConfig } from '../../src/config/load-config.js';
+import { type Config, ConfigurationError, loadConfig } from '../../src/config/config.js';
 
 /** The problems of an invalid configuration; empty when it is valid. */
 function problemsOf(variables: Readonly<Record<string, string>>): readonly string[] {
