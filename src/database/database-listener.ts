@@ -1,6 +1,8 @@
 import { Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Inject, Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import pg from 'pg';
+import { asError } from '../common/as-error.js';
 import { inBackground } from '../common/in-background.js';
 import { CONFIG, type Config } from '../config/config.js';
 import { Metrics } from '../metrics/metrics.js';
@@ -26,20 +28,13 @@ export type Query = <Row extends object>(text: string, values?: unknown[]) => Pr
 export interface Subscription {
   readonly channel: string;
   onMessage(payload: string): void;
-  /** The connection is lost: messages may be missed from now on. */
+  /** The connection is lost: messages may be missed from now on. Also when it could not be opened. */
   onLost?(): void;
   /**
    * Reads what may have changed without a message. Called when the connection listens, and every second from then on; a message
    * that it may miss arrives by itself. When it fails, the connection is closed.
    */
   synchronize?(query: Query): Promise<void>;
-}
-
-interface Connection {
-  readonly client: pg.Client;
-  readonly socket: Socket;
-  /** Of its server, when it was opened: `on` or `off`. */
-  isReadOnly?: string | undefined;
 }
 
 /**
@@ -50,13 +45,10 @@ interface Connection {
 export class DatabaseListener implements OnApplicationBootstrap, OnApplicationShutdown {
   readonly #logger = new Logger('DatabaseListener');
   readonly #subscriptions: Subscription[] = [];
-  /** The connection in use or, while reconnecting, the one being opened; undefined once stopped. */
-  #connection: Connection | undefined;
-  /** Until the next heartbeat or attempt to connect. */
-  #timer: NodeJS.Timeout | undefined;
-  #retryMs = RECONNECT_FIRST_MS;
   #isEstablished = false;
-  #wasLost = false;
+  #isStopped = false;
+  /** Ends the connection in use, in every phase: also while it is being opened and when the server no longer responds. */
+  #end: () => void = () => undefined;
 
   constructor(
     @Inject(CONFIG) private readonly config: Config,
@@ -73,19 +65,88 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
 
   /** Resolves when the subscribers have synchronized, or the database is unavailable. */
   async onApplicationBootstrap(): Promise<void> {
-    await this.#connect();
+    await new Promise<void>((resolve) => {
+      inBackground(this.#run(resolve));
+    });
   }
 
   onApplicationShutdown(): void {
-    clearTimeout(this.#timer);
-    const connection = this.#connection;
-    this.#connection = undefined;
-    // Ends the session in every phase, also while connecting and when the server no longer responds.
-    connection?.socket.destroy();
+    this.#isStopped = true;
+    this.#end();
   }
 
-  async #connect(): Promise<void> {
+  /** @param onAttempt called when the connection is established, and when it is lost */
+  async #run(onAttempt: () => void): Promise<void> {
+    let retryMs = RECONNECT_FIRST_MS;
+    let wasLost = false;
+    while (!this.#isStopped) {
+      const error = await this.#listen(() => {
+        retryMs = RECONNECT_FIRST_MS;
+        this.#isEstablished = true;
+        if (wasLost) {
+          this.metrics.recoveries.labels('database').inc();
+        }
+        wasLost = false;
+        onAttempt();
+      });
+      wasLost = true;
+      this.#report(error);
+      onAttempt();
+      await delay(retryMs, undefined, { ref: false });
+      retryMs = Math.min(retryMs * 2, RECONNECT_MAX_MS);
+    }
+  }
+
+  #report(error: Error): void {
+    this.#isEstablished = false;
+    if (!this.#isStopped) {
+      for (const subscription of this.#subscriptions) {
+        subscription.onLost?.();
+      }
+      this.#logger.warn(`no connection to listen on, reconnecting: ${error.message}`);
+    }
+  }
+
+  /**
+   * Listens until the connection is lost.
+   * @param onSynchronized called when the subscribers have synchronized, every second
+   * @returns why it was lost, or could not be opened
+   */
+  async #listen(onSynchronized: () => void): Promise<Error> {
     const socket = new Socket();
+    const client = this.#clientOver(socket);
+    const lost = new AbortController();
+    const onLost = (reason = new Error('closed by the server')): void => {
+      lost.abort(reason);
+      socket.destroy();
+    };
+    client.on('error', onLost);
+    client.on('end', onLost);
+    this.#end = onLost;
+    const query: Query = async <Row extends object>(text: string, values?: unknown[]) => {
+      const { rows } = await client.query<Row>(text, values);
+      // A response and the loss of the connection may be read at once; what is read then is not kept up to date.
+      lost.signal.throwIfAborted();
+      return rows;
+    };
+    try {
+      await client.connect();
+      const listens = this.#subscriptions.map(({ channel }) => `LISTEN ${client.escapeIdentifier(channel)}`);
+      await query([sessionSettings(SETTINGS), ...listens].join('; '));
+      const [before] = await query<Mode>(SELECT_READ_ONLY);
+      for (;;) {
+        await this.#synchronize(query, before);
+        onSynchronized();
+        await delay(HEARTBEAT_MS, undefined, { ref: false, signal: lost.signal });
+      }
+    } catch (error) {
+      return asError(lost.signal.aborted ? lost.signal.reason : error);
+    } finally {
+      socket.destroy();
+    }
+  }
+
+  #clientOver(socket: Socket): pg.Client {
     const client = new pg.Client({
       connectionString: this.config.databaseUrl,
       application_name: 'petstore-listener',
@@ -94,8 +155,6 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
       keepAlive: true,
       stream: () => socket,
     });
-    const connection: Connection = { client, socket };
-    this.#connection = connection;
     client.on('notification', ({ channel, payload }) => {
       for (const subscription of this.#subscriptions) {
         if (subscription.channel === channel) {
@@ -103,77 +162,21 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
         }
       }
     });
-    const onLost = (error?: Error): void => {
-      this.#lost(connection, error);
-    };
-    client.on('error', onLost);
-    client.on('end', onLost);
-    try {
-      await client.connect();
-      const listens = this.#subscriptions.map(({ channel }) => `LISTEN ${client.escapeIdentifier(channel)}`);
-      await client.query([sessionSettings(SETTINGS), ...listens].join('; '));
-    } catch (error) {
-      this.#lost(connection, error as Error);
-      return;
-    }
-    await this.#beat(connection);
+    return client;
   }
 
-  /** @throws {Error} when the connection fails or is lost meanwhile */
-  async #synchronize(connection: Connection): Promise<void> {
-    const query: Query = async <Row extends object>(text: string, values?: unknown[]) => {
-      const { rows } = await connection.client.query<Row>(text, values);
-      // A response and the loss of the connection may be read at once; what is read then is not kept up to date.
-      if (this.#connection !== connection) {
-        throw new Error('the connection was lost');
-      }
-      return rows;
-    };
-    const [server] = await query<{ isReadOnly: string }>(SELECT_READ_ONLY);
-    connection.isReadOnly ??= server?.isReadOnly;
-    if (connection.isReadOnly !== server?.isReadOnly) {
+  async #synchronize(query: Query, before: Mode | undefined): Promise<void> {
+    const [now] = await query<Mode>(SELECT_READ_ONLY);
+    if (now?.isReadOnly !== before?.isReadOnly) {
       throw new Error('the server has become read-only or writable');
     }
     for (const subscription of this.#subscriptions) {
       await subscription.synchronize?.(query);
     }
   }
+}
 
-  /** Synchronizes, now and every second from then on. */
-  async #beat(connection: Connection): Promise<void> {
-    try {
-      await this.#synchronize(connection);
-    } catch (error) {
-      this.#lost(connection, error as Error);
-      return;
-    }
-    this.#retryMs = RECONNECT_FIRST_MS;
-    this.#isEstablished = true;
-    if (this.#wasLost) {
-      this.#wasLost = false;
-      this.metrics.recoveries.labels('database').inc();
-    }
-    this.#timer = setTimeout(() => {
-      inBackground(this.#beat(connection));
-    }, HEARTBEAT_MS).unref();
-  }
-
-  #lost(connection: Connection, error: Error | undefined): void {
-    connection.socket.destroy();
-    if (this.#connection !== connection) {
-      return;
-    }
-    this.#connection = undefined;
-    this.#isEstablished = false;
-    this.#wasLost = true;
-    clearTimeout(this.#timer);
-    for (const subscription of this.#subscriptions) {
-      subscription.onLost?.();
-    }
-    this.#logger.warn(`no connection to listen on, reconnecting: ${error?.message ?? 'closed by the server'}`);
-    this.#timer = setTimeout(() => {
-      inBackground(this.#connect());
-    }, this.#retryMs).unref();
-    this.#retryMs = Math.min(this.#retryMs * 2, RECONNECT_MAX_MS);
-  }
+/** Of the server: `on` or `off`. */
+interface Mode {
+  readonly isReadOnly: string;
 }

@@ -117,7 +117,7 @@ describe('DatabaseListener', () => {
       return result;
     } as never);
     await waitFor(() => synchronizations === 2, 'the listener has reconnected');
-    expect([losses, failedQueries]).toEqual([1, ['the connection was lost']]);
+    expect([losses, failedQueries]).toEqual([1, ['lost']]);
   });
 
   it('detects a connection that died without being closed', async () => {
