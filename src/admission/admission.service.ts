@@ -66,14 +66,10 @@ export class AdmissionService {
   }
 
   #identify(req: IncomingMessage): Eventual<Caller> {
-    const bearer = readBearer(req.rawHeaders);
-    if (bearer.kind !== 'token') {
-      return anonymous(
-        this.clientAddress.networkOf(req),
-        bearer.kind === 'missing' ? MISSING_API_KEY : INVALID_API_KEY,
-      );
+    const token = readBearer(req.rawHeaders);
+    if (token instanceof Error) {
+      return anonymous(this.clientAddress.networkOf(req), token);
     }
-    const { token } = bearer;
     let network: string | undefined;
     const networkOnce = (): string => (network ??= this.clientAddress.networkOf(req));
     const callerWith = (key: Account | undefined): Caller =>

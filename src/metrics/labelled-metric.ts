@@ -15,8 +15,8 @@ interface Node<M> {
 export class LabelledMetric<M extends Counter | Histogram> {
   readonly name: string;
   readonly #parent: M;
-  #root: Node<M> = { next: new Map(), metric: undefined };
-  #children: { readonly labels: Record<string, LabelValue>; readonly metric: M }[] = [];
+  readonly #root: Node<M> = { next: new Map(), metric: undefined };
+  readonly #children: { readonly labels: Record<string, LabelValue>; readonly metric: M }[] = [];
 
   /** @param create returns a new metric without labels, in no registry */
   constructor(
@@ -26,7 +26,7 @@ export class LabelledMetric<M extends Counter | Histogram> {
   ) {
     this.#parent = create();
     this.name = (this.#parent as unknown as { name: string }).name;
-    // The registry uses only `name`, `get` and `reset`; its type lists prom-client's own classes.
+    // The registry uses only `name` and `get`; its type lists prom-client's own classes.
     registry.registerMetric(this as unknown as Metric);
   }
 
@@ -52,11 +52,6 @@ export class LabelledMetric<M extends Counter | Histogram> {
       }),
     );
     return { ...(await this.#parent.get()), values: children.flat() };
-  }
-
-  reset(): void {
-    this.#root = { next: new Map(), metric: undefined };
-    this.#children = [];
   }
 
   #addChild(values: readonly LabelValue[]): M {
