@@ -1,8 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Inject, Injectable } from '@nestjs/common';
 import { ApiKeysService } from '../api-keys/api-keys.service.js';
-import { ANONYMOUS_ID } from '../api-keys/usage/usage-counts.js';
-import { UsageRecorder } from '../api-keys/usage/usage-recorder.js';
+import { ANONYMOUS_ID, UsageRecorder } from '../api-keys/usage/usage-recorder.js';
 import { asError } from '../common/as-error.js';
 import { CLOCK, type Clock } from '../common/clock.js';
 import type { Account, Admission, Caller, RequestContext } from '../http/request-context.js';

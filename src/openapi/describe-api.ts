@@ -2,7 +2,7 @@ import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import { API_VERSION } from '../http/paths.js';
 import { API_DESCRIPTION, BEARER_SCHEME } from './api-description.js';
-import { HEADER_COMPONENTS } from './api-headers.js';
+import { HEADER_COMPONENTS } from './api-responses.js';
 
 /** The version of the interface description, which is not the version of this software. */
 const INTERFACE_VERSION = '1.0.0';

@@ -9,8 +9,14 @@ import {
   ApiResponse,
   getSchemaPath,
 } from '@nestjs/swagger';
-import { ApiCommonErrors, ApiError, BAD_REQUEST, ErrorSchema } from '../openapi/api-errors.js';
-import { headers, LIMIT_HEADERS } from '../openapi/api-headers.js';
+import {
+  ApiCommonErrors,
+  ApiError,
+  BAD_REQUEST,
+  ErrorSchema,
+  headers,
+  LIMIT_HEADERS,
+} from '../openapi/api-responses.js';
 
 /** The Order of the interface, for the document only: the list is encoded without an object per order. */
 export class Order {

@@ -11,11 +11,11 @@ import { CONFIG, type Config } from '../config/config.js';
 import { DomainError } from '../errors/domain-error.js';
 import { isApiPath, originForm, withLiteralPercents } from '../http/paths.js';
 import { RequestContext } from '../http/request-context.js';
-import { API_SECURITY_HEADERS, REQUEST_ID_HEADER, sendError, writeErrorResponse } from '../http/response.js';
+import { REQUEST_ID_HEADER, sendError, writeErrorResponse } from '../http/response.js';
 import { OrderListResponder } from '../orders/list/order-list.responder.js';
 import { rateLimitHeaders } from '../rate-limit/headers.js';
 import { TRACING, type Tracing } from '../tracing/tracing.js';
-import { corsFor, type CorsHandler } from './cors.js';
+import { Cors, isPreflight } from './cors.js';
 import { AllExceptionsFilter } from './exception.filter.js';
 import { framingError } from './framing.js';
 import { ParserErrors } from './parser-errors.js';
@@ -29,8 +29,7 @@ import type { ServiceHttpAdapter } from './service-http-adapter.js';
 @Injectable()
 export class RequestHandler implements OnModuleInit {
   readonly #adapter: ServiceHttpAdapter;
-  /** Undefined when no page of another origin may call the API. */
-  readonly #cors: CorsHandler | undefined;
+  readonly #cors: Cors;
 
   constructor(
     { httpAdapter }: HttpAdapterHost<ServiceHttpAdapter>,
@@ -42,7 +41,7 @@ export class RequestHandler implements OnModuleInit {
     @Inject(TRACING) private readonly tracing: Tracing,
   ) {
     this.#adapter = httpAdapter;
-    this.#cors = corsFor(corsOrigins);
+    this.#cors = new Cors(corsOrigins);
   }
 
   onModuleInit(): void {
@@ -101,10 +100,11 @@ export class RequestHandler implements OnModuleInit {
     if (invalid !== undefined) {
       this.#adapter.connections.closeAfterResponse(req, res);
     } else if (isPreflightRequest) {
-      this.#respondToPreflight(req, res, isApi);
+      // It carries no key: were it counted, a page's requests with a key would exhaust the limit of its address.
+      this.#cors.respondToPreflight(req, res, isApi ? rateLimitHeaders(this.admission.unconsumed()) : []);
       return;
-    } else if (req.method !== 'OPTIONS') {
-      this.#cors?.(req, res, () => undefined);
+    } else {
+      this.#cors.addHeaders(req, res);
     }
     const decided = isApi ? this.admission.admit(req, context) : undefined;
     if (decided instanceof Promise) {
@@ -119,20 +119,6 @@ export class RequestHandler implements OnModuleInit {
       throw rejection ?? invalid ?? failure;
     } else {
       this.#route(req, res);
-    }
-  }
-
-  /** A preflight carries no key: were it counted, a page's requests with a key would exhaust the limit of its address. */
-  #respondToPreflight(req: IncomingMessage, res: ServerResponse, isApi: boolean): void {
-    const limits = isApi ? rateLimitHeaders(this.admission.unconsumed()) : [];
-    for (const [name, value] of [...limits, ...API_SECURITY_HEADERS]) {
-      res.setHeader(name, value);
-    }
-    if (this.#cors === undefined) {
-      // Without CORS headers the browser sends nothing.
-      res.writeHead(204).end();
-    } else {
-      this.#cors(req, res, () => undefined);
     }
   }
 
@@ -153,11 +139,6 @@ export class RequestHandler implements OnModuleInit {
 }
 
 type ExpressHandler = (req: IncomingMessage, res: ServerResponse, next: () => void) => void;
-
-/** Whether a request is a CORS preflight of the Fetch standard, which carries no key. */
-function isPreflight({ method, headers }: IncomingMessage): boolean {
-  return method === 'OPTIONS' && headers.origin !== undefined && headers['access-control-request-method'] !== undefined;
-}
 
 let turn: Promise<void> | undefined;
 

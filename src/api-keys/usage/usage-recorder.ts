@@ -1,7 +1,33 @@
-import { Inject, Injectable } from '@nestjs/common';
-import { CLOCK, type Clock } from '../../common/clock.js';
-import { Metrics } from '../../metrics/metrics.js';
-import { COUNTS, NO_USAGE, type UsageCounts } from './usage-counts.js';
+import type { Clock } from '../../common/clock.js';
+import type { Metrics } from '../../metrics/metrics.js';
+
+/** The id under which requests without a valid key are counted: the nil UUID (RFC 9562 section 5.9). */
+export const ANONYMOUS_ID = '00000000-0000-0000-0000-000000000000';
+
+/** What a key did. Integers. */
+export interface UsageCounts {
+  /** Decisions of the limiter: admitted, over a limit, and during a ban. */
+  admitted: number;
+  rejected: number;
+  banned: number;
+  /** Responses 200 and 304 to GET of the list. */
+  lists: number;
+  /** Orders cancelled. */
+  cancels: number;
+  /** Bytes of list bodies as they were sent, after compression. */
+  listBytes: number;
+}
+
+export const NO_USAGE: Readonly<UsageCounts> = {
+  admitted: 0,
+  rejected: 0,
+  banned: 0,
+  lists: 0,
+  cancels: 0,
+  listBytes: 0,
+};
+
+export const COUNTS = Object.keys(NO_USAGE) as (keyof UsageCounts)[];
 
 /** Rows that are held while they cannot be written, about 300 bytes each. Further keys are not counted. */
 export const ROWS_MAX = 100_000;
@@ -16,13 +42,12 @@ export interface UsageRow extends UsageCounts {
 }
 
 /** Counts what each key does, in memory and on the request path. {@link UsageWriter} writes the counts. */
-@Injectable()
 export class UsageRecorder {
   /** By day and key. */
   readonly #rows = new Map<string, UsageRow>();
 
   constructor(
-    @Inject(CLOCK) private readonly clock: Clock,
+    private readonly clock: Clock,
     private readonly metrics: Metrics,
   ) {
     metrics.watch('unflushedUsage', () => this.#rows.size);

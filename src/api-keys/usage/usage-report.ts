@@ -4,7 +4,7 @@ import { onlyRow } from '../../database/only-row.js';
 import { onlyId } from '../api-keys.admin.js';
 import { type IdRange, idRangeOf } from '../key-id.js';
 import { type Demand, planFit, type PlanFit } from './plan-fit.js';
-import { ANONYMOUS_ID, type UsageCounts } from './usage-counts.js';
+import { ANONYMOUS_ID, type UsageCounts } from './usage-recorder.js';
 
 /** The days at the end of a period by which a plan is judged: what a key did a year ago says little about its plan. */
 const JUDGED_DAYS = 30;

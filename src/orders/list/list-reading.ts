@@ -1,7 +1,6 @@
 import { asError } from '../../common/as-error.js';
 import type { Slot } from '../../common/fair-slots.js';
 import { inBackground } from '../../common/in-background.js';
-import { Signal } from '../../common/signal.js';
 import { deflate, type DeflatedChunk, expectedSize } from './gzip.js';
 import { CachedChunk, type Compressed, type ListChunk, ReadChunk } from './list-chunk.js';
 import type { ListTransaction } from './list-transaction.js';
@@ -251,5 +250,19 @@ export class ListReading {
     await freed;
     clearTimeout(timer);
     this.#clientPacedMs += performance.now() - startedAt;
+  }
+}
+
+/** Wakes the one who waits. */
+class Signal {
+  #wake: () => void = () => undefined;
+
+  /** Resolves with the next {@link notify}. */
+  wait(): Promise<void> {
+    return new Promise((resolve) => (this.#wake = resolve));
+  }
+
+  notify(): void {
+    this.#wake();
   }
 }

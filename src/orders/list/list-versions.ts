@@ -1,6 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
-import { coalesce } from '../../common/coalesce.js';
 import { Pools } from '../../database/pools.js';
 import { onlyRow } from '../../database/only-row.js';
 import { isSchemaError, QUERY_CANCELED, sqlStateOf } from '../../database/postgres-errors.js';
@@ -157,4 +156,30 @@ export class ListVersions {
       throw error;
     }
   }
+}
+
+/**
+ * Shares the runs of an operation: a call that arrives while it runs gets the result of the next run, which begins after
+ * the call. At most one run is in flight and one is pending, however many callers there are.
+ */
+function coalesce<T>(run: () => Promise<T>): () => Promise<T> {
+  let running: Promise<T> | undefined;
+  let next: Promise<T> | undefined;
+  const start = (): Promise<T> => {
+    next = undefined;
+    const current = run().finally(() => {
+      if (running === current) {
+        running = undefined;
+      }
+    });
+    running = current;
+    return current;
+  };
+  return () => {
+    if (running === undefined) {
+      return start();
+    }
+    next ??= running.then(start, start);
+    return next;
+  };
 }

@@ -1,7 +1,70 @@
 import { applyDecorators } from '@nestjs/common';
-import { ApiProperty, ApiResponse, getSchemaPath } from '@nestjs/swagger';
+import { ApiProperty, ApiResponse, type ApiResponseOptions, getSchemaPath } from '@nestjs/swagger';
 import { type CodeWithMessage, type ErrorCode, ERRORS } from '../errors/domain-error.js';
-import { type Headers, headers, LIMIT_HEADERS } from './api-headers.js';
+import { LIMIT_HEADER_NAMES } from '../rate-limit/headers.js';
+
+export type Headers = NonNullable<ApiResponseOptions['headers']>;
+
+/** Every documented response header: `components.headers` of the document. */
+export const HEADER_COMPONENTS: Headers = {
+  'X-RateLimit-Limit': {
+    required: true,
+    description: 'The limit that applies: of the two windows, the one with the fewest requests remaining.',
+    schema: { type: 'integer', format: 'int32', minimum: 1, maximum: 2_147_483_647 },
+    example: 60,
+  },
+  'X-RateLimit-Remaining': {
+    required: true,
+    description: 'Requests remaining in that window.',
+    schema: { type: 'integer', format: 'int32', minimum: 0, maximum: 2_147_483_647 },
+    example: 59,
+  },
+  'X-RateLimit-Reset': {
+    required: true,
+    description: 'Unix timestamp, in seconds, at which that limit resets.',
+    schema: { type: 'integer', format: 'int64', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
+    example: 1_795_255_260,
+  },
+  'RateLimit-Policy': {
+    required: true,
+    description: 'Both windows as policies (draft-ietf-httpapi-ratelimit-headers): `q` requests in `w` seconds.',
+    schema: { type: 'string', maxLength: 200, pattern: '^"minute";q=\\d+;w=60, "day";q=\\d+;w=86400$' },
+    example: '"minute";q=60;w=60, "day";q=1000;w=86400',
+  },
+  RateLimit: {
+    required: true,
+    description: 'The state of both windows: `r` requests remain, and the window resets in `t` seconds.',
+    schema: { type: 'string', maxLength: 200, pattern: '^"minute";r=\\d+;t=\\d+, "day";r=\\d+;t=\\d+$' },
+    example: '"minute";r=59;t=42, "day";r=999;t=51642',
+  },
+  'Retry-After': {
+    required: true,
+    description: 'Whole seconds to wait before the next request.',
+    schema: { type: 'integer', format: 'int32', minimum: 1, maximum: 2_147_483_647 },
+    example: 42,
+  },
+  'WWW-Authenticate': {
+    required: true,
+    description: 'The expected scheme (RFC 6750 section 3); `invalid_token` when the request has a key.',
+    schema: { type: 'string', maxLength: 200, pattern: '^Bearer realm="petstore"(, error="invalid_token")?$' },
+    example: 'Bearer realm="petstore", error="invalid_token"',
+  },
+  ETag: {
+    description:
+      'Identifies the state of the list; send it in `If-None-Match` to get 304 while the list is unchanged. Absent while the ' +
+      'service cannot tell whether the list is unchanged.',
+    schema: { type: 'string', maxLength: 100, pattern: '^W/"[\\w-]+"$' },
+    example: 'W/"m4Yl3C0bQy1bJ5rXo9u3Rg"',
+  },
+};
+
+/** @returns references to the headers of these names */
+export function headers(...names: readonly string[]): Headers {
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}
+
+/** Headers of every response under the version segment. */
+export const LIMIT_HEADERS = headers(...LIMIT_HEADER_NAMES);
 
 /** The Error object of the interface, for the document. */
 export class ErrorSchema {
