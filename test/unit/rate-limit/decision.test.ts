@@ -1,148 +1,204 @@
-import { type BanRule, decide, type Decision, type Counts, UNUSED } from '../../../src/rate-limit/decision.js';
+import fc from 'fast-check';
+import { type BanRule, type Counts, decide, UNUSED, type Verdict } from '../../../src/rate-limit/decision.js';
+import { rateLimitHeaders } from '../../../src/rate-limit/headers.js';
 import type { Quotas } from '../../../src/plans/plans.js';
 
-const FREE: Quotas = { requestsPerMinute: 60, requestsPerDay: 1_000 };
-const NO_BANS: BanRule = { threshold: 0, windowSeconds: 60, durationSeconds: 300 };
-const TEN_IN_A_MINUTE: BanRule = { threshold: 10, windowSeconds: 60, durationSeconds: 300 };
+const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
+const START = Date.UTC(2026, 10, 21, 23, 58, 0);
 
-const at = (iso: string): number => Date.parse(iso);
-const seconds = (iso: string): number => at(iso) / 1_000;
-
-const NOON = at('2026-11-21T12:00:30.000Z');
-const MINUTE_END = seconds('2026-11-21T12:01:00Z');
-const DAY_END = seconds('2026-11-22T00:00:00Z');
-
-function used(minuteUsed: number, dayUsed: number, overrides: Partial<Counts> = {}): Counts {
-  return { ...UNUSED, minuteEndSeconds: MINUTE_END, dayEndSeconds: DAY_END, minuteUsed, dayUsed, ...overrides };
-}
-
-/** Decides one request at each time, each with the state after the previous one. */
-function play(state: Counts, quotas: Quotas, rule: BanRule, times: readonly number[]): Decision[] {
-  const decisions: Decision[] = [];
-  let current = state;
-  for (const now of times) {
-    const decision = decide(current, quotas, rule, now);
-    decisions.push(decision);
-    current = decision.next;
-  }
-  return decisions;
-}
-
-function outcomes(decisions: readonly Decision[]): string[] {
-  return decisions.map(({ verdict }) => verdict.outcome);
-}
-
-describe('decide on a Free plan (60 per minute, 1,000 per day)', () => {
-  test.each([
-    // used before: minute, day     outcome    used after: minute, day
-    { minute: 0, day: 0, outcome: 'admitted', minuteAfter: 1, dayAfter: 1 },
-    { minute: 1, day: 1, outcome: 'admitted', minuteAfter: 2, dayAfter: 2 },
-    { minute: 59, day: 59, outcome: 'admitted', minuteAfter: 60, dayAfter: 60 },
-    { minute: 60, day: 60, outcome: 'limited', minuteAfter: 60, dayAfter: 60 },
-    // Only the minute is exhausted: the rejection must not count in the day.
-    { minute: 60, day: 999, outcome: 'limited', minuteAfter: 60, dayAfter: 999 },
-    { minute: 59, day: 999, outcome: 'admitted', minuteAfter: 60, dayAfter: 1_000 },
-    // Only the day is exhausted: the rejection must not count in the minute.
-    { minute: 0, day: 1_000, outcome: 'limited', minuteAfter: 0, dayAfter: 1_000 },
-    { minute: 59, day: 1_000, outcome: 'limited', minuteAfter: 59, dayAfter: 1_000 },
-    { minute: 60, day: 1_000, outcome: 'limited', minuteAfter: 60, dayAfter: 1_000 },
-    // Counts above the limit, as after a change to a smaller plan.
-    { minute: 250, day: 5_000, outcome: 'limited', minuteAfter: 250, dayAfter: 5_000 },
-  ])(
-    'returns $outcome after $minute in the minute and $day in the day, and counts $minuteAfter and $dayAfter',
-    ({ minute, day, outcome, minuteAfter, dayAfter }) => {
-      const { verdict, next } = decide(used(minute, day), FREE, NO_BANS, NOON);
-      expect(verdict).toEqual({
-        outcome,
-        minute: { limit: 60, remaining: Math.max(0, 60 - minuteAfter), resetAtSeconds: MINUTE_END },
-        day: { limit: 1_000, remaining: Math.max(0, 1_000 - dayAfter), resetAtSeconds: DAY_END },
-        decidedAtMs: NOON,
-      });
-      expect([next.minuteUsed, next.dayUsed]).toEqual([minuteAfter, dayAfter]);
-    },
-  );
-
-  it('admits from the first millisecond of the next minute, with a new count', () => {
-    const [last, first] = play(used(59, 59), FREE, NO_BANS, [
-      at('2026-11-21T12:00:59.999Z'),
-      at('2026-11-21T12:01:00.000Z'),
-    ]);
-    expect(last?.verdict).toMatchObject({ outcome: 'admitted', minute: { remaining: 0, resetAtSeconds: MINUTE_END } });
-    expect(first?.verdict).toMatchObject({
-      outcome: 'admitted',
-      minute: { remaining: 59, resetAtSeconds: MINUTE_END + 60 },
-      day: { remaining: 939, resetAtSeconds: DAY_END }, // 1,000 - 59 - 1 - 1
-    });
-  });
-
-  it('rejects until the last millisecond of an exhausted day and admits from the first of the next', () => {
-    const spent = used(0, 1_000);
-    const [rejected, admitted] = play(spent, FREE, NO_BANS, [
-      at('2026-11-21T23:59:59.999Z'),
-      at('2026-11-22T00:00:00.000Z'),
-    ]);
-    expect(rejected?.verdict).toMatchObject({ outcome: 'limited', day: { remaining: 0, resetAtSeconds: DAY_END } });
-    expect(admitted?.verdict).toMatchObject({
-      outcome: 'admitted',
-      minute: { remaining: 59, resetAtSeconds: seconds('2026-11-22T00:01:00Z') },
-      day: { remaining: 999, resetAtSeconds: seconds('2026-11-23T00:00:00Z') },
-    });
-  });
-
-  it('does not reuse the count of the same minute of another day', () => {
-    const { verdict } = decide(used(60, 1_000), FREE, NO_BANS, NOON + 86_400_000);
-    expect(verdict).toMatchObject({ outcome: 'admitted', minute: { remaining: 59 }, day: { remaining: 999 } });
-  });
-
-  it('applies changed quotas to the requests counted before', () => {
-    const pro: Quotas = { requestsPerMinute: 300, requestsPerDay: 10_000 };
-    expect(decide(used(60, 1_000), pro, NO_BANS, NOON).verdict).toMatchObject({
-      outcome: 'admitted',
-      minute: { limit: 300, remaining: 239 },
-      day: { limit: 10_000, remaining: 8_999 },
-    });
-  });
+const quotas = fc.record({
+  requestsPerMinute: fc.integer({ min: 1, max: 5 }),
+  requestsPerDay: fc.integer({ min: 1, max: 12 }),
 });
+const rules = fc.record({
+  threshold: fc.integer({ min: 0, max: 4 }),
+  windowSeconds: fc.constantFrom(1, 2, 60),
+  durationSeconds: fc.constantFrom(1, 2, 90),
+});
+/** How far the clock moves before each request: mostly a little, sometimes into another minute or day. */
+const steps = fc.array(
+  fc.oneof(
+    { weight: 4, arbitrary: fc.constant(0) },
+    // Often to the end of a short ban or of its window.
+    { weight: 4, arbitrary: fc.constantFrom(1, 500, 999, 1_000, 1_001, 2_000) },
+    { weight: 2, arbitrary: fc.integer({ min: 2_000, max: 3 * MINUTE_MS }) },
+    { weight: 1, arbitrary: fc.integer({ min: MINUTE_MS, max: 2 * DAY_MS }) },
+  ),
+  { minLength: 1, maxLength: 60 },
+);
 
-describe('decide on bans', () => {
-  const spent = used(60, 60);
+interface Step {
+  readonly now: number;
+  readonly before: Counts;
+  readonly after: Counts;
+  readonly verdict: Verdict;
+}
 
-  it('sets bannedUntilMs on banned verdicts only', () => {
-    const decisions = play(spent, FREE, TEN_IN_A_MINUTE, Array<number>(11).fill(NOON));
-    expect(decisions.map(({ verdict }) => 'bannedUntilMs' in verdict)).toEqual([
-      ...Array<boolean>(9).fill(false),
-      true,
-      true,
-    ]);
+function play(rule: BanRule, quota: Quotas, advances: readonly number[]): Step[] {
+  let now = START;
+  let state: Counts = UNUSED;
+  return advances.map((advance) => {
+    now += advance;
+    const before = Object.freeze({ ...state });
+    const { verdict, next } = decide(before, quota, rule, now);
+    state = next;
+    return { now, before, after: next, verdict };
+  });
+}
+
+/**
+ * A second implementation of the rules, from the whole history instead of from counters. It is slow and simple, and shares
+ * no code with the decision.
+ */
+function outcomesByHistory(rule: BanRule, quota: Quotas, times: readonly number[]): string[] {
+  const admitted: number[] = [];
+  let rejected: number[] = [];
+  let bannedUntil = 0;
+  return times.map((now) => {
+    if (now < bannedUntil) {
+      return 'banned';
+    }
+    const sameMinute = admitted.filter((time) => Math.floor(time / MINUTE_MS) === Math.floor(now / MINUTE_MS));
+    const sameDay = admitted.filter((time) => Math.floor(time / DAY_MS) === Math.floor(now / DAY_MS));
+    if (sameMinute.length < quota.requestsPerMinute && sameDay.length < quota.requestsPerDay) {
+      admitted.push(now);
+      return 'admitted';
+    }
+    const [first = now] = rejected;
+    rejected = now - first < rule.windowSeconds * 1_000 ? [...rejected, now] : [now];
+    if (rule.threshold > 0 && rejected.length >= rule.threshold) {
+      rejected = [];
+      bannedUntil = now + rule.durationSeconds * 1_000;
+      return 'banned';
+    }
+    return 'limited';
+  });
+}
+
+function expectForAll(property: (steps: Step[], quota: Quotas, rule: BanRule) => void): void {
+  fc.assert(
+    fc.property(rules, quotas, steps, (rule, quota, advances) => {
+      property(play(rule, quota, advances), quota, rule);
+    }),
+    { numRuns: 300 },
+  );
+}
+
+function mostInOneWindow(played: readonly Step[], windowMs: number): number {
+  const counts = new Map<number, number>();
+  for (const { now, verdict } of played) {
+    if (verdict.outcome === 'admitted') {
+      const window = Math.floor(now / windowMs);
+      counts.set(window, (counts.get(window) ?? 0) + 1);
+    }
+  }
+  return Math.max(0, ...counts.values());
+}
+
+describe('decide, for any sequence of requests', () => {
+  it('never admits more requests in a window than its quota', () => {
+    expectForAll((played, quota) => {
+      expect(mostInOneWindow(played, MINUTE_MS)).toBeLessThanOrEqual(quota.requestsPerMinute);
+      expect(mostInOneWindow(played, DAY_MS)).toBeLessThanOrEqual(quota.requestsPerDay);
+    });
   });
 
-  // Three rejections within 60 s cause a ban. The day is exhausted, so every request is rejected.
-  const THREE: BanRule = { threshold: 3, windowSeconds: 60, durationSeconds: 300 };
-  test.each([
-    { offsets: [0, 0, 0], last: 'banned' },
-    { offsets: [0, 30_000, 59_999], last: 'banned' }, // the last millisecond of the window
-    { offsets: [0, 30_000, 60_000], last: 'limited' }, // begins the next window
-    { offsets: [0, 30_000, 60_000, 89_999], last: 'limited' }, // the second of the window from 60 s on
-    { offsets: [0, 30_000, 60_000, 89_999, 119_999], last: 'banned' },
-    { offsets: [0, 59_999, 119_998, 179_997], last: 'limited' }, // never more than two within one window
-    { offsets: [0, 1, 3_600_000], last: 'limited' },
-  ])(
-    'returns $last after rejections at $offsets ms, because a window lasts 60 s from its first rejection',
-    ({ offsets, last }) => {
-      const decisions = play(
-        used(0, 1_000),
-        FREE,
-        THREE,
-        offsets.map((offset) => NOON + offset),
+  it('returns the outcome that follows from the whole history', () => {
+    expectForAll((played, quota, rule) => {
+      const expected = outcomesByHistory(
+        rule,
+        quota,
+        played.map(({ now }) => now),
       );
-      expect(outcomes(decisions)).toEqual([...Array<string>(offsets.length - 1).fill('limited'), last]);
-    },
-  );
+      expect(played.map(({ verdict }) => verdict.outcome)).toEqual(expected);
+      expect(played.map(({ verdict }) => 'bannedUntilMs' in verdict)).toEqual(
+        expected.map((each) => each === 'banned'),
+      );
+    });
+  });
 
-  it('ends a ban to the millisecond; the windows decide afterwards', () => {
-    const [, , , during, after] = play(spent, FREE, THREE, [NOON, NOON, NOON, NOON + 299_999, NOON + 300_000]);
-    expect(during?.verdict.outcome).toBe('banned');
-    // Five minutes later a new minute has begun; the day still has 60 used.
-    expect(after?.verdict).toMatchObject({ outcome: 'admitted', minute: { remaining: 59 }, day: { remaining: 939 } });
+  it('applies changed quotas to the requests counted before, of which none remain if there were more', () => {
+    const [{ after }] = play(
+      { threshold: 0, windowSeconds: 1, durationSeconds: 1 },
+      { requestsPerMinute: 9, requestsPerDay: 9 },
+      Array<number>(9).fill(0),
+    ).slice(-1) as [Step];
+    const decideWith = (requestsPerMinute: number, requestsPerDay: number): Verdict =>
+      decide(
+        after,
+        { requestsPerMinute, requestsPerDay },
+        { threshold: 0, windowSeconds: 1, durationSeconds: 1 },
+        START,
+      ).verdict;
+    expect(decideWith(10, 20)).toMatchObject({ outcome: 'admitted', minute: { remaining: 0 }, day: { remaining: 10 } });
+    expect(decideWith(5, 4)).toMatchObject({ outcome: 'limited', minute: { remaining: 0 }, day: { remaining: 0 } });
+  });
+
+  it('counts an admitted request once in both windows and a rejected one in neither', () => {
+    expectForAll((played) => {
+      for (const { before, after, verdict } of played) {
+        const minuteBefore = before.minuteEndSeconds === after.minuteEndSeconds ? before.minuteUsed : 0;
+        const dayBefore = before.dayEndSeconds === after.dayEndSeconds ? before.dayUsed : 0;
+        const cost = verdict.outcome === 'admitted' ? 1 : 0;
+        expect([after.minuteUsed, after.dayUsed]).toEqual([minuteBefore + cost, dayBefore + cost]);
+      }
+    });
+  });
+
+  it('returns the limit minus the count as remaining, and the end of the window as reset', () => {
+    expectForAll((played, quota) => {
+      for (const { now, after, verdict } of played) {
+        expect(verdict.minute).toEqual({
+          limit: quota.requestsPerMinute,
+          remaining: quota.requestsPerMinute - after.minuteUsed,
+          resetAtSeconds: after.minuteEndSeconds,
+        });
+        expect(verdict.day).toEqual({
+          limit: quota.requestsPerDay,
+          remaining: quota.requestsPerDay - after.dayUsed,
+          resetAtSeconds: after.dayEndSeconds,
+        });
+        for (const [window, windowMs] of [
+          [verdict.minute, MINUTE_MS],
+          [verdict.day, DAY_MS],
+        ] as const) {
+          const resetMs = window.resetAtSeconds * 1_000;
+          expect(resetMs > now && resetMs <= now + windowMs && resetMs % windowMs === 0).toBe(true);
+        }
+      }
+    });
+  });
+
+  it('stores fewer rejections than the ban threshold', () => {
+    expectForAll((played, _quota, rule) => {
+      for (const { after } of played) {
+        expect(after.rejections).toBeLessThanOrEqual(Math.max(0, rule.threshold - 1));
+      }
+    });
+  });
+
+  it('returns a Retry-After of at least one second and never before the reset', () => {
+    expectForAll((played) => {
+      for (const { now, verdict } of played.filter((step) => step.verdict.outcome !== 'admitted')) {
+        const headers = new Map(rateLimitHeaders(verdict));
+        const retryAfter = Number(headers.get('Retry-After'));
+        expect(retryAfter).toBeGreaterThanOrEqual(1);
+        expect(now + retryAfter * 1_000).toBeGreaterThanOrEqual(Number(headers.get('X-RateLimit-Reset')) * 1_000);
+      }
+    });
+  });
+
+  it('does not reject for the same window or ban after Retry-After has passed', () => {
+    expectForAll((played, quota, rule) => {
+      for (const { now, after, verdict } of played.filter((step) => step.verdict.outcome !== 'admitted')) {
+        const waitMs = Number(new Map(rateLimitHeaders(verdict)).get('Retry-After')) * 1_000;
+        const retried = decide(after, quota, rule, now + waitMs);
+        // After a ban a window may still be exhausted, which is another rejection.
+        const isFree = verdict.outcome === 'limited' ? retried.verdict.outcome === 'admitted' : true;
+        expect(isFree).toBe(true);
+        expect(retried.verdict.bannedUntilMs).not.toBe(verdict.bannedUntilMs ?? 0);
+      }
+    });
   });
 });
