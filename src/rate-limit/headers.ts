@@ -21,10 +21,11 @@ type RateLimitHeader = readonly [name: string, value: string];
  */
 export function rateLimitHeaders(verdict: Verdict): RateLimitHeader[] {
   const { minute, day, decidedAtMs } = verdict;
+  const binding = bindingWindow(verdict);
   const resetAtSeconds = resetAtSecondsOf(verdict);
   const headers: RateLimitHeader[] = [
-    ['X-RateLimit-Limit', String(bindingWindow(verdict).limit)],
-    ['X-RateLimit-Remaining', verdict.outcome === 'admitted' ? String(bindingWindow(verdict).remaining) : '0'],
+    ['X-RateLimit-Limit', String(binding.limit)],
+    ['X-RateLimit-Remaining', String(remainingIn(binding, verdict))],
     ['X-RateLimit-Reset', String(resetAtSeconds)],
     ['RateLimit-Policy', `"minute";q=${minute.limit};w=60, "day";q=${day.limit};w=86400`],
     ['RateLimit', `"minute";${itemParameters(minute, verdict)}, "day";${itemParameters(day, verdict)}`],
@@ -40,10 +41,14 @@ export function resetAtSecondsOf(verdict: Verdict): number {
   return resetAtSecondsIn(bindingWindow(verdict), verdict);
 }
 
-/** During a ban nothing remains in either window until the ban ends, whatever the counts are. */
 function itemParameters(window: WindowVerdict, verdict: Verdict): string {
-  const remaining = verdict.bannedUntilMs === undefined ? window.remaining : 0;
-  return `r=${remaining};t=${secondsUntil(resetAtSecondsIn(window, verdict), verdict.decidedAtMs)}`;
+  const seconds = secondsUntil(resetAtSecondsIn(window, verdict), verdict.decidedAtMs);
+  return `r=${remainingIn(window, verdict)};t=${seconds}`;
+}
+
+/** During a ban nothing remains in either window until the ban ends, whatever the counts are. */
+function remainingIn(window: WindowVerdict, { bannedUntilMs }: Verdict): number {
+  return bannedUntilMs === undefined ? window.remaining : 0;
 }
 
 function resetAtSecondsIn(window: WindowVerdict, { bannedUntilMs }: Verdict): number {

@@ -38,6 +38,7 @@ const FIXED_HEADERS = {
   'content-type': ['application/json'],
   'cache-control': ['no-store'],
   'x-content-type-options': ['nosniff'],
+  'content-security-policy': ["default-src 'none'; frame-ancestors 'none'"],
 };
 
 function bodyCode(response: WireResponse | undefined, method: string): unknown {

@@ -62,13 +62,6 @@ describe('a temporary ban', () => {
       expect(stateOf(free)).toMatchObject({ day: { remaining: 998 } });
     });
 
-    it('does not affect other keys while it is banned', async () => {
-      const [{ key }, other] = [await insertSmallKey(), await insertSmallKey()];
-      await codesOf(11, key);
-      expect(await codesOf(1, other.key)).toEqual(['order_not_found']);
-      expect(await codesOf(1)).toEqual(['missing_api_key']);
-    });
-
     it('gets 429 for an unknown path or method too while it is banned', async () => {
       const { key } = await insertSmallKey();
       await codesOf(11, key);

@@ -5,7 +5,6 @@ import { parseLimitHeaders } from '../helpers/limit-headers.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 
 const MINUTE_MS = 60_000;
-const DAY_MS = 86_400_000;
 /** An order that does not exist: the cheapest request that reaches the database. */
 const ABSENT = '404404';
 
@@ -117,16 +116,6 @@ describe('a key', () => {
     expect(responses.map(({ status }) => status)).toEqual([200, 200, 405, 404, 400, 404]);
     expect(responses.map((response) => stateOf(response).remaining)).toEqual([59, 58, 57, 56, 55, 54]);
   });
-
-  it('does not share its quota with another key', async () => {
-    const [one, other] = [
-      await insertKey(service.db, { requests_per_minute: 1, requests_per_day: 10 }),
-      await insertKey(service.db, { requests_per_minute: 1, requests_per_day: 10 }),
-    ];
-    expect((await request(one.key)).status).toBe(404);
-    expect((await request(one.key)).status).toBe(429);
-    expect((await request(other.key)).status).toBe(404);
-  });
 });
 
 describe('the daily limit of a key', () => {
@@ -158,25 +147,5 @@ describe('the daily limit of a key', () => {
     const admitted = await request(key);
     expect(admitted.status).toBe(404);
     expect(stateOf(admitted)).toMatchObject({ limit: 60, remaining: 59, day: { remaining: 999 } });
-  });
-
-  it('with custom quotas can be reached before the limit per minute', async () => {
-    const { key } = await insertKey(service.db, { requests_per_minute: 100, requests_per_day: 3 });
-    expect(await statusesOf(5, key)).toEqual({ 404: 3, 429: 2 });
-    service.clock.advance(MINUTE_MS);
-    expect((await request(key)).status).toBe(429);
-    service.clock.advance(DAY_MS);
-    expect((await request(key)).status).toBe(404);
-  });
-
-  it('sets the later reset when both windows reject', async () => {
-    const { key } = await insertKey(service.db, { requests_per_minute: 2, requests_per_day: 2 });
-    await statusesOf(2, key);
-    expect(stateOf(await request(key))).toMatchObject({
-      limit: 2,
-      resetAt: Date.parse('2026-11-22T00:00:00Z') / 1_000,
-      retryAfter: 43_170,
-      minute: { resetsInSeconds: 30 },
-    });
   });
 });

@@ -40,28 +40,10 @@ test.each<[string, string, (string | undefined)[], number[]]>([
     [1, 2, 1, 3],
   ],
   [
-    'with one proxy, an IPv4-mapped address counts as the IPv4 address',
-    '1',
-    ['203.0.113.9', '::ffff:203.0.113.9', '203.0.113.9:1234'],
-    [1, 2, 3],
-  ],
-  [
-    'with one proxy, a header without an address counts against the address of the connection',
-    '1',
-    ['127.0.0.1', undefined, '<script>alert(1)</script>', ',,,,,'],
-    [1, 2, 3, 4],
-  ],
-  [
     'with trusted networks, the last address outside them counts',
     '127.0.0.0/8, 10.0.0.0/8,fd00::/8',
     ['203.0.113.1', '198.51.100.1, 203.0.113.1, fd00::1, 10.1.2.3', '203.0.113.1, 198.51.100.1, 10.1.2.3'],
     [1, 2, 1],
-  ],
-  [
-    'with trusted networks, a connection from outside them counts as itself',
-    '10.0.0.0/8',
-    ['203.0.113.1', '203.0.113.2'],
-    [1, 2],
   ],
 ])('%s', async (_what, trustProxy, requests, expected) => {
   service = await startTestService({ database, environment: { TRUST_PROXY: trustProxy } });

@@ -51,31 +51,22 @@ describe('a request target', () => {
       expect((await ask('HEAD', 'https://api.example.com:8443/v1/store/orders', context.key))?.status).toBe(200);
     });
 
-    it.each([
-      'http://localhost/v1/nowhere',
-      'HTTP://LOCALHOST/v1/nowhere',
-      'http://user:password@localhost/v1/nowhere',
-      'http://localhost:99999/v1/nowhere',
-      'http://localhost:port/v1/nowhere',
-      'http://[::1]:80/v1/nowhere',
-      'http://xn--/v1/nowhere',
-      'http://localhost/v1',
-      'ftp://localhost/v1/nowhere',
-    ])('requires a key and gets rate-limit headers when its path is under /v1: %s', async (target) => {
-      await expectKeyNeeded('GET', target, 404, 'route_not_found');
-    });
+    // `isApiPath` is tested with every other form.
+    it.each(['http://localhost/v1/nowhere', 'http://localhost:port/v1/nowhere', 'http://[::1]:80/v1/nowhere'])(
+      'requires a key and gets rate-limit headers when its path is under /v1: %s',
+      async (target) => {
+        await expectKeyNeeded('GET', target, 404, 'route_not_found');
+      },
+    );
 
-    it.each([
-      'http://localhost',
-      'http://localhost/',
-      'http://localhost?/v1',
-      'http://v1/store/orders',
-      'http://localhost/V1/store/orders',
-    ])('returns 404 without rate-limit headers when its path is not under /v1: %s', async (target) => {
-      const response = await ask('GET', target, context.key);
-      expectErrorResponse(response, 404, 'route_not_found');
-      expectLimits(response, 'no limits');
-    });
+    it.each(['http://localhost?/v1', 'http://localhost/V1/store/orders'])(
+      'returns 404 without rate-limit headers when its path is not under /v1: %s',
+      async (target) => {
+        const response = await ask('GET', target, context.key);
+        expectErrorResponse(response, 404, 'route_not_found');
+        expectLimits(response, 'no limits');
+      },
+    );
   });
 
   it.each(['http://[/', 'http://[::1/v1/store/orders', 'http://::1]/v1/store/orders'])(
