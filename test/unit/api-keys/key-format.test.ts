@@ -102,6 +102,10 @@ describe('isWellFormedKey', () => {
   test.each([
     ['an empty string', ''],
     ['one more character and a correct checksum', `pst_${'0'.repeat(44)}`.concat(checksum(`pst_${'0'.repeat(44)}`))],
+    [
+      'a character before the prefix and a correct checksum',
+      `xpst_${'0'.repeat(43)}`.concat(checksum(`xpst_${'0'.repeat(43)}`)),
+    ],
     ['the prefix alone', 'pst_'],
     ['one character too few', key.slice(0, -1)],
     ['one character too many', `${key}0`],
