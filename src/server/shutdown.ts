@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { isatty } from 'node:tty';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { Config } from '../config/config.js';
-import { HealthService } from '../health/health.service.js';
+import { HealthService } from '../health/health.js';
 import type { ServiceHttpAdapter } from './service-http-adapter.js';
 
 const STDIN = 0;

@@ -1,6 +1,6 @@
 import type { PrismaService } from '../../../src/database/prisma.service.js';
 import { Metrics } from '../../../src/metrics/metrics.js';
-import { HealthService } from '../../../src/health/health.service.js';
+import { HealthService } from '../../../src/health/health.js';
 
 describe('HealthService', () => {
   it('sends one query for requests that arrive while it runs, and another one afterwards', async () => {
