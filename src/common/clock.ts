@@ -7,4 +7,4 @@ export interface Clock {
 /** Injection token of the {@link Clock}. */
 export const CLOCK = Symbol('clock');
 
-export const systemClock: Clock = { now: () => Date.now() };
+export const systemClock: Clock = Date;
