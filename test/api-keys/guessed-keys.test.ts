@@ -45,15 +45,6 @@ describe('guessed keys with a valid checksum', () => {
     expect(keyQueries()).toBe(before + 1);
   });
 
-  it('cause no query when they are concurrent', async () => {
-    const before = keyQueries();
-    const guesses = Array.from({ length: 300 }, () => listOrders(context.service.baseUrl, generateKey()));
-    const statuses = (await Promise.all(guesses)).map(({ status }) => status);
-    expect(statuses.filter((status) => status === 401)).toHaveLength(60);
-    expect(statuses.filter((status) => status === 429)).toHaveLength(240);
-    expect(keyQueries()).toBe(before);
-  });
-
   it('that were revoked count against the address although the client resets the connection during the look-up', async () => {
     const revoked = await insertKey(context.service.db, { revoked_at: new Date() });
     let respond: () => void = () => undefined;

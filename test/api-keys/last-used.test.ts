@@ -2,7 +2,7 @@ import pg from 'pg';
 import { UsageWriter } from '../../src/api-keys/usage/usage-writer.js';
 import { call } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
-import { startTestService, useTestService } from '../helpers/test-service.js';
+import { useTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
 const context = useTestService();
@@ -49,14 +49,6 @@ describe('the last use of a key', () => {
     await use(key);
     await flush();
     expect(await lastUsedAt(id)).toBeNull();
-  });
-
-  it('is recorded when the service stops', async () => {
-    const second = await startTestService({ database: context.service });
-    const { id, key } = await insertKey(context.service.db);
-    await call(second.baseUrl, 'HEAD', '/store/orders', key);
-    await second.stop();
-    expect(await lastUsedAt(id)).toBeInstanceOf(Date);
   });
 
   it('sends no notification, unlike other changes of a key', async () => {

@@ -39,7 +39,6 @@ describeWithRedis('three replicas that share a Redis', () => {
     const before = await stored();
     const response = await request(replicas[0]!);
     expect([response.status, response.headers.get('x-ratelimit-remaining')]).toEqual([401, '59']);
-    expect((await request(replicas[0]!)).headers.get('x-ratelimit-remaining')).toMatch(/^5[89]$/);
     expect(await stored()).toEqual(before);
   });
 

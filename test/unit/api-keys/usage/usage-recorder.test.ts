@@ -1,5 +1,4 @@
-import { ANONYMOUS_ID, NO_USAGE } from '../../../../src/api-keys/usage/usage-recorder.js';
-import { ROWS_MAX, UsageRecorder } from '../../../../src/api-keys/usage/usage-recorder.js';
+import { ANONYMOUS_ID, NO_USAGE, ROWS_MAX, UsageRecorder } from '../../../../src/api-keys/usage/usage-recorder.js';
 import { Metrics } from '../../../../src/metrics/metrics.js';
 import { ManualClock } from '../../../helpers/manual-clock.js';
 
