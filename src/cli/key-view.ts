@@ -1,11 +1,10 @@
 import type { KeyRecord } from '../api-keys/api-keys.admin.js';
 import { asError } from '../common/as-error.js';
 import { quotasOf } from '../plans/plans.js';
-import { readUsage, type Usage } from '../rate-limit/redis-admin.js';
+import type { Usage } from '../rate-limit/redis-admin.js';
 import { subjectOfKey } from '../rate-limit/subject.js';
 import { redisUrls } from './command-database.js';
-import { warn } from './output.js';
-import { count, shownId, table } from './table.js';
+import { count, shownId, table, warn } from './output.js';
 
 /** A key as the commands print it; the fields of `--json`. */
 export interface KeyView extends KeyRecord {
@@ -26,10 +25,11 @@ export async function viewsOf(records: readonly KeyRecord[]): Promise<KeyView[]>
 }
 
 async function usagesOf(records: readonly KeyRecord[], nowMs: number): Promise<Usage[]> {
-  const urls = redisUrls();
+  const urls = await redisUrls();
   if (urls.length === 0 || records.length === 0) {
     return [];
   }
+  const { readUsage } = await import('../rate-limit/redis-admin.js');
   const subjects = records.map(({ id }) => subjectOfKey(id));
   try {
     return await readUsage(urls, subjects, nowMs);

@@ -1,9 +1,16 @@
 import { Argument, type Command } from 'commander';
-import type { DayUsage, KeyUsage, KeyUsageReport, Period, UsageReport } from '../api-keys/usage/usage-report.js';
+import {
+  type DayUsage,
+  type KeyUsage,
+  type KeyUsageReport,
+  type Period,
+  reportKeyUsage,
+  reportUsage,
+  type UsageReport,
+} from '../api-keys/usage/usage-report.js';
 import { integer, keyId, pastDay } from './arguments.js';
-import type { TableAccess } from './command-database.js';
-import { print } from './output.js';
-import { count, shownId, table } from './table.js';
+import { withDatabase } from './command-database.js';
+import { count, print, shownId, table } from './output.js';
 
 const DAY_MS = 86_400_000;
 const DAYS_DEFAULT = 30;
@@ -11,11 +18,6 @@ const DAYS_MAX = 3_650;
 
 const TITLES = ['ID', 'PLAN', 'BUSIEST DAY', 'SHARE', 'REJECTED', 'BANNED', 'NEEDS', 'NAME'];
 const DAY_TITLES = ['DAY', 'ADMITTED', 'REJECTED', 'BANNED', 'LISTS', 'CANCELS', 'BYTES'];
-
-const ACCESS: readonly TableAccess[] = [
-  { table: 'api_keys', privileges: ['SELECT'] },
-  { table: 'api_key_usage', privileges: ['SELECT'] },
-];
 
 interface UsageOptions {
   readonly days: number;
@@ -34,14 +36,12 @@ export function addUsageCommand(keys: Command): void {
     .option('--until <day>', 'last day in UTC, like 2026-10-31 (default: today)', pastDay)
     .option('--json', 'print one object with all figures')
     .action(async (key: string | undefined, { json, ...options }: UsageOptions) => {
-      const { withDatabase } = await import('./command-database.js');
-      const { reportKeyUsage, reportUsage } = await import('../api-keys/usage/usage-report.js');
       const period = periodOf(options);
       if (key === undefined) {
-        const report = await withDatabase(ACCESS, (db) => reportUsage(db, period));
+        const report = await withDatabase((db) => reportUsage(db, period));
         await print(json, report, usageText(report));
       } else {
-        const report = await withDatabase(ACCESS, (db) => reportKeyUsage(db, key, period));
+        const report = await withDatabase((db) => reportKeyUsage(db, key, period));
         await print(json, report, keyUsageText(report));
       }
     });

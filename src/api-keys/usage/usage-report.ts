@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { onlyRow } from '../../database/only-row.js';
 import { CUSTOM_QUOTAS, type Plan, PLAN_QUOTAS, PLANS } from '../../plans/plans.js';
-import { onlyId } from '../api-keys.admin.js';
+import { onlyKey } from '../api-keys.admin.js';
 import { type IdRange, idRangeOf } from '../key-id.js';
 import { ANONYMOUS_ID, type UsageCounts } from './usage-counts.js';
 
@@ -100,13 +100,10 @@ export async function reportUsage(db: pg.ClientBase, period: Period): Promise<Us
  * @throws {KeyAdministrationError} when there is no such key, or more than one
  */
 export async function reportKeyUsage(db: pg.ClientBase, key: string, period: Period): Promise<KeyUsageReport> {
-  const found = await usagesOf(db, period, idRangeOf(key === 'anonymous' ? ANONYMOUS_ID : key));
-  const id = onlyId(
-    key,
-    found.map((each) => each.id),
-  );
-  const { rows } = await db.query<DayUsage>(USAGE_OF_DAYS, [period.from, period.to, id]);
-  return { ...period, ...onlyRow(found), days: rows };
+  const usages = await usagesOf(db, period, idRangeOf(key === 'anonymous' ? ANONYMOUS_ID : key));
+  const usage = onlyKey(key, usages);
+  const { rows } = await db.query<DayUsage>(USAGE_OF_DAYS, [period.from, period.to, usage.id]);
+  return { ...period, ...usage, days: rows };
 }
 
 async function usagesOf(db: pg.ClientBase, { from, to }: Period, ids: IdRange): Promise<KeyUsage[]> {
