@@ -6,12 +6,15 @@ import type { Plan } from '../plans/plans.js';
 import { DISPLAY_PREFIX_LENGTH, generateKey, hashKey } from './key-format.js';
 import { idRangeOf } from './key-id.js';
 
+export type KeyState = 'active' | 'expired' | 'revoked';
+
 /** A key as an administrator sees it, without the key itself, which is shown once when it is issued. */
 export interface KeyRecord {
   readonly id: string;
   readonly name: string;
   readonly keyPrefix: string;
   readonly plan: Plan;
+  readonly state: KeyState;
   readonly requestsPerMinute: number | null;
   readonly requestsPerDay: number | null;
   readonly createdAt: Date;
@@ -47,10 +50,13 @@ export interface NewKey extends PlanChoice {
 /** An invalid administrative command. The message is for the operator. */
 export class KeyAdministrationError extends Error {}
 
+/** The {@link KeyState} of a row. */
+export const STATE = `CASE WHEN revoked_at IS NOT NULL THEN 'revoked' WHEN expires_at <= now() THEN 'expired' ELSE 'active' END`;
+
 const RECORD = `
-  id, name, key_prefix AS "keyPrefix", plan::text, requests_per_minute AS "requestsPerMinute", requests_per_day AS "requestsPerDay",
-  created_at AS "createdAt", expires_at AS "expiresAt", revoked_at AS "revokedAt", successor_id AS "successorId",
-  last_used_at AS "lastUsedAt"`;
+  id, name, key_prefix AS "keyPrefix", plan::text, ${STATE} AS state,
+  requests_per_minute AS "requestsPerMinute", requests_per_day AS "requestsPerDay", created_at AS "createdAt",
+  expires_at AS "expiresAt", revoked_at AS "revokedAt", successor_id AS "successorId", last_used_at AS "lastUsedAt"`;
 
 const INSERT_KEY = `
   INSERT INTO api_keys (name, plan, requests_per_minute, requests_per_day, expires_at, key_prefix, key_hash)
@@ -103,10 +109,9 @@ export class ApiKeysAdmin {
     return inTransaction(this.db, async () => {
       // What is read from here on stays as it is: a key that is being revoked gets no successor.
       const old = onlyRow(await this.#select('WHERE id = $1 FOR UPDATE', id));
-      const now = Date.now();
-      rejectUnlessRotatable(old, now);
+      rejectUnlessRotatable(old);
       const issued = await this.#create({ ...old, expiresAt: expiresAt ?? old.expiresAt });
-      await this.db.query(END_AFTER_OVERLAP, [id, issued.id, new Date(now + overlapMs)]);
+      await this.db.query(END_AFTER_OVERLAP, [id, issued.id, new Date(Date.now() + overlapMs)]);
       await deliver(issued);
     });
   }
@@ -132,12 +137,11 @@ export class ApiKeysAdmin {
   }
 }
 
-function rejectUnlessRotatable({ id, revokedAt, successorId, expiresAt }: KeyRecord, nowMs: number): void {
-  if (revokedAt === null && successorId !== null) {
+function rejectUnlessRotatable({ id, state, successorId }: KeyRecord): void {
+  if (state !== 'revoked' && successorId !== null) {
     throw new KeyAdministrationError(`The key ${id} is rotated already; rotate its successor ${successorId} instead.`);
   }
-  if (revokedAt !== null || (expiresAt !== null && expiresAt.getTime() <= nowMs)) {
-    const state = revokedAt === null ? 'expired' : 'revoked';
+  if (state !== 'active') {
     throw new KeyAdministrationError(`The key ${id} is ${state}; issue a new one instead.`);
   }
 }

@@ -1,4 +1,4 @@
-import pg from 'pg';
+import type pg from 'pg';
 import { asError } from '../common/as-error.js';
 import type { Config } from '../config/config.js';
 import { openClient } from '../database/open-client.js';
@@ -33,7 +33,11 @@ const REMEDIES: Readonly<Record<string, string>> = {
 export async function withDatabase<T>(work: (db: pg.Client, databaseUrl: string) => Promise<T>): Promise<T> {
   const connectionString = await databaseUrl();
   const db = await openClient(connectionString, { application_name: 'petstore-cli' }).catch((error: unknown) => {
-    throw new Error(connectMessage(new pg.Client(connectionString), error), { cause: error });
+    throw new Error(
+      `Cannot connect to the database at ${new URL(connectionString).host}: ${asError(error).message}. ` +
+        'Check DATABASE_URL and that PostgreSQL is running.',
+      { cause: error },
+    );
   });
   try {
     await db.query(SETTINGS);
@@ -71,11 +75,4 @@ async function databaseUrl(): Promise<string> {
 async function configOf(...names: string[]): Promise<Config> {
   const { loadConfig } = await import('../config/load-config.js');
   return loadConfig(Object.fromEntries(names.map((name) => [name, process.env[name]])));
-}
-
-function connectMessage({ host, port, database, user }: pg.Client, error: unknown): string {
-  return (
-    `Cannot connect to the database "${database ?? ''}" at ${host}:${port} as "${user ?? ''}": ${asError(error).message}. ` +
-    'Check DATABASE_URL and that PostgreSQL is running.'
-  );
 }

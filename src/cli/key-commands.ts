@@ -3,9 +3,9 @@ import { ApiKeysAdmin, type Deliver, type PlanChoice } from '../api-keys/api-key
 import { CUSTOM_QUOTAS, type Plan, PLAN_QUOTAS, PLANS } from '../plans/plans.js';
 import { duration, futureTime, integer, keyId, keyName } from './arguments.js';
 import { redisUrls, withDatabase } from './command-database.js';
-import { keyDetails, keyTable, viewsOf } from './key-view.js';
+import { keyTable, viewsOf } from './key-view.js';
 import { subjectOfKey } from '../rate-limit/subject.js';
-import { isDiscarded, OutputError, print, printResult } from './output.js';
+import { details, isDiscarded, OutputError, print, printResult } from './output.js';
 import { messageOf, UsageError } from './report-error.js';
 import { addUsageCommand } from './usage-command.js';
 
@@ -66,7 +66,7 @@ const COMMANDS: Readonly<Record<string, KeyCommand>> = {
     json: 'the key as an object with the fields of "keys list"',
     run: async (admin, { json }, id) => {
       for (const view of await viewsOf([await admin.find(id)])) {
-        await print(json, view, keyDetails(view));
+        await print(json, view, details(view));
       }
     },
   },

@@ -93,6 +93,14 @@ export function table(titles: readonly string[], rows: readonly (readonly string
   return lines.map((_, line) => columns.map((column) => column[line]).join('  ')).join('\n');
 }
 
+/** Formats an object: a line for each field that has a value. */
+export function details(object: object): string {
+  return Object.entries(object)
+    .filter(([, value]) => value !== null)
+    .map(([field, value]) => `${field.padEnd(19)}${value instanceof Date ? value.toISOString() : String(value)}`)
+    .join('\n');
+}
+
 /** An id in a table: on a terminal the characters that commands need to find it. */
 export function shownId(id: string, isTerminal = process.stdout.isTTY): string {
   return isTerminal ? id.slice(0, ID_PREFIX_LENGTH) : id;

@@ -13,8 +13,16 @@ export interface LoadListener {
   readonly signal?: AbortSignal;
 }
 
-/** The orders may have been loaded or not. */
-export class LoadOutcomeUnknown extends Error {}
+/** The connection was lost before PostgreSQL has confirmed or rejected the commit. */
+export class LoadOutcomeUnknown extends Error {
+  constructor(cause: unknown) {
+    super(
+      `The connection was lost during COMMIT (${asError(cause).message}): the orders may or may not have been loaded. ` +
+        'Check whether some of them exist before loading them again.',
+      { cause },
+    );
+  }
+}
 
 /** One load at a time, by an advisory lock: it conflicts with other loads only, not with VACUUM or index builds. */
 const LOCK_OUT_OTHER_LOADS = 'SELECT pg_advisory_xact_lock(482871112564)';
@@ -38,7 +46,7 @@ const RAISE_SEQUENCE = `
  * Loads orders in one transaction: all of them or none.
  * @param db a connection outside a transaction; its `lock_timeout` bounds the waits
  * @param work inserts orders and returns their number
- * @throws {LoadOutcomeUnknown} when the connection is lost before PostgreSQL has confirmed or rejected the commit
+ * @throws {LoadOutcomeUnknown}
  */
 export async function loadOrders(
   db: pg.ClientBase,
@@ -54,28 +62,17 @@ export async function loadOrders(
     return count;
   };
   const count = await inTransaction(db, load).catch((error: unknown) => {
-    throw isCommitting && isOutcomeUnknown(error) ? outcomeUnknown(error) : explained(error);
+    throw isCommitting && isOutcomeUnknown(error) ? new LoadOutcomeUnknown(error) : explained(error);
   });
   await analyze(db, onWarning);
   return count;
 }
 
-function outcomeUnknown(error: unknown): Error {
-  return new LoadOutcomeUnknown(
-    `The connection was lost during COMMIT (${asError(error).message}): the orders may or may not have been loaded. ` +
-      'Check whether some of them exist before loading them again.',
-    { cause: error },
-  );
-}
-
 function explained(error: unknown): unknown {
-  return sqlStateOf(error) === LOCK_NOT_AVAILABLE
-    ? new Error(
-        'Another transaction loads orders, locks the table orders, or is inserting an order with the same id; nothing was changed. ' +
-          'Retry when it has ended.',
-        { cause: error },
-      )
-    : error;
+  const message =
+    'Another transaction loads orders, locks the table orders, or is inserting an order with the same id; nothing was changed. ' +
+    'Retry when it has ended.';
+  return sqlStateOf(error) === LOCK_NOT_AVAILABLE ? new Error(message, { cause: error }) : error;
 }
 
 /**

@@ -82,7 +82,7 @@ describe('a command reports an unusable database in one line, without the passwo
     [
       'the connection is refused',
       () => urlOf('127.0.0.1:1'),
-      /^error: Cannot connect to the database "petstore" at 127\.0\.0\.1:1 as "petstore": .*ECONNREFUSED.*\. Check DATABASE_URL/,
+      /^error: Cannot connect to the database at 127\.0\.0\.1:1: .*ECONNREFUSED.*\. Check DATABASE_URL/,
     ],
     ['the host does not exist', () => urlOf('no-such-host.invalid'), /no-such-host\.invalid|ENOTFOUND/],
     ['the password is wrong', () => urlOf(new URL(database.url).host), /[Aa]uthentication failed/],

@@ -1,8 +1,7 @@
 import type pg from 'pg';
 import { sqlStateOf } from '../../database/postgres-errors.js';
 import { loadOrders, raiseOrderSequence, SEQUENCE_END } from '../bulk-load.js';
-import { ImportRejected } from './import-errors.js';
-import { checkIds, type OrderFile, stageOrders } from './stage-orders.js';
+import { type OrderFile, stageOrders } from './stage-orders.js';
 
 const UNIQUE_VIOLATION = '23505';
 const SEQUENCE_GENERATOR_LIMIT_EXCEEDED = '2200H';
@@ -28,7 +27,6 @@ const INSERT_WITH_ID = `
 /** Rows without an id get ids in the order of the file. */
 const INSERT_WITHOUT_ID = `
   INSERT INTO orders (${COLUMNS}) SELECT ${COLUMNS} FROM order_import WHERE id IS NULL ORDER BY line`;
-const FIRST_WITHOUT_ID = 'SELECT line FROM order_import WHERE id IS NULL ORDER BY line LIMIT 1';
 
 /**
  * Imports a file of orders: all of them or none. Memory use does not depend on the size of the file.
@@ -58,29 +56,22 @@ async function readFile(db: pg.ClientBase, options: ImportOptions): Promise<numb
   return count;
 }
 
+/** @throws {Error} when another order has got an id since the check, or when no id is left after those near the end of the sequence */
 async function insertStaged(db: pg.ClientBase): Promise<void> {
   const { rows } = await db.query<{ id: string | null }>(HIGHEST_ID);
   await raiseOrderSequence(db, rows[0]?.id ?? null);
-  await db.query('SAVEPOINT staged');
   try {
     await db.query(INSERT_WITH_ID);
     await db.query(INSERT_WITHOUT_ID);
   } catch (error) {
-    if ([UNIQUE_VIOLATION, SEQUENCE_GENERATOR_LIMIT_EXCEEDED].includes(sqlStateOf(error) ?? '')) {
-      // An order with an id of the file was inserted after the check: checking again finds its line.
-      await db.query('ROLLBACK TO SAVEPOINT staged');
-      await checkIds(db);
-      await checkMissingIds(db);
+    if (![UNIQUE_VIOLATION, SEQUENCE_GENERATOR_LIMIT_EXCEEDED].includes(sqlStateOf(error) ?? '')) {
+      throw error;
     }
-    throw error;
-  }
-}
-
-/** The ids of the file are free, so the sequence has met others. It does not pass ids near its end. */
-async function checkMissingIds(db: pg.ClientBase): Promise<void> {
-  const { rows } = await db.query<{ line: string }>(FIRST_WITHOUT_ID);
-  const problem = 'must be given, here and in the lines that follow: the ids after the highest one are in use';
-  if (rows[0] !== undefined) {
-    throw new ImportRejected([{ line: Number(rows[0].line), field: 'id', problem }]);
+    const { message, detail = '' } = error as pg.DatabaseError;
+    throw new Error(
+      `An id of the file, or the next id of an order without one, is not free any more (${message} ${detail}); ` +
+        'nothing was imported. Import again, which names the line, or give every order an id.',
+      { cause: error },
+    );
   }
 }

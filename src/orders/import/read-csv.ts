@@ -1,7 +1,7 @@
 import { pipeline } from 'node:stream';
 import { CsvError, parse } from 'csv-parse';
 import type { ImportErrorList } from './import-errors.js';
-import { isOrderField, ORDER_FIELDS, type OrderField, type OrderText, UNKNOWN_FIELD } from './order-fields.js';
+import { isOrderField, type OrderField, type OrderText, UNKNOWN_FIELD } from './order-fields.js';
 
 /** Far longer than any order. Bounds the memory that an unclosed quote takes. */
 const RECORD_BYTES_MAX = 65_536;
@@ -43,11 +43,6 @@ function readHeader(names: readonly string[], errors: ImportErrorList): OrderFie
       errors.add({ line: 1, field: name, problem: UNKNOWN_FIELD });
     } else if (names.indexOf(name) < index) {
       errors.add({ line: 1, field: name, problem: 'occurs twice in the header' });
-    }
-  }
-  for (const [name, { required }] of Object.entries(ORDER_FIELDS)) {
-    if (required === true && !names.includes(name)) {
-      errors.add({ line: 1, field: name, problem: 'is missing from the header' });
     }
   }
   errors.throwIfAny();

@@ -38,14 +38,21 @@ const INVALID_IDS = `
   SELECT line, format('must not be the id of an existing order (got %s)', id) FROM order_import JOIN orders USING (id)
   ORDER BY line LIMIT ${IMPORT_ERRORS_MAX}`;
 
-/** Copies the file into the stage and checks it against itself and the existing orders. */
+/**
+ * Copies the file into the stage and checks it against itself and the existing orders.
+ * @throws {ImportRejected}
+ */
 export async function stageOrders(db: pg.ClientBase, file: OrderFile): Promise<number> {
   const errors = new ImportErrorList();
   await db.query(CREATE_STAGE);
   const copy = db.query(copyFrom(COPY_TO_STAGE));
   await pipeline(copyLines(file, errors), copy);
   await db.query('ANALYZE order_import');
-  await checkIds(db, errors);
+  const { rows } = await db.query<{ line: string; problem: string }>(INVALID_IDS);
+  for (const { line, problem } of rows) {
+    errors.add({ line: Number(line), field: 'id', problem });
+  }
+  errors.throwIfAny();
   return copy.rowCount;
 }
 
@@ -63,16 +70,4 @@ async function* copyLines({ source, format, onProgress }: OrderFile, errors: Imp
     }
   }
   yield lines;
-}
-
-/**
- * Checks the staged ids against each other and the existing orders.
- * @throws {ImportRejected} when the list has errors, including those of the file
- */
-export async function checkIds(db: pg.ClientBase, errors = new ImportErrorList()): Promise<void> {
-  const { rows } = await db.query<{ line: string; problem: string }>(INVALID_IDS);
-  for (const { line, problem } of rows) {
-    errors.add({ line: Number(line), field: 'id', problem });
-  }
-  errors.throwIfAny();
 }
