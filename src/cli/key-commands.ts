@@ -1,12 +1,13 @@
 import { Argument, type Command, Option } from 'commander';
 import { ApiKeysAdmin, type Deliver, type PlanChoice } from '../api-keys/api-keys.admin.js';
+import { asError } from '../common/as-error.js';
 import { CUSTOM_QUOTAS, type Plan, PLAN_QUOTAS, PLANS } from '../plans/plans.js';
 import { duration, futureTime, integer, keyId, keyName } from './arguments.js';
 import { redisUrls, withDatabase } from './command-database.js';
 import { keyTable, viewsOf } from './key-view.js';
 import { subjectOfKey } from '../rate-limit/subject.js';
 import { details, isDiscarded, OutputError, print, printResult } from './output.js';
-import { messageOf, UsageError } from './report-error.js';
+import { UsageError } from './report-error.js';
 import { addUsageCommand } from './usage-command.js';
 
 const OVERLAP_DEFAULT_MS = 86_400_000;
@@ -175,6 +176,6 @@ async function printNewKey({ json }: KeyOptions, create: (deliver: Deliver) => P
       throw new Error(`${error.message}, so no key was issued. Run the command again.`, { cause: error });
     }
     const check = `The printed key may be invalid: check with "petstore keys show ${printedId}".`;
-    throw printedId === undefined ? error : new Error(`${messageOf(error)}. ${check}`, { cause: error });
+    throw printedId === undefined ? error : new Error(`${asError(error).message}. ${check}`, { cause: error });
   }
 }

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { asError } from '../../common/as-error.js';
 import type { Clock } from '../../common/clock.js';
 import { withDeadline } from '../../common/deadline.js';
 import type { Config } from '../../config/config.js';
@@ -8,7 +9,6 @@ import { openClient } from '../../database/open-client.js';
 import { connectionsPerProcess } from '../../database/pools.js';
 import { sessionSettings } from '../../database/session-settings.js';
 import { runningEmbeddedDatabaseUrl } from '../embedded/embedded-database.js';
-import { messageOf } from '../report-error.js';
 import { checkClock, error, ok, type Result, type Results, skipped, warning } from './check.js';
 import { checkRole } from './role.js';
 import { checkList, checkSchema } from './schema.js';
@@ -78,7 +78,7 @@ async function checkContents(
 /** In a read-only transaction that is rolled back, so that a check that fails leaves the others. */
 async function inTransaction(db: pg.Client, check: () => Promise<Result>): Promise<Result> {
   await db.query(`BEGIN READ ONLY; ${sessionSettings({ statement_timeout: STATEMENT_TIMEOUT_MS })}`);
-  const result = await check().catch((failure: unknown) => skipped(messageOf(failure)));
+  const result = await check().catch((failure: unknown) => skipped(asError(failure).message));
   await db.query('ROLLBACK');
   return result;
 }

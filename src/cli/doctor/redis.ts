@@ -1,8 +1,8 @@
 import type { Cluster, Redis } from 'ioredis';
+import { asError } from '../../common/as-error.js';
 import type { Clock } from '../../common/clock.js';
 import type { Config } from '../../config/config.js';
 import { withRedis } from '../../rate-limit/redis-admin.js';
-import { messageOf } from '../report-error.js';
 import { checkClock, error, ok, type Result, type Results, skipped, warning, worstOf } from './check.js';
 
 const NEARLY_FULL = 0.9;
@@ -24,7 +24,7 @@ export async function checkRedis({ redisUrls }: Config, clock: Clock): Promise<R
     });
   } catch (failure) {
     const remedy = 'Check REDIS_URL and that Redis runs; each process counts limits in its own memory meanwhile.';
-    return { Redis: error(messageOf(failure), remedy) };
+    return { Redis: error(asError(failure).message, remedy) };
   }
 }
 
