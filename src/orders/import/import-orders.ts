@@ -4,7 +4,6 @@ import { loadOrders, raiseOrderSequence, SEQUENCE_END } from '../bulk-load.js';
 import { type OrderFile, stageOrders } from './stage-orders.js';
 
 const UNIQUE_VIOLATION = '23505';
-const SEQUENCE_GENERATOR_LIMIT_EXCEEDED = '2200H';
 
 export interface ImportOptions extends OrderFile {
   /** Checks everything, also against the existing orders, and changes nothing. */
@@ -56,7 +55,7 @@ async function readFile(db: pg.ClientBase, options: ImportOptions): Promise<numb
   return count;
 }
 
-/** @throws {Error} when another order has got an id since the check, or when no id is left after those near the end of the sequence */
+/** @throws {Error} when another order has an id since the check, or has the next id: the sequence does not pass ids near its end */
 async function insertStaged(db: pg.ClientBase): Promise<void> {
   const { rows } = await db.query<{ id: string | null }>(HIGHEST_ID);
   await raiseOrderSequence(db, rows[0]?.id ?? null);
@@ -64,7 +63,7 @@ async function insertStaged(db: pg.ClientBase): Promise<void> {
     await db.query(INSERT_WITH_ID);
     await db.query(INSERT_WITHOUT_ID);
   } catch (error) {
-    if (![UNIQUE_VIOLATION, SEQUENCE_GENERATOR_LIMIT_EXCEEDED].includes(sqlStateOf(error) ?? '')) {
+    if (sqlStateOf(error) !== UNIQUE_VIOLATION) {
       throw error;
     }
     const { message, detail = '' } = error as pg.DatabaseError;

@@ -263,19 +263,15 @@ describe('importOrders rejects the whole file and names line and field, for', ()
     ]);
   });
 
-  it.each(['4611686018427387904', INT64_MAX])(
-    'a missing id when the next one is in use or none is left: %s',
-    async (id) => {
-      const last = (BigInt(id) - 1n).toString();
-      await database.db.query("SELECT setval('orders_id_seq', $1)", [last]);
-      await insertOrder(database.db, { id });
-      const importing = importText('{"id":5,"petId":7,"quantity":1}\n{"petId":7,"quantity":1}');
-      await expect(importing).rejects.toThrow(
-        /the next id of an order without one, is not free .* give every order an id/,
-      );
-      expect(await storedOrders()).toHaveLength(1);
-    },
-  );
+  it('a missing id when the next one is in use near the end of the sequence', async () => {
+    await database.db.query("SELECT setval('orders_id_seq', 4611686018427387903)");
+    await insertOrder(database.db, { id: '4611686018427387904' });
+    const importing = importText('{"id":5,"petId":7,"quantity":1}\n{"petId":7,"quantity":1}');
+    await expect(importing).rejects.toThrow(
+      /the next id of an order without one, is not free .* give every order an id/,
+    );
+    expect(await storedOrders()).toHaveLength(1);
+  });
 
   it('all errors of one row and of several rows, in the order of the lines', async () => {
     const text = ['{"petId":"7","quantity":0,"colour":1}', order(''), '{', order(',"id":0.5')].join('\n');
