@@ -1,9 +1,12 @@
 import type pg from 'pg';
+import { inTransaction } from '../database/in-transaction.js';
 import { API_KEY_UNBANNED_CHANNEL } from '../database/notification-channels.js';
 import { onlyRow } from '../database/only-row.js';
 import type { Plan } from '../plans/plans.js';
-import { idRangeOf } from './key-id.js';
 import { DISPLAY_PREFIX_LENGTH, generateKey, hashKey } from './key-format.js';
+import { idRangeOf } from './key-id.js';
+
+export type KeyState = 'active' | 'expired' | 'revoked';
 
 /** A key as an administrator sees it, without the key itself, which is shown once when it is issued. */
 export interface KeyRecord {
@@ -11,6 +14,7 @@ export interface KeyRecord {
   readonly name: string;
   readonly keyPrefix: string;
   readonly plan: Plan;
+  readonly state: KeyState;
   readonly requestsPerMinute: number | null;
   readonly requestsPerDay: number | null;
   readonly createdAt: Date;
@@ -46,10 +50,13 @@ export interface NewKey extends PlanChoice {
 /** An invalid administrative command. The message is for the operator. */
 export class KeyAdministrationError extends Error {}
 
+/** The {@link KeyState} of a row. */
+export const STATE = `CASE WHEN revoked_at IS NOT NULL THEN 'revoked' WHEN expires_at <= now() THEN 'expired' ELSE 'active' END`;
+
 const RECORD = `
-  id, name, key_prefix AS "keyPrefix", plan::text, requests_per_minute AS "requestsPerMinute", requests_per_day AS "requestsPerDay",
-  created_at AS "createdAt", expires_at AS "expiresAt", revoked_at AS "revokedAt", successor_id AS "successorId",
-  last_used_at AS "lastUsedAt"`;
+  id, name, key_prefix AS "keyPrefix", plan::text, ${STATE} AS state,
+  requests_per_minute AS "requestsPerMinute", requests_per_day AS "requestsPerDay", created_at AS "createdAt",
+  expires_at AS "expiresAt", revoked_at AS "revokedAt", successor_id AS "successorId", last_used_at AS "lastUsedAt"`;
 
 const INSERT_KEY = `
   INSERT INTO api_keys (name, plan, requests_per_minute, requests_per_day, expires_at, key_prefix, key_hash)
@@ -66,17 +73,22 @@ export class ApiKeysAdmin {
   /** @param db a connection outside a transaction */
   constructor(private readonly db: pg.ClientBase) {}
 
-  issue(key: NewKey, deliver?: Deliver): Promise<IssuedKey> {
-    return this.#inTransaction(async () => {
-      const issued = await this.#create(key);
-      await deliver?.(issued);
-      return issued;
-    });
+  issue(key: NewKey, deliver: Deliver): Promise<void> {
+    return inTransaction(this.db, async () => deliver(await this.#create(key)));
   }
 
   /** All keys, the newest first. */
   list(): Promise<KeyRecord[]> {
     return this.#select('ORDER BY created_at DESC, id');
+  }
+
+  /**
+   * The key whose id begins with these characters.
+   * @throws {KeyAdministrationError} when there is none, or more than one
+   */
+  async find(prefix: string): Promise<KeyRecord> {
+    const { lowest, highest } = idRangeOf(prefix);
+    return onlyKey(prefix, await this.#select('WHERE id BETWEEN $1 AND $2', lowest, highest));
   }
 
   /** @returns whether the key was valid until now, and its successor, which stays valid */
@@ -88,49 +100,29 @@ export class ApiKeysAdmin {
   }
 
   /**
-   * Issues a successor with the same name, plan, quotas and expiry; the old key expires after the overlap.
+   * Issues a successor with the same name, plan and quotas; the old key expires after the overlap.
    * @param overlapMs how long both keys are valid
+   * @param expiresAt when the successor expires; by default when the old key would have
    * @throws {KeyAdministrationError} when the key is revoked, expired or rotated already
    */
-  rotate(id: string, overlapMs: number, deliver?: Deliver): Promise<IssuedKey> {
-    return this.#inTransaction(async () => {
+  rotate(id: string, overlapMs: number, expiresAt: Date | undefined, deliver: Deliver): Promise<void> {
+    return inTransaction(this.db, async () => {
       // What is read from here on stays as it is: a key that is being revoked gets no successor.
-      const old = existing(await this.#select('WHERE id = $1 FOR UPDATE', id), id);
-      const now = Date.now();
-      rejectUnlessRotatable(old, now);
-      const issued = await this.#create(old);
-      await this.db.query(END_AFTER_OVERLAP, [id, issued.id, new Date(now + overlapMs)]);
-      await deliver?.(issued);
-      return issued;
+      const old = onlyRow(await this.#select('WHERE id = $1 FOR UPDATE', id));
+      rejectUnlessRotatable(old);
+      const issued = await this.#create({ ...old, expiresAt: expiresAt ?? old.expiresAt });
+      await this.db.query(END_AFTER_OVERLAP, [id, issued.id, new Date(Date.now() + overlapMs)]);
+      await deliver(issued);
     });
   }
 
   async setPlan(id: string, { plan, requestsPerMinute, requestsPerDay }: PlanChoice): Promise<KeyRecord> {
-    const { rows } = await this.db.query<KeyRecord>(UPDATE_PLAN, [id, plan, requestsPerMinute, requestsPerDay]);
-    return existing(rows, id);
+    return onlyRow((await this.db.query<KeyRecord>(UPDATE_PLAN, [id, plan, requestsPerMinute, requestsPerDay])).rows);
   }
 
   /** Makes every running service end a ban of this key. */
   async notifyUnbanned(id: string): Promise<void> {
     await this.db.query('SELECT pg_notify($1, $2)', [API_KEY_UNBANNED_CHANNEL, id]);
-  }
-
-  /**
-   * The id that begins with these characters.
-   * @throws {KeyAdministrationError} when there is none, or more than one
-   */
-  async idOf(prefix: string): Promise<string> {
-    const { lowest, highest } = idRangeOf(prefix);
-    const found = await this.#select('WHERE id BETWEEN $1 AND $2', lowest, highest);
-    return onlyId(
-      prefix,
-      found.map(({ id }) => id),
-    );
-  }
-
-  /** @throws {KeyAdministrationError} when the key does not exist */
-  async find(id: string): Promise<KeyRecord> {
-    return existing(await this.#select('WHERE id = $1', id), id);
   }
 
   async #select(condition: string, ...values: readonly string[]): Promise<KeyRecord[]> {
@@ -140,59 +132,32 @@ export class ApiKeysAdmin {
   async #create({ name, plan, requestsPerMinute, requestsPerDay, expiresAt }: NewKey): Promise<IssuedKey> {
     const key = generateKey();
     const values = [name, plan, requestsPerMinute, requestsPerDay, expiresAt, key.slice(0, DISPLAY_PREFIX_LENGTH)];
-    return {
-      key,
-      ...onlyRow((await this.db.query<Omit<IssuedKey, 'key'>>(INSERT_KEY, [...values, hashKey(key)])).rows),
-    };
-  }
-
-  async #inTransaction<T>(work: () => Promise<T>): Promise<T> {
-    await this.db.query('BEGIN');
-    try {
-      const result = await work();
-      await this.db.query('COMMIT');
-      return result;
-    } catch (error) {
-      await this.db.query('ROLLBACK').catch(() => undefined);
-      throw error;
-    }
+    const { rows } = await this.db.query<Omit<IssuedKey, 'key'>>(INSERT_KEY, [...values, hashKey(key)]);
+    return { key, ...onlyRow(rows) };
   }
 }
 
-function existing([record]: readonly KeyRecord[], id: string): KeyRecord {
-  if (record === undefined) {
-    throw new KeyAdministrationError(noKey(id));
-  }
-  return record;
-}
-
-function rejectUnlessRotatable({ id, revokedAt, successorId, expiresAt }: KeyRecord, nowMs: number): void {
-  if (revokedAt === null && successorId !== null) {
+function rejectUnlessRotatable({ id, state, successorId }: KeyRecord): void {
+  if (state !== 'revoked' && successorId !== null) {
     throw new KeyAdministrationError(`The key ${id} is rotated already; rotate its successor ${successorId} instead.`);
   }
-  if (revokedAt !== null || (expiresAt !== null && expiresAt.getTime() <= nowMs)) {
-    const state = revokedAt === null ? 'expired' : 'revoked';
+  if (state !== 'active') {
     throw new KeyAdministrationError(`The key ${id} is ${state}; issue a new one instead.`);
   }
 }
 
 /**
- * The only id of those that begin with these characters.
+ * The only key of those whose ids begin with these characters.
  * @throws {KeyAdministrationError} when there is none, or more than one
  */
-export function onlyId(prefix: string, ids: readonly string[]): string {
-  const [only, ...others] = ids;
+export function onlyKey<T extends { readonly id: string }>(prefix: string, keys: readonly T[]): T {
+  const [only, ...others] = keys;
   if (only === undefined) {
-    throw new KeyAdministrationError(noKey(prefix));
+    throw new KeyAdministrationError(`There is no key with the id ${prefix}. "petstore keys list" shows all keys.`);
   }
   if (others.length > 0) {
-    throw new KeyAdministrationError(
-      `The ids of several keys begin with ${prefix} (${ids.join(', ')}); give more characters.`,
-    );
+    const ids = keys.map(({ id }) => id).join(', ');
+    throw new KeyAdministrationError(`The ids of several keys begin with ${prefix} (${ids}); give more characters.`);
   }
   return only;
-}
-
-function noKey(id: string): string {
-  return `There is no key with the id ${id}. "petstore keys list" shows all keys.`;
 }

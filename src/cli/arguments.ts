@@ -1,6 +1,5 @@
 import { InvalidArgumentError } from 'commander';
 import { isIdPrefix } from '../api-keys/key-id.js';
-import { type Plan, PLANS } from '../plans/plans.js';
 import { parseTime } from '../common/rfc3339.js';
 import { UNPRINTABLE } from './output.js';
 import { UsageError } from './report-error.js';
@@ -22,15 +21,6 @@ export function integer(min: number, max: number = INT32_MAX): (text: string) =>
   };
 }
 
-/** The name of a plan, in upper or lower case. */
-export function plan(text: string): Plan {
-  const found = PLANS.find((name) => name === text.toLowerCase());
-  if (found === undefined) {
-    throw new InvalidArgumentError(`It must be one of ${PLANS.join(', ')}.`);
-  }
-  return found;
-}
-
 /** The id of a key or the first characters of it. The message does not contain the text: it may be the key itself. */
 export function keyId(text: string): string {
   if (!isIdPrefix(text)) {
@@ -44,16 +34,11 @@ export function keyId(text: string): string {
 /** The name of the key's holder, trimmed. */
 export function keyName(text: string): string {
   const name = text.trim();
-  if (/^[\p{Z}\p{C}]*$/u.test(name)) {
-    throw new InvalidArgumentError('It must have a visible character.');
-  }
+  const isBlank = /^[\p{Z}\p{C}]*$/u.test(name);
   // Code points: a character such as an emoji can take two units of a string.
-  if (Array.from(name).length > 200) {
-    throw new InvalidArgumentError('It must have at most 200 characters.');
-  }
-  if (new RegExp(UNPRINTABLE, 'u').test(name)) {
+  if (isBlank || Array.from(name).length > 200 || new RegExp(UNPRINTABLE, 'u').test(name)) {
     throw new InvalidArgumentError(
-      'It must have no control characters and no marks that change the direction of text.',
+      'It must have 1 to 200 characters, a visible one, no control characters and no marks that change the direction of text.',
     );
   }
   return name;
@@ -62,11 +47,10 @@ export function keyName(text: string): string {
 /** A time in the future. */
 export function futureTime(text: string): Date {
   const time = parseTime(text);
-  if (time === undefined) {
-    throw new InvalidArgumentError('It must be an RFC 3339 time with an offset, like 2027-01-31T12:00:00Z.');
-  }
-  if (time.getTime() <= Date.now()) {
-    throw new InvalidArgumentError('It must be in the future.');
+  if (time === undefined || time.getTime() <= Date.now()) {
+    throw new InvalidArgumentError(
+      'It must be an RFC 3339 time in the future with an offset, like 2027-01-31T12:00:00Z.',
+    );
   }
   return time;
 }

@@ -1,8 +1,10 @@
-import pg from 'pg';
+import type pg from 'pg';
 import { asError } from '../common/as-error.js';
-import { loadConfig } from '../config/config.js';
+import type { Config } from '../config/config.js';
 import { openClient } from '../database/open-client.js';
+import { READ_ONLY_TRANSACTION, sqlStateOf } from '../database/postgres-errors.js';
 import { sessionSettings } from '../database/session-settings.js';
+import { runningEmbeddedDatabaseUrl } from './embedded/embedded-database.js';
 import { UsageError } from './report-error.js';
 
 const SETTINGS = sessionSettings({
@@ -13,60 +15,53 @@ const SETTINGS = sessionSettings({
   idle_in_transaction_session_timeout: 30_000,
 });
 
-/** What a command needs to do its work. */
-export interface TableAccess {
-  readonly table: string;
-  readonly privileges: readonly ('SELECT' | 'INSERT' | 'UPDATE')[];
-}
+const UNDEFINED_TABLE = '42P01';
+const INSUFFICIENT_PRIVILEGE = '42501';
 
-interface AccessRow {
-  readonly role: string;
-  readonly isReadOnly: boolean;
-  readonly exists: boolean;
-  readonly missing: string[];
-}
-
-const CHECK_ACCESS = `
-  SELECT current_user AS role, current_setting('transaction_read_only') = 'on' AS "isReadOnly",
-         relation IS NOT NULL AS "exists",
-         ARRAY(SELECT privilege FROM unnest($2::text[]) AS privilege WHERE NOT has_table_privilege(relation, privilege)) AS missing
-  FROM to_regclass($1) AS relation`;
+/** What an operator can do about an error of PostgreSQL. */
+const REMEDIES: Readonly<Record<string, string>> = {
+  [UNDEFINED_TABLE]: 'Apply the migrations: "npm run db:migrate", or in containers "docker compose up migrate".',
+  [INSUFFICIENT_PRIVILEGE]:
+    'Set DATABASE_URL to the login of an administrator; in containers use "docker compose run --rm admin".',
+  [READ_ONLY_TRANSACTION]: 'Set DATABASE_URL to the primary server; a standby is read-only.',
+};
 
 /**
  * Runs a command on a connection to its database: `DATABASE_URL`, or the embedded database of a running service.
  * @throws {ConfigurationError} @throws {UsageError} @throws {Error} when the database cannot be used
  */
-export async function withDatabase<T>(
-  accesses: readonly TableAccess[],
-  work: (db: pg.Client, databaseUrl: string) => Promise<T>,
-): Promise<T> {
+export async function withDatabase<T>(work: (db: pg.Client, databaseUrl: string) => Promise<T>): Promise<T> {
   const connectionString = await databaseUrl();
   const db = await openClient(connectionString, { application_name: 'petstore-cli' }).catch((error: unknown) => {
-    throw new Error(connectMessage(new pg.Client(connectionString), error), { cause: error });
+    throw new Error(
+      `Cannot connect to the database at ${new URL(connectionString).host}: ${asError(error).message}. ` +
+        'Check DATABASE_URL and that PostgreSQL is running.',
+      { cause: error },
+    );
   });
   try {
     await db.query(SETTINGS);
-    for (const access of accesses) {
-      await checkAccess(db, access);
-    }
     return await work(db, connectionString);
+  } catch (error) {
+    const remedy = REMEDIES[sqlStateOf(error) ?? ''];
+    throw remedy === undefined
+      ? error
+      : new Error(`The database rejects the command of "${db.user}": ${asError(error).message}. ${remedy}`, {
+          cause: error,
+        });
   } finally {
     await db.end().catch(() => undefined);
   }
 }
 
 /** @throws {ConfigurationError} */
-export function redisUrls(): readonly string[] {
-  return loadConfig(environment('REDIS_URL', 'REDIS_URL_FILE')).redisUrls;
+export async function redisUrls(): Promise<readonly string[]> {
+  return (await configOf('REDIS_URL', 'REDIS_URL_FILE')).redisUrls;
 }
 
 async function databaseUrl(): Promise<string> {
-  const { databaseUrl } = loadConfig(environment('NODE_ENV', 'DATABASE_URL', 'DATABASE_URL_FILE'));
-  if (databaseUrl !== undefined) {
-    return databaseUrl;
-  }
-  const { runningEmbeddedDatabaseUrl } = await import('./embedded/embedded-database.js');
-  const url = runningEmbeddedDatabaseUrl();
+  const { databaseUrl: configured } = await configOf('NODE_ENV', 'DATABASE_URL', 'DATABASE_URL_FILE');
+  const url = configured ?? runningEmbeddedDatabaseUrl();
   if (url === undefined) {
     throw new UsageError(
       'No database: DATABASE_URL is not set and no service with an embedded database is running. ' +
@@ -76,34 +71,8 @@ async function databaseUrl(): Promise<string> {
   return url;
 }
 
-/** Only the variables that a command reads: an invalid PORT must not stop it. */
-function environment(...names: string[]): NodeJS.ProcessEnv {
-  return Object.fromEntries(names.map((name) => [name, process.env[name]]));
-}
-
-function connectMessage({ host, port, database, user }: pg.Client, error: unknown): string {
-  return (
-    `Cannot connect to the database "${database ?? ''}" at ${host}:${port} as "${user ?? ''}": ${asError(error).message}. ` +
-    'Check DATABASE_URL and that PostgreSQL is running.'
-  );
-}
-
-async function checkAccess(db: pg.Client, { table, privileges }: TableAccess): Promise<void> {
-  const { rows } = await db.query<AccessRow>(CHECK_ACCESS, [table, privileges]);
-  const [row] = rows;
-  if (row?.exists !== true) {
-    throw new Error(
-      `The database has no table ${table}. Apply the migrations: "npm run db:migrate", or in containers "docker compose up migrate".`,
-    );
-  }
-  const { role, isReadOnly, missing } = row;
-  if (missing.length > 0) {
-    throw new Error(
-      `The role "${role}" lacks the privilege ${missing.join(', ')} on the table ${table}. ` +
-        'Set DATABASE_URL to the login of an administrator; in containers use "docker compose run --rm admin".',
-    );
-  }
-  if (isReadOnly && privileges.some((privilege) => privilege !== 'SELECT')) {
-    throw new Error('The database is read-only, as a standby server is. Set DATABASE_URL to the primary server.');
-  }
+/** Only the variables that a command reads: an invalid PORT must not stop it. Imported on demand, so that --help is fast. */
+async function configOf(...names: string[]): Promise<Config> {
+  const { loadConfig } = await import('../config/config.js');
+  return loadConfig(Object.fromEntries(names.map((name) => [name, process.env[name]])));
 }

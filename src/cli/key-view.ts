@@ -1,14 +1,13 @@
-import type { KeyRecord } from '../api-keys/api-keys.admin.js';
+import type { KeyRecord, KeyState } from '../api-keys/api-keys.admin.js';
 import { asError } from '../common/as-error.js';
 import { quotasOf } from '../plans/plans.js';
-import { readUsage, type Usage } from '../rate-limit/redis-admin.js';
+import type { Usage } from '../rate-limit/redis-admin.js';
 import { redisUrls } from './command-database.js';
-import { warn } from './output.js';
-import { count, shownId, table } from './table.js';
+import { count, shownId, table, warn } from './output.js';
 
 /** A key as the commands print it; the fields of `--json`. */
-export interface KeyView extends KeyRecord {
-  readonly state: 'active' | 'banned' | 'expired' | 'revoked';
+export interface KeyView extends Omit<KeyRecord, 'state'> {
+  readonly state: KeyState | 'banned';
   /** The effective quotas: those of the plan, or the custom ones of the key. */
   readonly requestsPerMinute: number;
   readonly requestsPerDay: number;
@@ -19,49 +18,36 @@ export interface KeyView extends KeyRecord {
 
 /** Combines the keys of the database with their usage in Redis, if configured. A failure of Redis is a note on stderr. */
 export async function viewsOf(records: readonly KeyRecord[]): Promise<KeyView[]> {
-  const nowMs = Date.now();
-  const usages = await usagesOf(records, nowMs);
-  return records.map((record, index) => toView(record, usages[index], nowMs));
+  const usages = await usagesOf(records);
+  return records.map((record, index) => toView(record, usages[index]));
 }
 
-async function usagesOf(records: readonly KeyRecord[], nowMs: number): Promise<Usage[]> {
-  const urls = redisUrls();
+async function usagesOf(records: readonly KeyRecord[]): Promise<Usage[]> {
+  const urls = await redisUrls();
   if (urls.length === 0 || records.length === 0) {
     return [];
   }
+  const { readUsage } = await import('../rate-limit/redis-admin.js');
+  const ids = records.map(({ id }) => id);
   try {
-    return await readUsage(
-      urls,
-      records.map(({ id }) => id),
-      nowMs,
-    );
+    return await readUsage(urls, ids, Date.now());
   } catch (error) {
     warn(`${asError(error).message}; remaining requests and bans are unknown.`);
     return [];
   }
 }
 
-function toView(record: KeyRecord, usage: Usage | undefined, nowMs: number): KeyView {
+function toView(record: KeyRecord, usage: Usage | undefined): KeyView {
   const quotas = quotasOf(record.plan, record);
-  const state = stateOf(record, usage, nowMs);
-  const isInvalid = state === 'revoked' || state === 'expired';
+  const isValid = record.state === 'active';
+  const bannedUntil = usage?.bannedUntil ?? null;
   return {
     ...record,
     ...quotas,
-    state,
-    requestsLeftToday: usage === undefined || isInvalid ? null : Math.max(0, quotas.requestsPerDay - usage.usedToday),
-    bannedUntil: usage?.bannedUntil ?? null,
+    state: isValid && bannedUntil !== null ? 'banned' : record.state,
+    requestsLeftToday: usage === undefined || !isValid ? null : Math.max(0, quotas.requestsPerDay - usage.usedToday),
+    bannedUntil,
   };
-}
-
-function stateOf({ revokedAt, expiresAt }: KeyRecord, usage: Usage | undefined, nowMs: number): KeyView['state'] {
-  if (revokedAt !== null) {
-    return 'revoked';
-  }
-  if (expiresAt !== null && expiresAt.getTime() <= nowMs) {
-    return 'expired';
-  }
-  return usage?.bannedUntil === undefined ? 'active' : 'banned';
 }
 
 /** Formats keys as a table. */
@@ -79,14 +65,6 @@ export function keyTable(keys: readonly KeyView[]): string {
     name,
   ]);
   return table(['ID', 'PLAN', 'STATE', 'LEFT TODAY', 'LAST USED', 'EXPIRES', 'NAME'], rows);
-}
-
-/** Formats one key: a line for each field that has a value. */
-export function keyDetails(key: KeyView): string {
-  return Object.entries(key)
-    .filter(([, value]) => value !== null)
-    .map(([field, value]) => `${field.padEnd(19)}${value instanceof Date ? value.toISOString() : String(value)}`)
-    .join('\n');
 }
 
 function dayOf(time: Date | null): string {

@@ -2,11 +2,16 @@ import { open, stat } from 'node:fs/promises';
 import { extname } from 'node:path';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { type Command, Option } from 'commander';
+import type pg from 'pg';
+import { openClient } from '../database/open-client.js';
+import { type LoadListener, LoadOutcomeUnknown } from '../orders/bulk-load.js';
+import { importOrders } from '../orders/import/import-orders.js';
 import type { ImportFormat } from '../orders/import/stage-orders.js';
+import { seedOrders } from '../orders/seed-orders.js';
 import { integer } from './arguments.js';
-import { printResult } from './output.js';
-import { Interrupted, messageOf, UsageError } from './report-error.js';
-import { count } from './table.js';
+import { withDatabase } from './command-database.js';
+import { count, printResult, warn, writeError } from './output.js';
+import { Interrupted, UsageError } from './report-error.js';
 
 const FORMAT_OF_EXTENSION: Readonly<Record<string, ImportFormat>> = {
   '.ndjson': 'ndjson',
@@ -16,6 +21,10 @@ const FORMAT_OF_EXTENSION: Readonly<Record<string, ImportFormat>> = {
 
 const ORDERS_DEFAULT = 1_000;
 const ORDERS_MAX = 100_000_000;
+const PROGRESS_MS = 10_000;
+
+const CANCEL = `
+  SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND application_name = 'petstore-cli'`;
 
 const IMPORT_HELP = `
 The file has one order per line, as NDJSON or as CSV with a header line. Fields:
@@ -57,32 +66,24 @@ export function addOrderCommands(program: Command): void {
     .action(importFile);
 }
 
-async function importFile(file: string, options: ImportCommandOptions): Promise<void> {
-  const { dryRun = false, allowEmpty = false } = options;
-  const chosen = options.format ?? FORMAT_OF_EXTENSION[extname(file).toLowerCase()];
-  if (chosen === undefined) {
+async function importFile(file: string, { json, ...options }: ImportCommandOptions): Promise<void> {
+  const format = options.format ?? FORMAT_OF_EXTENSION[extname(file).toLowerCase()];
+  if (format === undefined) {
     throw new UsageError('Cannot infer the format from the file name; pass --format csv or --format ndjson.');
   }
-  const { importOrders } = await import('../orders/import/import-orders.js');
-  const { loadOrders } = await import('./load-orders.js');
-  const source = await openInput(file);
-  const orders = await loadOrders(
-    (db, listener) => {
-      // Also ends a wait for stdin.
-      addAbortSignal(listener.signal, source);
-      return importOrders(db, { source, format: chosen, dryRun, allowEmpty, ...listener });
-    },
-    (cause) => (cause instanceof Interrupted ? new Interrupted('Interrupted: nothing was imported.') : cause),
-  ).finally(() => source.destroy());
+  // Opened before the connection, so that a wrong path is reported without a database.
+  const source = file === '-' ? process.stdin : await openFile(file);
+  const orders = await load((db, listener) => {
+    // Also ends a wait for stdin.
+    addAbortSignal(listener.signal, source);
+    return importOrders(db, { source, ...options, format, ...listener });
+  }).finally(() => source.destroy());
+  const { dryRun = false } = options;
   const done = dryRun ? 'orders are valid; nothing was imported' : 'orders imported';
-  await printResult(options.json, { orders, dryRun }, `${count(orders)} ${done}.`);
+  await printResult(json, { orders, dryRun }, `${count(orders)} ${done}.`);
 }
 
-/** Opened before the connection, so that a wrong path is reported without a database. */
-async function openInput(file: string): Promise<Readable> {
-  if (file === '-') {
-    return process.stdin;
-  }
+async function openFile(file: string): Promise<Readable> {
   try {
     if ((await stat(file)).isDirectory()) {
       throw Object.assign(new Error('a directory'), { code: 'EISDIR' });
@@ -116,22 +117,48 @@ export function addSeedCommand(program: Command): void {
           'NODE_ENV is production, where generated orders are rarely wanted; pass --force to insert them.',
         );
       }
-      const { seedOrders } = await import('../orders/seed-orders.js');
-      const { loadOrders } = await import('./load-orders.js');
-      const made = await loadOrders((db, listener) => seedOrders(db, orders, listener), failureOf);
+      const made = await load((db, listener) => seedOrders(db, orders, listener));
       const existing = orders - made;
       const text = `${count(made)} orders inserted, ${count(existing)} existed already.`;
       await printResult(json, { made, existing }, text);
     });
 }
 
-/** Says what is committed: each step of the seed is a transaction. */
-function failureOf(cause: unknown, committed: number): unknown {
-  const rest = `the orders up to id ${committed} are committed. Run the command again for the rest.`;
-  if (cause instanceof Interrupted) {
-    return new Interrupted(
-      committed === 0 ? 'Interrupted: no order was inserted; the next ids may be skipped.' : `Interrupted: ${rest}`,
-    );
-  }
-  return committed === 0 ? cause : new Error(`${messageOf(cause)}; ${rest}`, { cause });
+type Load = (db: pg.Client, listener: LoadListener & { readonly signal: AbortSignal }) => Promise<number>;
+
+/**
+ * Loads orders, and writes every ten seconds how many. Ctrl-C rolls the load back, so that the command can say what was changed;
+ * a second Ctrl-C ends the process at once.
+ */
+function load(work: Load): Promise<number> {
+  return withDatabase(async (db, url) => {
+    // Not the process id of the connection, which a pooler makes up.
+    const { rows } = await db.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+    const controller = new AbortController();
+    let orders = 0;
+    const onInterrupt = (): void => {
+      controller.abort();
+      // Without it the command ends after its statement.
+      cancelStatement(url, rows[0]?.pid).catch(() => undefined);
+    };
+    process.once('SIGINT', onInterrupt);
+    const timer = setInterval(() => {
+      writeError(`${count(orders)} orders\n`);
+    }, PROGRESS_MS);
+    try {
+      const onProgress = (done: number): number => (orders = done);
+      return await work(db, { onProgress, onWarning: warn, signal: controller.signal });
+    } catch (error) {
+      const isInterrupted = controller.signal.aborted && !(error instanceof LoadOutcomeUnknown);
+      throw isInterrupted ? new Interrupted('Interrupted: no order was inserted.') : error;
+    } finally {
+      clearInterval(timer);
+      process.off('SIGINT', onInterrupt);
+    }
+  });
+}
+
+async function cancelStatement(databaseUrl: string, pid: number | undefined): Promise<void> {
+  const client = await openClient(databaseUrl, { connectionTimeoutMillis: 2_000 });
+  await client.query(CANCEL, [pid]).finally(() => client.end());
 }

@@ -1,10 +1,13 @@
 import { fstatSync, statSync } from 'node:fs';
 import { redactKeys } from '../api-keys/key-format.js';
+import { ID_PREFIX_LENGTH } from '../api-keys/key-id.js';
 
 /** Control characters, and the marks that break a line or change the direction of a text. */
 export const UNPRINTABLE = '[\\p{Cc}\\p{Zl}\\p{Zp}\\p{Bidi_Control}]';
 /** But the ends of lines. */
 const ESCAPED = new RegExp(`(?!\\n)${UNPRINTABLE}`, 'gu');
+
+const NUMBER = /^[\d,.% -]*$/;
 
 /**
  * Everything is written through this: names, paths, values of a file and messages of servers come from outside, and must not
@@ -72,4 +75,38 @@ export function warn(message: string): void {
 /** An operator may have pasted a key in the place of another value, such as a file name. */
 export function writeError(text: string): void {
   process.stderr.write(escaped(redactKeys(text)));
+}
+
+/**
+ * Formats rows of texts below their titles, numbers aligned to the right. Names come last, where their width, in columns of a
+ * terminal, moves nothing.
+ */
+export function table(titles: readonly string[], rows: readonly (readonly string[])[]): string {
+  const lines = [titles, ...rows];
+  const columns = titles.map((_, index) => {
+    const texts = lines.map((line) => line[index] ?? '');
+    const isNumeric = texts.slice(1).every((text) => NUMBER.test(text));
+    const isLast = index === titles.length - 1;
+    const width = isLast && !isNumeric ? 0 : texts.reduce((widest, { length }) => Math.max(widest, length), 0);
+    return texts.map((text) => (isNumeric ? text.padStart(width) : text.padEnd(width)));
+  });
+  return lines.map((_, line) => columns.map((column) => column[line]).join('  ')).join('\n');
+}
+
+/** Formats an object: a line for each field that has a value. */
+export function details(object: object): string {
+  return Object.entries(object)
+    .filter(([, value]) => value !== null)
+    .map(([field, value]) => `${field.padEnd(19)}${value instanceof Date ? value.toISOString() : String(value)}`)
+    .join('\n');
+}
+
+/** An id in a table: on a terminal the characters that commands need to find it. */
+export function shownId(id: string, isTerminal = process.stdout.isTTY): string {
+  return isTerminal ? id.slice(0, ID_PREFIX_LENGTH) : id;
+}
+
+/** A number with thousands separators: `1,000,000`. */
+export function count(value: number): string {
+  return value.toLocaleString('en');
 }

@@ -1,4 +1,5 @@
 import { CommanderError } from 'commander';
+import { asError } from '../common/as-error.js';
 import { OutputError, writeError } from './output.js';
 
 /** The command failed. */
@@ -29,14 +30,6 @@ export function reportError(error: unknown): number {
     writeError(`${error.message}\n`);
     return EXIT_INTERRUPTED;
   }
-  writeError(`error: ${messageOf(error)}\n`);
+  writeError(`error: ${asError(error).message}\n`);
   return error instanceof UsageError ? EXIT_USAGE : EXIT_FAILED;
-}
-
-/** The reason without its context, or the first of the errors for several addresses. */
-export function messageOf(error: unknown): string {
-  if (error instanceof AggregateError && error.errors.length > 0) {
-    return messageOf(error.errors[0]);
-  }
-  return error instanceof Error ? error.message || error.name : String(error);
 }

@@ -1,16 +1,16 @@
 import { Argument, type Command } from 'commander';
-import type { KeyUsageReport, UsageReport } from '../api-keys/usage/usage-report.js';
+import { onlyKey } from '../api-keys/api-keys.admin.js';
+import { type DayUsage, type KeyUsage, type Period, usageOfDays, usageOfKeys } from '../api-keys/usage/usage-report.js';
 import { integer, keyId, pastDay } from './arguments.js';
-import type { TableAccess } from './command-database.js';
-import { print } from './output.js';
+import { withDatabase } from './command-database.js';
+import { count, details, print, shownId, table } from './output.js';
 
+const DAY_MS = 86_400_000;
 const DAYS_DEFAULT = 30;
 const DAYS_MAX = 3_650;
 
-const ACCESS: readonly TableAccess[] = [
-  { table: 'api_keys', privileges: ['SELECT'] },
-  { table: 'api_key_usage', privileges: ['SELECT'] },
-];
+const TITLES = ['ID', 'PLAN', 'BUSIEST DAY', 'SHARE', 'REJECTED', 'BANNED', 'NEEDS', 'NAME'];
+const DAY_TITLES = ['DAY', 'ADMITTED', 'REJECTED', 'BANNED', 'LISTS', 'CANCELS', 'BYTES'];
 
 interface UsageOptions {
   readonly days: number;
@@ -22,30 +22,63 @@ export function addUsageCommand(keys: Command): void {
   keys
     .command('usage')
     .description('show what all keys did, or what one key did on each day')
-    .addArgument(
-      new Argument('[id]', 'id of a key, its first 8 characters, or "anonymous"').argParser(keyIdOrAnonymous),
-    )
+    .addArgument(new Argument('[id]', 'id of a key, or its first 8 characters').argParser(keyId))
     .option('--days <n>', 'number of days, the last one included', integer(1, DAYS_MAX), DAYS_DEFAULT)
     .option('--until <day>', 'last day in UTC, like 2026-10-31 (default: today)', pastDay)
     .option('--json', 'print one object with all figures')
-    .action(async (key: string | undefined, options: UsageOptions) => {
-      const report = await readReport(key, options);
-      const { keyUsageText, usageText } = await import('./usage-text.js');
-      await print(options.json, report, 'keys' in report ? usageText(report) : keyUsageText(report));
-    });
+    .action((prefix: string | undefined, options: UsageOptions) =>
+      withDatabase(async (db) => {
+        const period = periodOf(options);
+        const keys = await usageOfKeys(db, period, prefix);
+        if (prefix === undefined) {
+          await print(options.json, { ...period, keys }, usageText(period, keys));
+        } else {
+          const usage = onlyKey(prefix, keys);
+          const days = await usageOfDays(db, period, usage.id);
+          await print(options.json, { ...period, ...usage, days }, keyUsageText(period, usage, days));
+        }
+      }),
+    );
 }
 
-async function readReport(
-  key: string | undefined,
-  { days, until }: UsageOptions,
-): Promise<UsageReport | KeyUsageReport> {
-  const { withDatabase } = await import('./command-database.js');
-  const { reportKeyUsage, reportUsage } = await import('../api-keys/usage/usage-report.js');
-  return withDatabase<UsageReport | KeyUsageReport>(ACCESS, (db) =>
-    key === undefined ? reportUsage(db, days, until) : reportKeyUsage(db, key, days, until),
-  );
+function periodOf({ days, until }: UsageOptions): Period {
+  const to = until ?? new Date().toISOString().slice(0, 10);
+  return { from: new Date(Date.parse(to) - (days - 1) * DAY_MS).toISOString().slice(0, 10), to };
 }
 
-function keyIdOrAnonymous(text: string): string {
-  return text === 'anonymous' ? text : keyId(text);
+/** Formats the usage of all keys, one line per key. */
+function usageText({ from, to }: Period, keys: readonly KeyUsage[]): string {
+  const rows = keys.map((key) => [
+    shownId(key.id),
+    key.plan ?? '-',
+    count(key.busiestDay),
+    percent(key),
+    count(key.rejected),
+    count(key.banned),
+    needsOf(key),
+    [key.name ?? '', key.state === 'active' ? '' : `(${key.state})`].join(' ').trim(),
+  ]);
+  return [`Usage from ${from} to ${to} (UTC)`, '', table(TITLES, rows)].join('\n');
+}
+
+/** Formats the usage of one key, one line per day. */
+function keyUsageText(period: Period, usage: KeyUsage, days: readonly DayUsage[]): string {
+  const rows = days.map(({ day, admitted, rejected, banned, lists, cancels, listBytes }) => [
+    day,
+    ...[admitted, rejected, banned, lists, cancels, listBytes].map(count),
+  ]);
+  return [
+    details({ ...period, ...usage, share: percent(usage), needs: needsOf(usage) }),
+    '',
+    days.length === 0 ? 'No requests in this period.' : table(DAY_TITLES, rows),
+  ].join('\n');
+}
+
+/** The plan that a key needs; `+` when some of its requests were over a limit, so that the plan may be too small, too. */
+function needsOf({ needs, rejected }: KeyUsage): string {
+  return needs === null ? '-' : `${needs}${rejected > 0 ? '+' : ''}`;
+}
+
+function percent({ share }: KeyUsage): string {
+  return share === null ? '-' : `${Math.floor(share * 100)} %`;
 }

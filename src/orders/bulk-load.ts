@@ -1,5 +1,7 @@
 import type pg from 'pg';
 import { asError } from '../common/as-error.js';
+import { inTransaction } from '../database/in-transaction.js';
+import { isOutcomeUnknown, LOCK_NOT_AVAILABLE, sqlStateOf } from '../database/postgres-errors.js';
 
 /** What a load of many orders reports, and what ends it. */
 export interface LoadListener {
@@ -7,16 +9,26 @@ export interface LoadListener {
   readonly onProgress?: (orders: number) => void;
   /** Called when the orders are committed and something after that failed. */
   readonly onWarning?: (message: string) => void;
-  /** Called before the commit, which {@link signal} does not end any more. */
-  readonly onCommit?: () => void;
+  /** Ends the load before its commit. */
   readonly signal?: AbortSignal;
 }
 
+/** The connection was lost before PostgreSQL has confirmed or rejected the commit. */
+export class LoadOutcomeUnknown extends Error {
+  constructor(cause: unknown) {
+    super(
+      `The connection was lost during COMMIT (${asError(cause).message}): the orders may or may not have been loaded. ` +
+        'Check whether some of them exist before loading them again.',
+      { cause },
+    );
+  }
+}
+
+/** One load at a time, by an advisory lock: it conflicts with other loads only, not with VACUUM or index builds. */
+const LOCK_OUT_OTHER_LOADS = 'SELECT pg_advisory_xact_lock(482871112564)';
+
 /** Ids of at least 2^62 do not raise the sequence, so that it does not run out of ids. */
 export const SEQUENCE_END = '4611686018427387904';
-
-/** Key of the advisory lock of those who raise the sequence. */
-const RAISE_LOCK = 7_203_146_519;
 
 /**
  * A small step draws the ids, so that inserts at the same time cannot move the sequence past `highest` before `setval`
@@ -31,26 +43,49 @@ const RAISE_SEQUENCE = `
   WHERE highest > last`;
 
 /**
+ * Loads orders in one transaction: all of them or none.
+ * @param db a connection outside a transaction; its `lock_timeout` bounds the waits
+ * @param work inserts orders and returns their number
+ * @throws {LoadOutcomeUnknown}
+ */
+export async function loadOrders(
+  db: pg.ClientBase,
+  { onWarning, signal }: LoadListener,
+  work: () => Promise<number>,
+): Promise<number> {
+  let isCommitting = false;
+  const load = async (): Promise<number> => {
+    await db.query(LOCK_OUT_OTHER_LOADS);
+    const count = await work();
+    signal?.throwIfAborted();
+    isCommitting = true;
+    return count;
+  };
+  const count = await inTransaction(db, load).catch((error: unknown) => {
+    throw isCommitting && isOutcomeUnknown(error) ? new LoadOutcomeUnknown(error) : explained(error);
+  });
+  await analyze(db, onWarning);
+  return count;
+}
+
+function explained(error: unknown): unknown {
+  const message =
+    'Another transaction loads orders, locks the table orders, or is inserting an order with the same id; nothing was changed. ' +
+    'Retry when it has ended.';
+  return sqlStateOf(error) === LOCK_NOT_AVAILABLE ? new Error(message, { cause: error }) : error;
+}
+
+/**
  * Raises the id sequence above the existing orders and the ids that are about to be inserted. Runs before the insert, so
  * that orders inserted at the same time get other ids. Takes effect at once, also if the transaction is rolled back.
  * @param highestId the highest id to be inserted, below {@link SEQUENCE_END}; null when the rows have no ids
  */
 export async function raiseOrderSequence(db: pg.ClientBase, highestId: string | number | null): Promise<void> {
-  // One at a time: the sequence of another load could otherwise be moved back.
-  await db.query('SELECT pg_advisory_lock($1)', [RAISE_LOCK]);
-  try {
-    await db.query(RAISE_SEQUENCE, [highestId]);
-  } finally {
-    // A transaction that has failed keeps it until the connection ends.
-    await db.query('SELECT pg_advisory_unlock($1)', [RAISE_LOCK]).catch(() => undefined);
-  }
+  await db.query(RAISE_SEQUENCE, [highestId]);
 }
 
-/**
- * Updates the planner's statistics, so that the list is read in the order of the primary key. The orders are committed
- * by then: a failure is a warning.
- */
-export async function analyzeOrders(db: pg.ClientBase, onWarning?: (message: string) => void): Promise<void> {
+/** Updates the planner's statistics, so that the list is read in the order of the primary key. A failure is a warning. */
+async function analyze(db: pg.ClientBase, onWarning?: (message: string) => void): Promise<void> {
   try {
     await db.query('ANALYZE orders');
   } catch (error) {

@@ -1,7 +1,7 @@
 import type pg from 'pg';
-import { analyzeOrders, type LoadListener, raiseOrderSequence } from './bulk-load.js';
+import { type LoadListener, loadOrders, raiseOrderSequence } from './bulk-load.js';
 
-/** Orders per statement: small enough to report progress, large enough to be fast. */
+/** Orders per statement: small enough to report progress and to end soon, large enough to be fast. */
 const CHUNK = 100_000;
 
 /**
@@ -21,25 +21,20 @@ const INSERT_GENERATED = `
   ON CONFLICT (id) DO NOTHING`;
 
 /**
- * Generates the orders 1 to `count`, in one transaction per {@link CHUNK}.
+ * Generates the orders 1 to `count`.
  * @returns how many did not exist before
  */
-export async function seedOrders(
-  db: pg.ClientBase,
-  count: number,
-  { onProgress, onWarning, signal }: LoadListener = {},
-): Promise<number> {
-  let created = 0;
-  await raiseOrderSequence(db, count);
-  for (let first = 1; first <= count; first += CHUNK) {
-    signal?.throwIfAborted();
-    const last = Math.min(first + CHUNK - 1, count);
-    const { rowCount } = await db.query(INSERT_GENERATED, [first, last]);
-    created += rowCount ?? 0;
-    onProgress?.(last);
-  }
-  if (created > 0) {
-    await analyzeOrders(db, onWarning);
-  }
-  return created;
+export function seedOrders(db: pg.ClientBase, count: number, listener: LoadListener = {}): Promise<number> {
+  return loadOrders(db, listener, async () => {
+    let created = 0;
+    await raiseOrderSequence(db, count);
+    for (let first = 1; first <= count; first += CHUNK) {
+      listener.signal?.throwIfAborted();
+      const last = Math.min(first + CHUNK - 1, count);
+      const { rowCount } = await db.query(INSERT_GENERATED, [first, last]);
+      created += rowCount ?? 0;
+      listener.onProgress?.(last);
+    }
+    return created;
+  });
 }

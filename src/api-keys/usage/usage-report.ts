@@ -1,27 +1,27 @@
 import type pg from 'pg';
-import { type Plan, quotasOf } from '../../plans/plans.js';
-import { onlyRow } from '../../database/only-row.js';
-import { onlyId } from '../api-keys.admin.js';
-import { type IdRange, idRangeOf } from '../key-id.js';
-import { type Demand, planFit, type PlanFit } from './plan-fit.js';
+import { CUSTOM_QUOTAS, type Plan, PLAN_QUOTAS, PLANS } from '../../plans/plans.js';
+import { type KeyState, STATE } from '../api-keys.admin.js';
+import { idRangeOf } from '../key-id.js';
 import { ANONYMOUS_ID, type UsageCounts } from './usage-recorder.js';
 
-/** The days at the end of a period by which a plan is judged: what a key did a year ago says little about its plan. */
-const JUDGED_DAYS = 30;
-
-/** A key as the reports name it. */
-export interface ReportedKey {
+/** A key, and what it did in a period. Name, plan and limits are null where there is no key. */
+export interface KeyUsage extends UsageCounts {
   readonly id: string;
-  /** Null for a deleted key and for anonymous requests. */
   readonly name: string | null;
   readonly plan: Plan | null;
-  readonly state: 'active' | 'expired' | 'revoked' | 'deleted' | 'anonymous';
+  readonly state: KeyState | 'deleted' | 'anonymous';
   readonly requestsPerMinute: number | null;
   readonly requestsPerDay: number | null;
+  /** The most requests that were asked for on one day, admitted and rejected. Those during a ban are repetitions. */
+  readonly busiestDay: number;
+  /** `busiestDay` of the limit per day. */
+  readonly share: number | null;
+  /** The most requests that were rejected on one day: of the days on which the limit per day was reached, and of the others. */
+  readonly overDay: number;
+  readonly overMinute: number;
+  /** The smallest plan that may admit what was asked for. Null for a key that is not valid or was not used. */
+  readonly needs: Plan | null;
 }
-
-/** The sums of a key over a period. */
-export interface KeyUsage extends ReportedKey, UsageCounts, Demand, PlanFit {}
 
 export interface DayUsage extends UsageCounts {
   /** Like 2026-11-22. */
@@ -34,125 +34,71 @@ export interface Period {
   readonly to: string;
 }
 
-export interface UsageReport extends Period {
-  /** Keys with requests in the period and keys that are valid now, the highest share of the limit first. */
-  readonly keys: readonly KeyUsage[];
-  /** Requests without a valid key, from all addresses. */
-  readonly anonymous: KeyUsage;
-}
+/** As floating point numbers, which are exact up to 2^53. */
+const SUMS = `
+  coalesce(sum(admitted), 0)::float8 AS admitted, coalesce(sum(rejected), 0)::float8 AS rejected,
+  coalesce(sum(banned), 0)::float8 AS banned, coalesce(sum(lists), 0)::float8 AS lists,
+  coalesce(sum(cancels), 0)::float8 AS cancels, coalesce(sum(list_bytes), 0)::float8 AS "listBytes"`;
 
-export interface KeyUsageReport extends Period, KeyUsage {
-  /** Every day of the period since the first one with requests. */
-  readonly days: readonly DayUsage[];
-}
+const PUBLISHED_QUOTAS = Object.entries(PLAN_QUOTAS)
+  .flatMap(([plan, quotas]) =>
+    quotas === CUSTOM_QUOTAS ? [] : [`('${plan}', ${quotas.requestsPerMinute}, ${quotas.requestsPerDay})`],
+  )
+  .join(', ');
 
-/** By PostgreSQL's clock, as the days are that the service writes. */
-const PERIOD = `
-  SELECT (day - $1::int + 1)::text AS "from", day::text AS "to"
-  FROM coalesce($2, (now() AT TIME ZONE 'UTC')::date) AS day`;
-/** The columns of the counts, under the names of {@link UsageCounts}; as floating point numbers, which are exact up to 2^53. */
-const COUNTS = {
-  admitted: 'admitted',
-  rejected: 'rejected',
-  banned: 'banned',
-  lists: 'lists',
-  cancels: 'cancels',
-  listBytes: 'list_bytes',
-} satisfies Record<keyof UsageCounts, string>;
-
-function countColumns(value: (column: string) => string): string {
-  return Object.entries(COUNTS)
-    .map(([name, column]) => `${value(column)}::float8 AS "${name}"`)
-    .join(', ');
-}
-
-/** The anonymous requests count as those of one more key. */
+/** The requests without a valid key count as those of one more key. */
 const KEYS = `
-  SELECT id, name, plan::text, requests_per_minute AS "requestsPerMinute", requests_per_day AS "requestsPerDay",
-         CASE WHEN revoked_at IS NOT NULL THEN 'revoked' WHEN expires_at <= now() THEN 'expired' ELSE 'active' END AS state
-  FROM api_keys
+  SELECT id, name, plan::text, coalesce(requests_per_minute, per_minute) AS per_minute, coalesce(requests_per_day, per_day) AS per_day,
+         ${STATE} AS state
+  FROM api_keys LEFT JOIN (VALUES ${PUBLISHED_QUOTAS}) AS published (plan_name, per_minute, per_day) ON plan_name = plan::text
   UNION ALL SELECT '${ANONYMOUS_ID}', NULL, NULL, NULL, NULL, 'anonymous'`;
 
-const p95 = (values: string): string =>
-  `(SELECT percentile_disc(0.95) WITHIN GROUP (ORDER BY requests)::float8 FROM unnest(${values}) AS requests)`;
-
-/**
- * One row per key. A percentile is that of an array of few days: as an aggregate of the groups it would sort their rows and
- * keep PostgreSQL from adding up the counts in parallel.
- */
+/** The highest share of the limit first. */
 const USAGE_OF_KEYS = `
-  SELECT coalesce(id, key_id) AS id, name, plan, "requestsPerMinute", "requestsPerDay", coalesce(state, 'deleted') AS state,
-         ${countColumns((column) => `coalesce(${column}, 0)`)},
-         ${p95('asked')} AS "p95PerDay", ${p95('denied')} AS "p95Denied"
+  SELECT id, name, plan, coalesce(state, 'deleted') AS state, per_minute AS "requestsPerMinute", per_day AS "requestsPerDay", ${SUMS},
+         coalesce(max(admitted + rejected), 0)::float8 AS "busiestDay",
+         coalesce(max(admitted + rejected), 0)::float8 / per_day AS share,
+         coalesce(max(rejected) FILTER (WHERE admitted >= per_day), 0)::float8 AS "overDay",
+         coalesce(max(rejected) FILTER (WHERE admitted < per_day), 0)::float8 AS "overMinute"
   FROM (SELECT * FROM (${KEYS}) AS key WHERE id BETWEEN $3 AND $4) AS key
   FULL JOIN (
-    SELECT key_id, ${Object.values(COUNTS)
-      .map((column) => `sum(${column}) AS ${column}`)
-      .join(', ')}
-    FROM api_key_usage WHERE day BETWEEN $1 AND $2 AND key_id BETWEEN $3 AND $4 GROUP BY key_id
-  ) AS used ON key_id = id
-  LEFT JOIN (
-    SELECT key_id AS judged_id, array_agg(admitted + rejected) AS asked, array_agg(rejected + banned) AS denied FROM api_key_usage
-    WHERE day BETWEEN greatest($1, $2::date - ${JUDGED_DAYS - 1}) AND $2 AND key_id BETWEEN $3 AND $4
-      AND admitted + rejected + banned > 0 GROUP BY key_id
-  ) AS judged ON judged_id = key_id
-  WHERE key_id IS NOT NULL OR state IN ('active', 'anonymous') OR $5`;
+    SELECT *, key_id AS id FROM api_key_usage WHERE day BETWEEN $1 AND $2 AND key_id BETWEEN $3 AND $4
+  ) AS used USING (id)
+  GROUP BY id, name, plan, state, per_minute, per_day
+  HAVING $5 OR state IN ('active', 'anonymous') OR count(day) > 0
+  ORDER BY share DESC NULLS LAST, "busiestDay" DESC`;
 
-/** With zeros for the days without usage after the first one. */
 const USAGE_OF_DAYS = `
-  WITH used AS MATERIALIZED (SELECT * FROM api_key_usage WHERE day BETWEEN $1 AND $2 AND key_id = $3)
-  SELECT ($2::date - age)::text AS day, ${countColumns((column) => `coalesce(${column}, 0)`)}
-  FROM generate_series($2::date - (SELECT min(day) FROM used), 0, -1) AS age LEFT JOIN used ON day = $2::date - age
-  ORDER BY age DESC`;
+  SELECT day::text AS day, ${SUMS} FROM api_key_usage WHERE day BETWEEN $1 AND $2 AND key_id = $3 GROUP BY day ORDER BY day`;
 
 /**
- * The usage of all keys in a period.
- * @param until its last day, like 2026-11-22; by default today
+ * What keys did in a period.
+ * @param prefix the first characters of the ids; without it, keys that are not valid any more are left out unless they were used
  */
-export async function reportUsage(db: pg.ClientBase, days: number, until?: string): Promise<UsageReport> {
-  const period = await periodOf(db, days, until);
-  const usages = await usagesOf(db, period, idRangeOf(''), false);
-  const anonymous = onlyRow(usages.filter(({ state }) => state === 'anonymous'));
-  const keys = usages.filter((usage) => usage !== anonymous);
-  keys.sort((a, b) => (b.share ?? -1) - (a.share ?? -1) || b.admitted - a.admitted || b.rejected - a.rejected);
-  return { ...period, keys, anonymous };
+export async function usageOfKeys(db: pg.ClientBase, { from, to }: Period, prefix?: string): Promise<KeyUsage[]> {
+  const { lowest, highest } = idRangeOf(prefix ?? '');
+  const values = [from, to, lowest, highest, prefix !== undefined];
+  const { rows } = await db.query<Omit<KeyUsage, 'needs'>>(USAGE_OF_KEYS, values);
+  return rows.map((row) => ({ ...row, needs: neededPlan(row) }));
+}
+
+/** What a key did on each day with requests. */
+export async function usageOfDays(db: pg.ClientBase, { from, to }: Period, id: string): Promise<DayUsage[]> {
+  return (await db.query<DayUsage>(USAGE_OF_DAYS, [from, to, id])).rows;
 }
 
 /**
- * The usage of one key, day by day.
- * @param key its id, the first characters of its id, or `anonymous`
- * @param until as for {@link reportUsage}
- * @throws {KeyAdministrationError} when there is no such key, or more than one
+ * The requests of a minute are not recorded: a key that was over its limit per minute asked for more than the limit, another one for
+ * no more than the limit and no more than on its busiest day.
  */
-export async function reportKeyUsage(
-  db: pg.ClientBase,
-  key: string,
-  days: number,
-  until?: string,
-): Promise<KeyUsageReport> {
-  const period = await periodOf(db, days, until);
-  const found = await usagesOf(db, period, idRangeOf(key === 'anonymous' ? ANONYMOUS_ID : key), true);
-  const id = onlyId(
-    key,
-    found.map((each) => each.id),
-  );
-  const { rows } = await db.query<DayUsage>(USAGE_OF_DAYS, [period.from, period.to, id]);
-  return { ...period, ...onlyRow(found), days: rows };
-}
-
-/** @param withIdle also keys that are not valid any more and have no usage in the period */
-async function usagesOf(db: pg.ClientBase, period: Period, ids: IdRange, withIdle: boolean): Promise<KeyUsage[]> {
-  // Enough for the sums of tens of thousands of keys; for this connection only.
-  await db.query("SET work_mem = '64MB'");
-  const values = [period.from, period.to, ids.lowest, ids.highest, withIdle];
-  const { rows } = await db.query<Omit<KeyUsage, keyof PlanFit>>(USAGE_OF_KEYS, values);
-  // In place: copying ten thousand rows takes a tenth of the report.
-  return rows.map((row) => {
-    const key = row.plan === null ? row : Object.assign(row, quotasOf(row.plan, row));
-    return Object.assign(key, planFit(key, key));
+function neededPlan({ state, requestsPerMinute, busiestDay, overMinute }: Omit<KeyUsage, 'needs'>): Plan | null {
+  if (state !== 'active' || requestsPerMinute === null || busiestDay === 0) {
+    return null;
+  }
+  const perMinute = overMinute > 0 ? requestsPerMinute + 1 : Math.min(requestsPerMinute, busiestDay);
+  const smallest = PLANS.find((plan) => {
+    const quotas = PLAN_QUOTAS[plan];
+    return quotas === CUSTOM_QUOTAS || (perMinute <= quotas.requestsPerMinute && busiestDay <= quotas.requestsPerDay);
   });
-}
-
-async function periodOf(db: pg.ClientBase, days: number, until?: string): Promise<Period> {
-  return onlyRow((await db.query<Period>(PERIOD, [days, until])).rows);
+  return smallest ?? null;
 }

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { asError } from '../../common/as-error.js';
 import type { Clock } from '../../common/clock.js';
 import { withDeadline } from '../../common/deadline.js';
 import type { Config } from '../../config/config.js';
@@ -7,17 +8,14 @@ import { onlyRow } from '../../database/only-row.js';
 import { openClient } from '../../database/open-client.js';
 import { connectionsPerProcess } from '../../database/pools.js';
 import { sessionSettings } from '../../database/session-settings.js';
-import { messageOf } from '../report-error.js';
+import { runningEmbeddedDatabaseUrl } from '../embedded/embedded-database.js';
 import { checkClock, error, ok, type Result, type Results, skipped, warning } from './check.js';
 import { checkRole } from './role.js';
 import { checkList, checkSchema } from './schema.js';
 
-/** Milliseconds, as all durations here. All checks together take at most 15 s, whatever hangs. */
-const SERVER_TIMEOUT_MS = 10_000;
-const CONNECT_TIMEOUT_MS = 3_000;
+/** All checks together take at most 15 s, whatever hangs. Milliseconds. */
+const DATABASE_TIMEOUT_MS = 10_000;
 const STATEMENT_TIMEOUT_MS = 1_500;
-/** Longer: the server has stopped responding. */
-const RESPONSE_TIMEOUT_MS = 3_000;
 
 /** For `petstore` commands, migrations and an operator's psql. */
 const COMMAND_CONNECTIONS = 10;
@@ -34,24 +32,21 @@ const CHECKS: Readonly<Record<string, DatabaseCheck>> = {
 };
 
 export async function checkDatabase(config: Config, clock: Clock): Promise<Results> {
-  const databaseUrl =
-    config.databaseUrl ?? (await import('../embedded/embedded-database.js')).runningEmbeddedDatabaseUrl();
+  const databaseUrl = config.databaseUrl ?? runningEmbeddedDatabaseUrl();
+  if (databaseUrl === undefined) {
+    const remedy = 'Set DATABASE_URL, or start the embedded database with "npm start".';
+    return { database: warning('DATABASE_URL is not set, and the embedded database does not run', remedy) };
+  }
   const [database, results] = await Promise.all([
     checkServer(databaseUrl),
-    databaseUrl === undefined ? undefined : checkPrimary(databaseUrl, config, clock),
+    checkContents(databaseUrl, (check, db) => check(db, config, clock)),
   ]);
   return { database, ...results };
 }
 
 /** What the service checks at its start, and what it tolerates. */
-async function checkServer(databaseUrl: string | undefined): Promise<Result> {
-  if (databaseUrl === undefined) {
-    return warning(
-      'DATABASE_URL is not set, and the embedded database does not run',
-      'Set DATABASE_URL, or start the embedded database with "npm start".',
-    );
-  }
-  const problem = await withDeadline(serverProblem(databaseUrl), SERVER_TIMEOUT_MS).catch(() => ({
+async function checkServer(databaseUrl: string): Promise<Result> {
+  const problem = await withDeadline(serverProblem(databaseUrl), DATABASE_TIMEOUT_MS).catch(() => ({
     message: 'the server of DATABASE_URL does not respond',
   }));
   if (problem !== undefined) {
@@ -61,38 +56,31 @@ async function checkServer(databaseUrl: string | undefined): Promise<Result> {
   return ok(`"${database ?? ''}" at ${host}:${port}`);
 }
 
-async function checkPrimary(databaseUrl: string, config: Config, clock: Clock): Promise<Results> {
-  const options = {
-    application_name: 'petstore-doctor',
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    query_timeout: RESPONSE_TIMEOUT_MS,
-  };
-  // The timeout of `pg` does not cover the look-up of the host name.
-  const connected = withDeadline(openClient(databaseUrl, options), CONNECT_TIMEOUT_MS + 500);
-  let db = await connected.catch(() => undefined);
-  let obstacle = 'no connection to the database';
-  const results: Results = {};
-  for (const [name, check] of Object.entries(CHECKS)) {
-    try {
-      results[name] =
-        db === undefined ? skipped(obstacle) : await inTransaction(db, (client) => check(client, config, clock));
-    } catch (failure) {
-      results[name] = skipped((obstacle = messageOf(failure)));
-      db = failure instanceof pg.DatabaseError ? db : undefined;
+/** What has no result at the deadline was not checked. */
+async function checkContents(
+  databaseUrl: string,
+  run: (check: DatabaseCheck, db: pg.Client) => Promise<Result>,
+): Promise<Results> {
+  const unreachable = skipped('the database is unreachable or does not respond');
+  const results: Results = Object.fromEntries(Object.keys(CHECKS).map((name) => [name, unreachable]));
+  const connected = openClient(databaseUrl, { application_name: 'petstore-doctor' });
+  const runAll = async (): Promise<void> => {
+    const db = await connected;
+    for (const [name, check] of Object.entries(CHECKS)) {
+      results[name] = await inTransaction(db, () => run(check, db));
     }
-  }
+  };
+  await withDeadline(runAll(), DATABASE_TIMEOUT_MS).catch(() => undefined);
   connected.then(({ connection }) => connection.stream.destroy()).catch(() => undefined);
   return results;
 }
 
 /** In a read-only transaction that is rolled back, so that a check that fails leaves the others. */
-async function inTransaction(db: pg.Client, check: (db: pg.Client) => Promise<Result>): Promise<Result> {
+async function inTransaction(db: pg.Client, check: () => Promise<Result>): Promise<Result> {
   await db.query(`BEGIN READ ONLY; ${sessionSettings({ statement_timeout: STATEMENT_TIMEOUT_MS })}`);
-  try {
-    return await check(db);
-  } finally {
-    await db.query('ROLLBACK');
-  }
+  const result = await check().catch((failure: unknown) => skipped(asError(failure).message));
+  await db.query('ROLLBACK');
+  return result;
 }
 
 /** The smallest of the limits of server, database and role, without reserved connections. */
@@ -133,15 +121,15 @@ function checkDatabaseClock(db: pg.Client, _config: Config, clock: Clock): Promi
 }
 
 const EXPIRING_KEYS = `
-  SELECT count(*)::integer AS count, (array_agg(id || ' on ' || expires_at::date ORDER BY expires_at))[1:5] AS first
-  FROM api_keys WHERE revoked_at IS NULL AND expires_at > now() AND expires_at <= now() + interval '30 days'`;
+  SELECT id || ' on ' || expires_at::date AS key FROM api_keys
+  WHERE revoked_at IS NULL AND expires_at > now() AND expires_at <= now() + interval '30 days' ORDER BY expires_at`;
 
 async function checkExpiringKeys(db: pg.Client): Promise<Result> {
-  const { count, first } = onlyRow((await db.query<{ count: number; first: string[] }>(EXPIRING_KEYS)).rows);
-  return count === 0
+  const keys = (await db.query<{ key: string }>(EXPIRING_KEYS)).rows.map(({ key }) => key);
+  return keys.length === 0
     ? ok('none within 30 days')
     : warning(
-        `${count} within 30 days: ${first.join(', ')}${count > first.length ? ' and more' : ''}`,
+        `${keys.length} within 30 days: ${keys.slice(0, 5).join(', ')}${keys.length > 5 ? ' and more' : ''}`,
         'Hand their holders new keys of "petstore keys issue" and revoke these. Keys that were rotated need nothing.',
       );
 }

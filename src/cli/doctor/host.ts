@@ -23,12 +23,10 @@ async function checkDisk(): Promise<Result> {
 
 /** @param freeMib what an ordinary user may still write; MiB */
 export function diskResult(freeMib: number): Result {
+  const found = `${freeMib} MiB free for .data/`;
   return freeMib >= FREE_MIN_MIB
-    ? ok(`${freeMib} MiB free for .data/`)
-    : warning(
-        `${freeMib} MiB free for .data/`,
-        'Free disk space: PostgreSQL stops when the disk is full, and loses nothing.',
-      );
+    ? ok(found)
+    : warning(found, 'Free disk space: PostgreSQL stops when the disk is full.');
 }
 
 /** Finds out by a request whether the service or another program listens. Opens no port. */

@@ -1,8 +1,8 @@
 import type { Cluster, Redis } from 'ioredis';
+import { asError } from '../../common/as-error.js';
 import type { Clock } from '../../common/clock.js';
 import type { Config } from '../../config/config.js';
 import { withRedis } from '../../rate-limit/redis-admin.js';
-import { messageOf } from '../report-error.js';
 import { checkClock, error, ok, type Result, type Results, skipped, warning, worstOf } from './check.js';
 
 const NEARLY_FULL = 0.9;
@@ -24,7 +24,7 @@ export async function checkRedis({ redisUrls }: Config, clock: Clock): Promise<R
     });
   } catch (failure) {
     const remedy = 'Check REDIS_URL and that Redis runs; each process counts limits in its own memory meanwhile.';
-    return { Redis: error(messageOf(failure), remedy) };
+    return { Redis: error(asError(failure).message, remedy) };
   }
 }
 
@@ -43,25 +43,30 @@ export function redisResult(address: string, info: string): Result {
   const field = (name: string): string | undefined => new RegExp(`^${name}:(.*?)\r?$`, 'm').exec(info)?.[1];
   const memoryLimit = Number(field('maxmemory'));
   if (field('role') === 'slave') {
-    const remedy = 'Set REDIS_URL to the primary; each process counts alone meanwhile.';
-    return error(`${address} is a replica, which is read-only`, remedy);
+    return error(
+      `${address} is a read-only replica`,
+      'Set REDIS_URL to the primary; each process counts alone meanwhile.',
+    );
   }
   if (memoryLimit > 0 && field('maxmemory_policy') !== 'noeviction') {
-    const remedy =
-      'Set maxmemory-policy to noeviction: an evicted count gives its caller a new quota and lifts its ban.';
+    const remedy = 'Set maxmemory-policy to noeviction: an evicted count is a new quota, and lifts a ban.';
     return error(`${address} evicts counts (${field('maxmemory_policy')})`, remedy);
   }
   if (field('aof_last_write_status') === 'err' || field('rdb_last_bgsave_status') === 'err') {
-    const remedy = 'Check the disk and the log of Redis; it may reject writes until it can save.';
-    return error(`${address} could not write its data to disk`, remedy);
+    return error(
+      `${address} could not write to disk`,
+      'Check the disk and the log of Redis; it may reject writes meanwhile.',
+    );
   }
   if (memoryLimit > 0 && Number(field('used_memory')) >= NEARLY_FULL * memoryLimit) {
-    const remedy = 'Raise maxmemory: when it is full, each process counts in its own memory.';
-    return warning(`${address} has nearly used up its memory`, remedy);
+    return warning(
+      `${address} has nearly used up its memory`,
+      'Raise maxmemory: when it is full, each process counts alone.',
+    );
   }
   if (field('aof_enabled') !== '1') {
     const remedy =
-      'Set appendonly to yes, as deploy/redis/redis.conf does: otherwise a restart of Redis resets quotas and lifts bans.';
+      'Set appendonly to yes, as deploy/redis/redis.conf does: a restart of Redis resets quotas and lifts bans.';
     return warning(`${address} has no append-only file`, remedy);
   }
   return ok(`${field('redis_version')} at ${address}, with an append-only file and without eviction`);

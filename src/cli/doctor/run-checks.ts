@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from '../../common/clock.js';
-import { type Config, ConfigurationError, loadConfig } from '../../config/config.js';
+import { ConfigurationError, loadConfig } from '../../config/config.js';
 import { error, ok, type Result, type Results, worstOf } from './check.js';
 import { checkDatabase } from './database.js';
 import { checkHost } from './host.js';
@@ -25,9 +25,11 @@ export async function runChecks(variables: NodeJS.ProcessEnv, clock: Clock = sys
 }
 
 async function resultsOf(variables: NodeJS.ProcessEnv, clock: Clock): Promise<Results> {
-  let config: Config;
   try {
-    config = loadConfig(variables);
+    const config = loadConfig(variables);
+    const configuration = ok(`valid, for ${config.production ? 'production' : 'development'}`);
+    const found = [checkDatabase(config, clock), checkRedis(config, clock), checkHost(config)];
+    return Object.assign({ configuration }, ...(await Promise.all(found))) as Results;
   } catch (failure) {
     if (!(failure instanceof ConfigurationError)) {
       throw failure;
@@ -35,11 +37,4 @@ async function resultsOf(variables: NodeJS.ProcessEnv, clock: Clock): Promise<Re
     const remedy = 'Correct them, as .env.example describes, and check again. The service does not start until then.';
     return { configuration: error(failure.problems.join('; '), remedy) };
   }
-  const configuration = ok(`valid, for ${config.production ? 'production' : 'development'}`);
-  const [database, redis, host] = await Promise.all([
-    checkDatabase(config, clock),
-    checkRedis(config, clock),
-    checkHost(config),
-  ]);
-  return { configuration, ...database, ...redis, ...host };
 }

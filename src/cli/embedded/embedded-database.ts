@@ -61,14 +61,11 @@ export function runningEmbeddedDatabaseUrl(): string | undefined {
   return postmaster?.status === 'ready' ? cluster.url(postmaster.port, DATABASE) : undefined;
 }
 
-/** Names what is not writable, which may be the folder of the programs. */
+/** Errors of the file system have the path in their message: that of the data, or that of the programs. */
 function explain(error: unknown): never {
-  const { code = '', message, path, dest } = error as NodeJS.ErrnoException & { dest?: string };
+  const { code = '', message } = error as NodeJS.ErrnoException;
+  const remedy = 'Make the path accessible to this user, free disk space, or set DATABASE_URL.';
   throw NOT_WRITABLE.includes(code)
-    ? new Error(
-        `Cannot use ${dest ?? path ?? EMBEDDED_FOLDER} (${message}). ` +
-          'Make it accessible to this user, free disk space, or set DATABASE_URL.',
-        { cause: error },
-      )
+    ? new Error(`Cannot start PostgreSQL (${message}). ${remedy}`, { cause: error })
     : error;
 }

@@ -3,9 +3,6 @@ import { chmodSync, existsSync, readFileSync, statSync, symlinkSync } from 'node
 import { createRequire } from 'node:module';
 import { dirname, join, relative } from 'node:path';
 
-/** What a shell interprets within double quotes, which is how `initdb` quotes the path of `postgres`. */
-const INTERPRETED = /["$`\\]/;
-
 /** The user `nobody` of Linux. */
 const NOBODY = { uid: 65534, gid: 65534 };
 
@@ -25,11 +22,6 @@ export interface PostgresPrograms {
  * @throws {Error} when the package for this platform is missing, as in an installation without development dependencies
  */
 export function findPostgresPrograms(folder: string, data: string, native = locateNativeFolder()): PostgresPrograms {
-  if (INTERPRETED.test(native)) {
-    throw new Error(
-      `PostgreSQL does not run in ${native}, because of the ", $, \` or \\ in the name. Rename the folder, or set DATABASE_URL.`,
-    );
-  }
   const links = readFileSync(join(native, 'pg-symlinks.json'), 'utf8');
   for (const { source, target } of JSON.parse(links) as { source: string; target: string }[]) {
     const link = join(native, '..', target);

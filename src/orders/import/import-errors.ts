@@ -17,13 +17,8 @@ export interface LineError {
 /** The file is invalid and nothing was imported. The message lists the errors in the order of the lines. */
 export class ImportRejected extends Error {
   constructor(readonly errors: readonly LineError[]) {
-    const count =
-      errors.length < IMPORT_ERRORS_MAX
-        ? `${errors.length} ${errors.length === 1 ? 'error' : 'errors'}`
-        : `at least ${IMPORT_ERRORS_MAX} errors`;
-    super(
-      `The file has ${count}; nothing was imported:\n${errors.map((error) => `  - ${describe(error)}`).join('\n')}`,
-    );
+    const rest = errors.length < IMPORT_ERRORS_MAX ? '' : '\nThe rest of the file was not checked.';
+    super(`Errors in the file; nothing was imported:\n${errors.map(describe).join('\n')}${rest}`);
     this.name = 'ImportRejected';
   }
 }
@@ -54,7 +49,7 @@ export class ImportErrorList {
 
 function describe({ line, field, problem }: LineError): string {
   const where = field === undefined ? `line ${line}` : `line ${line}, ${excerpt(field, FIELD_CHARACTERS_MAX)}`;
-  return `${where} ${excerpt(problem, PROBLEM_CHARACTERS_MAX)}`;
+  return `  - ${where} ${excerpt(problem, PROBLEM_CHARACTERS_MAX)}`;
 }
 
 /** In one line. */

@@ -1,29 +1,19 @@
 import type pg from 'pg';
-import { asError } from '../../common/as-error.js';
-import { LOCK_NOT_AVAILABLE, sqlStateOf } from '../../database/postgres-errors.js';
-import { analyzeOrders, raiseOrderSequence, SEQUENCE_END } from '../bulk-load.js';
-import { ImportRejected } from './import-errors.js';
-import { checkIds, type OrderFile, stageOrders } from './stage-orders.js';
+import { sqlStateOf } from '../../database/postgres-errors.js';
+import { loadOrders, raiseOrderSequence, SEQUENCE_END } from '../bulk-load.js';
+import { type OrderFile, stageOrders } from './stage-orders.js';
 
 const UNIQUE_VIOLATION = '23505';
-const SEQUENCE_GENERATOR_LIMIT_EXCEEDED = '2200H';
-
-const LOCK_TIMEOUT_MESSAGE =
-  'Another transaction locks the table orders or is inserting an order with an id of the file; nothing was imported. ' +
-  'Retry when it has ended.';
 
 export interface ImportOptions extends OrderFile {
   /** Checks everything, also against the existing orders, and changes nothing. */
-  readonly dryRun: boolean;
+  readonly dryRun?: boolean;
   /** Accepts a file without orders; otherwise it is an error, because the program that writes it may have failed. */
   readonly allowEmpty?: boolean;
 }
 
-/** Each statement sees what others have committed, whatever the role's default isolation level is. */
-const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED';
-
-/** One import at a time, by an advisory lock: it conflicts with other imports only, not with VACUUM or index builds. */
-const LOCK_OUT_OTHER_IMPORTS = 'SELECT pg_advisory_xact_lock(482871112564)';
+/** Inserts nothing, and fails before the file is read when the role may not insert. */
+const TRY_INSERT = 'INSERT INTO orders SELECT * FROM orders LIMIT 0';
 
 const HIGHEST_ID = `SELECT max(id) AS id FROM order_import WHERE id < ${SEQUENCE_END}`;
 
@@ -36,93 +26,51 @@ const INSERT_WITH_ID = `
 /** Rows without an id get ids in the order of the file. */
 const INSERT_WITHOUT_ID = `
   INSERT INTO orders (${COLUMNS}) SELECT ${COLUMNS} FROM order_import WHERE id IS NULL ORDER BY line`;
-const FIRST_WITHOUT_ID = 'SELECT line FROM order_import WHERE id IS NULL ORDER BY line LIMIT 1';
 
 /**
- * Imports a file of orders in one transaction: all of them or none. Memory use does not depend on the size of the file.
- * @param db a connection outside a transaction; its `lock_timeout` bounds the waits
+ * Imports a file of orders: all of them or none. Memory use does not depend on the size of the file.
+ * @param db as for {@link loadOrders}
  * @returns the number of orders in the file
  * @throws {ImportRejected} with the invalid lines and fields
  */
 export async function importOrders(db: pg.ClientBase, options: ImportOptions): Promise<number> {
-  await db.query(BEGIN);
-  let count: number;
-  try {
-    if (!options.dryRun) {
-      await lockOutOtherImports(db);
-    }
-    count = await stageOrders(db, options);
-    options.signal?.throwIfAborted();
-    if (count === 0 && options.allowEmpty !== true) {
-      throw new Error('The file has no orders. Check what wrote it, or pass --allow-empty.');
-    }
-    if (options.dryRun) {
-      await db.query('ROLLBACK');
-      return count;
-    }
-    await insertStaged(db);
-    options.signal?.throwIfAborted();
-    options.onCommit?.();
-    await commit(db);
-  } catch (error) {
-    // After a lost connection the server rolls back by itself; the first error is the one to report.
-    await db.query('ROLLBACK').catch(() => undefined);
-    throw sqlStateOf(error) === LOCK_NOT_AVAILABLE ? new Error(LOCK_TIMEOUT_MESSAGE, { cause: error }) : error;
+  if (options.dryRun === true) {
+    await db.query('BEGIN');
+    return readFile(db, options).finally(() => db.query('ROLLBACK').catch(() => undefined));
   }
-  await analyzeOrders(db, options.onWarning);
+  return loadOrders(db, options, async () => {
+    await db.query(TRY_INSERT);
+    const count = await readFile(db, options);
+    options.signal?.throwIfAborted();
+    await insertStaged(db);
+    return count;
+  });
+}
+
+async function readFile(db: pg.ClientBase, options: ImportOptions): Promise<number> {
+  const count = await stageOrders(db, options);
+  if (count === 0 && options.allowEmpty !== true) {
+    throw new Error('The file has no orders. Check what wrote it, or pass --allow-empty.');
+  }
   return count;
 }
 
-async function lockOutOtherImports(db: pg.ClientBase): Promise<void> {
-  try {
-    await db.query(LOCK_OUT_OTHER_IMPORTS);
-  } catch (error) {
-    throw sqlStateOf(error) === LOCK_NOT_AVAILABLE
-      ? new Error('Another import is running; nothing was imported. Retry when it has ended.', { cause: error })
-      : error;
-  }
-}
-
+/** @throws {Error} when another order has an id since the check, or has the next id: the sequence does not pass ids near its end */
 async function insertStaged(db: pg.ClientBase): Promise<void> {
   const { rows } = await db.query<{ id: string | null }>(HIGHEST_ID);
   await raiseOrderSequence(db, rows[0]?.id ?? null);
-  await db.query('SAVEPOINT staged');
   try {
     await db.query(INSERT_WITH_ID);
     await db.query(INSERT_WITHOUT_ID);
   } catch (error) {
-    if ([UNIQUE_VIOLATION, SEQUENCE_GENERATOR_LIMIT_EXCEEDED].includes(sqlStateOf(error) ?? '')) {
-      // An order with an id of the file was inserted after the check: checking again finds its line.
-      await db.query('ROLLBACK TO SAVEPOINT staged');
-      await checkIds(db);
-      await checkMissingIds(db);
+    if (sqlStateOf(error) !== UNIQUE_VIOLATION) {
+      throw error;
     }
-    throw error;
-  }
-}
-
-/** The ids of the file are free, so the sequence has met others. It does not pass ids near its end. */
-async function checkMissingIds(db: pg.ClientBase): Promise<void> {
-  const { rows } = await db.query<{ line: string }>(FIRST_WITHOUT_ID);
-  const problem = 'must be given, here and in the lines that follow: the ids after the highest one are in use';
-  if (rows[0] !== undefined) {
-    throw new ImportRejected([{ line: Number(rows[0].line), field: 'id', problem }]);
-  }
-}
-
-/** @throws {Error} that says so when the connection is lost before PostgreSQL has confirmed or rejected the commit */
-async function commit(db: pg.ClientBase): Promise<void> {
-  try {
-    await db.query('COMMIT');
-  } catch (error) {
-    // Errors of these classes end the connection.
-    const isConfirmed = !/^(?:08|57|58)/.test(sqlStateOf(error) ?? '08');
-    throw isConfirmed
-      ? error
-      : new Error(
-          `The connection was lost during COMMIT (${asError(error).message}): the orders may or may not have been imported. ` +
-            'Check whether orders of the file exist before importing it again.',
-          { cause: error },
-        );
+    const { message, detail = '' } = error as pg.DatabaseError;
+    throw new Error(
+      `An id of the file, or the next id of an order without one, is not free any more (${message} ${detail}); ` +
+        'nothing was imported. Import again, which names the line, or give every order an id.',
+      { cause: error },
+    );
   }
 }

@@ -9,6 +9,9 @@ import { readNdjson } from './read-ndjson.js';
 
 const READERS = { ndjson: readNdjson, csv: readCsv };
 
+/** Lines that are sent together. */
+const BATCH_CHARACTERS = 32_768;
+
 export type ImportFormat = keyof typeof READERS;
 
 export interface OrderFile extends LoadListener {
@@ -26,52 +29,45 @@ const CREATE_STAGE = `
 
 const COPY_TO_STAGE = `COPY order_import (${COPY_COLUMNS}) FROM STDIN`;
 
-/** Ids that occur more than once in the file. */
-const REPEATED_IDS = `
-  SELECT line, id, first_line FROM (
-    SELECT line, id, min(line) OVER (PARTITION BY id) AS first_line FROM order_import WHERE id IS NOT NULL
-  ) AS numbered
-  WHERE line > first_line ORDER BY line LIMIT $1`;
+/** Ids that occur more than once in the file, and ids of existing orders. */
+const INVALID_IDS = `
+  SELECT line, format('must be unique in the file (got %s, as in line %s)', id, first_line) AS problem
+  FROM (SELECT line, id, min(line) OVER (PARTITION BY id) AS first_line FROM order_import WHERE id IS NOT NULL) AS numbered
+  WHERE line > first_line
+  UNION ALL
+  SELECT line, format('must not be the id of an existing order (got %s)', id) FROM order_import JOIN orders USING (id)
+  ORDER BY line LIMIT ${IMPORT_ERRORS_MAX}`;
 
-/** Ids of existing orders. */
-const EXISTING_IDS = 'SELECT line, id FROM order_import JOIN orders USING (id) ORDER BY line LIMIT $1';
-
-/** Copies the file into the stage and checks it against itself and the existing orders. */
+/**
+ * Copies the file into the stage and checks it against itself and the existing orders.
+ * @throws {ImportRejected}
+ */
 export async function stageOrders(db: pg.ClientBase, file: OrderFile): Promise<number> {
   const errors = new ImportErrorList();
   await db.query(CREATE_STAGE);
   const copy = db.query(copyFrom(COPY_TO_STAGE));
   await pipeline(copyLines(file, errors), copy);
   await db.query('ANALYZE order_import');
-  await checkIds(db, errors);
+  const { rows } = await db.query<{ line: string; problem: string }>(INVALID_IDS);
+  for (const { line, problem } of rows) {
+    errors.add({ line: Number(line), field: 'id', problem });
+  }
+  errors.throwIfAny();
   return copy.rowCount;
 }
 
 async function* copyLines({ source, format, onProgress }: OrderFile, errors: ImportErrorList): AsyncGenerator<string> {
-  let count = 0;
+  let [count, lines] = [0, ''];
   for await (const orders of READERS[format](source, errors)) {
-    yield orders.map((order) => copyLineOf(order, errors) ?? '').join('');
+    for (const order of orders) {
+      lines += copyLineOf(order, errors) ?? '';
+    }
     count += orders.length;
-    onProgress?.(count);
+    if (lines.length >= BATCH_CHARACTERS) {
+      yield lines;
+      lines = '';
+      onProgress?.(count);
+    }
   }
-}
-
-/**
- * Checks the staged ids against each other and the existing orders.
- * @throws {ImportRejected} when the list has errors, including those of the file
- */
-export async function checkIds(db: pg.ClientBase, errors = new ImportErrorList()): Promise<void> {
-  const repeated = await db.query<{ line: string; id: string; first_line: string }>(REPEATED_IDS, [IMPORT_ERRORS_MAX]);
-  const existing = await db.query<{ line: string; id: string }>(EXISTING_IDS, [IMPORT_ERRORS_MAX]);
-  for (const { line, id, first_line } of repeated.rows) {
-    errors.add({
-      line: Number(line),
-      field: 'id',
-      problem: `must be unique in the file (got ${id}, as in line ${first_line})`,
-    });
-  }
-  for (const { line, id } of existing.rows) {
-    errors.add({ line: Number(line), field: 'id', problem: `must not be the id of an existing order (got ${id})` });
-  }
-  errors.throwIfAny();
+  yield lines;
 }

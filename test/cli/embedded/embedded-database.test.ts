@@ -129,7 +129,7 @@ describe('petstore serve without room for its data', () => {
     symlinkSync('/sys', checkout.data);
     const service = checkout.run('serve');
     expect(await service.exited).toBe(1);
-    expect(service.output()).toMatch(/error: Cannot use \S+\S* \(E.*free disk space/);
+    expect(service.output()).toMatch(/error: Cannot start PostgreSQL \(E.*\.data.*free disk space/);
   });
 
   it('shows the reason when the cluster cannot be initialised', async () => {

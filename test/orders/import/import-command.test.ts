@@ -69,8 +69,8 @@ describe('petstore orders import', () => {
       exitCode: 1,
       stdout: '',
       stderr:
-        'error: The file has 2 errors; nothing was imported:\n' +
-        '  - line 2, quantity must be an integer from 1 to 2147483647 (got "0")\n' +
+        'error: Errors in the file; nothing was imported:\n' +
+        '  - line 2, quantity must be an integer from 1 to 2147483647 (got 0)\n' +
         '  - line 3, quantity is missing; it must be an integer from 1 to 2147483647\n',
     });
     expect(await orderIds()).toEqual([]);

@@ -1,4 +1,4 @@
-import { shownId, table } from '../../../src/cli/table.js';
+import { shownId, table } from '../../../src/cli/output.js';
 
 it('table aligns columns, and names of any width move nothing', () => {
   const rows = [

@@ -11,7 +11,7 @@ const INFO = {
 
 test.each([
   [{}, 'ok', '8.0.0 at redis:1, with an append-only file and without eviction'],
-  [{ role: 'slave' }, 'error', 'redis:1 is a replica, which is read-only'],
+  [{ role: 'slave' }, 'error', 'redis:1 is a read-only replica'],
   [
     { maxmemory: '0', maxmemory_policy: 'allkeys-lru' },
     'ok',
@@ -20,7 +20,7 @@ test.each([
   [{ maxmemory_policy: 'volatile-ttl' }, 'error', 'redis:1 evicts counts (volatile-ttl)'],
   [{ used_memory: '900' }, 'warning', 'redis:1 has nearly used up its memory'],
   [{ aof_enabled: '0' }, 'warning', 'redis:1 has no append-only file'],
-  [{ aof_enabled: '0', rdb_last_bgsave_status: 'err' }, 'error', 'redis:1 could not write its data to disk'],
+  [{ aof_enabled: '0', rdb_last_bgsave_status: 'err' }, 'error', 'redis:1 could not write to disk'],
 ])('Redis with %j: %s', (info, status, message) => {
   const reply = Object.entries({ ...INFO, ...info }).map(([name, value]) => `${name}:${value}\r\n`);
   const result = redisResult('redis:1', ['# Section\r\n', ...reply].join(''));

@@ -41,6 +41,9 @@ it('does not count an outdated piece that no list holds any more', () => {
     cache.endUsing(other);
     cache.endUsing(other);
   }
+  cache.show(shown('last'));
+  read(cache, 'last', cache.startUsing(cut));
+  cache.show(shown('none'));
   expect(cut).not.toHaveBeenCalled();
 });
 
