@@ -40,8 +40,8 @@ function holdNextDecision(change: (verdict: Verdict) => Verdict = (verdict) => v
   return release;
 }
 
-/** Responses that begin in the same turn of the event loop. */
-const BEGUN_PER_TURN = 64;
+/** Responses that begin in the same turn of the event loop at once, and those that have waited. */
+const BEGUN_PER_TURN = 32;
 
 const CONDITION = 'If-None-Match: "of another version"';
 
@@ -118,6 +118,6 @@ it('lists of one key that share what was read begin in turns, so that others go 
     await new Promise((resolve) => setImmediate(resolve));
     turns.push(begun.length - before);
   }
-  expect(Math.max(...turns)).toBe(BEGUN_PER_TURN);
+  expect(Math.max(...turns)).toBeLessThanOrEqual(2 * BEGUN_PER_TURN);
   expect(begun.indexOf('other')).toBeLessThan(3 * BEGUN_PER_TURN);
 });

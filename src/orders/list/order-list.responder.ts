@@ -20,14 +20,15 @@ import { type ListRequest, type OrderList, OrderListReader } from './order-list.
 const UNCOMPRESSED_MAX = 64;
 /** How long an uncompressed list waits when this number is reached. Milliseconds. */
 const UNCOMPRESSED_TIMEOUT_MS = 1_000;
-/** Responses that begin in one turn of the event loop: many lists may have waited for the same version. */
-const BEGUN_PER_TURN = 64;
+/** Responses that begin in one turn of the event loop at once, and those that have waited: many lists may wait for one version. */
+const BEGUN_PER_TURN = 32;
 
 /** Responds to the list operation: 304 if the client has the current list, headers only to HEAD, all orders to GET. */
 @Injectable()
 export class OrderListResponder {
   readonly #stallMs: number;
-  readonly #turns = new FairSlots(BEGUN_PER_TURN);
+  readonly #waited = new FairSlots(BEGUN_PER_TURN);
+  #begun = 0;
   readonly #uncompressed = new FairSlots(UNCOMPRESSED_MAX, {
     ms: UNCOMPRESSED_TIMEOUT_MS,
     error: () =>
@@ -92,12 +93,19 @@ export class OrderListResponder {
     }
   }
 
-  /** Waits for a turn of the event loop in which fewer responses have begun, so that others go on between many of one caller. */
+  /** Waits for a later turn of the event loop when many responses have begun in this one, so that others go on between them. */
   async #turn(caller: string): Promise<void> {
-    const slot = await this.#turns.acquire(caller);
-    setImmediate(() => {
-      slot.release();
-    });
+    if (this.#begun++ === 0) {
+      setImmediate(() => {
+        this.#begun = 0;
+      });
+    }
+    if (this.#begun > BEGUN_PER_TURN) {
+      const slot = await this.#waited.acquire(caller);
+      setImmediate(() => {
+        slot.release();
+      });
+    }
   }
 
   async #readAndSend(name: string | undefined, res: Response, request: ListRequest): Promise<void> {
