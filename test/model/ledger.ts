@@ -24,10 +24,9 @@ export class Ledger {
   readonly #changes: Interval[] = [];
   #pendingSinceMs: number | undefined;
 
-  /** @param base number of the ledger, at least 1; its ids start at `base` times {@link SPAN} */
+  /** @param number at least 1; the ids start at it times {@link SPAN} */
   constructor(
-    readonly name: string,
-    private readonly base: number,
+    readonly number: number,
     private readonly db: pg.Pool,
   ) {}
 
@@ -47,10 +46,6 @@ export class Ledger {
     if (made !== undefined) {
       this.#pendingSinceMs = undefined;
     }
-  }
-
-  get size(): number {
-    return this.#changes.length;
   }
 
   /** Changes that were certainly committed at that time. */
@@ -131,6 +126,6 @@ export class Ledger {
   }
 
   #counters(): [low: number, high: number] {
-    return [this.base * SPAN, this.base * SPAN + COUNTER_DISTANCE];
+    return [this.number * SPAN, this.number * SPAN + COUNTER_DISTANCE];
   }
 }

@@ -21,11 +21,6 @@ export class ListHistory {
 
   constructor(private readonly ledgers: readonly Ledger[]) {}
 
-  /** Number of recorded lists. */
-  get size(): number {
-    return this.#lists.length;
-  }
-
   /** @returns the orders by id; undefined when the body is not JSON */
   recordList(body: string, etag: string | undefined, when: Interval): ReadonlyMap<string, ListedOrder> | undefined {
     const orders = this.#parse(body);
@@ -36,7 +31,7 @@ export class ListHistory {
       const shown = ledger.changesShownBy(orders);
       if (shown === undefined) {
         this.#violations.push(
-          `a list shows ledger ${ledger.name} in a state that never existed: ${ledger.describe(orders)}`,
+          `a list shows ledger ${ledger.number} in a state that never existed: ${ledger.describe(orders)}`,
         );
       }
       return shown ?? Number.NaN;
@@ -92,7 +87,7 @@ export class ListHistory {
       const [least, most] = [ledger.committedBefore(list.when.startMs), ledger.startedBefore(list.when.endMs)];
       if (changes < least || changes > most) {
         this.#violations.push(
-          `a list shows ${changes} changes of ledger ${ledger.name}, expected ${least} to ${most} at that time`,
+          `a list shows ${changes} changes of ledger ${ledger.number}, expected ${least} to ${most} at that time`,
         );
       }
     }
