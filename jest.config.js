@@ -17,7 +17,7 @@ export const LONG_SUITES = [
   ...['alerts', 'drill'].map((name) => `deploy/${name}`),
   'fault-injection/database-faults',
   ...['crowds', 'fuzz'].map((name) => `hostile/${name}`),
-  ...['orders', 'quotas'].map((name) => `model/${name}.model`),
+  'model/orders.model',
   'openapi/swagger-ui',
   'orders/list/schema-changes.model',
   ...['memory', 'uncompressed'].map((name) => `orders/list-orders-${name}`),

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { cancelOrder, listOrders } from '../helpers/api.js';
@@ -77,16 +77,6 @@ describe('migrations', () => {
         'public._prisma_migrations public.api_key_usage public.api_keys public.order_list_changes public.orders',
       );
     });
-  });
-
-  it('consist of ASCII, so that they apply to a database of any encoding', () => {
-    const folder = join(ROOT, 'prisma', 'migrations');
-    const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => /\.\w+$/.test(name));
-    expect(files.length).toBeGreaterThan(4);
-    for (const file of files) {
-      // eslint-disable-next-line no-control-regex -- the range of ASCII
-      expect([file, /[^\x00-\x7f]/.exec(readFileSync(join(folder, file), 'utf8'))]).toEqual([file, null]);
-    }
   });
 
   it('of a release are never changed, so that every database gets the same', () => {

@@ -7,7 +7,9 @@ const context = useTestService();
 
 it('replaces all idle connections when one turns out to lead to a server that is read-only', async () => {
   const { service, key } = context;
-  const { main } = service.app.get(Pools);
+  const { main, list } = service.app.get(Pools);
+  const listServer = async (): Promise<unknown> => (await list.query('SELECT pg_backend_pid() AS process')).rows[0];
+  const before = await listServer();
   const clients = await Promise.all([1, 2, 3].map(() => main.connect()));
   for (const client of clients) {
     await client.query('SET default_transaction_read_only = on');
@@ -18,4 +20,5 @@ it('replaces all idle connections when one turns out to lead to a server that is
     outcomes.push(await outcomeOfCancel(service.baseUrl, id, key));
   }
   expect(outcomes).toEqual(['503 service_unavailable', '204', '204']);
+  expect(await listServer()).not.toEqual(before);
 });

@@ -20,29 +20,19 @@ const alerts = (load(read('deploy/prometheus/alerts.yml')) as AlertRules).groups
   .flatMap(({ rules }) => rules)
   .map(({ alert }) => alert);
 
-describe('docs/runbook.md', () => {
-  const sections = read('docs/runbook.md').split(/^## /m).slice(1);
-
-  it('has a section for each alert, in the same order, and no other', () => {
-    expect(sections.map((section) => section.split('\n')[0])).toEqual(alerts);
-  });
-
-  it.each(sections)('gives meaning, first look and remedy for %s', (section) => {
-    const [, ...items] = section.split(/^- /m);
-    expect(items.map((item) => /^\*\*(.+?)\.\*\* \S/.exec(item)?.[1])).toEqual(['Meaning', 'First look', 'Remedy']);
-  });
+it('docs/runbook.md has a section for each alert, in the same order, and no other', () => {
+  const sections = read('docs/runbook.md').matchAll(/^## (.*)$/gm);
+  expect(Array.from(sections, ([, name]) => name)).toEqual(alerts);
 });
 
-describe('deploy/prometheus/alerts.test.yml', () => {
+it('alerts.test.yml tests a time at which each alert fires and one at which it does not', () => {
   const cases = (load(read('deploy/prometheus/alerts.test.yml')) as RuleTests).tests.flatMap(
     ({ alert_rule_test }) => alert_rule_test,
   );
-  const testedWith = (fires: boolean): Set<string> =>
-    new Set(cases.filter(({ exp_alerts }) => exp_alerts.length > 0 === fires).map(({ alertname }) => alertname));
-
-  it.each(alerts)('tests a time at which %s fires and one at which it does not', (alert) => {
-    expect([testedWith(true).has(alert), testedWith(false).has(alert)]).toEqual([true, true]);
-  });
+  for (const fires of [true, false]) {
+    const tested = cases.filter(({ exp_alerts }) => exp_alerts.length > 0 === fires);
+    expect(new Set(tested.map(({ alertname }) => alertname))).toEqual(new Set(alerts));
+  }
 });
 
 // Debian's package prometheus contains promtool.

@@ -74,7 +74,6 @@ describe('deploy/drill.mjs', () => {
 
   test.each<[string, Cancel]>([
     ['closed connections', () => undefined],
-    ['503 responses', () => ({ status: 503, code: 'service_unavailable' })],
     ['409 responses to a first cancel', () => ({ status: 409, code: 'order_already_cancelled' })],
   ])('exits with 1 and counts %s as failures', async (_how, failure) => {
     const bad = new Set([2, 7, 8]);

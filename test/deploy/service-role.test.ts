@@ -125,99 +125,31 @@ describe('petstore_service role', () => {
     }
   });
 
-  describe('denies with insufficient_privilege', () => {
-    let client: pg.Client;
-    let before: unknown[];
-
-    beforeAll(async () => {
-      await insertKey(database.db);
-      await insertOrder(database.db);
-      before = await contents();
-      client = new pg.Client(login.url);
-      await client.connect();
-    });
-    afterAll(async () => {
-      await client.end();
-    });
-
-    it.each([
-      // Orders: the service only cancels.
-      'INSERT INTO orders (pet_id, quantity) VALUES (1, 1)',
-      'DELETE FROM orders',
-      'TRUNCATE orders',
-      'UPDATE orders SET id = id + 1000000',
-      'UPDATE orders SET pet_id = 1',
-      'UPDATE orders SET quantity = 1',
-      'UPDATE orders SET ship_date = now()',
-      'UPDATE orders SET complete = true',
-      'UPDATE orders SET created_at = now()',
-      "SELECT nextval('orders_id_seq')",
-      // Versions of the list are written by triggers only.
-      'INSERT INTO order_list_changes (block, token) VALUES (0, 0)',
-      'UPDATE order_list_changes SET token = 0',
-      'DELETE FROM order_list_changes',
-      'ALTER TABLE orders DISABLE TRIGGER orders_note_insert',
-      'SELECT renew_order_list_versions()',
-      'CREATE TEMP TABLE rows (id bigint); CREATE TRIGGER intruder AFTER UPDATE ON rows FOR EACH ROW EXECUTE FUNCTION note_order_list_change()',
-      // Keys: the service reads what authentication needs and changes nothing but the last use.
-      'SELECT name FROM api_keys',
-      'SELECT key_prefix FROM api_keys',
-      'SELECT * FROM api_keys',
-      "INSERT INTO api_keys (name, key_prefix, key_hash, plan) VALUES ('x', 'x', sha256('x'), 'pro')",
-      'DELETE FROM api_keys',
-      'TRUNCATE api_keys',
-      "UPDATE api_keys SET plan = 'business'",
-      'UPDATE api_keys SET requests_per_minute = 1000000, requests_per_day = 1000000',
-      'UPDATE api_keys SET revoked_at = NULL',
-      'UPDATE api_keys SET expires_at = NULL',
-      "UPDATE api_keys SET key_hash = sha256('x')",
-      "UPDATE api_keys SET name = 'x'",
-      // Usage: the service adds to it and removes old days.
-      'UPDATE api_key_usage SET day = day - 1',
-      'UPDATE api_key_usage SET key_id = gen_random_uuid()',
-      'TRUNCATE api_key_usage',
-      // Schema: only migrations change it.
-      'SELECT * FROM _prisma_migrations',
-      'CREATE TABLE public.intruder ()',
-      'CREATE FUNCTION public.intruder() RETURNS integer LANGUAGE sql RETURN 1',
-      'CREATE SCHEMA intruder',
-      'ALTER TABLE orders ADD COLUMN intruder integer',
-      'ALTER TABLE api_keys DISABLE TRIGGER ALL',
-      'CREATE INDEX ON orders (pet_id)',
-      'DROP TABLE orders',
-      'DROP FUNCTION notify_api_key_changed() CASCADE',
-      'GRANT ALL ON api_keys TO PUBLIC',
-      // Roles, files and settings of the server.
-      'CREATE ROLE intruder',
-      'SET ROLE pg_write_server_files',
-      'SELECT rolpassword FROM pg_authid',
-      "COPY orders (id) TO '/tmp/intruder'",
-      "COPY orders (id) TO PROGRAM 'cat'",
-      "SELECT pg_read_file('postgresql.conf')",
-      'ALTER SYSTEM SET log_statement = $$all$$',
-    ])('%s', async (statement) => {
+  // `petstore doctor` compares all privileges with those that the service needs, and its tests those of this role.
+  it.each([
+    'INSERT INTO orders (pet_id, quantity) VALUES (1, 1)',
+    'DELETE FROM orders',
+    'UPDATE orders SET quantity = 1',
+    "SELECT nextval('orders_id_seq')",
+    // Versions of the list are written by triggers only.
+    'UPDATE order_list_changes SET token = 0',
+    'ALTER TABLE orders DISABLE TRIGGER orders_note_insert',
+    'SELECT renew_order_list_versions()',
+    'CREATE TEMP TABLE rows (id bigint); CREATE TRIGGER intruder AFTER UPDATE ON rows FOR EACH ROW EXECUTE FUNCTION note_order_list_change()',
+    // Keys: the service reads what authentication needs and changes nothing but the last use.
+    'SELECT name FROM api_keys',
+    "UPDATE api_keys SET plan = 'business'",
+    'TRUNCATE api_key_usage',
+    'SELECT * FROM _prisma_migrations',
+    'CREATE TABLE public.intruder ()',
+    'DROP FUNCTION notify_api_key_changed() CASCADE',
+  ])('may not %s', async (statement) => {
+    const client = new pg.Client(login.url);
+    await client.connect();
+    try {
       await expect(client.query(statement)).rejects.toMatchObject({ code: INSUFFICIENT_PRIVILEGE });
-    });
-
-    it('grants no privilege to others', async () => {
-      // PostgreSQL only warns that nothing was granted.
-      await client.query('GRANT ALL ON orders TO PUBLIC');
-      const { rows } = await database.db.query(
-        "SELECT FROM information_schema.table_privileges WHERE grantee = 'PUBLIC' AND table_schema = 'public'",
-      );
-      expect(rows).toEqual([]);
-    });
-
-    it('leaves orders and keys unchanged after all attempts', async () => {
-      expect(await contents()).toEqual(before);
-    });
-
-    async function contents(): Promise<unknown[]> {
-      const { rows } = await database.db.query<Record<string, unknown>>(
-        `SELECT (SELECT json_agg(orders ORDER BY id) FROM orders)::text AS orders,
-                (SELECT json_agg(api_keys ORDER BY id) FROM api_keys)::text AS keys`,
-      );
-      return rows;
+    } finally {
+      await client.end();
     }
   });
 });

@@ -24,20 +24,9 @@ describe('scripts and container files', () => {
     );
     expect(missing).toEqual([]);
   });
-
-  it('include the Dockerfile, the benchmark and the set-up of the tests', () => {
-    const users = scripts.filter((script) => compiledFilesIn(readFileSync(join(ROOT, script), 'utf8')).length > 0);
-    expect(users).toEqual(
-      expect.arrayContaining(['Dockerfile', 'bench/environment/keys.mjs', 'test/helpers/global-setup.mjs']),
-    );
-  });
 });
 
 describe('documentation', () => {
-  it.each([...current, 'src/cli/order-commands.ts'])('%s imports no stream, of which a part may arrive', (document) => {
-    expect(readFileSync(join(ROOT, document), 'utf8')).not.toMatch(/orders import -\s/);
-  });
-
   it.each(current)('%s names only files and folders that exist', (document) => {
     expect(pathsIn(readFileSync(join(ROOT, document), 'utf8')).filter((path) => !exists(path))).toEqual([]);
   });
@@ -55,15 +44,6 @@ describe('documentation', () => {
     const named = readFileSync(join(ROOT, document), 'utf8').matchAll(/npm run (?:--silent )?([\w:]+)/g);
     expect([...named].map(([, name = '']) => name).filter((name) => !(name in defined))).toEqual([]);
   });
-
-  it('finds paths in text, and rejects one that does not exist', () => {
-    expect(pathsIn('See `src/main.ts`, `main.ts` and src/cli/nowhere.ts.')).toEqual([
-      'src/cli/nowhere.ts',
-      'src/main.ts',
-      'main.ts',
-    ]);
-    expect(['src/main.ts', 'main.ts', 'src/cli/nowhere.ts'].filter(exists)).toEqual(['src/main.ts', 'main.ts']);
-  });
 });
 
 describe('configuration of the mutation tests', () => {
@@ -73,16 +53,6 @@ describe('configuration of the mutation tests', () => {
 
   it.each(config.mutate.flatMap(expandBraces))('mutates %s, which exists', (path) => {
     expect(files).toContain(path);
-  });
-
-  it('runs only tests that exist', () => {
-    const source = readFileSync(join(ROOT, '.ci/mutation/jest.config.js'), 'utf8');
-    const [, list = ''] = /testMatch: \[([^\]]*)\]/.exec(source) ?? [];
-    const patterns = [...list.matchAll(/'<rootDir>\/([^']+)'/g)].map(
-      ([, pattern = '']) => pattern.split('/**')[0] ?? '',
-    );
-    expect(patterns).not.toEqual([]);
-    expect(patterns.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
   });
 });
 

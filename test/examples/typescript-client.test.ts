@@ -57,15 +57,15 @@ describe('the TypeScript client', () => {
     await expect(check).resolves.toMatchObject({ stderr: '' });
   });
 
-  it('streams a list of 100,000 orders with exact ids', async () => {
+  it('streams a list of 20,000 orders with exact ids', async () => {
     const connection = await service.db.connect();
-    await seedOrders(connection, 100_000).finally(() => {
+    await seedOrders(connection, 20_000).finally(() => {
       connection.release();
     });
     await insertOrder(service.db, { id: String(INT64_MAX), pet_id: String(-INT64_MAX), ship_date: null });
     const list = await clientOf().client.listOrders();
     const orders = await read(list?.orders);
-    expect(orders).toHaveLength(100_001);
+    expect(orders).toHaveLength(20_001);
     expect(orders[41]?.id).toBe(42n);
     expect(orders.at(-1)).toEqual({ id: INT64_MAX, petId: -INT64_MAX, quantity: 1, complete: false });
   });

@@ -1,5 +1,4 @@
-import { accessSync, constants } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { spawnSync } from 'node:child_process';
 import { type Browser, chromium } from 'playwright-core';
 import { describeIf } from './describe-if.js';
 
@@ -15,28 +14,18 @@ const QUIET_FLAGS = [
   '--disable-sync',
 ];
 
-function findBrowser(): string | undefined {
-  const folders = (process.env.PATH ?? '').split(delimiter);
-  return PROGRAMS.flatMap((program) => folders.map((folder) => join(folder, program))).find((path) => {
-    try {
-      accessSync(path, constants.X_OK);
-      return true;
-    } catch {
-      return false;
-    }
-  });
-}
+/** The first of the programs that are on the PATH. */
+const [executablePath = ''] = spawnSync('which', PROGRAMS, { encoding: 'utf8' }).stdout.split('\n');
 
 /** `describe` where Chromium is installed, and always in CI; skips the tests with a message elsewhere. */
 export const describeWithBrowser = describeIf(
-  findBrowser() !== undefined || process.env.CI === 'true',
+  executablePath !== '' || process.env.CI === 'true',
   'Chromium (Debian: apt install chromium)',
 );
 
 /** Starts a headless Chromium with an empty profile. */
 export function startBrowser(): Promise<Browser> {
-  const executablePath = findBrowser();
-  if (executablePath === undefined) {
+  if (executablePath === '') {
     throw new Error(`Chromium not found: none of ${PROGRAMS.join(', ')} is on the PATH.`);
   }
   // Chromium's sandbox does not run as root.

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { PostgresServer } from '../../src/cli/embedded/postgres-server.js';
+import { PostgresServer, type PostgresServerOptions } from '../../src/cli/embedded/postgres-server.js';
 import { applyMigrations } from './isolated-database.js';
 import { openPool } from './open-pool.js';
 import { TcpProxy } from './tcp-proxy.js';
@@ -10,26 +10,24 @@ import { TcpProxy } from './tcp-proxy.js';
 const DATABASE = 'postgres';
 
 /**
- * A PostgreSQL server with a migrated database that a test can stop, crash and restart. Clients connect through a proxy, so
- * its address never changes. Commits survive a crash of the process, not of the machine.
+ * A PostgreSQL server with a migrated database that a test can stop, crash and restart. Services connect through a proxy. Commits
+ * survive a crash of the process, not of the machine.
  */
 export class FailingPostgres {
   private constructor(
     private readonly folder: string,
-    private readonly settings: Readonly<Record<string, string>>,
+    private readonly options: PostgresServerOptions,
     private server: PostgresServer,
-    /** Connections of the test itself, which `network` does not affect. */
-    private readonly testProxy: TcpProxy,
     /** The network between services and server. */
     readonly network: TcpProxy,
   ) {}
 
-  /** @param inside parent of the data directory */
-  static async create(settings: Readonly<Record<string, string>> = {}, inside = tmpdir()): Promise<FailingPostgres> {
-    const folder = mkdtempSync(join(inside, 'petstore-faults-'));
-    const server = await startServer(folder, settings);
-    const [door, network] = [await TcpProxy.start(server.url('')), await TcpProxy.start(server.url(''))];
-    const postgres = new FailingPostgres(folder, settings, server, door, network);
+  static async create(settings: Readonly<Record<string, string>> = {}): Promise<FailingPostgres> {
+    const folder = mkdtempSync(join(tmpdir(), 'petstore-faults-'));
+    const programs = process.env.TEST_POSTGRES_PROGRAMS;
+    const options = { folder, settings: { fsync: 'off', ...settings }, programs };
+    const server = await PostgresServer.start(options);
+    const postgres = new FailingPostgres(folder, options, server, await TcpProxy.start(server.url('')));
     const db = postgres.pool(1);
     try {
       await applyMigrations(db);
@@ -44,12 +42,12 @@ export class FailingPostgres {
 
   /** URL for the test's own connections. */
   get url(): string {
-    return this.testProxy.urlFor(this.server.url(DATABASE));
+    return this.server.url(DATABASE);
   }
 
   /** URL for the services under test. */
   get serviceUrl(): string {
-    return this.network.urlFor(this.server.url(DATABASE));
+    return this.network.urlFor(this.url);
   }
 
   /** Creates a pool for the test. A lost connection fails only the query that uses it. */
@@ -76,16 +74,9 @@ export class FailingPostgres {
     await this.server.stop();
   }
 
-  /** Whether the server process has exited. */
-  get hasEnded(): boolean {
-    return this.server.pid === undefined;
-  }
-
-  /** Starts the server after {@link stop} or an exit. */
+  /** Starts the server after {@link stop}, on the same port. */
   async start(): Promise<void> {
-    this.server = await startServer(this.folder, this.settings);
-    this.testProxy.retarget(this.server.url(''));
-    this.network.retarget(this.server.url(''));
+    this.server = await PostgresServer.start({ ...this.options, port: Number(new URL(this.url).port) });
   }
 
   /** Kills a backend, so that PostgreSQL ends all sessions and recovers from its log. */
@@ -101,13 +92,7 @@ export class FailingPostgres {
   /** Stops the server and deletes its data. */
   async discard(): Promise<void> {
     await this.network.close();
-    await this.testProxy.close();
     await this.server.stop();
     rmSync(this.folder, { recursive: true, force: true });
   }
-}
-
-function startServer(folder: string, settings: Readonly<Record<string, string>>): Promise<PostgresServer> {
-  const programs = process.env.TEST_POSTGRES_PROGRAMS;
-  return PostgresServer.start({ folder, settings: { fsync: 'off', ...settings }, programs });
 }

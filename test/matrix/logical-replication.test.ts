@@ -110,26 +110,17 @@ describe.each(['streaming = off', 'streaming = parallel'])('on a subscriber with
   });
 
   it.each([
-    [
-      'the first order of a block is inserted',
-      'INSERT INTO orders (id, pet_id, quantity) VALUES (20001, 1, 1), (-5000000000, 1, 1)',
-    ],
-    ['an order is updated', 'UPDATE orders SET pet_id = pet_id + 1 WHERE id = 1'],
-    ['an order gets an id in another block', 'UPDATE orders SET id = 5000000000 WHERE id = 20001'],
+    ['the first order of a block is inserted', 'INSERT INTO orders (id, pet_id, quantity) VALUES (-5000000000, 1, 1)'],
+    ['an order gets an id in another block', 'UPDATE orders SET id = 5000000000 WHERE id = -5000000000'],
     ['the only order of a block is deleted', 'DELETE FROM orders WHERE id = 5000000000'],
     [
       'orders change in a transaction with a savepoint that is rolled back',
       `BEGIN; UPDATE orders SET pet_id = 1 WHERE id = 17000; SAVEPOINT s; DELETE FROM orders WHERE id = 17001;
        INSERT INTO orders (id, pet_id, quantity) VALUES (50001, 1, 1); ROLLBACK TO s; DELETE FROM orders WHERE id = 17002; COMMIT`,
     ],
+    // Larger than what is kept in memory before it is sent.
     ['every order is updated', 'UPDATE orders SET quantity = quantity + 1'],
-    [
-      'orders are copied',
-      'INSERT INTO orders (id, pet_id, quantity) SELECT n, n, 1 FROM generate_series(60001, 70000) AS n',
-    ],
-    ['many orders are deleted', 'DELETE FROM orders WHERE id > 20000'],
-    ['the table is truncated', 'BEGIN; CREATE TABLE kept AS SELECT * FROM orders; TRUNCATE orders; COMMIT'],
-    ['the table is filled again', 'BEGIN; INSERT INTO orders SELECT * FROM kept; DROP TABLE kept; COMMIT'],
+    ['the table is truncated', 'TRUNCATE orders'],
   ])('the list changes when %s', async (_what, statements) => {
     const before = await listedLikePublished();
     await publisher.db.query(statements);
@@ -138,10 +129,10 @@ describe.each(['streaming = off', 'streaming = parallel'])('on a subscriber with
   });
 
   it('the list stays the same when an order is cancelled', async () => {
+    await publisher.db.query('INSERT INTO orders (id, pet_id, quantity) VALUES (1, 1, 1)');
+    await untilReplicated();
     const before = await listedLikePublished();
-    await publisher.db.query(
-      "UPDATE orders SET status = 'cancelled', cancelled_at = now() WHERE id = (SELECT min(id) FROM orders WHERE status = 'pending')",
-    );
+    await publisher.db.query("UPDATE orders SET status = 'cancelled', cancelled_at = now() WHERE id = 1");
     await untilReplicated();
     expect(await listedLikePublished()).toBe(before);
   });

@@ -37,7 +37,7 @@ const RESPONSE_SUITES = [
  */
 
 /** Suites that take more than a minute or need programs that few have; `--fast` leaves them out. */
-const SLOW_SUITES = ['clients', 'database-settings', 'generators', 'kubernetes', 'list-fairness', 'proxies'];
+const SLOW_SUITES = ['clients', 'kubernetes', 'list-fairness', 'proxies'];
 
 /** @type {Surrounding[]} */
 const SURROUNDINGS = [

@@ -5,14 +5,11 @@ import type { Interval } from './order-history.js';
 export interface ListedOrder {
   readonly id: number;
   readonly quantity: number;
-  readonly shipDate?: string;
   readonly complete: boolean;
 }
 
 /** Entries that a ledger keeps besides its two counters. */
 const ENTRIES = 5;
-/** An entry ships with the second change after its insertion. */
-const SHIPS_AFTER = 2;
 /** Size of a ledger's id range, without its second counter. */
 const SPAN = 1_000_000;
 /** Distance between the ids of the two counters. All other orders lie between them. */
@@ -20,17 +17,16 @@ const COUNTER_DISTANCE = 500_000_000;
 
 /**
  * Makes numbered changes to its own orders, each in one transaction that writes rows at both ends of the list. After change
- * n both counters show n, and exactly the entries of the last {@link ENTRIES} changes exist, the older ones shipped. So a
- * list reveals which change it shows, and whether it shows part of a transaction.
+ * n both counters show n, and exactly the entries of the last {@link ENTRIES} changes exist. So a list reveals which change it
+ * shows, and whether it shows part of a transaction.
  */
 export class Ledger {
   readonly #changes: Interval[] = [];
   #pendingSinceMs: number | undefined;
 
-  /** @param base number of the ledger, at least 1; its ids start at `base` times {@link SPAN} */
+  /** @param number at least 1; the ids start at it times {@link SPAN} */
   constructor(
-    readonly name: string,
-    private readonly base: number,
+    readonly number: number,
     private readonly db: pg.Pool,
   ) {}
 
@@ -50,10 +46,6 @@ export class Ledger {
     if (made !== undefined) {
       this.#pendingSinceMs = undefined;
     }
-  }
-
-  get size(): number {
-    return this.#changes.length;
   }
 
   /** Changes that were certainly committed at that time. */
@@ -77,21 +69,16 @@ export class Ledger {
   describe(orders: ReadonlyMap<string, ListedOrder>): string {
     const [low, high] = this.#counters();
     const rows = [...orders.values()].filter(({ id }) => id === high || (id >= low && id < low + SPAN));
-    return rows
-      .map(({ id, quantity, complete, shipDate }) =>
-        row(id, quantity, complete, shipDate === undefined ? undefined : Date.parse(shipDate)),
-      )
-      .join(' ');
+    return rows.map(({ id, quantity }) => `${id}:${quantity}`).join(' ');
   }
 
   #stateAfter(changes: number): string {
     const [low, high] = this.#counters();
-    const rows = [row(low, changes + 1, false, undefined)];
+    const entries: string[] = [];
     for (let number = Math.max(1, changes - ENTRIES + 1); number <= changes; number++) {
-      const ships = number + SHIPS_AFTER;
-      rows.push(row(low + number, number, ships <= changes, ships <= changes ? ships * 1_000 : undefined));
+      entries.push(`${low + number}:${number}`);
     }
-    return [...rows, row(high, changes + 1, false, undefined)].join(' ');
+    return [`${low}:${changes + 1}`, ...entries, `${high}:${changes + 1}`].join(' ');
   }
 
   /** @returns whether the change was committed; undefined when the database did not respond */
@@ -128,10 +115,6 @@ export class Ledger {
       await client.query('BEGIN');
       await client.query('UPDATE orders SET quantity = $2 WHERE id = $1', [low, next + 1]);
       await client.query('INSERT INTO orders (id, pet_id, quantity) VALUES ($1, 1, $2)', [low + next, next]);
-      await client.query(
-        `UPDATE orders SET status = 'shipped', complete = true, ship_date = to_timestamp($2) WHERE id = $1 AND id > $3`,
-        [low + next - SHIPS_AFTER, next, low],
-      );
       await client.query('DELETE FROM orders WHERE id = $1 AND id > $2', [low + next - ENTRIES, low]);
       await client.query('UPDATE orders SET quantity = $2 WHERE id = $1', [high, next + 1]);
       await client.query('COMMIT');
@@ -143,10 +126,6 @@ export class Ledger {
   }
 
   #counters(): [low: number, high: number] {
-    return [this.base * SPAN, this.base * SPAN + COUNTER_DISTANCE];
+    return [this.number * SPAN, this.number * SPAN + COUNTER_DISTANCE];
   }
-}
-
-function row(id: number, quantity: number, complete: boolean, shipDateMs: number | undefined): string {
-  return `${id}:${quantity}${complete ? ` shipped ${shipDateMs ?? '?'}` : ''}`;
 }

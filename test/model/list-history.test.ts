@@ -5,7 +5,7 @@ import { ListHistory } from './list-history.js';
 describe('ListHistory.violations', () => {
   /** Two ledgers that have made two changes each, from 10 to 11 and from 20 to 21 ms. */
   async function history(): Promise<ListHistory> {
-    const ledgers = [1, 2].map((number) => new Ledger(String(number), number, acceptingAll()));
+    const ledgers = [1, 2].map((number) => new Ledger(number, acceptingAll()));
     const now = jest.spyOn(performance, 'now');
     for (const times of [
       [10, 11],

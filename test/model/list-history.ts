@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Interval } from './order-history.js';
-import { type Ledger, type ListedOrder } from './ledger.js';
+import type { Ledger, ListedOrder } from './ledger.js';
 
 interface ObservedList {
   readonly when: Interval;
@@ -17,15 +17,9 @@ interface ObservedList {
 export class ListHistory {
   readonly #lists: ObservedList[] = [];
   readonly #violations: string[] = [];
-  readonly #digests = new Map<string, string>();
-  readonly #changesByTag = new Map<string, readonly number[]>();
+  readonly #byTag = new Map<string, { readonly digest: string; readonly changes: readonly number[] }>();
 
   constructor(private readonly ledgers: readonly Ledger[]) {}
-
-  /** Number of recorded lists. */
-  get size(): number {
-    return this.#lists.length;
-  }
 
   /** @returns the orders by id; undefined when the body is not JSON */
   recordList(body: string, etag: string | undefined, when: Interval): ReadonlyMap<string, ListedOrder> | undefined {
@@ -33,30 +27,29 @@ export class ListHistory {
     if (orders === undefined) {
       return undefined;
     }
-    if (etag !== undefined) {
-      this.#checkTag(etag, body);
-    }
     const changes = this.ledgers.map((ledger) => {
       const shown = ledger.changesShownBy(orders);
       if (shown === undefined) {
         this.#violations.push(
-          `a list shows ledger ${ledger.name} in a state that never existed: ${ledger.describe(orders)}`,
+          `a list shows ledger ${ledger.number} in a state that never existed: ${ledger.describe(orders)}`,
         );
       }
       return shown ?? Number.NaN;
     });
-    this.#changesByTag.set(etag ?? '', changes);
+    if (etag !== undefined) {
+      this.#checkTag(etag, body, changes);
+    }
     this.#record({ when, etag, changes });
     return orders;
   }
 
   /** Records a 304: the list with this tag is the current one. */
   recordNotModified(etag: string, when: Interval): void {
-    const changes = this.#changesByTag.get(etag);
-    if (changes === undefined) {
+    const known = this.#byTag.get(etag);
+    if (known === undefined) {
       this.#violations.push(`304 for the tag ${etag}, which no client received`);
     } else {
-      this.#record({ when, etag, changes });
+      this.#record({ when, etag, changes: known.changes });
     }
   }
 
@@ -80,12 +73,12 @@ export class ListHistory {
     return new Map(list.map((order) => [String(order.id), order]));
   }
 
-  #checkTag(etag: string, body: string): void {
+  #checkTag(etag: string, body: string, changes: readonly number[]): void {
     const digest = createHash('sha256').update(body).digest('hex');
-    if ((this.#digests.get(etag) ?? digest) !== digest) {
+    if ((this.#byTag.get(etag)?.digest ?? digest) !== digest) {
       this.#violations.push(`two different lists have the tag ${etag}`);
     }
-    this.#digests.set(etag, digest);
+    this.#byTag.set(etag, { digest, changes });
   }
 
   #record(list: ObservedList): void {
@@ -94,7 +87,7 @@ export class ListHistory {
       const [least, most] = [ledger.committedBefore(list.when.startMs), ledger.startedBefore(list.when.endMs)];
       if (changes < least || changes > most) {
         this.#violations.push(
-          `a list shows ${changes} changes of ledger ${ledger.name}, expected ${least} to ${most} at that time`,
+          `a list shows ${changes} changes of ledger ${ledger.number}, expected ${least} to ${most} at that time`,
         );
       }
     }

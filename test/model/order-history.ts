@@ -10,21 +10,22 @@ export type Change = 'inserted' | 'cancelled' | 'shipped' | 'deleted';
 /** `unshipped`: pending or cancelled, which the list does not distinguish. */
 export type ObservedState = 'absent' | 'pending' | 'unshipped' | 'cancelled' | 'shipped';
 
-const INSERTED = 1;
-const LEFT_PENDING = 2;
-const DELETED = 3;
-const CHANGE_NUMBER = {
-  inserted: INSERTED,
-  cancelled: LEFT_PENDING,
-  shipped: LEFT_PENDING,
-  deleted: DELETED,
-} as const;
+/** The phases of an order's life. It is in phase 0 before it is inserted, and skips one when it is deleted while pending. */
+const [PENDING, LEFT, DELETED] = [1, 2, 3];
+const PHASE_AFTER = { inserted: PENDING, cancelled: LEFT, shipped: LEFT, deleted: DELETED } as const;
 
 interface OrderRecord {
   readonly confirmed: { readonly change: Change; readonly when: Interval }[];
-  /** Changes that were requested without a response: each happened at any later time, or never. */
+  /** When changes were requested that got no response: each happened at any later time, or never. */
   readonly uncertain: { readonly change: Change; readonly startMs: number }[];
   readonly observations: { readonly state: ObservedState; readonly when: Interval }[];
+}
+
+/** At some moment of the interval, the order was in one of the phases from the first to the last. */
+interface Sighting {
+  readonly first: number;
+  readonly last: number;
+  readonly when: Interval;
 }
 
 /**
@@ -54,10 +55,9 @@ export class OrderHistory {
 
   /** @returns one message for each order whose record is impossible */
   violations(): string[] {
-    return [...this.#records].flatMap(([id, record]) => {
-      const violation = violationIn(record);
-      return violation === undefined ? [] : [`order ${id} ${violation} (${JSON.stringify(record)})`];
-    });
+    return [...this.#records]
+      .filter(([, record]) => !isPossible(record))
+      .map(([id, record]) => `order ${id} cannot have had this history: ${JSON.stringify(record)}`);
   }
 
   #recordOf(id: string): OrderRecord {
@@ -70,96 +70,66 @@ export class OrderHistory {
   }
 }
 
-function violationIn(record: OrderRecord): string | undefined {
-  const departures = record.confirmed.filter(({ change }) => CHANGE_NUMBER[change] === LEFT_PENDING);
-  if (departures.length > 1) {
-    return `left pending ${departures.length} times`;
-  }
-  if (record.confirmed.filter(({ change }) => change === 'deleted').length > 1) {
-    return 'was deleted twice';
-  }
-  const departure = departures[0]?.change ?? observedDeparture(record);
-  if (departure === 'both') {
-    return 'was observed as cancelled and as shipped';
-  }
-  const windows = ([undefined, 'inserted', departure, 'deleted'] as const).map((change) => windowOf(record, change));
-  for (const { state, when } of record.observations) {
-    const phases = phasesShowing(state, departure, when, windows);
-    if (phases === undefined) {
-      return `was observed as ${state} without a change to that state`;
+function isPossible(record: OrderRecord): boolean {
+  const phases = record.confirmed.map(({ change }) => PHASE_AFTER[change]);
+  const departures = new Set(
+    [...record.confirmed.map(({ change }) => change), ...record.observations.map(({ state }) => state)].filter(
+      (each) => each === 'cancelled' || each === 'shipped',
+    ),
+  );
+  return (
+    new Set(phases).size === phases.length && departures.size <= 1 && isMonotonic(sightingsOf(record, ...departures))
+  );
+}
+
+/** @param departure how the order left `pending`, if a response says so */
+function sightingsOf(record: OrderRecord, departure?: 'cancelled' | 'shipped'): Sighting[] {
+  const requestedMs = (change: Change): number =>
+    Math.min(
+      ...record.confirmed.filter((each) => each.change === change).map(({ when }) => when.startMs),
+      ...record.uncertain.filter((each) => each.change === change).map(({ startMs }) => startMs),
+    );
+  const insertedMs = record.confirmed.find(({ change }) => change === 'inserted')?.when.endMs ?? Infinity;
+  const phasesOf = (state: ObservedState, { startMs, endMs }: Interval): [first: number, last: number] => {
+    switch (state) {
+      case 'absent':
+        return [insertedMs < startMs ? DELETED : 0, endMs < requestedMs('deleted') ? 0 : DELETED];
+      case 'pending':
+        return [PENDING, PENDING];
+      case 'unshipped':
+        return [PENDING, departure === 'shipped' ? PENDING : LEFT];
+      case 'cancelled':
+      case 'shipped':
+        return [LEFT, LEFT];
     }
-    // The changes up to the first phase had happened by the end of the observation; those after the last phase had not
-    // happened at its start.
-    for (let number = INSERTED; number <= DELETED; number++) {
-      const window = windows[number]!;
-      if (number <= phases.first) {
-        window.latestMs = Math.min(window.latestMs, when.endMs);
-      } else if (number > phases.last) {
-        window.earliestMs = Math.max(window.earliestMs, when.startMs);
+  };
+  const sightings = record.observations.map(({ state, when }) => {
+    const [first, last] = phasesOf(state, when);
+    return { first, last, when };
+  });
+  for (const { change, when } of record.confirmed) {
+    const phase = PHASE_AFTER[change];
+    sightings.push({ first: phase === PENDING ? 0 : PENDING, last: phase - 1, when });
+    sightings.push({ first: phase, last: DELETED, when });
+  }
+  // Nothing happens before it is requested. `Math.min()` of nothing is Infinity.
+  for (const change of ['inserted', ...(departure === undefined ? [] : [departure]), 'deleted'] as const) {
+    const ms = requestedMs(change);
+    sightings.push({ first: 0, last: PHASE_AFTER[change] - 1, when: { startMs: ms, endMs: ms } });
+  }
+  return sightings;
+}
+
+/** Whether the phase of no sighting must be earlier than one that was reached before the sighting began. */
+function isMonotonic(sightings: readonly Sighting[]): boolean {
+  const ended = sightings.toSorted((a, b) => a.when.endMs - b.when.endMs);
+  let [reached, next] = [0, 0];
+  return sightings
+    .toSorted((a, b) => a.when.startMs - b.when.startMs)
+    .every(({ first, last, when }) => {
+      for (; ended[next]!.when.endMs < when.startMs; next++) {
+        reached = Math.max(reached, ended[next]!.first);
       }
-    }
-  }
-  // An order can be deleted without having left `pending`.
-  return sequenceViolation(windows, departure === undefined ? [INSERTED, DELETED] : [INSERTED, LEFT_PENDING, DELETED]);
-}
-
-/** When a change can have happened. */
-interface Window {
-  earliestMs: number;
-  latestMs: number;
-}
-
-function windowOf(record: OrderRecord, change: Change | undefined): Window {
-  const confirmed = record.confirmed.find((each) => each.change === change);
-  if (confirmed !== undefined) {
-    return { earliestMs: confirmed.when.startMs, latestMs: confirmed.when.endMs };
-  }
-  const starts = record.uncertain.filter((each) => each.change === change).map(({ startMs }) => startMs);
-  // Never requested: `Math.min()` is Infinity.
-  return { earliestMs: Math.min(...starts), latestMs: Infinity };
-}
-
-/** How an order left `pending` according to its observations, when no response confirmed the change. */
-function observedDeparture({ observations }: OrderRecord): 'cancelled' | 'shipped' | 'both' | undefined {
-  const seen = new Set(observations.map(({ state }) => state));
-  if (seen.has('cancelled') && seen.has('shipped')) {
-    return 'both';
-  }
-  return seen.has('cancelled') ? 'cancelled' : seen.has('shipped') ? 'shipped' : undefined;
-}
-
-/** Phase n follows change n; phase 0 precedes the insertion. */
-function phasesShowing(
-  state: ObservedState,
-  departure: Change | undefined,
-  when: Interval,
-  windows: readonly Window[],
-): { first: number; last: number } | undefined {
-  switch (state) {
-    case 'absent':
-      // Not inserted yet or already deleted; when both are possible, the observation constrains nothing.
-      if (when.startMs > windows[INSERTED]!.latestMs) {
-        return { first: DELETED, last: DELETED };
-      }
-      return when.endMs < windows[DELETED]!.earliestMs ? { first: 0, last: 0 } : { first: 0, last: DELETED };
-    case 'pending':
-      return { first: INSERTED, last: INSERTED };
-    case 'unshipped':
-      return { first: INSERTED, last: departure === 'shipped' ? INSERTED : LEFT_PENDING };
-    case 'cancelled':
-    case 'shipped':
-      return departure === state ? { first: LEFT_PENDING, last: LEFT_PENDING } : undefined;
-  }
-}
-
-function sequenceViolation(windows: readonly Window[], changes: readonly number[]): string | undefined {
-  let earliestMs = -Infinity;
-  for (const [index, number] of changes.entries()) {
-    earliestMs = Math.max(earliestMs, windows[number]!.earliestMs);
-    const latestMs = Math.min(...changes.slice(index).map((later) => windows[later]!.latestMs));
-    if (earliestMs > latestMs) {
-      return `cannot have undergone change ${number} both after ${earliestMs} and before ${latestMs}`;
-    }
-  }
-  return undefined;
+      return Math.max(reached, first) <= last;
+    });
 }

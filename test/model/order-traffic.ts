@@ -67,10 +67,7 @@ export class OrderTraffic {
     private readonly options: TrafficOptions,
     private readonly random: SeededRandom,
   ) {
-    this.ledgers = Array.from(
-      { length: options.ledgers },
-      (_, index) => new Ledger(String(index + 1), index + 1, options.db),
-    );
+    this.ledgers = Array.from({ length: options.ledgers }, (_, index) => new Ledger(index + 1, options.db));
     this.lists = new ListHistory(this.ledgers);
     this.#writer = new OrderWriter(options.db, this.orders);
   }

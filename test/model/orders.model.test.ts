@@ -14,7 +14,7 @@ const RESPONSES = 3_000;
 describeWithRedis('random concurrent traffic over three services with one database and Redis', () => {
   let database: TestDatabase;
   let redis: RedisServer;
-  let services: ServiceProcess[];
+  let services: ServiceProcess[] = [];
 
   beforeAll(async () => {
     database = await createTestDatabase();

@@ -2,71 +2,140 @@ import pg from 'pg';
 import type { SeededRandom } from '../helpers/seeded-random.js';
 import { LIST_AS_JSON } from './list-writer.js';
 
-/** A lock that somebody else holds for too long, a table in use, a deadlock. */
-const EXPECTED_FAILURES = new Set(['55P03', '55006', '40P01']);
+/** A lock that somebody else holds for too long, a table in use, a deadlock; a side table that is missing or has another type. */
+const EXPECTED_FAILURES = new Set(['55P03', '55006', '40P01', '42P01', '42883']);
 
 const TRIGGERS = ['insert', 'update', 'delete'].map((event) => `orders_note_${event}`);
 export const DISABLE = 'ALTER TABLE orders DISABLE TRIGGER ALL';
 export const ENABLE = TRIGGERS.map((name) => `ALTER TABLE orders ENABLE ALWAYS TRIGGER ${name}`).join('; ');
-export const NOTHING_FUNCTION =
-  'CREATE OR REPLACE FUNCTION note_order_list_change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$';
-/** Puts a copy without triggers in the place of the table. */
-export const SWAP = `
-  CREATE TABLE orders_new (LIKE orders INCLUDING ALL);
-  INSERT INTO orders_new SELECT * FROM orders;
-  ALTER TABLE orders RENAME TO orders_old;
-  ALTER TABLE orders_new RENAME TO orders`;
-export const PARTITION = `
-  ALTER TABLE orders RENAME TO orders_plain;
-  CREATE TABLE orders (LIKE orders_plain INCLUDING DEFAULTS) PARTITION BY RANGE (id);
-  CREATE TABLE orders_low PARTITION OF orders FOR VALUES FROM (MINVALUE) TO (10000);
-  CREATE TABLE orders_high PARTITION OF orders FOR VALUES FROM (10000) TO (MAXVALUE);
-  INSERT INTO orders SELECT * FROM orders_plain`;
-const SAVE_TRIGGERS = `
+const DROP_TRIGGERS = TRIGGERS.map((name) => `DROP TRIGGER IF EXISTS ${name} ON orders`).join('; ');
+
+/** Keeps the definitions of the triggers and of their function, for {@link SCHEMA_CHANGES} to restore. */
+export const SAVE_DEFINITIONS = `
   CREATE TABLE saved AS
     SELECT pg_get_functiondef('note_order_list_change'::regproc) AS text
     UNION ALL SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgname = ANY ('{${TRIGGERS.join(',')}}')`;
-const RESTORE = (what: string): string =>
+const restored = (what: string): string =>
   `DO $do$ DECLARE each text; BEGIN FOR each IN SELECT text FROM saved WHERE text LIKE '${what}%' LOOP EXECUTE each; END LOOP; END $do$`;
+const RESTORE_TRIGGERS = `${DROP_TRIGGERS}; ${restored('CREATE TRIGGER')}; ${ENABLE}`;
 
-/** A change of what the list relies on, and what undoes it. */
-interface SchemaChange {
+/** A change with which the list has no version, and what undoes it. */
+export interface SchemaChange {
+  /** Completes "while …". */
+  readonly what: string;
   readonly apply: string;
   readonly undo: string;
 }
 
-/** Each may be applied in one state of the tables only, that of the migrations. */
-const CHANGES: readonly SchemaChange[] = [
-  { apply: DISABLE, undo: ENABLE },
-  { apply: 'ALTER TABLE orders DISABLE TRIGGER orders_note_update', undo: ENABLE },
-  { apply: 'SET session_replication_role = replica', undo: 'RESET session_replication_role' },
+export const SCHEMA_CHANGES: readonly SchemaChange[] = [
+  { what: 'the triggers are disabled', apply: DISABLE, undo: ENABLE },
   {
-    apply: TRIGGERS.map((name) => `DROP TRIGGER ${name} ON orders`).join('; '),
-    undo: `${RESTORE('CREATE TRIGGER')}; ${ENABLE}`,
+    what: 'one trigger is disabled',
+    apply: 'ALTER TABLE orders DISABLE TRIGGER orders_note_update',
+    undo: ENABLE,
   },
-  { apply: NOTHING_FUNCTION, undo: RESTORE('CREATE OR REPLACE FUNCTION') },
-  { apply: SWAP, undo: 'DROP TABLE orders; ALTER TABLE orders_old RENAME TO orders' },
   {
+    what: 'the triggers do not fire for replication',
+    apply: 'ALTER TABLE orders ENABLE TRIGGER ALL',
+    undo: ENABLE,
+  },
+  { what: 'the triggers are missing', apply: DROP_TRIGGERS, undo: RESTORE_TRIGGERS },
+  {
+    what: 'a trigger has another condition',
+    apply: `CREATE OR REPLACE TRIGGER orders_note_update AFTER UPDATE ON orders FOR EACH ROW WHEN (OLD.id <> NEW.id)
+        EXECUTE FUNCTION note_order_list_change(); ${ENABLE}`,
+    undo: RESTORE_TRIGGERS,
+  },
+  {
+    what: 'the function does nothing',
+    apply:
+      'CREATE OR REPLACE FUNCTION note_order_list_change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$',
+    undo: restored('CREATE OR REPLACE FUNCTION'),
+  },
+  {
+    what: 'two columns have swapped their names',
     apply: `ALTER TABLE orders ADD COLUMN amount integer NOT NULL DEFAULT 5;
       ALTER TABLE orders RENAME COLUMN quantity TO old; ALTER TABLE orders ALTER COLUMN old SET DEFAULT 1; ALTER TABLE orders RENAME COLUMN amount TO quantity`,
     undo: `ALTER TABLE orders DROP COLUMN quantity; ALTER TABLE orders RENAME COLUMN old TO quantity;
       ALTER TABLE orders ALTER COLUMN quantity DROP DEFAULT`,
   },
   {
+    what: 'a copy without triggers is in the place of the table',
+    apply: `CREATE TABLE orders_new (LIKE orders INCLUDING ALL); INSERT INTO orders_new SELECT * FROM orders;
+      ALTER TABLE orders RENAME TO orders_old; ALTER TABLE orders_new RENAME TO orders`,
+    undo: 'DROP TABLE orders; ALTER TABLE orders_old RENAME TO orders',
+  },
+  {
+    what: 'the table has a child',
     apply: 'CREATE TABLE child () INHERITS (orders); INSERT INTO child (id, pet_id, quantity) VALUES (9999, 7, 7)',
     undo: 'DROP TABLE child; ANALYZE orders',
   },
   {
+    what: 'a table with orders has become its child',
     apply: `CREATE TABLE child (LIKE orders INCLUDING ALL); INSERT INTO child (id, pet_id, quantity) VALUES (8888, 8, 8);
       ALTER TABLE child INHERIT orders`,
     undo: 'ALTER TABLE child NO INHERIT orders; DROP TABLE child; ANALYZE orders',
   },
-  { apply: PARTITION, undo: 'DROP TABLE orders; ALTER TABLE orders_plain RENAME TO orders' },
-  { apply: 'ALTER TABLE orders ENABLE ROW LEVEL SECURITY', undo: 'ALTER TABLE orders DISABLE ROW LEVEL SECURITY' },
-  { apply: 'ALTER TABLE orders SET UNLOGGED', undo: 'ALTER TABLE orders SET LOGGED' },
-  { apply: 'ALTER TABLE order_list_changes SET UNLOGGED', undo: 'ALTER TABLE order_list_changes SET LOGGED' },
-  { apply: 'TRUNCATE order_list_changes', undo: 'SELECT renew_order_list_versions()' },
+  {
+    what: 'the table is partitioned',
+    apply: `ALTER TABLE orders RENAME TO orders_plain;
+      CREATE TABLE orders (LIKE orders_plain INCLUDING DEFAULTS) PARTITION BY RANGE (id);
+      CREATE TABLE orders_low PARTITION OF orders FOR VALUES FROM (MINVALUE) TO (10000);
+      CREATE TABLE orders_high PARTITION OF orders FOR VALUES FROM (10000) TO (MAXVALUE);
+      INSERT INTO orders SELECT * FROM orders_plain`,
+    undo: 'DROP TABLE orders; ALTER TABLE orders_plain RENAME TO orders',
+  },
+  {
+    what: 'the table has row-level security',
+    apply: 'ALTER TABLE orders ENABLE ROW LEVEL SECURITY',
+    undo: 'ALTER TABLE orders DISABLE ROW LEVEL SECURITY',
+  },
+  {
+    what: 'an order may lack an id',
+    apply: `ALTER TABLE orders DROP CONSTRAINT orders_pkey; ALTER TABLE orders ALTER COLUMN id DROP IDENTITY IF EXISTS;
+      ALTER TABLE orders ALTER COLUMN id DROP NOT NULL`,
+    undo: 'ALTER TABLE orders ADD CONSTRAINT orders_pkey PRIMARY KEY (id)',
+  },
+  {
+    what: 'the table is unlogged',
+    apply: 'ALTER TABLE orders SET UNLOGGED',
+    undo: 'ALTER TABLE orders SET LOGGED',
+  },
+  {
+    what: 'the tokens are unlogged',
+    apply: 'ALTER TABLE order_list_changes SET UNLOGGED',
+    undo: 'ALTER TABLE order_list_changes SET LOGGED',
+  },
+  {
+    what: 'the tokens have been truncated',
+    apply: 'TRUNCATE order_list_changes',
+    undo: 'SELECT renew_order_list_versions()',
+  },
+  {
+    what: 'a trigger discards tokens',
+    apply: `CREATE FUNCTION discard() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
+      CREATE TRIGGER discard BEFORE INSERT ON order_list_changes FOR EACH ROW EXECUTE FUNCTION discard()`,
+    // A trigger that is gone leaves no trace in the catalogue.
+    undo: 'DROP FUNCTION discard() CASCADE; SELECT renew_order_list_versions()',
+  },
+  {
+    what: 'the table of the tokens is missing',
+    apply: `${DISABLE}; ALTER TABLE order_list_changes RENAME TO elsewhere`,
+    undo: `ALTER TABLE elsewhere RENAME TO order_list_changes; ${ENABLE}`,
+  },
+  {
+    what: 'the tokens have another type',
+    apply: 'ALTER TABLE order_list_changes ALTER COLUMN token TYPE text',
+    undo: 'ALTER TABLE order_list_changes ALTER COLUMN token TYPE bigint USING token::bigint',
+  },
 ];
+
+/** Nothing in the catalogue shows it. */
+const REPLICA_ROLE: SchemaChange = {
+  what: 'the writer has a replica role',
+  apply: 'SET session_replication_role = replica',
+  undo: 'RESET session_replication_role',
+};
 
 /**
  * Changes orders and the tables, triggers and functions that the list relies on, each step in one transaction, and keeps what
@@ -85,7 +154,7 @@ export class SchemaChanger {
   static async connect(url: string, random: SeededRandom): Promise<SchemaChanger> {
     const client = new pg.Client(url);
     await client.connect();
-    await client.query(`SET lock_timeout = '500ms'; ${SAVE_TRIGGERS}`);
+    await client.query(`SET lock_timeout = '500ms'; ${SAVE_DEFINITIONS}`);
     const changer = new SchemaChanger(client, random);
     await changer.#remember();
     return changer;
@@ -106,7 +175,7 @@ export class SchemaChanger {
     if (this.random.chance(0.5)) {
       await this.#run(this.#write());
     } else if (this.#applied === undefined) {
-      const change = this.random.pick(CHANGES);
+      const change = this.random.pick([...SCHEMA_CHANGES, REPLICA_ROLE]);
       this.#applied = (await this.#run(change.apply)) ? change : undefined;
     } else {
       await this.#undo();

@@ -49,25 +49,33 @@ function untilWaiting(): Promise<void> {
 }
 
 describe('a cancel of an order that another transaction has locked', () => {
-  const SHIP = "UPDATE orders SET status = 'shipped' WHERE id = $1";
-  const CANCEL = "UPDATE orders SET status = 'cancelled', cancelled_at = now() WHERE id = $1";
-  const UNSHIP = "UPDATE orders SET status = 'pending' WHERE id = $1";
-  const DELETE = 'DELETE FROM orders WHERE id = $1';
+  const SHIP = "UPDATE orders SET status = 'shipped' WHERE id = $id";
+  const CANCEL = "UPDATE orders SET status = 'cancelled', cancelled_at = now() WHERE id = $id";
+  const UNSHIP = "UPDATE orders SET status = 'pending' WHERE id = $id";
+  const DELETE = 'DELETE FROM orders WHERE id = $id';
+  const CHANGE = 'UPDATE orders SET quantity = 99 WHERE id = $id';
+  const INSERT = "INSERT INTO orders (id, pet_id, quantity, status) VALUES ($id, 1, 1, 'pending')";
+  const INSERT_SHIPPED = INSERT.replace('pending', 'shipped');
+  const SHARE = 'SELECT FROM orders WHERE id = $id FOR SHARE';
 
-  it.each<[string, string, string, string, string | undefined, OrderRow['status']?]>([
-    ['ships the order and commits', SHIP, 'COMMIT', '409 order_already_shipped', 'shipped'],
-    ['cancels the order and commits', CANCEL, 'COMMIT', '409 order_already_cancelled', 'cancelled'],
-    ['deletes the order and commits', DELETE, 'COMMIT', '404 order_not_found', undefined],
-    ['changes the quantity and commits', 'UPDATE orders SET quantity = 99 WHERE id = $1', 'COMMIT', '204', 'cancelled'],
-    ['holds a shared lock and commits', 'SELECT FROM orders WHERE id = $1 FOR SHARE', 'COMMIT', '204', 'cancelled'],
-    ['ships the order and rolls back', SHIP, 'ROLLBACK', '204', 'cancelled'],
-    ['deletes the order and rolls back', DELETE, 'ROLLBACK', '204', 'cancelled'],
-    ['makes the shipped order pending and commits', UNSHIP, 'COMMIT', '204', 'cancelled', 'shipped'],
+  it.each<[string, string[], string, string, string | undefined, OrderRow['status']?]>([
+    ['ships the order and commits', [SHIP], 'COMMIT', '409 order_already_shipped', 'shipped'],
+    ['cancels the order and commits', [CANCEL], 'COMMIT', '409 order_already_cancelled', 'cancelled'],
+    ['deletes the order and commits', [DELETE], 'COMMIT', '404 order_not_found', undefined],
+    ['replaces the order and commits', [DELETE, INSERT], 'COMMIT', '204', 'cancelled'],
+    ['replaces the order by a shipped one', [DELETE, INSERT_SHIPPED], 'COMMIT', '409 order_already_shipped', 'shipped'],
+    ['changes the quantity and commits', [CHANGE], 'COMMIT', '204', 'cancelled'],
+    ['holds a shared lock and commits', [SHARE], 'COMMIT', '204', 'cancelled'],
+    ['ships the order and rolls back', [SHIP], 'ROLLBACK', '204', 'cancelled'],
+    ['deletes the order and rolls back', [DELETE], 'ROLLBACK', '204', 'cancelled'],
+    ['makes the shipped order pending and commits', [UNSHIP], 'COMMIT', '204', 'cancelled', 'shipped'],
   ])(
     'waits, and returns the result of the final state when the other transaction %s',
-    async (_what, hold, end, expected, status, before = 'pending') => {
+    async (_what, statements, end, expected, status, before = 'pending') => {
       const id = await insertOrder(patient.db, { status: before });
-      await session.query(hold, [id]);
+      for (const statement of statements) {
+        await session.query(statement.replace('$id', id));
+      }
       const result = outcome(patient, id);
       await untilWaiting();
       await session.query(end);
@@ -145,15 +153,14 @@ describe('fifty concurrent cancels', () => {
     expect(tally(await Promise.all(held))).toEqual(expected);
   });
 
-  it.each([1, 50])('of %i orders that stay locked return 503 and change nothing', async (count) => {
-    const ids = await insertOrders(patient.db, count);
+  it('of orders that stay locked return 503 and change nothing', async () => {
+    const ids = await insertOrders(patient.db, 25);
     await lock(ids);
-    const callers = Array.from({ length: 50 }, (_, caller) => ids[caller % count]!);
-    const outcomes = await Promise.all(callers.map((id) => outcome(impatient, id)));
+    const outcomes = await Promise.all([...ids, ...ids].map((id) => outcome(impatient, id)));
     expect(tally(outcomes)).toEqual({ '503 service_unavailable': 50 });
     const { rows } = await session.query('SELECT DISTINCT status::text FROM orders WHERE id = ANY($1)', [ids]);
     expect(rows).toEqual([{ status: 'pending' }]);
     await session.query('ROLLBACK');
-    expect(tally(await Promise.all(ids.map((id) => outcome(impatient, id))))).toEqual({ '204': count });
+    expect(tally(await Promise.all(ids.map((id) => outcome(impatient, id))))).toEqual({ '204': 25 });
   });
 });

@@ -20,7 +20,7 @@ const HELD_LISTS = listsThat("(wait_event = 'ClientWrite' OR state = 'idle in tr
 
 function listsThat(condition: string): string {
   return `
-    SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'COPY %' AND ${condition}`;
+    SELECT FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'COPY %' AND ${condition}`;
 }
 
 /** Above those orders. */
@@ -52,13 +52,9 @@ async function untilNoListRuns(): Promise<void> {
   await waitFor(() => listConnectionsInUse() === 0, 'no list is running');
 }
 
-async function untilBlocked(readers: number): Promise<number[]> {
-  let pids: number[] = [];
-  await waitFor(async () => {
-    pids = (await database.db.query<{ pid: number }>(BLOCKED_LISTS)).rows.map(({ pid }) => pid);
-    return pids.length === readers;
-  }, `${readers} lists are blocked`);
-  return pids;
+async function untilBlocked(readers: number): Promise<void> {
+  const areBlocked = async (): Promise<boolean> => (await database.db.query(BLOCKED_LISTS)).rowCount === readers;
+  await waitFor(areBlocked, `${readers} lists are blocked`);
 }
 
 async function untilHeld(readers: number): Promise<void> {
@@ -76,8 +72,8 @@ async function requestAndLeave(work: () => Promise<unknown>): Promise<void> {
   await expect(gone).rejects.toThrow();
 }
 
-async function expectWholeList(): Promise<void> {
-  await expectWhole(await listOrders(service.baseUrl, key));
+async function expectWholeList(encoding = 'identity'): Promise<void> {
+  await expectWhole(await listOrders(service.baseUrl, key, { 'Accept-Encoding': encoding }));
 }
 
 async function expectWhole(response: Response): Promise<void> {
@@ -93,27 +89,15 @@ describe('a list that is interrupted', () => {
   });
 
   it('ends the scan and releases its slot when the client disconnects', async () => {
-    for (let round = 0; round < 3; round++) {
-      const reader = await StalledClient.open(service.port, key);
-      await untilBlocked(1);
-      expect(listConnectionsInUse()).toBe(1);
-      reader.disconnect();
-      await untilNoListRuns();
-    }
+    const reader = await StalledClient.open(service.port, key);
+    await untilBlocked(1);
+    expect(listConnectionsInUse()).toBe(1);
+    reader.disconnect();
+    await untilNoListRuns();
     await waitFor(
       async () => (await database.db.query(BLOCKED_LISTS)).rowCount === 0,
       'PostgreSQL has ended the scans',
     );
-    await expectWholeList();
-  });
-
-  it('is aborted when PostgreSQL ends its connection', async () => {
-    const reader = await StalledClient.open(service.port, key);
-    await database.db.query('SELECT pg_terminate_backend($1)', await untilBlocked(1));
-    await reader.readToEnd();
-    expect(reader.text).toMatch(/^HTTP\/1\.1 200 /);
-    expect(reader.isComplete).toBe(false);
-    await untilNoListRuns();
     await expectWholeList();
   });
 
@@ -148,8 +132,8 @@ describe('a list whose database connection', () => {
     await proxy.close();
   });
 
-  it.each(['identity', 'gzip'])('is closed is aborted, encoded as %s', async (encoding) => {
-    reader = await StalledClient.open(service.port, key, { 'Accept-Encoding': encoding });
+  it('is closed is aborted', async () => {
+    reader = await StalledClient.open(service.port, key, { 'Accept-Encoding': 'gzip' });
     proxy.closeConnections();
     await reader.readToEnd();
     expect(reader.text).toMatch(/^HTTP\/1\.1 200 /);
@@ -165,15 +149,6 @@ describe('a list whose database connection', () => {
     await untilNoListRuns();
     await ended;
     expect(reader.isComplete).toBe(false);
-    proxy.restore();
-    await expectWholeList();
-  });
-
-  it('stops delivering rows releases its slot when the client disconnects', async () => {
-    reader = await StalledClient.open(service.port, key);
-    proxy.stall();
-    reader.disconnect();
-    await untilNoListRuns();
     proxy.restore();
     await expectWholeList();
   });
@@ -273,8 +248,8 @@ describe('stalled lists that fit into memory', () => {
       readers.push(await StalledClient.open(service.port, key, { 'Accept-Encoding': encoding }));
     }
     await untilNoListRuns();
-    await expectWholeList();
-    await expectWhole(await listOrders(service.baseUrl, key, { 'Accept-Encoding': 'identity' }));
+    await expectWholeList('gzip');
+    await expectWholeList('identity');
     for (const reader of readers) {
       expect(reader.isComplete).toBe(false);
       reader.disconnect();

@@ -43,16 +43,9 @@ function holdNextDecision(change: (verdict: Verdict) => Verdict = (verdict) => v
 /** Responses that begin in the same turn of the event loop at once, and those that have waited. */
 const BEGUN_PER_TURN = 32;
 
-const CONDITION = 'If-None-Match: "of another version"';
-
-test.each([
-  ['a list', 'GET', []],
-  ['a conditional list', 'GET', [CONDITION]],
-  ['HEAD', 'HEAD', []],
-])('%s reads the version while it is being counted', async (_what, method, headers) => {
-  await insertOrder(context.service.db);
+it.each(['GET', 'HEAD'])('%s reads the version while it is being counted', async (method) => {
   const release = holdNextDecision();
-  const request = requestText(method, '/v1/store/orders', { key: context.key, headers });
+  const request = requestText(method, '/v1/store/orders', { key: context.key });
   const response = exchange(context.service.port, request, { until: 1, methods: [method] });
   await waitFor(() => reads === 1, 'the version is being read');
   release();
@@ -73,20 +66,17 @@ it('shows what was committed before the request, and not what an earlier request
   expect(await list()).toContain('"id":4711,');
 });
 
-test.each([[[]], [[CONDITION]]])(
-  'a failure is that of an admitted request, and nothing to a rejected one: %j',
-  async (headers) => {
-    isDown = true;
-    const request = requestText('GET', '/v1/store/orders', { key: context.key, headers });
-    holdNextDecision((verdict) => ({ ...verdict, outcome: 'limited' }))();
-    const rejected = await exchange(context.service.port, request, { until: 1 });
-    expectErrorResponse(rejected.responses[0], 429, 'rate_limit_exceeded');
-    expect(reads).toBe(1);
-    holdNextDecision()();
-    const admitted = await exchange(context.service.port, request, { until: 1 });
-    expectErrorResponse(admitted.responses[0], 503, 'service_unavailable');
-  },
-);
+it('fails an admitted request that cannot read the version, and no rejected one', async () => {
+  isDown = true;
+  const request = requestText('GET', '/v1/store/orders', { key: context.key });
+  holdNextDecision((verdict) => ({ ...verdict, outcome: 'limited' }))();
+  const rejected = await exchange(context.service.port, request, { until: 1 });
+  expectErrorResponse(rejected.responses[0], 429, 'rate_limit_exceeded');
+  expect(reads).toBe(1);
+  holdNextDecision()();
+  const admitted = await exchange(context.service.port, request, { until: 1 });
+  expectErrorResponse(admitted.responses[0], 503, 'service_unavailable');
+});
 
 it('reads nothing for other requests', async () => {
   for (const [method, path] of [

@@ -108,6 +108,7 @@ describe('versions of the order list', () => {
       'an order changes in the transaction after the one that changed it before',
       'UPDATE orders SET pet_id = 8 WHERE id = 1; COMMIT; UPDATE orders SET pet_id = 9 WHERE id = 1',
     ],
+    ['the versions are renewed', 'SELECT renew_order_list_versions()'],
     ['the table is truncated', 'TRUNCATE orders'],
     [
       'the table is truncated and filled again',
