@@ -112,13 +112,6 @@ export const SCHEMA_CHANGES: readonly SchemaChange[] = [
     undo: 'SELECT renew_order_list_versions()',
   },
   {
-    what: 'a trigger discards tokens',
-    apply: `CREATE FUNCTION discard() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
-      CREATE TRIGGER discard BEFORE INSERT ON order_list_changes FOR EACH ROW EXECUTE FUNCTION discard()`,
-    // A trigger that is gone leaves no trace in the catalogue.
-    undo: 'DROP FUNCTION discard() CASCADE; SELECT renew_order_list_versions()',
-  },
-  {
     what: 'the table of the tokens is missing',
     apply: `${DISABLE}; ALTER TABLE order_list_changes RENAME TO elsewhere`,
     undo: `ALTER TABLE elsewhere RENAME TO order_list_changes; ${ENABLE}`,

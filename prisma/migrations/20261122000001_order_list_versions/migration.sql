@@ -18,16 +18,24 @@ CREATE TABLE "order_list_changes" (
 -- whatever order it visits the orders. PostgreSQL takes the settings back with a savepoint, as it does the appended rows. The
 -- number of the transaction is part of each value: a value that was left over from another one means nothing. Names are qualified,
 -- because a search path would cost more than the rest.
+--
+-- A change whose token is not kept, because of a trigger that somebody added to "order_list_changes", fails: once the trigger is gone,
+-- nothing would show that the list has changed.
 CREATE FUNCTION "note_order_list_change"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     changed pg_catalog.int8;
+    appended pg_catalog.int8;
+    kept pg_catalog.int8;
 BEGIN
     FOREACH changed IN ARRAY ARRAY[OLD."id" OPERATOR(pg_catalog.>>) 14, NEW."id" OPERATOR(pg_catalog.>>) 14] LOOP
         IF coalesce(
             pg_catalog.current_setting('petstore.block_' OPERATOR(pg_catalog.||) (changed OPERATOR(pg_catalog.&) 1023), true), ''
         ) OPERATOR(pg_catalog.<>) (changed OPERATOR(pg_catalog.#) pg_catalog.txid_current())::pg_catalog.text THEN
-            INSERT INTO public."order_list_changes"
-                VALUES (changed, pg_catalog.hashtextextended(pg_catalog.gen_random_uuid()::pg_catalog.text, 0));
+            appended := pg_catalog.hashtextextended(pg_catalog.gen_random_uuid()::pg_catalog.text, 0);
+            INSERT INTO public."order_list_changes" VALUES (changed, appended) RETURNING "token" INTO kept;
+            IF kept IS NULL OR kept OPERATOR(pg_catalog.<>) appended THEN
+                RAISE EXCEPTION 'A trigger on order_list_changes does not keep the token of a changed order.';
+            END IF;
             PERFORM pg_catalog.set_config('petstore.block_' OPERATOR(pg_catalog.||) (changed OPERATOR(pg_catalog.&) 1023),
                 (changed OPERATOR(pg_catalog.#) pg_catalog.txid_current())::pg_catalog.text, true);
         END IF;
@@ -57,15 +65,24 @@ CREATE TRIGGER "orders_note_update" AFTER UPDATE ON "orders" FOR EACH ROW WHEN (
     END) EXECUTE FUNCTION "note_order_list_change"();
 
 -- Gives everything a new version. For use after a restore to a point in time, which may give out earlier versions again.
-CREATE FUNCTION "renew_order_list_versions"() RETURNS void LANGUAGE sql SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp
-    AS $$ INSERT INTO public."order_list_changes" VALUES (NULL, hashtextextended(gen_random_uuid()::text, 0)) $$;
+CREATE FUNCTION "renew_order_list_versions"() RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    appended bigint := hashtextextended(gen_random_uuid()::text, 0);
+    kept bigint;
+BEGIN
+    INSERT INTO public."order_list_changes" VALUES (NULL, appended) RETURNING "token" INTO kept;
+    IF kept IS DISTINCT FROM appended THEN
+        RAISE EXCEPTION 'A trigger on order_list_changes does not keep the token of a renewal.';
+    END IF;
+END;
+$$;
 
 -- The same for tokens that are deleted or changed by hand: without them, an earlier version could come back.
 CREATE FUNCTION "renew_changed_order_list_versions"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    INSERT INTO public."order_list_changes" VALUES (NULL, hashtextextended(gen_random_uuid()::text, 0));
+    PERFORM public."renew_order_list_versions"();
     RETURN NULL;
 END;
 $$;
@@ -84,6 +101,8 @@ ALTER TABLE "order_list_changes" ENABLE ALWAYS TRIGGER "order_list_changes_renew
 -- that another compaction holds are left to it. Returns the page to go on from, null after the last one.
 CREATE FUNCTION "compact_order_list_changes"("from_page" bigint) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    difference numeric;
 BEGIN
     IF from_page * current_setting('block_size')::bigint >= pg_relation_size('public.order_list_changes') THEN
         RETURN NULL;
@@ -97,10 +116,16 @@ BEGIN
         SELECT place FROM (SELECT place, count(*) OVER (PARTITION BY "block") AS rows FROM step) AS counted WHERE rows > 1
     ), removed AS (
         DELETE FROM public."order_list_changes" USING repeated WHERE ctid = place RETURNING "block", "token"
+    ), merged AS (
+        INSERT INTO public."order_list_changes"
+            SELECT "block", mod(mod(sum("token"), 18446744073709551616) + 27670116110564327424, 18446744073709551616) - 9223372036854775808
+            FROM removed GROUP BY "block" RETURNING "token"
     )
-    INSERT INTO public."order_list_changes"
-        SELECT "block", mod(mod(sum("token"), 18446744073709551616) + 27670116110564327424, 18446744073709551616) - 9223372036854775808
-        FROM removed GROUP BY "block";
+    SELECT mod(sum("token"), 18446744073709551616) INTO difference
+        FROM (SELECT "token" FROM removed UNION ALL SELECT - "token"::numeric FROM merged) AS both_sides;
+    IF difference <> 0 THEN
+        RAISE EXCEPTION 'A trigger on order_list_changes does not keep merged tokens.';
+    END IF;
     PERFORM set_config('petstore.compacting', '', true);
     RETURN from_page + 100;
 END;

@@ -115,14 +115,39 @@ describe('a list', () => {
     await expectNewVersion(before);
   });
 
-  it('is read whole, without ETag, while a rule discards tokens', async () => {
-    await run(['CREATE RULE discard AS ON INSERT TO order_list_changes DO INSTEAD NOTHING']);
+  // PostgreSQL notices with VACUUM that a table has no rules any more.
+  it.each([
+    ['a trigger that discards tokens', trigger('RETURN NULL'), 'DROP FUNCTION spoil() CASCADE'],
+    ['a trigger that changes tokens', trigger('NEW.token := 0; RETURN NEW'), 'DROP FUNCTION spoil() CASCADE'],
+    [
+      'a rule that discards tokens',
+      'CREATE RULE spoil AS ON INSERT TO order_list_changes DO INSTEAD NOTHING',
+      'DROP RULE spoil ON order_list_changes; VACUUM order_list_changes',
+    ],
+  ])('is read whole while the side table has %s, and cannot be changed unnoticed', async (_what, apply, undo) => {
+    const { db } = context.service;
+    await db.query('UPDATE orders SET quantity = quantity + 1');
+    await run([apply]);
     expect(await expectCurrent()).toBeUndefined();
-    // PostgreSQL notices with VACUUM that a table has no rules any more.
-    await run(['DROP RULE discard ON order_list_changes', 'VACUUM order_list_changes']);
+    for (const write of [
+      'UPDATE orders SET quantity = quantity + 1',
+      'SELECT renew_order_list_versions()',
+      'DELETE FROM order_list_changes',
+      'SELECT compact_order_list_changes(0)',
+    ]) {
+      await expect(db.query(write)).rejects.toThrow(/does not keep|cannot perform INSERT RETURNING/);
+    }
+    await run(undo.split('; '));
+    expect(await expectCurrent()).toBeDefined();
+    await db.query('UPDATE orders SET quantity = quantity + 1');
     expect(await expectCurrent()).toBeDefined();
   });
 });
+
+function trigger(body: string): string {
+  return `CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${body}; END $$;
+    CREATE TRIGGER spoil BEFORE INSERT ON order_list_changes FOR EACH ROW EXECUTE FUNCTION spoil()`;
+}
 
 it('a list is read whole when triggers were disabled as it began, and enabled before they are checked', async () => {
   await expectCurrent();
