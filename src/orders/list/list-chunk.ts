@@ -51,12 +51,14 @@ export class ReadChunk implements ListChunk {
    * @param compressing undefined when the chunk is needed only as it is
    * @param sendsPlain whether the client does not get it compressed
    * @param onFreed called when the chunk may need less memory of its own
+   * @param recycle called with the plain bytes when nobody will read them any more
    */
   constructor(
     plain: Buffer,
     private readonly compressing: Promise<Compressed> | undefined,
     private readonly sendsPlain: boolean,
     private readonly onFreed: () => void,
+    private readonly recycle: (plain: Buffer) => void,
   ) {
     this.#plain = plain;
     this.#isCompressing = compressing !== undefined;
@@ -115,7 +117,7 @@ export class ReadChunk implements ListChunk {
 
   #dropPlain(mayDrop: boolean): void {
     if (mayDrop && this.#plain !== undefined) {
-      freeBuffer(this.#plain);
+      this.recycle(this.#plain);
       this.#plain = undefined;
     }
   }

@@ -67,6 +67,7 @@ export class ListReading {
       this.#end = { error: asError(error) };
     }
     clearTimeout(timer);
+    this.#encoder.close();
     this.#queued.notify();
     onFilled();
     await transaction.end(this.#end.error === undefined);
@@ -185,11 +186,14 @@ export class ListReading {
     const compressing = isCompressing
       ? deflate(bytes).then((chunk) => ({ chunk, isKept: mayKeep && cache.reserve(chunk) }))
       : undefined;
-    const chunk = new ReadChunk(bytes, compressing, !isCompressed, () => {
+    const onFreed = (): void => {
       if (chunk.ownBytes === 0) {
         this.#own.delete(chunk);
       }
       this.#freed.notify();
+    };
+    const chunk = new ReadChunk(bytes, compressing, !isCompressed, onFreed, (plain) => {
+      this.#encoder.recycle(plain);
     });
     this.#own.add(chunk);
     this.#put(chunk);

@@ -115,6 +115,24 @@ describe('OrderListEncoder', () => {
     expect([encoder.hasChunk, encoder.isFull]).toEqual([false, false]);
   });
 
+  it('writes into memory that it gets back, until it is closed', () => {
+    const encoder = new OrderListEncoder();
+    const full = (): Buffer => {
+      encoder.startChunk();
+      encoder.write(Buffer.from('1\t2\t3\t\\N\tf\n'.repeat(CHUNK_ROWS)));
+      return encoder.endChunk().bytes;
+    };
+    const first = full();
+    const second = full();
+    expect(second.buffer).not.toBe(first.buffer);
+    encoder.recycle(first);
+    expect(full().buffer).toBe(first.buffer);
+    encoder.recycle(first);
+    encoder.close();
+    encoder.recycle(second);
+    expect([first.buffer, second.buffer]).not.toContain(full().buffer);
+  });
+
   it.each([0, 1, 100])('begins a chunk after every 16,384 rows, with rows that arrive in pieces of %i more', (more) => {
     const rows = Array.from({ length: 2 * CHUNK_ROWS + 5 }, (_, n) => `${n}\t1\t1\t\\N\tf\n`);
     const bytes = Buffer.from(rows.join(''));
