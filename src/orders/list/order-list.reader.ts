@@ -74,7 +74,7 @@ export class OrderListReader {
         slot.release();
         return nowInMemory;
       }
-      if (this.#filling === undefined || left <= 0) {
+      if (name === undefined || this.#filling === undefined || left <= 0) {
         return this.#openFromDatabase(request, slot, name !== undefined);
       }
       // Another list may be reading the same pieces.
@@ -120,7 +120,8 @@ export class OrderListReader {
   }
 
   async #openFromDatabase({ isCompressed, cut }: ListRequest, slot: Slot, isIntact: boolean): Promise<OrderList> {
-    const onFilled = this.#startFilling();
+    // What has no version is not kept.
+    const onFilled = isIntact ? this.#startFilling() : (): void => undefined;
     const transaction = await this.transactions.begin(isIntact).catch((error: unknown) => {
       onFilled();
       slot.release();
