@@ -82,6 +82,20 @@ describe('pieces of the order list', () => {
     }
   });
 
+  it('make room for those of the next version when there is memory for a part of them', async () => {
+    const other = await startTestService({ database, environment: { LIST_CACHE_MB: '1' } });
+    try {
+      await list('gzip', other);
+      await database.db.query('SELECT renew_order_list_versions()');
+      await list('gzip', other);
+      const read = await piecesRead(other);
+      await list('gzip', other);
+      expect((await piecesRead(other)) - read).toBeLessThan(PIECES);
+    } finally {
+      await other.stop();
+    }
+  });
+
   it('never make a complete response when one is corrupt in memory, and are read again', async () => {
     const expected = await list('gzip');
     const corrupted = jest.spyOn(PieceCache.prototype, 'get').mockImplementation(() => ({
