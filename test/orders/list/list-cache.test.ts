@@ -90,7 +90,8 @@ describe('pieces of the order list', () => {
       await list('gzip', other);
       const read = await piecesRead(other);
       await list('gzip', other);
-      expect((await piecesRead(other)) - read).toBeLessThan(PIECES);
+      // Of seven, three or four fit.
+      expect((await piecesRead(other)) - read).toBeLessThanOrEqual(4);
     } finally {
       await other.stop();
     }
