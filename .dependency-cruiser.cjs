@@ -30,7 +30,7 @@ const PURE_FILES = [
   'admission/(bearer|rejection)',
   'api-keys/key-format',
   'orders/order-id',
-  'orders/list/(piece-cache|etag|gzip|list-body|list-chunk|list-version|order-list-encoder)',
+  'orders/list/(piece-cache|etag|gzip|list-writer|list-chunk|list-version|order-list-encoder)',
   'orders/import/(import-errors|order-fields|read-csv|read-ndjson)',
   'http/(paths|request-context|response)',
   'errors/domain-error',

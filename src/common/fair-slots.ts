@@ -21,7 +21,7 @@ type Admit = () => void;
 /**
  * A number of slots that owners share fairly. Alone, an owner may have all of them. While others wait, a free slot goes to the
  * owner who has the fewest, in turn when several have as few, and an owner who has at least two more than a waiter gives up the
- * oldest of those that may be taken away. So an owner who competes with three others or more gets down to a quarter.
+ * oldest of those that may be taken away. So an owner who competes with three others or more gets down to a quarter or less.
  */
 export class FairSlots {
   /** In the order in which they got their slots. */

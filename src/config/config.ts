@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { SETTINGS, type Variable } from './settings.js';
+import { SETTINGS, type Variable } from './environment-variables.js';
 
 /** Injection token of the {@link Config}. */
 export const CONFIG = Symbol('config');

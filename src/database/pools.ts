@@ -8,19 +8,19 @@ import { sessionSettings, type Settings } from './session-settings.js';
 /** How long a request waits for a connection. Milliseconds, as are all durations here. */
 const CONNECTION_TIMEOUT_MS = 2_000;
 
-/** Connections for every short statement: key look-ups, cancels, snapshots, health. */
+/** Connections for every short statement: key look-ups, cancels, the version of the list, usage, health. */
 const MAIN_CONNECTIONS_MAX = 10;
 const MAIN_STATEMENT_TIMEOUT_MS = 3_000;
 /** Longer than the server's own timeouts: it is for a server or network that no longer responds. */
 const MAIN_QUERY_TIMEOUT_MS = 4_000;
 /**
- * Every statement looks rows up by key. PostgreSQL plans each once per connection; planning anew for each set of values
+ * Statements of requests look rows up by key. PostgreSQL plans each once per connection; planning anew for each set of values
  * would take longer than cancelling a dozen orders. A kept plan may have been made while the table was small, so it
  * must not read a whole table even then.
  */
 const MAIN_PLANNING = { plan_cache_mode: 'force_generic_plan', enable_seqscan: 'off' };
 
-/** Shorter than the timeout of the reader, so that the server ends the wait and no backend is left behind. */
+/** Shorter than the timeout of a list's transaction, so that the server ends the wait and no backend is left behind. */
 const LIST_LOCK_TIMEOUT_MS = 3_000;
 /** A list is bounded by its client's stall timeout; this bounds a client that never quite stalls. */
 const LIST_STATEMENT_TIMEOUT_MS = 600_000;

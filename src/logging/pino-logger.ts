@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LoggerService } from '@nestjs/common';
 import { type DestinationStream, type Level, type Logger, pino } from 'pino';
-import type { LogLevel } from '../config/settings.js';
+import type { LogLevel } from '../config/environment-variables.js';
 import { BoundedOutput } from './bounded-output.js';
 
 /** Injection token of the pino logger for single requests: its lines carry the request id. */

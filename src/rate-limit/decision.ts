@@ -21,7 +21,7 @@ export interface WindowVerdict {
   readonly resetAtSeconds: number;
 }
 
-/** The decision about one request. A rejection is a value until it reaches the guard. */
+/** The decision about one request. A rejection is a value until its response is written. */
 export interface Verdict {
   readonly outcome: 'admitted' | 'limited' | 'banned';
   readonly minute: WindowVerdict;

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../src/config/config.js';
-import { SETTINGS } from '../../src/config/settings.js';
+import { SETTINGS } from '../../src/config/environment-variables.js';
 
 const lines = readFileSync(join(__dirname, '..', '..', '.env.example'), 'utf8').split('\n');
 

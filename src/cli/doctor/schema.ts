@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { onlyRow } from '../../database/only-row.js';
-import { NO_RENEWALS, problemsOf, SELECT_FACTS } from '../../orders/list/list-machinery.js';
+import { NO_RENEWALS, problemsOf, SELECT_FACTS } from '../../orders/list/list-integrity.js';
 import { error, ok, type Result, warning } from './check.js';
 
 /** The tables, and the migrations that made them. */

@@ -5,6 +5,7 @@ import { deflate, type DeflatedChunk, expectedSize } from './gzip.js';
 import { CachedChunk, type Compressed, type ListChunk, ReadChunk } from './list-chunk.js';
 import type { ListTransaction } from './list-transaction.js';
 import type { Piece } from './list-version.js';
+import { ClientDisconnected } from './list-writer.js';
 import { type EncodedChunk, OrderListEncoder } from './order-list-encoder.js';
 import type { PieceCache, PieceUser } from './piece-cache.js';
 
@@ -74,9 +75,12 @@ export class ListReading {
     slot.release();
   }
 
-  /** Resolves when there is a chunk, or no more of them. @throws {Error} when reading has failed */
+  /** Resolves when there is a chunk, or no more of them. @throws {Error} when reading has failed @throws {ClientDisconnected} */
   async ready(): Promise<void> {
     while (this.#queue.length === 0 && this.#end === undefined) {
+      if (this.#isClosed) {
+        throw new ClientDisconnected();
+      }
       await this.#queued.wait();
     }
     if (this.#queue.length === 0 && this.#end?.error !== undefined) {
@@ -99,6 +103,7 @@ export class ListReading {
   close(): void {
     this.#isClosed = true;
     this.#freed.notify();
+    this.#queued.notify();
   }
 
   async #readAll(): Promise<void> {
@@ -180,8 +185,11 @@ export class ListReading {
 
   /** @param mayKeep whether the cache may keep the chunk @returns the compressed chunk, if it is compressed */
   #putRead({ bytes, rows }: EncodedChunk, mayKeep: boolean): Promise<Compressed | undefined> {
-    const { cache, isCompressed, onRead } = this.options;
+    const { cache, isCompressed, onRead, onFilled } = this.options;
     onRead(rows);
+    if (!cache.hasRoomFor(expectedSize(bytes))) {
+      onFilled();
+    }
     const isCompressing = isCompressed || (mayKeep && cache.hasRoomFor(expectedSize(bytes)));
     const compressing = isCompressing
       ? deflate(bytes).then((chunk) => ({ chunk, isKept: mayKeep && cache.reserve(chunk) }))

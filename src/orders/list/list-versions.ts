@@ -5,7 +5,7 @@ import { onlyRow } from '../../database/only-row.js';
 import { isSchemaError, QUERY_CANCELED, sqlStateOf } from '../../database/postgres-errors.js';
 import { Metrics } from '../../metrics/metrics.js';
 import { ListCompaction } from './list-compaction.js';
-import { NO_RENEWALS, problemsOf, SELECT_CATALOGUE, SELECT_FACTS } from './list-machinery.js';
+import { NO_RENEWALS, problemsOf, SELECT_CATALOGUE, SELECT_FACTS } from './list-integrity.js';
 import {
   type ListVersion,
   type NameParts,
@@ -168,7 +168,7 @@ function coalesce<T>(run: () => Promise<T>): () => Promise<T> {
   const start = (): Promise<T> => {
     next = undefined;
     const current = run().finally(() => {
-      if (running === current) {
+      if (next === undefined) {
         running = undefined;
       }
     });

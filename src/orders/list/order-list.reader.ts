@@ -21,8 +21,8 @@ export interface OrderList {
   /** See {@link ListVersion.name}; undefined when the list has no version. */
   readonly version: string | undefined;
   readonly chunks: Iterable<ListChunk> | AsyncIterable<ListChunk>;
-  /** To be called when no more chunks will be taken. */
-  close(): void;
+  /** To be called, perhaps more than once, when no more chunks will be taken. */
+  readonly close: () => void;
 }
 
 export interface ListRequest {

@@ -12,7 +12,7 @@ import { Metrics } from '../../metrics/metrics.js';
 import { TRACING, type Tracing } from '../../tracing/tracing.js';
 import { etagOf, matchesEtag } from './etag.js';
 import { CorruptChunk } from './gzip.js';
-import { ClientDisconnected, ListBody } from './list-body.js';
+import { ClientDisconnected, ListWriter } from './list-writer.js';
 import { ListVersions } from './list-versions.js';
 import { type ListRequest, type OrderList, OrderListReader } from './order-list.reader.js';
 
@@ -51,7 +51,7 @@ export class OrderListResponder {
   }
 
   /**
-   * Begins to read the version for a request that is being counted in Redis. Reading changes nothing, and calls share their
+   * Begins to read the version for a request that is being admitted, which may take a round trip. Reading changes nothing, and calls share their
    * queries, so a request that is then rejected costs little. Never throws.
    */
   readAhead(req: IncomingMessage): void {
@@ -118,8 +118,10 @@ export class OrderListResponder {
     let end: 'complete' | 'lost_reader' | 'failed' = 'failed';
     try {
       this.metrics.listsRunning.inc();
+      // Ends the wait for the next chunk, too.
+      res.once('close', list.close);
       startResponse(res, 200, list.version, isCompressed ? [GZIP_ENCODING] : []);
-      const body = new ListBody(res, isCompressed, this.#stallMs);
+      const body = new ListWriter(res, isCompressed, this.#stallMs);
       this.metrics.listBytes.inc(await body.send(list.chunks));
       end = 'complete';
     } catch (error) {

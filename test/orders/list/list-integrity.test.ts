@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { Pools } from '../../../src/database/pools.js';
 import { Metrics } from '../../../src/metrics/metrics.js';
-import { problemsOf, SELECT_FACTS } from '../../../src/orders/list/list-machinery.js';
+import { problemsOf, SELECT_FACTS } from '../../../src/orders/list/list-integrity.js';
 import { ListTransactions } from '../../../src/orders/list/list-transaction.js';
 import { readList, requestRaw } from '../../helpers/raw-http.js';
 import { useTestService } from '../../helpers/test-service.js';
@@ -59,7 +59,7 @@ async function expectNewVersion(before: string | undefined): Promise<void> {
   expect(await expectCurrent()).toBeDefined();
 }
 
-it('the tables, triggers and functions are those that src/orders/list/list-machinery.ts expects', async () => {
+it('the tables, triggers and functions are those that src/orders/list/list-integrity.ts expects', async () => {
   const { rows } = await context.service.db.query<{ facts: string[] }>(SELECT_FACTS);
   expect(problemsOf(rows[0]!.facts)).toEqual([]);
 });

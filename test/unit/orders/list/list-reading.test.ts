@@ -1,4 +1,5 @@
 import { ListReading } from '../../../../src/orders/list/list-reading.js';
+import { ClientDisconnected } from '../../../../src/orders/list/list-writer.js';
 import type { ListTransaction } from '../../../../src/orders/list/list-transaction.js';
 import { CHUNK_ROWS } from '../../../../src/orders/list/order-list-encoder.js';
 import { PieceCache } from '../../../../src/orders/list/piece-cache.js';
@@ -131,7 +132,7 @@ describe('the reading of a list', () => {
   });
 
   it.each([
-    ['when the memory is full and its client must take something', 0, 20, 1],
+    ['when the memory is full', 0, 20, 1],
     ['at its end', CACHE_BYTES, 1, 0],
   ])('lets others go on %s', async (_what, cacheBytes, parts, waits) => {
     let isDone = false;
@@ -151,6 +152,21 @@ describe('the reading of a list', () => {
     expect(filled[0]).toBe(waits === 0);
     started.reading.close();
     await started.ended;
+  });
+
+  it('ends the wait for the next chunk when its client is gone', async () => {
+    let goOn = (): void => undefined;
+    const paused = new Promise<void>((resolve) => (goOn = resolve));
+    const copy = async function* (): AsyncGenerator<Buffer> {
+      await paused;
+      yield Buffer.alloc(0);
+    };
+    const { reading, ended } = start(new PieceCache(CACHE_BYTES), copy);
+    const ready = reading.ready();
+    reading.close();
+    await expect(ready).rejects.toThrow(ClientDisconnected);
+    goOn();
+    await ended;
   });
 
   it('gives memory of the cache back when it fails in the middle of a piece', async () => {

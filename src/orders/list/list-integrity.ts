@@ -65,15 +65,5 @@ export function problemsOf(facts: readonly string[]): string[] {
 /** The catalogue alone; it can be read whatever is missing. */
 export const SELECT_CATALOGUE = `SELECT ${CATALOGUE} AS catalogue`;
 
-/** The tables that a list of the whole table reads, each with the transaction that attached it to its parent. */
-export const SELECT_CHILDREN = `
-  WITH RECURSIVE child AS (
-    SELECT inherits.* FROM pg_inherits AS inherits JOIN pg_class ON pg_class.oid = inhparent
-    WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = 'public') AND relname = 'orders'
-    UNION ALL
-    SELECT inherits.* FROM pg_inherits AS inherits JOIN child ON inherits.inhparent = child.inhrelid
-  )
-  SELECT string_agg(concat(inhrelid, ' ', inhparent), ',' ORDER BY inhrelid, inhparent) AS children FROM child`;
-
 /** The problem that shows in the tokens and not in the catalogue, as after TRUNCATE. */
 export const NO_RENEWALS = 'order_list_changes has no row without a block: run SELECT renew_order_list_versions()';

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { addBodyBytes } from '../../http/response.js';
+import { abortResponse, addBodyBytes } from '../../http/response.js';
 import { GzipMember } from './gzip.js';
 import type { ListChunk } from './list-chunk.js';
 
@@ -21,7 +21,7 @@ export class ClientDisconnected extends Error {
 }
 
 /** The body of a list: a JSON array or, compressed, one gzip member of it. Written at the pace of its client. */
-export class ListBody {
+export class ListWriter {
   readonly #member: GzipMember | undefined;
   /** What has not been written. */
   #parts: Buffer[];
@@ -97,15 +97,21 @@ export class ListBody {
 
   /**
    * Writes what has been added and, if it is the end, ends the body in the same system call. Resolves when the operating system has all
-   * of it, so that its memory may be reused. @throws {ClientDisconnected}
+   * of it. @throws {ClientDisconnected}
    */
   async #write(isEnd: boolean): Promise<void> {
     const [parts, chunks] = [this.#parts, this.#chunks];
     [this.#parts, this.#chunks] = [[], []];
     try {
       await writeAll(this.res, parts, isEnd, this.stallMs);
+    } catch (error) {
+      abortResponse(this.res);
+      if (!this.res.req.socket.destroyed) {
+        // Behind another response: Node still holds what was to be written, so its memory must not be reused.
+        chunks.length = 0;
+      }
+      throw error;
     } finally {
-      // Also after a failure.
       chunks.forEach((chunk) => {
         chunk.release();
       });

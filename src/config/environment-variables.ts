@@ -88,7 +88,7 @@ export const SETTINGS = {
     /** Lists that read from the database at once. */
     concurrency: integer('LIST_CONCURRENCY', 1, 100, 8),
     stallSeconds: integer('LIST_STALL_SECONDS', 1, 3_600, 60),
-    /** Memory for compressed blocks of the list; 0: none are kept. */
+    /** Memory for compressed pieces of the list; 0: none are kept. */
     cacheBytes: integer('LIST_CACHE_MB', 0, 65_536, 64, 1_048_576),
   },
   cancelLockTimeoutMs: integer('CANCEL_LOCK_TIMEOUT_MS', 1, 60_000, 1_000),

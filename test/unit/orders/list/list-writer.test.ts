@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { deflate } from '../../../../src/orders/list/gzip.js';
-import { ClientDisconnected, ListBody } from '../../../../src/orders/list/list-body.js';
+import { ClientDisconnected, ListWriter } from '../../../../src/orders/list/list-writer.js';
 import { CachedChunk, type ListChunk } from '../../../../src/orders/list/list-chunk.js';
 import { waitFor } from '../../../helpers/wait-for.js';
 import { parseResponses } from '../../../helpers/wire.js';
@@ -73,8 +73,8 @@ async function request(count = 1): Promise<void> {
 }
 
 /** Sends a list as the response to one of the requests. */
-function send(index: number, chunks: Parameters<ListBody['send']>[0], isCompressed = false): Promise<number> {
-  return new ListBody(responses[index]!, isCompressed, STALL_MS).send(chunks);
+function send(index: number, chunks: Parameters<ListWriter['send']>[0], isCompressed = false): Promise<number> {
+  return new ListWriter(responses[index]!, isCompressed, STALL_MS).send(chunks);
 }
 
 /** Shows how a list has ended. */
@@ -193,6 +193,19 @@ describe('the body of a list', () => {
     expect(outcome.state).toBe('disconnected');
   });
 
+  it('gives the memory of a chunk back only when nothing of it can be sent any more', async () => {
+    await request();
+    const { socket } = responses[0]!.req;
+    const release = (): void => {
+      released(socket.destroyed);
+    };
+    const outcome = outcomeOf(send(0, [{ ...plainChunk(LARGE), release }]));
+    await new Promise((resolve) => setImmediate(resolve));
+    await jest.advanceTimersByTimeAsync(1.25 * STALL_MS);
+    expect(outcome.state).toBe('disconnected');
+    expect(released.mock.calls).toEqual([[true]]);
+  });
+
   it('leaves no timer and no listener when it has been sent', async () => {
     await request();
     client.resume();
@@ -243,5 +256,9 @@ describe('the body of a list behind another response of its connection', () => {
     await new Promise((resolve) => setImmediate(resolve));
     await jest.advanceTimersByTimeAsync(1.25 * STALL_MS);
     expect(outcome.state).toBe('disconnected');
+    // Node still holds it.
+    expect(released).not.toHaveBeenCalled();
+    responses[0]!.end();
+    await once(client.resume(), 'close');
   });
 });
