@@ -21,7 +21,7 @@ import { BAN_FIELDS, consumeArguments, type ConsumeReply } from './redis-script.
 
 /** How long a remembered rejection is used before one request asks Redis again, for bans and unbans by other processes. */
 const RECHECK_MS = 1_000;
-/** Rejections are counted in Redis, so reading the remembered counts counts none. */
+/** Redis counts rejections and decides bans: a rejection from remembered counts must not be counted a second time. */
 const WITHOUT_BANS: BanRule = { threshold: 0, windowSeconds: 0, durationSeconds: 0 };
 
 /** What Redis has rejected. Not the verdict: the plan may change. */

@@ -15,7 +15,7 @@ const COPIED_PIECES_MAX = 64;
 const OWN_BYTES_MAX = 4 * 1_048_576;
 /** How long a list may wait for its client in all while it holds a transaction: behind an ALTER TABLE that waits, cancels wait, too. */
 const CLIENT_PACED_MAX_MS = 60_000;
-/** From then on a list gives up its slot when a key with fewer slots waits, also when it need not wait for its client. */
+/** After this time a list gives up its slot when a key with fewer slots waits, even one that never waits for its client. Milliseconds. */
 const UNDISTURBED_MS = 2_000;
 /** A piece of more chunks than this is divided for later lists. */
 const PIECE_CHUNKS_MAX = 4;
