@@ -60,15 +60,15 @@ export class ApiKeysService {
     const keyHash = hashKey(token);
     const cached = this.#cache.get(keyHash);
     if (cached !== undefined && this.#isFresh(cached)) {
-      this.metrics.keyLookups.labels('memory').inc();
+      this.metrics.keyLookups.inc({ source: 'memory' });
       return this.#unlessExpired(cached.key);
     }
     const isIssued = this.issued.has(keyHash);
     if (!isIssued && this.issued.isComplete) {
-      this.metrics.keyLookups.labels('index').inc();
+      this.metrics.keyLookups.inc({ source: 'index' });
       return undefined;
     }
-    this.metrics.keyLookups.labels('database').inc();
+    this.metrics.keyLookups.inc({ source: 'database' });
     const lookup = this.#lookups.get(keyHash) ?? this.#lookUp(keyHash, isIssued ? undefined : callerOf());
     return lookup.then((key) => this.#unlessExpired(key));
   }

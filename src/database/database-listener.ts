@@ -54,7 +54,6 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
     @Inject(CONFIG) private readonly config: Config,
     private readonly metrics: Metrics,
   ) {
-    metrics.recoveries.labels('database');
     metrics.watch('listener', () => this.#isEstablished);
   }
 
@@ -84,7 +83,7 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
         retryMs = RECONNECT_FIRST_MS;
         this.#isEstablished = true;
         if (wasLost) {
-          this.metrics.recoveries.labels('database').inc();
+          this.metrics.recoveries.inc({ dependency: 'database' });
         }
         wasLost = false;
         onAttempt();

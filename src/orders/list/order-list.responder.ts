@@ -137,7 +137,7 @@ export class OrderListResponder {
     } finally {
       list.close();
       this.metrics.listsRunning.dec();
-      this.metrics.lists.labels(end).inc();
+      this.metrics.lists.inc({ end });
     }
   }
 }

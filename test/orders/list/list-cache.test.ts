@@ -43,8 +43,8 @@ async function list(encoding: 'gzip' | 'identity', from: TestService = service):
 }
 
 async function piecesRead(from: TestService = service): Promise<number> {
-  const { values } = await from.app.get(Metrics).listPieces.labels('database').get();
-  return values[0]?.value ?? 0;
+  const { values } = await from.app.get(Metrics).listPieces.get();
+  return values.find(({ labels }) => labels.source === 'database')?.value ?? 0;
 }
 
 describe('pieces of the order list', () => {

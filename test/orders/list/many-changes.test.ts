@@ -18,8 +18,8 @@ async function tokens(): Promise<number> {
 }
 
 async function piecesRead(): Promise<number> {
-  const { values } = await context.service.app.get(Metrics).listPieces.labels('database').get();
-  return values[0]?.value ?? 0;
+  const { values } = await context.service.app.get(Metrics).listPieces.get();
+  return values.find(({ labels }) => labels.source === 'database')?.value ?? 0;
 }
 
 async function list(encoding: 'gzip' | 'identity'): Promise<{ etag: string; ids: string[] }> {
