@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { asError } from '../common/as-error.js';
 import type { Config } from '../config/config.js';
 import { openClient } from '../database/open-client.js';
-import { READ_ONLY_TRANSACTION, sqlStateOf } from '../database/postgres-errors.js';
+import { LOCK_NOT_AVAILABLE, READ_ONLY_TRANSACTION, sqlStateOf } from '../database/postgres-errors.js';
 import { sessionSettings } from '../database/session-settings.js';
 import { runningEmbeddedDatabaseUrl } from './embedded/embedded-database.js';
 import { UsageError } from './report-error.js';
@@ -23,6 +23,8 @@ const REMEDIES: Readonly<Record<string, string>> = {
   [UNDEFINED_TABLE]: 'Apply the migrations: "npm run db:migrate", or in containers "docker compose up migrate".',
   [INSUFFICIENT_PRIVILEGE]:
     'Set DATABASE_URL to the login of an administrator; in containers use "docker compose run --rm admin".',
+  [LOCK_NOT_AVAILABLE]:
+    'Another transaction holds the lock, such as that of another load of orders. Nothing was changed; retry when it has ended.',
   [READ_ONLY_TRANSACTION]: 'Set DATABASE_URL to the primary server; a standby is read-only.',
 };
 

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { asError } from '../common/as-error.js';
 import { inTransaction } from '../database/in-transaction.js';
-import { isOutcomeUnknown, LOCK_NOT_AVAILABLE, sqlStateOf } from '../database/postgres-errors.js';
+import { isOutcomeUnknown } from '../database/postgres-errors.js';
 
 /** What a load of many orders reports, and what ends it. */
 export interface LoadListener {
@@ -62,17 +62,10 @@ export async function loadOrders(
     return count;
   };
   const count = await inTransaction(db, load).catch((error: unknown) => {
-    throw isCommitting && isOutcomeUnknown(error) ? new LoadOutcomeUnknown(error) : explained(error);
+    throw isCommitting && isOutcomeUnknown(error) ? new LoadOutcomeUnknown(error) : error;
   });
   await analyze(db, onWarning);
   return count;
-}
-
-function explained(error: unknown): unknown {
-  const message =
-    'Another transaction loads orders, locks the table orders, or is inserting an order with the same id; nothing was changed. ' +
-    'Retry when it has ended.';
-  return sqlStateOf(error) === LOCK_NOT_AVAILABLE ? new Error(message, { cause: error }) : error;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { asError } from '../common/as-error.js';
-import { DeadlineExceeded, withDeadline } from '../common/deadline.js';
+import { withDeadline } from '../common/deadline.js';
 import { DAY_MS, windowEndSeconds } from './decision.js';
 import { connectRedis, type LimitRedis, untilReady } from './redis-connection.js';
 import { BAN_FIELDS, redisKeyOf } from './redis-script.js';
@@ -70,21 +70,9 @@ export async function withRedis<T>(redisUrls: readonly string[], work: (redis: L
     await untilReady(redis, READY_TIMEOUT_MS);
     return await withDeadline(work(redis), COMMANDS_TIMEOUT_MS);
   } catch (error) {
-    throw new RedisUnavailable(reasonOf(asError(error), redis, connectionError), { cause: error });
+    const { message, name } = connectionError ?? asError(error);
+    throw new RedisUnavailable(`Redis cannot be used (${message || name})`, { cause: error });
   } finally {
     redis.disconnect();
   }
-}
-
-/** The socket timeout of ioredis: an error without a code, unlike the errors of the operating system. */
-function isSocketTimeout(error: Error): boolean {
-  return error.name === 'Error' && !('code' in error);
-}
-
-function reasonOf(error: Error, redis: LimitRedis, connectionError: Error | undefined): string {
-  if (connectionError !== undefined && !isSocketTimeout(connectionError)) {
-    return `Redis is unreachable (${connectionError.message || connectionError.name})`;
-  }
-  const hasTimedOut = error instanceof DeadlineExceeded || redis.status !== 'ready' || connectionError !== undefined;
-  return hasTimedOut ? 'Redis does not respond' : `Redis rejects the command (${error.message})`;
 }

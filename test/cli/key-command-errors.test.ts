@@ -128,6 +128,16 @@ describe('a command without the access that it needs', () => {
     }
   });
 
+  it('says that another transaction holds the lock when the wait for it ends', async () => {
+    await database.db.query(`
+      CREATE FUNCTION wait_in_vain() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE lock_not_available; END $$;
+      CREATE TRIGGER wait_in_vain BEFORE INSERT ON orders EXECUTE FUNCTION wait_in_vain()`);
+    const result = await petstore(['seed', '--orders', '1'], { DATABASE_URL: database.url });
+    await database.db.query('DROP FUNCTION wait_in_vain CASCADE');
+    expect(result).toMatchObject({ exitCode: FAILED, stdout: '' });
+    expect(result.stderr).toMatch(/^error: .* Another transaction holds the lock, .*; retry when it has ended\.\n$/);
+  });
+
   it('reports that the server is read-only when it writes, and can still read', async () => {
     const url = new URL(database.url);
     url.searchParams.set('options', '-c default_transaction_read_only=on');

@@ -71,8 +71,8 @@ describeWithRedis('without a working Redis, keys list works with a warning and k
   afterAll(() => silent.stop());
 
   test.each<[string, () => number, RegExp]>([
-    ['the connection is refused', () => 1, /^warning: Redis is unreachable \(connect ECONNREFUSED 127\.0\.0\.1:1\)/],
-    ['Redis does not respond', () => silent.port, /^warning: Redis does not respond/],
+    ['the connection is refused', () => 1, /^warning: Redis cannot be used \(connect ECONNREFUSED 127\.0\.0\.1:1\)/],
+    ['Redis does not respond', () => silent.port, /^warning: Redis cannot be used \(/],
   ])('%s', async (_what, port, reason) => {
     const { id } = await insertKey(database.db, { plan: 'free' });
     const environment = { DATABASE_URL: database.url, REDIS_URL: `redis://127.0.0.1:${port()}` };

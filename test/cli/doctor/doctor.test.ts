@@ -330,13 +330,13 @@ describeWithRedis('runChecks with Redis', () => {
       /^error {4}database {13}DATABASE_URL is unreachable: connect ECONNREFUSED 127\.0\.0\.1:1\n {9}→ Correct DATABASE_URL/m,
     );
     expect(stdout).toMatch(/^skipped {2}schema {15}not checked: the database is unreachable or does not respond$/m);
-    expect(stdout).toMatch(/^error {4}Redis {16}Redis is unreachable \(WRONGPASS/m);
+    expect(stdout).toMatch(/^error {4}Redis {16}Redis cannot be used \(WRONGPASS/m);
     expect(stdout).not.toContain('hunter2');
   });
 
   it('ends when Redis does not respond', async () => {
     redis.freeze();
     const found = await check({ REDIS_URL: redis.url }).finally(() => redis.thaw());
-    expect(found.Redis).toMatch(/^error: Redis does not respond/);
+    expect(found.Redis).toMatch(/^error: Redis cannot be used \(/);
   });
 });

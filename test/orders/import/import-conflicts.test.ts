@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
 import pg from 'pg';
+import { LOCK_NOT_AVAILABLE } from '../../../src/database/postgres-errors.js';
 import { importOrders } from '../../../src/orders/import/import-orders.js';
 import { useTestDatabase } from '../../helpers/test-database.js';
 
@@ -30,9 +31,7 @@ function importIds(ids: readonly number[]): Promise<number> {
 }
 
 const TAKEN = 'is not free any more (duplicate key value violates unique constraint "orders_pkey" Key (id)=(2) already';
-const LOCKED =
-  'Another transaction loads orders, locks the table orders, or is inserting an order with the same id; nothing was changed. ' +
-  'Retry when it has ended.';
+const LOCKED = { code: LOCK_NOT_AVAILABLE };
 
 /** Runs something before or after the importer's statement that begins like this. */
 function aroundStatement(
@@ -88,7 +87,7 @@ describe('importOrders and an insert by another connection', () => {
   it('fails within the lock timeout when an uncommitted order has an id of the file', async () => {
     await other.query('BEGIN');
     await other.query('INSERT INTO orders (id, pet_id, quantity) VALUES (2, 8, 1)');
-    await expect(importIds([1, 2])).rejects.toThrow(LOCKED);
+    await expect(importIds([1, 2])).rejects.toMatchObject(LOCKED);
     await other.query('COMMIT');
     expect(await orderIds()).toEqual([2]);
   });
@@ -104,7 +103,7 @@ describe('importOrders and the locks of others', () => {
 
   it('fails within the lock timeout when another transaction locks the table', async () => {
     await other.query('BEGIN; LOCK TABLE orders IN ACCESS EXCLUSIVE MODE');
-    await expect(importIds([1])).rejects.toThrow(LOCKED);
+    await expect(importIds([1])).rejects.toMatchObject(LOCKED);
     await other.query('ROLLBACK');
     expect(await importIds([1])).toBe(1);
   });
@@ -123,7 +122,7 @@ describe('importOrders and the locks of others', () => {
     await isReading;
     const unread = jest.fn(() => Buffer.from(row(2)));
     const source = Readable.from([0]).map(unread);
-    await expect(importOrders(importer, { source, format: 'ndjson' })).rejects.toThrow(LOCKED);
+    await expect(importOrders(importer, { source, format: 'ndjson' })).rejects.toMatchObject(LOCKED);
     expect(unread).not.toHaveBeenCalled();
     finish();
     expect(await first).toBe(1);
