@@ -57,9 +57,10 @@ export class Connections {
       const state = this.#add(connection);
       connection.once('close', () => {
         this.#remove(connection);
-        // Node emits `close` only on the response that is being sent; the connection of those behind it is lost too.
+        // Node destroys only the response that is being sent; the connection of those behind it is lost too.
         setImmediate(() => {
           for (const res of [...state.pending]) {
+            res.destroy();
             res.emit('close');
           }
         });

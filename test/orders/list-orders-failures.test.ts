@@ -1,7 +1,12 @@
+import { connect, type Server } from 'node:net';
+import { promisify } from 'node:util';
 import { Pools } from '../../src/database/pools.js';
+import { LIST_ROUTE } from '../../src/http/paths.js';
+import { Metrics } from '../../src/metrics/metrics.js';
 import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { expectLimitHeaders } from '../helpers/limit-headers.js';
+import { untilLockWaits } from '../helpers/lock-waits.js';
 import { StalledClient } from '../helpers/raw-http.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
@@ -46,6 +51,11 @@ afterEach(() => service.stop());
 function listConnectionsInUse(): number {
   const { list } = service.app.get(Pools);
   return list.totalCount - list.idleCount;
+}
+
+async function listsLost(): Promise<number> {
+  const { values } = await service.app.get(Metrics).lists.get();
+  return values.find(({ labels }) => labels.end === 'lost_reader')?.value ?? 0;
 }
 
 async function untilNoListRuns(): Promise<void> {
@@ -110,6 +120,25 @@ describe('a list that is interrupted', () => {
     await untilNoListRuns();
     await expectWholeList();
   });
+
+  it.each(['gzip', 'identity'])(
+    'ends when its connection was reset before it began, also behind others (%s)',
+    async (encoding) => {
+      const session = await database.db.connect();
+      await session.query('BEGIN; LOCK TABLE order_list_changes IN ACCESS EXCLUSIVE MODE');
+      const client = connect(service.port, '127.0.0.1');
+      client.write(requestText('GET', LIST_ROUTE, { key, headers: [`Accept-Encoding: ${encoding}`] }).repeat(8));
+      await untilLockWaits(database.db);
+      client.resetAndDestroy();
+      const server = service.app.getHttpServer() as Server;
+      const connections = promisify(server.getConnections.bind(server));
+      await waitFor(async () => (await connections()) === 0, 'the connection is closed');
+      await session.query('ROLLBACK');
+      session.release();
+      await waitFor(async () => (await listsLost()) === 8, 'all lists have ended');
+      await untilNoListRuns();
+    },
+  );
 });
 
 describe('a list whose database connection', () => {
