@@ -87,7 +87,7 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
         }
         wasLost = false;
         onAttempt();
-      });
+      }).catch(asError);
       wasLost = true;
       this.#report(error);
       onAttempt();

@@ -84,6 +84,16 @@ describe('DatabaseListener', () => {
     expect(exported).toContain('petstore_listener_connected 1\n');
   });
 
+  it('tries again when a file that its URL names cannot be read', async () => {
+    const url = `${database.url}?sslmode=verify-full&sslrootcert=/nonexistent/ca.crt`;
+    let attempts = 0;
+    const withoutFile = new DatabaseListener(loadConfig({ DATABASE_URL: url }), new Metrics());
+    withoutFile.subscribe({ channel: 'news', onMessage: () => undefined, onLost: () => attempts++ });
+    await withoutFile.onApplicationBootstrap();
+    await waitFor(() => attempts === 2, 'the second attempt');
+    withoutFile.onApplicationShutdown();
+  });
+
   it('reconnects when a subscriber cannot synchronize', async () => {
     failure = new Error('permission denied');
     await waitFor(() => losses >= 2, 'the next attempt fails too');
