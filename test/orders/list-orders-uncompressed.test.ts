@@ -8,6 +8,7 @@ import { waitFor } from '../helpers/wait-for.js';
 import { requestText } from '../helpers/wire.js';
 
 const UNCOMPRESSED_MAX = 64;
+const LIST_CONCURRENCY = 8;
 /** With fewer, not all of their requests would be read before some are answered. */
 const CLIENTS = 8;
 
@@ -67,4 +68,25 @@ describe('uncompressed lists whose clients do not read', () => {
       await release();
     }
   }, 60_000);
+
+  it('that wait for PostgreSQL do not count as uncompressed lists that are sent', async () => {
+    const { service, key } = context;
+    // The list needs the database again, where it waits.
+    await service.db.query('UPDATE orders SET quantity = quantity + 1 WHERE id = 1');
+    const session = await service.db.connect();
+    await session.query('BEGIN; LOCK TABLE orders IN ACCESS EXCLUSIVE MODE');
+    const lists = requestText('GET', '/v1/store/orders', { key }).repeat(UNCOMPRESSED_MAX / CLIENTS);
+    const sockets = Array.from({ length: CLIENTS }, () => connect(service.port, '127.0.0.1'));
+    try {
+      sockets.forEach((socket) => socket.on('error', () => undefined).write(lists));
+      await untilLockWaits(service.db, LIST_CONCURRENCY, 'petstore-list');
+      const other = await insertKey(service.db);
+      const response = await listOrders(service.baseUrl, other.key, { 'Accept-Encoding': 'identity' });
+      expect((await errorOf(response)).message).not.toContain('uncompressed');
+    } finally {
+      sockets.forEach((socket) => socket.destroy());
+      await session.query('ROLLBACK');
+      session.release();
+    }
+  });
 });

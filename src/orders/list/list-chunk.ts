@@ -34,7 +34,7 @@ export class CachedChunk implements ListChunk {
 /** A chunk after it has been compressed. */
 export interface Compressed {
   readonly chunk: DeflatedChunk;
-  /** Whether the cache has memory for it. */
+  /** Whether its memory is the cache's. */
   readonly isKept: boolean;
 }
 
@@ -50,14 +50,14 @@ export class ReadChunk implements ListChunk {
   /**
    * @param compressing undefined when the chunk is needed only as it is
    * @param sendsPlain whether the client does not get it compressed
-   * @param onFreed called when the chunk may need less memory of its own
+   * @param onChanged called when the chunk may need more or less memory of its own
    * @param recycle called with the plain bytes when nobody will read them any more
    */
   constructor(
     plain: Buffer,
-    private readonly compressing: Promise<Compressed> | undefined,
+    readonly compressing: Promise<Compressed> | undefined,
     private readonly sendsPlain: boolean,
-    private readonly onFreed: () => void,
+    private readonly onChanged: () => void,
     private readonly recycle: (plain: Buffer) => void,
   ) {
     this.#plain = plain;
@@ -95,11 +95,19 @@ export class ReadChunk implements ListChunk {
   }
 
   async deflated(): Promise<DeflatedChunk> {
-    const compressed = await this.compressing;
-    if (compressed === undefined) {
+    await this.compressing;
+    if (this.#compressed === undefined) {
       throw new TypeError('The chunk is not compressed.');
     }
-    return compressed.chunk;
+    return this.#compressed.chunk;
+  }
+
+  /** Call when its piece is complete. @param kept what the cache holds in the place of this chunk; undefined when it does not keep it */
+  settle(kept: DeflatedChunk | undefined): void {
+    const own = this.#compressed?.chunk;
+    const chunk = kept ?? own;
+    this.#compressed = chunk && { chunk, isKept: kept !== undefined };
+    this.onChanged();
   }
 
   release(): void {
@@ -112,7 +120,7 @@ export class ReadChunk implements ListChunk {
 
   #free(): void {
     this.#dropPlain(!this.#isCompressing && (this.#isReleased || !this.sendsPlain));
-    this.onFreed();
+    this.onChanged();
   }
 
   #dropPlain(mayDrop: boolean): void {

@@ -2,7 +2,7 @@ import { asError } from '../../common/as-error.js';
 import type { Slot } from '../../common/fair-slots.js';
 import { inBackground } from '../../common/in-background.js';
 import { deflate, type DeflatedChunk, expectedSize } from './gzip.js';
-import { CachedChunk, type Compressed, type ListChunk, ReadChunk } from './list-chunk.js';
+import { CachedChunk, type ListChunk, ReadChunk } from './list-chunk.js';
 import type { ListTransaction } from './list-transaction.js';
 import type { Piece } from './list-version.js';
 import { ClientDisconnected } from './list-writer.js';
@@ -19,6 +19,8 @@ const CLIENT_PACED_MAX_MS = 60_000;
 const UNDISTURBED_MS = 2_000;
 /** A piece of more chunks than this is divided for later lists. */
 const PIECE_CHUNKS_MAX = 4;
+/** Of a piece of more chunks than this nothing is kept: all of it is in memory that is reserved until its end is known. */
+const KEPT_CHUNKS_MAX = 16;
 
 export interface ReadingOptions {
   readonly transaction: ListTransaction;
@@ -146,19 +148,19 @@ export class ListReading {
   }
 
   async #readPiece(copy: AsyncGenerator<Buffer>, piece: Piece | undefined): Promise<void> {
-    const kept: Promise<Compressed | undefined>[] = [];
+    const chunks: ReadChunk[] = [];
     let isWhole = false;
     try {
       for await (const chunk of this.#encode(copy)) {
-        kept.push(this.#putRead(chunk, piece !== undefined));
+        chunks.push(this.#putRead(chunk, piece !== undefined && chunks.length < KEPT_CHUNKS_MAX));
       }
       isWhole = true;
     } finally {
       if (piece !== undefined) {
-        inBackground(this.#keep(piece, kept, isWhole));
+        inBackground(this.#keep(piece, chunks, isWhole));
       }
     }
-    if (piece !== undefined && kept.length > PIECE_CHUNKS_MAX) {
+    if (piece !== undefined && chunks.length > PIECE_CHUNKS_MAX) {
       this.options.onLargePiece(piece);
     }
   }
@@ -183,29 +185,32 @@ export class ListReading {
     }
   }
 
-  /** @param mayKeep whether the cache may keep the chunk @returns the compressed chunk, if it is compressed */
-  #putRead({ bytes, rows }: EncodedChunk, mayKeep: boolean): Promise<Compressed | undefined> {
+  /** @param mayKeep whether the cache may keep the chunk */
+  #putRead({ bytes, rows }: EncodedChunk, mayKeep: boolean): ReadChunk {
     const { cache, isCompressed, onRead, onFilled } = this.options;
     onRead(rows);
-    if (!cache.hasRoomFor(expectedSize(bytes))) {
+    const fits = mayKeep && cache.hasRoomFor(expectedSize(bytes));
+    if (!fits) {
       onFilled();
     }
-    const isCompressing = isCompressed || (mayKeep && cache.hasRoomFor(expectedSize(bytes)));
-    const compressing = isCompressing
-      ? deflate(bytes).then((chunk) => ({ chunk, isKept: mayKeep && cache.reserve(chunk) }))
-      : undefined;
-    const onFreed = (): void => {
+    const compressing =
+      isCompressed || fits
+        ? deflate(bytes).then((chunk) => ({ chunk, isKept: mayKeep && cache.reserve(chunk) }))
+        : undefined;
+    const onChanged = (): void => {
       if (chunk.ownBytes === 0) {
         this.#own.delete(chunk);
+      } else {
+        this.#own.add(chunk);
       }
       this.#freed.notify();
     };
-    const chunk = new ReadChunk(bytes, compressing, !isCompressed, onFreed, (plain) => {
+    const chunk = new ReadChunk(bytes, compressing, !isCompressed, onChanged, (plain) => {
       this.#encoder.recycle(plain);
     });
     this.#own.add(chunk);
     this.#put(chunk);
-    return compressing ?? Promise.resolve(undefined);
+    return chunk;
   }
 
   #put(...chunks: readonly ListChunk[]): void {
@@ -213,20 +218,26 @@ export class ListReading {
     this.#queued.notify();
   }
 
-  /** Puts a piece into the cache once it is compressed, if all of it fits. */
-  async #keep({ key }: Piece, chunks: readonly Promise<Compressed | undefined>[], isWhole: boolean): Promise<void> {
+  /**
+   * Puts a piece into the cache once it is compressed, if all of it fits. Lists that have read the same piece share the memory of the
+   * first one, so that what waits for their clients is in the cache, or counts as memory of their own.
+   */
+  async #keep({ key }: Piece, chunks: readonly ReadChunk[], isWhole: boolean): Promise<void> {
     const { cache, user } = this.options;
     const kept: DeflatedChunk[] = [];
-    for (const result of await Promise.allSettled(chunks)) {
+    for (const result of await Promise.allSettled(chunks.map(({ compressing }) => compressing))) {
       // An error is that of sending the chunk.
       if (result.status === 'fulfilled' && result.value?.isKept === true) {
         kept.push(result.value.chunk);
       }
     }
-    if (isWhole && kept.length === chunks.length) {
-      cache.add(key, kept, user);
-    } else {
+    const isKept = isWhole && kept.length === chunks.length;
+    if (!isKept) {
       cache.cancel(kept);
+    }
+    const piece = isKept ? cache.add(key, kept, user) : undefined;
+    for (const [index, chunk] of chunks.entries()) {
+      chunk.settle(piece?.chunks[index]);
     }
   }
 

@@ -6,8 +6,8 @@ export const CHUNK_ROWS = 16_384;
 /** More than one row can need as JSON: 60 bytes of names, two int64, one int32 and a date. */
 const ROW_BYTES_MAX = 160;
 const CHUNK_BYTES_MAX = CHUNK_ROWS * ROW_BYTES_MAX;
-/** A smaller chunk is moved out of the buffer that it was encoded in. */
-const BUFFERED_MIN_BYTES = 64 * 1_024;
+/** A smaller chunk is moved out of the buffer that it was encoded in, so that it takes at most four times as much memory as it counts. */
+const BUFFERED_MIN_BYTES = CHUNK_BYTES_MAX / 4;
 
 /** An order that JSON in the published form cannot express, because the columns are not what the migrations made them. */
 export class UnencodableOrder extends Error {

@@ -82,15 +82,9 @@ export class OrderListResponder {
         req.socket.destroy();
       }
     };
-    const request = { caller, isCompressed, cut };
-    if (isCompressed) {
-      await this.#readAndSend(name, res, request);
-    } else {
-      await this.#uncompressed.run(caller, (slot) => {
-        slot.yieldBy(cut);
-        return this.#readAndSend(name, res, request);
-      });
-    }
+    await this.tracing.statement({ operation: 'COPY', table: 'orders' }, () =>
+      this.#readAndSend(name, res, { caller, isCompressed, cut }),
+    );
   }
 
   /** Waits for a later turn of the event loop when many responses have begun in this one, so that others go on between them. */
@@ -109,17 +103,28 @@ export class OrderListResponder {
   }
 
   async #readAndSend(name: string | undefined, res: Response, request: ListRequest): Promise<void> {
-    await this.tracing.statement({ operation: 'COPY', table: 'orders' }, async () => {
-      await this.#send(await databaseCall(() => this.reader.open(name, request)), res, request.isCompressed);
-    });
+    const list = await databaseCall(() => this.reader.open(name, request));
+    // Ends the wait for the next chunk, too.
+    res.once('close', list.close);
+    try {
+      if (request.isCompressed) {
+        await this.#send(list, res, true);
+      } else {
+        // Only now: a list that waits for anything else than its client could not give up its slot at once.
+        await this.#uncompressed.run(request.caller, (slot) => {
+          slot.yieldBy(request.cut);
+          return this.#send(list, res, false);
+        });
+      }
+    } finally {
+      list.close();
+    }
   }
 
   async #send(list: OrderList, res: Response, isCompressed: boolean): Promise<void> {
     let end: 'complete' | 'lost_reader' | 'failed' = 'failed';
     try {
       this.metrics.listsRunning.inc();
-      // Ends the wait for the next chunk, too.
-      res.once('close', list.close);
       startResponse(res, 200, list.version, isCompressed ? [GZIP_ENCODING] : []);
       const body = new ListWriter(res, isCompressed, this.#stallMs);
       this.metrics.listBytes.inc(await body.send(list.chunks));
@@ -135,7 +140,6 @@ export class OrderListResponder {
         throw toServiceError(error);
       }
     } finally {
-      list.close();
       this.metrics.listsRunning.dec();
       this.metrics.lists.inc({ end });
     }

@@ -85,8 +85,8 @@ export class PieceCache {
     this.#bytes -= sumOf(chunks);
   }
 
-  /** Keeps a piece whose chunks are reserved, which the list that has read it holds. */
-  add(key: string, chunks: readonly DeflatedChunk[], user: PieceUser): void {
+  /** Keeps a piece whose chunks are reserved, which the list that has read it holds. @returns the piece, perhaps that of another list */
+  add(key: string, chunks: readonly DeflatedChunk[], user: PieceUser): CachedPiece {
     let piece = this.#pieces.get(key);
     if (piece === undefined) {
       piece = { chunks, bytes: sumOf(chunks), users: 0, isOutdated: false };
@@ -100,6 +100,7 @@ export class PieceCache {
       this.cancel(chunks);
     }
     this.hold(user, piece);
+    return piece;
   }
 
   /** @param cut ends the list */

@@ -169,6 +169,38 @@ describe('the reading of a list', () => {
     await ended;
   });
 
+  it('shares the memory of another list that has read the same piece', async () => {
+    const copy = async function* (): AsyncGenerator<Buffer> {
+      yield await Promise.resolve(rows(CHUNK_ROWS));
+      yield await Promise.resolve(rows(CHUNK_ROWS));
+      yield Buffer.alloc(0);
+    };
+    const cache = new PieceCache(CACHE_BYTES);
+    const lists = [start(cache, copy), start(cache, copy)];
+    await Promise.all(lists.map(({ ended }) => ended));
+    await waitFor(() => cache.get('piece')?.users === 2, 'both lists hold the piece');
+    const { chunks } = cache.get('piece')!;
+    for (const { reading } of lists) {
+      let index = 0;
+      for await (const chunk of reading.chunks()) {
+        expect(await chunk.deflated()).toBe(chunks[index++]);
+      }
+      expect(index).toBe(2);
+    }
+  });
+
+  it('keeps no piece of more than sixteen chunks, and gives its memory back', async () => {
+    const copy = async function* (): AsyncGenerator<Buffer> {
+      for (let part = 0; part < 17; part++) {
+        yield await Promise.resolve(rows(CHUNK_ROWS));
+      }
+      yield Buffer.alloc(0);
+    };
+    const cache = new PieceCache(100 * CACHE_BYTES);
+    expect(await take(start(cache, copy))).toEqual({ slots: 1, chunks: 17 });
+    expect([cache.get('piece'), cache.hasRoomFor(99 * CACHE_BYTES)]).toEqual([undefined, true]);
+  });
+
   it('gives memory of the cache back when it fails in the middle of a piece', async () => {
     const cache = new PieceCache(CACHE_BYTES);
     const copy = async function* (): AsyncGenerator<Buffer> {
