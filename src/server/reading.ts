@@ -13,12 +13,23 @@ const UNANSWERED_MAX = 16;
 /** Reading from a new connection of an HTTP server, which is held while the connection has too many pending responses. */
 export class Reading {
   #isHeld = false;
+  /** Node pauses a connection for reasons of its own, while its client takes no responses, and resumes it. */
+  #isPausedByNode = false;
+  readonly #pause: () => Socket;
+  readonly #resume: () => Socket;
 
-  constructor(private readonly connection: Socket) {
+  constructor(connection: Socket) {
     readInSlices(connection);
-    const resume = connection.resume.bind(connection);
-    // Node resumes a connection for reasons of its own, such as the end of a request.
-    connection.resume = () => (this.#isHeld ? connection : resume());
+    this.#pause = connection.pause.bind(connection);
+    this.#resume = connection.resume.bind(connection);
+    connection.pause = () => {
+      this.#isPausedByNode = true;
+      return this.#pause();
+    };
+    connection.resume = () => {
+      this.#isPausedByNode = false;
+      return this.#isHeld ? connection : this.#resume();
+    };
   }
 
   /** Call when the number of pending responses has changed. */
@@ -27,13 +38,16 @@ export class Reading {
       this.hold();
     } else if (this.#isHeld && pending <= UNANSWERED_MAX / 2) {
       this.#isHeld = false;
-      this.connection.resume();
+      // Node ends the process when it gets data from a connection that it has paused.
+      if (!this.#isPausedByNode) {
+        this.#resume();
+      }
     }
   }
 
   hold(): void {
     this.#isHeld = true;
-    this.connection.pause();
+    this.#pause();
   }
 }
 

@@ -28,6 +28,10 @@ describe('pipelined requests', () => {
     };
   }
 
+  async function listsSent(): Promise<number> {
+    return (await context.service.app.get(Metrics).listsRunning.get()).values[0]?.value ?? 0;
+  }
+
   it('get their responses in order, errors and successes', async () => {
     const [one, other] = [await insertOrder(context.service.db), await insertOrder(context.service.db)];
     const text = [
@@ -182,6 +186,31 @@ describe('pipelined requests', () => {
     expect(responses.slice(1).map(({ headers }) => headers.get('x-request-id')?.[0])).toEqual(
       Array.from({ length: behind }, (_, number) => `n${number}`),
     );
+  });
+
+  it('are read further only when Node reads, too, which pauses while a response takes much memory', async () => {
+    const { app, db, port } = context.service;
+    const id = await insertOrder(db);
+    await db.query(
+      'INSERT INTO orders (id, pet_id, quantity) SELECT 1000000 + n, n, 1 FROM generate_series(1, 5000) AS n',
+    );
+    const counted = jest.spyOn(app.get(RateLimiter).addresses, 'consume');
+    const release = await lock(id);
+    const socket = connect(port, '127.0.0.1');
+    const anonymous = requestText('GET', '/v1/nowhere', { headers: [`X-Padding: ${'x'.repeat(1_100)}`] });
+    let received = '';
+    socket.on('data', (bytes) => (received += bytes.toString('latin1')));
+    // Of the requests that follow, the first is the sixteenth that waits: Node pauses for the list, and the service for their number.
+    socket.write(cancel(id) + anonymous.repeat(13) + requestText('GET', '/v1/store/orders', { key: context.key }));
+    await waitFor(async () => (await listsSent()) === 1, 'the list waits behind the cancel');
+    socket.write(anonymous.repeat(30));
+    await waitFor(() => counted.mock.calls.length > 13, 'requests behind the list have arrived');
+    counted.mockRestore();
+    await release();
+    await waitFor(() => received.split('HTTP/1.1 401').length === 44, 'all have their response');
+    expect(received).toMatch(/^HTTP\/1\.1 204 /);
+    socket.destroy();
+    await db.query('DELETE FROM orders WHERE id <> $1', [id]);
   });
 
   it('are not read further when many are not executed, behind one that ends its connection', async () => {
