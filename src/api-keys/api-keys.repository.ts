@@ -55,8 +55,11 @@ export class ApiKeysRepository {
    * Adds rows. They are counted back from the day of PostgreSQL's clock, so that replicas whose clocks differ write the same
    * days. In the order of the primary key, so that replicas cannot deadlock.
    * @param today the day of the clock that counted the rows
+   * @param onSent called when the database responds: before that, nothing can have been written
    */
-  async addUsage(rows: readonly UsageRow[], today: number): Promise<void> {
+  async addUsage(rows: readonly UsageRow[], today: number, onSent: () => void): Promise<void> {
+    await this.prisma.ping();
+    onSent();
     await this.prisma.execute(Prisma.sql`
       INSERT INTO api_key_usage AS usage (day, key_id, admitted, rejected, banned, lists, cancels, list_bytes)
       SELECT (now() AT TIME ZONE 'UTC')::date - (${String(today)}::int - day),

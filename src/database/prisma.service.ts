@@ -1,7 +1,7 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { PrismaPg } from '@prisma/adapter-pg';
 import type { SqlDriverAdapter, SqlQuery } from '@prisma/driver-adapter-utils';
-import { type Prisma, PrismaClient } from './generated/client.js';
+import { Prisma, PrismaClient } from './generated/client.js';
 import { Pools } from './pools.js';
 import { throwAsStatementError } from './postgres-errors.js';
 
@@ -56,6 +56,11 @@ export class PrismaService extends PrismaClient implements OnApplicationShutdown
     const adapter = await this.#adapter;
     const { rows } = await adapter.queryRaw(sqlQueryOf(statement)).catch(throwAsStatementError);
     return rows as Row[];
+  }
+
+  /** Resolves when the database responds. */
+  async ping(): Promise<void> {
+    await this.execute(Prisma.sql`SELECT 1`);
   }
 
   async onApplicationShutdown(): Promise<void> {

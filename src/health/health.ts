@@ -2,7 +2,6 @@ import { applyDecorators, Controller, Get, Header, Injectable } from '@nestjs/co
 import { ApiExcludeController } from '@nestjs/swagger';
 import { Public } from '../admission/admission.guards.js';
 import { withDeadline } from '../common/deadline.js';
-import { Prisma } from '../database/generated/client.js';
 import { PrismaService } from '../database/prisma.service.js';
 import { DomainError } from '../errors/domain-error.js';
 import { NO_STORE_HEADERS } from '../http/response.js';
@@ -42,7 +41,7 @@ export class HealthService {
 
   async #databaseResponds(): Promise<boolean> {
     try {
-      await withDeadline(this.prisma.execute(Prisma.sql`SELECT 1`), PING_TIMEOUT_MS);
+      await withDeadline(this.prisma.ping(), PING_TIMEOUT_MS);
       return true;
     } catch {
       return false;

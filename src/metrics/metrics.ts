@@ -117,7 +117,7 @@ export class Metrics {
 
   readonly usageLost = this.#counter(
     'petstore_usage_lost_requests_total',
-    'Requests missing from the usage because too many keys waited to be written.',
+    'Requests missing from the usage: too many keys waited to be written, or the connection was lost while they were written.',
   );
 
   readonly recoveries = this.#counter(

@@ -159,7 +159,7 @@ describe('the usage writer', () => {
     clock.advance(DAY_MS);
     recorder.decided(id, 'limited');
     clock.advance(DAY_MS);
-    await repository.addUsage(recorder.take(), recorder.today());
+    await repository.addUsage(recorder.take(), recorder.today(), () => undefined);
     expect(await usageOf(id, 'CURRENT_DATE - 2')).toEqual({ ...NOTHING, admitted: '1' });
     expect(await usageOf(id, 'CURRENT_DATE - 1')).toEqual({ ...NOTHING, rejected: '1' });
     expect(await usageOf(id)).toBeUndefined();
@@ -180,7 +180,9 @@ describe('the usage writer', () => {
   it('does not deadlock with another one that writes the same keys in another order', async () => {
     const row = { day: 0, ...NO_USAGE, admitted: 1 };
     const rows = Array.from({ length: 2_000 }, (): UsageRow => ({ ...row, keyId: randomUUID() }));
-    await Promise.all([rows, rows.toReversed()].flatMap((order) => [1, 2, 3].map(() => repository.addUsage(order, 0))));
+    await Promise.all(
+      [rows, rows.toReversed()].flatMap((order) => [1, 2, 3].map(() => repository.addUsage(order, 0, () => undefined))),
+    );
     const { rows: sums } = await context.service.db.query(
       'SELECT count(*) AS keys, min(admitted) FROM api_key_usage WHERE key_id = ANY($1)',
       [rows.map(({ keyId }) => keyId)],

@@ -75,14 +75,20 @@ export class UsageWriter implements OnApplicationBootstrap, OnApplicationShutdow
     if (rows.length === 0) {
       return;
     }
-    const failure = await this.#attempt('write usage', () => this.repository.addUsage(rows, this.recorder.today()));
+    let isSent = false;
+    const onSent = (): void => {
+      isSent = true;
+    };
+    const failure = await this.#attempt('write usage', () =>
+      this.repository.addUsage(rows, this.recorder.today(), onSent),
+    );
     if (failure === undefined) {
       this.metrics.usageRowsWritten.inc(rows.length);
       await this.#attempt('record the last use of keys', () => this.repository.touch(rows.map(({ keyId }) => keyId)));
       return;
     }
     this.metrics.usageFlushFailures.inc();
-    if (isOutcomeUnknown(failure)) {
+    if (isSent && isOutcomeUnknown(failure)) {
       this.#drop(rows, 'the connection was lost while it was written');
     } else {
       this.recorder.giveBack(rows);
@@ -91,6 +97,7 @@ export class UsageWriter implements OnApplicationBootstrap, OnApplicationShutdow
 
   #drop(rows: readonly UsageRow[], reason: string): void {
     const requests = rows.reduce((sum, { admitted, rejected, banned }) => sum + admitted + rejected + banned, 0);
+    this.metrics.usageLost.inc(requests);
     if (requests > 0) {
       this.#logger.warn(`lost the usage of ${requests} requests: ${reason}`);
     }

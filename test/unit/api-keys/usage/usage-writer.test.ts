@@ -9,27 +9,30 @@ import { ManualClock } from '../../../helpers/manual-clock.js';
 function writerTo(
   statements: Partial<ApiKeysRepository>,
   clock = new ManualClock(),
-): { writer: UsageWriter; recorder: UsageRecorder } {
+): { writer: UsageWriter; recorder: UsageRecorder; metrics: Metrics } {
   const metrics = new Metrics();
   const recorder = new UsageRecorder(clock, metrics);
   const repository = { touch: () => Promise.resolve(), ...statements } as ApiKeysRepository;
   const config = loadConfig({ DATABASE_URL: 'postgresql://localhost/petstore' });
-  return { recorder, writer: new UsageWriter(recorder, repository, clock, config, metrics) };
+  return { metrics, recorder, writer: new UsageWriter(recorder, repository, clock, config, metrics) };
 }
 
-/** @returns the counts that each attempt has sent, when the first one fails with an error */
-async function writesAfter(error: Error): Promise<number[]> {
+/** @returns the counts that each attempt has sent, when the first one fails with an error, and the requests that are lost */
+async function writesAfter(error: Error, isSent = true): Promise<{ sent: number[]; lost: number | undefined }> {
   const sent: number[] = [];
-  const addUsage: ApiKeysRepository['addUsage'] = (rows) => {
+  const addUsage: ApiKeysRepository['addUsage'] = (rows, _today, onSent) => {
+    if (isSent) {
+      onSent();
+    }
     sent.push(rows.reduce((sum, { admitted }) => sum + admitted, 0));
     return sent.length === 1 ? Promise.reject(error) : Promise.resolve();
   };
-  const { writer, recorder } = writerTo({ addUsage });
+  const { writer, recorder, metrics } = writerTo({ addUsage });
   recorder.decided('one', 'admitted');
   await writer.flush();
   recorder.decided('one', 'admitted');
   await writer.flush();
-  return sent;
+  return { sent, lost: (await metrics.usageLost.get()).values[0]?.value };
 }
 
 describe('the usage writer', () => {
@@ -38,7 +41,11 @@ describe('the usage writer', () => {
     ['the statement has timed out in the server', { code: '57014' }],
     ['no connection could be opened', { code: 'ECONNREFUSED' }],
   ])('writes counts again when %s', async (_what, fields) => {
-    expect(await writesAfter(Object.assign(new Error('failed'), fields))).toEqual([1, 2]);
+    expect(await writesAfter(Object.assign(new Error('failed'), fields))).toEqual({ sent: [1, 2], lost: 0 });
+  });
+
+  it('writes counts again when the connection was lost before they were sent', async () => {
+    expect(await writesAfter(new Error('Connection terminated'), false)).toEqual({ sent: [1, 2], lost: 0 });
   });
 
   it.each([
@@ -46,7 +53,7 @@ describe('the usage writer', () => {
     ['the connection was reset', { code: 'ECONNRESET' }],
     ['the server has ended the session', { code: '57P01' }],
   ])('drops counts that may have been written, because %s', async (_what, fields) => {
-    expect(await writesAfter(Object.assign(new Error('failed'), fields))).toEqual([1, 1]);
+    expect(await writesAfter(Object.assign(new Error('failed'), fields))).toEqual({ sent: [1, 1], lost: 1 });
   });
 
   it('does not wait for a second statement when the first has failed', async () => {
