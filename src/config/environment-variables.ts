@@ -27,7 +27,7 @@ export const SETTINGS = {
   redisUrls: {
     ...list(
       'REDIS_URL',
-      'a URL like redis://host:6379 or rediss://user:password@host:6380, or several of them separated by commas (Redis Cluster)',
+      'a URL like redis://host:6379 or rediss://user:password@host:6380, or several of them separated by commas (Redis Cluster), with special characters percent-encoded',
       (text) => isUrl(text, ['redis:', 'rediss:']) && new URL(text).hostname !== '',
     ),
     secret: 'file',
@@ -131,7 +131,8 @@ function list(name: string, expected: string, accepts: (part: string) => boolean
 
 /** An optional URL of PostgreSQL. Every connection sets `search_path` to `public`, so that another schema would be ignored. */
 function databaseUrl(name: string): Variable<string | undefined> {
-  const expected = 'a URL like postgresql://user:password@host:5432/database, with no schema or search_path but public';
+  const expected =
+    'a URL like postgresql://user:password@host:5432/database, with special characters percent-encoded and no schema or search_path but public';
   return { ...text(name, expected, isDatabaseUrl, undefined), secret: 'file' };
 }
 
@@ -147,7 +148,17 @@ function listOf(value: string, accepts: (part: string) => boolean): string[] | u
 }
 
 function isUrl(value: string, protocols: readonly string[]): boolean {
-  return URL.canParse(value) && protocols.includes(new URL(value).protocol);
+  return URL.canParse(value) && protocols.includes(new URL(value).protocol) && isDecodable(value);
+}
+
+/** Whether each percent sign encodes a character, as clients that decode the user and the password require. */
+function isDecodable(value: string): boolean {
+  try {
+    decodeURIComponent(value);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function isHttpUrl(value: string): boolean {

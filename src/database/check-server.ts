@@ -1,4 +1,4 @@
-import type pg from 'pg';
+import pg from 'pg';
 import { type Config, ConfigurationError } from '../config/config.js';
 import { onlyRow } from './only-row.js';
 import { openClient } from './open-client.js';
@@ -46,6 +46,10 @@ export async function checkServer({ databaseUrl }: Config): Promise<void> {
 
 /** What keeps the service from using its server; `petstore doctor` reports a passing problem, too. */
 export async function serverProblem(url: string): Promise<ServerProblem | undefined> {
+  const unusable = urlProblem(url);
+  if (unusable !== undefined) {
+    return unusable;
+  }
   const clients: pg.Client[] = [];
   const connect = async (): Promise<pg.Client> => {
     const client = await openClient(url, { application_name: 'petstore-check', query_timeout: QUERY_TIMEOUT_MS });
@@ -114,11 +118,21 @@ async function serverOf(client: pg.Client): Promise<Server> {
   return onlyRow((await client.query<Server>(SELECT_SERVER)).rows);
 }
 
-/** Files, TLS and logins do not get right by themselves; otherwise the server is unavailable. */
-function connectionProblem({ code, syscall, path, message }: ConnectionError): ServerProblem {
-  if (syscall === 'open') {
-    return fatal(`must name files that can be read (got "${path}": ${code})`);
+/** What `pg` rejects before it connects. */
+function urlProblem(url: string): ServerProblem | undefined {
+  try {
+    new pg.Client(url);
+    return undefined;
+  } catch (error) {
+    const { code, syscall, path, message } = error as ConnectionError;
+    return syscall === 'open'
+      ? fatal(`must name files that can be read (got "${path}": ${code})`)
+      : fatal(`must have parameters that can be used: ${message}`);
   }
+}
+
+/** TLS and logins do not get right by themselves; otherwise the server is unavailable. */
+function connectionProblem({ code, message }: ConnectionError): ServerProblem {
   if (isTlsError(code)) {
     return fatal(`must lead to a server with which TLS can be established: ${message} (${code})`);
   }

@@ -214,13 +214,14 @@ describe('loadConfig, for a variable that holds a secret,', () => {
   test.each<[string, RegExp, string[]]>([
     [
       'DATABASE_URL',
-      /^DATABASE_URL must be a URL like postgresql:\/\/user:password@host:5432\/database, with no schema or search_path but public$/,
+      /^DATABASE_URL must be a URL like postgresql:\/\/user:password@host:5432\/database, with special characters percent-encoded and no schema or search_path but public$/,
       [
         'mysql://user:hunter2@host/database',
         'user:hunter2@host/database',
         'postgresql://user:hunter2@host',
         'postgresql://user:hunter2@host/',
         'postgresql://user:hunter2@ho st/database',
+        'postgresql://user:hunter2%zz@host/database',
         'postgresql://host/database?schema=app',
         'postgresql://host/database?options=-csearch_path%3Dapp',
         'postgresql://host/database?options=-c%20search_path%3Dapp,public',
@@ -233,6 +234,7 @@ describe('loadConfig, for a variable that holds a secret,', () => {
       /^REDIS_URL must be a URL like redis:\/\/host:6379 or rediss:\/\/user:password@host:6380, or several of them separated by commas/,
       [
         'http://:hunter2@host:6379',
+        'redis://:hunter2%zz@host:6379',
         'hunter2@host:6379',
         'host:6379',
         'redis://',

@@ -116,6 +116,12 @@ describeWith('openssl')('PostgreSQL with TLS, a private authority and client cer
       /DATABASE_URL must name files that can be read \(got "\/nothing-here\.crt": ENOENT\)\n$/,
     ],
     [
+      'its parameters contradict each other',
+      [HERE],
+      () => ({ uselibpqcompat: 'true', sslmode: 'verify-ca', sslrootcert: '' }),
+      /DATABASE_URL must have parameters that can be used: .*sslrootcert/,
+    ],
+    [
       'it rejects the client certificate',
       [HERE],
       () => {
