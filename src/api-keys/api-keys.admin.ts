@@ -65,6 +65,9 @@ const INSERT_KEY = `
 /** The old key never expires later than it would have. */
 const END_AFTER_OVERLAP = 'UPDATE api_keys SET successor_id = $2, expires_at = least(expires_at, $3) WHERE id = $1';
 
+const REVOKE = `
+  UPDATE api_keys SET revoked_at = now() WHERE id = $1 AND revoked_at IS NULL RETURNING successor_id AS "successorId"`;
+
 const UPDATE_PLAN = `
   UPDATE api_keys SET plan = $2, requests_per_minute = $3, requests_per_day = $4 WHERE id = $1 RETURNING ${RECORD}`;
 
@@ -93,10 +96,8 @@ export class ApiKeysAdmin {
 
   /** @returns whether the key was valid until now, and its successor, which stays valid */
   async revoke(id: string): Promise<{ revoked: boolean; successorId: string | null }> {
-    const sql = 'UPDATE api_keys SET revoked_at = now() WHERE id = $1 AND revoked_at IS NULL';
-    const { rowCount } = await this.db.query(sql, [id]);
-    const { successorId } = await this.find(id);
-    return { revoked: rowCount === 1, successorId };
+    const { rows } = await this.db.query<Pick<KeyRecord, 'successorId'>>(REVOKE, [id]);
+    return { revoked: rows.length === 1, successorId: (rows[0] ?? (await this.find(id))).successorId };
   }
 
   /**

@@ -2,7 +2,13 @@ import type pg from 'pg';
 import { asError } from '../common/as-error.js';
 import type { Config } from '../config/config.js';
 import { openClient } from '../database/open-client.js';
-import { LOCK_NOT_AVAILABLE, READ_ONLY_TRANSACTION, sqlStateOf } from '../database/postgres-errors.js';
+import {
+  isOutcomeUnknown,
+  isTransientDatabaseError,
+  LOCK_NOT_AVAILABLE,
+  READ_ONLY_TRANSACTION,
+  sqlStateOf,
+} from '../database/postgres-errors.js';
 import { sessionSettings } from '../database/session-settings.js';
 import { runningEmbeddedDatabaseUrl } from './embedded/embedded-database.js';
 import { UsageError } from './report-error.js';
@@ -41,10 +47,19 @@ export async function withDatabase<T>(work: (db: pg.Client, databaseUrl: string)
       { cause: error },
     );
   });
+  let isLost = false;
+  db.once('end', () => (isLost = true));
   try {
     await db.query(SETTINGS);
     return await work(db, connectionString);
   } catch (error) {
+    if (sqlStateOf(error) === undefined ? isLost && isTransientDatabaseError(error) : isOutcomeUnknown(error)) {
+      throw new Error(
+        `The connection to the database was lost (${asError(error).message}). The command may have been executed: ` +
+          'look before you repeat it.',
+        { cause: error },
+      );
+    }
     const remedy = REMEDIES[sqlStateOf(error) ?? ''];
     throw remedy === undefined
       ? error

@@ -138,6 +138,21 @@ describe('a command without the access that it needs', () => {
     expect(result.stderr).toMatch(/^error: .* Another transaction holds the lock, .*; retry when it has ended\.\n$/);
   });
 
+  it.each([
+    ['revoke', []],
+    ['set-plan', ['--plan', 'pro']],
+  ])('says that %s may have been executed when the connection is lost meanwhile', async (command, options) => {
+    await database.db.query(`
+      CREATE FUNCTION break() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); END $$;
+      CREATE TRIGGER break BEFORE UPDATE ON api_keys EXECUTE FUNCTION break()`);
+    const result = await petstore(['keys', command, expiredId, ...options], { DATABASE_URL: database.url });
+    await database.db.query('DROP FUNCTION break CASCADE');
+    expect(result).toMatchObject({ exitCode: FAILED, stdout: '' });
+    expect(result.stderr).toMatch(
+      /^error: The connection to the database was lost \(.*\)\. The command may have been executed/,
+    );
+  });
+
   it('reports that the server is read-only when it writes, and can still read', async () => {
     const url = new URL(database.url);
     url.searchParams.set('options', '-c default_transaction_read_only=on');
