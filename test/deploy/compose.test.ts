@@ -38,7 +38,7 @@ describe('docker-compose.yml', () => {
 
   it.each([
     ['service', { TRUST_PROXY: 'TRUST_PROXY' }],
-    ['replica', { TRUST_PROXY: 'REPLICA_TRUST_PROXY' }],
+    ['replica', { TRUST_PROXY: 'REPLICA_TRUST_PROXY', SHUTDOWN_DELAY_SECONDS: 'REPLICA_SHUTDOWN_DELAY_SECONDS' }],
   ])('passes every documented variable to %s', (name, renamed: Readonly<Record<string, string>>) => {
     const variables = Object.fromEntries(documented.map((each) => [renamed[each] ?? each, `value of ${each}`]));
     const { environment } = composeServices(variables)[name]!;
