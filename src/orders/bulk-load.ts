@@ -30,16 +30,18 @@ const LOCK_OUT_OTHER_LOADS = 'SELECT pg_advisory_xact_lock(482871112564)';
 /** Ids of at least 2^62 do not raise the sequence, so that it does not run out of ids. */
 export const SEQUENCE_END = '4611686018427387904';
 
+/** Takes long after many deletes: the index still has their entries. */
+const HIGHEST_ID = `SELECT greatest(max(id), $1::bigint) AS highest FROM orders WHERE id < ${SEQUENCE_END}`;
+
 /**
  * A small step draws the ids, so that inserts at the same time cannot move the sequence past `highest` before `setval`
- * moves it back. Over a large step they cannot draw enough ids within the statement.
+ * moves it back. Over a large step they cannot draw enough ids within the statement, which takes less than a millisecond then.
  */
 const RAISE_SEQUENCE = `
-  SELECT CASE WHEN highest - last > 1000 THEN setval(sequence, highest)
+  SELECT CASE WHEN highest - last > 100000 THEN setval(sequence, highest)
               ELSE (SELECT max(id) FROM (SELECT nextval(sequence) AS id FROM generate_series(last + 1, highest)) AS drawn) END
   FROM CAST(pg_get_serial_sequence('orders', 'id') AS regclass) AS sequence,
-       coalesce(pg_sequence_last_value(sequence), 0) AS last,
-       (SELECT greatest(max(id), $1::bigint) FROM orders WHERE id < ${SEQUENCE_END}) AS used (highest)
+       coalesce(pg_sequence_last_value(sequence), 0) AS last, CAST($1 AS bigint) AS highest
   WHERE highest > last`;
 
 /**
@@ -74,7 +76,8 @@ export async function loadOrders(
  * @param highestId the highest id to be inserted, below {@link SEQUENCE_END}; null when the rows have no ids
  */
 export async function raiseOrderSequence(db: pg.ClientBase, highestId: string | number | null): Promise<void> {
-  await db.query(RAISE_SEQUENCE, [highestId]);
+  const { rows } = await db.query<{ highest: string | null }>(HIGHEST_ID, [highestId]);
+  await db.query(RAISE_SEQUENCE, [rows[0]?.highest]);
 }
 
 /** Updates the planner's statistics, so that the list is read in the order of the primary key. A failure is a warning. */
