@@ -174,6 +174,10 @@ export class Connections {
     return latest !== undefined && !latest.complete;
   }
 
+  hasPendingResponses(socket: Socket): boolean {
+    return (socket as Connection)[STATE].pending.length > 0;
+  }
+
   /** Resolves when the responses that are pending now have ended or their connection is lost. */
   async pendingResponsesEnd(socket: Socket): Promise<void> {
     const { pending } = (socket as Connection)[STATE];
@@ -201,13 +205,6 @@ export class Connections {
       if (connection[STATE].pending.length === 0) {
         connection.destroySoon();
       }
-    }
-  }
-
-  /** Closes all connections; Node's `closeAllConnections` leaves those out that have sent CONNECT. */
-  closeAll(): void {
-    for (const connection of this.#open) {
-      connection.destroy();
     }
   }
 }

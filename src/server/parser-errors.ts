@@ -53,16 +53,16 @@ export class ParserErrors {
     this.#send(socket, context, limited ?? errorResponse(toDomainError(error)));
   }
 
-  /** Rejects CONNECT, whose connection Node would close without a response. */
-  async respondToConnect(req: IncomingMessage): Promise<void> {
+  /** Rejects CONNECT, whose connection Node would close without a response; behind other requests it is closed without one. */
+  respondToConnect(req: IncomingMessage): void {
     const { socket } = req;
     // Node has removed its own listener: an unhandled reset would end the process.
     socket.on('error', () => undefined);
-    if (this.connections.isClosing(socket)) {
+    if (this.connections.hasPendingResponses(socket)) {
+      // Node has removed all of its listeners, without which those responses would neither continue nor end.
+      socket.destroy();
       return;
     }
-    this.connections.stopReceiving(socket);
-    await this.connections.pendingResponsesEnd(socket);
     this.#send(
       socket,
       new RequestContext(req),

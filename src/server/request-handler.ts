@@ -60,7 +60,11 @@ export class RequestHandler implements OnModuleInit {
     });
     // Without a listener Node closes the connection of a CONNECT without a response.
     server.on('connect', (req) => {
-      parserErrors.respondToConnect(req).catch(closing(req.socket));
+      try {
+        parserErrors.respondToConnect(req);
+      } catch (error) {
+        closing(req.socket)(error);
+      }
     });
   }
 

@@ -49,7 +49,7 @@ export async function shutDown(app: NestExpressApplication, config: Config): Pro
   connections.startDraining();
   await delay(config.shutdownDelaySeconds * 1_000);
   const deadline = setTimeout(() => {
-    connections.closeAll();
+    app.getHttpServer().closeAllConnections();
   }, config.shutdownGraceSeconds * 1_000);
   await app.close();
   clearTimeout(deadline);

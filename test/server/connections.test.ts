@@ -28,6 +28,11 @@ describe('pipelined requests', () => {
     };
   }
 
+  async function listsLost(): Promise<number> {
+    const { values } = await context.service.app.get(Metrics).lists.get();
+    return values.find(({ labels }) => labels.end === 'lost_reader')?.value ?? 0;
+  }
+
   async function listsSent(): Promise<number> {
     return (await context.service.app.get(Metrics).listsRunning.get()).values[0]?.value ?? 0;
   }
@@ -123,16 +128,19 @@ describe('pipelined requests', () => {
     }
   });
 
-  it('get all earlier responses before the 400 of a CONNECT', async () => {
-    const id = await insertOrder(context.service.db);
+  it('end with their connection when a CONNECT follows, after which Node watches it no longer', async () => {
+    const session = await context.service.db.connect();
+    await session.query('BEGIN; LOCK TABLE order_list_changes IN ACCESS EXCLUSIVE MODE');
+    const list = requestText('GET', '/v1/store/orders', { key: context.key });
     const tunnel = 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n';
-    const { responses } = await exchange(
-      context.service.port,
-      `${requestText('GET', '/v1/store/orders')}${cancel(id)}${tunnel}`,
-      { until: 'closed' },
-    );
-    expect(responses.map(({ status }) => status)).toEqual([401, 204, 400]);
-    expect(await statusOf(context.service.db, id)).toBe('cancelled');
+    const { responses } = await exchange(context.service.port, list.repeat(8) + tunnel, { until: 'closed' });
+    const lost = listsLost();
+    await session.query('ROLLBACK');
+    session.release();
+    expect(responses).toEqual([]);
+    const before = await lost;
+    await waitFor(async () => (await listsLost()) === before + 8, 'all lists have ended');
+    expect(await listsSent()).toBe(0);
   });
 
   it.each([
