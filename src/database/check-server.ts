@@ -1,4 +1,5 @@
-import pg from 'pg';
+import type pg from 'pg';
+import { parseIntoClientConfig } from 'pg-connection-string';
 import { type Config, ConfigurationError } from '../config/config.js';
 import { onlyRow } from './only-row.js';
 import { openClient } from './open-client.js';
@@ -118,10 +119,10 @@ async function serverOf(client: pg.Client): Promise<Server> {
   return onlyRow((await client.query<Server>(SELECT_SERVER)).rows);
 }
 
-/** What `pg` rejects before it connects. */
+/** What keeps `pg` from using the URL. */
 function urlProblem(url: string): ServerProblem | undefined {
   try {
-    new pg.Client(url);
+    parseIntoClientConfig(url);
     return undefined;
   } catch (error) {
     const { code, syscall, path, message } = error as ConnectionError;

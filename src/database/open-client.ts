@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { parseIntoClientConfig } from 'pg-connection-string';
 
 const CONNECTION_TIMEOUT_MS = 5_000;
 
@@ -7,7 +8,11 @@ const CONNECTION_TIMEOUT_MS = 5_000;
  * @throws {Error} the first one when the host has several addresses
  */
 export async function openClient(connectionString: string, options: pg.ClientConfig = {}): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString, connectionTimeoutMillis: CONNECTION_TIMEOUT_MS, ...options });
+  const client = new pg.Client({
+    ...parseIntoClientConfig(connectionString),
+    connectionTimeoutMillis: CONNECTION_TIMEOUT_MS,
+    ...options,
+  });
   // A lost connection fails the current statement; without a listener it would end the process.
   client.on('error', () => undefined);
   try {

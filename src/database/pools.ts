@@ -1,5 +1,6 @@
 import { Inject, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import pg from 'pg';
+import { parseIntoClientConfig } from 'pg-connection-string';
 import { CONFIG, type Config } from '../config/config.js';
 import { Metrics } from '../metrics/metrics.js';
 import { READ_ONLY_TRANSACTION, sqlStateOf } from './postgres-errors.js';
@@ -50,14 +51,15 @@ export class Pools implements OnApplicationShutdown {
   readonly list: pg.Pool;
 
   constructor(@Inject(CONFIG) config: Config, metrics: Metrics) {
-    const connectionString = config.databaseUrl;
-    if (connectionString === undefined) {
+    if (config.databaseUrl === undefined) {
       throw new Error('The database URL is not set.');
     }
+    // Given a URL, `pg` would read its certificate files for each connection, and one that is missing for a moment would end the process.
+    const connection = parseIntoClientConfig(config.databaseUrl);
     const statementTimeoutMs = MAIN_STATEMENT_TIMEOUT_MS + config.cancelLockTimeoutMs;
     this.main = createPool(
       {
-        connectionString,
+        ...connection,
         application_name: 'petstore-main',
         max: MAIN_CONNECTIONS_MAX,
         query_timeout: MAIN_QUERY_TIMEOUT_MS + config.cancelLockTimeoutMs,
@@ -70,7 +72,7 @@ export class Pools implements OnApplicationShutdown {
       },
     );
     this.list = createPool(
-      { connectionString, application_name: 'petstore-list', max: config.list.concurrency },
+      { ...connection, application_name: 'petstore-list', max: config.list.concurrency },
       LIST_SETTINGS,
     );
     this.main.on('release', (error: unknown) => {
