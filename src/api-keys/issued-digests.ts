@@ -27,8 +27,12 @@ export class IssuedDigests {
     return this.#slots[this.#slotOf(heldPart(keyHash) + 1)] !== 0;
   }
 
+  /** @param keyHash hexadecimal; anything else, which every role of the database may announce, is ignored */
   add(keyHash: string): void {
-    this.addHeld(heldPart(keyHash));
+    const held = heldPart(keyHash);
+    if (!Number.isNaN(held)) {
+      this.addHeld(held);
+    }
   }
 
   /** Makes room for so many digests in all and some more, so that loading them leaves no smaller tables behind. */

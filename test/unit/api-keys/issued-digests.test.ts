@@ -22,6 +22,13 @@ describe('IssuedDigests', () => {
     expect(invented.filter((digest) => issued.has(digest))).toEqual([]);
   });
 
+  it('ignores what is no digest, of which each would take a place of its own', () => {
+    const issued = new IssuedDigests();
+    const addHeld = jest.spyOn(issued, 'addHeld');
+    issued.add('announced by somebody else');
+    expect(addHeld).not.toHaveBeenCalled();
+  });
+
   it.each(['0'.repeat(64), 'f'.repeat(64)])('holds the digest %s', (digest) => {
     const issued = new IssuedDigests();
     expect(issued.has(digest)).toBe(false);
