@@ -47,13 +47,12 @@ export async function withDatabase<T>(work: (db: pg.Client, databaseUrl: string)
       { cause: error },
     );
   });
-  let isLost = false;
-  db.once('end', () => (isLost = true));
   try {
     await db.query(SETTINGS);
     return await work(db, connectionString);
   } catch (error) {
-    if (sqlStateOf(error) === undefined ? isLost && isTransientDatabaseError(error) : isOutcomeUnknown(error)) {
+    const isLost = sqlStateOf(error) === undefined && db.connection.stream.destroyed && isTransientDatabaseError(error);
+    if (isLost || (sqlStateOf(error) !== undefined && isOutcomeUnknown(error))) {
       throw new Error(
         `The connection to the database was lost (${asError(error).message}). The command may have been executed: ` +
           'look before you repeat it.',

@@ -87,10 +87,12 @@ describe('DatabaseListener', () => {
   it('tries again when a file that its URL names cannot be read', async () => {
     const url = `${database.url}?sslmode=verify-full&sslrootcert=/nonexistent/ca.crt`;
     let attempts = 0;
-    const withoutFile = new DatabaseListener(loadConfig({ DATABASE_URL: url }), new Metrics());
+    const metricsWithoutFile = new Metrics();
+    const withoutFile = new DatabaseListener(loadConfig({ DATABASE_URL: url }), metricsWithoutFile);
     withoutFile.subscribe({ channel: 'news', onMessage: () => undefined, onLost: () => attempts++ });
     await withoutFile.onApplicationBootstrap();
     await waitFor(() => attempts === 2, 'the second attempt');
+    expect(await metricsWithoutFile.registry.metrics()).toContain('petstore_listener_connected 0\n');
     withoutFile.onApplicationShutdown();
   });
 

@@ -75,9 +75,9 @@ export class UsageWriter implements OnApplicationBootstrap, OnApplicationShutdow
     if (rows.length === 0) {
       return;
     }
-    let isSent = false;
+    const write = { isSent: false };
     const onSent = (): void => {
-      isSent = true;
+      write.isSent = true;
     };
     const failure = await this.#attempt('write usage', () =>
       this.repository.addUsage(rows, this.recorder.today(), onSent),
@@ -88,7 +88,7 @@ export class UsageWriter implements OnApplicationBootstrap, OnApplicationShutdow
       return;
     }
     this.metrics.usageFlushFailures.inc();
-    if (isSent && isOutcomeUnknown(failure)) {
+    if (write.isSent && isOutcomeUnknown(failure)) {
       this.#drop(rows, 'the connection was lost while it was written');
     } else {
       this.recorder.giveBack(rows);

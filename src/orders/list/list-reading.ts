@@ -225,7 +225,7 @@ export class ListReading {
   async #keep({ key }: Piece, chunks: readonly ReadChunk[], isWhole: boolean): Promise<void> {
     const { cache, user } = this.options;
     const kept: DeflatedChunk[] = [];
-    for (const result of await Promise.allSettled(chunks.map(({ compressing }) => compressing))) {
+    for (const result of await Promise.allSettled(chunks.map(async ({ compressing }) => compressing))) {
       // An error is that of sending the chunk.
       if (result.status === 'fulfilled' && result.value?.isKept === true) {
         kept.push(result.value.chunk);
