@@ -3,6 +3,8 @@ import { Injectable } from '@nestjs/common';
 /** Bytes of a digest that are held: of invented keys, one in 280 million shares them with one of 1,000,000 keys. */
 export const HELD_BYTES = 6;
 
+const SHA256 = /^[0-9a-f]{64}$/;
+
 /** With linear probing, a miss reads 13 adjacent slots at this ratio. */
 const FILLED_MAX = 0.8;
 const GROWTH = 1.25;
@@ -27,11 +29,10 @@ export class IssuedDigests {
     return this.#slots[this.#slotOf(heldPart(keyHash) + 1)] !== 0;
   }
 
-  /** @param keyHash hexadecimal; anything else, which every role of the database may announce, is ignored */
+  /** @param keyHash SHA-256, hexadecimal; anything else, which every role of the database may announce, is ignored */
   add(keyHash: string): void {
-    const held = heldPart(keyHash);
-    if (!Number.isNaN(held)) {
-      this.addHeld(held);
+    if (SHA256.test(keyHash)) {
+      this.addHeld(heldPart(keyHash));
     }
   }
 
