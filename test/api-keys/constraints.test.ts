@@ -2,35 +2,22 @@ import { randomBytes } from 'node:crypto';
 import { buildOrder, type OrderRow } from '../helpers/builders.js';
 import { useTestDatabase } from '../helpers/test-database.js';
 
-const CHECK_VIOLATION = '23514';
-const NOT_NULL_VIOLATION = '23502';
-const UNIQUE_VIOLATION = '23505';
-const INVALID_TEXT = '22P02';
 const INT_MAX = 2_147_483_647;
 
+// Types, defaults, unique values and what may be null are compared with schema.prisma.
 const database = useTestDatabase();
 
 type Row = Readonly<Record<string, unknown>>;
 
-/** Inserts a row and returns the database's error, or undefined. */
-async function insert(table: string, row: Row): Promise<{ code: string; constraint?: string } | undefined> {
+/** Inserts a row. @returns the constraint that it violates, or undefined */
+async function insert(table: string, row: Row): Promise<unknown> {
   const names = Object.keys(row);
   const values = names.map((_name, index) => `$${index + 1}`);
-  try {
-    await database.db.query(
-      `INSERT INTO ${table} (${names.join(', ')}) VALUES (${values.join(', ')})`,
-      Object.values(row),
-    );
-    return undefined;
-  } catch (error) {
-    const { code, constraint } = error as { code: string; constraint?: string };
-    return constraint === undefined ? { code } : { code, constraint };
-  }
-}
-
-async function countOf(table: string): Promise<number> {
-  const { rows } = await database.db.query<{ count: number }>(`SELECT count(*)::integer AS count FROM ${table}`);
-  return rows[0]?.count ?? -1;
+  const statement = `INSERT INTO ${table} (${names.join(', ')}) VALUES (${values.join(', ')})`;
+  return database.db.query(statement, Object.values(row)).then(
+    () => undefined,
+    (error: unknown) => (error as { constraint?: string }).constraint ?? error,
+  );
 }
 
 describe('table api_keys', () => {
@@ -43,29 +30,25 @@ describe('table api_keys', () => {
   });
 
   test.each<[string, Row]>([
-    ['the Free plan without quotas', {}],
     ['another published plan without quotas', { plan: 'business' }],
     ['the smallest quotas', { plan: 'enterprise', requests_per_minute: 1, requests_per_day: 1 }],
     ['the largest quotas', { plan: 'enterprise', requests_per_minute: INT_MAX, requests_per_day: INT_MAX }],
     ['a name in any script', { name: 'Müller & Söhne, 株式会社ペット, 👩‍🚀' }],
-    ['an expiry in the past', { expires_at: '2020-01-01T00:00:00Z' }],
   ])('accepts a row with %s', async (_what, overrides) => {
     expect(await insert('api_keys', key(overrides))).toBeUndefined();
   });
 
-  const QUOTAS_IFF_ENTERPRISE = { code: CHECK_VIOLATION, constraint: 'api_keys_quotas_iff_enterprise' };
-  const QUOTAS_POSITIVE = { code: CHECK_VIOLATION, constraint: 'api_keys_quotas_positive' };
-  const HASH = { code: CHECK_VIOLATION, constraint: 'api_keys_key_hash_sha256' };
-  test.each<[string, Row, object]>([
-    ['a digest that is too short', { key_hash: randomBytes(31) }, HASH],
-    ['a digest that is too long', { key_hash: randomBytes(33) }, HASH],
-    ['an empty name', { name: '' }, { code: CHECK_VIOLATION, constraint: 'api_keys_name_not_blank' }],
-    ['a blank name', { name: '   ' }, { code: CHECK_VIOLATION, constraint: 'api_keys_name_not_blank' }],
+  const QUOTAS_IFF_ENTERPRISE = 'api_keys_quotas_iff_enterprise';
+  const QUOTAS_POSITIVE = 'api_keys_quotas_positive';
+  test.each<[string, Row, string]>([
+    ['a digest that is too short', { key_hash: randomBytes(31) }, 'api_keys_key_hash_sha256'],
+    ['a digest that is too long', { key_hash: randomBytes(33) }, 'api_keys_key_hash_sha256'],
+    ['a blank name', { name: '   ' }, 'api_keys_name_not_blank'],
     ...['\n', '\u001b[2J', '\u007f', '\u009b2J', '\u061c', '\u200f', '\u2028', '\u202e', '\u2069'].map(
-      (character): [string, Row, object] => [
+      (character): [string, Row, string] => [
         `the character ${JSON.stringify(character)} in its name`,
         { name: `evil${character}` },
-        { code: CHECK_VIOLATION, constraint: 'api_keys_name_printable' },
+        'api_keys_name_printable',
       ],
     ),
     ['enterprise without quotas', { plan: 'enterprise' }, QUOTAS_IFF_ENTERPRISE],
@@ -76,31 +59,8 @@ describe('table api_keys', () => {
     ['business with a daily quota', { plan: 'business', requests_per_day: 5 }, QUOTAS_IFF_ENTERPRISE],
     ['a quota of 0 per minute', { plan: 'enterprise', requests_per_minute: 0, requests_per_day: 5 }, QUOTAS_POSITIVE],
     ['a quota of 0 per day', { plan: 'enterprise', requests_per_minute: 5, requests_per_day: 0 }, QUOTAS_POSITIVE],
-    ['an unknown plan', { plan: 'platinum' }, { code: INVALID_TEXT }],
-    ['no plan', { plan: null }, { code: NOT_NULL_VIOLATION }],
-    ['no name', { name: null }, { code: NOT_NULL_VIOLATION }],
-    ['no digest', { key_hash: null }, { code: NOT_NULL_VIOLATION }],
-    ['no prefix', { key_prefix: null }, { code: NOT_NULL_VIOLATION }],
-  ])('rejects a row with %s', async (_what, overrides, expected) => {
-    const before = await countOf('api_keys');
-    expect(await insert('api_keys', key(overrides))).toMatchObject(expected);
-    expect(await countOf('api_keys')).toBe(before);
-  });
-
-  it('rejects a second key with the same digest', async () => {
-    const key_hash = randomBytes(32);
-    expect(await insert('api_keys', key({ key_hash }))).toBeUndefined();
-    expect(await insert('api_keys', key({ key_hash, name: 'another' }))).toEqual({
-      code: UNIQUE_VIOLATION,
-      constraint: 'api_keys_key_hash_key',
-    });
-  });
-
-  it('rejects an update that violates a constraint', async () => {
-    const key_hash = randomBytes(32);
-    await insert('api_keys', key({ key_hash, plan: 'enterprise', requests_per_minute: 5, requests_per_day: 5 }));
-    const update = database.db.query("UPDATE api_keys SET plan = 'pro' WHERE key_hash = $1", [key_hash]);
-    await expect(update).rejects.toMatchObject(QUOTAS_IFF_ENTERPRISE);
+  ])('rejects a row with %s', async (_what, overrides, constraint) => {
+    expect(await insert('api_keys', key(overrides))).toBe(constraint);
   });
 });
 
@@ -108,16 +68,12 @@ describe('table orders', () => {
   const order = (overrides: Partial<OrderRow> = {}): Row => ({ ...buildOrder(overrides) });
 
   test.each<[string, Partial<OrderRow>]>([
-    ['status pending', {}],
-    ['no ship date', { ship_date: null }],
     ['the largest quantity', { quantity: INT_MAX }],
     ['the largest ids', { id: '9223372036854775807', pet_id: '9223372036854775807' }],
     ['the smallest ids', { id: '-9223372036854775808', pet_id: '-9223372036854775808' }],
     ['the earliest ship date of RFC 3339', { ship_date: '0001-01-01T00:00:00.000Z' }],
     ['the latest ship date of RFC 3339', { ship_date: '9999-12-31T23:59:59.999Z' }],
-    ['status shipped', { status: 'shipped' }],
     ['status shipped and complete', { status: 'shipped', complete: true }],
-    ['status cancelled', { status: 'cancelled' }],
   ])('accepts a row with %s', async (_what, overrides) => {
     expect(await insert('orders', order(overrides))).toBeUndefined();
   });
@@ -142,21 +98,6 @@ describe('table orders', () => {
     ['cancelled_at while pending', { cancelled_at: '2026-11-21T00:00:00Z' }, CANCELLED_AT],
     ['cancelled_at though it has shipped', { status: 'shipped', cancelled_at: '2026-11-21T00:00:00Z' }, CANCELLED_AT],
   ])('rejects a row with %s', async (_what, overrides, constraint) => {
-    const before = await countOf('orders');
-    expect(await insert('orders', order(overrides))).toEqual({ code: CHECK_VIOLATION, constraint });
-    expect(await countOf('orders')).toBe(before);
-  });
-
-  it('accepts only the statuses pending, shipped and cancelled', async () => {
-    expect(await insert('orders', { ...order(), status: 'lost' })).toEqual({ code: INVALID_TEXT });
-    expect(await insert('orders', { ...order(), status: null })).toMatchObject({ code: NOT_NULL_VIOLATION });
-  });
-
-  it('defaults to the next id, pending, not complete and not cancelled', async () => {
-    const { rows } = await database.db.query<Row>(
-      `INSERT INTO orders (pet_id, quantity) VALUES (1, 1)
-       RETURNING id IS NOT NULL AS has_id, status::text, complete, cancelled_at, ship_date`,
-    );
-    expect(rows).toEqual([{ has_id: true, status: 'pending', complete: false, cancelled_at: null, ship_date: null }]);
+    expect(await insert('orders', order(overrides))).toBe(constraint);
   });
 });
