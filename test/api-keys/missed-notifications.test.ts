@@ -57,16 +57,6 @@ it('a service that starts knows every key before it accepts a request, also thos
   expect(rows.filter(({ digest }) => !issued.has(digest))).toEqual([]);
 });
 
-it('a key is valid as soon as its delayed notification arrives', async () => {
-  await start();
-  const key = generateKey();
-  proxy.stall();
-  await database.db.query(insertOf(key));
-  expect(await statusOf(key)).toBe(401);
-  proxy.restore();
-  await expectValidSoon(key);
-});
-
 it('while the listening connection is lost, unknown keys are looked up, and afterwards no longer', async () => {
   await start();
   const { key: known } = await insertKey(database.db);
