@@ -61,12 +61,6 @@ describe('a key', () => {
     },
   );
 
-  it('that is missing in a HEAD request gets the same headers without a body', async () => {
-    const response = await ask([], 'HEAD');
-    expectErrorResponse(response, 401, 'missing_api_key', 'HEAD');
-    expect(response?.headers.get('www-authenticate')).toEqual([REALM]);
-  });
-
   it('that is unknown, expired or revoked gets the same response byte for byte, cached or not', async () => {
     const past = new Date(context.service.clock.now() - 1);
     const keys = {

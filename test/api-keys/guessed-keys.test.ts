@@ -10,23 +10,23 @@ import { insertKey, insertOrder } from '../helpers/builders.js';
 import { useTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
-describe('guessed keys with a valid checksum', () => {
-  const context = useTestService();
-  let queries: jest.SpiedFunction<ApiKeysRepository['findByHash']>;
-  let statements: jest.SpiedFunction<Pools['main']['query']>;
-  const keyQueries = (): number =>
-    statements.mock.calls.filter(([statement]) => JSON.stringify(statement).includes('FROM api_keys')).length;
-  beforeAll(() => {
-    statements = jest.spyOn(context.service.app.get(Pools).main, 'query');
-  });
-  beforeEach(() => {
-    context.service.clock.advance(3_600_000);
-    queries = jest.spyOn(context.service.app.get(ApiKeysRepository), 'findByHash');
-  });
-  afterEach(() => {
-    queries.mockRestore();
-  });
+const context = useTestService();
+let queries: jest.SpiedFunction<ApiKeysRepository['findByHash']>;
+let statements: jest.SpiedFunction<Pools['main']['query']>;
+const keyQueries = (): number =>
+  statements.mock.calls.filter(([statement]) => JSON.stringify(statement).includes('FROM api_keys')).length;
+beforeAll(() => {
+  statements = jest.spyOn(context.service.app.get(Pools).main, 'query');
+});
+beforeEach(() => {
+  context.service.clock.advance(3_600_000);
+  queries = jest.spyOn(context.service.app.get(ApiKeysRepository), 'findByHash');
+});
+afterEach(() => {
+  queries.mockRestore();
+});
 
+describe('guessed keys with a valid checksum', () => {
   it('cause no query, and valid keys from the same address still work', async () => {
     const [used, unused] = [await insertKey(context.service.db), await insertKey(context.service.db)];
     const [order, other] = [await insertOrder(context.service.db), await insertOrder(context.service.db)];
@@ -64,24 +64,18 @@ describe('guessed keys with a valid checksum', () => {
   });
 });
 
-describe('a key that cannot be verified', () => {
-  const context = useTestService();
-
-  it('gets 503 with the limits of its last known plan, and counts against it', async () => {
-    const { service } = context;
-    const { key } = await insertKey(service.db, { plan: 'business' });
-    // The notification of the new key may keep the first look-up out of the cache.
-    await waitFor(async () => {
-      await cancelOrder(service.baseUrl, '404404', key);
-      return service.app.get(ApiKeysService).lastKnown(key) !== undefined;
-    }, 'the key is cached');
-    service.clock.advance(11_000);
-    jest
-      .spyOn(service.app.get(ApiKeysRepository), 'findByHash')
-      .mockRejectedValue(new DomainError('service_unavailable', 'The database is unavailable.'));
-    const response = await cancelOrder(service.baseUrl, '404404', key);
-    expect(response.status).toBe(503);
-    expect(response.headers.get('x-ratelimit-limit')).toBe('1000');
-    expect(Number(response.headers.get('x-ratelimit-remaining'))).toBeLessThan(999);
-  });
+it('a key that cannot be verified gets 503 with the limits of its last known plan, and counts against it', async () => {
+  const { service } = context;
+  const { key } = await insertKey(service.db, { plan: 'business' });
+  // The notification of the new key may keep the first look-up out of the cache.
+  await waitFor(async () => {
+    await cancelOrder(service.baseUrl, '404404', key);
+    return service.app.get(ApiKeysService).lastKnown(key) !== undefined;
+  }, 'the key is cached');
+  service.clock.advance(11_000);
+  queries.mockRejectedValue(new DomainError('service_unavailable', 'The database is unavailable.'));
+  const response = await cancelOrder(service.baseUrl, '404404', key);
+  expect(response.status).toBe(503);
+  expect(response.headers.get('x-ratelimit-limit')).toBe('1000');
+  expect(Number(response.headers.get('x-ratelimit-remaining'))).toBeLessThan(999);
 });

@@ -101,30 +101,23 @@ describe('a key that exists', () => {
   });
 });
 
-describe('a key that was issued and is revoked', () => {
-  beforeEach(() => {
-    repository.rows = new Map();
-  });
-
-  it('is cached as such until its entry expires', async () => {
-    await expect(verify(TOKEN)).resolves.toBeUndefined();
-    clock.advance(CACHE_SECONDS * 1_000 - 1);
-    expect(verify(TOKEN)).toBeUndefined();
-    expect(repository.queries).toHaveLength(1);
-    clock.advance(1);
-    await verify(TOKEN);
-    expect(repository.queries).toHaveLength(2);
-  });
+it('a key that was issued and is revoked is cached as such until its entry expires', async () => {
+  repository.rows = new Map();
+  await expect(verify(TOKEN)).resolves.toBeUndefined();
+  clock.advance(CACHE_SECONDS * 1_000 - 1);
+  expect(verify(TOKEN)).toBeUndefined();
+  expect(repository.queries).toHaveLength(1);
+  clock.advance(1);
+  await verify(TOKEN);
+  expect(repository.queries).toHaveLength(2);
 });
 
-describe('concurrent look-ups of one key', () => {
-  it('share one query', async () => {
-    const waiting = Array.from({ length: 50 }, () => verify(TOKEN));
-    expect(repository.queries).toHaveLength(1);
-    repository.queries[0]?.response(buildKey());
-    expect(await Promise.all(waiting.map((response) => Promise.resolve(response)))).toEqual(Array(50).fill(buildKey()));
-    expect(verify(TOKEN)).toEqual(buildKey());
-  });
+it('concurrent look-ups of one key share one query', async () => {
+  const waiting = Array.from({ length: 50 }, () => verify(TOKEN));
+  expect(repository.queries).toHaveLength(1);
+  repository.queries[0]?.response(buildKey());
+  expect(await Promise.all(waiting.map((response) => Promise.resolve(response)))).toEqual(Array(50).fill(buildKey()));
+  expect(verify(TOKEN)).toEqual(buildKey());
 });
 
 describe.each(['invalidate', 'invalidateAll'] as const)('%s during a look-up', (method) => {
@@ -157,25 +150,21 @@ describe.each(['invalidate', 'invalidateAll'] as const)('%s during a look-up', (
   });
 });
 
-describe('a key that expires', () => {
-  it('is rejected when it expires during the query', async () => {
-    const waiting = verify(TOKEN);
-    clock.advance(1_000);
-    repository.queries[0]?.response(buildKey({ expiresAtMs: clock.now() }));
-    await expect(waiting).resolves.toBeUndefined();
-  });
+it('a key is rejected when it expires during the query', async () => {
+  const waiting = verify(TOKEN);
+  clock.advance(1_000);
+  repository.queries[0]?.response(buildKey({ expiresAtMs: clock.now() }));
+  await expect(waiting).resolves.toBeUndefined();
 });
 
-describe('a look-up that fails', () => {
-  it('rejects all requests that share it and is not cached', async () => {
-    const waiting = [verify(TOKEN), verify(TOKEN)].map((response) => Promise.resolve(response));
-    repository.queries[0]?.fail(new Error('the database is unavailable'));
-    const settled = await Promise.allSettled(waiting);
-    expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
-    repository.rows = new Map([[hashKey(TOKEN), buildKey()]]);
-    await expect(verify(TOKEN)).resolves.toEqual(buildKey());
-    expect(repository.queries).toHaveLength(2);
-  });
+it('a look-up that fails rejects all requests that share it and is not cached', async () => {
+  const waiting = [verify(TOKEN), verify(TOKEN)].map((response) => Promise.resolve(response));
+  repository.queries[0]?.fail(new Error('the database is unavailable'));
+  const settled = await Promise.allSettled(waiting);
+  expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+  repository.rows = new Map([[hashKey(TOKEN), buildKey()]]);
+  await expect(verify(TOKEN)).resolves.toEqual(buildKey());
+  expect(repository.queries).toHaveLength(2);
 });
 
 describe('the cache', () => {
@@ -261,12 +250,10 @@ describe('unknown keys while notifications may be missed', () => {
   });
 });
 
-describe('a key whose cache entry is stale', () => {
-  it('is still the last known key of its token, also after all entries were invalidated', async () => {
-    repository.rows = new Map([[hashKey(TOKEN), buildKey({ plan: 'business' })]]);
-    await verify(TOKEN);
-    service.invalidateAll();
-    expect(service.lastKnown(TOKEN)).toMatchObject({ plan: 'business' });
-    expect(service.lastKnown(generateKey())).toBeUndefined();
-  });
+it('a key whose cache entry is stale is still the last known key of its token, also after invalidateAll', async () => {
+  repository.rows = new Map([[hashKey(TOKEN), buildKey({ plan: 'business' })]]);
+  await verify(TOKEN);
+  service.invalidateAll();
+  expect(service.lastKnown(TOKEN)).toMatchObject({ plan: 'business' });
+  expect(service.lastKnown(generateKey())).toBeUndefined();
 });
