@@ -4,55 +4,25 @@ import { OrdersRepository } from '../../src/orders/orders.repository.js';
 import { Pools } from '../../src/database/pools.js';
 import { PrismaService } from '../../src/database/prisma.service.js';
 import { outcomeOfCancel } from '../helpers/api.js';
-import { insertKey, insertOrder, insertOrders, statusOf } from '../helpers/builders.js';
+import { insertOrder, insertOrders, statusOf } from '../helpers/builders.js';
 import { gatherCancels, tally } from '../helpers/cancel-batches.js';
 import { lockOrder } from '../helpers/lock-waits.js';
-import { startTestService, type TestService } from '../helpers/test-service.js';
+import { type TestService, useTestService } from '../helpers/test-service.js';
 
-/** Two services on one database, like two replicas. */
-let services: readonly [TestService, TestService];
+const context = useTestService();
 let service: TestService;
-let key: string;
-
-beforeAll(async () => {
-  service = await startTestService();
-  services = [service, await startTestService({ database: service })];
-  ({ key } = await insertKey(service.db));
+beforeEach(() => {
+  ({ service } = context);
 });
 afterEach(() => {
   jest.restoreAllMocks();
 });
-afterAll(async () => {
-  await services[1].stop();
-  await service.stop();
-});
 
 function outcome(id: string): Promise<string> {
-  return outcomeOfCancel(service.baseUrl, id, key);
+  return outcomeOfCancel(service.baseUrl, id, context.key);
 }
 
 describe('concurrent cancels', () => {
-  it('of 100 orders, three times each on two replicas: one per order returns 204, the others 409', async () => {
-    const ids = await insertOrders(service.db, 100);
-    const shipped = await insertOrder(service.db, { status: 'shipped' });
-    const other = await insertOrder(service.db);
-    // The replicas take the orders in opposite directions, in which statements that wait for locks would deadlock.
-    const first = [...ids, ...ids, shipped, '404404'].map((id) => [services[0].baseUrl, id] as const);
-    const second = [...ids].reverse().map((id) => [services[1].baseUrl, id] as const);
-    const mixed = first.flatMap((call, index) => (second[index] === undefined ? [call] : [call, second[index]]));
-    const outcomes = await Promise.all(
-      mixed.map(async ([url, id]) => [id, await outcomeOfCancel(url, id, key)] as const),
-    );
-    for (const id of ids) {
-      const ofThis = outcomes.filter(([each]) => each === id).map(([, outcome]) => outcome);
-      expect(tally(ofThis)).toEqual({ '204': 1, '409 order_already_cancelled': 2 });
-      expect(await statusOf(service.db, id)).toBe('cancelled');
-    }
-    expect(outcomes.filter(([id]) => id === shipped)).toEqual([[shipped, '409 order_already_shipped']]);
-    expect(outcomes.filter(([id]) => id === '404404')).toEqual([['404404', '404 order_not_found']]);
-    expect(await statusOf(service.db, other)).toBe('pending');
-  });
-
   it('that arrive while two statements are running share the third', async () => {
     const ids = await insertOrders(service.db, 300);
     const waits = jest.spyOn(service.app.get(OrdersRepository), 'cancelWaiting');
@@ -110,26 +80,24 @@ describe('concurrent cancels', () => {
   });
 });
 
-describe('the plan of a statement', () => {
-  it('is made once per connection and uses the index, even if the table was small at that time', async () => {
-    const { main } = service.app.get(Pools);
-    const client = await main.connect();
-    try {
-      await client.query('BEGIN');
-      await client.query('CREATE TEMPORARY TABLE orders (LIKE public.orders INCLUDING ALL) ON COMMIT DROP');
-      await client.query('INSERT INTO orders SELECT * FROM public.orders LIMIT 1');
-      await client.query('ANALYZE orders');
-      await client.query('PREPARE one (text) AS SELECT FROM orders WHERE id = ANY($1::bigint[])');
-      const { rows } = await client.query<{ 'QUERY PLAN': string }>("EXPLAIN EXECUTE one('{1}')");
-      const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
-      expect(plan).toContain('$1');
-      expect(plan).toContain('Index');
-      expect(plan).not.toContain('Seq Scan');
-    } finally {
-      await client.query('ROLLBACK');
-      client.release();
-    }
-  });
+it('the plan of a statement is made once per connection and uses the index, even if the table was small at that time', async () => {
+  const { main } = service.app.get(Pools);
+  const client = await main.connect();
+  try {
+    await client.query('BEGIN');
+    await client.query('CREATE TEMPORARY TABLE orders (LIKE public.orders INCLUDING ALL) ON COMMIT DROP');
+    await client.query('INSERT INTO orders SELECT * FROM public.orders LIMIT 1');
+    await client.query('ANALYZE orders');
+    await client.query('PREPARE one (text) AS SELECT FROM orders WHERE id = ANY($1::bigint[])');
+    const { rows } = await client.query<{ 'QUERY PLAN': string }>("EXPLAIN EXECUTE one('{1}')");
+    const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+    expect(plan).toContain('$1');
+    expect(plan).toContain('Index');
+    expect(plan).not.toContain('Seq Scan');
+  } finally {
+    await client.query('ROLLBACK');
+    client.release();
+  }
 });
 
 describe('a trigger for one order', () => {

@@ -1,24 +1,21 @@
 import { OrdersRepository } from '../../src/orders/orders.repository.js';
 import { Agent } from 'node:http';
-import { cancelOrder, errorOf, listOrders } from '../helpers/api.js';
-import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
-import { expectLimitHeaders } from '../helpers/limit-headers.js';
+import { cancelOrder, errorOf } from '../helpers/api.js';
+import { insertOrder, statusOf } from '../helpers/builders.js';
 import { requestRaw } from '../helpers/raw-http.js';
-import { startTestService, type TestService } from '../helpers/test-service.js';
+import { type TestService, useTestService } from '../helpers/test-service.js';
 
 const INT64_MAX = '9223372036854775807';
 const INT64_MIN = '-9223372036854775808';
 
+const context = useTestService();
 let service: TestService;
 let key: string;
 /** A pending order that no test cancels. */
 let untouched: string;
 
-beforeAll(async () => {
-  service = await startTestService();
-  ({ key } = await insertKey(service.db));
-});
 beforeEach(async () => {
+  ({ service, key } = context);
   await service.db.query('TRUNCATE orders');
   untouched = await insertOrder(service.db);
 });
@@ -30,11 +27,9 @@ afterEach(async () => {
   // eslint-disable-next-line jest/no-standalone-expect -- holds after every test of this file
   expect(rows).toEqual([{ status: 'pending', cancelled_at: null }]);
 });
-afterAll(() => service.stop());
 
 async function errorForOutcome(id: string): Promise<string> {
   const response = await cancelOrder(service.baseUrl, id, key);
-  expectLimitHeaders(response.headers);
   expect(response.headers.get('cache-control')).toBe('no-store');
   const { status, code } = await errorOf(response);
   return `${status} ${code}`;
@@ -54,7 +49,6 @@ describe('DELETE /v1/store/orders/{orderId}', () => {
       expect(headers).not.toHaveProperty(name);
     }
     expect(headers['cache-control']).toBe('no-store');
-    expectLimitHeaders(headers);
     expect(await statusOf(service.db, id)).toBe('cancelled');
   });
 
@@ -68,23 +62,6 @@ describe('DELETE /v1/store/orders/{orderId}', () => {
       [id, (before.rows[0] as { at: Date }).at],
     );
     expect(after.rows).toEqual([{ ...(before.rows[0] as object), at: undefined, in_time: true }]);
-  });
-
-  it('changes neither the list nor its ETag', async () => {
-    const id = await insertOrder(service.db);
-    const list = async (): Promise<unknown[]> => {
-      const response = await listOrders(service.baseUrl, key);
-      return [response.headers.get('etag'), await response.text()];
-    };
-    const before = await list();
-    await cancelOrder(service.baseUrl, id, key);
-    expect(await list()).toEqual(before);
-  });
-
-  it('returns 404 for an order that has been deleted', async () => {
-    const id = await insertOrder(service.db);
-    await service.db.query('DELETE FROM orders WHERE id = $1', [id]);
-    expect(await errorForOutcome(id)).toBe('404 order_not_found');
   });
 
   it.each([false, true])('returns 409 for a shipped order, which stays shipped (complete: %p)', async (complete) => {
@@ -119,10 +96,6 @@ describe('DELETE /v1/store/orders/{orderId}', () => {
     },
   );
 
-  it('returns 404 for the path without an order id', async () => {
-    expect(await errorForOutcome('')).toBe('404 route_not_found');
-  });
-
   it.each([
     ['0', '0', '1'],
     ['-5', '-5', '5'],
@@ -140,18 +113,12 @@ describe('DELETE /v1/store/orders/{orderId}', () => {
     expect([await statusOf(service.db, id), await statusOf(service.db, neighbour)]).toEqual(['cancelled', 'pending']);
   });
 
-  it('returns 404 for an absent order when the id exists that is the same as a double', async () => {
-    await insertOrder(service.db, { id: '9007199254740992' });
-    expect(await errorForOutcome('9007199254740993')).toBe('404 order_not_found');
-    expect(await statusOf(service.db, '9007199254740992')).toBe('pending');
-  });
-
-  it('ignores a query string and a body, and keeps the connection usable', async () => {
+  it('ignores a query string and a body of a megabyte that is no JSON, and keeps the connection usable', async () => {
     const [first, second] = [await insertOrder(service.db), await insertOrder(service.db)];
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     try {
       const request = { method: 'DELETE', key, agent };
-      const body = JSON.stringify({ id: untouched, orderId: untouched, padding: 'x'.repeat(100_000) });
+      const body = `{"orderId":${untouched}${'x'.repeat(1_048_576)}`;
       const path = `/store/orders/${first}?orderId=${untouched}&id[]=${untouched}&dryRun=true`;
       const headers = { 'Content-Type': 'application/json' };
       expect((await requestRaw(service.baseUrl, { ...request, path, headers, body })).status).toBe(204);

@@ -3,14 +3,15 @@ import type { CancelBatcher } from '../../../src/orders/cancel-batcher.js';
 import type { CancelOutcome } from '../../../src/orders/orders.repository.js';
 import { OrdersService } from '../../../src/orders/orders.service.js';
 
-describe('OrdersService.cancel', () => {
-  it.each<[CancelOutcome | undefined, RegExp, string[]]>([
-    ['cancelled', /^undefined: undefined$/, ['cancelled']],
-    ['already_cancelled', /^order_already_cancelled: .*already been cancelled/, ['already_cancelled']],
-    ['already_shipped', /^order_already_shipped: .*already shipped and cannot be cancelled/, ['already_shipped']],
-    [undefined, /^order_not_found: No order has this id/, ['not_found']],
-    ['suppressed', /^undefined: .* a trigger or rule on "orders" suppresses the update/, []],
-  ])('turns the outcome %s into the error %s and counts it as %j', async (outcome, expected, counted) => {
+it.each<[CancelOutcome | undefined, RegExp, string[]]>([
+  ['cancelled', /^undefined: undefined$/, ['cancelled']],
+  ['already_cancelled', /^order_already_cancelled: .*already been cancelled/, ['already_cancelled']],
+  ['already_shipped', /^order_already_shipped: .*already shipped and cannot be cancelled/, ['already_shipped']],
+  [undefined, /^order_not_found: No order has this id/, ['not_found']],
+  ['suppressed', /^undefined: .* a trigger or rule on "orders" suppresses the update/, []],
+])(
+  'OrdersService.cancel turns the outcome %s into the error %s and counts it as %j',
+  async (outcome, expected, counted) => {
     const batcher = {
       cancel: (id: bigint, caller: string) => Promise.resolve(id === 7n && caller === 'a' ? outcome : 'suppressed'),
     };
@@ -22,5 +23,5 @@ describe('OrdersService.cancel', () => {
       .catch((reason: unknown) => reason as { code?: string; message: string });
     expect(`${String(error?.code)}: ${String(error?.message)}`).toMatch(expected);
     expect(counts).toEqual(counted);
-  });
-});
+  },
+);
