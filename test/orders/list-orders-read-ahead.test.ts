@@ -5,7 +5,6 @@ import { OrderListReader } from '../../src/orders/list/order-list.reader.js';
 import { OrderListResponder } from '../../src/orders/list/order-list.responder.js';
 import type { Verdict } from '../../src/rate-limit/decision.js';
 import { RateLimiter } from '../../src/rate-limit/rate-limiter.js';
-import { insertOrder } from '../helpers/builders.js';
 import { expectErrorResponse } from '../helpers/expect-error-response.js';
 import { useTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
@@ -53,17 +52,6 @@ it.each(['GET', 'HEAD'])('%s reads the version while it is being counted', async
   expect(responses[0]?.status).toBe(200);
   expect(responses[0]?.headers.get('etag')).toHaveLength(1);
   expect(reads).toBe(1);
-});
-
-it('shows what was committed before the request, and not what an earlier request has read', async () => {
-  const list = async (): Promise<string | undefined> => {
-    const request = requestText('GET', '/v1/store/orders', { key: context.key });
-    return (await exchange(context.service.port, request, { until: 1 })).responses[0]?.body;
-  };
-  await list();
-  await insertOrder(context.service.db, { id: '4711' });
-  holdNextDecision()();
-  expect(await list()).toContain('"id":4711,');
 });
 
 it('fails an admitted request that cannot read the version, and no rejected one', async () => {

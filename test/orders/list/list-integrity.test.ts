@@ -189,6 +189,13 @@ it('a list is read whole when the side table is gone before its transaction begi
   await run(['ALTER TABLE elsewhere RENAME TO order_list_changes']);
 });
 
+it('a list shows nothing that is committed after its transaction has begun', async () => {
+  const expected = await table();
+  duringNextList('after', 'UPDATE orders SET quantity = quantity + 1');
+  expect((await list()).text).toBe(expected);
+  expect(await expectCurrent()).toBeDefined();
+});
+
 describe('a child table that is attached while a list is read', () => {
   const ATTACH = 'ALTER TABLE child INHERIT orders';
   beforeEach(() =>
