@@ -55,13 +55,3 @@ function match(headers: Headers, name: string, form: RegExp): string[] {
   expect([name, headers.get(name)]).toEqual([name, expect.stringMatching(form)]);
   return form.exec(headers.get(name) ?? '')?.slice(1) ?? [];
 }
-
-/** Checks that the three `X-RateLimit-*` headers are present and numeric. */
-export function expectLimitHeaders(headers: Headers | Readonly<Record<string, string | string[] | undefined>>): void {
-  for (const name of ['x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset']) {
-    expect([name, headers instanceof Headers ? headers.get(name) : headers[name]]).toEqual([
-      name,
-      expect.stringMatching(/^\d+$/),
-    ]);
-  }
-}

@@ -1,10 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { get, type IncomingMessage } from 'node:http';
 import { seedOrders } from '../../src/orders/seed-orders.js';
-import { insertKey } from '../helpers/builders.js';
 import { requestRaw } from '../helpers/raw-http.js';
-import { ServiceProcess } from '../helpers/service-process.js';
-import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { useServiceProcess } from '../helpers/service-process.js';
 import { waitFor } from '../helpers/wait-for.js';
 
 const ORDERS = 1_000_000;
@@ -12,30 +10,15 @@ const ORDERS = 1_000_000;
 const RISE_MAX_MIB = 'transfer' in ArrayBuffer.prototype ? 64 : 128;
 const FIELD = Buffer.from('"id":');
 
-let database: TestDatabase;
-let service: ServiceProcess;
-let key: string;
-
+const context = useServiceProcess();
 beforeAll(async () => {
-  database = await createTestDatabase();
-  const client = await database.db.connect();
+  const client = await context.database.db.connect();
   await seedOrders(client, ORDERS).finally(() => client.release());
-  ({ key } = await insertKey(database.db));
-  service = await ServiceProcess.start({ DATABASE_URL: database.url });
 }, 120_000);
-afterAll(async () => {
-  await service.stop();
-  await database.drop();
-});
-
-/** Resets the peak, which includes the start of the process (proc(5), `clear_refs`). */
-function resetPeak(): void {
-  writeFileSync(`/proc/${service.pid}/clear_refs`, '5');
-}
 
 /** The peak resident memory of the process (proc(5), `VmHWM`), in MiB. */
 function peakMiB(): number {
-  const status = readFileSync(`/proc/${service.pid}/status`, 'utf8');
+  const status = readFileSync(`/proc/${context.service.pid}/status`, 'utf8');
   return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1]) / 1_024;
 }
 
@@ -50,13 +33,16 @@ const BLOCKED_LIST = `
  */
 async function readList(headers: Record<string, string>): Promise<{ orders: number; start: string; end: string }> {
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    get(`${service.baseUrl}/v1/store/orders`, { headers }, resolve).on('error', reject);
+    get(`${context.service.baseUrl}/v1/store/orders`, { headers }, resolve).on('error', reject);
   });
   let [orders, start, end] = [0, '', Buffer.alloc(0)];
   for await (const chunk of response as AsyncIterable<Buffer>) {
     if (start === '') {
       start = chunk.subarray(0, 20).toString();
-      await waitFor(async () => (await database.db.query(BLOCKED_LIST)).rowCount === 1, 'PostgreSQL is blocked');
+      await waitFor(
+        async () => (await context.database.db.query(BLOCKED_LIST)).rowCount === 1,
+        'PostgreSQL is blocked',
+      );
     }
     // The previous chunk may end with a part of the field name, never with all of it.
     const bytes = Buffer.concat([end.subarray(-(FIELD.length - 1)), chunk]);
@@ -69,18 +55,18 @@ async function readList(headers: Record<string, string>): Promise<{ orders: numb
   return { orders, start, end: end.toString() };
 }
 
-describe('a list of a million orders', () => {
-  it('is complete, and increases the memory of the service by a bounded amount', async () => {
-    await requestRaw(service.baseUrl, { method: 'DELETE', path: '/store/orders/404404404', key });
-    await requestRaw(service.baseUrl, { key, headers: { 'If-None-Match': '*' } });
-    resetPeak();
-    const before = peakMiB();
-    const { orders, start, end } = await readList({ Authorization: `Bearer ${key}` });
-    const after = peakMiB();
-    expect(orders).toBe(ORDERS);
-    expect(start).toMatch(/^\[\{"id":1,"petId":/);
-    expect(end).toMatch(/,"complete":(?:true|false)\}\]$/);
-    expect(before).toBeGreaterThan(20);
-    expect(after - before).toBeLessThanOrEqual(RISE_MAX_MIB);
-  });
+it('a list of a million orders is complete, and increases the memory of the service by a bounded amount', async () => {
+  const { service, key } = context;
+  await requestRaw(service.baseUrl, { method: 'DELETE', path: '/store/orders/404404404', key });
+  await requestRaw(service.baseUrl, { key, headers: { 'If-None-Match': '*' } });
+  // Resets the peak, which includes the start of the process (proc(5), `clear_refs`).
+  writeFileSync(`/proc/${service.pid}/clear_refs`, '5');
+  const before = peakMiB();
+  const { orders, start, end } = await readList({ Authorization: `Bearer ${key}` });
+  const after = peakMiB();
+  expect(orders).toBe(ORDERS);
+  expect(start).toMatch(/^\[\{"id":1,"petId":/);
+  expect(end).toMatch(/,"complete":(?:true|false)\}\]$/);
+  expect(before).toBeGreaterThan(20);
+  expect(after - before).toBeLessThanOrEqual(RISE_MAX_MIB);
 });

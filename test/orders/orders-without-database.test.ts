@@ -2,7 +2,7 @@ import { Pools } from '../../src/database/pools.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
-import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { useTestDatabase } from '../helpers/test-database.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
@@ -29,18 +29,16 @@ const UNAVAILABLE: Outcomes = {
   cancel: '503 service_unavailable, retry after 1, limits',
 };
 
-let database: TestDatabase;
+const database = useTestDatabase();
 let proxy: TcpProxy;
 /** A key that is in the service's cache, and one that is not. */
 let key: string;
 let uncachedKey: string;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
   await insertOrder(database.db, { id: '1' });
   ({ key } = await insertKey(database.db));
 });
-afterAll(() => database.drop());
 beforeEach(async () => {
   proxy = await TcpProxy.start(database.url);
   ({ key: uncachedKey } = await insertKey(database.db));
