@@ -40,6 +40,19 @@ function start(cache: PieceCache, copy: () => AsyncGenerator<Buffer>, options: O
   return { reading, release, ended: reading.run() };
 }
 
+/** A COPY that sends a piece in parts of so many orders, and ends it after `end`. */
+async function* copyOf(
+  parts: number,
+  orders = CHUNK_ROWS,
+  end: () => unknown = () => undefined,
+): AsyncGenerator<Buffer> {
+  for (let part = 0; part < parts; part++) {
+    yield rows(orders);
+  }
+  await end();
+  yield Buffer.alloc(0);
+}
+
 /** Takes a list to its end or until it fails, as the reader and the responder do. */
 async function take({ reading, release, ended }: Started): Promise<{ slots: number; chunks: number }> {
   let chunks = 0;
@@ -78,12 +91,7 @@ describe('the reading of a list', () => {
     ['100 orders', 100, 1],
     ['three full chunks', CHUNK_ROWS, 3],
   ])('of %s can be closed after its end, and releases its slot once', async (_what, count, parts) => {
-    const copy = async function* (): AsyncGenerator<Buffer> {
-      for (let part = 0; part < parts; part++) {
-        yield await Promise.resolve(rows(count));
-      }
-      yield Buffer.alloc(0);
-    };
+    const copy = (): AsyncGenerator<Buffer> => copyOf(parts, count);
     expect(await take(start(new PieceCache(CACHE_BYTES), copy))).toEqual({ slots: 1, chunks: parts });
   });
 
@@ -91,12 +99,8 @@ describe('the reading of a list', () => {
     useFakeTimers();
     let goOn = (): void => undefined;
     const paused = new Promise<void>((resolve) => (goOn = resolve));
-    const copy = async function* (): AsyncGenerator<Buffer> {
-      await paused;
-      yield Buffer.alloc(0);
-    };
     const yieldBy = jest.fn();
-    const list = take(start(new PieceCache(CACHE_BYTES), copy, { yieldBy }));
+    const list = take(start(new PieceCache(CACHE_BYTES), () => copyOf(0, 0, () => paused), { yieldBy }));
     jest.advanceTimersByTime(1_999);
     expect(yieldBy).not.toHaveBeenCalled();
     jest.advanceTimersByTime(1);
@@ -107,13 +111,8 @@ describe('the reading of a list', () => {
 
   it('is cut when it has waited for its client for a minute in all', async () => {
     useFakeTimers();
-    const copy = async function* (): AsyncGenerator<Buffer> {
-      for (let part = 0; part < 20; part++) {
-        yield await Promise.resolve(rows(CHUNK_ROWS));
-      }
-    };
     const [yieldBy, cut] = [jest.fn(), jest.fn()];
-    const { reading, ended } = start(new PieceCache(0), copy, { isCompressed: false, yieldBy, cut });
+    const { reading, ended } = start(new PieceCache(0), () => copyOf(20), { isCompressed: false, yieldBy, cut });
     await turnsUntil(() => yieldBy.mock.calls.length > 0);
     jest.advanceTimersByTime(40_000);
     const waits = yieldBy.mock.calls.length;
@@ -136,13 +135,7 @@ describe('the reading of a list', () => {
     ['at its end', CACHE_BYTES, 1, 0],
   ])('lets others go on %s', async (_what, cacheBytes, parts, waits) => {
     let isDone = false;
-    const copy = async function* (): AsyncGenerator<Buffer> {
-      for (let part = 0; part < parts; part++) {
-        yield await Promise.resolve(rows(CHUNK_ROWS));
-      }
-      isDone = true;
-      yield Buffer.alloc(0);
-    };
+    const copy = (): AsyncGenerator<Buffer> => copyOf(parts, CHUNK_ROWS, () => (isDone = true));
     const filled: boolean[] = [];
     const onFilled = (): void => {
       filled.push(isDone);
@@ -157,11 +150,7 @@ describe('the reading of a list', () => {
   it('ends the wait for the next chunk when its client is gone', async () => {
     let goOn = (): void => undefined;
     const paused = new Promise<void>((resolve) => (goOn = resolve));
-    const copy = async function* (): AsyncGenerator<Buffer> {
-      await paused;
-      yield Buffer.alloc(0);
-    };
-    const { reading, ended } = start(new PieceCache(CACHE_BYTES), copy);
+    const { reading, ended } = start(new PieceCache(CACHE_BYTES), () => copyOf(0, 0, () => paused));
     const ready = reading.ready();
     reading.close();
     await expect(ready).rejects.toThrow(ClientDisconnected);
@@ -203,10 +192,7 @@ describe('the reading of a list', () => {
 
   it('gives memory of the cache back when it fails in the middle of a piece', async () => {
     const cache = new PieceCache(CACHE_BYTES);
-    const copy = async function* (): AsyncGenerator<Buffer> {
-      yield await Promise.resolve(rows(CHUNK_ROWS));
-      throw new Error('lost');
-    };
+    const copy = (): AsyncGenerator<Buffer> => copyOf(1, CHUNK_ROWS, () => Promise.reject(new Error('lost')));
     for (let time = 0; time < 50; time++) {
       expect((await take(start(cache, copy))).slots).toBe(1);
     }

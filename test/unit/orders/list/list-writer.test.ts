@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { randomBytes } from 'node:crypto';
 import { type AddressInfo, connect, type Socket } from 'node:net';
-import { gunzipSync } from 'node:zlib';
 import { deflate } from '../../../../src/orders/list/gzip.js';
 import { ClientDisconnected, ListWriter } from '../../../../src/orders/list/list-writer.js';
 import { CachedChunk, type ListChunk } from '../../../../src/orders/list/list-chunk.js';
@@ -73,8 +72,8 @@ async function request(count = 1): Promise<void> {
 }
 
 /** Sends a list as the response to one of the requests. */
-function send(index: number, chunks: Parameters<ListWriter['send']>[0], isCompressed = false): Promise<number> {
-  return new ListWriter(responses[index]!, isCompressed, STALL_MS).send(chunks);
+function send(index: number, chunks: Parameters<ListWriter['send']>[0]): Promise<number> {
+  return new ListWriter(responses[index]!, false, STALL_MS).send(chunks);
 }
 
 /** Shows how a list has ended. */
@@ -135,18 +134,6 @@ describe('the body of a list', () => {
   it('of several chunks that are short is written with its headers and its end in one system call', async () => {
     expect(await delivered([SMALL], { slowly: false })).toEqual([textOf(SMALL)]);
     expect(systemCalls).toBe(1);
-  });
-
-  it('is one gzip member of the same bytes when it is compressed', async () => {
-    const received: Buffer[] = [];
-    client.on('data', (chunk: Buffer) => received.push(chunk));
-    await request();
-    await send(0, [plainChunk('{"id":1}'), plainChunk('{"id":2}'), plainChunk('z'.repeat(100_000))], true);
-    await waitFor(() => Buffer.concat(received).toString().endsWith('0\r\n\r\n'), 'the body has arrived');
-    const [response] = parseResponses(Buffer.concat(received), false, []);
-    expect(gunzipSync(Buffer.from(response!.body, 'latin1')).toString()).toBe(
-      `[{"id":1},{"id":2},${'z'.repeat(100_000)}]`,
-    );
   });
 
   it('frees what it decompresses once that is sent, and leaves the chunks of other lists as they are', async () => {

@@ -12,6 +12,8 @@ function read(cache: PieceCache, key: string, user: PieceUser): CachedPiece {
   return cache.get(key)!;
 }
 
+const anyList = (cache: PieceCache): PieceUser => cache.startUsing(() => undefined);
+
 it('cuts the oldest lists while outdated pieces that lists hold take more memory than current ones may', () => {
   const cache = new PieceCache(100_000);
   const cuts: string[] = [];
@@ -66,11 +68,7 @@ it('drops a piece that was added after another version had been shown', () => {
   cache.show(shown('old'));
   expect(cache.reserve(CHUNK)).toBe(true);
   cache.show(current);
-  cache.add(
-    'old',
-    [CHUNK],
-    cache.startUsing(() => undefined),
-  );
+  cache.add('old', [CHUNK], anyList(cache));
   cache.show(current);
   expect(cache.get('old')).toBeUndefined();
   expect(cache.hasRoomFor(90_000)).toBe(true);
@@ -79,11 +77,7 @@ it('drops a piece that was added after another version had been shown', () => {
 it('drops a piece that was divided, although the list is the same', () => {
   const cache = new PieceCache(100_000);
   cache.show(shown('whole'));
-  read(
-    cache,
-    'whole',
-    cache.startUsing(() => undefined),
-  );
+  read(cache, 'whole', anyList(cache));
   cache.show(shown('low', 'high'));
   expect(cache.get('whole')).toBeUndefined();
   expect(cache.hasRoomFor(90_000)).toBe(true);
@@ -92,7 +86,7 @@ it('drops a piece that was divided, although the list is the same', () => {
 it('keeps one of a piece that two lists have read', () => {
   const cache = new PieceCache(200_000);
   cache.show(shown('piece'));
-  const user = cache.startUsing(() => undefined);
+  const user = anyList(cache);
   const first = read(cache, 'piece', user);
   expect(read(cache, 'piece', user)).toBe(first);
   expect(cache.hasRoomFor(100_000)).toBe(true);
