@@ -213,7 +213,6 @@ describe('importOrders rejects the whole file and names line and field, for', ()
     ['a petId that is an array', '{"petId":[1],"quantity":1}', `1 petId: must be ${INT64} (got [1])`],
     ['a quantity of 0', '{"petId":7,"quantity":0}', `1 quantity: must be ${QUANTITY} (got 0)`],
     ['a quantity beyond int32', '{"petId":7,"quantity":2147483648}', `1 quantity: must be ${QUANTITY}`],
-    ['a date alone', order(',"shipDate":"2026-12-01"'), `1 shipDate: must be ${TIME} (got 2026-12-01)`],
     ['infinity', order(',"shipDate":"infinity"'), `1 shipDate: must be ${TIME} (got infinity)`],
     ['a time as a number', order(',"shipDate":1790000000'), `1 shipDate: must be ${TIME} (got 1790000000)`],
     ['complete as text', order(',"complete":"true"'), '1 complete: must be true or false (got "true")'],
@@ -324,32 +323,14 @@ describe('importOrders rejects the whole file and names line and field, for', ()
   });
 });
 
-describe('importOrders leaves nothing behind when', () => {
-  it('reading the file fails', async () => {
-    async function* broken(text: string): AsyncGenerator<Buffer> {
-      yield await Promise.resolve(Buffer.from(text));
-      throw new Error('the disk is gone');
-    }
-    const ndjson = broken(`${order('')}\n`.repeat(3_000));
-    await expect(importOrders(client, { source: ndjson, format: 'ndjson', dryRun: false })).rejects.toThrow('disk');
-    const csv = broken(`petId,quantity\n${'7,1\n'.repeat(3_000)}`);
-    await expect(importOrders(client, { source: csv, format: 'csv', dryRun: false })).rejects.toThrow('disk');
-    expect(await storedOrders()).toEqual(NOTHING);
-  });
-
-  it('the connection is lost', async () => {
-    const own = new pg.Client(database.url);
-    own.on('error', () => undefined);
-    await own.connect();
-    const { rows } = await own.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
-    async function* interrupted(): AsyncGenerator<Buffer> {
-      yield Buffer.from(`${order('')}\n`.repeat(3_000));
-      await database.db.query('SELECT pg_terminate_backend($1, 5000)', [rows[0]?.pid]);
-      yield Buffer.from(`${order('')}\n`.repeat(3_000));
-    }
-    await expect(importOrders(own, { source: interrupted(), format: 'ndjson', dryRun: false })).rejects.toThrow(
-      /terminat|ECONNRESET|EPIPE/,
-    );
-    expect(await storedOrders()).toEqual(NOTHING);
-  });
+it('importOrders leaves nothing behind when reading the file fails', async () => {
+  async function* broken(text: string): AsyncGenerator<Buffer> {
+    yield await Promise.resolve(Buffer.from(text));
+    throw new Error('the disk is gone');
+  }
+  const ndjson = broken(`${order('')}\n`.repeat(3_000));
+  await expect(importOrders(client, { source: ndjson, format: 'ndjson', dryRun: false })).rejects.toThrow('disk');
+  const csv = broken(`petId,quantity\n${'7,1\n'.repeat(3_000)}`);
+  await expect(importOrders(client, { source: csv, format: 'csv', dryRun: false })).rejects.toThrow('disk');
+  expect(await storedOrders()).toEqual(NOTHING);
 });
