@@ -44,6 +44,7 @@ describe('petstore serve without DATABASE_URL', () => {
     const doctor = checkout.run('doctor');
     expect(await doctor.exited).toBe(0);
     expect(doctor.output()).toMatch(/^ok +database +"postgres" at 127\.0\.0\.1:\d+$/m);
+    expect(doctor.output()).toMatch(/^(?:ok|warning) +disk +\d+ MiB free/m);
 
     await stop(first);
     await waitForExit(firstPostgres);

@@ -1,4 +1,5 @@
 import { checkClock } from '../../../../src/cli/doctor/check.js';
+import { diskResult } from '../../../../src/cli/doctor/host.js';
 import { redisResult } from '../../../../src/cli/doctor/redis.js';
 
 const INFO = {
@@ -34,4 +35,11 @@ test.each([
 ])('a server %d ms ahead: %s', async (ahead, status, message) => {
   const result = await checkClock('Redis', { now: () => 0 }, () => Promise.resolve(ahead));
   expect(result).toMatchObject({ status, message });
+});
+
+test.each([
+  [1_023, 'warning'],
+  [1_024, 'ok'],
+])('%i MiB for the embedded database: %s', (freeMib, status) => {
+  expect(diskResult(freeMib)).toMatchObject({ status, message: `${freeMib} MiB free for .data/` });
 });
