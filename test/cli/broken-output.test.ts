@@ -2,7 +2,6 @@ import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ApiKeysAdmin } from '../../src/api-keys/api-keys.admin.js';
 import { insertKey } from '../helpers/builders.js';
 import { failAnalyze } from '../helpers/fail-analyze.js';
 import { CLI } from '../helpers/build.js';
@@ -100,41 +99,21 @@ it.each([CLOSED_PIPE, FULL_DISK])('petstore doctor exits with 2 for an error tha
   expect(await petstoreInto(`export PORT=none; ${script}`, ['doctor'])).toMatchObject({ exitCode: 2 });
 });
 
-it('ApiKeysAdmin commits a new key only after it has been delivered', async () => {
-  const client = await database.db.connect();
-  const admin = new ApiKeysAdmin(client);
-  const delivered: { id: string; keys: unknown[] }[] = [];
-  const deliver = async ({ id }: { id: string }): Promise<void> => {
-    delivered.push({ id, keys: await allKeys() });
-  };
+it('petstore keys issue exits with 1 and says that the printed key may be invalid when the commit fails', async () => {
+  await database.db.query(`
+    CREATE FUNCTION fail_commit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no commit today'; END $$;
+    CREATE CONSTRAINT TRIGGER fails_commit AFTER INSERT ON api_keys DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION fail_commit()`);
   try {
-    await admin.issue({ name: 'Partner', plan: 'free' }, deliver);
-    const before = await allKeys();
-    await admin.rotate(delivered[0]!.id, 0, undefined, deliver);
-    expect(delivered.map(({ keys }) => keys)).toEqual([[], before]);
+    const result = await petstore([...ISSUE, '--json'], { DATABASE_URL: database.url });
+    const { id } = JSON.parse(result.stdout) as { id: string };
+    expect(result.exitCode).toBe(1);
+    expect(result.stderr).toMatch(/^error: .*no commit today/);
+    expect(result.stderr).toContain(`The printed key may be invalid: check with "petstore keys show ${id}".`);
   } finally {
-    client.release();
+    await database.db.query('DROP TRIGGER fails_commit ON api_keys; DROP FUNCTION fail_commit()');
   }
-  expect(await allKeys()).toHaveLength(2);
-});
-
-describe('petstore keys issue', () => {
-  it('exits with 1 and says that the printed key may be invalid when the commit fails', async () => {
-    await database.db.query(`
-      CREATE FUNCTION fail_commit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no commit today'; END $$;
-      CREATE CONSTRAINT TRIGGER fails_commit AFTER INSERT ON api_keys DEFERRABLE INITIALLY DEFERRED
-      FOR EACH ROW EXECUTE FUNCTION fail_commit()`);
-    try {
-      const result = await petstore([...ISSUE, '--json'], { DATABASE_URL: database.url });
-      const { id } = JSON.parse(result.stdout) as { id: string };
-      expect(result.exitCode).toBe(1);
-      expect(result.stderr).toMatch(/^error: .*no commit today/);
-      expect(result.stderr).toContain(`The printed key may be invalid: check with "petstore keys show ${id}".`);
-    } finally {
-      await database.db.query('DROP TRIGGER fails_commit ON api_keys; DROP FUNCTION fail_commit()');
-    }
-    expect(await allKeys()).toEqual([]);
-  });
+  expect(await allKeys()).toEqual([]);
 });
 
 describe('a command whose ANALYZE fails after the commit', () => {
@@ -160,15 +139,4 @@ describe('a command whose ANALYZE fails after the commit', () => {
     }
     expect((await database.db.query('SELECT FROM orders')).rowCount).toBeGreaterThan(0);
   });
-});
-
-it('petstore seed inserts nothing when a later statement fails', async () => {
-  await database.db.query('ALTER TABLE orders ADD CONSTRAINT short CHECK (id < 150000)');
-  try {
-    const result = await petstore(['seed', '--orders', '200000'], { DATABASE_URL: database.url });
-    expect(result).toMatchObject({ exitCode: 1, stdout: '', stderr: expect.stringContaining('"short"') as unknown });
-  } finally {
-    await database.db.query('ALTER TABLE orders DROP CONSTRAINT short');
-  }
-  expect((await database.db.query('SELECT FROM orders')).rowCount).toBe(0);
 });

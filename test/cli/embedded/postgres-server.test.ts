@@ -73,14 +73,6 @@ describe('PostgresServer.start', () => {
     other.close();
   });
 
-  it('rejects, and leaves the server alone, while another service uses the cluster', async () => {
-    const { pid } = await start();
-    await expect(PostgresServer.start({ folder })).rejects.toThrow(
-      `already running here (its PostgreSQL is process ${pid}`,
-    );
-    expect(server?.pid).toBe(pid);
-  });
-
   it('says why when the data is of another major version', async () => {
     const file = join(dataFolder(), 'PG_VERSION');
     writeFileSync(file, '12\n');
