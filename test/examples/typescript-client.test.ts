@@ -9,19 +9,18 @@ import type { Order } from '../../examples/typescript-client/src/order-stream.ts
 import type { RetryOptions } from '../../examples/typescript-client/src/retry.ts';
 import { seedOrders } from '../../src/orders/seed-orders.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
-import { startTestService, type TestService } from '../helpers/test-service.js';
+import { type TestService, useTestService } from '../helpers/test-service.js';
 
 const CLIENT = join(__dirname, '..', '..', 'examples', 'typescript-client');
 const INT64_MAX = 2n ** 63n - 1n;
 
+const context = useTestService();
 let service: TestService;
 let key: string;
-beforeAll(async () => {
-  service = await startTestService();
-  ({ key } = await insertKey(service.db));
+beforeEach(async () => {
+  ({ service, key } = context);
+  await service.db.query('TRUNCATE orders');
 });
-beforeEach(() => service.db.query('TRUNCATE orders'));
-afterAll(() => service.stop());
 
 /** Waits by moving the service's clock, and keeps how long it waited. */
 function clientOf(
