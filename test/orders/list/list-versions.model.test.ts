@@ -1,5 +1,4 @@
 import { etagOf } from '../../../src/orders/list/etag.js';
-import { alterColumn } from '../../helpers/alter-column.js';
 import { readList } from '../../helpers/raw-http.js';
 import { withSeed } from '../../helpers/seeded-random.js';
 import { connectWriter, observe, Witness, Writer } from '../../model/list-writer.js';
@@ -68,16 +67,12 @@ describe('versions of the order list', () => {
     expect((await observe(context.service.url)).name).toBe(name);
   });
 
-  const asReplica = (statement: string): string =>
-    `SET session_replication_role = 'replica'; ${statement}; RESET session_replication_role`;
-
   it.each<[string, string]>([
     ['an order is inserted', 'INSERT INTO orders (id, pet_id, quantity) VALUES (50, 1, 1)'],
     [
-      'an order is inserted by a replica role',
-      asReplica('INSERT INTO orders (id, pet_id, quantity) VALUES (50, 1, 1)'),
+      'an order is deleted by a replica role',
+      "SET session_replication_role = 'replica'; DELETE FROM orders WHERE id = 1; RESET session_replication_role",
     ],
-    ['an order is deleted by a replica role', asReplica('DELETE FROM orders WHERE id = 1')],
     ['a pet id changes', 'UPDATE orders SET pet_id = pet_id + 1 WHERE id = 1'],
     ['a quantity changes', 'UPDATE orders SET quantity = quantity + 1 WHERE id = 1'],
     ['a ship date is set', 'UPDATE orders SET ship_date = now() WHERE id = 1'],
@@ -116,11 +111,6 @@ describe('versions of the order list', () => {
     ],
     ['the versions are renewed', 'SELECT renew_order_list_versions()'],
     ['the table is truncated', 'TRUNCATE orders'],
-    [
-      'the table is truncated and filled again',
-      'BEGIN; TRUNCATE orders; INSERT INTO orders (id, pet_id, quantity) VALUES (1, 9, 1); COMMIT',
-    ],
-    ['a column is rewritten', alterColumn('pet_id', 'bigint USING pet_id + 1')],
   ])('change when %s', async (_what, statements) => {
     await context.service.db.query(TWO_ORDERS);
     const before = await observe(context.service.url);
