@@ -117,24 +117,22 @@ describe('every operation', () => {
   });
 });
 
-describe('operations whose database connection breaks while they wait', () => {
-  // In its own process, because an unhandled error would end it.
-  it('return 503, and the service continues', async () => {
-    const service = await ServiceProcess.start({ DATABASE_URL: proxy.urlFor(database.url) });
-    try {
-      await responses(service.baseUrl, key);
-      for (const apiKey of [key, uncachedKey]) {
-        const sentBefore = proxy.bytesFromClients;
-        proxy.stall();
-        const waiting = responses(service.baseUrl, apiKey);
-        await waitFor(() => proxy.bytesFromClients > sentBefore, 'a query has been sent');
-        proxy.rejectConnections();
-        expect(await waiting).toEqual(UNAVAILABLE);
-        proxy.restore();
-        expect(await responses(service.baseUrl, apiKey)).toEqual(NORMAL);
-      }
-    } finally {
-      await service.stop('SIGKILL');
+// In its own process, because an unhandled error would end it.
+it('operations whose database connection breaks while they wait return 503, and the service continues', async () => {
+  const service = await ServiceProcess.start({ DATABASE_URL: proxy.urlFor(database.url) });
+  try {
+    await responses(service.baseUrl, key);
+    for (const apiKey of [key, uncachedKey]) {
+      const sentBefore = proxy.bytesFromClients;
+      proxy.stall();
+      const waiting = responses(service.baseUrl, apiKey);
+      await waitFor(() => proxy.bytesFromClients > sentBefore, 'a query has been sent');
+      proxy.rejectConnections();
+      expect(await waiting).toEqual(UNAVAILABLE);
+      proxy.restore();
+      expect(await responses(service.baseUrl, apiKey)).toEqual(NORMAL);
     }
-  });
+  } finally {
+    await service.stop('SIGKILL');
+  }
 });
