@@ -110,7 +110,7 @@ describe('migrations', () => {
       expect(await prismaMigrate('deploy', url)).toContain('No pending migrations to apply');
       expect(await prismaMigrate('status', url)).toContain('Database schema is up to date');
       const { rows } = await db.query<{ tables: string }>(`
-        SELECT string_agg(format('%I.%I', schemaname, tablename), ' ' ORDER BY tablename) AS tables
+        SELECT string_agg(concat(schemaname, '.', tablename), ' ' ORDER BY tablename) AS tables
         FROM pg_tables WHERE schemaname IN ('public', 'elsewhere')`);
       expect(rows[0]?.tables).toBe(
         'public._prisma_migrations public.api_key_usage public.api_keys public.order_list_changes public.orders',
