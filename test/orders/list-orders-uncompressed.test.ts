@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import { listOrders } from '../helpers/api.js';
+import { errorOf, listOrders } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
 import { useTestService } from '../helpers/test-service.js';
