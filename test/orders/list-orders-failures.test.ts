@@ -78,7 +78,8 @@ async function expectWholeList(encoding = 'identity'): Promise<void> {
 
 describe('a list that is interrupted', () => {
   beforeEach(async () => {
-    service = await startTestService({ database, environment: { LIST_CONCURRENCY: '1', LIST_CACHE_MB: '0' } });
+    const environment = { LIST_CONCURRENCY: '1', LIST_CACHE_MB: '0', CANCEL_LOCK_TIMEOUT_MS: '30000' };
+    service = await startTestService({ database, environment });
   });
 
   it('ends the scan and releases its slot when the client disconnects', async () => {

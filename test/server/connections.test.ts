@@ -9,7 +9,7 @@ import { waitFor } from '../helpers/wait-for.js';
 import { exchange, requestText } from '../helpers/wire.js';
 
 describe('pipelined requests', () => {
-  const context = useTestService();
+  const context = useTestService({ environment: { CANCEL_LOCK_TIMEOUT_MS: '30000' } });
   beforeAll(async () => {
     // Caches the key.
     await fetch(`${context.service.baseUrl}/v1/nowhere`, { headers: { Authorization: `Bearer ${context.key}` } });
