@@ -1,6 +1,9 @@
+import { PrismaService } from '../../src/database/prisma.service.js';
+import { DomainError } from '../../src/errors/domain-error.js';
+import { OrdersService } from '../../src/orders/orders.service.js';
 import type { Plan } from '../../src/plans/plans.js';
 import { call, cancelOrder, errorOf } from '../helpers/api.js';
-import { insertKey } from '../helpers/builders.js';
+import { insertKey, insertOrder } from '../helpers/builders.js';
 import { parseLimitHeaders } from '../helpers/limit-headers.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 
@@ -16,6 +19,9 @@ beforeAll(async () => {
 afterAll(() => service.stop());
 beforeEach(() => {
   service.clock.set(Date.parse('2026-11-21T12:00:30.000Z'));
+});
+afterEach(() => {
+  jest.restoreAllMocks();
 });
 
 const request = (key?: string): Promise<Response> => cancelOrder(service.baseUrl, ABSENT, key);
@@ -35,50 +41,25 @@ async function statusesOf(count: number, key?: string): Promise<Record<number, n
 }
 
 describe('a key', () => {
-  test.each<[Plan, number, number, number | null, number | null]>([
-    // plan, quotas per minute and day, custom quotas of the key
-    ['free', 60, 1_000, null, null],
-    ['pro', 300, 10_000, null, null],
-    ['business', 1_000, 100_000, null, null],
-    ['enterprise', 5_000, 1_000_000, 5_000, 1_000_000],
-    ['enterprise', 2_147_483_647, 2_147_483_647, 2_147_483_647, 2_147_483_647],
+  test.each<[Plan, number, number]>([
+    ['free', 60, 1_000],
+    ['pro', 300, 10_000],
+    ['business', 1_000, 100_000],
+    ['enterprise', 17, 2_147_483_647],
   ])(
-    'on the plan %s has %i requests per minute and %i per day',
-    async (plan, perMinute, perDay, minuteQuota, dayQuota) => {
-      const { key } = await insertKey(service.db, {
-        plan,
-        requests_per_minute: minuteQuota,
-        requests_per_day: dayQuota,
-      });
-      const response = await request(key);
-      expect(response.status).toBe(404);
-      expect(stateOf(response)).toMatchObject({
-        // If both have the same number remaining, the longer window is shown.
-        limit: perMinute === perDay ? perDay : perMinute,
-        remaining: perMinute - 1,
-        minute: { quota: perMinute, remaining: perMinute - 1, resetsInSeconds: 30 },
-        day: { quota: perDay, remaining: perDay - 1, resetsInSeconds: 43_170 },
-      });
-    },
-  );
-
-  test.each<[Plan, number, number | null]>([
-    ['free', 60, null],
-    ['pro', 300, null],
-    ['business', 1_000, null],
-    ['enterprise', 17, 17],
-  ])(
-    'on the plan %s is admitted %i times in a minute, then rejected, then admitted in the next',
-    async (plan, quota, own) => {
-      const { key } = await insertKey(service.db, {
-        plan,
-        requests_per_minute: own,
-        requests_per_day: own === null ? null : 1_000,
-      });
-      expect(await statusesOf(quota, key)).toEqual({ 404: quota });
+    'on the plan %s is admitted %i times in a minute and %i times a day, then rejected, then admitted in the next minute',
+    async (plan, perMinute, perDay) => {
+      const own = plan === 'enterprise' ? { requests_per_minute: perMinute, requests_per_day: perDay } : {};
+      const { key } = await insertKey(service.db, { plan, ...own });
+      expect(await statusesOf(perMinute, key)).toEqual({ 404: perMinute });
       expect(await statusesOf(3, key)).toEqual({ 429: 3 });
       const rejected = await request(key);
-      expect(stateOf(rejected)).toMatchObject({ limit: quota, remaining: 0, retryAfter: 30 });
+      expect(stateOf(rejected)).toMatchObject({
+        limit: perMinute,
+        remaining: 0,
+        day: { quota: perDay, remaining: perDay - perMinute, resetsInSeconds: 43_170 },
+        retryAfter: 30,
+      });
       expect((await errorOf(rejected)).code).toBe('rate_limit_exceeded');
       service.clock.advance(29_999);
       expect((await request(key)).status).toBe(429);
@@ -86,7 +67,11 @@ describe('a key', () => {
       const admitted = await request(key);
       expect(admitted.status).toBe(404);
       // Rejected requests consumed nothing.
-      expect(stateOf(admitted)).toMatchObject({ remaining: quota - 1, minute: { resetsInSeconds: 60 } });
+      expect(stateOf(admitted)).toMatchObject({
+        minute: { quota: perMinute, remaining: perMinute - 1, resetsInSeconds: 60 },
+        day: { remaining: perDay - perMinute - 1 },
+        retryAfter: undefined,
+      });
     },
   );
 
@@ -105,16 +90,35 @@ describe('a key', () => {
   it('consumes quota whatever the status of the response', async () => {
     const { key } = await insertKey(service.db, { plan: 'free' });
     const url = service.baseUrl;
+    jest
+      .spyOn(service.app.get(OrdersService), 'cancel')
+      .mockRejectedValueOnce(new TypeError('x is not a function'))
+      .mockRejectedValueOnce(new DomainError('service_unavailable', 'Retry shortly.'));
     const responses = [
+      await call(url, 'DELETE', `/store/orders/${ABSENT}`, key),
+      await call(url, 'DELETE', `/store/orders/${ABSENT}`, key),
+      await call(url, 'DELETE', `/store/orders/${ABSENT}`, key),
+      await call(url, 'DELETE', `/store/orders/${await insertOrder(service.db)}`, key),
+      await call(url, 'DELETE', '/store/orders/x', key),
       await call(url, 'GET', '/store/orders', key),
+      await call(url, 'GET', '/store/orders', key, { 'If-None-Match': '*' }),
       await call(url, 'HEAD', '/store/orders', key),
       await call(url, 'PUT', '/store/orders', key),
       await call(url, 'GET', '/nowhere', key),
-      await call(url, 'DELETE', '/store/orders/x', key),
-      await call(url, 'DELETE', `/store/orders/${ABSENT}`, key),
     ];
-    expect(responses.map(({ status }) => status)).toEqual([200, 200, 405, 404, 400, 404]);
-    expect(responses.map((response) => stateOf(response).remaining)).toEqual([59, 58, 57, 56, 55, 54]);
+    expect(responses.map(({ status }) => status)).toEqual([500, 503, 404, 204, 400, 200, 304, 200, 405, 404]);
+    expect(responses.map((response) => stateOf(response).remaining)).toEqual([59, 58, 57, 56, 55, 54, 53, 52, 51, 50]);
+    expect(stateOf(responses[1]!).retryAfter).toBe(1);
+  });
+
+  it('gets 503 with the limits of an unused address while the database is unavailable, and no key 401', async () => {
+    const { key } = await insertKey(service.db);
+    jest.spyOn(service.app.get(PrismaService), 'queryRows').mockRejectedValue(new Error('Connection terminated'));
+    const response = await request(key);
+    expect(response.status).toBe(503);
+    expect(stateOf(response)).toMatchObject({ limit: 60, remaining: 60, day: { remaining: 1_000 }, retryAfter: 1 });
+    const withoutKey = await request();
+    expect([withoutKey.status, stateOf(withoutKey).remaining]).toEqual([401, 59]);
   });
 });
 

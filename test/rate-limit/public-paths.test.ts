@@ -1,4 +1,4 @@
-import { errorOf, listOrders } from '../helpers/api.js';
+import { listOrders } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { parseLimitHeaders } from '../helpers/limit-headers.js';
 import { useTestService } from '../helpers/test-service.js';
@@ -28,15 +28,5 @@ describe('outside the version segment', () => {
     }
     const response = await listOrders(context.service.baseUrl, key);
     expect(parseLimitHeaders(response.headers, context.service.clock.now()).remaining).toBe(59);
-  });
-
-  it('health checks respond to a banned address', async () => {
-    let response = await listOrders(context.service.baseUrl);
-    for (let number = 0; number < 70; number++) {
-      response = await listOrders(context.service.baseUrl);
-    }
-    expect((await errorOf(response)).code).toBe('address_banned');
-    expect((await fetch(`${context.service.baseUrl}/health/live`)).status).toBe(200);
-    expect((await fetch(`${context.service.baseUrl}/health/ready`)).status).toBe(200);
   });
 });
