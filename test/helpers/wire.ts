@@ -93,11 +93,28 @@ function checkResponse({ status, headers, body }: WireResponse, method: string |
   expectDocumented({ status, header, body: method === 'HEAD' ? undefined : Buffer.from(body, 'latin1').toString() });
 }
 
+interface RequestParts {
+  readonly key?: string | undefined;
+  readonly headers?: readonly string[];
+  readonly body?: string;
+}
+
+/** Sends a request on a connection of its own. @returns its response */
+export async function responseTo(
+  port: number,
+  method: string,
+  target: string,
+  parts?: RequestParts,
+): Promise<WireResponse> {
+  const { responses } = await exchange(port, requestText(method, target, parts), { until: 1, methods: [method] });
+  return responses[0]!;
+}
+
 /** Builds the text of a request with a Host header. */
 export function requestText(
   method: string,
   target: string,
-  { key, headers = [], body = '' }: { key?: string; headers?: readonly string[]; body?: string } = {},
+  { key, headers = [], body = '' }: RequestParts = {},
 ): string {
   const lines = [
     `${method} ${target} HTTP/1.1`,

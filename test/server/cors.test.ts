@@ -2,7 +2,7 @@ import { call, cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
 import { useTestService } from '../helpers/test-service.js';
-import { exchange, requestText, type WireResponse } from '../helpers/wire.js';
+import { responseTo, type WireResponse } from '../helpers/wire.js';
 
 const PAGE = 'https://app.example.com';
 const OTHER_PAGE = 'https://admin.example.com';
@@ -20,14 +20,8 @@ describe('with CORS_ORIGINS', () => {
     context.service.clock.advance(600_000);
   });
 
-  async function options(
-    target: string,
-    headers: readonly string[],
-    withKey?: string,
-  ): Promise<WireResponse | undefined> {
-    const text = requestText('OPTIONS', target, { headers, ...(withKey === undefined ? {} : { key: withKey }) });
-    return (await exchange(context.service.port, text, { until: 1 })).responses[0];
-  }
+  const options = (target: string, headers: readonly string[], key?: string): Promise<WireResponse> =>
+    responseTo(context.service.port, 'OPTIONS', target, { headers, key });
 
   describe('a page of an allowed origin', () => {
     it.each([PAGE, OTHER_PAGE])('gets 204 with the CORS headers for a preflight without a key: %s', async (origin) => {
@@ -36,17 +30,17 @@ describe('with CORS_ORIGINS', () => {
         'Access-Control-Request-Method: DELETE',
         'Access-Control-Request-Headers: authorization',
       ]);
-      expect(response?.status).toBe(204);
-      expect(response?.headers.get('access-control-allow-origin')).toEqual([origin]);
-      expect(response?.headers.get('access-control-allow-methods')?.[0]).toContain('DELETE');
-      expect(response?.headers.get('access-control-allow-headers')?.[0]?.toLowerCase()).toContain('authorization');
-      expect(response?.headers.get('vary')?.join()).toContain('Origin');
+      expect(response.status).toBe(204);
+      expect(response.headers.get('access-control-allow-origin')).toEqual([origin]);
+      expect(response.headers.get('access-control-allow-methods')?.[0]).toContain('DELETE');
+      expect(response.headers.get('access-control-allow-headers')?.[0]?.toLowerCase()).toContain('authorization');
+      expect(response.headers.get('vary')?.join()).toContain('Origin');
       expectLimits(response, 'limits');
-      expect(response?.headers.get('x-content-type-options')).toEqual(['nosniff']);
-      expect(response?.headers.get('x-request-id')).toHaveLength(1);
+      expect(response.headers.get('x-content-type-options')).toEqual(['nosniff']);
+      expect(response.headers.get('x-request-id')).toHaveLength(1);
     });
 
-    const preflight = (): Promise<WireResponse | undefined> =>
+    const preflight = (): Promise<WireResponse> =>
       options('/v1/store/orders/1', [`Origin: ${PAGE}`, 'Access-Control-Request-Method: DELETE']);
 
     it('gets 204 with the CORS headers for a preflight from a banned address', async () => {
@@ -56,8 +50,8 @@ describe('with CORS_ORIGINS', () => {
       }
       expect(statuses).toEqual(new Set([401, 429]));
       const response = await preflight();
-      expect(response?.status).toBe(204);
-      expect(response?.headers.get('access-control-allow-origin')).toEqual([PAGE]);
+      expect(response.status).toBe(204);
+      expect(response.headers.get('access-control-allow-origin')).toEqual([PAGE]);
       expectLimits(response, 'limits');
     });
 
@@ -67,7 +61,7 @@ describe('with CORS_ORIGINS', () => {
       const remaining = (response: Response): string | null => response.headers.get('x-ratelimit-remaining');
       const before = Number(remaining(await listOrders(baseUrl)));
       for (let order = 0; order < 70; order++) {
-        expect((await preflight())?.status).toBe(204);
+        expect((await preflight()).status).toBe(204);
         const response = await call(baseUrl, 'DELETE', `/store/orders/${await insertOrder(db)}`, key, { Origin: PAGE });
         expect([response.status, remaining(response)]).toEqual([204, String(999 - order)]);
         expect(response.headers.get('access-control-allow-origin')).toBe(PAGE);
@@ -104,7 +98,7 @@ describe('with CORS_ORIGINS', () => {
         `Origin: ${FOREIGN_PAGE}`,
         'Access-Control-Request-Method: DELETE',
       ]);
-      expect(preflight?.headers.has('access-control-allow-origin')).toBe(false);
+      expect(preflight.headers.has('access-control-allow-origin')).toBe(false);
       for (const origin of [FOREIGN_PAGE, 'null', `${PAGE}.evil.example.com`, PAGE.replace('https', 'http')]) {
         const response = await listOrders(context.service.baseUrl, context.key, { Origin: origin });
         expect(response.headers.has('access-control-allow-origin')).toBe(false);
@@ -121,7 +115,7 @@ describe('with CORS_ORIGINS', () => {
       const response = await options('/v1/store/orders', headers, context.key);
       expectErrorResponse(response, 405, 'method_not_allowed');
       expectLimits(response, 'limits');
-      expect(response?.headers.get('allow')).toEqual(['GET, HEAD']);
+      expect(response.headers.get('allow')).toEqual(['GET, HEAD']);
       expectErrorResponse(await options('/v1/store/orders', headers), 401, 'missing_api_key');
     });
   });
@@ -134,13 +128,11 @@ describe('without CORS_ORIGINS', () => {
     const { service, key } = context;
     const responses = [await cancelOrder(service.baseUrl, '404404', key), await listOrders(service.baseUrl)];
     for (let request = 0; request < 70; request++) {
-      const text = requestText('OPTIONS', '/v1/store/orders/1', {
-        headers: [`Origin: ${PAGE}`, 'Access-Control-Request-Method: DELETE'],
-      });
-      const [preflight] = (await exchange(service.port, text, { until: 1 })).responses;
-      expect([preflight?.status, preflight?.body]).toEqual([204, '']);
+      const headers = [`Origin: ${PAGE}`, 'Access-Control-Request-Method: DELETE'];
+      const preflight = await responseTo(service.port, 'OPTIONS', '/v1/store/orders/1', { headers });
+      expect([preflight.status, preflight.body]).toEqual([204, '']);
       expectLimits(preflight, 'limits');
-      expect([...(preflight?.headers.keys() ?? [])].filter((name) => name.startsWith('access-control'))).toEqual([]);
+      expect([...preflight.headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([]);
     }
     responses.push(await listOrders(service.baseUrl));
     expect(responses.map(({ headers }) => headers.get('x-ratelimit-remaining'))).toEqual([

@@ -1,22 +1,19 @@
 import { insertOrder, statusOf } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
 import { useTestService } from '../helpers/test-service.js';
-import { exchange, requestText, type WireResponse } from '../helpers/wire.js';
+import { responseTo, type WireResponse } from '../helpers/wire.js';
 
 describe('a request target', () => {
   const context = useTestService();
 
-  async function ask(method: string, target: string, withKey?: string): Promise<WireResponse | undefined> {
-    const text = requestText(method, target, withKey === undefined ? {} : { key: withKey });
-    const { responses } = await exchange(context.service.port, text, { until: 1, methods: [method] });
-    return responses[0];
-  }
+  const ask = (method: string, target: string, key?: string): Promise<WireResponse> =>
+    responseTo(context.service.port, method, target, { key });
 
   async function expectKeyNeeded(method: string, target: string, status: number, code: string): Promise<void> {
     const [response, anonymous] = [await ask(method, target, context.key), await ask(method, target)];
     expectErrorResponse(response, status, code);
     expectLimits(response, 'limits');
-    expect([...(response?.headers.keys() ?? [])]).not.toContain('x-injected');
+    expect([...response.headers.keys()]).not.toContain('x-injected');
     expectErrorResponse(anonymous, 401, 'missing_api_key');
     expectLimits(anonymous, 'limits');
   }
@@ -38,7 +35,7 @@ describe('a request target', () => {
 
     it('is accepted when it is in the query only', async () => {
       const id = await insertOrder(context.service.db);
-      expect((await ask('DELETE', `/v1/store/orders/${id}?discount=100%`, context.key))?.status).toBe(204);
+      expect((await ask('DELETE', `/v1/store/orders/${id}?discount=100%`, context.key)).status).toBe(204);
       expect(await statusOf(context.service.db, id)).toBe('cancelled');
     });
   });
@@ -46,9 +43,9 @@ describe('a request target', () => {
   describe('in absolute form, as clients send it to a proxy', () => {
     it('reaches the operation of its path', async () => {
       const id = await insertOrder(context.service.db);
-      expect((await ask('DELETE', `http://localhost/v1/store/orders/${id}`, context.key))?.status).toBe(204);
+      expect((await ask('DELETE', `http://localhost/v1/store/orders/${id}`, context.key)).status).toBe(204);
       expect(await statusOf(context.service.db, id)).toBe('cancelled');
-      expect((await ask('HEAD', 'https://api.example.com:8443/v1/store/orders', context.key))?.status).toBe(200);
+      expect((await ask('HEAD', 'https://api.example.com:8443/v1/store/orders', context.key)).status).toBe(200);
     });
 
     // `isApiPath` is tested with every other form.

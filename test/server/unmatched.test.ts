@@ -2,7 +2,7 @@ import { METHODS } from 'node:http';
 import { insertOrder, statusOf } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
 import { useTestService } from '../helpers/test-service.js';
-import { exchange, requestText, type WireResponse } from '../helpers/wire.js';
+import { exchange, requestText, responseTo, type WireResponse } from '../helpers/wire.js';
 
 const context = useTestService();
 let order: string;
@@ -13,11 +13,8 @@ beforeAll(async () => {
 /** Every method that the HTTP parser accepts, except CONNECT, which has no path. */
 const ALL_METHODS = METHODS.filter((method) => method !== 'CONNECT');
 
-async function ask(method: string, target: string, withKey?: string): Promise<WireResponse | undefined> {
-  const text = requestText(method, target, withKey === undefined ? {} : { key: withKey });
-  const { responses } = await exchange(context.service.port, text, { until: 1, methods: [method] });
-  return responses[0];
-}
+const ask = (method: string, target: string, key?: string): Promise<WireResponse> =>
+  responseTo(context.service.port, method, target, { key });
 
 describe('a method that a path does not support', () => {
   it.each([
@@ -27,7 +24,7 @@ describe('a method that a path does not support', () => {
     const response = await ask(method, `/v1/store/orders${path.replace('ORDER', order)}`, context.key);
     expectErrorResponse(response, 405, 'method_not_allowed', method);
     expectLimits(response, 'limits');
-    expect(response?.headers.get('allow')).toEqual([allow]);
+    expect(response.headers.get('allow')).toEqual([allow]);
     expect(await statusOf(context.service.db, order)).toBe('pending');
   });
 
@@ -60,14 +57,11 @@ describe('a path under the version segment that does not exist', () => {
     ['a trailing slash after the list', '/v1/store/orders/'],
     ['two slashes after the version segment', '/v1//store/orders'],
     ['a capital letter', '/v1/Store/orders'],
-    ['a deeper path', '/v1/store/orders/1/lines'],
     ['a dot segment', '/v1/./store/orders'],
     ['a double-dot segment', '/v1/../v1/store/orders'],
     ['an encoded slash', '/v1/store%2forders'],
     ['an encoded question mark', '/v1/store/orders%3f'],
     ['a path parameter', '/v1/store/orders;a=b'],
-    ['__proto__', '/v1/__proto__'],
-    ['a repeated version segment', '/v1/v1/store/orders'],
   ])('returns 404 for %s', async (_what, target) => {
     const response = await ask('GET', target, context.key);
     expectErrorResponse(response, 404, 'route_not_found');
@@ -106,13 +100,11 @@ describe('a path outside the version segment that does not exist', () => {
     '/docs/package.json',
     '/docs/README.md',
     '/docs/index.html',
-    '/docs/swagger-ui.css.map',
     '/docs/swagger-initializer.js',
     '/docs/..%2f..%2fpackage.json',
     '/docs/%2e%2e/%2e%2e/package.json',
     '/docs/%00',
     '/.env',
-    '/favicon.ico',
   ])('returns 404 for %s', async (target) => {
     const response = await ask('GET', target, context.key);
     expectErrorResponse(response, 404, 'route_not_found');
