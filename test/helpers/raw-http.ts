@@ -1,7 +1,9 @@
 import { type Agent, type IncomingHttpHeaders, request } from 'node:http';
-import { connect, type Socket } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { expectDocumented } from './contract.js';
+import { RawClient } from './raw-client.js';
+import { waitFor } from './wait-for.js';
+import { requestText } from './wire.js';
 
 export interface RawRequest {
   readonly method?: string;
@@ -80,61 +82,32 @@ const LAST_CHUNK = '0\r\n\r\n';
 
 /** A client that requests the list, reads the first bytes and then stops reading. */
 export class StalledClient {
-  readonly #received: Buffer[] = [];
-  /** The last received bytes, across chunks. */
-  #tail = '';
-
-  private constructor(private readonly socket: Socket) {}
+  private constructor(private readonly client: RawClient) {}
 
   static async open(port: number, key: string, headers: Readonly<Record<string, string>> = {}): Promise<StalledClient> {
-    const socket = connect(port, '127.0.0.1');
-    const client = new StalledClient(socket);
-    const lines = Object.entries({ Host: 'localhost', Authorization: `Bearer ${key}`, ...headers });
-    socket.on('error', () => undefined);
-    await new Promise<void>((resolve) => {
-      socket.once('data', (chunk) => {
-        socket.pause();
-        client.#receive(chunk);
-        resolve();
-      });
-      const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('');
-      socket.write(`GET /v1/store/orders HTTP/1.1\r\n${head}\r\n`);
-    });
-    return client;
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+    const client = await RawClient.open(port, requestText('GET', '/v1/store/orders', { key, headers: lines }));
+    await client.stall();
+    return new StalledClient(client);
   }
 
   get text(): string {
-    return Buffer.concat(this.#received).toString('latin1');
+    return this.client.received.toString('latin1');
   }
 
   /** Whether the complete response has arrived. */
   get isComplete(): boolean {
-    return this.#tail === LAST_CHUNK;
+    return this.client.endsWith(LAST_CHUNK);
   }
 
   /** Resumes reading until the response is complete or the server closes the connection. */
   async readToEnd(): Promise<void> {
-    await new Promise<void>((resolve) => {
-      this.socket.on('data', (chunk) => {
-        this.#receive(chunk);
-        if (this.isComplete) {
-          resolve();
-        }
-      });
-      this.socket.once('close', () => {
-        resolve();
-      });
-      this.socket.resume();
-    });
+    this.client.socket.resume();
+    await waitFor(() => this.isComplete || this.client.closed, 'the response ends', { withinMs: 60_000 });
   }
 
   /** Closes the connection without reading the rest. */
   disconnect(): void {
-    this.socket.destroy();
-  }
-
-  #receive(chunk: Buffer): void {
-    this.#received.push(chunk);
-    this.#tail = (this.#tail + chunk.subarray(-LAST_CHUNK.length).toString('latin1')).slice(-LAST_CHUNK.length);
+    this.client.socket.destroy();
   }
 }

@@ -1,11 +1,11 @@
-import { connect, type Socket } from 'node:net';
 import { cancelOrder, listOrders } from '../helpers/api.js';
 import { insertOrder } from '../helpers/builders.js';
 import { expectErrorResponse } from '../helpers/expect-error-response.js';
+import { RawClient } from '../helpers/raw-client.js';
 import type { ServiceMetrics } from '../helpers/service-metrics.js';
 import { ServiceProcess, useServiceProcess } from '../helpers/service-process.js';
 import { waitFor } from '../helpers/wait-for.js';
-import { parseResponses, requestText } from '../helpers/wire.js';
+import { requestText } from '../helpers/wire.js';
 
 jest.setTimeout(60_000);
 
@@ -14,40 +14,20 @@ const MEGABYTE = 1_024 * 1_024;
 const DISCONNECT_WITHIN_MS = 25_000;
 
 const context = useServiceProcess({ RATE_LIMIT_BAN_THRESHOLD: '0' });
-let clients: Client[];
+let clients: RawClient[];
 
 beforeEach(() => {
   clients = [];
 });
 afterEach(() => {
-  clients.forEach((client) => client.leave());
+  clients.forEach(({ socket }) => socket.destroy());
 });
 
-class Client {
-  readonly #received: Buffer[] = [];
-  closed = false;
-
-  constructor(readonly socket: Socket) {
-    clients.push(this);
-    socket.on('data', (chunk: Buffer) => this.#received.push(chunk));
-    socket.on('error', () => undefined);
-    socket.on('close', () => {
-      this.closed = true;
-    });
-  }
-
-  static connect(): Promise<Client> {
-    const client = new Client(connect(context.service.port, '127.0.0.1'));
-    return new Promise((resolve) => client.socket.once('connect', () => resolve(client)));
-  }
-
-  get received(): Buffer {
-    return Buffer.concat(this.#received);
-  }
-
-  leave(): void {
-    this.socket.destroy();
-  }
+/** A client that leaves after the test. */
+async function join(port = context.service.port, text = ''): Promise<RawClient> {
+  const client = await RawClient.open(port, text);
+  clients.push(client);
+  return client;
 }
 
 async function expectNormalService(): Promise<void> {
@@ -59,11 +39,11 @@ async function expectNormalService(): Promise<void> {
 describe('idle connections and clients that send their headers byte by byte', () => {
   it('delay no other client and are disconnected', async () => {
     const before = await context.metrics();
-    const silent: Client[] = [];
+    const silent: RawClient[] = [];
     for (let batch = 0; batch < 20; batch++) {
-      silent.push(...(await Promise.all(Array.from({ length: 100 }, () => Client.connect()))));
+      silent.push(...(await Promise.all(Array.from({ length: 100 }, () => join()))));
     }
-    const slow = await Promise.all(Array.from({ length: 20 }, () => Client.connect()));
+    const slow = await Promise.all(Array.from({ length: 20 }, () => join()));
     const drip = setInterval(() => {
       slow.forEach(({ socket }) => socket.write('a'));
     }, 500);
@@ -83,8 +63,7 @@ describe('idle connections and clients that send their headers byte by byte', ()
     }
     // Only clients that began a request get a response.
     expect(silent.every(({ received }) => received.length === 0)).toBe(true);
-    for (const { received } of slow) {
-      const [response] = parseResponses(received, true, []);
+    for (const [response] of slow.map(({ responses }) => responses)) {
       expect([408, 429]).toContain(response?.status);
       expectErrorResponse(
         response,
@@ -105,7 +84,7 @@ describe('a client that sends many requests and does not read', () => {
 
   it('uses little memory, and gets all responses in order when it reads', async () => {
     const before = await context.metrics();
-    const client = await Client.connect();
+    const client = await join();
     client.socket.pause();
     // The ids differ, so that responses in the wrong order are detected.
     const requests = Array.from({ length: REQUESTS }, (_, number) =>
@@ -142,17 +121,10 @@ describe('clients that pipeline many requests without a key', () => {
       NODE_OPTIONS: '--max-old-space-size=256',
     });
     try {
-      const received = Array.from({ length: CLIENTS }, () => 0);
       const text = requestText('GET', '/v1/store/orders').repeat(REQUESTS);
-      clients = received.map((_, number) => {
-        const socket = connect(small.port, '127.0.0.1');
-        socket.on('data', (chunk: Buffer) => (received[number]! += chunk.length));
-        socket.write(text);
-        return new Client(socket);
-      });
-      await waitFor(() => received.every((bytes) => bytes > MEGABYTE / 4), 'all clients get responses', {
-        withinMs: 50_000,
-      });
+      await Promise.all(Array.from({ length: CLIENTS }, () => join(small.port, text)));
+      const gotResponses = (): boolean => clients.every(({ socket }) => socket.bytesRead > MEGABYTE / 4);
+      await waitFor(gotResponses, 'all clients get responses', { withinMs: 50_000 });
       expect((await fetch(`${small.baseUrl}/health/live`)).status).toBe(200);
     } finally {
       await small.stop('SIGKILL');

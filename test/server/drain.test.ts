@@ -1,11 +1,11 @@
-import { connect, type Socket } from 'node:net';
 import type { PoolClient } from 'pg';
 import type { ServiceHttpAdapter } from '../../src/server/service-http-adapter.js';
 import { untilLockWaits } from '../helpers/lock-waits.js';
-import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
+import { insertKey, insertOrder, insertOrders, statusOf } from '../helpers/builders.js';
+import { RawClient } from '../helpers/raw-client.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
-import { parseResponses, requestText, type WireResponse } from '../helpers/wire.js';
+import { requestText } from '../helpers/wire.js';
 
 let service: TestService;
 let key: string;
@@ -26,57 +26,20 @@ afterEach(async () => {
 const adapter = (): ServiceHttpAdapter => service.app.getHttpAdapter() as unknown as ServiceHttpAdapter;
 const cancel = (id: string): string => requestText('DELETE', `/v1/store/orders/${id}`, { key });
 
-class Client {
-  #received = Buffer.alloc(0);
-  closed = false;
-
-  private constructor(readonly socket: Socket) {
-    socket.on('data', (chunk: Buffer) => (this.#received = Buffer.concat([this.#received, chunk])));
-    socket.on('error', () => undefined);
-    socket.on('close', () => (this.closed = true));
-  }
-
-  static async open(text = ''): Promise<Client> {
-    const socket = connect(service.port, '127.0.0.1');
-    const client = new Client(socket);
-    await new Promise((resolve) => socket.once('connect', resolve));
-    if (text !== '') {
-      socket.write(text);
-    }
-    return client;
-  }
-
-  get responses(): WireResponse[] {
-    return parseResponses(this.#received, this.closed, []);
-  }
-
-  /** The last bytes received. */
-  get lastReceived(): string {
-    return this.#received.subarray(-16).toString('latin1');
-  }
-
-  /** Status and `Connection` header of each response. */
-  get summary(): string[] {
-    return this.responses.map(({ status, headers }) => `${status} ${headers.get('connection')?.join() ?? ''}`);
-  }
-
-  async untilClosed(): Promise<void> {
-    await waitFor(() => this.closed, 'the service closes the connection');
-  }
-}
+/** Status and `Connection` header of each response. */
+const summaryOf = (client: RawClient): string[] =>
+  client.responses.map(({ status, headers }) => `${status} ${headers.get('connection')?.join() ?? ''}`);
 
 async function lock(...ids: string[]): Promise<void> {
   await holder.query('BEGIN');
   await holder.query('SELECT FROM orders WHERE id = ANY($1::bigint[]) FOR UPDATE', [ids]);
 }
 
-const insertOrders = (count: number): Promise<string[]> =>
-  Promise.all(Array.from({ length: count }, () => insertOrder(service.db)));
 const statusesOf = (ids: readonly string[]): Promise<unknown[]> =>
   Promise.all(ids.map((id) => statusOf(service.db, id)));
 
 /** Begins the drain, sends more, and releases the locks when that has been read. */
-async function drainBefore(client: Client, text: string): Promise<void> {
+async function drainBefore(client: RawClient, text: string): Promise<void> {
   adapter().connections.startDraining();
   client.socket.write(text);
   // A later request on another connection is handled after the text has been read.
@@ -87,56 +50,55 @@ async function drainBefore(client: Client, text: string): Promise<void> {
 
 describe('pipelined cancels during a drain', () => {
   it('get every pending response, with Connection: close on the last, and none is executed after it', async () => {
-    const ids = await insertOrders(3);
+    const ids = await insertOrders(service.db, 3);
     const late = await insertOrder(service.db);
     await lock(...ids);
-    const client = await Client.open(ids.map(cancel).join(''));
+    const client = await RawClient.open(service.port, ids.map(cancel).join(''));
     await untilLockWaits(service.db);
     await drainBefore(client, cancel(late));
-    expect(client.summary).toEqual(['204 keep-alive', '204 keep-alive', '204 close']);
+    expect(summaryOf(client)).toEqual(['204 keep-alive', '204 keep-alive', '204 close']);
     expect(await statusesOf([...ids, late])).toEqual(['cancelled', 'cancelled', 'cancelled', 'pending']);
   });
 
   it('include the next one that arrives when the last one had been executed before the drain', async () => {
-    const [one = '', other = '', late = ''] = await insertOrders(3);
+    const [one = '', other = '', late = ''] = await insertOrders(service.db, 3);
     await lock(one);
-    const client = await Client.open(cancel(one) + cancel(other));
+    const client = await RawClient.open(service.port, cancel(one) + cancel(other));
     await untilLockWaits(service.db);
     await waitFor(async () => (await statusOf(service.db, other)) === 'cancelled', 'the second cancel is executed');
     await drainBefore(client, cancel(late));
-    expect(client.summary).toEqual(['204 keep-alive', '204 keep-alive', '204 close']);
+    expect(summaryOf(client)).toEqual(['204 keep-alive', '204 keep-alive', '204 close']);
     expect(await statusOf(service.db, late)).toBe('cancelled');
   });
 
   it('are executed up to the first when they arrive together after the drain has begun', async () => {
-    const ids = await insertOrders(3);
-    const client = await Client.open();
+    const ids = await insertOrders(service.db, 3);
+    const client = await RawClient.open(service.port);
     adapter().connections.startDraining();
     client.socket.write(ids.map(cancel).join(''));
     await client.untilClosed();
-    expect(client.summary).toEqual(['204 close']);
+    expect(summaryOf(client)).toEqual(['204 close']);
     expect(await statusesOf(ids)).toEqual(['cancelled', 'pending', 'pending']);
   });
 
   it('get no response to a malformed request behind them', async () => {
     const id = await insertOrder(service.db);
     await lock(id);
-    const client = await Client.open(cancel(id));
+    const client = await RawClient.open(service.port, cancel(id));
     await untilLockWaits(service.db);
     await drainBefore(client, 'hello\r\n\r\n');
-    expect(client.summary).toEqual(['204 close']);
+    expect(summaryOf(client)).toEqual(['204 close']);
   });
 });
 
 describe('a list whose headers were sent before the drain', () => {
-  async function startList(): Promise<Client> {
+  async function startList(): Promise<RawClient> {
     // About 8 MB: more than the buffers of both ends of a connection hold.
     await service.db.query(
       'INSERT INTO orders (id, pet_id, quantity) SELECT 1000000 + n, n, 1 FROM generate_series(1, 120000) AS n',
     );
-    const client = await Client.open(requestText('GET', '/v1/store/orders', { key }));
-    await new Promise((resolve) => client.socket.once('data', resolve));
-    client.socket.pause();
+    const client = await RawClient.open(service.port, requestText('GET', '/v1/store/orders', { key }));
+    await client.stall();
     return client;
   }
 
@@ -144,10 +106,10 @@ describe('a list whose headers were sent before the drain', () => {
     const client = await startList();
     adapter().connections.startDraining();
     client.socket.resume();
-    await waitFor(() => client.lastReceived.endsWith('0\r\n\r\n'), 'the list is complete');
+    await waitFor(() => client.endsWith('0\r\n\r\n'), 'the list is complete');
     client.socket.write(requestText('GET', '/health/live'));
     await client.untilClosed();
-    expect(client.summary).toEqual(['200 keep-alive', '200 close']);
+    expect(summaryOf(client)).toEqual(['200 keep-alive', '200 close']);
     expect(JSON.parse(client.responses[0]?.body ?? '')).toHaveLength(120_000);
   });
 
@@ -157,7 +119,7 @@ describe('a list whose headers were sent before the drain', () => {
     client.socket.resume();
     await closed;
     await client.untilClosed();
-    expect(client.summary).toEqual(['200 keep-alive']);
+    expect(summaryOf(client)).toEqual(['200 keep-alive']);
     expect(JSON.parse(client.responses[0]?.body ?? '')).toHaveLength(120_000);
   });
 });
@@ -172,7 +134,7 @@ describe('closing the server', () => {
       requestText('POST', '/v1/store/orders', { headers: ['Content-Length: 9'] }),
     ],
   ])('closes a connection at once that %s', async (_condition, text) => {
-    const client = await Client.open(text);
+    const client = await RawClient.open(service.port, text);
     if (text.includes('\r\n\r\n')) {
       await waitFor(() => client.responses.length === 1, 'the response arrives');
     } else {
@@ -181,20 +143,6 @@ describe('closing the server', () => {
     await service.app.close();
     await client.untilClosed();
     expect(client.responses).toHaveLength(text.includes('\r\n\r\n') ? 1 : 0);
-  });
-
-  it('waits for a pending cancel', async () => {
-    const id = await insertOrder(service.db);
-    await lock(id);
-    const client = await Client.open(cancel(id));
-    await untilLockWaits(service.db);
-    adapter().connections.startDraining();
-    const closed = service.app.close();
-    await holder.query('ROLLBACK');
-    await closed;
-    await client.untilClosed();
-    expect(client.summary).toEqual(['204 close']);
-    expect(await statusOf(service.db, id)).toBe('cancelled');
   });
 });
 

@@ -1,10 +1,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import { connect } from 'node:net';
 import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
 import { CLI } from '../helpers/build.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { cancelOrder } from '../helpers/api.js';
+import { RawClient } from '../helpers/raw-client.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
 import { waitFor } from '../helpers/wait-for.js';
@@ -23,31 +24,19 @@ afterAll(() => database.drop());
 const start = (environment: Record<string, string> = {}): Promise<ServiceProcess> =>
   ServiceProcess.start({ DATABASE_URL: database.url, ...environment });
 
-/** Requests the list and does not read the response until {@link Socket.resume}. */
-async function stalledList(service: ServiceProcess): Promise<{ socket: Socket; received: () => string }> {
+/** Requests the list and reads only the first bytes of the response. */
+async function stalledList(service: ServiceProcess): Promise<RawClient> {
   // More than the buffers of both ends of a connection hold.
   filled ??= database.db.query(
     'INSERT INTO orders (id, pet_id, quantity) SELECT n, 1, 1 FROM generate_series(1000000, 1400000) AS n',
   );
   await filled;
-  const socket = connect(service.port, '127.0.0.1');
-  let received = '';
-  socket.on('error', () => undefined);
-  socket.write(`GET /v1/store/orders HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer ${key}\r\n\r\n`);
-  await new Promise((resolve) => socket.once('readable', resolve));
-  received += String(socket.read() ?? '');
-  socket.on('data', (chunk) => (received += chunk.toString()));
-  socket.pause();
-  return { socket, received: () => received };
+  const client = await RawClient.open(service.port, requestText('GET', '/v1/store/orders', { key }));
+  await client.stall();
+  return client;
 }
 
 describe('SIGTERM', () => {
-  it('exits with 0 when the service is idle', async () => {
-    const service = await start();
-    expect(await service.stop()).toBe(0);
-    expect(service.output).toContain('"stopped"');
-  });
-
   it('ends when nobody reads the log', async () => {
     const child = spawn(process.execPath, [CLI, 'serve'], {
       env: { ...process.env, DATABASE_URL: database.url, PORT: '0', METRICS_PORT: '0' },
@@ -89,6 +78,7 @@ describe('SIGTERM', () => {
     await release();
     expect((await response).status).toBe(204);
     expect(await stopped).toBe(0);
+    expect(service.output).toContain('"stopped"');
     expect(await statusOf(database.db, id)).toBe('cancelled');
   });
 
@@ -124,14 +114,14 @@ describe('SIGTERM', () => {
 
   it('cuts a list that outlasts the grace period, without the end of the body', async () => {
     const service = await start({ SHUTDOWN_GRACE_SECONDS: '1' });
-    const { socket, received } = await stalledList(service);
-    const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+    const list = await stalledList(service);
     expect(await service.stop()).toBe(0);
-    socket.resume();
-    await closed;
-    expect(received()).toContain('HTTP/1.1 200 OK');
+    list.socket.resume();
+    await list.untilClosed();
+    const received = list.received.toString('latin1');
+    expect(received).toContain('HTTP/1.1 200 OK');
     // The last chunk of a complete chunked body is empty (RFC 9112 section 7.1).
-    expect(received().endsWith('0\r\n\r\n')).toBe(false);
-    expect(received()).not.toContain('}]');
+    expect(received.endsWith('0\r\n\r\n')).toBe(false);
+    expect(received).not.toContain('}]');
   });
 });

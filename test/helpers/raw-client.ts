@@ -1,0 +1,50 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { waitFor } from './wait-for.js';
+import { parseResponses, type WireResponse } from './wire.js';
+
+/** A connection that collects what it receives, also an incomplete response, until the test or the service closes it. */
+export class RawClient {
+  readonly #received: Buffer[] = [];
+  closed = false;
+
+  private constructor(readonly socket: Socket) {
+    socket.on('data', (chunk: Buffer) => this.#received.push(chunk));
+    socket.on('error', () => undefined);
+    socket.on('close', () => (this.closed = true));
+  }
+
+  static async open(port: number, text = ''): Promise<RawClient> {
+    const socket = connect(port, '127.0.0.1');
+    const client = new RawClient(socket);
+    await once(socket, 'connect');
+    if (text !== '') {
+      socket.write(text);
+    }
+    return client;
+  }
+
+  get received(): Buffer {
+    return Buffer.concat(this.#received);
+  }
+
+  /** Whether the last bytes received are these. Quick, however much was received. */
+  endsWith(text: string): boolean {
+    return Buffer.concat(this.#received.slice(-text.length)).toString('latin1').endsWith(text);
+  }
+
+  /** The complete responses. */
+  get responses(): WireResponse[] {
+    return parseResponses(this.received, this.closed, []);
+  }
+
+  /** Waits for the first bytes of the response, and reads no more until `socket.resume()`. */
+  async stall(): Promise<void> {
+    await once(this.socket, 'data');
+    this.socket.pause();
+  }
+
+  async untilClosed(): Promise<void> {
+    await waitFor(() => this.closed, 'the service closes the connection');
+  }
+}
