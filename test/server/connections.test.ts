@@ -1,12 +1,12 @@
 import { connect } from 'node:net';
 import { Metrics } from '../../src/metrics/metrics.js';
 import { RateLimiter } from '../../src/rate-limit/rate-limiter.js';
-import { untilLockWaits } from '../helpers/lock-waits.js';
+import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
 import { insertOrder, statusOf } from '../helpers/builders.js';
 import { expectLimits } from '../helpers/expect-error-response.js';
 import { useTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
-import { exchange, requestText } from '../helpers/wire.js';
+import { exchange, requestText, responseTo } from '../helpers/wire.js';
 
 describe('pipelined requests', () => {
   const context = useTestService({ environment: { CANCEL_LOCK_TIMEOUT_MS: '30000' } });
@@ -16,17 +16,6 @@ describe('pipelined requests', () => {
   });
 
   const cancel = (id: string): string => requestText('DELETE', `/v1/store/orders/${id}`, { key: context.key });
-
-  /** Locks an order until the returned function is called. */
-  async function lock(id: string): Promise<() => Promise<void>> {
-    const holder = await context.service.db.connect();
-    await holder.query('BEGIN');
-    await holder.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [id]);
-    return async () => {
-      await holder.query('ROLLBACK');
-      holder.release();
-    };
-  }
 
   async function listsLost(): Promise<number> {
     const { values } = await context.service.app.get(Metrics).lists.get();
@@ -97,12 +86,14 @@ describe('pipelined requests', () => {
 
   // Responses have the order of their requests (RFC 9112 section 9.3.2). A client that reads 400 first believes that its
   // order was not cancelled.
-  it('get all earlier responses before that of a malformed request', async () => {
+  it.each([
+    ['a malformed request', 'hello\r\n\r\n'],
+    ['a CONNECT', 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n'],
+  ])('get all earlier responses before the 400 of %s', async (_what, last) => {
     const [one, other] = [await insertOrder(context.service.db), await insertOrder(context.service.db)];
-    const text = `${cancel(one)}${requestText('GET', '/v1/store/orders')}${cancel(other)}hello\r\n\r\n`;
+    const text = `${cancel(one)}${requestText('GET', '/v1/store/orders')}${cancel(other)}${last}`;
     const { responses } = await exchange(context.service.port, text, { until: 'closed' });
-    expect(responses.slice(0, 3).map(({ status }) => status)).toEqual([204, 401, 204]);
-    expect(responses.slice(3).filter(({ status }) => status !== 400)).toEqual([]);
+    expect(responses.map(({ status }) => status)).toEqual([204, 401, 204, 400]);
     expectLimits(responses[1], 'limits');
     expect(await statusOf(context.service.db, one)).toBe('cancelled');
   });
@@ -115,7 +106,7 @@ describe('pipelined requests', () => {
     };
     const before = await counted();
     const id = await insertOrder(context.service.db);
-    const release = await lock(id);
+    const release = await lockOrder(context.service.db, id);
     try {
       const client = connect(context.service.port, '127.0.0.1');
       client.write(cancel(id) + cancel('x') + cancel('x'));
@@ -177,7 +168,7 @@ describe('pipelined requests', () => {
   it('are not read further while many wait for their response, and all get it in order', async () => {
     const counted = jest.spyOn(context.service.app.get(RateLimiter).keys, 'consume');
     const id = await insertOrder(context.service.db);
-    const release = await lock(id);
+    const release = await lockOrder(context.service.db, id);
     const behind = 1_000;
     // One read of the connection has 64 of them.
     const padding = `X-Padding: ${'x'.repeat(900)}`;
@@ -203,7 +194,7 @@ describe('pipelined requests', () => {
       'INSERT INTO orders (id, pet_id, quantity) SELECT 1000000 + n, n, 1 FROM generate_series(1, 5000) AS n',
     );
     const counted = jest.spyOn(app.get(RateLimiter).addresses, 'consume');
-    const release = await lock(id);
+    const release = await lockOrder(context.service.db, id);
     const socket = connect(port, '127.0.0.1');
     const anonymous = requestText('GET', '/v1/nowhere', { headers: [`X-Padding: ${'x'.repeat(1_100)}`] });
     let received = '';
@@ -223,7 +214,7 @@ describe('pipelined requests', () => {
 
   it('are not read further when many are not executed, behind one that ends its connection', async () => {
     const id = await insertOrder(context.service.db);
-    const release = await lock(id);
+    const release = await lockOrder(context.service.db, id);
     let arrived = 0;
     const server = context.service.app.getHttpServer();
     const count = (): void => {
@@ -239,7 +230,7 @@ describe('pipelined requests', () => {
     await untilLockWaits(context.service.db);
     // Time enough to read all of them.
     for (let turn = 0; turn < 20; turn++) {
-      await exchange(context.service.port, requestText('GET', '/v1/nowhere', { key: context.key }), { until: 1 });
+      await responseTo(context.service.port, 'GET', '/v1/nowhere', { key: context.key });
     }
     expect(arrived).toBeLessThan(200);
     await release();
@@ -253,14 +244,9 @@ describe('pipelined requests', () => {
     await context.service.db.query(
       'INSERT INTO orders (id, pet_id, quantity) SELECT 1000000 + n, n, 1 FROM generate_series(1, 120000) AS n',
     );
-    const { responses, text } = await exchange(
-      context.service.port,
-      requestText('GET', '/v1/store/orders', { key: context.key }),
-      {
-        until: 'closed',
-        thenSend: 'hello\r\n\r\n',
-      },
-    );
+    const list = requestText('GET', '/v1/store/orders', { key: context.key });
+    const options = { until: 'closed', thenSend: 'hello\r\n\r\n' } as const;
+    const { responses, text } = await exchange(context.service.port, list, options);
     await context.service.db.query('DELETE FROM orders WHERE id > 1000000');
     expect(text.startsWith('HTTP/1.1 200 OK\r\n')).toBe(true);
     // The list is cut, or complete and followed by the error; the error is never inside the list.
