@@ -1,7 +1,7 @@
-import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
+import { call, listOrders } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { formCluster } from '../helpers/redis-cluster.js';
-import { administrate, countOf } from '../helpers/redis-limits.js';
+import { administrate } from '../helpers/redis-limits.js';
 import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { useTestDatabase } from '../helpers/test-database.js';
@@ -41,62 +41,6 @@ describeWithRedis('three replicas that share a Redis', () => {
     expect([response.status, response.headers.get('x-ratelimit-remaining')]).toEqual([401, '59']);
     expect(await stored()).toEqual(before);
   });
-
-  it('keep the counts and the ban after all of them restart', async () => {
-    const { key } = await insertKey(database.db, { requests_per_minute: 1_000, requests_per_day: 20 });
-    for (let used = 0; used < 20; used++) {
-      await cancelOrder(replicas[used % 3]!.baseUrl, '1', key);
-    }
-    const banned = await rejectUntilBanned(replicas[0]!, key);
-    await stopAll(replicas);
-    replicas = await startThree(redis.url);
-    for (const replica of replicas) {
-      const response = await request(replica, key);
-      expect((await errorOf(response)).code).toBe('api_key_banned');
-      expect(response.headers.get('x-ratelimit-reset')).toBe(banned.headers.get('x-ratelimit-reset'));
-    }
-  });
-
-  it('all reject a key after one of them has banned it, and admit it when the ban is lifted', async () => {
-    const { id, key } = await insertKey(database.db, { requests_per_minute: 2, requests_per_day: 100_000 });
-    // Every replica has cached that the key is over its limit.
-    for (const replica of [...replicas, ...replicas]) {
-      await request(replica, key);
-    }
-    for (const replica of replicas) {
-      expect((await rejectUntilBanned(replica, key)).status).toBe(429);
-    }
-    // More quota, so that only the ban stands in the way; then the ban is lifted.
-    await database.db.query('UPDATE api_keys SET requests_per_minute = 100000 WHERE id = $1', [id]);
-    await administrate(redis, (admin) => admin.hdel(`petstore:limit:{key:${id}}`, 'bu'));
-    await database.db.query("SELECT pg_notify('api_key_unbanned', $1)", [id]);
-    for (const replica of replicas) {
-      await waitFor(async () => (await request(replica, key)).status === 404, 'the ban is lifted everywhere');
-    }
-  });
-
-  it('ask Redis once for each request with a key, at most once a second during a ban, and never for other requests', async () => {
-    const { key } = await insertKey(database.db, { requests_per_minute: 20, requests_per_day: 1_000 });
-    const [replica] = replicas as [ServiceProcess];
-    await request(replica, key);
-    const before = await redis.commandCounts();
-    const startedAtMs = performance.now();
-    let counted = 0;
-    for (let number = 0; number < 40; number++) {
-      const response = await request(replica, key);
-      counted += response.status === 404 || (await errorOf(response)).code === 'rate_limit_exceeded' ? 1 : 0;
-      expect((await request(replica)).status).not.toBe(404);
-    }
-    for (const path of ['/health/live', '/health/ready', '/docs', '/docs/openapi.json']) {
-      expect((await fetch(`${replica.baseUrl}${path}`)).status).toBe(200);
-    }
-    const after = await redis.commandCounts();
-    const sent = (after.evalsha ?? 0) - (before.evalsha ?? 0);
-    expect(sent).toBeGreaterThanOrEqual(counted);
-    // One more starts the ban.
-    expect(sent).toBeLessThanOrEqual(counted + 1 + (performance.now() - startedAtMs) / 1_000 + 1);
-    expect(after.eval ?? 0).toBe(before.eval ?? 0);
-  });
 });
 
 describeWithRedis('a replica whose Redis fails', () => {
@@ -110,41 +54,6 @@ describeWithRedis('a replica whose Redis fails', () => {
   afterEach(async () => {
     redis.thaw();
     await stopAll([replica, redis]);
-  });
-
-  it('counts in memory when Redis is killed under load, and in Redis when it is back', async () => {
-    const { id, key } = await insertKey(database.db, { requests_per_minute: 100_000, requests_per_day: 100_000 });
-    const { key: small } = await insertKey(database.db, { requests_per_minute: 5, requests_per_day: 5 });
-    let stop = false;
-    const responses: Response[] = [];
-    const load = Promise.all(
-      Array.from({ length: 16 }, async () => {
-        while (!stop) {
-          responses.push(await request(replica, key));
-        }
-      }),
-    );
-    await waitFor(() => responses.length > 50, 'load is running');
-    await redis.kill();
-    await waitFor(() => replica.output.includes('Redis unavailable'), 'the outage is noticed');
-    const atOutage = responses.length;
-    await waitFor(() => responses.length > atOutage + 200, 'load continues');
-    const limited = await Promise.all(Array.from({ length: 8 }, () => request(replica, small)));
-    expect(limited.filter(({ status }) => status === 404)).toHaveLength(5);
-    await redis.restart();
-    await waitFor(() => replica.output.includes('Redis available again'), 'Redis is used again');
-    stop = true;
-    await load;
-    for (const response of responses) {
-      expect(response.status).toBe(404);
-      expect(response.headers.get('x-ratelimit-limit')).toBe('100000');
-      expect(response.headers.get('x-ratelimit-remaining')).toMatch(/^\d+$/);
-      expect(response.headers.get('x-ratelimit-reset')).toMatch(/^\d+$/);
-    }
-    expect(replica.output.match(/Redis unavailable/g)).toHaveLength(1);
-    const before = await countOf(redis, id);
-    await request(replica, key);
-    expect(await countOf(redis, id)).toBe(before + 1);
   });
 
   it('responds while Redis is suspended, and sends it no request twice', async () => {
@@ -211,13 +120,4 @@ async function admittedInOneMinute(replicas: readonly ServiceProcess[], requests
       return admitted.length;
     }
   }
-}
-
-async function rejectUntilBanned(replica: ServiceProcess, key: string): Promise<Response> {
-  let last: Response | undefined;
-  await waitFor(async () => {
-    last = await request(replica, key);
-    return (await errorOf(last)).code === 'api_key_banned';
-  }, 'the key is banned');
-  return last!;
 }
