@@ -116,18 +116,6 @@ export class RedisServer {
 }
 
 function launch(port: number, folder: string, flags: readonly string[]): ChildProcess {
-  const args = [
-    '--port',
-    String(port),
-    '--bind',
-    '127.0.0.1',
-    '--save',
-    '',
-    '--appendonly',
-    'no',
-    '--dir',
-    folder,
-    ...flags,
-  ];
+  const args = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--dir', folder, ...flags];
   return spawn('redis-server', args, { stdio: 'ignore' });
 }

@@ -83,23 +83,21 @@ export class ServiceProcess {
   }
 }
 
+export interface ProcessContext {
+  database: TestDatabase;
+  service: ServiceProcess;
+  /** A key that the service accepts. */
+  key: string;
+  metrics: () => Promise<ServiceMetrics>;
+}
+
 /**
  * Runs the tests of the file or of the `describe` block that calls it on one process with a database of its own.
- * @returns what is set when the tests run: the process, and a key that it accepts
+ * @returns what is set when the tests run
  */
-export function useServiceProcess(environment: Readonly<Record<string, string>> = {}): {
-  readonly database: TestDatabase;
-  readonly service: ServiceProcess;
-  readonly key: string;
-  readonly metrics: () => Promise<ServiceMetrics>;
-} {
+export function useServiceProcess(environment: Readonly<Record<string, string>> = {}): Readonly<ProcessContext> {
   let metricsPort: number;
-  const context = { metrics: () => ServiceMetrics.scrape(metricsPort) } as {
-    database: TestDatabase;
-    service: ServiceProcess;
-    key: string;
-    metrics: () => Promise<ServiceMetrics>;
-  };
+  const context = { metrics: () => ServiceMetrics.scrape(metricsPort) } as ProcessContext;
   beforeAll(async () => {
     context.database = await createTestDatabase();
     ({ key: context.key } = await insertKey(context.database.db));
