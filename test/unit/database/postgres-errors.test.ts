@@ -14,6 +14,8 @@ const adapted = (cause: DriverAdapterError['cause']): Error => statementErrorOf(
 
 const SHUTDOWN = {
   kind: 'postgres',
+  code: '57P01',
+  originalCode: '57P01',
   severity: 'FATAL',
   message: 'terminating connection',
   ...{ detail: undefined, column: undefined, hint: undefined },
@@ -36,23 +38,11 @@ describe('sqlStateOf, isTransientDatabaseError and isOutcomeUnknown', () => {
     ['a missing table', coded('42P01'), '42P01', false, false],
     ['a programming error', new TypeError('undefined is not a function'), undefined, false, true],
     ['an invalid argument', coded('ERR_INVALID_ARG_TYPE'), undefined, false, true],
-    [
-      'a server that shuts down (Prisma)',
-      adapted({ ...SHUTDOWN, code: '57P01', originalCode: '57P01' }),
-      '57P01',
-      true,
-      true,
-    ],
+    ['a server that shuts down (Prisma)', adapted(SHUTDOWN), '57P01', true, true],
     ['an unreachable server (Prisma)', adapted({ kind: 'DatabaseNotReachable' }), undefined, true, false],
     ['a lost connection (Prisma)', adapted({ kind: 'ConnectionClosed' }), undefined, true, true],
     ['a timeout (Prisma)', adapted({ kind: 'SocketTimeout' }), undefined, true, true],
-    [
-      'a failed TLS handshake (Prisma)',
-      adapted({ kind: 'TlsConnectionError', reason: 'expired' }),
-      undefined,
-      true,
-      false,
-    ],
+    ['a TLS error (Prisma)', adapted({ kind: 'TlsConnectionError', reason: 'expired' }), undefined, true, false],
     ['a failure of the adapter itself', adapted({ kind: 'GenericJs', id: 1 }), undefined, false, true],
   ])('classifies %s', (_what, error, sqlState, transient, outcomeUnknown) => {
     expect([sqlStateOf(error), isTransientDatabaseError(error), isOutcomeUnknown(error)]).toEqual([

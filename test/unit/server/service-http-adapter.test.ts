@@ -27,7 +27,6 @@ describe('expressMessages', () => {
 
     expect(await response.json()).toEqual({ host: '127.0.0.1' });
     const [request, answer, ...inExpress] = prototypes;
-    expect(inExpress).toEqual([request, answer]);
     expect(inExpress[0]).toBe(request);
     expect(inExpress[1]).toBe(answer);
   });
