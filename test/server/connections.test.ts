@@ -3,7 +3,7 @@ import { Metrics } from '../../src/metrics/metrics.js';
 import { RateLimiter } from '../../src/rate-limit/rate-limiter.js';
 import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
 import { insertOrder, statusOf } from '../helpers/builders.js';
-import { expectLimits } from '../helpers/expect-error-response.js';
+import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
 import { useTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { exchange, requestText, responseTo } from '../helpers/wire.js';
@@ -95,6 +95,7 @@ describe('pipelined requests', () => {
     const { responses } = await exchange(context.service.port, text, { until: 'closed' });
     expect(responses.map(({ status }) => status)).toEqual([204, 401, 204, 400]);
     expectLimits(responses[1], 'limits');
+    expectErrorResponse(responses[3], 400, 'bad_request');
     expect(await statusOf(context.service.db, one)).toBe('cancelled');
   });
 

@@ -107,12 +107,6 @@ describe('HTTP features that the service does not support', () => {
     expectErrorResponse(responses[0], status, code);
     expectLimits(responses[0], 'limits');
   });
-
-  it('CONNECT gets 400', async () => {
-    const text = withKey(`CONNECT localhost:80 HTTP/1.1\r\n${HOST}${KEY}\r\n`);
-    const { responses } = await exchange(context.service.port, text, { until: 'closed' });
-    expectErrorResponse(responses[0], 400, 'bad_request');
-  });
 });
 
 describe('malformed requests', () => {
