@@ -180,7 +180,6 @@ describeWithRedis('no committed response is lost, nothing is half done, and the 
 
   it.each(Object.entries(FAULTS))('%s', async (_name, fault) => {
     await expectSurvival(fault);
-    expect(services).toHaveLength(2);
   });
 
   if (SOAK_MINUTES > 0) {

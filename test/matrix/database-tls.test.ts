@@ -46,9 +46,7 @@ function urlWith(parameters: Record<string, string>, host = 'localhost'): string
 
 const withClient = (): Record<string, string> => ({ sslcert: client.certificate, sslkey: client.key });
 
-async function start(url: string): Promise<ServiceProcess> {
-  return ServiceProcess.start({ DATABASE_URL: url });
-}
+const start = (url: string): Promise<ServiceProcess> => ServiceProcess.start({ DATABASE_URL: url });
 
 describeWith('openssl')('PostgreSQL with TLS, a private authority and client certificates', () => {
   beforeAll(async () => {
