@@ -86,12 +86,9 @@ describe('pipelined requests', () => {
 
   // Responses have the order of their requests (RFC 9112 section 9.3.2). A client that reads 400 first believes that its
   // order was not cancelled.
-  it.each([
-    ['a malformed request', 'hello\r\n\r\n'],
-    ['a CONNECT', 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n'],
-  ])('get all earlier responses before the 400 of %s', async (_what, last) => {
+  it('get all earlier responses before the 400 of a malformed request', async () => {
     const [one, other] = [await insertOrder(context.service.db), await insertOrder(context.service.db)];
-    const text = `${cancel(one)}${requestText('GET', '/v1/store/orders')}${cancel(other)}${last}`;
+    const text = `${cancel(one)}${requestText('GET', '/v1/store/orders')}${cancel(other)}hello\r\n\r\n`;
     const { responses } = await exchange(context.service.port, text, { until: 'closed' });
     expect(responses.map(({ status }) => status)).toEqual([204, 401, 204, 400]);
     expectLimits(responses[1], 'limits');

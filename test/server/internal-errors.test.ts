@@ -78,9 +78,6 @@ describe('an error of a dependency ends only the request that meets it', () => {
   const failQuotas = (): void => {
     jest.spyOn(quotas(), 'consume').mockImplementationOnce(boom);
   };
-  const failMetric = (metric: { labels: unknown }): void => {
-    jest.spyOn(metric as { labels: () => never }, 'labels').mockImplementationOnce(boom);
-  };
 
   test.each<[what: string, status: 500 | 404, inject: () => void]>([
     ['the quota store throws', 500, failQuotas],
@@ -93,13 +90,21 @@ describe('an error of a dependency ends only the request that meets it', () => {
       500,
       () => jest.spyOn(dependency(UsageRecorder), 'decided').mockImplementationOnce(boom),
     ],
-    ['a metric of the limiter throws', 500, () => failMetric(metrics().limiterDecisions)],
+    [
+      'a metric of the limiter throws',
+      500,
+      () => jest.spyOn(metrics().limiterDecisions, 'inc').mockImplementationOnce(boom),
+    ],
     [
       'a metric of a cancel throws',
       500,
       () => jest.spyOn(metrics().cancelBatchSize, 'observe').mockImplementationOnce(boom),
     ],
-    ['a metric of an ended request throws', 404, () => failMetric(metrics().requestDurations)],
+    [
+      'a metric of an ended request throws',
+      404,
+      () => jest.spyOn(metrics().requestDurations, 'observe').mockImplementationOnce(boom),
+    ],
     [
       'the logger of an ended request throws',
       404,
