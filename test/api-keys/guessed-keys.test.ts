@@ -26,7 +26,7 @@ afterEach(() => {
   queries.mockRestore();
 });
 
-describe('guessed keys with a valid checksum', () => {
+describe('guessed keys', () => {
   it('cause no query, and valid keys from the same address still work', async () => {
     const [used, unused] = [await insertKey(context.service.db), await insertKey(context.service.db)];
     const [order, other] = [await insertOrder(context.service.db), await insertOrder(context.service.db)];

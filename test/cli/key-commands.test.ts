@@ -6,7 +6,7 @@ import { type CommandResult, petstore } from '../helpers/petstore.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
-const KEY = /^pst_[0-9A-Za-z]{49}$/;
+const KEY = /^pst_[0-9A-Za-z]{43}$/;
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 // The clock of the service stands still, so that no cache entry expires: it learns of changes by notifications only.

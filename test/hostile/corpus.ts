@@ -38,7 +38,7 @@ const HEADERS = [
   'Authorization: Bearer KEY, Bearer KEY',
   'Authorization: Bearer',
   'Authorization: Basic dXNlcjpwYXNz',
-  'Authorization: Bearer pst_0000000000000000000000000000000000000000000000000',
+  'Authorization: Bearer pst_0000000000000000000000000000000000000000000',
   `Authorization: Bearer ${'a'.repeat(5_000)}`,
   'authorization:KEY',
   'If-None-Match: *',
