@@ -50,14 +50,14 @@ export class ReadChunk implements ListChunk {
   /**
    * @param compressing undefined when the chunk is needed only as it is
    * @param sendsPlain whether the client does not get it compressed
-   * @param onChanged called when the chunk may need more or less memory of its own
+   * @param onFreed called when the chunk may need less memory
    * @param recycle called with the plain bytes when nobody will read them any more
    */
   constructor(
     plain: Buffer,
     readonly compressing: Promise<Compressed> | undefined,
     private readonly sendsPlain: boolean,
-    private readonly onChanged: () => void,
+    private readonly onFreed: () => void,
     private readonly recycle: (plain: Buffer) => void,
   ) {
     this.#plain = plain;
@@ -70,6 +70,10 @@ export class ReadChunk implements ListChunk {
         this.#isCompressing = false;
         this.#free();
       });
+  }
+
+  get isReleased(): boolean {
+    return this.#isReleased;
   }
 
   get isCompressing(): boolean {
@@ -102,12 +106,9 @@ export class ReadChunk implements ListChunk {
     return this.#compressed.chunk;
   }
 
-  /** Call when its piece is complete. @param kept what the cache holds in the place of this chunk; undefined when it does not keep it */
-  settle(kept: DeflatedChunk | undefined): void {
-    const own = this.#compressed?.chunk;
-    const chunk = kept ?? own;
-    this.#compressed = chunk && { chunk, isKept: kept !== undefined };
-    this.onChanged();
+  /** @param chunk the same in the cache, perhaps from another list: takes its place */
+  replaceBy(chunk: DeflatedChunk): void {
+    this.#compressed = { chunk, isKept: true };
   }
 
   release(): void {
@@ -120,7 +121,7 @@ export class ReadChunk implements ListChunk {
 
   #free(): void {
     this.#dropPlain(!this.#isCompressing && (this.#isReleased || !this.sendsPlain));
-    this.onChanged();
+    this.onFreed();
   }
 
   #dropPlain(mayDrop: boolean): void {

@@ -13,14 +13,15 @@ import type { PieceCache, PieceUser } from './piece-cache.js';
 const COPIED_PIECES_MAX = 64;
 /** Memory for chunks that are not in the cache: one is encoded while two or three others are compressed or sent. */
 const OWN_BYTES_MAX = 4 * 1_048_576;
-/** How long a list may wait for its client in all while it holds a transaction: behind an ALTER TABLE that waits, cancels wait, too. */
+/**
+ * How long a list may wait for its client in all while it holds a slot and, until all is read, a transaction: behind an ALTER TABLE
+ * that waits, cancels wait, too.
+ */
 const CLIENT_PACED_MAX_MS = 60_000;
 /** After this time a list gives up its slot when a key with fewer slots waits, even one that never waits for its client. Milliseconds. */
 const UNDISTURBED_MS = 2_000;
 /** A piece of more chunks than this is divided for later lists. */
 const PIECE_CHUNKS_MAX = 4;
-/** Of a piece of more chunks than this nothing is kept: all of it is in memory that is reserved until its end is known. */
-const KEPT_CHUNKS_MAX = 16;
 
 export interface ReadingOptions {
   readonly transaction: ListTransaction;
@@ -50,6 +51,8 @@ export class ListReading {
   readonly #queued = new Signal();
   /** Chunks with memory of their own. */
   readonly #own = new Set<ReadChunk>();
+  /** Chunks of pieces that do not fit the cache as a whole: it has reserved memory for them until they are sent. */
+  readonly #reserved = new Map<ReadChunk, DeflatedChunk>();
   readonly #freed = new Signal();
   #clientPacedMs = 0;
   #isClosed = false;
@@ -74,6 +77,8 @@ export class ListReading {
     this.#queued.notify();
     onFilled();
     await transaction.end(this.#end.error === undefined);
+    // The number of slots bounds the memory of all lists, also of those whose clients have yet to take what was read.
+    await this.#ownBytesAreAtMost(0);
     slot.release();
   }
 
@@ -104,6 +109,9 @@ export class ListReading {
   /** Call when no more chunks will be taken: reading fails from now on. */
   close(): void {
     this.#isClosed = true;
+    for (const chunk of this.#reserved.keys()) {
+      this.#giveBack(chunk);
+    }
     this.#freed.notify();
     this.#queued.notify();
   }
@@ -152,7 +160,7 @@ export class ListReading {
     let isWhole = false;
     try {
       for await (const chunk of this.#encode(copy)) {
-        chunks.push(this.#putRead(chunk, piece !== undefined && chunks.length < KEPT_CHUNKS_MAX));
+        chunks.push(this.#putRead(chunk, piece !== undefined));
       }
       isWhole = true;
     } finally {
@@ -171,7 +179,10 @@ export class ListReading {
     for (let next = await copy.next(); next.done !== true && next.value.length > 0; next = await copy.next()) {
       for (let from = 0; from < next.value.length;) {
         if (!encoder.hasChunk) {
-          await this.#memory();
+          await this.#ownBytesAreAtMost(OWN_BYTES_MAX);
+          if (this.#isClosed) {
+            throw new Error('The list has been closed.');
+          }
           encoder.startChunk();
         }
         from = encoder.write(next.value, from);
@@ -197,15 +208,14 @@ export class ListReading {
       isCompressed || fits
         ? deflate(bytes).then((chunk) => ({ chunk, isKept: mayKeep && cache.reserve(chunk) }))
         : undefined;
-    const onChanged = (): void => {
+    const onFreed = (): void => {
       if (chunk.ownBytes === 0) {
         this.#own.delete(chunk);
-      } else {
-        this.#own.add(chunk);
       }
+      this.#giveBack(chunk);
       this.#freed.notify();
     };
-    const chunk = new ReadChunk(bytes, compressing, !isCompressed, onChanged, (plain) => {
+    const chunk = new ReadChunk(bytes, compressing, !isCompressed, onFreed, (plain) => {
       this.#encoder.recycle(plain);
     });
     this.#own.add(chunk);
@@ -220,39 +230,46 @@ export class ListReading {
 
   /**
    * Puts a piece into the cache once it is compressed, if all of it fits. Lists that have read the same piece share the memory of the
-   * first one, so that what waits for their clients is in the cache, or counts as memory of their own.
+   * first one, so that what waits for their clients counts as memory of the cache, or as their own.
    */
   async #keep({ key }: Piece, chunks: readonly ReadChunk[], isWhole: boolean): Promise<void> {
     const { cache, user } = this.options;
-    const kept: DeflatedChunk[] = [];
-    for (const result of await Promise.allSettled(chunks.map(async ({ compressing }) => compressing))) {
-      // An error is that of sending the chunk.
-      if (result.status === 'fulfilled' && result.value?.isKept === true) {
-        kept.push(result.value.chunk);
-      }
-    }
-    const isKept = isWhole && kept.length === chunks.length;
-    if (!isKept) {
-      cache.cancel(kept);
-    }
-    const piece = isKept ? cache.add(key, kept, user) : undefined;
+    const results = await Promise.allSettled(chunks.map(async ({ compressing }) => compressing));
+    // An error is that of sending the chunk.
+    const reserved = results.map((result) =>
+      result.status === 'fulfilled' && result.value?.isKept === true ? result.value.chunk : undefined,
+    );
+    const kept = reserved.filter((chunk) => chunk !== undefined);
+    const piece = isWhole && kept.length === chunks.length ? cache.add(key, kept, user) : undefined;
     for (const [index, chunk] of chunks.entries()) {
-      chunk.settle(piece?.chunks[index]);
+      const [shared, own] = [piece?.chunks[index], reserved[index]];
+      if (shared !== undefined) {
+        chunk.replaceBy(shared);
+      } else if (own !== undefined) {
+        this.#reserved.set(chunk, own);
+        this.#giveBack(chunk);
+      }
     }
   }
 
-  /** Resolves when there is memory for one more chunk. */
-  async #memory(): Promise<void> {
-    while (!this.#isClosed && this.#ownBytes() > OWN_BYTES_MAX) {
+  /** Gives the memory that is reserved for a chunk back to the cache, once it is sent or will not be. */
+  #giveBack(chunk: ReadChunk): void {
+    const reserved = this.#reserved.get(chunk);
+    if (reserved !== undefined && (this.#isClosed || chunk.isReleased)) {
+      this.#reserved.delete(chunk);
+      this.options.cache.cancel([reserved]);
+    }
+  }
+
+  /** Resolves when chunks have no more than so much memory of their own, or the list has been closed. */
+  async #ownBytesAreAtMost(bytesMax: number): Promise<void> {
+    while (!this.#isClosed && this.#ownBytes() > bytesMax) {
       const own = [...this.#own];
       // The latest is sent last.
       if (own.findLast((chunk) => chunk.giveUpPlain()) === undefined) {
         const freed = this.#freed.wait();
         await (own.some(({ isCompressing }) => isCompressing) ? freed : this.#waitForClient(freed));
       }
-    }
-    if (this.#isClosed) {
-      throw new Error('The list has been closed.');
     }
   }
 

@@ -90,17 +90,6 @@ describe('a chunk that its client gets as it is', () => {
     expect((await (plain ?? chunk.plain())).toString()).toBe(TEXT);
   });
 
-  it('counts as its own again when the rest of its piece does not fit the cache', async () => {
-    const chunk = read(true);
-    await finish(true);
-    chunk.giveUpPlain();
-    expect(chunk.ownBytes).toBe(0);
-    chunk.settle(undefined);
-    expect([chunk.ownBytes, onFreed.mock.calls.length]).toEqual([deflated.deflated.length, 2]);
-    chunk.release();
-    expect(chunk.ownBytes).toBe(0);
-  });
-
   it('needs no compression where there is no room in the cache', async () => {
     const chunk = new ReadChunk(Buffer.from(TEXT), undefined, true, onFreed, recycle);
     expect([chunk.isCompressing, chunk.giveUpPlain(), (await chunk.plain()).toString()]).toEqual([false, false, TEXT]);

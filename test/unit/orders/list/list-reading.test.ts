@@ -1,3 +1,4 @@
+import type { ListChunk } from '../../../../src/orders/list/list-chunk.js';
 import { ListReading } from '../../../../src/orders/list/list-reading.js';
 import { ClientDisconnected } from '../../../../src/orders/list/list-writer.js';
 import type { ListTransaction } from '../../../../src/orders/list/list-transaction.js';
@@ -178,16 +179,44 @@ describe('the reading of a list', () => {
     }
   });
 
-  it('keeps no piece of more than sixteen chunks, and gives its memory back', async () => {
+  it('holds the memory that the cache has reserved for a piece that does not fit until its chunks are sent', async () => {
     const copy = async function* (): AsyncGenerator<Buffer> {
-      for (let part = 0; part < 17; part++) {
+      for (let part = 0; part < 6; part++) {
         yield await Promise.resolve(rows(CHUNK_ROWS));
       }
       yield Buffer.alloc(0);
     };
-    const cache = new PieceCache(100 * CACHE_BYTES);
-    expect(await take(start(cache, copy))).toEqual({ slots: 1, chunks: 17 });
-    expect([cache.get('piece'), cache.hasRoomFor(99 * CACHE_BYTES)]).toEqual([undefined, true]);
+    const cache = new PieceCache(150_000);
+    const { reading, ended } = start(cache, copy);
+    const chunks: ListChunk[] = [];
+    for await (const chunk of reading.chunks()) {
+      await chunk.deflated();
+      chunks.push(chunk);
+    }
+    await new Promise(setImmediate);
+    expect([cache.get('piece'), cache.hasRoomFor(140_000)]).toEqual([undefined, false]);
+    chunks[0]!.release();
+    chunks.slice(1, 3).forEach((chunk) => chunk.release());
+    reading.close();
+    await ended;
+    expect(cache.hasRoomFor(149_000)).toBe(true);
+  });
+
+  it('holds its slot until its client has taken what has memory of its own', async () => {
+    const copy = async function* (): AsyncGenerator<Buffer> {
+      yield await Promise.resolve(rows(CHUNK_ROWS));
+      yield Buffer.alloc(0);
+    };
+    const yieldBy = jest.fn();
+    const { reading, release, ended } = start(new PieceCache(0), copy, { yieldBy });
+    await turnsUntil(() => yieldBy.mock.calls.length > 0);
+    expect(release).not.toHaveBeenCalled();
+    for await (const chunk of reading.chunks()) {
+      await chunk.deflated();
+      chunk.release();
+    }
+    await ended;
+    expect(release).toHaveBeenCalledTimes(1);
   });
 
   it('gives memory of the cache back when it fails in the middle of a piece', async () => {
