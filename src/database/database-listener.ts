@@ -2,11 +2,11 @@ import { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Inject, Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import pg from 'pg';
-import { parseIntoClientConfig } from 'pg-connection-string';
 import { asError } from '../common/as-error.js';
 import { inBackground } from '../common/in-background.js';
 import { CONFIG, type Config } from '../config/config.js';
 import { Metrics } from '../metrics/metrics.js';
+import { connectionOf } from './open-client.js';
 import { sessionSettings } from './session-settings.js';
 
 const RECONNECT_FIRST_MS = 100;
@@ -148,7 +148,7 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
 
   #clientOver(socket: Socket): pg.Client {
     const client = new pg.Client({
-      ...parseIntoClientConfig(this.config.databaseUrl ?? ''),
+      ...connectionOf(this.config.databaseUrl ?? ''),
       application_name: 'petstore-listener',
       connectionTimeoutMillis: RESPONSE_TIMEOUT_MS,
       query_timeout: RESPONSE_TIMEOUT_MS,

@@ -1,7 +1,34 @@
 import pg from 'pg';
-import { parseIntoClientConfig } from 'pg-connection-string';
+import { parse } from 'pg-connection-string';
 
 const CONNECTION_TIMEOUT_MS = 5_000;
+
+/**
+ * How to connect to the server of a URL, as `pg` understands it. Reads the files that the URL names.
+ * @throws {Error} when they cannot be read, or parameters contradict each other
+ */
+export function connectionOf(url: string): pg.ClientConfig {
+  // The type of the result does not know what `pg` accepts, such as a port of digits.
+  return parse(url) as object;
+}
+
+/**
+ * The clients of a pool. Each reads the files that the URL names, so that replaced certificates are used. While one cannot be read,
+ * those of the client before are used: an error here would end the process, because the pool makes clients in handlers of events.
+ */
+export function clientsOf(url: string): new (options?: pg.ClientConfig) => pg.Client {
+  let latest = connectionOf(url);
+  return class extends pg.Client {
+    constructor(options?: pg.ClientConfig) {
+      try {
+        latest = connectionOf(url);
+      } catch {
+        // A file is being replaced.
+      }
+      super({ ...latest, ...options });
+    }
+  };
+}
 
 /**
  * Opens a connection outside the pools.
@@ -9,7 +36,7 @@ const CONNECTION_TIMEOUT_MS = 5_000;
  */
 export async function openClient(connectionString: string, options: pg.ClientConfig = {}): Promise<pg.Client> {
   const client = new pg.Client({
-    ...parseIntoClientConfig(connectionString),
+    ...connectionOf(connectionString),
     connectionTimeoutMillis: CONNECTION_TIMEOUT_MS,
     ...options,
   });

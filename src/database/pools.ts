@@ -1,8 +1,8 @@
 import { Inject, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import pg from 'pg';
-import { parseIntoClientConfig } from 'pg-connection-string';
 import { CONFIG, type Config } from '../config/config.js';
 import { Metrics } from '../metrics/metrics.js';
+import { clientsOf } from './open-client.js';
 import { READ_ONLY_TRANSACTION, sqlStateOf } from './postgres-errors.js';
 import { sessionSettings, type Settings } from './session-settings.js';
 
@@ -54,12 +54,11 @@ export class Pools implements OnApplicationShutdown {
     if (config.databaseUrl === undefined) {
       throw new Error('The database URL is not set.');
     }
-    // Given a URL, `pg` would read its certificate files for each connection, and one that is missing for a moment would end the process.
-    const connection = parseIntoClientConfig(config.databaseUrl);
+    const Client = clientsOf(config.databaseUrl);
     const statementTimeoutMs = MAIN_STATEMENT_TIMEOUT_MS + config.cancelLockTimeoutMs;
     this.main = createPool(
       {
-        ...connection,
+        Client,
         application_name: 'petstore-main',
         max: MAIN_CONNECTIONS_MAX,
         query_timeout: MAIN_QUERY_TIMEOUT_MS + config.cancelLockTimeoutMs,
@@ -71,10 +70,7 @@ export class Pools implements OnApplicationShutdown {
         ...MAIN_PLANNING,
       },
     );
-    this.list = createPool(
-      { ...connection, application_name: 'petstore-list', max: config.list.concurrency },
-      LIST_SETTINGS,
-    );
+    this.list = createPool({ Client, application_name: 'petstore-list', max: config.list.concurrency }, LIST_SETTINGS);
     this.main.on('release', (error: unknown) => {
       if (sqlStateOf(error) === READ_ONLY_TRANSACTION) {
         // Another server has become the primary: new connections lead to it.

@@ -1,0 +1,36 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { clientsOf } from '../../../src/database/open-client.js';
+
+const URL_OF_SERVER = 'postgresql://user@localhost/petstore';
+
+/** What a client has for TLS; its type does not tell. */
+const sslOf = (Client: ReturnType<typeof clientsOf>): unknown => (new Client() as unknown as { ssl: unknown }).ssl;
+
+describe('clients of a pool', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'petstore-client-'));
+  const file = join(folder, 'ca.crt');
+  afterAll(() => {
+    rmSync(folder, { recursive: true });
+  });
+
+  it('read the files of the URL, and use what was read before while one is missing', () => {
+    writeFileSync(file, 'one');
+    const Client = clientsOf(`${URL_OF_SERVER}?sslmode=verify-full&sslrootcert=${file}`);
+    expect(sslOf(Client)).toMatchObject({ ca: 'one' });
+    rmSync(file);
+    expect(sslOf(Client)).toMatchObject({ ca: 'one' });
+    writeFileSync(file, 'two');
+    expect(sslOf(Client)).toMatchObject({ ca: 'two' });
+  });
+
+  it.each([
+    ['ssl=no-verify', { rejectUnauthorized: false }],
+    ['ssl=true', true],
+    ['sslmode=disable', false],
+    ['application_name=x', false],
+  ])('use TLS as pg does with %s', (parameters, ssl) => {
+    expect(sslOf(clientsOf(`${URL_OF_SERVER}?${parameters}`))).toEqual(ssl);
+  });
+});
