@@ -140,8 +140,9 @@ export class Connections {
       onEnd?.();
     });
     // Node closes the connection after an expectation and, in HTTP/1.0, after a response of unknown length. It decides that when the
-    // response is written, when later requests may have been executed.
-    if (this.#draining || req.headers.expect !== undefined || req.httpVersionMinor === 0) {
+    // response is written, when later requests may have been executed. After an Upgrade it loses what it has read with it.
+    const { expect, upgrade } = req.headers;
+    if (this.#draining || expect !== undefined || upgrade !== undefined || req.httpVersionMinor === 0) {
       this.closeAfterResponse(req, res);
     }
   }

@@ -47,6 +47,7 @@ describe('pipelined requests', () => {
   it.each([
     ['Connection: close', ['Connection: close'], 'HTTP/1.1'],
     ['Expect: 100-continue', ['Expect: 100-continue'], 'HTTP/1.1'],
+    ['Upgrade', ['Connection: Upgrade', 'Upgrade: websocket'], 'HTTP/1.1'],
     ['HTTP/1.0, also with keep-alive', ['Connection: keep-alive'], 'HTTP/1.0'],
   ])('are not executed after one with %s', async (_what, headers, version) => {
     const id = await insertOrder(context.service.db);
