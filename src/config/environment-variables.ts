@@ -28,7 +28,7 @@ export const SETTINGS = {
     ...list(
       'REDIS_URL',
       'a URL like redis://host:6379 or rediss://user:password@host:6380, or several of them separated by commas (Redis Cluster), with special characters percent-encoded',
-      (text) => isUrl(text, ['redis:', 'rediss:']) && new URL(text).hostname !== '',
+      isRedisUrl,
     ),
     secret: 'file',
   },
@@ -172,6 +172,15 @@ function isDatabaseUrl(value: string): boolean {
   const { pathname, searchParams } = new URL(value);
   const schema = searchParams.get('schema') ?? 'public';
   return pathname.length > 1 && schema === 'public' && !searchParams.get('options')?.includes('search_path');
+}
+
+function isRedisUrl(value: string): boolean {
+  if (!isUrl(value, ['redis:', 'rediss:'])) {
+    return false;
+  }
+  const { hostname, pathname, searchParams } = new URL(value);
+  // The client ends the process when the database is no number.
+  return hostname !== '' && /^(?:\/\d*)?$/.test(pathname) && /^\d+$/.test(searchParams.get('db') ?? '0');
 }
 
 function isHost(value: string): boolean {
