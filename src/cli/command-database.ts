@@ -54,8 +54,8 @@ export async function withDatabase<T>(work: (db: pg.Client, databaseUrl: string)
     const isLost = sqlStateOf(error) === undefined && db.connection.stream.destroyed && isTransientDatabaseError(error);
     if (isLost || (sqlStateOf(error) !== undefined && isOutcomeUnknown(error))) {
       throw new Error(
-        `The connection to the database was lost (${asError(error).message}). The command may have been executed: ` +
-          'look before you repeat it.',
+        `The connection to the database was lost (${asError(error).message}). ` +
+          'If the command changes something, look whether it has before you repeat it.',
         { cause: error },
       );
     }

@@ -100,12 +100,13 @@ const COMMANDS: Readonly<Record<string, KeyCommand>> = {
     description: 'end the temporary ban of a key in every running service',
     json: '{"id"}',
     run: async (admin, { json }, id) => {
+      // First: while Redis is unavailable, each service decides with a ban of its own.
+      await admin.notifyUnbanned(id);
       const urls = await redisUrls();
       if (urls.length > 0) {
         const { liftBanInRedis } = await import('../rate-limit/redis-admin.js');
         await liftBanInRedis(urls, id);
       }
-      await admin.notifyUnbanned(id);
       await printResult(json, { id }, `The key ${id} is not banned.`);
     },
   },

@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { DISPLAY_PREFIX_LENGTH, generateKey, hashKey, isWellFormedKey } from '../../api-keys/key-format.js';
 import { openClient } from '../../database/open-client.js';
+import { sessionSettings } from '../../database/session-settings.js';
 import { seedOrders } from '../../orders/seed-orders.js';
 import { CUSTOM_QUOTAS, type Plan, PLAN_QUOTAS, PLANS } from '../../plans/plans.js';
 
@@ -21,6 +22,7 @@ export async function prepareDemo(databaseUrl: string, keysFile: string): Promis
   const keys = readKeys(keysFile) ?? createKeys(keysFile);
   const client = await openClient(databaseUrl);
   try {
+    await client.query(sessionSettings());
     await seedOrders(client, DEMO_ORDERS);
     for (const plan of PLANS) {
       const key = keys[plan];
