@@ -40,8 +40,9 @@ orders.raise_for_status()
 for order in orders.json():  # raises if the list is incomplete
     print(order["id"], order["petId"])
 
-again = send("GET", "/store/orders", {"If-None-Match": orders.headers["ETag"]})
-print("unchanged" if again.status_code == 304 else "changed")
+if "ETag" in orders.headers:
+    again = send("GET", "/store/orders", {"If-None-Match": orders.headers["ETag"]})
+    print("unchanged" if again.status_code == 304 else "changed")
 
 if len(sys.argv) > 1:
     response = send("DELETE", f"/store/orders/{sys.argv[1]}")

@@ -49,8 +49,9 @@ if status != 200:
 for order in json.loads(body):
     print(order["id"], order["petId"])
 
-status, _, _ = send("GET", "/store/orders", {"If-None-Match": headers["ETag"]})
-print("unchanged" if status == 304 else "changed")
+if "ETag" in headers:
+    status, _, _ = send("GET", "/store/orders", {"If-None-Match": headers["ETag"]})
+    print("unchanged" if status == 304 else "changed")
 
 if len(sys.argv) > 1:
     status, _, body = send("DELETE", f"/store/orders/{sys.argv[1]}")
