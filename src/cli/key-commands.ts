@@ -75,8 +75,7 @@ const COMMANDS: Readonly<Record<string, KeyCommand>> = {
     json: '{"id", "revoked", "successorId"}',
     run: async (admin, { json }, id) => {
       const { revoked, successorId } = await admin.revoke(id);
-      const successor = successorId === null ? '' : ` Its successor ${successorId} is not affected.`;
-      const text = `The key ${id} ${revoked ? 'is revoked' : 'was revoked already'}.${successor}`;
+      const text = `The key ${id} ${revoked ? 'is revoked' : 'was revoked already'}.${noteOn(successorId)}`;
       await printResult(json, { id, revoked, successorId }, text);
     },
   },
@@ -93,7 +92,8 @@ const COMMANDS: Readonly<Record<string, KeyCommand>> = {
     options: QUOTAS,
     run: async (admin, options, id) => {
       const record = await admin.setPlan(id, choiceOf(options));
-      await printResult(options.json, record, `The key ${id} has the plan ${record.plan}.`);
+      const text = `The key ${id} has the plan ${record.plan}.${noteOn(record.successorId)}`;
+      await printResult(options.json, record, text);
     },
   },
   'unban <id>': {
@@ -107,7 +107,7 @@ const COMMANDS: Readonly<Record<string, KeyCommand>> = {
         const { liftBanInRedis } = await import('../rate-limit/redis-admin.js');
         await liftBanInRedis(urls, id);
       }
-      await printResult(json, { id }, `The key ${id} is not banned.`);
+      await printResult(json, { id }, `The ban of the key ${id} is lifted; its limits still apply.`);
     },
   },
 };
@@ -144,6 +144,10 @@ export function addKeyCommands(program: Command): void {
         );
     }
   }
+}
+
+function noteOn(successorId: string | null): string {
+  return successorId === null ? '' : ` Its successor ${successorId} is not affected.`;
 }
 
 /** @throws {UsageError} when the quotas do not fit the plan */

@@ -278,7 +278,11 @@ describe('petstore keys unban', () => {
   it('succeeds without a change when the key is not banned', async () => {
     const { id, key } = await insertKey(service.db);
     const result = await keys('unban', id);
-    expect(result).toEqual({ exitCode: 0, stdout: `The key ${id} is not banned.\n`, stderr: '' });
+    expect(result).toEqual({
+      exitCode: 0,
+      stdout: `The ban of the key ${id} is lifted; its limits still apply.\n`,
+      stderr: '',
+    });
     expect(await statusOf(key)).toBe(200);
   });
 });
