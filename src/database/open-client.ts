@@ -4,12 +4,13 @@ import { parse } from 'pg-connection-string';
 const CONNECTION_TIMEOUT_MS = 5_000;
 
 /**
- * How to connect to the server of a URL, as `pg` understands it. Reads the files that the URL names.
+ * How to connect to the server of a URL, as `pg` understands it; other parameters of the URL are ignored. Reads the files that it names.
  * @throws {Error} when they cannot be read, or parameters contradict each other
  */
 export function connectionOf(url: string): pg.ClientConfig {
-  // The type of the result does not know what `pg` accepts, such as a port of digits.
-  return parse(url) as object;
+  const { user, password, host, port, database, ssl, sslnegotiation, options } = parse(url);
+  // The types of the results do not know what `pg` accepts, such as a port of digits.
+  return { user, password, host, port, database, ssl, sslnegotiation, options } as object;
 }
 
 /**
@@ -38,6 +39,7 @@ export async function openClient(connectionString: string, options: pg.ClientCon
   const client = new pg.Client({
     ...connectionOf(connectionString),
     connectionTimeoutMillis: CONNECTION_TIMEOUT_MS,
+    keepAlive: true,
     ...options,
   });
   // A lost connection fails the current statement; without a listener it would end the process.
