@@ -1,9 +1,9 @@
 import { connect } from 'node:net';
-import { Metrics } from '../../src/metrics/metrics.js';
 import { RateLimiter } from '../../src/rate-limit/rate-limiter.js';
 import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
 import { insertOrder, statusOf } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
+import { ServiceMetrics } from '../helpers/service-metrics.js';
 import { useTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { exchange, requestText, responseTo } from '../helpers/wire.js';
@@ -17,14 +17,11 @@ describe('pipelined requests', () => {
 
   const cancel = (id: string): string => requestText('DELETE', `/v1/store/orders/${id}`, { key: context.key });
 
-  async function listsLost(): Promise<number> {
-    const { values } = await context.service.app.get(Metrics).lists.get();
-    return values.find(({ labels }) => labels.end === 'lost_reader')?.value ?? 0;
+  async function metric(name: string, labels?: string): Promise<number> {
+    return (await ServiceMetrics.of(context.service.app)).sum(name, labels);
   }
-
-  async function listsSent(): Promise<number> {
-    return (await context.service.app.get(Metrics).listsRunning.get()).values[0]?.value ?? 0;
-  }
+  const listsLost = (): Promise<number> => metric('petstore_lists_total', 'lost_reader');
+  const listsSent = (): Promise<number> => metric('petstore_lists_running');
 
   it('get their responses in order, errors and successes', async () => {
     const [one, other] = [await insertOrder(context.service.db), await insertOrder(context.service.db)];
@@ -98,11 +95,7 @@ describe('pipelined requests', () => {
   });
 
   it('are all measured when the connection is lost before their responses', async () => {
-    const counted = async (): Promise<number> => {
-      const metrics = await context.service.app.get(Metrics).registry.metrics();
-      const counts = metrics.matchAll(/^http_server_request_duration_seconds_count\{.*orderId.*\} (\d+)$/gm);
-      return [...counts].reduce((sum, [, count]) => sum + Number(count), 0);
-    };
+    const counted = (): Promise<number> => metric('http_server_request_duration_seconds_count', 'orderId');
     const before = await counted();
     const id = await insertOrder(context.service.db);
     const release = await lockOrder(context.service.db, id);

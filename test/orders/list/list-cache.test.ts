@@ -2,10 +2,10 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { seedOrders } from '../../../src/orders/seed-orders.js';
 import { PieceCache } from '../../../src/orders/list/piece-cache.js';
-import { Metrics } from '../../../src/metrics/metrics.js';
 import { insertKey } from '../../helpers/builders.js';
 import { describeWith } from '../../helpers/describe-with.js';
 import { useTestDatabase } from '../../helpers/test-database.js';
+import { ServiceMetrics } from '../../helpers/service-metrics.js';
 import { startTestService, type TestService } from '../../helpers/test-service.js';
 
 /** Six blocks and a part of a seventh, each a piece. */
@@ -41,8 +41,7 @@ async function list(encoding: 'gzip' | 'identity', from: TestService = service):
 }
 
 async function piecesRead(from: TestService = service): Promise<number> {
-  const { values } = await from.app.get(Metrics).listPieces.get();
-  return values.find(({ labels }) => labels.source === 'database')?.value ?? 0;
+  return (await ServiceMetrics.of(from.app)).sum('petstore_list_pieces_total', 'database');
 }
 
 describe('pieces of the order list', () => {

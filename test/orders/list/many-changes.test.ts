@@ -1,10 +1,11 @@
 import type { QueryResultRow } from 'pg';
 import { onlyRow } from '../../../src/database/only-row.js';
 import { Pools } from '../../../src/database/pools.js';
-import { Metrics } from '../../../src/metrics/metrics.js';
 import { ListCompaction } from '../../../src/orders/list/list-compaction.js';
 import { ListVersions, type Query } from '../../../src/orders/list/list-versions.js';
 import { readList } from '../../helpers/raw-http.js';
+import { Metrics } from '../../../src/metrics/metrics.js';
+import { ServiceMetrics } from '../../helpers/service-metrics.js';
 import { useTestService } from '../../helpers/test-service.js';
 import { waitFor } from '../../helpers/wait-for.js';
 import { observe } from '../../model/list-writer.js';
@@ -18,8 +19,7 @@ async function tokens(): Promise<number> {
 }
 
 async function piecesRead(): Promise<number> {
-  const { values } = await context.service.app.get(Metrics).listPieces.get();
-  return values.find(({ labels }) => labels.source === 'database')?.value ?? 0;
+  return (await ServiceMetrics.of(context.service.app)).sum('petstore_list_pieces_total', 'database');
 }
 
 async function list(encoding: 'gzip' | 'identity'): Promise<{ etag: string; ids: string[] }> {

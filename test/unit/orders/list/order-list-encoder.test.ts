@@ -119,7 +119,9 @@ describe('OrderListEncoder', () => {
     const encoder = new OrderListEncoder();
     const full = (): Buffer => {
       encoder.startChunk();
-      encoder.write(Buffer.from('1\t2\t3\t\\N\tf\n'.repeat(CHUNK_ROWS)));
+      encoder.write(
+        Buffer.from(`1\t${'9'.repeat(18)}\t2147483647\t2026-01-01 00:00:00.000+00\tf\n`.repeat(CHUNK_ROWS)),
+      );
       return encoder.endChunk().bytes;
     };
     const first = full();
