@@ -181,7 +181,7 @@ export class ListReading {
         if (!encoder.hasChunk) {
           await this.#ownBytesAreAtMost(OWN_BYTES_MAX);
           if (this.#isClosed) {
-            throw new Error('The list has been closed.');
+            throw new ClientDisconnected();
           }
           encoder.startChunk();
         }
