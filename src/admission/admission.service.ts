@@ -94,7 +94,7 @@ export class AdmissionService {
     const isAnonymous = plan === 'anonymous';
     const store = isAnonymous ? this.limiter.addresses : this.limiter.keys;
     return whenReady(store.consume(id, quotas), (verdict) => {
-      this.metrics.limiterDecisions.inc({ plan, outcome: verdict.outcome });
+      this.metrics.limiterDecisions.labels(plan, verdict.outcome).inc();
       this.usage.decided(isAnonymous ? ANONYMOUS_ID : id, verdict.outcome);
       return { caller, verdict };
     });

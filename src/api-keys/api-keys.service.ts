@@ -60,15 +60,15 @@ export class ApiKeysService {
     const keyHash = hashKey(token);
     const cached = this.#cache.get(keyHash);
     if (cached !== undefined && this.#isFresh(cached)) {
-      this.metrics.keyLookups.inc({ source: 'memory' });
+      this.metrics.keyLookups.labels('memory').inc();
       return this.#unlessExpired(cached.key);
     }
     const isIssued = this.issued.has(keyHash);
     if (!isIssued && this.issued.isComplete) {
-      this.metrics.keyLookups.inc({ source: 'index' });
+      this.metrics.keyLookups.labels('index').inc();
       return undefined;
     }
-    this.metrics.keyLookups.inc({ source: 'database' });
+    this.metrics.keyLookups.labels('database').inc();
     const lookup = this.#lookups.get(keyHash) ?? this.#lookUp(keyHash, isIssued ? undefined : callerOf());
     return lookup.then((key) => this.#unlessExpired(key));
   }

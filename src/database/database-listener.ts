@@ -55,6 +55,7 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
     @Inject(CONFIG) private readonly config: Config,
     private readonly metrics: Metrics,
   ) {
+    metrics.recoveries.labels('database');
     metrics.watch('listener', () => this.#isEstablished);
   }
 
@@ -84,7 +85,7 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
         retryMs = RECONNECT_FIRST_MS;
         this.#isEstablished = true;
         if (wasLost) {
-          this.metrics.recoveries.inc({ dependency: 'database' });
+          this.metrics.recoveries.labels('database').inc();
         }
         wasLost = false;
         onAttempt();

@@ -31,7 +31,7 @@ export class OrdersService {
         'PostgreSQL did not update a pending order: a trigger or rule on "orders" suppresses the update.',
       );
     }
-    this.metrics.cancels.inc({ outcome });
+    this.metrics.cancels.labels(outcome).inc();
     if (outcome !== 'cancelled') {
       throw DomainError.of(`order_${outcome}`);
     }

@@ -39,11 +39,7 @@ export class RequestObserver {
     // The series that alerts read begin with 0; see Metrics.
     for (const [method, route, ...statuses] of ALERTED) {
       for (const status of statuses) {
-        metrics.requestDurations.zero({
-          http_request_method: method,
-          http_route: route,
-          http_response_status_code: status,
-        });
+        metrics.requestDurations.labels(method, route, status);
       }
     }
   }
@@ -69,13 +65,12 @@ export class RequestObserver {
     const method = LISTED_METHODS.has(context.method) ? context.method : OTHER_METHOD;
     const route = routeTemplateOf(context.target);
     const request: EndedRequest = { method, route, status, aborted, requestId };
-    const labels = { http_request_method: method, http_route: route ?? UNMATCHED_ROUTE };
-    this.metrics.requestDurations.observe(
+    const { requestDurations } = this.metrics;
+    const series =
       aborted || status === undefined
-        ? { ...labels, error_type: 'aborted' }
-        : { ...labels, http_response_status_code: status },
-      durationMs / 1_000,
-    );
+        ? requestDurations.labels(method, route ?? UNMATCHED_ROUTE, '', 'aborted')
+        : requestDurations.labels(method, route ?? UNMATCHED_ROUTE, status);
+    series.observe(durationMs / 1_000);
     const key = keyOf(admission);
     if (key !== undefined) {
       this.#addToUsage(key.id, request, bodyBytes);

@@ -93,7 +93,7 @@ describe('an error of a dependency ends only the request that meets it', () => {
     [
       'a metric of the limiter throws',
       500,
-      () => jest.spyOn(metrics().limiterDecisions, 'inc').mockImplementationOnce(boom),
+      () => jest.spyOn(metrics().limiterDecisions, 'labels').mockImplementationOnce(boom),
     ],
     [
       'a metric of a cancel throws',
@@ -103,7 +103,7 @@ describe('an error of a dependency ends only the request that meets it', () => {
     [
       'a metric of an ended request throws',
       404,
-      () => jest.spyOn(metrics().requestDurations, 'observe').mockImplementationOnce(boom),
+      () => jest.spyOn(metrics().requestDurations, 'labels').mockImplementationOnce(boom),
     ],
     [
       'the logger of an ended request throws',

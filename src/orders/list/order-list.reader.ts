@@ -105,7 +105,7 @@ export class OrderListReader {
       return undefined;
     }
     this.#cache.show(version.pieces);
-    this.metrics.listPieces.inc({ source: 'memory' }, found.length);
+    this.metrics.listPieces.labels('memory').inc(found.length);
     const user = this.#cache.startUsing(cut);
     found.forEach((piece) => {
       this.#cache.hold(user, piece);
@@ -131,7 +131,7 @@ export class OrderListReader {
     const reading = new ListReading({
       ...{ transaction, slot, cache: this.#cache, user, isCompressed, onFilled },
       onMissing: (pieces) => {
-        this.metrics.listPieces.inc({ source: 'database' }, pieces);
+        this.metrics.listPieces.labels('database').inc(pieces);
       },
       onRead: (rows) => {
         this.metrics.listRows.inc(rows);

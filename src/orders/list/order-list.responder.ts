@@ -141,7 +141,7 @@ export class OrderListResponder {
       }
     } finally {
       this.metrics.listsRunning.dec();
-      this.metrics.lists.inc({ end });
+      this.metrics.lists.labels(end).inc();
     }
   }
 }

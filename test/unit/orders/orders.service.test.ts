@@ -16,7 +16,7 @@ it.each<[CancelOutcome | undefined, RegExp, string[]]>([
       cancel: (id: bigint, caller: string) => Promise.resolve(id === 7n && caller === 'a' ? outcome : 'suppressed'),
     };
     const counts: string[] = [];
-    const metrics = { cancels: { inc: ({ outcome }: { outcome: string }) => counts.push(outcome) } };
+    const metrics = { cancels: { labels: (label: string) => ({ inc: () => counts.push(label) }) } };
     const service = new OrdersService(batcher as unknown as CancelBatcher, metrics as unknown as Metrics);
     const error = await service
       .cancel(7n, 'a')
