@@ -76,6 +76,11 @@ export class ReadChunk implements ListChunk {
     return this.#isReleased;
   }
 
+  /** Whether it is compressed, in memory of the cache. */
+  get isKept(): boolean {
+    return this.#compressed?.isKept === true;
+  }
+
   get isCompressing(): boolean {
     return this.#isCompressing;
   }
@@ -88,7 +93,7 @@ export class ReadChunk implements ListChunk {
 
   /** Gives up the plain bytes if the cache has the chunk and its client has not asked for them. @returns whether it had some */
   giveUpPlain(): boolean {
-    const isGivenUp = this.#plain !== undefined && !this.#isTaken && this.#compressed?.isKept === true;
+    const isGivenUp = this.#plain !== undefined && !this.#isTaken && this.isKept;
     this.#dropPlain(isGivenUp);
     return isGivenUp;
   }

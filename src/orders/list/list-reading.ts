@@ -77,8 +77,7 @@ export class ListReading {
     this.#queued.notify();
     onFilled();
     await transaction.end(this.#end.error === undefined);
-    // The number of slots bounds the memory of all lists, also of those whose clients have yet to take what was read.
-    await this.#ownBytesAreAtMost(0);
+    await this.#restIsTaken();
     slot.release();
   }
 
@@ -179,10 +178,7 @@ export class ListReading {
     for (let next = await copy.next(); next.done !== true && next.value.length > 0; next = await copy.next()) {
       for (let from = 0; from < next.value.length;) {
         if (!encoder.hasChunk) {
-          await this.#ownBytesAreAtMost(OWN_BYTES_MAX);
-          if (this.#isClosed) {
-            throw new ClientDisconnected();
-          }
+          await this.#memory();
           encoder.startChunk();
         }
         from = encoder.write(next.value, from);
@@ -261,16 +257,31 @@ export class ListReading {
     }
   }
 
-  /** Resolves when chunks have no more than so much memory of their own, or the list has been closed. */
-  async #ownBytesAreAtMost(bytesMax: number): Promise<void> {
-    while (!this.#isClosed && this.#ownBytes() > bytesMax) {
+  /** Resolves when there is memory for one more chunk. @throws {ClientDisconnected} when the list has been closed */
+  async #memory(): Promise<void> {
+    while (!this.#isClosed && this.#ownBytes() > OWN_BYTES_MAX) {
       const own = [...this.#own];
       // The latest is sent last.
       if (own.findLast((chunk) => chunk.giveUpPlain()) === undefined) {
-        const freed = this.#freed.wait();
-        await (own.some(({ isCompressing }) => isCompressing) ? freed : this.#waitForClient(freed));
+        await this.#freedFrom(own);
       }
     }
+    if (this.#isClosed) {
+      throw new ClientDisconnected();
+    }
+  }
+
+  /** Resolves when the client has taken all that is not in the cache: so the number of slots bounds the memory of slow lists. */
+  async #restIsTaken(): Promise<void> {
+    const rest = (): ReadChunk[] => [...this.#own].filter(({ isKept }) => !isKept);
+    for (let chunks = rest(); !this.#isClosed && chunks.length > 0; chunks = rest()) {
+      await this.#freedFrom(chunks);
+    }
+  }
+
+  #freedFrom(chunks: readonly ReadChunk[]): Promise<void> {
+    const freed = this.#freed.wait();
+    return chunks.some(({ isCompressing }) => isCompressing) ? freed : this.#waitForClient(freed);
   }
 
   #ownBytes(): number {
