@@ -1,6 +1,7 @@
 import { connect, type Server } from 'node:net';
 import { promisify } from 'node:util';
 import { Pools } from '../../src/database/pools.js';
+import { ListTransactions } from '../../src/orders/list/list-transaction.js';
 import { LIST_ROUTE } from '../../src/http/paths.js';
 import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
@@ -214,10 +215,13 @@ describe('more concurrent lists than LIST_CONCURRENCY', () => {
 
   it('do not leak a slot when a client disconnects while it waits for one', async () => {
     await requestAndLeave(() => call(service.baseUrl, 'HEAD', '/store/orders', key));
+    const opened = jest.spyOn(service.app.get(ListTransactions), 'begin');
     readers[0]?.disconnect();
     readers[1]?.disconnect();
     await untilNoListRuns();
     await Promise.all([expectWholeList(), expectWholeList()]);
+    // Nothing was read for the client that had left.
+    expect(opened).toHaveBeenCalledTimes(2);
   });
 });
 

@@ -33,7 +33,8 @@ export interface ReadingOptions {
   readonly isCompressed: boolean;
   /** Called when the pieces that the cache has room for are in it, or will not be; perhaps more than once. */
   readonly onFilled: () => void;
-  /** Called with the number of pieces that are read, with that of the orders in each chunk, and with a large piece. */
+  /** Called for each piece in memory, with the number of pieces that are read, with that of the orders in each chunk, and with a large piece. */
+  readonly onCached: () => void;
   readonly onMissing: (pieces: number) => void;
   readonly onRead: (rows: number) => void;
   readonly onLargePiece: (piece: Piece) => void;
@@ -128,6 +129,7 @@ export class ListReading {
       const cached = cache.get(piece.key);
       if (cached !== undefined) {
         cache.hold(user, cached);
+        this.options.onCached();
         this.#put(...cached.chunks.map((chunk) => new CachedChunk(chunk)));
         index++;
       } else {
@@ -271,9 +273,15 @@ export class ListReading {
     }
   }
 
-  /** Resolves when the client has taken all that is not in the cache: so the number of slots bounds the memory of slow lists. */
+  /**
+   * Resolves when the client has taken all that is not in the cache, so that the number of slots bounds the memory of slow lists.
+   * What is in the cache is decompressed again when it is sent.
+   */
   async #restIsTaken(): Promise<void> {
-    const rest = (): ReadChunk[] => [...this.#own].filter(({ isKept }) => !isKept);
+    const rest = (): ReadChunk[] => {
+      this.#own.forEach((chunk) => chunk.giveUpPlain());
+      return [...this.#own].filter(({ isKept }) => !isKept);
+    };
     for (let chunks = rest(); !this.#isClosed && chunks.length > 0; chunks = rest()) {
       await this.#freedFrom(chunks);
     }

@@ -10,6 +10,7 @@ import { ListCompaction } from './list-compaction.js';
 import { ListReading } from './list-reading.js';
 import { ListTransactions } from './list-transaction.js';
 import { ListVersions } from './list-versions.js';
+import { ClientDisconnected } from './list-writer.js';
 import { type CachedPiece, PieceCache } from './piece-cache.js';
 
 /** How long a list waits for a slot. Milliseconds, as are all durations here. */
@@ -32,6 +33,8 @@ export interface ListRequest {
   readonly isCompressed: boolean;
   /** Ends the list: its client is too slow, or what it holds is needed for others. */
   readonly cut: () => void;
+  /** Whether its client has left. */
+  readonly isLost: () => boolean;
 }
 
 /** Reads the order list: what is current in memory from there, the rest from the database. */
@@ -60,6 +63,7 @@ export class OrderListReader {
    * Opens the list and reads its first part, so that most errors occur before the response starts.
    * @param name of the current version; undefined while there is none
    * @throws {DomainError} `service_unavailable` when too many lists are being read @throws {Error} of the database
+   * @throws {ClientDisconnected} when its client has left while it waited
    */
   async open(name: string | undefined, request: ListRequest): Promise<OrderList> {
     const inMemory = this.#openFromMemory(name, request);
@@ -67,6 +71,10 @@ export class OrderListReader {
       return inMemory;
     }
     const slot = await this.#slots.acquire(request.caller);
+    if (request.isLost()) {
+      slot.release();
+      throw new ClientDisconnected();
+    }
     const until = performance.now() + FILLING_TIMEOUT_MS;
     for (let left = FILLING_TIMEOUT_MS; ; left = until - performance.now()) {
       const nowInMemory = this.#openFromMemory(name, request);
@@ -130,6 +138,9 @@ export class OrderListReader {
     const user = this.#cache.startUsing(cut);
     const reading = new ListReading({
       ...{ transaction, slot, cache: this.#cache, user, isCompressed, onFilled },
+      onCached: () => {
+        this.metrics.listPieces.labels('memory').inc();
+      },
       onMissing: (pieces) => {
         this.metrics.listPieces.labels('database').inc(pieces);
       },

@@ -83,7 +83,7 @@ export class OrderListResponder {
       }
     };
     await this.tracing.statement({ operation: 'COPY', table: 'orders' }, () =>
-      this.#readAndSend(name, res, { caller, isCompressed, cut }),
+      this.#readAndSend(name, res, { caller, isCompressed, cut, isLost: () => req.socket.destroyed }),
     );
   }
 
@@ -103,7 +103,17 @@ export class OrderListResponder {
   }
 
   async #readAndSend(name: string | undefined, res: Response, request: ListRequest): Promise<void> {
-    const list = await databaseCall(() => this.reader.open(name, request));
+    const list = await databaseCall(() => this.reader.open(name, request)).catch((error: unknown) => {
+      if (error instanceof ClientDisconnected) {
+        return undefined;
+      }
+      throw error;
+    });
+    if (list === undefined) {
+      this.metrics.lists.labels('lost_reader').inc();
+      abortResponse(res);
+      return;
+    }
     // Ends the wait for the next chunk, too.
     res.once('close', list.close);
     try {

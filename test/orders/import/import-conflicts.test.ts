@@ -75,6 +75,12 @@ describe('importOrders and an insert by another connection', () => {
     expect((await insertNext()).rows).toEqual([{ id: '4' }]);
   });
 
+  it('does not move a sequence back that was restarted above the ids of the file', async () => {
+    await other.query('ALTER SEQUENCE orders_id_seq RESTART WITH 1000000');
+    expect(await importIds([200_000])).toBe(1);
+    expect((await insertNext()).rows).toEqual([{ id: '1000000' }]);
+  });
+
   it('rejects the file, and names the line when it is imported again, when an order takes an id of the file after the check', async () => {
     aroundStatement('INSERT INTO orders (id', {
       before: () => other.query('INSERT INTO orders (id, pet_id, quantity) VALUES (2, 8, 1)'),

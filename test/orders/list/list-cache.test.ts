@@ -74,10 +74,12 @@ describe('pieces of the order list', () => {
       await list('gzip', other);
       await database.db.query('SELECT renew_order_list_versions()');
       await list('gzip', other);
-      const read = await piecesRead(other);
+      const all = async (): Promise<number> => (await ServiceMetrics.of(other.app)).sum('petstore_list_pieces_total');
+      const [read, before] = [await piecesRead(other), await all()];
       await list('gzip', other);
       // Of seven, three or four fit.
       expect((await piecesRead(other)) - read).toBeLessThanOrEqual(4);
+      expect((await all()) - before).toBe(PIECES);
     } finally {
       await other.stop();
     }

@@ -1,4 +1,4 @@
-import type { ListChunk } from '../../../../src/orders/list/list-chunk.js';
+import type { ListChunk, ReadChunk } from '../../../../src/orders/list/list-chunk.js';
 import { ListReading } from '../../../../src/orders/list/list-reading.js';
 import { ClientDisconnected } from '../../../../src/orders/list/list-writer.js';
 import type { ListTransaction } from '../../../../src/orders/list/list-transaction.js';
@@ -36,7 +36,12 @@ function start(cache: PieceCache, copy: () => AsyncGenerator<Buffer>, options: O
   const reading = new ListReading({
     ...{ transaction, cache, user: cache.startUsing(cut), isCompressed, onFilled },
     slot: { release, yieldBy },
-    ...{ onMissing: () => undefined, onRead: () => undefined, onLargePiece: () => undefined },
+    ...{
+      onCached: () => undefined,
+      onMissing: () => undefined,
+      onRead: () => undefined,
+      onLargePiece: () => undefined,
+    },
   });
   return { reading, release, ended: reading.run() };
 }
@@ -200,6 +205,18 @@ describe('the reading of a list', () => {
     reading.close();
     await ended;
     expect(cache.hasRoomFor(149_000)).toBe(true);
+  });
+
+  it('gives up the plain bytes of chunks in the cache when all is read', async () => {
+    const { reading, release, ended } = start(new PieceCache(CACHE_BYTES), () => copyOf(2, CHUNK_ROWS), {
+      isCompressed: false,
+    });
+    await ended;
+    expect(release).toHaveBeenCalledTimes(1);
+    for await (const chunk of reading.chunks()) {
+      expect((chunk as ReadChunk).ownBytes).toBe(0);
+      chunk.release();
+    }
   });
 
   it('holds its slot until its client has taken what has memory of its own', async () => {
