@@ -41,7 +41,7 @@ const RAISE_SEQUENCE = `
   SELECT CASE WHEN highest - last > 100000 THEN setval(sequence, highest)
               ELSE (SELECT max(id) FROM (SELECT nextval(sequence) AS id FROM generate_series(last + 1, highest)) AS drawn) END
   FROM CAST(pg_get_serial_sequence('orders', 'id') AS regclass) AS sequence,
-       coalesce(pg_sequence_last_value(sequence), 0) AS last, CAST($1 AS bigint) AS highest
+       (SELECT last_value - (NOT is_called)::integer AS last FROM orders_id_seq) AS drawn_before, CAST($1 AS bigint) AS highest
   WHERE highest > last`;
 
 /**
