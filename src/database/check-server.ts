@@ -1,8 +1,7 @@
 import type pg from 'pg';
-import { parseIntoClientConfig } from 'pg-connection-string';
 import { type Config, ConfigurationError } from '../config/config.js';
 import { onlyRow } from './only-row.js';
-import { openClient } from './open-client.js';
+import { connectionOf, openClient } from './open-client.js';
 import { isTlsError } from './postgres-errors.js';
 
 const QUERY_TIMEOUT_MS = 5_000;
@@ -122,7 +121,7 @@ async function serverOf(client: pg.Client): Promise<Server> {
 /** What keeps `pg` from using the URL. */
 function urlProblem(url: string): ServerProblem | undefined {
   try {
-    parseIntoClientConfig(url);
+    connectionOf(url);
     return undefined;
   } catch (error) {
     const { code, syscall, path, message } = error as ConnectionError;

@@ -9,6 +9,9 @@ const CONNECTION_TIMEOUT_MS = 5_000;
  */
 export function connectionOf(url: string): pg.ClientConfig {
   const { user, password, host, port, database, ssl, sslnegotiation, options } = parse(url);
+  if (!/^\d{0,5}$/.test(port ?? '') || Number(port) > 65_535) {
+    throw new Error(`Invalid port: ${port}`);
+  }
   // The types of the results do not know what `pg` accepts, such as a port of digits.
   return { user, password, host, port, database, ssl, sslnegotiation, options } as object;
 }
@@ -27,6 +30,8 @@ export function clientsOf(url: string): new (options?: pg.ClientConfig) => pg.Cl
         // A file is being replaced.
       }
       super({ ...latest, ...options });
+      // Without a listener an error would end the process. It fails the query or the connection, where it is handled.
+      this.on('error', () => undefined);
     }
   };
 }

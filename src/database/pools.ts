@@ -111,10 +111,6 @@ function createPool(options: pg.PoolConfig, settings: Settings): pg.Pool {
     onConnect: (client: pg.ClientBase) => client.query(begin) as unknown as undefined,
   });
   const logger = new Logger('Database');
-  // A connection that breaks while in use fails its query; that is where the error is handled.
-  pool.on('connect', (client) => {
-    client.on('error', () => undefined);
-  });
   // Without a listener an idle connection that breaks would end the process.
   pool.on('error', (error) => {
     logger.warn(`lost an idle connection: ${error.message}`);

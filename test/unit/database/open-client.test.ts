@@ -25,6 +25,10 @@ describe('clients of a pool', () => {
     expect(sslOf(Client)).toMatchObject({ ca: 'two' });
   });
 
+  it.each(['99999', 'abc', '-1'])('are not made for the port %s', (port) => {
+    expect(() => clientsOf(`${URL_OF_SERVER}?port=${port}`)).toThrow(`Invalid port: ${port}`);
+  });
+
   it.each([
     ['ssl=no-verify', { rejectUnauthorized: false }],
     ['ssl=true', true],
