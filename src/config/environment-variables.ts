@@ -27,7 +27,7 @@ export const SETTINGS = {
   redisUrls: {
     ...list(
       'REDIS_URL',
-      'a URL like redis://host:6379 or rediss://user:password@host:6380, or several of them separated by commas (Redis Cluster), with special characters percent-encoded',
+      'a URL like redis://host:6379 or rediss://user:password@host:6380, or several of them separated by commas (Redis Cluster), with special characters percent-encoded and without parameters',
       isRedisUrl,
     ),
     secret: 'file',
@@ -178,9 +178,9 @@ function isRedisUrl(value: string): boolean {
   if (!isUrl(value, ['redis:', 'rediss:'])) {
     return false;
   }
-  const { hostname, pathname, searchParams } = new URL(value);
-  // The client ends the process when the database is no number.
-  return hostname !== '' && /^(?:\/\d*)?$/.test(pathname) && /^\d+$/.test(searchParams.get('db') ?? '0');
+  const { hostname, pathname, search } = new URL(value);
+  // The client takes parameters for options of any kind, and ends the process when it cannot use one, or the database.
+  return hostname !== '' && /^(?:\/\d*)?$/.test(pathname) && search === '';
 }
 
 function isHost(value: string): boolean {

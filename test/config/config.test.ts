@@ -233,7 +233,7 @@ describe('loadConfig, for a variable that holds a secret,', () => {
         'http://:hunter2@host:6379',
         'redis://:hunter2%zz@host:6379',
         'redis://:hunter2@host:6379/abc',
-        'redis://:hunter2@host:6379?db=x',
+        'redis://:hunter2@host:6379?connectTimeout=x',
         'hunter2@host:6379',
         'host:6379',
         'redis://',
