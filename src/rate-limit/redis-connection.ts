@@ -62,7 +62,11 @@ function connectCluster(urls: readonly string[]): Cluster {
     },
   };
   return new Cluster(
-    nodes.map((node) => ({ host: node.hostname, port: Number(node.port === '' ? '6379' : node.port) })),
+    // An IPv6 address has brackets in a URL only.
+    nodes.map((node) => ({
+      host: node.hostname.replace(/^\[|\]$/g, ''),
+      port: Number(node.port === '' ? '6379' : node.port),
+    })),
     options,
   );
 }

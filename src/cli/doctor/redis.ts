@@ -6,6 +6,7 @@ import { withRedis } from '../../rate-limit/redis-admin.js';
 import { checkClock, error, ok, type Result, type Results, skipped, warning, worstOf } from './check.js';
 
 const NEARLY_FULL = 0.9;
+const NO_PRIMARY = error('no primary of the cluster responds', 'Check REDIS_URL and that the cluster runs.');
 
 /** Checks every primary of REDIS_URL. */
 export async function checkRedis({ redisUrls }: Config, clock: Clock): Promise<Results> {
@@ -18,8 +19,8 @@ export async function checkRedis({ redisUrls }: Config, clock: Clock): Promise<R
       const states = await Promise.all(nodes.map(stateOf));
       const clocks = await Promise.all(nodes.map((node) => checkClock('Redis', clock, () => timeOf(node))));
       return {
-        Redis: worstOf(states) ?? skipped('no primary'),
-        'clock of Redis': worstOf(clocks) ?? skipped('no primary'),
+        Redis: worstOf(states) ?? NO_PRIMARY,
+        'clock of Redis': worstOf(clocks) ?? NO_PRIMARY,
       };
     });
   } catch (failure) {
