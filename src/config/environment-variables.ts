@@ -1,5 +1,6 @@
 import { isFQDN, isInt, isIP, max, min } from 'class-validator';
 import ipaddr from 'ipaddr.js';
+import { isDecodable } from '../common/is-decodable.js';
 
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
@@ -148,17 +149,8 @@ function listOf(value: string, accepts: (part: string) => boolean): string[] | u
 }
 
 function isUrl(value: string, protocols: readonly string[]): boolean {
+  // Clients decode the user and the password.
   return URL.canParse(value) && protocols.includes(new URL(value).protocol) && isDecodable(value);
-}
-
-/** Whether each percent sign encodes a character, as clients that decode the user and the password require. */
-function isDecodable(value: string): boolean {
-  try {
-    decodeURIComponent(value);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 function isHttpUrl(value: string): boolean {

@@ -1,3 +1,5 @@
+import { isDecodable } from '../common/is-decodable.js';
+
 /** The path segment that all operations of the interface live under; the version is part of the base address. */
 export const API_VERSION = 'v1';
 
@@ -70,17 +72,8 @@ export function withLiteralPercents(target: string): string {
   }
   return target
     .replace(LONE_PERCENT, '%25')
-    .replace(ENCODED_BYTES, (bytes) => (isUtf8(bytes) ? bytes : bytes.replaceAll('%', '%25')));
+    .replace(ENCODED_BYTES, (bytes) => (isDecodable(bytes) ? bytes : bytes.replaceAll('%', '%25')));
 }
 
 const LONE_PERCENT = /%(?![0-9A-Fa-f]{2})/g;
 const ENCODED_BYTES = /(?:%[0-9A-Fa-f]{2})+/g;
-
-function isUtf8(encodedBytes: string): boolean {
-  try {
-    decodeURIComponent(encodedBytes);
-    return true;
-  } catch {
-    return false;
-  }
-}
