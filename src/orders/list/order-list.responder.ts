@@ -103,55 +103,55 @@ export class OrderListResponder {
   }
 
   async #readAndSend(name: string | undefined, res: Response, request: ListRequest): Promise<void> {
-    const list = await databaseCall(() => this.reader.open(name, request)).catch((error: unknown) => {
-      if (error instanceof ClientDisconnected) {
-        return undefined;
+    let list: OrderList | undefined;
+    try {
+      list = await databaseCall(() => this.reader.open(name, request));
+      // Ends the wait for the next chunk, too.
+      res.once('close', list.close);
+      await this.#sendInTurn(list, res, request);
+    } catch (error) {
+      // Other errors are for the exception filter to log.
+      if (!(error instanceof ClientDisconnected)) {
+        throw error;
       }
-      throw error;
-    });
-    if (list === undefined) {
       this.metrics.lists.labels('lost_reader').inc();
       abortResponse(res);
-      return;
-    }
-    // Ends the wait for the next chunk, too.
-    res.once('close', list.close);
-    try {
-      if (request.isCompressed) {
-        await this.#send(list, res, true);
-      } else {
-        // Only now: a list that waits for anything else than its client could not give up its slot at once.
-        await this.#uncompressed.run(request.caller, (slot) => {
-          slot.yieldBy(request.cut);
-          return this.#send(list, res, false);
-        });
-      }
     } finally {
-      list.close();
+      list?.close();
     }
   }
 
+  /** An uncompressed list waits for its slot only now: one that waited for anything else than its client could not give it up at once. */
+  async #sendInTurn(list: OrderList, res: Response, { caller, isCompressed, cut }: ListRequest): Promise<void> {
+    if (isCompressed) {
+      await this.#send(list, res, true);
+      return;
+    }
+    await this.#uncompressed.run(caller, (slot) => {
+      slot.yieldBy(cut);
+      return this.#send(list, res, false);
+    });
+  }
+
   async #send(list: OrderList, res: Response, isCompressed: boolean): Promise<void> {
-    let end: 'complete' | 'lost_reader' | 'failed' = 'failed';
+    this.metrics.listsRunning.inc();
     try {
-      this.metrics.listsRunning.inc();
       startResponse(res, 200, list.version, isCompressed ? [GZIP_ENCODING] : []);
       const body = new ListWriter(res, isCompressed, this.#stallMs);
       this.metrics.listBytes.inc(await body.send(list.chunks));
-      end = 'complete';
+      this.metrics.lists.labels('complete').inc();
     } catch (error) {
-      end = error instanceof ClientDisconnected ? 'lost_reader' : 'failed';
+      if (error instanceof ClientDisconnected) {
+        throw error;
+      }
       if (error instanceof CorruptChunk) {
         this.reader.clearCache();
       }
+      this.metrics.lists.labels('failed').inc();
       abortResponse(res);
-      // Errors that the client did not cause are for the exception filter to log.
-      if (!(error instanceof ClientDisconnected)) {
-        throw toServiceError(error);
-      }
+      throw toServiceError(error);
     } finally {
       this.metrics.listsRunning.dec();
-      this.metrics.lists.labels(end).inc();
     }
   }
 }
