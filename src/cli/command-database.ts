@@ -51,8 +51,7 @@ export async function withDatabase<T>(work: (db: pg.Client, databaseUrl: string)
     await db.query(SETTINGS);
     return await work(db, connectionString);
   } catch (error) {
-    const isLost = sqlStateOf(error) === undefined && db.connection.stream.destroyed && isTransientDatabaseError(error);
-    if (isLost || (sqlStateOf(error) !== undefined && isOutcomeUnknown(error))) {
+    if (hasLostConnection(db, error)) {
       throw new Error(
         `The connection to the database was lost (${asError(error).message}). ` +
           'If the command changes something, look whether it has before you repeat it.',
@@ -68,6 +67,13 @@ export async function withDatabase<T>(work: (db: pg.Client, databaseUrl: string)
   } finally {
     await db.end().catch(() => undefined);
   }
+}
+
+/** Also by a server that says so before it ends the session. */
+function hasLostConnection(db: pg.Client, error: unknown): boolean {
+  return sqlStateOf(error) === undefined
+    ? db.connection.stream.destroyed && isTransientDatabaseError(error)
+    : isOutcomeUnknown(error);
 }
 
 /** @throws {ConfigurationError} */
