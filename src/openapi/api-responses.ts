@@ -1,6 +1,6 @@
 import { applyDecorators } from '@nestjs/common';
 import { ApiProperty, ApiResponse, type ApiResponseOptions, getSchemaPath } from '@nestjs/swagger';
-import { type CodeWithMessage, type ErrorCode, ERRORS } from '../errors/domain-error.js';
+import { type ErrorCode, ERRORS } from '../errors/domain-error.js';
 import { LIMIT_HEADER_NAMES } from '../rate-limit/headers.js';
 
 export type Headers = NonNullable<ApiResponseOptions['headers']>;
@@ -104,30 +104,24 @@ const HEADERS_BY_STATUS: Readonly<Record<number, Headers>> = {
   503: headers('Retry-After'),
 };
 
-/** When an error has this code, and an example of its message. */
-interface ErrorExample {
-  readonly when: string;
-  readonly message: string;
-}
-
-/** For a code whose message is always the same. */
-interface PlainErrorExample {
-  readonly when: string;
-  readonly message?: undefined;
-}
-
-export type ErrorExamples = {
-  readonly [Code in ErrorCode]?: Code extends CodeWithMessage ? PlainErrorExample : ErrorExample;
+/** An example of the message of a code that has many. */
+const MESSAGES: Readonly<Partial<Record<ErrorCode, string>>> = {
+  bad_request: 'The request is not well-formed HTTP.',
+  method_not_allowed: 'This path supports GET, HEAD only.',
+  service_unavailable: 'The service is temporarily unavailable; retry shortly.',
 };
+
+/** Error codes, each with when a response has it. */
+type Codes = Readonly<Partial<Record<ErrorCode, string>>>;
 
 /**
  * One error response, with an example for each code that it can carry.
  * @param status `default` stands for every status that is not listed
  */
-export function ApiError(status: number | 'default', description: string, examples: ErrorExamples): MethodDecorator {
-  const entries = (Object.keys(examples) as ErrorCode[]).map((code) => {
-    const { when, message = ERRORS[code].message } = examples[code] ?? { when: '' };
-    return [code, { summary: `${code}: ${when}`, value: { code, message, status: ERRORS[code].status } }];
+export function ApiError(status: number | 'default', description: string, codes: Codes): MethodDecorator {
+  const examples = Object.entries(codes).map(([code, when]) => {
+    const { status: own, message = MESSAGES[code as ErrorCode] } = ERRORS[code as ErrorCode];
+    return [code, { summary: `${code}: ${when}`, value: { code, message, status: own } }];
   });
   return ApiResponse({
     status,
@@ -136,53 +130,42 @@ export function ApiError(status: number | 'default', description: string, exampl
     content: {
       'application/json': {
         schema: { $ref: getSchemaPath('Error') },
-        examples: Object.fromEntries(entries) as Record<string, { value: unknown }>,
+        examples: Object.fromEntries(examples) as Record<string, { value: unknown }>,
       },
     },
   });
 }
 
 /** A 400 of every operation. */
-export const BAD_REQUEST: ErrorExamples = {
-  bad_request: {
-    when: 'the request is not well-formed HTTP, or its target cannot be decoded',
-    message: 'The request is not well-formed HTTP.',
-  },
+export const BAD_REQUEST: Codes = {
+  bad_request: 'the request is not well-formed HTTP, or its target cannot be decoded',
 };
 
 /** The error responses of every operation. */
 export const ApiCommonErrors = (): MethodDecorator =>
   applyDecorators(
     ApiError(401, 'The API key is missing or invalid. Unknown, expired and revoked keys get the same response.', {
-      missing_api_key: { when: 'the request has no key' },
-      invalid_api_key: { when: 'the key is unknown, expired or revoked' },
+      missing_api_key: 'the request has no key',
+      invalid_api_key: 'the key is unknown, expired or revoked',
     }),
     ApiError(
       429,
       'The rate limit is exceeded, or the key or address is temporarily banned. The request has no effect and consumes ' +
         'no quota. Wait for the number of seconds in `Retry-After`, and use exponential backoff.',
       {
-        rate_limit_exceeded: { when: 'no request remains in this minute or day' },
-        api_key_banned: { when: 'the key kept sending requests after its limit was exceeded' },
-        address_banned: { when: 'the address kept sending requests without a valid key after its limit was exceeded' },
+        rate_limit_exceeded: 'no request remains in this minute or day',
+        api_key_banned: 'the key kept sending requests after its limit was exceeded',
+        address_banned: 'the address kept sending requests without a valid key after its limit was exceeded',
       },
     ),
-    ApiError(500, 'Internal server error.', {
-      internal_error: { when: 'an unexpected error in the service' },
-    }),
+    ApiError(500, 'Internal server error.', { internal_error: 'an unexpected error in the service' }),
     ApiError(503, 'The service is temporarily unavailable. Retry after the number of seconds in `Retry-After`.', {
-      service_unavailable: {
-        when: 'the database is unreachable or overloaded, or the order is locked',
-        message: 'The service is temporarily unavailable; retry shortly.',
-      },
+      service_unavailable: 'the database is unreachable or overloaded, or the order is locked',
     }),
     ApiError('default', 'Any other error, in the same shape: the request did not reach this operation.', {
-      route_not_found: { when: 'the path does not exist' },
-      method_not_allowed: {
-        when: 'the path does not support the method; `Allow` lists the supported ones',
-        message: 'This path supports GET, HEAD only.',
-      },
-      request_timeout: { when: 'the request did not arrive in time' },
-      request_header_fields_too_large: { when: 'the request line and headers are larger than 16 KiB' },
+      route_not_found: 'the path does not exist',
+      method_not_allowed: 'the path does not support the method; `Allow` lists the supported ones',
+      request_timeout: 'the request did not arrive in time',
+      request_header_fields_too_large: 'the request line and headers are larger than 16 KiB',
     }),
   );

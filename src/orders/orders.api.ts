@@ -122,15 +122,15 @@ export const ApiCancelOrder = (): MethodDecorator =>
     }),
     ApiResponse({ status: 204, description: 'Order cancelled.', headers: LIMIT_HEADERS }),
     ApiError(400, 'The order id is not a decimal int64, or the request is malformed.', {
-      invalid_order_id: { when: 'the id is not a decimal int64' },
+      invalid_order_id: 'the id is not a decimal int64',
       ...BAD_REQUEST,
     }),
     ApiError(404, 'The order cannot be found.', {
-      order_not_found: { when: 'no order has this id' },
+      order_not_found: 'no order has this id',
     }),
     ApiError(409, 'The order cannot be cancelled because it has already shipped or is already cancelled.', {
-      order_already_shipped: { when: 'the order has already shipped' },
-      order_already_cancelled: { when: 'the order is already cancelled, possibly by an earlier request' },
+      order_already_shipped: 'the order has already shipped',
+      order_already_cancelled: 'the order is already cancelled, possibly by an earlier request',
     }),
     ApiCommonErrors(),
   );
