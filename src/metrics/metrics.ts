@@ -91,11 +91,6 @@ export class Metrics {
     ['source'],
   );
 
-  readonly listVersionChanges = this.#counter(
-    'petstore_list_version_changes_total',
-    'How often this process found the list in another version than before.',
-  );
-
   readonly listBytes = this.#counter(
     'petstore_list_bytes_total',
     'Bytes of JSON written in lists, before compression.',
@@ -108,11 +103,6 @@ export class Metrics {
   readonly cancelLockWaits = this.#counter(
     'petstore_cancel_lock_waits_total',
     'Cancels that waited for an order locked by another transaction.',
-  );
-
-  readonly usageRowsWritten = this.#counter(
-    'petstore_usage_rows_written_total',
-    'Rows of key and day that the usage writer has added to.',
   );
 
   readonly usageFlushFailures = this.#counter(

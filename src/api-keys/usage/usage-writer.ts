@@ -83,7 +83,6 @@ export class UsageWriter implements OnApplicationBootstrap, OnApplicationShutdow
       this.repository.addUsage(rows, this.recorder.today(), onSent),
     );
     if (failure === undefined) {
-      this.metrics.usageRowsWritten.inc(rows.length);
       await this.#attempt('record the last use of keys', () => this.repository.touch(rows.map(({ keyId }) => keyId)));
       return;
     }

@@ -39,12 +39,11 @@ export class ListVersions {
   #level = 0;
   /** Most lists find the version that was read last. */
   #lastRead: ListVersion | undefined;
-  #lastName: string | undefined;
 
   constructor(
     private readonly pools: Pools,
     private readonly compaction: ListCompaction,
-    private readonly metrics: Metrics,
+    metrics: Metrics,
   ) {
     metrics.watch('listIntact', () => this.#isIntact !== false);
   }
@@ -86,9 +85,7 @@ export class ListVersions {
       const row = await this.#select<NameRow>('list_name', SELECT_NAME);
       await this.#check(row);
       this.compaction.after(row.changes);
-      const name = nameOf(row);
-      this.#countChange(name);
-      return name;
+      return nameOf(row);
     });
   }
 
@@ -135,13 +132,6 @@ export class ListVersions {
       this.#isIntact = false;
       return undefined;
     }
-  }
-
-  #countChange(name: string): void {
-    if (this.#lastName !== undefined && name !== this.#lastName) {
-      this.metrics.listVersionChanges.inc();
-    }
-    this.#lastName = name;
   }
 
   async #select<T extends QueryResultRow>(name: string, text: string): Promise<T> {
