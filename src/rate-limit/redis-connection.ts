@@ -37,15 +37,16 @@ const reconnectDelay = (attempt: number): number => Math.min(attempt * 50, RECON
 export function connectRedis(urls: readonly string[]): LimitRedis {
   const [first = ''] = urls;
   const redis =
-    urls.length === 1 ? new Redis(first, { ...COMMAND_OPTIONS, retryStrategy: reconnectDelay }) : connectCluster(urls);
+    urls.length === 1
+      ? new Redis(first, { ...COMMAND_OPTIONS, retryStrategy: reconnectDelay })
+      : connectCluster(urls, new URL(first));
   redis.defineCommand('consume', { numberOfKeys: 1, lua: CONSUME_SCRIPT });
   return redis as LimitRedis;
 }
 
-function connectCluster(urls: readonly string[]): Cluster {
-  const nodes = urls.map((url) => new URL(url));
-  const [first] = nodes;
-  const options = {
+/** @param first whose credentials and TLS the nodes get that the cluster itself names */
+function connectCluster(urls: readonly string[], first: URL): Cluster {
+  return new Cluster([...urls], {
     enableOfflineQueue: false,
     clusterRetryStrategy: reconnectDelay,
     slotsRefreshTimeout: 1_000,
@@ -56,19 +57,11 @@ function connectCluster(urls: readonly string[]): Cluster {
     retryDelayOnTryAgain: 0,
     redisOptions: {
       ...COMMAND_OPTIONS,
-      ...(first === undefined || first.username === '' ? {} : { username: decodeURIComponent(first.username) }),
-      ...(first === undefined || first.password === '' ? {} : { password: decodeURIComponent(first.password) }),
-      ...(first?.protocol === 'rediss:' ? { tls: {} } : {}),
+      username: decodeURIComponent(first.username),
+      password: decodeURIComponent(first.password),
+      ...(first.protocol === 'rediss:' ? { tls: {} } : {}),
     },
-  };
-  return new Cluster(
-    // An IPv6 address has brackets in a URL only.
-    nodes.map((node) => ({
-      host: node.hostname.replace(/^\[|\]$/g, ''),
-      port: Number(node.port === '' ? '6379' : node.port),
-    })),
-    options,
-  );
+  });
 }
 
 /** The node (`host:port`) of a cluster that stores a key, as far as the client knows; empty for a single Redis. */

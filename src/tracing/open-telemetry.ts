@@ -13,20 +13,7 @@ import {
 } from '@opentelemetry/api';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
-import {
-  ATTR_DB_COLLECTION_NAME,
-  ATTR_DB_OPERATION_BATCH_SIZE,
-  ATTR_DB_OPERATION_NAME,
-  ATTR_DB_QUERY_SUMMARY,
-  ATTR_DB_SYSTEM_NAME,
-  ATTR_ERROR_TYPE,
-  ATTR_HTTP_REQUEST_METHOD,
-  ATTR_HTTP_RESPONSE_STATUS_CODE,
-  ATTR_HTTP_ROUTE,
-  ATTR_SERVICE_NAME,
-  ATTR_URL_SCHEME,
-  DB_SYSTEM_NAME_VALUE_POSTGRESQL,
-} from '@opentelemetry/semantic-conventions';
+import * as conventions from '@opentelemetry/semantic-conventions';
 import { BatchSpanProcessor, NodeTracerProvider } from '@opentelemetry/sdk-trace-node';
 import type { Logger } from 'pino';
 import { withDeadline } from '../common/deadline.js';
@@ -54,7 +41,7 @@ export class OpenTelemetry implements Tracing {
     diag.setLogger({ error: log, warn: log, info: ignore, debug: ignore, verbose: ignore }, DiagLogLevel.WARN);
     this.#provider = new NodeTracerProvider({
       resource: defaultResource()
-        .merge(resourceFromAttributes({ [ATTR_SERVICE_NAME]: SERVICE_NAME }))
+        .merge(resourceFromAttributes({ [conventions.ATTR_SERVICE_NAME]: SERVICE_NAME }))
         .merge(detectResources({ detectors: [envDetector] })),
       spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter())],
     });
@@ -78,12 +65,12 @@ export class OpenTelemetry implements Tracing {
   async statement<T>({ operation, table, batchSize = 1 }: StatementSpan, run: () => Promise<T>): Promise<T> {
     const summary = `${operation} ${table}`;
     const attributes: Attributes = {
-      [ATTR_DB_SYSTEM_NAME]: DB_SYSTEM_NAME_VALUE_POSTGRESQL,
-      [ATTR_DB_OPERATION_NAME]: operation,
-      [ATTR_DB_COLLECTION_NAME]: table,
-      [ATTR_DB_QUERY_SUMMARY]: summary,
+      [conventions.ATTR_DB_SYSTEM_NAME]: conventions.DB_SYSTEM_NAME_VALUE_POSTGRESQL,
+      [conventions.ATTR_DB_OPERATION_NAME]: operation,
+      [conventions.ATTR_DB_COLLECTION_NAME]: table,
+      [conventions.ATTR_DB_QUERY_SUMMARY]: summary,
       // By the conventions only for batches of two or more.
-      ...(batchSize > 1 ? { [ATTR_DB_OPERATION_BATCH_SIZE]: batchSize } : {}),
+      ...(batchSize > 1 ? { [conventions.ATTR_DB_OPERATION_BATCH_SIZE]: batchSize } : {}),
     };
     return this.#tracer.startActiveSpan(summary, { kind: SpanKind.CLIENT, attributes }, async (span) => {
       try {
@@ -110,10 +97,10 @@ export class OpenTelemetry implements Tracing {
 function endRequest(span: Span, { method, route, status, aborted, requestId }: EndedRequest): void {
   span.updateName(route === undefined ? method : `${method} ${route}`);
   span.setAttributes({
-    [ATTR_HTTP_REQUEST_METHOD]: method,
-    ...(route === undefined ? {} : { [ATTR_HTTP_ROUTE]: route }),
-    ...(status === undefined ? {} : { [ATTR_HTTP_RESPONSE_STATUS_CODE]: status }),
-    [ATTR_URL_SCHEME]: 'http',
+    [conventions.ATTR_HTTP_REQUEST_METHOD]: method,
+    ...(route === undefined ? {} : { [conventions.ATTR_HTTP_ROUTE]: route }),
+    ...(status === undefined ? {} : { [conventions.ATTR_HTTP_RESPONSE_STATUS_CODE]: status }),
+    [conventions.ATTR_URL_SCHEME]: 'http',
     // Correlates spans and log lines.
     'http.request.header.x-request-id': [requestId],
   });
@@ -127,6 +114,6 @@ function endRequest(span: Span, { method, route, status, aborted, requestId }: E
 
 /** Sets the type of an error only: its message may hold data, and belongs in the log. */
 function fail(span: Span, type: string): void {
-  span.setAttribute(ATTR_ERROR_TYPE, type);
+  span.setAttribute(conventions.ATTR_ERROR_TYPE, type);
   span.setStatus({ code: SpanStatusCode.ERROR });
 }
