@@ -77,8 +77,8 @@ function hasLostConnection(db: pg.Client, error: unknown): boolean {
 }
 
 /** @throws {ConfigurationError} */
-export async function redisUrls(): Promise<readonly string[]> {
-  return (await configOf('REDIS_URL', 'REDIS_URL_FILE')).redisUrls;
+export async function redisUrl(): Promise<string | undefined> {
+  return (await configOf('REDIS_URL', 'REDIS_URL_FILE')).redisUrl;
 }
 
 async function databaseUrl(): Promise<string> {

@@ -3,7 +3,7 @@ import { ApiKeysAdmin, type Deliver, type PlanChoice } from '../api-keys/api-key
 import { asError } from '../common/as-error.js';
 import { CUSTOM_QUOTAS, type Plan, PLAN_QUOTAS, PLANS } from '../plans/plans.js';
 import { duration, futureTime, integer, keyId, keyName } from './arguments.js';
-import { redisUrls, withDatabase } from './command-database.js';
+import { redisUrl, withDatabase } from './command-database.js';
 import { keyTable, viewsOf } from './key-view.js';
 import { details, isDiscarded, OutputError, print, printResult } from './output.js';
 import { UsageError } from './report-error.js';
@@ -102,10 +102,10 @@ const COMMANDS: Readonly<Record<string, KeyCommand>> = {
     run: async (admin, { json }, id) => {
       // First: while Redis is unavailable, each service decides with a ban of its own.
       await admin.notifyUnbanned(id);
-      const urls = await redisUrls();
-      if (urls.length > 0) {
+      const url = await redisUrl();
+      if (url !== undefined) {
         const { liftBanInRedis } = await import('../rate-limit/redis-admin.js');
-        await liftBanInRedis(urls, id);
+        await liftBanInRedis(url, id);
       }
       await printResult(json, { id }, `The ban of the key ${id} is lifted; its limits still apply.`);
     },

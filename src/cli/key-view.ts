@@ -2,7 +2,7 @@ import type { KeyRecord, KeyState } from '../api-keys/api-keys.admin.js';
 import { asError } from '../common/as-error.js';
 import { quotasOf } from '../plans/plans.js';
 import type { Usage } from '../rate-limit/redis-admin.js';
-import { redisUrls } from './command-database.js';
+import { redisUrl } from './command-database.js';
 import { count, shownId, table, warn } from './output.js';
 
 /** A key as the commands print it; the fields of `--json`. */
@@ -23,14 +23,14 @@ export async function viewsOf(records: readonly KeyRecord[]): Promise<KeyView[]>
 }
 
 async function usagesOf(records: readonly KeyRecord[]): Promise<Usage[]> {
-  const urls = await redisUrls();
-  if (urls.length === 0 || records.length === 0) {
+  const url = await redisUrl();
+  if (url === undefined || records.length === 0) {
     return [];
   }
   const { readUsage } = await import('../rate-limit/redis-admin.js');
   const ids = records.map(({ id }) => id);
   try {
-    return await readUsage(urls, ids, Date.now());
+    return await readUsage(url, ids, Date.now());
   } catch (error) {
     warn(`${asError(error).message}; remaining requests and bans are unknown.`);
     return [];

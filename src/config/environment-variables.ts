@@ -24,12 +24,13 @@ export const SETTINGS = {
   production: variable('NODE_ENV', 'a text', (text) => text === 'production', false),
   /** Undefined outside production only: the service then starts the embedded database. */
   databaseUrl: databaseUrl('DATABASE_URL'),
-  /** One Redis server, or the nodes of a Redis Cluster; empty: limits are counted in memory. */
-  redisUrls: {
-    ...list(
+  /** Undefined: limits are counted in memory. */
+  redisUrl: {
+    ...text(
       'REDIS_URL',
-      'a URL like redis://host:6379 or rediss://user:password@host:6380, or several of them separated by commas (Redis Cluster), with special characters percent-encoded and without parameters',
+      'a URL like redis://host:6379 or rediss://user:password@host:6380, with special characters percent-encoded and without parameters',
       isRedisUrl,
+      undefined,
     ),
     secret: 'file',
   },

@@ -22,16 +22,16 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
 
   constructor(
     @Inject(CLOCK) clock: Clock,
-    @Inject(CONFIG) { redisUrls, ban: banRule }: Config,
+    @Inject(CONFIG) { redisUrl, ban: banRule }: Config,
     listener: DatabaseListener,
     metrics: Metrics,
   ) {
     this.addresses = new MemoryQuotaStore({ clock, banRule, bans: metrics.bans.labels('address') });
     const options = { clock, banRule, bans: metrics.bans.labels('key') };
-    if (redisUrls.length === 0) {
+    if (redisUrl === undefined) {
       this.keys = new MemoryQuotaStore(options);
     } else {
-      const redis = connectRedis(redisUrls);
+      const redis = connectRedis(redisUrl);
       const store = new RedisQuotaStore({ ...options, redis, recoveries: metrics.recoveries.labels('redis') });
       metrics.watch('limiterDegraded', () => store.degraded);
       metrics.watch('limiterClockOffset', () => store.clockOffsetMs / 1_000);

@@ -24,9 +24,9 @@ export class RedisUnavailable extends Error {}
  * @returns one usage a key, in the same order
  * @throws {RedisUnavailable} within seven seconds
  */
-export function readUsage(redisUrls: readonly string[], keyIds: readonly string[], nowMs: number): Promise<Usage[]> {
+export function readUsage(redisUrl: string, keyIds: readonly string[], nowMs: number): Promise<Usage[]> {
   const today = windowEndSeconds(nowMs, DAY_MS);
-  return withRedis(redisUrls, (redis) =>
+  return withRedis(redisUrl, (redis) =>
     Promise.all(
       keyIds.map(async (keyId) => {
         const [dayEnd, dayUsed, bannedUntil] = (await redis.hmget(redisKeyOf(keyId), 'de', 'du', 'bu')).map(Number);
@@ -43,9 +43,9 @@ export function readUsage(redisUrls: readonly string[], keyIds: readonly string[
  * Ends a ban in the Redis that all replicas share.
  * @throws {Error} when Redis does not confirm it
  */
-export async function liftBanInRedis(redisUrls: readonly string[], keyId: string): Promise<void> {
+export async function liftBanInRedis(redisUrl: string, keyId: string): Promise<void> {
   try {
-    await withRedis(redisUrls, (redis) => redis.hdel(redisKeyOf(keyId), ...BAN_FIELDS));
+    await withRedis(redisUrl, (redis) => redis.hdel(redisKeyOf(keyId), ...BAN_FIELDS));
   } catch (error) {
     throw new Error(`${asError(error).message}, so the ban may still apply; check REDIS_URL and retry.`, {
       cause: error,
@@ -57,8 +57,8 @@ export async function liftBanInRedis(redisUrls: readonly string[], keyId: string
  * Opens a connection for some commands and closes it.
  * @throws {RedisUnavailable} within seven seconds
  */
-export async function withRedis<T>(redisUrls: readonly string[], work: (redis: LimitRedis) => Promise<T>): Promise<T> {
-  const redis = connectRedis(redisUrls);
+export async function withRedis<T>(redisUrl: string, work: (redis: LimitRedis) => Promise<T>): Promise<T> {
+  const redis = connectRedis(redisUrl);
   let connectionError: Error | undefined;
   redis.on('error', (error: Error) => {
     connectionError = error;

@@ -1,10 +1,10 @@
 import type { Duplex } from 'node:stream';
-import { Cluster, Command, Redis, type RedisOptions } from 'ioredis';
+import { Redis, type RedisOptions } from 'ioredis';
 import { withDeadline } from '../common/deadline.js';
 import { CONSUME_SCRIPT, type ConsumeReply } from './redis-script.js';
 
-/** A client of one Redis or of a Redis Cluster, with {@link CONSUME_SCRIPT} as a command. */
-export type LimitRedis = (Redis | Cluster) & {
+/** A client of Redis with {@link CONSUME_SCRIPT} as a command. */
+export type LimitRedis = Redis & {
   /** @param values those of `consumeArguments` */
   consume(key: string, ...values: readonly number[]): Promise<ConsumeReply>;
 };
@@ -31,53 +31,14 @@ const COMMAND_OPTIONS = {
   reconnectOnError: ({ message }) => WRONG_SERVER_ERROR.test(message),
 } satisfies RedisOptions;
 
-const reconnectDelay = (attempt: number): number => Math.min(attempt * 50, RECONNECT_MAX_MS);
-
-/** @param urls one address, or several nodes of a cluster; credentials and TLS (`rediss:`) as in the first of them */
-export function connectRedis(urls: readonly string[]): LimitRedis {
-  const [first = ''] = urls;
-  const redis =
-    urls.length === 1
-      ? new Redis(first, { ...COMMAND_OPTIONS, retryStrategy: reconnectDelay })
-      : connectCluster(urls, new URL(first));
+export function connectRedis(url: string): LimitRedis {
+  const retryStrategy = (attempt: number): number => Math.min(attempt * 50, RECONNECT_MAX_MS);
+  const redis = new Redis(url, { ...COMMAND_OPTIONS, retryStrategy });
   redis.defineCommand('consume', { numberOfKeys: 1, lua: CONSUME_SCRIPT });
   return redis as LimitRedis;
 }
 
-/** @param first whose credentials and TLS the nodes get that the cluster itself names */
-function connectCluster(urls: readonly string[], first: URL): Cluster {
-  return new Cluster([...urls], {
-    enableOfflineQueue: false,
-    clusterRetryStrategy: reconnectDelay,
-    slotsRefreshTimeout: 1_000,
-    slotsRefreshInterval: 5_000,
-    // Redirections (MOVED, ASK) are followed, because nothing was counted; commands do not wait for a failed node.
-    retryDelayOnFailover: 0,
-    retryDelayOnClusterDown: 0,
-    retryDelayOnTryAgain: 0,
-    redisOptions: {
-      ...COMMAND_OPTIONS,
-      username: decodeURIComponent(first.username),
-      password: decodeURIComponent(first.password),
-      ...(first.protocol === 'rediss:' ? { tls: {} } : {}),
-    },
-  });
-}
-
-/** The node (`host:port`) of a cluster that stores a key, as far as the client knows; empty for a single Redis. */
-export function nodeOf(redis: LimitRedis, key: string): string {
-  return redis instanceof Cluster ? (redis.slots[new Command('get', [key]).getSlot()]?.[0] ?? '') : '';
-}
-
-/** Whether a node (`host:port`) of a cluster stores keys as a primary, as far as the client knows. */
-export function isPrimary(cluster: Cluster, node: string): boolean {
-  return cluster.slots.some(([primary]) => primary === node);
-}
-
-/**
- * Resolves when Redis is ready, or after `timeoutMs`, so that the first requests are counted where later ones are.
- * The client connects to the nodes of a cluster on first use; this connects to them in advance.
- */
+/** Resolves when Redis is ready, or after `timeoutMs`, so that the first requests are counted where later ones are. */
 export async function untilReady(redis: LimitRedis, timeoutMs: number): Promise<void> {
   const ready = new Promise<void>((resolve) => {
     if (redis.status === 'ready') {
@@ -86,10 +47,7 @@ export async function untilReady(redis: LimitRedis, timeoutMs: number): Promise<
       redis.once('ready', resolve);
     }
   });
-  const warm = ready.then(() =>
-    redis.isCluster ? Promise.allSettled((redis as Cluster).nodes('master').map((node) => node.ping())) : undefined,
-  );
-  await withDeadline(warm, timeoutMs).catch(() => undefined);
+  await withDeadline(ready, timeoutMs).catch(() => undefined);
 }
 
 /** Commands written together at most: Redis runs them while we read the next requests. */
@@ -106,7 +64,7 @@ export class CoalescedWrites {
 
   constructor(private readonly redis: LimitRedis) {}
 
-  /** Call before a command is sent. The connections to the nodes of a cluster are not corked. */
+  /** Call before a command is sent. */
   batch(): void {
     if (this.#corked === undefined) {
       this.#cork();
@@ -118,7 +76,7 @@ export class CoalescedWrites {
   }
 
   #cork(): void {
-    if (!(this.redis instanceof Redis) || this.redis.status !== 'ready') {
+    if (this.redis.status !== 'ready') {
       return;
     }
     const stream: Duplex = this.redis.stream;

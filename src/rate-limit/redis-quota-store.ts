@@ -15,7 +15,7 @@ import {
 } from './decision.js';
 import { resetAtSecondsOf } from './headers.js';
 import { COUNTED_MAX, MemoryQuotaStore, type QuotaStore, type QuotaStoreOptions } from './memory-quota-store.js';
-import { RedisCircuitBreakers } from './redis-circuit-breakers.js';
+import { RedisCircuitBreaker } from './redis-circuit-breaker.js';
 import type { LimitRedis } from './redis-connection.js';
 import { BAN_FIELDS, consumeArguments, type ConsumeReply } from './redis-script.js';
 
@@ -40,7 +40,7 @@ interface Rejected {
 
 export interface RedisQuotaStoreOptions extends QuotaStoreOptions {
   readonly redis: LimitRedis;
-  /** Counts how often a node of Redis is available again. */
+  /** Counts how often Redis is available again. */
   readonly recoveries: { inc(): void };
 }
 
@@ -50,7 +50,7 @@ export interface RedisQuotaStoreOptions extends QuotaStoreOptions {
  */
 export class RedisQuotaStore implements QuotaStore {
   readonly #logger = new Logger('RateLimit');
-  readonly #breakers: RedisCircuitBreakers;
+  readonly #breaker: RedisCircuitBreaker;
   readonly #memory: MemoryQuotaStore;
   /** Keys that no request can be admitted for: bans and, without bans, windows without requests remaining. */
   readonly #rejected = lruCache<string, Rejected>(COUNTED_MAX);
@@ -58,13 +58,13 @@ export class RedisQuotaStore implements QuotaStore {
   #clockOffsetMs = 0;
 
   constructor(private readonly options: RedisQuotaStoreOptions) {
-    this.#breakers = new RedisCircuitBreakers(options.redis, options.recoveries);
+    this.#breaker = new RedisCircuitBreaker(options.redis, options.recoveries);
     this.#memory = new MemoryQuotaStore(options);
   }
 
-  /** Whether the requests of some keys are counted by this process alone because Redis is unavailable. */
+  /** Whether requests are counted by this process alone because Redis is unavailable. */
   get degraded(): boolean {
-    return this.#breakers.degraded;
+    return this.#breaker.isOpen;
   }
 
   /** The clock of Redis minus that of this process, at the last request that was counted. Milliseconds. */
@@ -89,7 +89,7 @@ export class RedisQuotaStore implements QuotaStore {
 
   liftBan(keyId: string): void {
     this.#memory.liftBan(keyId);
-    this.#breakers
+    this.#breaker
       .execute(keyId, (redis, key) => redis.hdel(key, ...BAN_FIELDS))
       .catch((error: unknown) => {
         this.#logger.warn(`could not lift the ban of ${keyId} in Redis: ${asError(error).message}`);
@@ -106,7 +106,7 @@ export class RedisQuotaStore implements QuotaStore {
     const sentAtMs = clock.now();
     let reply: ConsumeReply;
     try {
-      reply = await this.#breakers.execute(keyId, (redis, key) => redis.consume(key, ...values));
+      reply = await this.#breaker.execute(keyId, (redis, key) => redis.consume(key, ...values));
     } catch {
       const rejected = this.#rejected.get(keyId);
       const rejection = rejected && this.#rejectionBy(rejected, quotas);

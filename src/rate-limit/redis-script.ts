@@ -5,7 +5,7 @@ import type { BanRule } from './decision.js';
  * Decides ban, minute and day together and counts the request, or its rejection; the same rule as `decide` in
  * `decision.ts`, by the clock of Redis, so that replicas whose clocks differ agree.
  *
- * KEYS: the hash of one API key, so one slot of a cluster. `me`/`de`: the ends of the counted minute and day (Unix seconds);
+ * KEYS: the hash of one API key. `me`/`de`: the ends of the counted minute and day (Unix seconds);
  * `mu`/`du`: the requests counted in them; `rs`/`rc`: the start of the ban window (Unix milliseconds) and its rejections;
  * `bu`: the end of a ban (Unix milliseconds). It expires when day, ban window and ban have ended.
  * ARGV: {@link consumeArguments}. Returns {@link ConsumeReply}. The ends of the windows follow from the time.
@@ -68,7 +68,7 @@ export type ConsumeReply = [
 /** The fields of the hash whose removal ends a ban and resets the rejections that led to it. */
 export const BAN_FIELDS = ['bu', 'rs', 'rc'] as const;
 
-/** Where the counts of a key are. The braces make it the hash tag (Redis Cluster specification, "Hash tags"). */
+/** Where the counts of a key are. */
 export function redisKeyOf(keyId: string): string {
-  return `petstore:limit:{key:${keyId}}`;
+  return `petstore:limit:${keyId}`;
 }

@@ -1,3 +1,4 @@
+import { redisKeyOf } from '../../src/rate-limit/redis-script.js';
 import { call } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { petstore } from '../helpers/petstore.js';
@@ -50,7 +51,7 @@ describeWithRedis('keys list and keys show with Redis', () => {
     const { id } = await insertKey(database.db, { plan: 'free' });
     const bannedUntil = new Date(Date.now() + 240_000);
     const connection = redis.connect();
-    await connection.hset(`petstore:limit:{key:${id}}`, { de: 86_400, du: 900, bu: bannedUntil.getTime() });
+    await connection.hset(redisKeyOf(id), { de: 86_400, du: 900, bu: bannedUntil.getTime() });
     connection.disconnect();
     expect(await keysJson(['show', id], redis.url)).toMatchObject({
       state: 'banned',

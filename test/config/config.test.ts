@@ -15,7 +15,7 @@ function problemsOf(variables: Readonly<Record<string, string>>): readonly strin
 const SETTINGS: [string, string, string, unknown, unknown][] = [
   ['NODE_ENV', 'production', 'production', true, false],
   ['DATABASE_URL', 'postgresql://main/db', 'databaseUrl', 'postgresql://main/db', undefined],
-  ['REDIS_URL', 'redis://one:6379, rediss://u:p@two/1', 'redisUrls', ['redis://one:6379', 'rediss://u:p@two/1'], []],
+  ['REDIS_URL', 'rediss://u:p@one:6379/1', 'redisUrl', 'rediss://u:p@one:6379/1', undefined],
   ['HOST', '0.0.0.0', 'host', '0.0.0.0', '127.0.0.1'],
   ['PORT', '8080', 'port', 8_080, 3_000],
   ['TRUST_PROXY', '10.0.0.0/8, fd00::/8,192.0.2.1', 'trustProxy', ['10.0.0.0/8', 'fd00::/8', '192.0.2.1'], false],
@@ -129,7 +129,7 @@ describe('loadConfig, for each variable,', () => {
         'postgresql://host/database?schema=public&options=-cjit%3Doff',
       ],
     ],
-    ['REDIS_URL', ['redis://host', 'redis://host:6379/0', 'rediss://user:password@host:6380', 'redis://a,redis://b']],
+    ['REDIS_URL', ['redis://host', 'redis://host:6379/0', 'rediss://user:password@host:6380']],
     ['HOST', ['127.0.0.1', '0.0.0.0', '::', '::1', 'localhost', 'my-host.example.com']],
     ['TRUST_PROXY', ['1', '32', '10.0.0.0/8', '10.0.0.1', 'fd00::/8', '::1', '10.0.0.0/8,fd00::/8', '127.0.0.1/32']],
     ['PUBLIC_BASE_URL', ['https://api.example.com/v1', 'http://localhost:3000/v1', 'https://example.com/a/b/v1']],
@@ -228,7 +228,7 @@ describe('loadConfig, for a variable that holds a secret,', () => {
     ],
     [
       'REDIS_URL',
-      /^REDIS_URL must be a URL like redis:\/\/host:6379 or rediss:\/\/user:password@host:6380, or several of them separated by commas/,
+      /^REDIS_URL must be a URL like redis:\/\/host:6379 or rediss:\/\/user:password@host:6380, with special/,
       [
         'http://:hunter2@host:6379',
         'redis://:hunter2%zz@host:6379',
@@ -238,7 +238,8 @@ describe('loadConfig, for a variable that holds a secret,', () => {
         'host:6379',
         'redis://',
         'redis://:hunter2@host:6379,',
-        'redis://:hunter2@host:6379,http://other',
+        'redis://:hunter2@host:6379,redis://:hunter2@other:6379',
+        'redis://host,redis://other',
         'redis://:hunter2@host:99999',
       ],
     ],

@@ -27,7 +27,7 @@ describe('loadConfig, for a secret in a file,', () => {
       REDIS_URL_FILE: file('redis', `${REDIS_URL}\r\n`),
     });
     expect(config.databaseUrl).toBe(DATABASE_URL);
-    expect(config.redisUrls).toEqual([REDIS_URL]);
+    expect(config.redisUrl).toBe(REDIS_URL);
   });
 
   it('accepts DATABASE_URL_FILE alone in production', () => {

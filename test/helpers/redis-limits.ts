@@ -45,8 +45,8 @@ export class RedisLimits {
     return server;
   }
 
-  async storeOn(urls: string | readonly string[], clock: Clock = systemClock): Promise<RedisQuotaStore> {
-    const redis = connectRedis([urls].flat());
+  async storeOn(url: string, clock: Clock = systemClock): Promise<RedisQuotaStore> {
+    const redis = connectRedis(url);
     this.clients.push(redis);
     const store = new RedisQuotaStore({
       redis,
@@ -81,7 +81,7 @@ export async function expectRecovery(
   expect((await store.consume('a', ROOMY)).outcome).toBe('admitted');
   expect(await countOf(server, 'a')).toBe(before + 1);
   expect(logged.filter((line) => line.includes('unavailable'))).toHaveLength(1);
-  expect(logged.filter((line) => /available again|replaced/.test(line))).toHaveLength(1);
+  expect(logged.filter((line) => line.includes('available again'))).toHaveLength(1);
 }
 
 /** Runs commands on a connection of their own. */

@@ -1,6 +1,5 @@
 import { call, listOrders } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
-import { formCluster } from '../helpers/redis-cluster.js';
 import { administrate } from '../helpers/redis-limits.js';
 import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
 import { ServiceProcess } from '../helpers/service-process.js';
@@ -11,10 +10,10 @@ jest.setTimeout(60_000);
 
 const database = useTestDatabase();
 
-const startReplica = (redisUrls: string): Promise<ServiceProcess> =>
-  ServiceProcess.start({ DATABASE_URL: database.url, REDIS_URL: redisUrls });
-const startThree = (redisUrls: string): Promise<ServiceProcess[]> =>
-  Promise.all([1, 2, 3].map(() => startReplica(redisUrls)));
+const startReplica = (redisUrl: string): Promise<ServiceProcess> =>
+  ServiceProcess.start({ DATABASE_URL: database.url, REDIS_URL: redisUrl });
+const startThree = (redisUrl: string): Promise<ServiceProcess[]> =>
+  Promise.all([1, 2, 3].map(() => startReplica(redisUrl)));
 const stopAll = (processes: readonly { stop(): Promise<unknown> }[]): Promise<unknown> =>
   Promise.all(processes.map((each) => each.stop()));
 const request = (replica: ServiceProcess, key?: string): Promise<Response> =>
@@ -87,21 +86,6 @@ describeWithRedis('a replica whose Redis fails', () => {
       expect(early.output.match(/Redis unavailable/g)).toHaveLength(1);
     } finally {
       await early.stop();
-    }
-  });
-});
-
-describeWithRedis('three replicas that share a Redis Cluster', () => {
-  it('admit exactly the quota of 600 parallel requests, on every node of the cluster', async () => {
-    const flags = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '2000'];
-    const masters = await Promise.all([1, 2, 3].map(() => RedisServer.start(flags)));
-    await formCluster(masters);
-    const replicas = await startThree(masters.map(({ url }) => url).join(','));
-    try {
-      expect(await admittedInOneMinute(replicas, 600)).toBe(300);
-      expect(replicas.some(({ output }) => output.includes('Redis unavailable'))).toBe(false);
-    } finally {
-      await stopAll([...replicas, ...masters]);
     }
   });
 });

@@ -1,28 +1,21 @@
-import type { Cluster, Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { asError } from '../../common/as-error.js';
 import type { Clock } from '../../common/clock.js';
 import type { Config } from '../../config/config.js';
 import { withRedis } from '../../rate-limit/redis-admin.js';
-import { checkClock, error, ok, type Result, type Results, skipped, warning, worstOf } from './check.js';
+import { checkClock, error, ok, type Result, type Results, skipped, warning } from './check.js';
 
 const NEARLY_FULL = 0.9;
-const NO_PRIMARY = error('no primary of the cluster responds', 'Check REDIS_URL and that the cluster runs.');
 
-/** Checks every primary of REDIS_URL. */
-export async function checkRedis({ redisUrls }: Config, clock: Clock): Promise<Results> {
-  if (redisUrls.length === 0) {
+export async function checkRedis({ redisUrl }: Config, clock: Clock): Promise<Results> {
+  if (redisUrl === undefined) {
     return { Redis: skipped('REDIS_URL is not set') };
   }
   try {
-    return await withRedis(redisUrls, async (redis) => {
-      const nodes = redis.isCluster ? (redis as Cluster).nodes('master') : [redis as Redis];
-      const states = await Promise.all(nodes.map(stateOf));
-      const clocks = await Promise.all(nodes.map((node) => checkClock('Redis', clock, () => timeOf(node))));
-      return {
-        Redis: worstOf(states) ?? NO_PRIMARY,
-        'clock of Redis': worstOf(clocks) ?? NO_PRIMARY,
-      };
-    });
+    return await withRedis(redisUrl, async (redis) => ({
+      Redis: redisResult(new URL(redisUrl).host, await redis.info()),
+      'clock of Redis': await checkClock('Redis', clock, () => timeOf(redis)),
+    }));
   } catch (failure) {
     const remedy = 'Check REDIS_URL and that Redis runs; each process counts limits in its own memory meanwhile.';
     return { Redis: error(asError(failure).message, remedy) };
@@ -34,11 +27,6 @@ async function timeOf(redis: Redis): Promise<number> {
   return seconds * 1_000 + microseconds / 1_000;
 }
 
-async function stateOf(redis: Redis): Promise<Result> {
-  const { host, port } = redis.options;
-  return redisResult(`${host ?? ''}:${port ?? ''}`, await redis.info());
-}
-
 /** @param info the reply to INFO */
 export function redisResult(address: string, info: string): Result {
   const field = (name: string): string | undefined => new RegExp(`^${name}:(.*?)\r?$`, 'm').exec(info)?.[1];
@@ -48,6 +36,11 @@ export function redisResult(address: string, info: string): Result {
       `${address} is a read-only replica`,
       'Set REDIS_URL to the primary; each process counts alone meanwhile.',
     );
+  }
+  if (field('cluster_enabled') === '1') {
+    const remedy =
+      'Set REDIS_URL to a Redis that is no cluster; most keys are counted by each process alone meanwhile.';
+    return error(`${address} is a node of a Redis Cluster, which is not supported`, remedy);
   }
   if (memoryLimit > 0 && field('maxmemory_policy') !== 'noeviction') {
     const remedy = 'Set maxmemory-policy to noeviction: an evicted count is a new quota, and lifts a ban.';

@@ -317,11 +317,6 @@ describeWithRedis('runChecks with Redis', () => {
     expect(stdout).not.toContain('hunter2');
   });
 
-  it('finds that no node of a cluster responds', async () => {
-    const found = await check({ REDIS_URL: 'redis://127.0.0.1:1,redis://127.0.0.1:2' });
-    expect(found.Redis).toMatch(/^error: /);
-  });
-
   it('ends when Redis does not respond', async () => {
     redis.freeze();
     const found = await check({ REDIS_URL: redis.url }).finally(() => redis.thaw());

@@ -12,8 +12,7 @@ const LATENCY_MS = 90;
 
 /** A Redis whose commands or replies take {@link LATENCY_MS}, while the others arrive at once. */
 class SlowRedis extends EventEmitter {
-  readonly status = 'ready';
-  readonly isCluster = false;
+  readonly status = 'connecting';
   slow: 'commands' | 'replies' = 'replies';
   /** Its clock less ours. */
   offsetMs = 0;

@@ -13,6 +13,7 @@ const INFO = {
 test.each([
   [{}, 'ok', '8.0.0 at redis:1, with an append-only file and without eviction'],
   [{ role: 'slave' }, 'error', 'redis:1 is a read-only replica'],
+  [{ cluster_enabled: '1' }, 'error', 'redis:1 is a node of a Redis Cluster, which is not supported'],
   [
     { maxmemory: '0', maxmemory_policy: 'allkeys-lru' },
     'ok',
