@@ -3,21 +3,16 @@ import { onlyRow } from '../../database/only-row.js';
 import { NO_RENEWALS, problemsOf, SELECT_FACTS } from '../../orders/list/list-integrity.js';
 import { error, ok, type Result, warning } from './check.js';
 
-/** The tables, and the migrations that made them. */
-const TABLES: Readonly<Record<string, string>> = {
-  orders: '20261122000000_orders_and_keys',
-  api_keys: '20261122000000_orders_and_keys',
-  order_list_changes: '20261122000001_order_list_versions',
-  api_key_usage: '20261122000002_api_key_usage',
-};
+const TABLES = ['orders', 'api_keys', 'order_list_changes', 'api_key_usage'];
 
 /** Prisma's record of the migrations is missing where psql applied them. */
 const HAS_RECORD = `SELECT coalesce(has_column_privilege(to_regclass('_prisma_migrations'), 'finished_at', 'SELECT'), false) AS has`;
-const RECORD = `
-  SELECT migration_name AS name, finished_at IS NOT NULL AS "isApplied" FROM _prisma_migrations WHERE rolled_back_at IS NULL`;
+const UNFINISHED = `
+  SELECT migration_name AS name FROM _prisma_migrations WHERE finished_at IS NULL AND rolled_back_at IS NULL`;
 
 /** Not by `to_regclass`, which finds nothing without the right to use the schema. */
-const EXISTING_TABLES = `SELECT relname AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace`;
+const EXISTING_TABLES = `
+  SELECT relname AS name, relrowsecurity AS "hidesRows" FROM pg_class WHERE relnamespace = 'public'::regnamespace`;
 
 const NOTIFYING_TRIGGER = `
   SELECT FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
@@ -26,19 +21,31 @@ const NOTIFYING_TRIGGER = `
 /** What the migrations have made, apart from the list and from grants, which have checks of their own. */
 export async function checkSchema(db: pg.Client): Promise<Result> {
   const { has } = onlyRow((await db.query<{ has: boolean }>(HAS_RECORD)).rows);
-  const record = has ? (await db.query<{ name: string; isApplied: boolean }>(RECORD)).rows : [];
-  const unfinished = record.find(({ isApplied }) => !isApplied)?.name;
+  const unfinished = has ? (await db.query<{ name: string }>(UNFINISHED)).rows[0]?.name : undefined;
   if (unfinished !== undefined) {
     return error(
       `the migration ${unfinished} was interrupted or has failed`,
       `If none is running, run "npx prisma migrate resolve --rolled-back ${unfinished}" as the owner, and apply the migrations again.`,
     );
   }
-  const existing = (await db.query<{ name: string }>(EXISTING_TABLES)).rows.map(({ name }) => name);
-  const missing = Object.entries(TABLES).filter(([table]) => !existing.includes(table));
+  const { rows: existing } = await db.query<{ name: string; hidesRows: boolean }>(EXISTING_TABLES);
+  const missing = TABLES.filter((table) => !existing.some(({ name }) => name === table));
   if (missing.length > 0) {
-    const applied = missing.map(([, migration]) => migration).find((name) => record.some((row) => row.name === name));
-    return error(`no table ${missing.map(([table]) => table).join(', no table ')}`, remedyOf(applied));
+    return error(
+      `no table ${missing.join(', no table ')}`,
+      'Apply the migrations: "docker compose up migrate", or "npm run db:migrate" with the URL of the owner. If they are recorded as applied, ' +
+        'that does nothing: restore the table from a backup, or run its statements from prisma/migrations/ as the owner.',
+    );
+  }
+  // That of orders makes lists slow: see checkList.
+  const hidden = existing
+    .filter(({ name, hidesRows }) => hidesRows && name.startsWith('api_key'))
+    .map(({ name }) => name);
+  if (hidden.length > 0) {
+    return error(
+      `row-level security of ${hidden.join(', ')} keeps rows from the service`,
+      `Run as the owner: ${hidden.map((table) => `ALTER TABLE ${table} DISABLE ROW LEVEL SECURITY`).join('; ')}.`,
+    );
   }
   return (await db.query(NOTIFYING_TRIGGER)).rowCount === 1
     ? ok('as the migrations made it')
@@ -46,14 +53,6 @@ export async function checkSchema(db: pg.Client): Promise<Result> {
         'no enabled trigger api_keys_notify_changed, without which revoked keys are accepted from the cache',
         'Run as the owner: ALTER TABLE api_keys ENABLE ALWAYS TRIGGER api_keys_notify_changed.',
       );
-}
-
-/** @param applied a recorded migration whose table has been dropped since */
-function remedyOf(applied: string | undefined): string {
-  return applied === undefined
-    ? 'Apply the migrations: "docker compose up migrate", or "npm run db:migrate" with the URL of the owner.'
-    : `The migration ${applied} is recorded as applied, and applying it again does nothing: restore the table from a backup, or run ` +
-        `its statements from prisma/migrations/${applied}/migration.sql as the owner. Then run doctor again, which names missing grants.`;
 }
 
 export async function checkList(db: pg.Client): Promise<Result> {
