@@ -51,6 +51,8 @@ describe('table api_keys', () => {
         'api_keys_name_printable',
       ],
     ),
+    ['a key in its name', { name: `Key pst_${'a'.repeat(43)}` }, 'api_keys_name_without_key'],
+    ['an infinite expiry', { expires_at: 'infinity' }, 'api_keys_expires_at_finite'],
     ['enterprise without quotas', { plan: 'enterprise' }, QUOTAS_IFF_ENTERPRISE],
     ['enterprise without a daily quota', { plan: 'enterprise', requests_per_minute: 5 }, QUOTAS_IFF_ENTERPRISE],
     ['enterprise without a quota per minute', { plan: 'enterprise', requests_per_day: 5 }, QUOTAS_IFF_ENTERPRISE],

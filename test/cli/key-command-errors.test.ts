@@ -35,6 +35,10 @@ describe('a keys command fails with a message, prints nothing and changes nothin
   test.each<[string[], RegExp]>([
     [[...NAMED, '--json'], /required option '--plan <plan>'/],
     [[...FREE, '--name', 'evil\u001b[2J'], /--name.*no control/],
+    [
+      [...FREE, '--name', `pst_${'a'.repeat(43)}`],
+      /^error: option '--name <name>' argument 'pst_aaaaaa…' is invalid. It must not contain/,
+    ],
     [[...NAMED, '--plan', 'gold'], /--plan.*'gold'.*free, pro, business, enterprise/],
     [[...ENTERPRISE, '--json'], BOTH],
     [[...NAMED, '--plan', 'pro', ...QUOTAS], /plan pro has published quotas/],

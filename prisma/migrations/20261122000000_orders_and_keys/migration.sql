@@ -46,6 +46,9 @@ CREATE TABLE "api_keys" (
     CONSTRAINT "api_keys_name_printable" CHECK (
         "name" !~ E'[\\u0001-\\u001F\\u007F-\\u009F\\u061C\\u200E\\u200F\\u2028-\\u202E\\u2066-\\u2069]'
     ),
+    -- Nor may a key be part of the name of its holder.
+    CONSTRAINT "api_keys_name_without_key" CHECK ("name" !~ 'pst_[0-9A-Za-z]{43}'),
+    CONSTRAINT "api_keys_expires_at_finite" CHECK (isfinite("expires_at")),
     CONSTRAINT "api_keys_quotas_positive" CHECK ("requests_per_minute" >= 1 AND "requests_per_day" >= 1),
     -- Enterprise quotas are agreed per key; every other plan has the published figures.
     CONSTRAINT "api_keys_quotas_iff_enterprise" CHECK (
