@@ -20,10 +20,10 @@ const TRANSIENT_SQLSTATES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Classes of SQLSTATE whose codes are all transient: connection failure (08), insufficient resources (53), operator
- * intervention (57), system error (58).
+ * Classes of SQLSTATE whose codes are all transient: connection failure (08), login rejected (28) and database missing (3D), as during a
+ * restore, insufficient resources (53), operator intervention (57), system error (58).
  */
-const TRANSIENT_SQLSTATE_CLASSES: ReadonlySet<string> = new Set(['08', '53', '57', '58']);
+const TRANSIENT_SQLSTATE_CLASSES: ReadonlySet<string> = new Set(['08', '28', '3D', '53', '57', '58']);
 
 /** Node's codes for the errors of the operating system and of name resolution, such as `ECONNREFUSED`. */
 const SYSTEM_ERROR = /^E(?!RR_)[A-Z_]+$/;

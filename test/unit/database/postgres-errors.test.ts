@@ -34,6 +34,8 @@ describe('sqlStateOf, isTransientDatabaseError and isOutcomeUnknown', () => {
     ['a server that shuts down', coded('57P01'), '57P01', true, true],
     ['too many connections', coded('53300'), '53300', true, false],
     ['a connection failure', coded('08006'), '08006', true, false],
+    ['a rejected password', coded('28P01'), '28P01', true, false],
+    ['a database that is being restored', coded('3D000'), '3D000', true, false],
     ['a violated constraint', coded('23514'), '23514', false, false],
     ['a missing table', coded('42P01'), '42P01', false, false],
     ['a programming error', new TypeError('undefined is not a function'), undefined, false, true],
