@@ -100,9 +100,9 @@ const COMMANDS: Readonly<Record<string, KeyCommand>> = {
     description: 'end the temporary ban of a key in every running service',
     json: '{"id"}',
     run: async (admin, { json }, id) => {
+      const url = await redisUrl();
       // First: while Redis is unavailable, each service decides with a ban of its own.
       await admin.notifyUnbanned(id);
-      const url = await redisUrl();
       if (url !== undefined) {
         const { liftBanInRedis } = await import('../rate-limit/redis-admin.js');
         await liftBanInRedis(url, id);
