@@ -113,7 +113,10 @@ function createPool(options: pg.PoolConfig, settings: Settings): pg.Pool {
   const logger = new Logger('Database');
   // Without a listener an idle connection that breaks would end the process.
   pool.on('error', (error) => {
-    logger.warn(`lost an idle connection: ${error.message}`);
+    // A pool that ends does not wait until the server has closed its connections.
+    if (!pool.ending) {
+      logger.warn(`lost an idle connection: ${error.message}`);
+    }
   });
   return pool;
 }
