@@ -1,3 +1,4 @@
+import { createSecureContext } from 'node:tls';
 import pg from 'pg';
 import { parse } from 'pg-connection-string';
 
@@ -5,20 +6,24 @@ const CONNECTION_TIMEOUT_MS = 5_000;
 
 /**
  * How to connect to the server of a URL, as `pg` understands it; other parameters of the URL are ignored. Reads the files that it names.
- * @throws {Error} when they cannot be read, or parameters contradict each other
+ * @throws {Error} when they cannot be used, or parameters contradict each other
  */
 export function connectionOf(url: string): pg.ClientConfig {
   const { user, password, host, port, database, ssl, sslnegotiation, options } = parse(url);
   if (!/^\d{0,5}$/.test(port ?? '') || Number(port) > 65_535) {
     throw new Error(`Invalid port: ${port}`);
   }
+  if (typeof ssl === 'object') {
+    // Throws when key and certificate do not fit together, as while they are being replaced.
+    createSecureContext(ssl as object);
+  }
   // The types of the results do not know what `pg` accepts, such as a port of digits.
   return { user, password, host, port, database, ssl, sslnegotiation, options } as object;
 }
 
 /**
- * The clients of a pool. Each reads the files that the URL names, so that replaced certificates are used. While one cannot be read,
- * those of the client before are used: an error here would end the process, because the pool makes clients in handlers of events.
+ * The clients of a pool. Each reads the files that the URL names, so that replaced certificates are used. While one cannot be used,
+ * those of the client before are: an error here would end the process, because the pool makes clients in handlers of events.
  */
 export function clientsOf(url: string): new (options?: pg.ClientConfig) => pg.Client {
   let latest = connectionOf(url);
@@ -30,10 +35,16 @@ export function clientsOf(url: string): new (options?: pg.ClientConfig) => pg.Cl
         // A file is being replaced.
       }
       super({ ...latest, ...options });
-      // Without a listener an error would end the process. It fails the query or the connection, where it is handled.
-      this.on('error', () => undefined);
+      handleErrors(this);
     }
   };
+}
+
+function handleErrors(client: pg.Client): void {
+  // Without a listener an error would end the process. It fails the query or the connection, where it is handled.
+  client.on('error', () => undefined);
+  // `pg` leaves a connection open when TLS or the login fails on this side, and PostgreSQL would keep it for a minute.
+  client.connection.on('error', () => client.connection.stream.destroy());
 }
 
 /**
@@ -47,12 +58,11 @@ export async function openClient(connectionString: string, options: pg.ClientCon
     keepAlive: true,
     ...options,
   });
-  // A lost connection fails the current statement; without a listener it would end the process.
-  client.on('error', () => undefined);
+  handleErrors(client);
   try {
     await client.connect();
   } catch (error) {
-    void client.end().catch(() => undefined);
+    client.connection.stream.destroy();
     throw error instanceof AggregateError ? (error.errors[0] as Error) : error;
   }
   return client;

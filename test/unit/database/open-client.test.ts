@@ -1,7 +1,14 @@
+import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { clientsOf } from '../../../src/database/open-client.js';
+import { promisify } from 'node:util';
+import { clientsOf, openClient } from '../../../src/database/open-client.js';
+import { waitFor } from '../../helpers/wait-for.js';
+
+/** AuthenticationSASL (PostgreSQL documentation, "Message Formats") with a mechanism that `pg` does not know. */
+const ASKS_FOR_X = Buffer.from('R\0\0\0\x0b\0\0\0\x0aX\0\0', 'latin1');
 
 const URL_OF_SERVER = 'postgresql://user@localhost/petstore';
 
@@ -23,6 +30,27 @@ describe('clients of a pool', () => {
     expect(sslOf(Client)).toMatchObject({ ca: 'one' });
     writeFileSync(file, 'two');
     expect(sslOf(Client)).toMatchObject({ ca: 'two' });
+  });
+
+  it('use what was read before while the files do not fit together', () => {
+    writeFileSync(file, '');
+    const Client = clientsOf(`${URL_OF_SERVER}?sslmode=verify-full&sslkey=${file}`);
+    writeFileSync(file, 'half a key');
+    expect(sslOf(Client)).toMatchObject({ key: '' });
+    expect(() => clientsOf(`${URL_OF_SERVER}?sslmode=verify-full&sslkey=${file}`)).toThrow(/DECODER|PEM/);
+  });
+
+  it('close their connection when the login fails on this side', async () => {
+    const server = createServer((socket) => socket.unref().once('data', () => socket.write(ASKS_FOR_X)));
+    server.unref().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const url = `postgresql://user@127.0.0.1:${(server.address() as AddressInfo).port}/petstore`;
+    for (const open of [() => new (clientsOf(url))().connect(), () => openClient(url)]) {
+      await expect(open()).rejects.toThrow('SASL');
+    }
+    const connections = promisify(server.getConnections.bind(server));
+    await waitFor(async () => (await connections()) === 0, 'the connections are closed');
+    server.close();
   });
 
   it.each(['99999', 'abc', '-1'])('are not made for the port %s', (port) => {
