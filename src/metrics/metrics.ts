@@ -96,7 +96,7 @@ export class Metrics {
     'Bytes of JSON written in lists, before compression.',
   );
 
-  readonly lists = this.#labelled('petstore_lists_total', 'Order lists by how they ended.', ['end']);
+  readonly lists = this.#labelled('petstore_lists_total', 'Order lists by how they ended; cut: its client was too slow, or others needed what it held.', ['end']);
 
   readonly cancels = this.#labelled('petstore_cancels_total', 'Attempts to cancel an order, by outcome.', ['outcome']);
 
@@ -129,7 +129,7 @@ export class Metrics {
   constructor() {
     collectDefaultMetrics({ register: this.registry });
     // For Prometheus a series that begins with 1 has not increased, so the series that alerts read begin with 0.
-    for (const end of ['complete', 'lost_reader', 'failed']) {
+    for (const end of ['complete', 'lost_reader', 'cut', 'failed']) {
       this.lists.labels(end);
     }
     for (const source of ['memory', 'database']) {

@@ -12,7 +12,9 @@ const DOCS_PATH = 'docs';
 /** Responses at once: each holds an open file, and a part of it until its client takes it. */
 const RESPONSES_MAX = 64;
 /** How long a request waits when this number is reached. Milliseconds. */
-const RESPONSE_TIMEOUT_MS = 1_000;
+const SLOT_TIMEOUT_MS = 1_000;
+/** How long a client may take for a response. Milliseconds. */
+const RESPONSE_TIMEOUT_MS = 60_000;
 
 /**
  * The files of the Swagger UI page, relative to its path. The static file server would also serve the other files of the
@@ -50,7 +52,7 @@ export function setUpSwaggerUi(
   demoKey?: string,
 ): void {
   const slots = new FairSlots(RESPONSES_MAX, {
-    ms: RESPONSE_TIMEOUT_MS,
+    ms: SLOT_TIMEOUT_MS,
     error: () => new DomainError('service_unavailable', 'Too many documents are being sent; retry shortly.'),
   });
   let loading: Promise<Express> | undefined;
@@ -83,12 +85,15 @@ export function setUpSwaggerUi(
       slot.release();
       return;
     }
+    const abort = (): void => {
+      abortResponse(res);
+    };
+    const timer = setTimeout(abort, RESPONSE_TIMEOUT_MS);
     res.once('close', () => {
+      clearTimeout(timer);
       slot.release();
     });
-    slot.yieldBy(() => {
-      abortResponse(res);
-    });
+    slot.yieldBy(abort);
     // Express has removed the path that this handler is mounted on.
     req.url = req.originalUrl;
     swaggerUi(req, res, next);

@@ -11,8 +11,8 @@ export type LimitRedis = Redis & {
 
 const RECONNECT_MAX_MS = 1_000;
 
-/** Errors of a server that is not, or not yet, the primary: a new connection may reach the primary. */
-const WRONG_SERVER_ERROR = /^(?:READONLY|LOADING|MASTERDOWN|NOAUTH)\b/;
+/** Errors of a server that is not, or not yet, the primary: a new connection may reach the primary. Redis 6 quotes those of a script. */
+const WRONG_SERVER_ERROR = /\b(?:READONLY|LOADING|MASTERDOWN|NOAUTH)\b/;
 
 /**
  * Every command is sent at most once and never queued: a script that timed out may have counted, and queued commands

@@ -45,8 +45,8 @@ function listConnectionsInUse(): number {
   return list.totalCount - list.idleCount;
 }
 
-async function listsLost(): Promise<number> {
-  return (await ServiceMetrics.of(service.app)).sum('petstore_lists_total', 'lost_reader');
+async function listsThatEnded(end: 'lost_reader' | 'cut'): Promise<number> {
+  return (await ServiceMetrics.of(service.app)).sum('petstore_lists_total', `end="${end}"`);
 }
 
 async function untilNoListRuns(): Promise<void> {
@@ -117,8 +117,8 @@ describe('a list that is interrupted', () => {
       await session.query('ROLLBACK');
       session.release();
       await untilNoListRuns();
-      await waitFor(async () => (await listsLost()) >= 8, 'all lists have ended');
-      expect(await listsLost()).toBe(8);
+      await waitFor(async () => (await listsThatEnded('lost_reader')) >= 8, 'all lists have ended');
+      expect(await listsThatEnded('lost_reader')).toBe(8);
     },
   );
 });
@@ -211,6 +211,15 @@ describe('more concurrent lists than LIST_CONCURRENCY', () => {
     }
     readers[0]?.disconnect();
     await expectWholeList();
+  });
+
+  it('get one that a key with two gives up, whose list counts as cut', async () => {
+    const other = await insertKey(database.db, { plan: 'business' });
+    const list = await listOrders(service.baseUrl, other.key);
+    expect(list.status).toBe(200);
+    await list.text();
+    expect(await listsThatEnded('cut')).toBe(1);
+    expect(await listsThatEnded('lost_reader')).toBe(0);
   });
 
   it('do not leak a slot when a client disconnects while it waits for one', async () => {

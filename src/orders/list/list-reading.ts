@@ -20,8 +20,8 @@ const OWN_BYTES_MAX = 4 * 1_048_576;
 const CLIENT_PACED_MAX_MS = 60_000;
 /** After this time a list gives up its slot when a key with fewer slots waits, even one that never waits for its client. Milliseconds. */
 const UNDISTURBED_MS = 2_000;
-/** A piece of more chunks than this is divided for later lists. */
-const PIECE_CHUNKS_MAX = 4;
+/** A piece of more chunks than this for each block of a group is divided for later lists. */
+const CHUNKS_PER_BLOCK_MAX = 4;
 
 export interface ReadingOptions {
   readonly transaction: ListTransaction;
@@ -169,7 +169,8 @@ export class ListReading {
         inBackground(this.#keep(piece, chunks, isWhole));
       }
     }
-    if (piece !== undefined && chunks.length > PIECE_CHUNKS_MAX) {
+    const { blocksPerGroup = 1 } = this.options.transaction.version ?? {};
+    if (piece !== undefined && chunks.length > CHUNKS_PER_BLOCK_MAX * blocksPerGroup) {
       this.options.onLargePiece(piece);
     }
   }

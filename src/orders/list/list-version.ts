@@ -13,6 +13,8 @@ export interface ListVersion {
   readonly name: string;
   /** By ascending id, without a gap from the lowest int64 to the highest. */
   readonly pieces: readonly Piece[];
+  /** Of a group of blocks that begins a piece. */
+  readonly blocksPerGroup: number;
 }
 
 /** The orders of a range of ids, in one version. */
@@ -97,7 +99,7 @@ export function parseVersion(row: PiecesRow, level: number): ListVersion {
     const to = (found[index + 1]?.first ?? INT64_MAX + 1n) - 1n;
     return { key: `${epoch}/${from}/${to}/${version}`, first: from.toString(), last: to.toString() };
   });
-  return { name: nameOf(row), pieces };
+  return { name: nameOf(row), pieces, blocksPerGroup: 2 ** level };
 }
 
 /** PostgreSQL adds tokens without a bound and compacts them modulo 2^64. */

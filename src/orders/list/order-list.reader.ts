@@ -33,7 +33,7 @@ export interface ListRequest {
   readonly isCompressed: boolean;
   /** Ends the list: its client is too slow, or what it holds is needed for others. */
   readonly cut: () => void;
-  /** Whether its client has left. */
+  /** Whether its client has left, or it was cut. */
   readonly isLost: () => boolean;
 }
 
@@ -106,7 +106,7 @@ export class OrderListReader {
   }
 
   /** A list of pieces that are all in memory; it needs no connection. */
-  #openFromMemory(name: string | undefined, { cut }: ListRequest): OrderList | undefined {
+  #openFromMemory(name: string | undefined, { caller, cut }: ListRequest): OrderList | undefined {
     const version = this.versions.known(name);
     const found = version?.pieces.map(({ key }) => this.#cache.get(key));
     if (version === undefined || !found?.every((piece) => piece !== undefined)) {
@@ -114,7 +114,7 @@ export class OrderListReader {
     }
     this.#cache.show(version.pieces);
     this.metrics.listPieces.labels('memory').inc(found.length);
-    const user = this.#cache.startUsing(cut);
+    const user = this.#cache.startUsing(caller, cut);
     found.forEach((piece) => {
       this.#cache.hold(user, piece);
     });
@@ -127,7 +127,11 @@ export class OrderListReader {
     };
   }
 
-  async #openFromDatabase({ isCompressed, cut }: ListRequest, slot: Slot, isIntact: boolean): Promise<OrderList> {
+  async #openFromDatabase(
+    { caller, isCompressed, cut }: ListRequest,
+    slot: Slot,
+    isIntact: boolean,
+  ): Promise<OrderList> {
     // What has no version is not kept.
     const onFilled = isIntact ? this.#startFilling() : (): void => undefined;
     const transaction = await this.transactions.begin(isIntact).catch((error: unknown) => {
@@ -135,7 +139,7 @@ export class OrderListReader {
       slot.release();
       throw error;
     });
-    const user = this.#cache.startUsing(cut);
+    const user = this.#cache.startUsing(caller, cut);
     const reading = new ListReading({
       ...{ transaction, slot, cache: this.#cache, user, isCompressed, onFilled },
       onCached: () => {

@@ -76,14 +76,24 @@ export class OrderListResponder {
       return;
     }
     const isCompressed = req.acceptsEncodings('gzip', 'identity') === 'gzip';
+    let isCut = false;
     // The connection: a response that waits behind another one could not be ended at once. Not once the client has all of it.
     const cut = (): void => {
-      if (!res.writableFinished) {
+      if (!res.writableFinished && !req.socket.destroyed) {
+        isCut = true;
         req.socket.destroy();
       }
     };
+    const request = { caller, isCompressed, cut, isLost: () => req.socket.destroyed };
     await this.tracing.statement({ operation: 'COPY', table: 'orders' }, () =>
-      this.#readAndSend(name, res, { caller, isCompressed, cut, isLost: () => req.socket.destroyed }),
+      this.#readAndSend(name, res, request).catch((error: unknown) => {
+        // Other errors are for the exception filter to log.
+        if (!(error instanceof ClientDisconnected)) {
+          throw error;
+        }
+        this.metrics.lists.labels(isCut ? 'cut' : 'lost_reader').inc();
+        abortResponse(res);
+      }),
     );
   }
 
@@ -109,13 +119,6 @@ export class OrderListResponder {
       // Ends the wait for the next chunk, too.
       res.once('close', list.close);
       await this.#sendInTurn(list, res, request);
-    } catch (error) {
-      // Other errors are for the exception filter to log.
-      if (!(error instanceof ClientDisconnected)) {
-        throw error;
-      }
-      this.metrics.lists.labels('lost_reader').inc();
-      abortResponse(res);
     } finally {
       list?.close();
     }

@@ -16,6 +16,8 @@ export interface CachedPiece {
 
 /** A list that is being sent. It holds its pieces until it ends, also when they are outdated. */
 export interface PieceUser {
+  /** Who shares the memory of outdated pieces fairly with others. */
+  readonly caller: string;
   readonly pieces: CachedPiece[];
   /** Ends the list. */
   cut: () => void;
@@ -104,8 +106,8 @@ export class PieceCache {
   }
 
   /** @param cut ends the list */
-  startUsing(cut: () => void): PieceUser {
-    const user = { pieces: [], cut };
+  startUsing(caller: string, cut: () => void): PieceUser {
+    const user = { caller, pieces: [], cut };
     this.#users.add(user);
     return user;
   }
@@ -127,17 +129,26 @@ export class PieceCache {
     }
   }
 
-  /** While outdated pieces take more memory than the current ones may, cuts the oldest list that holds some. */
+  /** While outdated pieces take more memory than the current ones may, cuts the oldest list of the caller with the most that hold some. */
   #boundOutdated(): void {
+    if (this.#outdatedBytes <= this.bytesMax) {
+      return;
+    }
+    const listsOf = new Map<string, PieceUser[]>();
     for (const user of this.#users) {
-      if (this.#outdatedBytes <= this.bytesMax) {
+      if (user.pieces.some(({ isOutdated }) => isOutdated)) {
+        listsOf.set(user.caller, [...(listsOf.get(user.caller) ?? []), user]);
+      }
+    }
+    while (this.#outdatedBytes > this.bytesMax) {
+      const most = Array.from(listsOf.values()).reduce((one, other) => (other.length > one.length ? other : one), []);
+      const user = most.shift();
+      if (user === undefined) {
         return;
       }
-      if (user.pieces.some(({ isOutdated }) => isOutdated)) {
-        const { cut } = user;
-        this.endUsing(user);
-        cut();
-      }
+      const { cut } = user;
+      this.endUsing(user);
+      cut();
     }
   }
 }

@@ -34,7 +34,7 @@ function start(cache: PieceCache, copy: () => AsyncGenerator<Buffer>, options: O
   const transaction = { version, copyPieces: copy, end: () => Promise.resolve() } as unknown as ListTransaction;
   const release = jest.fn();
   const reading = new ListReading({
-    ...{ transaction, cache, user: cache.startUsing(cut), isCompressed, onFilled },
+    ...{ transaction, cache, user: cache.startUsing('a', cut), isCompressed, onFilled },
     slot: { release, yieldBy },
     ...{
       onCached: () => undefined,

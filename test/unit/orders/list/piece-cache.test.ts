@@ -12,7 +12,7 @@ function read(cache: PieceCache, key: string, user: PieceUser): CachedPiece {
   return cache.get(key)!;
 }
 
-const anyList = (cache: PieceCache): PieceUser => cache.startUsing(() => undefined);
+const anyList = (cache: PieceCache): PieceUser => cache.startUsing('a', () => undefined);
 
 it('cuts the oldest lists while outdated pieces that lists hold take more memory than current ones may', () => {
   const cache = new PieceCache(100_000);
@@ -22,12 +22,28 @@ it('cuts the oldest lists while outdated pieces that lists hold take more memory
     read(
       cache,
       version,
-      cache.startUsing(() => cuts.push(version)),
+      cache.startUsing('a', () => cuts.push(version)),
     );
     // Holds nothing that is outdated.
-    cache.startUsing(() => cuts.push('none'));
+    cache.startUsing('a', () => cuts.push('none'));
   }
   expect(cuts).toEqual(['first', 'second']);
+});
+
+it('cuts the oldest list of the caller with the most that hold outdated pieces', () => {
+  const cache = new PieceCache(250_000);
+  const cuts: string[] = [];
+  let versions = 0;
+  for (const caller of ['few', 'many', 'many', 'others']) {
+    const version = `${caller} ${versions++}`;
+    cache.show(shown(version));
+    read(
+      cache,
+      version,
+      cache.startUsing(caller, () => cuts.push(caller)),
+    );
+  }
+  expect(cuts).toEqual(['many']);
 });
 
 it('does not count an outdated piece that no list holds any more', () => {
@@ -35,7 +51,7 @@ it('does not count an outdated piece that no list holds any more', () => {
   const cut = jest.fn();
   for (const version of ['first', 'second', 'third', 'fourth']) {
     cache.show(shown(version));
-    const [one, other] = [cache.startUsing(cut), cache.startUsing(cut)];
+    const [one, other] = [cache.startUsing('a', cut), cache.startUsing('a', cut)];
     cache.hold(other, read(cache, version, one));
     cache.endUsing(one);
     // Held by the other one until then.
@@ -44,7 +60,7 @@ it('does not count an outdated piece that no list holds any more', () => {
     cache.endUsing(other);
   }
   cache.show(shown('last'));
-  read(cache, 'last', cache.startUsing(cut));
+  read(cache, 'last', cache.startUsing('a', cut));
   cache.show(shown('none'));
   expect(cut).not.toHaveBeenCalled();
 });
@@ -52,7 +68,7 @@ it('does not count an outdated piece that no list holds any more', () => {
 it('cuts no list for a piece that it got after its end', () => {
   const cache = new PieceCache(100_000);
   const cut = jest.fn();
-  const ended = cache.startUsing(cut);
+  const ended = cache.startUsing('a', cut);
   cache.endUsing(ended);
   for (const version of ['first', 'second', 'third', 'fourth']) {
     cache.show(shown(version));
