@@ -52,12 +52,14 @@ interface Login {
  * those that run with the privileges of the owner of the tables.
  */
 const HELD = `
-  WITH object AS (
+  WITH extension AS (
+    SELECT objid FROM pg_depend WHERE classid = 'pg_class'::regclass AND deptype = 'e'
+  ), object AS (
     SELECT relacl AS acl, '' AS columns, CASE relkind WHEN 'S' THEN 'SEQUENCE ' ELSE '' END || relname AS name
-    FROM pg_class WHERE relnamespace = 'public'::regnamespace
+    FROM pg_class WHERE relnamespace = 'public'::regnamespace AND oid NOT IN (SELECT objid FROM extension)
     UNION ALL
     SELECT attacl, format(' (%s)', attname), relname FROM pg_attribute JOIN pg_class ON attrelid = pg_class.oid
-    WHERE relnamespace = 'public'::regnamespace AND NOT attisdropped
+    WHERE relnamespace = 'public'::regnamespace AND NOT attisdropped AND pg_class.oid NOT IN (SELECT objid FROM extension)
     UNION ALL
     SELECT nspacl, '', 'SCHEMA public' FROM pg_namespace WHERE nspname = 'public'
     UNION ALL

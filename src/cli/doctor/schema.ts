@@ -12,7 +12,7 @@ const UNFINISHED = `
 
 /** Not by `to_regclass`, which finds nothing without the right to use the schema. */
 const EXISTING_TABLES = `
-  SELECT relname AS name, relrowsecurity AS "hidesRows" FROM pg_class WHERE relnamespace = 'public'::regnamespace`;
+  SELECT relname AS name, row_security_active(oid) AS "hidesRows" FROM pg_class WHERE relnamespace = 'public'::regnamespace`;
 
 const NOTIFYING_TRIGGER = `
   SELECT FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
@@ -37,10 +37,7 @@ export async function checkSchema(db: pg.Client): Promise<Result> {
         'that does nothing: restore the table from a backup, or run its statements from prisma/migrations/ as the owner.',
     );
   }
-  // That of orders makes lists slow: see checkList.
-  const hidden = existing
-    .filter(({ name, hidesRows }) => hidesRows && name.startsWith('api_key'))
-    .map(({ name }) => name);
+  const hidden = existing.filter(({ name, hidesRows }) => hidesRows && TABLES.includes(name)).map(({ name }) => name);
   if (hidden.length > 0) {
     return error(
       `row-level security of ${hidden.join(', ')} keeps rows from the service`,

@@ -191,8 +191,11 @@ describe('runChecks', () => {
     ],
   ])('finds what was done to a table: %s', async (change, expected) => {
     const broken = await createTestDatabase();
+    const service = await createServiceLogin(broken);
     await broken.db.query(change);
-    const { schema } = await check({ DATABASE_URL: broken.url }).finally(() => broken.drop());
+    const { schema } = await check({ DATABASE_URL: service.url });
+    await service.drop();
+    await broken.drop();
     expect(schema).toContain(expected);
   });
 
