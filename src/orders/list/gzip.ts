@@ -1,5 +1,5 @@
 import { promisify } from 'node:util';
-import { constants, crc32, deflateRaw, inflateRaw, inflateRawSync } from 'node:zlib';
+import { constants, crc32, deflateRaw, deflateRawSync, inflateRaw, inflateRawSync } from 'node:zlib';
 import { freeBuffer } from '../../common/free-buffer.js';
 
 /** Fast rather than small: level 1 makes the list 8 to 10 times smaller, and higher levels cost several times the CPU. */
@@ -58,6 +58,12 @@ export async function deflate(plain: Buffer): Promise<DeflatedChunk> {
   return { deflated: copy, crc, length: plain.length };
 }
 
+/** Compresses a few bytes. */
+export function deflateNow(plain: Buffer): DeflatedChunk {
+  const deflated = deflateRawSync(plain, { level: LEVEL, finishFlush: constants.Z_SYNC_FLUSH });
+  return { deflated, crc: crc32(plain), length: plain.length };
+}
+
 /**
  * Decompresses, larger chunks on the thread pool.
  * @throws {CorruptChunk} (by rejection) when the result is not what was compressed
@@ -99,23 +105,10 @@ export class GzipMember {
     return HEADER;
   }
 
-  /** Adds up to 65,535 plain bytes as a stored block. */
-  store(plain: Buffer): Buffer {
-    this.#crc = crc32(plain, this.#crc);
-    this.#length = (this.#length + plain.length) % MODULUS;
-    const block = Buffer.allocUnsafe(5 + plain.length);
-    block[0] = 0;
-    block.writeUInt16LE(plain.length, 1);
-    block.writeUInt16LE(~plain.length & 0xffff, 3);
-    plain.copy(block, 5);
-    return block;
-  }
-
-  /** Adds a compressed chunk; returns its bytes as they are. */
-  add({ deflated, crc, length }: DeflatedChunk): Buffer {
+  /** Adds a compressed chunk, whose bytes are written as they are. */
+  add({ crc, length }: DeflatedChunk): void {
     this.#crc = combineCrc32(this.#crc, crc, length);
     this.#length = (this.#length + length) % MODULUS;
-    return deflated;
   }
 
   /** The last bytes of the member. */

@@ -1,12 +1,19 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { abortResponse, addBodyBytes } from '../../http/response.js';
-import { GzipMember } from './gzip.js';
+import { type DeflatedChunk, deflateNow, GzipMember } from './gzip.js';
 import type { ListChunk } from './list-chunk.js';
 
-const OPENING = Buffer.from('[');
-const SEPARATOR = Buffer.from(',');
-const CLOSING = Buffer.from(']');
+interface Literal {
+  readonly plain: Buffer;
+  readonly deflated: DeflatedChunk;
+}
+
+/** What is between the chunks, as it is and compressed. */
+const [OPENING, SEPARATOR, CLOSING] = ['[', ',', ']'].map((text) => {
+  const plain = Buffer.from(text);
+  return { plain, deflated: deflateNow(plain) };
+}) as [Literal, Literal, Literal];
 /** Less than this waits for what follows, so that a short list takes one packet. */
 const WRITE_MIN_BYTES = 64 * 1_024;
 /** How often progress is checked within the stall timeout; so a stall is detected at most a quarter of it late. */
@@ -24,10 +31,10 @@ export class ClientDisconnected extends Error {
 export class ListWriter {
   readonly #member: GzipMember | undefined;
   /** What has not been written. */
-  #parts: Buffer[];
+  #parts: Buffer[] = [];
   #chunks: ListChunk[] = [];
   /** Bytes of JSON. */
-  #length = OPENING.length + CLOSING.length;
+  #length = 0;
 
   /** @param stallMs how long the client may take no byte that Node can see before it is disconnected; milliseconds */
   constructor(
@@ -36,7 +43,8 @@ export class ListWriter {
     private readonly stallMs: number,
   ) {
     this.#member = isCompressed ? new GzipMember() : undefined;
-    this.#parts = [...(this.#member === undefined ? [] : [this.#member.header()]), this.#text(OPENING)];
+    this.#parts.push(...(this.#member === undefined ? [] : [this.#member.header()]));
+    this.#addLiteral(OPENING);
   }
 
   /**
@@ -47,52 +55,44 @@ export class ListWriter {
   async send(chunks: Iterable<ListChunk> | AsyncIterable<ListChunk>): Promise<number> {
     let adding: Promise<void> = Promise.resolve();
     for await (const chunk of chunks) {
-      const prepare = this.#prepare(chunk);
+      const content = this.#member === undefined ? chunk.plain() : chunk.deflated();
       // Whoever adds the chunk gets the error.
-      prepare.catch(() => undefined);
+      content.catch(() => undefined);
       await adding;
-      adding = this.#add(chunk, prepare);
+      adding = this.#addChunk(chunk, content);
       // The next chunk, or the end, throws the error.
       adding.catch(() => undefined);
     }
     await adding;
-    this.#parts.push(this.#text(CLOSING), ...(this.#member === undefined ? [] : [this.#member.trailer()]));
+    this.#addLiteral(CLOSING);
+    this.#parts.push(...(this.#member === undefined ? [] : [this.#member.trailer()]));
     await this.#write(true);
     return this.#length;
   }
 
-  /** @returns encodes the chunk, to be called in the order of the chunks */
-  async #prepare(chunk: ListChunk): Promise<() => Buffer> {
-    const member = this.#member;
-    if (member === undefined) {
-      const plain = await chunk.plain();
-      return () => {
-        this.#length += plain.length;
-        return plain;
-      };
+  async #addChunk(chunk: ListChunk, content: Promise<Buffer | DeflatedChunk>): Promise<void> {
+    const added = await content;
+    if (this.#length > OPENING.plain.length) {
+      this.#addLiteral(SEPARATOR);
     }
-    const deflated = await chunk.deflated();
-    return () => {
-      this.#length += deflated.length;
-      return member.add(deflated);
-    };
-  }
-
-  async #add(chunk: ListChunk, prepare: Promise<() => Buffer>): Promise<void> {
-    const encode = await prepare;
-    if (this.#length > OPENING.length + CLOSING.length) {
-      this.#parts.push(this.#text(SEPARATOR));
-      this.#length += SEPARATOR.length;
-    }
-    this.#parts.push(encode());
+    this.#add(added);
     this.#chunks.push(chunk);
     if (this.#parts.reduce((sum, { length }) => sum + length, 0) >= WRITE_MIN_BYTES) {
       await this.#write(false);
     }
   }
 
-  #text(bytes: Buffer): Buffer {
-    return this.#member?.store(bytes) ?? bytes;
+  #addLiteral({ plain, deflated }: Literal): void {
+    this.#add(this.#member === undefined ? plain : deflated);
+  }
+
+  #add(content: Buffer | DeflatedChunk): void {
+    this.#length += content.length;
+    const isPlain = Buffer.isBuffer(content);
+    this.#parts.push(isPlain ? content : content.deflated);
+    if (!isPlain) {
+      this.#member?.add(content);
+    }
   }
 
   /**
