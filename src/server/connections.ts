@@ -5,9 +5,6 @@ import { Reading } from './reading.js';
 
 const STATE = Symbol('connection state');
 
-/** A search for connections to close finds one for each of these that are open: to search for each new one would cost more than it. */
-const CONNECTIONS_PER_FOUND = 32;
-
 /**
  * Stored on the connection itself. V8 would rebuild one set of all pending responses every few dozen requests, and each
  * old table keeps the responses that were in it alive until the next full garbage collection.
@@ -37,9 +34,6 @@ type Connection = Socket & { [STATE]: ConnectionState };
 export class Connections {
   readonly #open = new Set<Connection>();
   readonly #peers = new Map<string, Peer>();
-  /** Found by the last search and not closed yet; the next one is the last. */
-  #replaceable: Connection[] = [];
-  #searchedAt = 0;
   /** Orders what happens on all connections. */
   #sequence = 0;
   #draining = false;
@@ -94,26 +88,13 @@ export class Connections {
 
   /** The connection that is closed for the latest one, perhaps the latest itself. */
   #toReplace(latest: Connection): Connection {
-    let found = this.#nextReplaceable(latest);
-    if (found === undefined) {
-      const waiting = Array.from(this.#open).filter(waitsForClient);
-      const count = Math.ceil(this.#open.size / CONNECTIONS_PER_FOUND);
-      this.#replaceable = waiting.sort(compareForReplacement).slice(0, count).reverse();
-      this.#searchedAt = this.#sequence;
-      found = this.#nextReplaceable(latest);
-    }
-    return found ?? latest;
-  }
-
-  /** The next one that was found, has not been used since, and is to be closed before the latest one. */
-  #nextReplaceable(latest: Connection): Connection | undefined {
-    for (let next = this.#replaceable.pop(); next !== undefined; next = this.#replaceable.pop()) {
-      const isUnused = this.#open.has(next) && waitsForClient(next) && next[STATE].idleSince < this.#searchedAt;
-      if (isUnused && compareForReplacement(next, latest) < 0) {
-        return next;
+    let found = latest;
+    for (const connection of this.#open) {
+      if (compareForReplacement(connection, found) < 0 && waitsForClient(connection)) {
+        found = connection;
       }
     }
-    return undefined;
+    return found;
   }
 
   /**

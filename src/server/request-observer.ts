@@ -117,12 +117,8 @@ function keyOf(admission: Admission | undefined): Account | undefined {
 
 /** Why a request got 429: the limit that it is over, or a ban. Undefined when it is admitted. */
 function rejectionReasonOf(verdict: Verdict): 'per_minute' | 'per_day' | 'banned' | undefined {
-  switch (verdict.outcome) {
-    case 'admitted':
-      return undefined;
-    case 'limited':
-      return bindingWindow(verdict) === verdict.minute ? 'per_minute' : 'per_day';
-    case 'banned':
-      return 'banned';
+  if (verdict.outcome === 'limited') {
+    return bindingWindow(verdict) === verdict.minute ? 'per_minute' : 'per_day';
   }
+  return verdict.outcome === 'banned' ? 'banned' : undefined;
 }
