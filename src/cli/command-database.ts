@@ -38,7 +38,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
  * Runs a command on a connection to its database: `DATABASE_URL`, or the embedded database of a running service.
  * @throws {ConfigurationError} @throws {UsageError} @throws {Error} when the database cannot be used
  */
-export async function withDatabase<T>(work: (db: pg.Client, databaseUrl: string) => Promise<T>): Promise<T> {
+export async function withDatabase<T>(work: (db: pg.Client) => Promise<T>): Promise<T> {
   const connectionString = await databaseUrl();
   const db = await openClient(connectionString, { application_name: 'petstore-cli' }).catch((error: unknown) => {
     throw new Error(
@@ -49,7 +49,7 @@ export async function withDatabase<T>(work: (db: pg.Client, databaseUrl: string)
   });
   try {
     await db.query(SETTINGS);
-    return await work(db, connectionString);
+    return await work(db);
   } catch (error) {
     if (hasLostConnection(db, error)) {
       throw new Error(

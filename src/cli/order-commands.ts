@@ -3,7 +3,6 @@ import { extname } from 'node:path';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { type Command, Option } from 'commander';
 import type pg from 'pg';
-import { openClient } from '../database/open-client.js';
 import { type LoadListener, LoadOutcomeUnknown } from '../orders/bulk-load.js';
 import { importOrders } from '../orders/import/import-orders.js';
 import type { ImportFormat } from '../orders/import/stage-orders.js';
@@ -22,9 +21,6 @@ const FORMAT_OF_EXTENSION: Readonly<Record<string, ImportFormat>> = {
 const ORDERS_DEFAULT = 1_000;
 const ORDERS_MAX = 100_000_000;
 const PROGRESS_MS = 10_000;
-
-const CANCEL = `
-  SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND application_name = 'petstore-cli'`;
 
 const IMPORT_HELP = `
 The file has one order per line, as NDJSON or as CSV with a header line. Fields:
@@ -131,15 +127,13 @@ type Load = (db: pg.Client, listener: LoadListener & { readonly signal: AbortSig
  * a second Ctrl-C ends the process at once.
  */
 function load(work: Load): Promise<number> {
-  return withDatabase(async (db, url) => {
-    // Not the process id of the connection, which a pooler makes up.
-    const { rows } = await db.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+  return withDatabase(async (db) => {
     const controller = new AbortController();
     let orders = 0;
     const onInterrupt = (): void => {
       controller.abort();
-      // Without it the command ends after its statement.
-      cancelStatement(url, rows[0]?.pid).catch(() => undefined);
+      // PostgreSQL rolls back, at the latest when its statement has ended.
+      db.connection.stream.destroy();
     };
     process.once('SIGINT', onInterrupt);
     const timer = setInterval(() => {
@@ -156,9 +150,4 @@ function load(work: Load): Promise<number> {
       process.off('SIGINT', onInterrupt);
     }
   });
-}
-
-async function cancelStatement(databaseUrl: string, pid: number | undefined): Promise<void> {
-  const client = await openClient(databaseUrl, { connectionTimeoutMillis: 2_000 });
-  await client.query(CANCEL, [pid]).finally(() => client.end());
 }
