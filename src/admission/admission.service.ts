@@ -17,6 +17,8 @@ import { INVALID_API_KEY, MISSING_API_KEY, rejectionOf } from './rejection.js';
 /** A promise only when a round trip is needed: awaiting a value that is there costs a promise and a turn of the microtask queue. */
 type Eventual<T> = T | Promise<T>;
 
+const USAGE_OF = { admitted: { admitted: 1 }, limited: { rejected: 1 }, banned: { banned: 1 } } as const;
+
 /** Admits or rejects requests: identifies the caller, then counts the request against it. */
 @Injectable()
 export class AdmissionService {
@@ -95,7 +97,7 @@ export class AdmissionService {
     const store = isAnonymous ? this.limiter.addresses : this.limiter.keys;
     return whenReady(store.consume(id, quotas), (verdict) => {
       this.metrics.limiterDecisions.labels(plan, verdict.outcome).inc();
-      this.usage.decided(isAnonymous ? ANONYMOUS_ID : id, verdict.outcome);
+      this.usage.add(isAnonymous ? ANONYMOUS_ID : id, USAGE_OF[verdict.outcome]);
       return { caller, verdict };
     });
   }

@@ -83,9 +83,9 @@ export class RequestObserver {
 
   #addToUsage(keyId: string, { method, route, status }: EndedRequest, bodyBytes: number): void {
     if (route === LIST_ROUTE && method === 'GET' && (status === 200 || status === 304)) {
-      this.usage.listed(keyId, bodyBytes);
+      this.usage.add(keyId, { lists: 1, listBytes: bodyBytes });
     } else if (route === ORDER_ROUTE && method === 'DELETE' && status === 204) {
-      this.usage.cancelled(keyId);
+      this.usage.add(keyId, { cancels: 1 });
     }
   }
 }

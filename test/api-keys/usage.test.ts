@@ -118,9 +118,9 @@ describe('the usage writer', () => {
   it('adds counts to the day on which they were counted, when they are written two days later', async () => {
     const [id, clock] = [randomUUID(), new ManualClock()];
     const recorder = new UsageRecorder(clock, new Metrics());
-    recorder.decided(id, 'admitted');
+    recorder.add(id, { admitted: 1 });
     clock.advance(DAY_MS);
-    recorder.decided(id, 'limited');
+    recorder.add(id, { rejected: 1 });
     clock.advance(DAY_MS);
     await repository.addUsage(recorder.take(), recorder.today(), () => undefined);
     expect(await usageOf(id, 'CURRENT_DATE - 2')).toEqual({ ...NOTHING, admitted: '1' });

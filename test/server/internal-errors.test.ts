@@ -88,7 +88,7 @@ describe('an error of a dependency ends only the request that meets it', () => {
     [
       'the usage recorder throws',
       500,
-      () => jest.spyOn(dependency(UsageRecorder), 'decided').mockImplementationOnce(boom),
+      () => jest.spyOn(dependency(UsageRecorder), 'add').mockImplementationOnce(boom),
     ],
     [
       'a metric of the limiter throws',

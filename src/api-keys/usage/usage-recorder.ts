@@ -27,7 +27,7 @@ export const NO_USAGE: Readonly<UsageCounts> = {
   listBytes: 0,
 };
 
-export const COUNTS = Object.keys(NO_USAGE) as (keyof UsageCounts)[];
+const COUNTS = Object.keys(NO_USAGE) as (keyof UsageCounts)[];
 
 /** Rows that are held while they cannot be written, about 300 bytes each. Further keys are not counted. */
 export const ROWS_MAX = 100_000;
@@ -58,30 +58,20 @@ export class UsageRecorder {
     return Math.floor(this.clock.now() / DAY_MS);
   }
 
-  /** Counts a decision of the limiter. */
-  decided(keyId: string, outcome: 'admitted' | 'limited' | 'banned'): void {
-    const row = this.#rowOf(keyId);
+  /** Adds to what a key did, by default today. */
+  add(keyId: string, counts: Partial<UsageCounts>, day = this.today()): void {
+    const id = `${day} ${keyId}`;
+    let row = this.#rows.get(id);
     if (row === undefined) {
-      this.metrics.usageLost.inc();
-    } else {
-      row[outcome === 'limited' ? 'rejected' : outcome]++;
+      if (this.#rows.size === ROWS_MAX) {
+        this.metrics.usageLost.inc(requestsIn(counts));
+        return;
+      }
+      row = { keyId, day, ...NO_USAGE };
+      this.#rows.set(id, row);
     }
-  }
-
-  /** Counts a list that was sent, or lost after these bytes. */
-  listed(keyId: string, bytes: number): void {
-    const row = this.#rowOf(keyId);
-    if (row !== undefined) {
-      row.lists++;
-      row.listBytes += bytes;
-    }
-  }
-
-  /** Counts a cancelled order. */
-  cancelled(keyId: string): void {
-    const row = this.#rowOf(keyId);
-    if (row !== undefined) {
-      row.cancels++;
+    for (const count of COUNTS) {
+      row[count] += counts[count] ?? 0;
     }
   }
 
@@ -95,24 +85,12 @@ export class UsageRecorder {
   /** Adds rows that could not be written to what has been counted since. */
   giveBack(rows: readonly UsageRow[]): void {
     for (const row of rows) {
-      const later = this.#rowOf(row.keyId, row.day);
-      if (later === undefined) {
-        this.metrics.usageLost.inc(row.admitted + row.rejected + row.banned);
-      } else {
-        for (const count of COUNTS) {
-          later[count] += row[count];
-        }
-      }
+      this.add(row.keyId, row, row.day);
     }
   }
+}
 
-  #rowOf(keyId: string, day = this.today()): UsageRow | undefined {
-    const id = `${day} ${keyId}`;
-    let row = this.#rows.get(id);
-    if (row === undefined && this.#rows.size < ROWS_MAX) {
-      row = { keyId, day, ...NO_USAGE };
-      this.#rows.set(id, row);
-    }
-    return row;
-  }
+/** All requests that the limiter has decided about. */
+export function requestsIn({ admitted = 0, rejected = 0, banned = 0 }: Partial<UsageCounts>): number {
+  return admitted + rejected + banned;
 }

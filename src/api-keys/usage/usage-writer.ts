@@ -6,7 +6,7 @@ import { CONFIG, type Config } from '../../config/config.js';
 import { isOutcomeUnknown } from '../../database/postgres-errors.js';
 import { Metrics } from '../../metrics/metrics.js';
 import { ApiKeysRepository } from '../api-keys.repository.js';
-import { type UsageRow, UsageRecorder } from './usage-recorder.js';
+import { requestsIn, type UsageRow, UsageRecorder } from './usage-recorder.js';
 
 /** A process that is killed loses the counts of this time. Milliseconds. */
 const FLUSH_MS = 10_000;
@@ -95,7 +95,7 @@ export class UsageWriter implements OnApplicationBootstrap, OnApplicationShutdow
   }
 
   #drop(rows: readonly UsageRow[], reason: string): void {
-    const requests = rows.reduce((sum, { admitted, rejected, banned }) => sum + admitted + rejected + banned, 0);
+    const requests = rows.reduce((sum, row) => sum + requestsIn(row), 0);
     this.metrics.usageLost.inc(requests);
     if (requests > 0) {
       this.#logger.warn(`lost the usage of ${requests} requests: ${reason}`);

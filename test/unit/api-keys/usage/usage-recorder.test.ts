@@ -18,13 +18,13 @@ const value = async (name: string): Promise<number | undefined> =>
 
 describe('UsageRecorder', () => {
   it('adds up what each key does', () => {
-    for (const outcome of ['admitted', 'admitted', 'limited', 'banned'] as const) {
-      recorder.decided('a', outcome);
+    for (const count of ['admitted', 'admitted', 'rejected', 'banned']) {
+      recorder.add('a', { [count]: 1 });
     }
-    recorder.listed('a', 1_000);
-    recorder.listed('a', 24);
-    recorder.cancelled('a');
-    recorder.decided(ANONYMOUS_ID, 'admitted');
+    recorder.add('a', { lists: 1, listBytes: 1_000 });
+    recorder.add('a', { lists: 1, listBytes: 24 });
+    recorder.add('a', { cancels: 1 });
+    recorder.add(ANONYMOUS_ID, { admitted: 1 });
     expect(recorder.take()).toEqual([
       { keyId: 'a', day: DAY, admitted: 2, rejected: 1, banned: 1, lists: 2, cancels: 1, listBytes: 1_024 },
       { keyId: ANONYMOUS_ID, day: DAY, ...NO_USAGE, admitted: 1 },
@@ -33,11 +33,11 @@ describe('UsageRecorder', () => {
   });
 
   it('counts each request on its own UTC day', () => {
-    recorder.decided('a', 'admitted');
+    recorder.add('a', { admitted: 1 });
     clock.advance(9_999);
-    recorder.decided('a', 'admitted');
+    recorder.add('a', { admitted: 1 });
     clock.advance(1);
-    recorder.decided('a', 'limited');
+    recorder.add('a', { rejected: 1 });
     expect(recorder.take()).toEqual([
       { keyId: 'a', day: DAY, ...NO_USAGE, admitted: 2 },
       { keyId: 'a', day: DAY + 1, ...NO_USAGE, rejected: 1 },
@@ -46,12 +46,12 @@ describe('UsageRecorder', () => {
   });
 
   it('adds what could not be written to what was counted since, on the day on which it was counted', () => {
-    recorder.decided('a', 'admitted');
-    recorder.listed('a', 10);
+    recorder.add('a', { admitted: 1 });
+    recorder.add('a', { lists: 1, listBytes: 10 });
     const rows = recorder.take();
-    recorder.decided('a', 'admitted');
+    recorder.add('a', { admitted: 1 });
     clock.advance(10_000);
-    recorder.decided('a', 'admitted');
+    recorder.add('a', { admitted: 1 });
     recorder.giveBack(rows);
     expect(recorder.take()).toEqual([
       { keyId: 'a', day: DAY, ...NO_USAGE, admitted: 2, lists: 1, listBytes: 10 },
@@ -60,13 +60,13 @@ describe('UsageRecorder', () => {
   });
 
   it('holds a bounded number of rows, and counts the requests that it loses', async () => {
-    recorder.decided('first', 'admitted');
-    recorder.decided('first', 'banned');
+    recorder.add('first', { admitted: 1 });
+    recorder.add('first', { banned: 1 });
     const rows = recorder.take();
     for (let id = 0; id < ROWS_MAX + 3; id++) {
-      recorder.decided(String(id), 'admitted');
+      recorder.add(String(id), { admitted: 1 });
     }
-    recorder.decided('0', 'limited');
+    recorder.add('0', { rejected: 1 });
     recorder.giveBack(rows);
     expect(await value('petstore_usage_unflushed_rows')).toBe(ROWS_MAX);
     expect(await value('petstore_usage_lost_requests_total')).toBe(5);

@@ -28,9 +28,9 @@ async function writesAfter(error: Error, isSent = true): Promise<{ sent: number[
     return sent.length === 1 ? Promise.reject(error) : Promise.resolve();
   };
   const { writer, recorder, metrics } = writerTo({ addUsage });
-  recorder.decided('one', 'admitted');
+  recorder.add('one', { admitted: 1 });
   await writer.flush();
-  recorder.decided('one', 'admitted');
+  recorder.add('one', { admitted: 1 });
   await writer.flush();
   return { sent, lost: (await metrics.usageLost.get()).values[0]?.value };
 }
@@ -59,7 +59,7 @@ describe('the usage writer', () => {
   it('does not wait for a second statement when the first has failed', async () => {
     const touch = jest.fn(() => Promise.resolve());
     const { writer, recorder } = writerTo({ addUsage: () => Promise.reject(new Error('no response')), touch });
-    recorder.decided('one', 'admitted');
+    recorder.add('one', { admitted: 1 });
     await writer.flush();
     expect(touch).not.toHaveBeenCalled();
   });
@@ -68,8 +68,8 @@ describe('the usage writer', () => {
     const warn = jest.spyOn(Logger.prototype, 'warn').mockReturnValue();
     const rejected = Object.assign(new Error('failed'), { code: '42P01' });
     const { writer, recorder } = writerTo({ addUsage: () => Promise.reject(rejected) });
-    recorder.decided('one', 'admitted');
-    recorder.decided('one', 'limited');
+    recorder.add('one', { admitted: 1 });
+    recorder.add('one', { rejected: 1 });
     await writer.onApplicationShutdown();
     expect(warn).toHaveBeenLastCalledWith('lost the usage of 2 requests: it could not be written before the stop');
     warn.mockRestore();
