@@ -1,4 +1,3 @@
-import { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Inject, Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import pg from 'pg';
@@ -114,12 +113,11 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
    * @returns why it was lost, or could not be opened
    */
   async #listen(onSynchronized: () => void): Promise<Error> {
-    const socket = new Socket();
-    const client = this.#clientOver(socket);
+    const client = this.#newClient();
     const lost = new AbortController();
     const onLost = (reason = new Error('closed by the server')): void => {
       lost.abort(reason);
-      socket.destroy();
+      client.connection.stream.destroy();
     };
     client.on('error', onLost);
     client.on('end', onLost);
@@ -143,18 +141,17 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
     } catch (error) {
       return asError(lost.signal.aborted ? lost.signal.reason : error);
     } finally {
-      socket.destroy();
+      client.connection.stream.destroy();
     }
   }
 
-  #clientOver(socket: Socket): pg.Client {
+  #newClient(): pg.Client {
     const client = new pg.Client({
       ...connectionOf(this.config.databaseUrl ?? ''),
       application_name: 'petstore-listener',
       connectionTimeoutMillis: RESPONSE_TIMEOUT_MS,
       query_timeout: RESPONSE_TIMEOUT_MS,
       keepAlive: true,
-      stream: () => socket,
     });
     client.on('notification', ({ channel, payload }) => {
       for (const subscription of this.#subscriptions) {
