@@ -8,9 +8,6 @@ import { MemoryQuotaStore, type QuotaStore } from './memory-quota-store.js';
 import { connectRedis, type LimitRedis, untilReady } from './redis-connection.js';
 import { RedisQuotaStore } from './redis-quota-store.js';
 
-/** How long a start waits for Redis before the service starts without it. Milliseconds. */
-const READY_TIMEOUT_MS = 2_000;
-
 /** Has the counts of keys, in Redis when `REDIS_URL` is set, and those of addresses, which are always in memory. */
 @Injectable()
 export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
@@ -48,7 +45,7 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
 
   async onModuleInit(): Promise<void> {
     if (this.#redis !== undefined) {
-      await untilReady(this.#redis, READY_TIMEOUT_MS);
+      await untilReady(this.#redis);
     }
   }
 

@@ -4,7 +4,6 @@ import { DAY_MS, windowEndSeconds } from './decision.js';
 import { connectRedis, type LimitRedis, untilReady } from './redis-connection.js';
 import { BAN_FIELDS, redisKeyOf } from './redis-script.js';
 
-const READY_TIMEOUT_MS = 2_000;
 /** For all commands together: an operator waits at a terminal. */
 const COMMANDS_TIMEOUT_MS = 5_000;
 
@@ -67,7 +66,7 @@ export async function withRedis<T>(redisUrl: string, work: (redis: LimitRedis) =
     connectionError = undefined;
   });
   try {
-    await untilReady(redis, READY_TIMEOUT_MS);
+    await untilReady(redis);
     return await withDeadline(work(redis), COMMANDS_TIMEOUT_MS);
   } catch (error) {
     const { message, name } = connectionError ?? asError(error);

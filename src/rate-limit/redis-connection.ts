@@ -39,7 +39,7 @@ export function connectRedis(url: string): LimitRedis {
 }
 
 /** Resolves when Redis is ready, or after `timeoutMs`, so that the first requests are counted where later ones are. */
-export async function untilReady(redis: LimitRedis, timeoutMs: number): Promise<void> {
+export async function untilReady(redis: LimitRedis, timeoutMs = 2_000): Promise<void> {
   const ready = new Promise<void>((resolve) => {
     if (redis.status === 'ready') {
       resolve();

@@ -1,8 +1,10 @@
 import { asError } from '../../common/as-error.js';
 import type { Slot } from '../../common/fair-slots.js';
 import { inBackground } from '../../common/in-background.js';
+import type { Metrics } from '../../metrics/metrics.js';
 import { deflate, type DeflatedChunk, expectedSize } from './gzip.js';
 import { CachedChunk, type ListChunk, ReadChunk } from './list-chunk.js';
+import type { ListCompaction } from './list-compaction.js';
 import type { ListTransaction } from './list-transaction.js';
 import type { Piece } from './list-version.js';
 import { ClientDisconnected } from './list-writer.js';
@@ -33,11 +35,8 @@ export interface ReadingOptions {
   readonly isCompressed: boolean;
   /** Called when the pieces that the cache has room for are in it, or will not be; perhaps more than once. */
   readonly onFilled: () => void;
-  /** Called for each piece in memory, with the number of pieces that are read, with that of the orders in each chunk, and with a large piece. */
-  readonly onCached: () => void;
-  readonly onMissing: (pieces: number) => void;
-  readonly onRead: (rows: number) => void;
-  readonly onLargePiece: (piece: Piece) => void;
+  readonly compaction: Pick<ListCompaction, 'noteBlocks'>;
+  readonly metrics: Pick<Metrics, 'listPieces' | 'listRows'>;
 }
 
 /**
@@ -117,7 +116,7 @@ export class ListReading {
   }
 
   async #readAll(): Promise<void> {
-    const { cache, transaction, user } = this.options;
+    const { cache, transaction, user, metrics } = this.options;
     if (transaction.version === undefined) {
       await this.#copy(transaction.copyAll(), [undefined]);
       return;
@@ -129,12 +128,12 @@ export class ListReading {
       const cached = cache.get(piece.key);
       if (cached !== undefined) {
         cache.hold(user, cached);
-        this.options.onCached();
+        metrics.listPieces.labels('memory').inc();
         this.#put(...cached.chunks.map((chunk) => new CachedChunk(chunk)));
         index++;
       } else {
         const missing = this.#missingFrom(pieces, index);
-        this.options.onMissing(missing.length);
+        metrics.listPieces.labels('database').inc(missing.length);
         await this.#copy(transaction.copyPieces(missing), missing);
         index += missing.length;
       }
@@ -171,7 +170,7 @@ export class ListReading {
     }
     const { blocksPerGroup = 1 } = this.options.transaction.version ?? {};
     if (piece !== undefined && chunks.length > CHUNKS_PER_BLOCK_MAX * blocksPerGroup) {
-      this.options.onLargePiece(piece);
+      this.options.compaction.noteBlocks(piece);
     }
   }
 
@@ -197,8 +196,8 @@ export class ListReading {
 
   /** @param mayKeep whether the cache may keep the chunk */
   #putRead({ bytes, rows }: EncodedChunk, mayKeep: boolean): ReadChunk {
-    const { cache, isCompressed, onRead, onFilled } = this.options;
-    onRead(rows);
+    const { cache, isCompressed, metrics, onFilled } = this.options;
+    metrics.listRows.inc(rows);
     const fits = mayKeep && cache.hasRoomFor(expectedSize(bytes));
     if (!fits) {
       onFilled();

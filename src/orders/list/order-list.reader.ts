@@ -127,11 +127,9 @@ export class OrderListReader {
     };
   }
 
-  async #openFromDatabase(
-    { caller, isCompressed, cut }: ListRequest,
-    slot: Slot,
-    isIntact: boolean,
-  ): Promise<OrderList> {
+  async #openFromDatabase(request: ListRequest, slot: Slot, isIntact: boolean): Promise<OrderList> {
+    const { isCompressed } = request;
+    const [cache, { compaction, metrics }] = [this.#cache, this];
     // What has no version is not kept.
     const onFilled = isIntact ? this.#startFilling() : (): void => undefined;
     const transaction = await this.transactions.begin(isIntact).catch((error: unknown) => {
@@ -139,25 +137,11 @@ export class OrderListReader {
       slot.release();
       throw error;
     });
-    const user = this.#cache.startUsing(caller, cut);
-    const reading = new ListReading({
-      ...{ transaction, slot, cache: this.#cache, user, isCompressed, onFilled },
-      onCached: () => {
-        this.metrics.listPieces.labels('memory').inc();
-      },
-      onMissing: (pieces) => {
-        this.metrics.listPieces.labels('database').inc(pieces);
-      },
-      onRead: (rows) => {
-        this.metrics.listRows.inc(rows);
-      },
-      onLargePiece: (piece) => {
-        this.compaction.noteBlocks(piece);
-      },
-    });
+    const user = cache.startUsing(request.caller, request.cut);
+    const reading = new ListReading({ transaction, slot, cache, user, isCompressed, onFilled, compaction, metrics });
     const close = (): void => {
       reading.close();
-      this.#cache.endUsing(user);
+      cache.endUsing(user);
     };
     const ended = reading.run();
     inBackground(ended);

@@ -3,6 +3,7 @@ import { ListReading } from '../../../../src/orders/list/list-reading.js';
 import { ClientDisconnected } from '../../../../src/orders/list/list-writer.js';
 import type { ListTransaction } from '../../../../src/orders/list/list-transaction.js';
 import { CHUNK_ROWS } from '../../../../src/orders/list/order-list-encoder.js';
+import { Metrics } from '../../../../src/metrics/metrics.js';
 import { PieceCache } from '../../../../src/orders/list/piece-cache.js';
 import { waitFor } from '../../../helpers/wait-for.js';
 
@@ -36,12 +37,8 @@ function start(cache: PieceCache, copy: () => AsyncGenerator<Buffer>, options: O
   const reading = new ListReading({
     ...{ transaction, cache, user: cache.startUsing('a', cut), isCompressed, onFilled },
     slot: { release, yieldBy },
-    ...{
-      onCached: () => undefined,
-      onMissing: () => undefined,
-      onRead: () => undefined,
-      onLargePiece: () => undefined,
-    },
+    metrics: new Metrics(),
+    compaction: { noteBlocks: nothing },
   });
   return { reading, release, ended: reading.run() };
 }
