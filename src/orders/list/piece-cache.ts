@@ -129,20 +129,10 @@ export class PieceCache {
     }
   }
 
-  /** While outdated pieces take more memory than the current ones may, cuts the oldest list of the caller with the most that hold some. */
+  /** Cuts lists while outdated pieces take more memory than the current ones may. */
   #boundOutdated(): void {
-    if (this.#outdatedBytes <= this.bytesMax) {
-      return;
-    }
-    const listsOf = new Map<string, PieceUser[]>();
-    for (const user of this.#users) {
-      if (user.pieces.some(({ isOutdated }) => isOutdated)) {
-        listsOf.set(user.caller, [...(listsOf.get(user.caller) ?? []), user]);
-      }
-    }
     while (this.#outdatedBytes > this.bytesMax) {
-      const most = Array.from(listsOf.values()).reduce((one, other) => (other.length > one.length ? other : one), []);
-      const user = most.shift();
+      const user = this.#oldestOfLargest();
       if (user === undefined) {
         return;
       }
@@ -150,6 +140,20 @@ export class PieceCache {
       this.endUsing(user);
       cut();
     }
+  }
+
+  /** The oldest list with outdated pieces of the caller whose lists hold most bytes of them; a piece that they share counts once. */
+  #oldestOfLargest(): PieceUser | undefined {
+    const callers = new Map<string, { readonly oldest: PieceUser; readonly pieces: Set<CachedPiece>; bytes: number }>();
+    for (const user of this.#users) {
+      for (const piece of user.pieces.filter(({ isOutdated }) => isOutdated)) {
+        const caller = callers.get(user.caller) ?? { oldest: user, pieces: new Set(), bytes: 0 };
+        callers.set(user.caller, caller);
+        caller.bytes += caller.pieces.has(piece) ? 0 : piece.bytes;
+        caller.pieces.add(piece);
+      }
+    }
+    return Array.from(callers.values()).sort((one, other) => other.bytes - one.bytes)[0]?.oldest;
   }
 }
 

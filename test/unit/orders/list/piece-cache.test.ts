@@ -46,6 +46,32 @@ it('cuts the oldest list of the caller with the most that hold outdated pieces',
   expect(cuts).toEqual(['many']);
 });
 
+it('counts the bytes that a caller holds, not its lists', () => {
+  const cache = new PieceCache(250_000);
+  const cuts: string[] = [];
+  cache.show(shown('one'));
+  const first = read(
+    cache,
+    'one',
+    cache.startUsing('lists', () => cuts.push('lists')),
+  );
+  for (let list = 0; list < 3; list++) {
+    cache.hold(
+      cache.startUsing('lists', () => cuts.push('lists')),
+      first,
+    );
+  }
+  for (const version of ['two', 'three', 'four']) {
+    cache.show(shown(version));
+    read(
+      cache,
+      version,
+      cache.startUsing('bytes', () => cuts.push(version)),
+    );
+  }
+  expect(cuts).toEqual(['two']);
+});
+
 it('does not count an outdated piece that no list holds any more', () => {
   const cache = new PieceCache(100_000);
   const cut = jest.fn();
