@@ -59,7 +59,7 @@ export function sqlStateOf(error: unknown): string | undefined {
 export function isTransientDatabaseError(error: unknown): boolean {
   const sqlState = sqlStateOf(error);
   if (sqlState !== undefined) {
-    return TRANSIENT_SQLSTATES.has(sqlState) || TRANSIENT_SQLSTATE_CLASSES.has(sqlState.slice(0, 2));
+    return isFatal(error) || TRANSIENT_SQLSTATES.has(sqlState) || TRANSIENT_SQLSTATE_CLASSES.has(sqlState.slice(0, 2));
   }
   const code = codeOf(error);
   if (code !== undefined) {
@@ -93,7 +93,12 @@ export function isOutcomeUnknown(error: unknown): boolean {
 
 /** Whether a statement names something that does not exist, is of another kind or may not be used (class 42). */
 export function isSchemaError(error: unknown): boolean {
-  return sqlStateOf(error)?.startsWith('42') ?? false;
+  return (sqlStateOf(error)?.startsWith('42') ?? false) && !isFatal(error);
+}
+
+/** Whether PostgreSQL has ended the connection, or rejected it: for whatever reason, it concerns no statement. */
+function isFatal(error: unknown): boolean {
+  return (error as { severity?: unknown } | null | undefined)?.severity === 'FATAL';
 }
 
 /**
@@ -123,6 +128,7 @@ interface AdapterCause {
   readonly port?: number;
   readonly originalCode?: string;
   readonly originalMessage?: string;
+  readonly severity?: string;
 }
 
 /**
@@ -133,12 +139,13 @@ export function throwAsStatementError(error: unknown): never {
   if (!(error instanceof Error && error.name === 'DriverAdapterError')) {
     throw error;
   }
-  const { kind, reason, host, port, originalCode, originalMessage } = error.cause as AdapterCause;
+  const { kind, reason, host, port, originalCode, originalMessage, severity } = error.cause as AdapterCause;
   const server = host === undefined ? undefined : `${host}:${String(port)}`;
   const message = originalMessage ?? [kind, reason, server].filter((part) => part !== undefined).join(' ');
   throw Object.assign(new Error(message, { cause: error }), {
     name: 'StatementError',
     code: originalCode ?? CODE_OF_ADAPTER_KIND[kind] ?? kind,
+    severity,
   });
 }
 
