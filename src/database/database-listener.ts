@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Inject, Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
-import pg from 'pg';
+import type pg from 'pg';
 import { asError } from '../common/as-error.js';
 import { inBackground } from '../common/in-background.js';
 import { CONFIG, type Config } from '../config/config.js';
 import { Metrics } from '../metrics/metrics.js';
-import { connectionOf } from './open-client.js';
+import { clientsOf } from './open-client.js';
 import { sessionSettings } from './session-settings.js';
 
 const RECONNECT_FIRST_MS = 100;
@@ -45,15 +45,17 @@ export interface Subscription {
 export class DatabaseListener implements OnApplicationBootstrap, OnApplicationShutdown {
   readonly #logger = new Logger('DatabaseListener');
   readonly #subscriptions: Subscription[] = [];
+  readonly #Client: ReturnType<typeof clientsOf>;
   #isEstablished = false;
   #isStopped = false;
   /** Ends the connection in use, in every phase: also while it is being opened and when the server no longer responds. */
   #end: () => void = () => undefined;
 
   constructor(
-    @Inject(CONFIG) private readonly config: Config,
+    @Inject(CONFIG) { databaseUrl }: Config,
     private readonly metrics: Metrics,
   ) {
+    this.#Client = clientsOf(databaseUrl ?? '');
     metrics.recoveries.labels('database');
     metrics.watch('listener', () => this.#isEstablished);
   }
@@ -146,8 +148,7 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
   }
 
   #newClient(): pg.Client {
-    const client = new pg.Client({
-      ...connectionOf(this.config.databaseUrl ?? ''),
+    const client = new this.#Client({
       application_name: 'petstore-listener',
       connectionTimeoutMillis: RESPONSE_TIMEOUT_MS,
       query_timeout: RESPONSE_TIMEOUT_MS,
