@@ -5,6 +5,9 @@ import ipaddr from 'ipaddr.js';
 import proxyAddr from 'proxy-addr';
 import { CONFIG, type Config } from '../config/config.js';
 
+/** Proxies that are looked up: a client may send thousands of addresses that are trusted. */
+const PROXIES_MAX = 32;
+
 /**
  * Determines the client address of a request. `X-Forwarded-For` is read from right to left through the proxies in
  * `TRUST_PROXY`; the entries before the client's address were sent by the client and are ignored.
@@ -18,7 +21,7 @@ export class ClientAddress {
       this.#trust = (_address, hop) => hop < trustProxy;
     } else if (trustProxy !== false) {
       const isTrusted = proxyAddr.compile([...trustProxy]);
-      this.#trust = (address, hop) => isTrusted(withoutPort(address), hop);
+      this.#trust = (address, hop) => hop < PROXIES_MAX && isTrusted(withoutPort(address), hop);
     }
   }
 

@@ -45,6 +45,11 @@ describe('ClientAddress', () => {
     expect(addressOf(trustProxy, forwardedFor, SOCKET_ADDRESS)).toBe(expected);
   });
 
+  it('looks at no more than 32 trusted addresses', () => {
+    expect(addressOf('10.0.0.0/8', `203.0.113.1${', 10.9.9.9'.repeat(31)}`, SOCKET_ADDRESS)).toBe('203.0.113.1');
+    expect(addressOf('10.0.0.0/8', `203.0.113.1${', 10.9.9.9'.repeat(32)}`, SOCKET_ADDRESS)).toBe('10.9.9.9');
+  });
+
   it('returns unknown when the connection is closed already', () => {
     expect(addressOf(undefined, '203.0.113.1')).toBe('unknown');
   });
