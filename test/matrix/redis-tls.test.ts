@@ -71,4 +71,5 @@ const SERVICE_COMMANDS = [
   '+pexpireat',
   '+info',
   '+ping',
+  '+select',
 ];
