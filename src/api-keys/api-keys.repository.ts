@@ -51,15 +51,17 @@ export class ApiKeysRepository {
         AND (last_used_at IS NULL OR last_used_at <= now() - interval '1 minute')`);
   }
 
+  /** Resolves when the database responds. */
+  ping(): Promise<void> {
+    return this.prisma.ping();
+  }
+
   /**
    * Adds rows. They are counted back from the day of PostgreSQL's clock, so that replicas whose clocks differ write the same
    * days. In the order of the primary key, so that replicas cannot deadlock.
    * @param today the day of the clock that counted the rows
-   * @param onSent called when the database responds: before that, nothing can have been written
    */
-  async addUsage(rows: readonly UsageRow[], today: number, onSent: () => void): Promise<void> {
-    await this.prisma.ping();
-    onSent();
+  async addUsage(rows: readonly UsageRow[], today: number): Promise<void> {
     await this.prisma.execute(Prisma.sql`
       INSERT INTO api_key_usage AS usage (day, key_id, admitted, rejected, banned, lists, cancels, list_bytes)
       SELECT (now() AT TIME ZONE 'UTC')::date - (${String(today)}::int - day),

@@ -122,7 +122,7 @@ describe('the usage writer', () => {
     clock.advance(DAY_MS);
     recorder.add(id, { rejected: 1 });
     clock.advance(DAY_MS);
-    await repository.addUsage(recorder.take(), recorder.today(), () => undefined);
+    await repository.addUsage(recorder.take(), recorder.today());
     expect(await usageOf(id, 'CURRENT_DATE - 2')).toEqual({ ...NOTHING, admitted: '1' });
     expect(await usageOf(id, 'CURRENT_DATE - 1')).toEqual({ ...NOTHING, rejected: '1' });
     expect(await usageOf(id)).toBeUndefined();
@@ -132,7 +132,7 @@ describe('the usage writer', () => {
     const row = { day: 0, admitted: 1, rejected: 2, banned: 3, lists: 4, cancels: 5, listBytes: 6 };
     const rows = Array.from({ length: 2_000 }, (): UsageRow => ({ ...row, keyId: randomUUID() }));
     await Promise.all(
-      [rows, rows.toReversed()].flatMap((order) => [1, 2, 3].map(() => repository.addUsage(order, 0, () => undefined))),
+      [rows, rows.toReversed()].flatMap((order) => [1, 2, 3].map(() => repository.addUsage(order, 0))),
     );
     const { rows: sums } = await context.service.db.query(
       `SELECT count(*) AS keys, admitted, rejected, banned, lists, cancels, list_bytes FROM api_key_usage

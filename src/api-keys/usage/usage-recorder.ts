@@ -75,6 +75,10 @@ export class UsageRecorder {
     }
   }
 
+  get isEmpty(): boolean {
+    return this.#rows.size === 0;
+  }
+
   /** Removes the rows, for the caller to write. */
   take(): UsageRow[] {
     const rows = [...this.#rows.values()];

@@ -71,23 +71,22 @@ export class UsageWriter implements OnApplicationBootstrap, OnApplicationShutdow
   }
 
   async #flush(): Promise<void> {
-    const rows = this.recorder.take();
-    if (rows.length === 0) {
+    if (this.recorder.isEmpty) {
       return;
     }
-    const write = { isSent: false };
-    const onSent = (): void => {
-      write.isSent = true;
-    };
-    const failure = await this.#attempt('write usage', () =>
-      this.repository.addUsage(rows, this.recorder.today(), onSent),
-    );
+    // While the database does not respond, nothing can have been written.
+    if ((await this.#attempt('reach the database for usage', () => this.repository.ping())) !== undefined) {
+      this.metrics.usageFlushFailures.inc();
+      return;
+    }
+    const rows = this.recorder.take();
+    const failure = await this.#attempt('write usage', () => this.repository.addUsage(rows, this.recorder.today()));
     if (failure === undefined) {
       await this.#attempt('record the last use of keys', () => this.repository.touch(rows.map(({ keyId }) => keyId)));
       return;
     }
     this.metrics.usageFlushFailures.inc();
-    if (write.isSent && isOutcomeUnknown(failure)) {
+    if (isOutcomeUnknown(failure)) {
       this.#drop(rows, 'the connection was lost while it was written');
     } else {
       this.recorder.giveBack(rows);
