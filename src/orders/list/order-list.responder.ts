@@ -16,10 +16,12 @@ import { ClientDisconnected, ListWriter } from './list-writer.js';
 import { ListVersions } from './list-versions.js';
 import { type ListRequest, type OrderList, OrderListReader } from './order-list.reader.js';
 
-/** Uncompressed lists that are sent at once: each holds two chunks of 1.5 MB that no other list uses. */
+/** Compressed lists that are sent at once: each holds about 30 KB that no other list uses. */
+const COMPRESSED_MAX = 2_048;
+/** The same for uncompressed lists: two chunks of 1.5 MB. */
 const UNCOMPRESSED_MAX = 64;
-/** How long an uncompressed list waits when this number is reached. Milliseconds. */
-const UNCOMPRESSED_TIMEOUT_MS = 1_000;
+/** How long a list waits when this number is reached. Milliseconds. */
+const SLOT_TIMEOUT_MS = 1_000;
 /** Responses that begin in one turn of the event loop at once, and those that have waited: many lists may wait for one version. */
 const BEGUN_PER_TURN = 32;
 
@@ -29,14 +31,11 @@ export class OrderListResponder {
   readonly #stallMs: number;
   readonly #waited = new FairSlots(BEGUN_PER_TURN);
   #begun = 0;
-  readonly #uncompressed = new FairSlots(UNCOMPRESSED_MAX, {
-    ms: UNCOMPRESSED_TIMEOUT_MS,
-    error: () =>
-      new DomainError(
-        'service_unavailable',
-        'Too many uncompressed order lists are being sent; send "Accept-Encoding: gzip" or retry shortly.',
-      ),
-  });
+  readonly #compressed = slotsFor(COMPRESSED_MAX, 'Too many order lists are being sent; retry shortly.');
+  readonly #uncompressed = slotsFor(
+    UNCOMPRESSED_MAX,
+    'Too many uncompressed order lists are being sent; send "Accept-Encoding: gzip" or retry shortly.',
+  );
   /** The names of the version that are read ahead for requests. */
   readonly #ahead = new WeakMap<IncomingMessage, Promise<string | undefined>>();
 
@@ -124,15 +123,12 @@ export class OrderListResponder {
     }
   }
 
-  /** An uncompressed list waits for its slot only now: one that waited for anything else than its client could not give it up at once. */
-  async #sendInTurn(list: OrderList, res: Response, { caller, isCompressed, cut }: ListRequest): Promise<void> {
-    if (isCompressed) {
-      await this.#send(list, res, true);
-      return;
-    }
-    await this.#uncompressed.run(caller, (slot) => {
+  /** A list waits for its slot only now: one that waited for anything else than its client could not give it up at once. */
+  #sendInTurn(list: OrderList, res: Response, { caller, isCompressed, cut }: ListRequest): Promise<void> {
+    const slots = isCompressed ? this.#compressed : this.#uncompressed;
+    return slots.run(caller, (slot) => {
       slot.yieldBy(cut);
-      return this.#send(list, res, false);
+      return this.#send(list, res, isCompressed);
     });
   }
 
@@ -157,6 +153,10 @@ export class OrderListResponder {
       this.metrics.listsRunning.dec();
     }
   }
+}
+
+function slotsFor(size: number, message: string): FairSlots {
+  return new FairSlots(size, { ms: SLOT_TIMEOUT_MS, error: () => new DomainError('service_unavailable', message) });
 }
 
 /** @param version see {@link OrderList.version} */

@@ -20,38 +20,44 @@ beforeAll(async () => {
   await (await listOrders(service.baseUrl, key, { 'Accept-Encoding': 'gzip' })).text();
 }, 60_000);
 
-/** Asks for an uncompressed list and leaves. */
-async function listPlain(): Promise<Response> {
-  const headers = { 'Accept-Encoding': 'identity', Connection: 'close' };
-  const response = await listOrders(context.service.baseUrl, context.key, headers);
+/** Asks for a list and leaves. */
+async function statusOfList(key: string, encoding: string): Promise<number> {
+  const headers = { 'Accept-Encoding': encoding, Connection: 'close' };
+  const response = await listOrders(context.service.baseUrl, key, headers);
   await response.body?.cancel();
-  return response;
+  return response.status;
 }
 
-it('uncompressed lists that nobody reads get 503 beyond 64, also behind a pending response; other keys get theirs', async () => {
-  const { service, key } = context;
-  const release = await lockOrder(service.db, '1');
-  const waiting = requestText('DELETE', '/v1/store/orders/1', { key });
-  const lists = requestText('GET', '/v1/store/orders', { key }).repeat(UNCOMPRESSED_MAX / CLIENTS);
-  const sockets = Array.from({ length: CLIENTS }, () =>
-    connect(service.port, '127.0.0.1').on('error', () => undefined),
-  );
-  try {
-    sockets.forEach((socket) => socket.write(waiting + lists));
-    await untilLockWaits(service.db);
-    await waitFor(async () => (await listPlain()).status === 503, 'all slots are held');
+it.each([
+  ['identity', 'gzip', CLIENTS, UNCOMPRESSED_MAX / CLIENTS],
+  ['gzip', 'identity', 137, 15],
+] as const)(
+  'lists in %s that nobody reads get 503 beyond a number, also behind a pending response; those in %s and other keys do not',
+  async (encoding, otherEncoding, clients, listsEach) => {
+    const { service, key } = context;
+    const release = await lockOrder(service.db, '1');
+    const waiting = requestText('DELETE', '/v1/store/orders/1', { key });
+    const headers = [`Accept-Encoding: ${encoding}`];
+    const lists = requestText('GET', '/v1/store/orders', { key, headers }).repeat(listsEach);
+    const sockets = Array.from({ length: clients }, () =>
+      connect(service.port, '127.0.0.1').on('error', () => undefined),
+    );
+    try {
+      sockets.forEach((socket) => socket.write(waiting + lists));
+      await untilLockWaits(service.db);
+      await waitFor(async () => (await statusOfList(key, encoding)) === 503, 'all slots are held');
 
-    expect((await listOrders(service.baseUrl, key, { 'Accept-Encoding': 'gzip' })).status).toBe(200);
-    const other = await insertKey(service.db);
-    const response = await listOrders(service.baseUrl, other.key, { 'Accept-Encoding': 'identity' });
-    await response.body?.cancel();
-    expect(response.status).toBe(200);
-  } finally {
-    sockets.forEach((socket) => socket.destroy());
-    await release();
-  }
-  await waitFor(async () => (await listPlain()).status === 200, 'the slots are free again');
-}, 60_000);
+      expect(await statusOfList(key, otherEncoding)).toBe(200);
+      const other = await insertKey(service.db);
+      expect(await statusOfList(other.key, encoding)).toBe(200);
+    } finally {
+      sockets.forEach((socket) => socket.destroy());
+      await release();
+    }
+    await waitFor(async () => (await statusOfList(key, encoding)) === 200, 'the slots are free again');
+  },
+  60_000,
+);
 
 it('uncompressed lists that wait for PostgreSQL do not count as uncompressed lists that are sent', async () => {
   const { service, key } = context;
