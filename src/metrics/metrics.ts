@@ -91,19 +91,15 @@ export class Metrics {
     ['source'],
   );
 
-  readonly listBytes = this.#counter(
-    'petstore_list_bytes_total',
-    'Bytes of JSON written in lists, before compression.',
-  );
+  readonly listBytes = this.#counter('petstore_list_bytes_total', 'Bytes of JSON in lists, before compression.');
 
-  readonly lists = this.#labelled('petstore_lists_total', 'Order lists by how they ended; cut: its client was too slow, or others needed what it held.', ['end']);
+  readonly lists = this.#labelled('petstore_lists_total', 'Order lists by how they ended; cut: by the service.', [
+    'end',
+  ]);
 
   readonly cancels = this.#labelled('petstore_cancels_total', 'Attempts to cancel an order, by outcome.', ['outcome']);
 
-  readonly cancelLockWaits = this.#counter(
-    'petstore_cancel_lock_waits_total',
-    'Cancels that waited for an order locked by another transaction.',
-  );
+  readonly cancelLockWaits = this.#counter('petstore_cancel_lock_waits_total', 'Cancels that waited for a lock.');
 
   readonly usageFlushFailures = this.#counter(
     'petstore_usage_flush_failures_total',

@@ -16,13 +16,14 @@ export class ListCompaction {
   readonly #logger = new Logger('OrderList');
   #isRunning = false;
   #lastEnd = -INTERVAL_MS;
-  /** Rows that the last compaction left. */
-  #compacted = 0;
+  /** Rows that the last compaction left; undefined until they are counted. */
+  #compacted: number | undefined = 0;
 
   constructor(private readonly pools: Pools) {}
 
   /** @param rows of the table, when a version has been read from them */
   after(rows: number): void {
+    this.#compacted ??= rows;
     if (rows > 2 * this.#compacted + UNCOMPACTED_MAX) {
       this.start();
     }
@@ -59,9 +60,6 @@ export class ListCompaction {
       );
       page = rows[0]?.page ?? null;
     }
-    const { rows } = await this.pools.main.query<{ rows: number }>(
-      'SELECT count(*)::integer AS rows FROM order_list_changes',
-    );
-    this.#compacted = rows[0]?.rows ?? 0;
+    this.#compacted = undefined;
   }
 }

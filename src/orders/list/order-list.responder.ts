@@ -112,24 +112,17 @@ export class OrderListResponder {
   }
 
   async #readAndSend(name: string | undefined, res: Response, request: ListRequest): Promise<void> {
-    let list: OrderList | undefined;
-    try {
-      list = await databaseCall(() => this.reader.open(name, request));
-      // Ends the wait for the next chunk, too.
-      res.once('close', list.close);
-      await this.#sendInTurn(list, res, request);
-    } finally {
-      list?.close();
-    }
-  }
-
-  /** A list waits for its slot only now: one that waited for anything else than its client could not give it up at once. */
-  #sendInTurn(list: OrderList, res: Response, { caller, isCompressed, cut }: ListRequest): Promise<void> {
+    const { caller, isCompressed, cut } = request;
+    const list = await databaseCall(() => this.reader.open(name, request));
+    // Ends the wait for the next chunk, too.
+    res.once('close', list.close);
+    // Only now: a list that waited for anything else than its client could not give its slot up at once.
     const slots = isCompressed ? this.#compressed : this.#uncompressed;
-    return slots.run(caller, (slot) => {
+    const sent = slots.run(caller, (slot) => {
       slot.yieldBy(cut);
       return this.#send(list, res, isCompressed);
     });
+    await sent.finally(list.close);
   }
 
   async #send(list: OrderList, res: Response, isCompressed: boolean): Promise<void> {
