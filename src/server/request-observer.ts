@@ -21,9 +21,7 @@ const ALERTED = [
 ] as const;
 
 /** What a logger of pino writes its lines to. */
-interface HasStream {
-  readonly [pino.symbols.streamSym]: DestinationStream;
-}
+type HasStream = Readonly<Record<typeof pino.symbols.streamSym, DestinationStream>>;
 
 /** Measures, logs and adds to the usage of its key every request once, when its response has ended or its connection is lost. */
 @Injectable()
