@@ -16,12 +16,8 @@ export type Results = Record<string, Result>;
 export const ok = (message: string): Result => ({ status: 'ok', message, remedy: null });
 export const warning = (message: string, remedy: string): Result => ({ status: 'warning', message, remedy });
 export const error = (message: string, remedy: string): Result => ({ status: 'error', message, remedy });
-/** @param reason a clause, such as `database unreachable` */
-export const skipped = (reason: string): Result => ({
-  status: 'skipped',
-  message: `not checked: ${reason}`,
-  remedy: null,
-});
+/** @param why a clause, such as `database unreachable` */
+export const skipped = (why: string): Result => ({ status: 'skipped', message: `not checked: ${why}`, remedy: null });
 
 const RANKS: readonly Result['status'][] = ['error', 'warning', 'ok', 'skipped'];
 

@@ -41,7 +41,15 @@ export async function checkDatabase(config: Config, clock: Clock): Promise<Resul
     checkServer(databaseUrl),
     checkContents(databaseUrl, (check, db) => check(db, config, clock)),
   ]);
-  return { database, ...results };
+  const missing =
+    database.status === 'ok'
+      ? error(
+          'not checked: another connection was rejected, or lost',
+          'Run doctor again; are there too many connections?',
+        )
+      : skipped('the database is unreachable or does not respond');
+  const contents = Object.keys(CHECKS).map((name) => [name, results[name] ?? missing]);
+  return { database, ...(Object.fromEntries(contents) as Results) };
 }
 
 /** What the service checks at its start, and what it tolerates. */
@@ -56,13 +64,12 @@ async function checkServer(databaseUrl: string): Promise<Result> {
   return ok(`"${database ?? ''}" at ${host}:${port}`);
 }
 
-/** What has no result at the deadline was not checked. */
+/** Without those that had no result at the deadline. */
 async function checkContents(
   databaseUrl: string,
   run: (check: DatabaseCheck, db: pg.Client) => Promise<Result>,
 ): Promise<Results> {
-  const unreachable = skipped('the database is unreachable or does not respond');
-  const results: Results = Object.fromEntries(Object.keys(CHECKS).map((name) => [name, unreachable]));
+  const results: Results = {};
   const connected = openClient(databaseUrl, { application_name: 'petstore-doctor' });
   const runAll = async (): Promise<void> => {
     const db = await connected;
@@ -79,7 +86,10 @@ async function checkContents(
 async function inTransaction(db: pg.Client, check: () => Promise<Result>): Promise<Result> {
   await db.query(`BEGIN READ ONLY; ${sessionSettings({ statement_timeout: STATEMENT_TIMEOUT_MS })}`);
   const result = await check().catch((failure: unknown) =>
-    error(asError(failure).message, 'Correct what the other checks report; the log of PostgreSQL has the statement.'),
+    error(
+      asError(failure).message,
+      'Correct what it says, or what the other checks report; the log of PostgreSQL has the statement.',
+    ),
   );
   await db.query('ROLLBACK');
   return result;

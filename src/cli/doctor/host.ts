@@ -46,8 +46,6 @@ async function checkPort(variable: string, host: string, port: number, path: str
       return ok(`nothing listens on ${address}`);
     }
   }
-  return error(
-    `another program listens on ${address}`,
-    `Set ${variable} to a free port, or stop the other program (find it with "ss -ltnp").`,
-  );
+  const remedy = `Set ${variable} to a free port, or stop the other program (find it with "ss -ltnp").`;
+  return error(`another program listens on ${address}`, remedy);
 }

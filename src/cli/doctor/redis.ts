@@ -32,10 +32,8 @@ export function redisResult(address: string, info: string): Result {
   const field = (name: string): string | undefined => new RegExp(`^${name}:(.*?)\r?$`, 'm').exec(info)?.[1];
   const memoryLimit = Number(field('maxmemory'));
   if (field('role') === 'slave') {
-    return error(
-      `${address} is a read-only replica`,
-      'Set REDIS_URL to the primary; each process counts alone meanwhile.',
-    );
+    const remedy = 'Set REDIS_URL to the primary; each process counts alone meanwhile.';
+    return error(`${address} is a read-only replica`, remedy);
   }
   if (field('cluster_enabled') === '1') {
     const remedy =
@@ -47,16 +45,12 @@ export function redisResult(address: string, info: string): Result {
     return error(`${address} evicts counts (${field('maxmemory_policy')})`, remedy);
   }
   if (field('aof_last_write_status') === 'err' || field('rdb_last_bgsave_status') === 'err') {
-    return error(
-      `${address} could not write to disk`,
-      'Check the disk and the log of Redis; it may reject writes meanwhile.',
-    );
+    const remedy = 'Check the disk and the log of Redis; it may reject writes meanwhile.';
+    return error(`${address} could not write to disk`, remedy);
   }
   if (memoryLimit > 0 && Number(field('used_memory')) >= NEARLY_FULL * memoryLimit) {
-    return warning(
-      `${address} has nearly used up its memory`,
-      'Raise maxmemory: when it is full, each process counts alone.',
-    );
+    const remedy = 'Raise maxmemory: when it is full, each process counts alone.';
+    return warning(`${address} has nearly used up its memory`, remedy);
   }
   if (field('aof_enabled') !== '1') {
     const remedy =

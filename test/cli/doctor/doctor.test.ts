@@ -10,7 +10,7 @@ import { administrate } from '../../helpers/redis-limits.js';
 import { describeWithRedis, RedisServer } from '../../helpers/redis-server.js';
 import { createServiceLogin, type ServiceLogin } from '../../helpers/service-login.js';
 import { createTestDatabase, type TestDatabase } from '../../helpers/test-database.js';
-import { startTestService } from '../../helpers/test-service.js';
+import { startTestService, type TestService } from '../../helpers/test-service.js';
 
 const UNREACHABLE = 'skipped: not checked: the database is unreachable or does not respond';
 const DAY_MS = 86_400_000;
@@ -230,14 +230,15 @@ describe('runChecks', () => {
   });
 
   it('compares the running processes with the connection limit', async () => {
-    const services = [
-      await startTestService({ database: { ...database, url: login.url } }),
-      await startTestService({ database: { ...database, url: login.url } }),
-    ];
+    const start = (): Promise<TestService> => startTestService({ database: { ...database, url: login.url } });
+    const services = await Promise.all([start(), start()]);
     await database.db.query(`ALTER ROLE ${login.role} CONNECTION LIMIT 50`);
     const found = await check();
-    await database.db.query(`ALTER ROLE ${login.role} CONNECTION LIMIT -1`);
     await Promise.all(services.map((service) => service.stop()));
+    await database.db.query(`ALTER ROLE ${login.role} CONNECTION LIMIT 1`);
+    const rejected = await check();
+    await database.db.query(`ALTER ROLE ${login.role} CONNECTION LIMIT -1`);
+    expect(Object.values(rejected)).toContainEqual(matching('^error: '));
     expect(found['connection limit']).toMatch(
       /^warning: 50 connections for 2 running \(19 each\) leave too few for a rolling update → .*so that 67 are available/,
     );
