@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from 'commander';
-import { redactKeys } from '../api-keys/key-format.js';
+import { isWellFormedKey } from '../api-keys/key-format.js';
 import { isIdPrefix } from '../api-keys/key-id.js';
 import { parseTime } from '../common/rfc3339.js';
 import { UNPRINTABLE } from './output.js';
@@ -37,7 +37,7 @@ export function keyName(text: string): string {
   const name = text.trim();
   const isBlank = /^[\p{Z}\p{C}]*$/u.test(name);
   // Code points: a character such as an emoji can take two units of a string.
-  if (redactKeys(name) !== name) {
+  if (name.split(/\W+/).some(isWellFormedKey)) {
     throw new InvalidArgumentError('It must not contain an API key, which would be stored in plain text.');
   }
   if (isBlank || Array.from(name).length > 200 || new RegExp(UNPRINTABLE, 'u').test(name)) {
