@@ -85,11 +85,7 @@ describe('an error of a dependency ends only the request that meets it', () => {
     ['the quota store returns no verdict', 500, () => jest.spyOn(quotas(), 'consume').mockReturnValueOnce({} as never)],
     ['the plan of the key is unknown', 500, () => keyRow(['a', 'gold', null, null, null])],
     ['the key row has another type', 500, () => keyRow({ id: 'a', plan: 'free' })],
-    [
-      'the usage recorder throws',
-      500,
-      () => jest.spyOn(dependency(UsageRecorder), 'add').mockImplementationOnce(boom),
-    ],
+    ['the usage recorder throws', 500, () => jest.spyOn(dependency(UsageRecorder), 'add').mockImplementationOnce(boom)],
     [
       'a metric of the limiter throws',
       500,
