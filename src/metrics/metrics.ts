@@ -113,7 +113,7 @@ export class Metrics {
 
   readonly recoveries = this.#labelled(
     'petstore_recoveries_total',
-    'How often this process has used PostgreSQL (for notifications) or a Redis node again after it was unavailable.',
+    'How often this process has used PostgreSQL (for notifications) or Redis again after it was unavailable.',
     ['dependency'],
   );
 
