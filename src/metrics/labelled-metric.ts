@@ -2,15 +2,21 @@ import type { Counter, Histogram, Metric, Registry } from 'prom-client';
 
 type LabelValue = string | number;
 
+/** A step from one label value to the next; the metric is at the last one. */
+interface Node<M> {
+  readonly next: Map<LabelValue, Node<M>>;
+  metric: M | undefined;
+}
+
 /**
  * A labelled metric for what every request does. Each combination of label values is a metric of its own, found by one
- * look-up; prom-client itself validates and joins the labels at every observation, which costs five times as much.
+ * look-up per label; prom-client itself validates and joins the labels at every observation, which costs five times as much.
  */
 export class LabelledMetric<M extends Counter | Histogram> {
   readonly name: string;
   readonly #parent: M;
-  /** By the values of their labels. */
-  readonly #children = new Map<string, { readonly labels: Record<string, LabelValue>; readonly metric: M }>();
+  readonly #root: Node<M> = { next: new Map(), metric: undefined };
+  readonly #children: { readonly labels: Record<string, LabelValue>; readonly metric: M }[] = [];
 
   /** @param create returns a new metric without labels, in no registry */
   constructor(
@@ -24,26 +30,34 @@ export class LabelledMetric<M extends Counter | Histogram> {
     registry.registerMetric(this as unknown as Metric);
   }
 
-  /** @param values in the order of the names, from small sets, without commas; an empty one leaves its label out */
+  /** @param values in the order of the names, from small sets; an empty one leaves its label out */
   labels(...values: LabelValue[]): M {
-    const key = values.join();
-    let child = this.#children.get(key);
-    if (child === undefined) {
-      const named = this.labelNames.map((name, index) => [name, values[index] ?? ''] as const);
-      const labels = Object.fromEntries(named.filter(([, value]) => value !== ''));
-      child = { labels, metric: this.create() };
-      this.#children.set(key, child);
+    let node = this.#root;
+    for (const value of values) {
+      let next = node.next.get(value);
+      if (next === undefined) {
+        next = { next: new Map(), metric: undefined };
+        node.next.set(value, next);
+      }
+      node = next;
     }
-    return child.metric;
+    return (node.metric ??= this.#addChild(values));
   }
 
   async get(): Promise<object> {
     const children = await Promise.all(
-      Array.from(this.#children.values(), async ({ labels, metric }) => {
+      this.#children.map(async ({ labels, metric }) => {
         const { values } = await metric.get();
         return values.map((value) => ({ ...value, labels: { ...value.labels, ...labels } }));
       }),
     );
     return { ...(await this.#parent.get()), values: children.flat() };
+  }
+
+  #addChild(values: readonly LabelValue[]): M {
+    const named = this.labelNames.map((name, index) => [name, values[index] ?? ''] as const);
+    const metric = this.create();
+    this.#children.push({ labels: Object.fromEntries(named.filter(([, value]) => value !== '')), metric });
+    return metric;
   }
 }
