@@ -11,14 +11,8 @@ const BATCH_SIZE_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 const GAUGES = {
   connections: ['petstore_connections', 'Open client connections.'],
   unflushedUsage: ['petstore_usage_unflushed_rows', 'Rows of key and day with usage that is not written yet.'],
-  ready: [
-    'petstore_ready',
-    '1 while the database responds within a second and the process is not stopping, as in /health/ready.',
-  ],
-  listener: [
-    'petstore_listener_connected',
-    '1 while PostgreSQL notifies this process of changed keys, 0 while it reconnects.',
-  ],
+  ready: ['petstore_ready', '1 while /health/ready returns 200, 0 while it returns 503.'],
+  listener: ['petstore_listener_connected', '1 while PostgreSQL notifies this process of changed keys.'],
   listIntact: [
     'petstore_list_intact',
     '1 while lists are served from versions, 0 while the triggers or tables of the list are not intact and every list is read whole.',

@@ -88,10 +88,8 @@ export async function checkRole(db: pg.Client, { databaseUrl }: Config): Promise
     return ok(`"${login}" owns the embedded database`);
   }
   if (isOwner) {
-    return warning(
-      `"${login}" owns the tables or is a superuser`,
-      `Use the DATABASE_URL of the service, whose login should be a member of ${SERVICE_ROLE} only.`,
-    );
+    const remedy = `Use the DATABASE_URL of the service, whose login should be a member of ${SERVICE_ROLE} only.`;
+    return warning(`"${login}" owns the tables or is a superuser`, remedy);
   }
   const held = (await db.query<{ held: string }>(HELD)).rows.map((row) => row.held);
   const missing = GRANTS.filter((grant) => !held.includes(grant) && !held.includes(wholeOf(grant)));

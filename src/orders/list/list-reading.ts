@@ -293,11 +293,7 @@ export class ListReading {
   }
 
   #ownBytes(): number {
-    let bytes = 0;
-    for (const chunk of this.#own) {
-      bytes += chunk.ownBytes;
-    }
-    return bytes;
+    return [...this.#own].reduce((sum, { ownBytes }) => sum + ownBytes, 0);
   }
 
   async #waitForClient(freed: Promise<void>): Promise<void> {
