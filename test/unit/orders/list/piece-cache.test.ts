@@ -19,11 +19,8 @@ it('cuts the oldest lists while outdated pieces that lists hold take more memory
   const cuts: string[] = [];
   for (const version of ['first', 'second', 'third', 'fourth']) {
     cache.show(shown(version));
-    read(
-      cache,
-      version,
-      cache.startUsing('a', () => cuts.push(version)),
-    );
+    const user = cache.startUsing('a', () => cuts.push(version));
+    read(cache, version, user);
     // Holds nothing that is outdated.
     cache.startUsing('a', () => cuts.push('none'));
   }
@@ -37,11 +34,8 @@ it('cuts the oldest list of the caller with the most that hold outdated pieces',
   for (const caller of ['few', 'many', 'many', 'others']) {
     const version = `${caller} ${versions++}`;
     cache.show(shown(version));
-    read(
-      cache,
-      version,
-      cache.startUsing(caller, () => cuts.push(caller)),
-    );
+    const user = cache.startUsing(caller, () => cuts.push(caller));
+    read(cache, version, user);
   }
   expect(cuts).toEqual(['many']);
 });
@@ -56,18 +50,13 @@ it('counts the bytes that a caller holds, not its lists', () => {
     cache.startUsing('lists', () => cuts.push('lists')),
   );
   for (let list = 0; list < 3; list++) {
-    cache.hold(
-      cache.startUsing('lists', () => cuts.push('lists')),
-      first,
-    );
+    const user = cache.startUsing('lists', () => cuts.push('lists'));
+    cache.hold(user, first);
   }
   for (const version of ['two', 'three', 'four']) {
     cache.show(shown(version));
-    read(
-      cache,
-      version,
-      cache.startUsing('bytes', () => cuts.push(version)),
-    );
+    const user = cache.startUsing('bytes', () => cuts.push(version));
+    read(cache, version, user);
   }
   expect(cuts).toEqual(['two']);
 });
