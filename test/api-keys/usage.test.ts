@@ -131,9 +131,7 @@ describe('the usage writer', () => {
   it('adds up all counts, and does not deadlock with another one that writes the same keys in another order', async () => {
     const row = { day: 0, admitted: 1, rejected: 2, banned: 3, lists: 4, cancels: 5, listBytes: 6 };
     const rows = Array.from({ length: 2_000 }, (): UsageRow => ({ ...row, keyId: randomUUID() }));
-    await Promise.all(
-      [rows, rows.toReversed()].flatMap((order) => [1, 2, 3].map(() => repository.addUsage(order, 0))),
-    );
+    await Promise.all([rows, rows.toReversed()].flatMap((order) => [1, 2, 3].map(() => repository.addUsage(order, 0))));
     const { rows: sums } = await context.service.db.query(
       `SELECT count(*) AS keys, admitted, rejected, banned, lists, cancels, list_bytes FROM api_key_usage
        WHERE key_id = ANY($1) GROUP BY 2, 3, 4, 5, 6, 7`,
