@@ -129,10 +129,12 @@ export class PieceCache {
     }
   }
 
-  /** Cuts lists while outdated pieces take more memory than the current ones may. */
+  /** Cuts lists while outdated pieces take more memory than the current ones may: the oldest of the caller that holds most of them. */
   #boundOutdated(): void {
+    const holders = this.#outdatedBytes > this.bytesMax ? this.#holdersOfOutdated() : [];
     while (this.#outdatedBytes > this.bytesMax) {
-      const user = this.#oldestOfLargest();
+      const [largest] = holders.sort((one, other) => other.bytes - one.bytes);
+      const user = largest?.removeOldest();
       if (user === undefined) {
         return;
       }
@@ -142,18 +144,45 @@ export class PieceCache {
     }
   }
 
-  /** The oldest list with outdated pieces of the caller whose lists hold most bytes of them; a piece that they share counts once. */
-  #oldestOfLargest(): PieceUser | undefined {
-    const callers = new Map<string, { readonly oldest: PieceUser; readonly pieces: Set<CachedPiece>; bytes: number }>();
+  #holdersOfOutdated(): Holder[] {
+    const holders = new Map<string, Holder>();
     for (const user of this.#users) {
-      for (const piece of user.pieces.filter(({ isOutdated }) => isOutdated)) {
-        const caller = callers.get(user.caller) ?? { oldest: user, pieces: new Set(), bytes: 0 };
-        callers.set(user.caller, caller);
-        caller.bytes += caller.pieces.has(piece) ? 0 : piece.bytes;
-        caller.pieces.add(piece);
+      for (const piece of user.pieces) {
+        if (piece.isOutdated) {
+          const holder = holders.get(user.caller) ?? new Holder();
+          holders.set(user.caller, holder);
+          holder.add(user, piece);
+        }
       }
     }
-    return Array.from(callers.values()).sort((one, other) => other.bytes - one.bytes)[0]?.oldest;
+    return [...holders.values()];
+  }
+}
+
+/** The lists of a caller that hold outdated pieces. A piece that several of them share counts once. */
+class Holder {
+  bytes = 0;
+  readonly #users: PieceUser[] = [];
+  /** How many of the lists hold a piece. */
+  readonly #lists = new Map<CachedPiece, number>();
+
+  add(user: PieceUser, piece: CachedPiece): void {
+    if (this.#users.at(-1) !== user) {
+      this.#users.push(user);
+    }
+    const lists = this.#lists.get(piece) ?? 0;
+    this.#lists.set(piece, lists + 1);
+    this.bytes += lists === 0 ? piece.bytes : 0;
+  }
+
+  removeOldest(): PieceUser | undefined {
+    const user = this.#users.shift();
+    for (const piece of user?.pieces ?? []) {
+      const lists = this.#lists.get(piece) ?? 0;
+      this.#lists.set(piece, lists - 1);
+      this.bytes -= lists === 1 ? piece.bytes : 0;
+    }
+    return user;
   }
 }
 
