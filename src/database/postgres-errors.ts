@@ -32,6 +32,9 @@ const SYSTEM_ERROR = /^E(?!RR_)[A-Z_]+$/;
 const TLS_ERROR =
   /^(?:ERR_TLS|ERR_SSL|ERR_OSSL|CERT_|UNABLE_TO_|(?:DEPTH_ZERO_)?SELF_SIGNED|INVALID_CA|HOSTNAME_MISMATCH)/;
 
+/** The error of a pool without a free connection, which has no code. */
+const POOL_TIMEOUT = 'timeout exceeded when trying to connect';
+
 /** Errors of Node that are reported before a statement is sent. */
 const NOT_CONNECTED: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOTFOUND']);
 
@@ -88,7 +91,9 @@ export function isOutcomeUnknown(error: unknown): boolean {
     return sqlState.startsWith('57P');
   }
   const code = codeOf(error);
-  return code === undefined || !(NOT_CONNECTED.has(code) || isTlsError(code));
+  return code === undefined
+    ? (error as Error | undefined)?.message !== POOL_TIMEOUT
+    : !(NOT_CONNECTED.has(code) || isTlsError(code));
 }
 
 /** Whether a statement names something that does not exist, is of another kind or may not be used (class 42). */

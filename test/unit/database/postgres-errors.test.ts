@@ -31,6 +31,7 @@ describe('sqlStateOf, isTransientDatabaseError and isOutcomeUnknown', () => {
     ['an expired certificate', coded('CERT_HAS_EXPIRED'), undefined, true, false],
     ['a timeout', new DeadlineExceeded(1_000), undefined, true, true],
     ['a lost connection without an error code', new Error('Connection terminated'), undefined, true, true],
+    ['an exhausted pool', new Error('timeout exceeded when trying to connect'), undefined, true, false],
     ['a server that shuts down', coded('57P01'), '57P01', true, true],
     ['too many connections', coded('53300'), '53300', true, false],
     ['a connection failure', coded('08006'), '08006', true, false],
