@@ -10,7 +10,7 @@ import { dirname, join, relative, resolve } from 'node:path';
 const ROOT = resolve(import.meta.dirname, '..');
 
 /** Types, source maps and documentation. Licences are kept, because they must accompany the code. */
-const NEVER_LOADED = /(?<!licen[cs]e|copying|notice)\.(?:map|md|flow|[cm]?ts)$/i;
+const NEVER_LOADED = /(?<!licen[cs]e|copying|notice|readme)\.(?:map|md|flow|[cm]?ts)$/i;
 
 /** Copies of the same code for bundlers and other databases, by package and path inside it. */
 const OTHER_COPIES = {
