@@ -32,7 +32,7 @@ it.each([
   ['identity', 'gzip', CLIENTS, UNCOMPRESSED_MAX / CLIENTS],
   ['gzip', 'identity', 137, 15],
 ] as const)(
-  'lists in %s that nobody reads get 503 beyond a number, also behind a pending response; those in %s and other keys do not',
+  'lists in %s that nobody reads get 503 when all slots are held, also behind a pending response; those in %s and other keys do not',
   async (encoding, otherEncoding, clients, listsEach) => {
     const { service, key } = context;
     const release = await lockOrder(service.db, '1');
