@@ -35,11 +35,11 @@ export function keyId(text: string): string {
 export function keyName(text: string): string {
   const name = text.trim();
   const isBlank = /^[\p{Z}\p{C}]*$/u.test(name);
-  // Code points: a character such as an emoji can take two units of a string.
   // As the constraint of the table.
   if (/pst_[0-9A-Za-z]{43}/.test(name)) {
     throw new InvalidArgumentError('It must not contain an API key, which would be stored in plain text.');
   }
+  // Code points: a character such as an emoji can take two units of a string.
   if (isBlank || Array.from(name).length > 200 || new RegExp(UNPRINTABLE, 'u').test(name)) {
     throw new InvalidArgumentError(
       'It must have 1 to 200 characters, a visible one, no control characters and no marks that change the direction of text.',
