@@ -105,15 +105,6 @@ describeWithBrowser('Swagger UI of the embedded demo', () => {
     expect(await cancel(page, '1')).toMatch(/^401[^]*invalid_api_key/);
   });
 
-  it('fits the width of a phone, also with an open operation', async () => {
-    const page = await openDocs({ viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true });
-    const OVERFLOW = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
-    await screenshot(page, 'swagger-ui-phone');
-    expect(await execute(await opened(page, 'listOrders'))).toMatch(/^200/);
-    // A phone uses a wider layout unless the page sets the viewport.
-    expect([await page.evaluate('window.innerWidth'), await page.evaluate(OVERFLOW)]).toEqual([390, 0]);
-  });
-
   it('causes no console message, no failed request and no policy violation', () => {
     expect(errors).toEqual([]);
   });
