@@ -19,12 +19,6 @@ export const error = (message: string, remedy: string): Result => ({ status: 'er
 /** @param why a clause, such as `database unreachable` */
 export const skipped = (why: string): Result => ({ status: 'skipped', message: `not checked: ${why}`, remedy: null });
 
-const RANKS: readonly Result['status'][] = ['error', 'warning', 'ok', 'skipped'];
-
-export function worstOf<T extends Result>(results: readonly T[]): T | undefined {
-  return RANKS.flatMap((rank) => results.filter(({ status }) => status === rank))[0];
-}
-
 /** Limits report a reset in whole seconds. */
 const TOLERATED_MS = 1_000;
 /** Half of a minute window: keys expire and windows end at visibly different times. */

@@ -1,9 +1,11 @@
 import { type Clock, systemClock } from '../../common/clock.js';
 import { ConfigurationError, loadConfig } from '../../config/config.js';
-import { error, ok, type Result, type Results, worstOf } from './check.js';
+import { error, ok, type Result, type Results } from './check.js';
 import { checkDatabase } from './database.js';
 import { checkHost } from './host.js';
 import { checkRedis } from './redis.js';
+
+const WORST_FIRST = ['error', 'warning', 'ok', 'skipped'] as const;
 
 export interface Check extends Result {
   readonly name: string;
@@ -21,7 +23,7 @@ export interface Checks {
 export async function runChecks(variables: NodeJS.ProcessEnv, clock: Clock = systemClock): Promise<Checks> {
   const results = await resultsOf(variables, clock);
   const checks = Object.entries(results).map(([name, result]) => ({ name, ...result }));
-  return { status: worstOf(checks)?.status ?? 'ok', checks };
+  return { status: WORST_FIRST.find((rank) => checks.some(({ status }) => status === rank)) ?? 'ok', checks };
 }
 
 async function resultsOf(variables: NodeJS.ProcessEnv, clock: Clock): Promise<Results> {
