@@ -61,6 +61,24 @@ it('counts the bytes that a caller holds, not its lists', () => {
   expect(cuts).toEqual(['two']);
 });
 
+it('looks through the lists once, however many it cuts', () => {
+  const cache = new PieceCache(100_000);
+  const [lists, pieces] = [500, jest.fn()];
+  let cuts = 0;
+  cache.show(shown('first'));
+  const first = read(cache, 'first', anyList(cache));
+  for (let list = 1; list < lists; list++) {
+    const user = cache.startUsing('a', () => cuts++);
+    cache.hold(user, first);
+    Object.defineProperty(user, 'pieces', { get: () => (pieces(), [first]) });
+  }
+  cache.show(shown('second'));
+  read(cache, 'second', anyList(cache));
+  cache.show(shown('third'));
+  expect(cuts).toBe(lists - 1);
+  expect(pieces.mock.calls.length).toBeLessThan(5 * lists);
+});
+
 it('does not count an outdated piece that no list holds any more', () => {
   const cache = new PieceCache(100_000);
   const cut = jest.fn();
