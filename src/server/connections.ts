@@ -5,6 +5,9 @@ import { Reading } from './reading.js';
 
 const STATE = Symbol('connection state');
 
+/** How long a closed connection stays open for its client to read the last response. Milliseconds. */
+const LINGER_MS = 1_000;
+
 /**
  * Stored on the connection itself. V8 would rebuild one set of all pending responses every few dozen requests, and each
  * old table keeps the responses that were in it alive until the next full garbage collection.
@@ -110,8 +113,13 @@ export class Connections {
     res.once('close', () => {
       state.pending.splice(state.pending.indexOf(res), 1);
       state.reading.adjustTo(state.pending.length);
-      if (state.latest === req && req.complete) {
-        state.latest = undefined;
+      if (req.complete) {
+        state.latest = state.latest === req ? undefined : state.latest;
+      } else if (connection.writable) {
+        // No operation takes a body: the rest of it would cost others the time that reading it takes.
+        this.stopReceiving(connection);
+        this.ignore(connection);
+        endConnection(connection);
       }
       state.idleSince = this.#sequence++;
       if (this.#closingIdle && state.pending.length === 0) {
@@ -189,6 +197,12 @@ export class Connections {
       }
     }
   }
+}
+
+/** Ends a connection, and destroys it after {@link LINGER_MS}: the client may neither read nor close. */
+export function endConnection(socket: Socket, lastBytes = ''): void {
+  socket.end(lastBytes);
+  setTimeout(() => socket.destroy(), LINGER_MS).unref();
 }
 
 /** Whether the service has nothing to do on a connection until its client sends or takes something. */

@@ -6,11 +6,8 @@ import { logBackgroundError } from '../common/in-background.js';
 import { DomainError } from '../errors/domain-error.js';
 import { type HeaderPair, RequestContext } from '../http/request-context.js';
 import { type ErrorResponse, errorResponse, REQUEST_ID_HEADER } from '../http/response.js';
-import type { Connections } from './connections.js';
+import { type Connections, endConnection } from './connections.js';
 import type { RequestObserver } from './request-observer.js';
-
-/** How long a closed connection stays readable, so that the client can read its response. Milliseconds. */
-const LINGER_MS = 1_000;
 
 /** Responds to what never becomes a request of ours: input that Node's HTTP parser rejects, and CONNECT. */
 export class ParserErrors {
@@ -86,12 +83,6 @@ export class ParserErrors {
     endConnection(socket, `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${head}\r\n${body}`);
     this.observer.record(context, status, false);
   }
-}
-
-/** Ends a connection, and destroys it after {@link LINGER_MS}: the client may neither read nor close. */
-function endConnection(socket: Socket, lastBytes = ''): void {
-  socket.end(lastBytes);
-  setTimeout(() => socket.destroy(), LINGER_MS).unref();
 }
 
 function toDomainError({ code }: NodeJS.ErrnoException): DomainError {

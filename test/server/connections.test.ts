@@ -1,4 +1,5 @@
-import { connect } from 'node:net';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
 import { RateLimiter } from '../../src/rate-limit/rate-limiter.js';
 import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
 import { insertOrder, statusOf } from '../helpers/builders.js';
@@ -155,6 +156,19 @@ describe('pipelined requests', () => {
     });
     expect(responses.map(({ status }) => status)).toEqual([401]);
     expect(await remaining()).toBe(before - 2);
+  });
+
+  it('are not followed by the rest of a body whose response has been sent', async () => {
+    const accepted: Socket[] = [];
+    context.service.app.getHttpServer().once('connection', (socket: Socket) => accepted.push(socket));
+    const client = connect(context.service.port, '127.0.0.1').on('error', () => undefined);
+    client.write(requestText('DELETE', '/v1/store/orders/1', { headers: ['Transfer-Encoding: chunked'] }));
+    const [received] = (await once(client, 'data')) as [Buffer];
+    expect(received.toString()).toMatch(/^HTTP\/1\.1 401/);
+    client.write('1\r\nx\r\n'.repeat(1_000_000));
+    await waitFor(() => client.destroyed, 'the connection is closed');
+    // What one read receives.
+    expect(accepted[0]!.bytesRead).toBeLessThan(100_000);
   });
 
   it('are not read further while many wait for their response, and all get it in order', async () => {
