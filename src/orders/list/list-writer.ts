@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { abortResponse, addBodyBytes } from '../../http/response.js';
 import { type DeflatedChunk, deflateNow, GzipMember } from './gzip.js';
 import type { ListChunk } from './list-chunk.js';
@@ -79,6 +80,8 @@ export class ListWriter {
     this.#chunks.push(chunk);
     if (this.#parts.reduce((sum, { length }) => sum + length, 0) >= WRITE_MIN_BYTES) {
       await this.#write(false);
+      // Megabytes may fit the buffers of the operating system: others go on between two writes.
+      await nextTurn();
     }
   }
 

@@ -136,6 +136,23 @@ describe('the body of a list', () => {
     expect(systemCalls).toBe(1);
   });
 
+  it('of many writes lets others go on between them, also while the operating system takes everything', async () => {
+    client.resume();
+    await request();
+    let turns = 0;
+    const count = (): void => {
+      turns++;
+      running = setImmediate(count);
+    };
+    let running = setImmediate(count);
+    await send(
+      0,
+      MANY_WRITES.map((bytes) => plainChunk('x'.repeat(bytes))),
+    );
+    clearImmediate(running);
+    expect(turns).toBeGreaterThanOrEqual(MANY_WRITES.length);
+  });
+
   it('frees what it decompresses once that is sent, and leaves the chunks of other lists as they are', async () => {
     const plain = `"${randomBytes(150_000).toString('base64')}"`;
     const chunks = [await deflate(Buffer.from(plain)), await deflate(Buffer.from(plain))];
