@@ -31,6 +31,13 @@ export class CachedChunk implements ListChunk {
   }
 }
 
+/** The chunks of a piece in memory, one after the other: those of many slow lists would take more memory than their pieces. */
+export function* chunksOf({ chunks }: { readonly chunks: readonly DeflatedChunk[] }): Generator<ListChunk> {
+  for (const chunk of chunks) {
+    yield new CachedChunk(chunk);
+  }
+}
+
 /** A chunk after it has been compressed. */
 export interface Compressed {
   readonly chunk: DeflatedChunk;

@@ -2,13 +2,14 @@ import { asError } from '../../common/as-error.js';
 import { inBackground } from '../../common/in-background.js';
 import { Signal } from '../../common/signal.js';
 import type { Metrics } from '../../metrics/metrics.js';
-import { CachedChunk, type ListChunk, type ReadChunk } from './list-chunk.js';
+import { chunksOf, type ListChunk, ReadChunk } from './list-chunk.js';
 import type { ListCompaction } from './list-compaction.js';
 import { ListMemory, type MemoryOptions } from './list-memory.js';
 import type { ListTransaction } from './list-transaction.js';
 import type { Piece } from './list-version.js';
 import { ClientDisconnected } from './list-writer.js';
 import { type EncodedChunk, OrderListEncoder } from './order-list-encoder.js';
+import type { CachedPiece } from './piece-cache.js';
 
 /** Pieces that one COPY message asks for. */
 const COPIED_PIECES_MAX = 64;
@@ -18,7 +19,6 @@ const UNDISTURBED_MS = 2_000;
 const CHUNKS_PER_BLOCK_MAX = 4;
 
 export interface ReadingOptions extends MemoryOptions {
-  readonly transaction: ListTransaction;
   readonly compaction: Pick<ListCompaction, 'noteBlocks'>;
   readonly metrics: Pick<Metrics, 'listPieces' | 'listRows'>;
 }
@@ -29,10 +29,11 @@ export interface ReadingOptions extends MemoryOptions {
  */
 export class ListReading {
   readonly #encoder = new OrderListEncoder();
-  /** Chunks that the client has not taken. */
-  readonly #queue: ListChunk[] = [];
+  /** What the client has not taken. */
+  readonly #queue: (CachedPiece | ReadChunk)[] = [];
   readonly #queued = new Signal();
   readonly #memory: ListMemory;
+  #chunksPerPieceMax = CHUNKS_PER_BLOCK_MAX;
   #end: { readonly error?: Error } | undefined;
 
   constructor(private readonly options: ReadingOptions) {
@@ -41,14 +42,14 @@ export class ListReading {
     });
   }
 
-  /** Reads everything. Never rejects. */
-  async run(): Promise<void> {
-    const { transaction, slot, user, onFilled } = this.options;
+  /** Reads everything. Never rejects. Does not keep the transaction: the names of its pieces may take a megabyte. */
+  async run(transaction: ListTransaction): Promise<void> {
+    const { slot, user, onFilled } = this.options;
     const timer = setTimeout(() => {
       slot.yieldBy(user.cut);
     }, UNDISTURBED_MS);
     try {
-      await this.#readAll();
+      await this.#readAll(transaction);
       this.#end = {};
     } catch (error) {
       this.#end = { error: asError(error) };
@@ -78,11 +79,11 @@ export class ListReading {
   async *chunks(): AsyncGenerator<ListChunk> {
     for (;;) {
       await this.ready();
-      const chunk = this.#queue.shift();
-      if (chunk === undefined) {
+      const next = this.#queue.shift();
+      if (next === undefined) {
         return;
       }
-      yield chunk;
+      yield* next instanceof ReadChunk ? [next] : chunksOf(next);
     }
   }
 
@@ -92,13 +93,14 @@ export class ListReading {
     this.#queued.notify();
   }
 
-  async #readAll(): Promise<void> {
-    const { cache, transaction, user, metrics } = this.options;
+  async #readAll(transaction: ListTransaction): Promise<void> {
+    const { cache, user, metrics } = this.options;
     if (transaction.version === undefined) {
       await this.#copy(transaction.copyAll(), [undefined]);
       return;
     }
-    const { pieces } = transaction.version;
+    const { pieces, blocksPerGroup } = transaction.version;
+    this.#chunksPerPieceMax = CHUNKS_PER_BLOCK_MAX * blocksPerGroup;
     cache.show(pieces);
     let index = 0;
     for (let piece = pieces[index]; piece !== undefined; piece = pieces[index]) {
@@ -106,7 +108,7 @@ export class ListReading {
       if (cached !== undefined) {
         cache.hold(user, cached);
         metrics.listPieces.labels('memory').inc();
-        this.#put(...cached.chunks.map((chunk) => new CachedChunk(chunk)));
+        this.#put(cached);
         index++;
       } else {
         const missing = this.#missingFrom(pieces, index);
@@ -148,8 +150,7 @@ export class ListReading {
         inBackground(this.#memory.keep(piece.key, chunks, isWhole));
       }
     }
-    const { blocksPerGroup = 1 } = this.options.transaction.version ?? {};
-    if (piece !== undefined && chunks.length > CHUNKS_PER_BLOCK_MAX * blocksPerGroup) {
+    if (piece !== undefined && chunks.length > this.#chunksPerPieceMax) {
       this.options.compaction.noteBlocks(piece);
     }
   }
@@ -174,8 +175,8 @@ export class ListReading {
     }
   }
 
-  #put(...chunks: readonly ListChunk[]): void {
-    this.#queue.push(...chunks);
+  #put(next: CachedPiece | ReadChunk): void {
+    this.#queue.push(next);
     this.#queued.notify();
   }
 }

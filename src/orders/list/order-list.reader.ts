@@ -5,7 +5,7 @@ import { inBackground } from '../../common/in-background.js';
 import { CONFIG, type Config } from '../../config/config.js';
 import { DomainError } from '../../errors/domain-error.js';
 import { Metrics } from '../../metrics/metrics.js';
-import { CachedChunk, type ListChunk } from './list-chunk.js';
+import { chunksOf, type ListChunk } from './list-chunk.js';
 import { ListCompaction } from './list-compaction.js';
 import { ListReading } from './list-reading.js';
 import { ListTransactions } from './list-transaction.js';
@@ -108,19 +108,16 @@ export class OrderListReader {
   /** A list of pieces that are all in memory; it needs no connection. */
   #openFromMemory(name: string | undefined, { caller, cut }: ListRequest): OrderList | undefined {
     const version = this.versions.known(name);
-    const found = version?.pieces.map(({ key }) => this.#cache.get(key));
-    if (version === undefined || !found?.every((piece) => piece !== undefined)) {
+    const pieces = version && this.#cache.whole(version.pieces);
+    if (version === undefined || pieces === undefined) {
       return undefined;
     }
     this.#cache.show(version.pieces);
-    this.metrics.listPieces.labels('memory').inc(found.length);
-    const user = this.#cache.startUsing(caller, cut);
-    found.forEach((piece) => {
-      this.#cache.hold(user, piece);
-    });
+    this.metrics.listPieces.labels('memory').inc(pieces.length);
+    const user = this.#cache.startUsing(caller, cut, pieces);
     return {
       version: name,
-      chunks: chunksOf(found),
+      chunks: chunksOfAll(pieces),
       close: () => {
         this.#cache.endUsing(user);
       },
@@ -138,12 +135,12 @@ export class OrderListReader {
       throw error;
     });
     const user = cache.startUsing(request.caller, request.cut);
-    const reading = new ListReading({ transaction, slot, cache, user, isCompressed, onFilled, compaction, metrics });
+    const reading = new ListReading({ slot, cache, user, isCompressed, onFilled, compaction, metrics });
     const close = (): void => {
       reading.close();
       cache.endUsing(user);
     };
-    const ended = reading.run();
+    const ended = reading.run(transaction);
     inBackground(ended);
     try {
       await reading.ready();
@@ -156,11 +153,8 @@ export class OrderListReader {
   }
 }
 
-/** One after the other: the chunks of many slow lists would take more memory than their pieces. */
-function* chunksOf(pieces: readonly CachedPiece[]): Generator<ListChunk> {
-  for (const { chunks } of pieces) {
-    for (const chunk of chunks) {
-      yield new CachedChunk(chunk);
-    }
+function* chunksOfAll(pieces: readonly CachedPiece[]): Generator<ListChunk> {
+  for (const piece of pieces) {
+    yield* chunksOf(piece);
   }
 }

@@ -18,7 +18,7 @@ export interface CachedPiece {
 export interface PieceUser {
   /** Who shares the memory of outdated pieces fairly with others. */
   readonly caller: string;
-  readonly pieces: CachedPiece[];
+  pieces: CachedPiece[];
   /** Ends the list. */
   cut: () => void;
 }
@@ -39,6 +39,8 @@ export class PieceCache {
   #shown: ListVersion['pieces'] | undefined;
   /** The keys of what is shown. */
   #current = new Set<string>();
+  /** All pieces of what is shown. */
+  #whole: { readonly of: ListVersion['pieces']; readonly pieces: CachedPiece[] } | undefined;
 
   /** @param bytesMax 0: nothing is kept */
   constructor(private readonly bytesMax: number) {}
@@ -47,12 +49,22 @@ export class PieceCache {
     return this.#pieces.get(key);
   }
 
+  /** All pieces of a version, in one array for all of its lists: there may be thousands of both. Undefined when one is missing. */
+  whole(pieces: ListVersion['pieces']): CachedPiece[] | undefined {
+    if (this.#whole?.of !== pieces) {
+      const found = pieces.map(({ key }) => this.#pieces.get(key));
+      this.#whole = found.every((piece) => piece !== undefined) ? { of: pieces, pieces: found } : undefined;
+    }
+    return this.#whole?.pieces;
+  }
+
   /** Drops the pieces that a version does not have. Call before pieces of it are added. */
   show(pieces: ListVersion['pieces']): void {
     if (pieces === this.#shown) {
       return;
     }
     this.#shown = pieces;
+    this.#whole = this.#whole?.of === pieces ? this.#whole : undefined;
     this.#current = new Set(pieces.map(({ key }) => key));
     for (const [key, piece] of this.#pieces) {
       if (!this.#current.has(key)) {
@@ -105,10 +117,16 @@ export class PieceCache {
     return piece;
   }
 
-  /** @param cut ends the list */
-  startUsing(caller: string, cut: () => void): PieceUser {
-    const user = { caller, pieces: [], cut };
+  /**
+   * @param cut ends the list
+   * @param whole from {@link whole}, for a list that holds nothing else
+   */
+  startUsing(caller: string, cut: () => void, whole: CachedPiece[] = []): PieceUser {
+    const user = { caller, pieces: whole, cut };
     this.#users.add(user);
+    for (const piece of whole) {
+      piece.users++;
+    }
     return user;
   }
 
@@ -123,10 +141,11 @@ export class PieceCache {
     this.#users.delete(user);
     // V8 keeps deleted entries of a set until a full collection: this one must not keep the response alive.
     user.cut = () => undefined;
-    for (const piece of user.pieces.splice(0)) {
+    for (const piece of user.pieces) {
       piece.users--;
       this.#outdatedBytes -= piece.isOutdated && piece.users === 0 ? piece.bytes : 0;
     }
+    user.pieces = [];
   }
 
   /** Cuts lists while outdated pieces take more memory than the current ones may: the oldest of the caller that holds most of them. */

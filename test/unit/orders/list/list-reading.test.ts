@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import type { ListChunk, ReadChunk } from '../../../../src/orders/list/list-chunk.js';
 import { ListReading } from '../../../../src/orders/list/list-reading.js';
 import { ClientDisconnected } from '../../../../src/orders/list/list-writer.js';
@@ -24,6 +26,8 @@ interface Started {
   readonly reading: ListReading;
   readonly release: jest.Mock;
   readonly ended: Promise<void>;
+  /** The pieces of its version. */
+  readonly pieces: WeakRef<object>;
 }
 
 /** Begins to read a list of one piece. */
@@ -31,16 +35,17 @@ function start(cache: PieceCache, copy: () => AsyncGenerator<Buffer>, options: O
   const nothing = (): void => undefined;
   const { isCompressed = true, yieldBy = nothing, cut = nothing, onFilled = nothing } = options;
   const piece = { key: 'piece', first: '0', last: '99' };
-  const version = { name: 'version', pieces: [piece], changes: 1, groups: 1 };
+  const pieces = [piece];
+  const version = { name: 'version', pieces, changes: 1, groups: 1 };
   const transaction = { version, copyPieces: copy, end: () => Promise.resolve() } as unknown as ListTransaction;
   const release = jest.fn();
   const reading = new ListReading({
-    ...{ transaction, cache, user: cache.startUsing('a', cut), isCompressed, onFilled },
+    ...{ cache, user: cache.startUsing('a', cut), isCompressed, onFilled },
     slot: { release, yieldBy },
     metrics: new Metrics(),
     compaction: { noteBlocks: nothing },
   });
-  return { reading, release, ended: reading.run() };
+  return { reading, release, ended: reading.run(transaction), pieces: new WeakRef(pieces) };
 }
 
 /** A COPY that sends a piece in parts of so many orders, and ends it after `end`. */
@@ -72,6 +77,11 @@ async function take({ reading, release, ended }: Started): Promise<{ slots: numb
     reading.close();
   }
   return { slots: release.mock.calls.length, chunks };
+}
+
+function collectGarbage(): void {
+  setFlagsFromString('--expose-gc');
+  (runInNewContext('gc') as () => void)();
 }
 
 /** Fake timers; what needs none of them goes on. */
@@ -148,6 +158,22 @@ describe('the reading of a list', () => {
     expect(filled[0]).toBe(waits === 0);
     started.reading.close();
     await started.ended;
+  });
+
+  it('keeps no names of pieces while its client has not taken all', async () => {
+    const cache = new PieceCache(CACHE_BYTES);
+    const { reading, ended, pieces } = start(cache, () => copyOf(2));
+    await ended;
+    await waitFor(() => cache.get('piece') !== undefined, 'the piece is in the cache');
+    cache.show([]);
+    collectGarbage();
+    expect(pieces.deref()).toBeUndefined();
+    let chunks = 0;
+    for await (const chunk of reading.chunks()) {
+      expect((await chunk.deflated()).length).toBeGreaterThan(0);
+      chunks++;
+    }
+    expect(chunks).toBe(2);
   });
 
   it('ends the wait for the next chunk when its client is gone', async () => {

@@ -70,13 +70,27 @@ it('looks through the lists once, however many it cuts', () => {
   for (let list = 1; list < lists; list++) {
     const user = cache.startUsing('a', () => cuts++);
     cache.hold(user, first);
-    Object.defineProperty(user, 'pieces', { get: () => (pieces(), [first]) });
+    Object.defineProperty(user, 'pieces', { get: () => (pieces(), [first]), set: () => undefined });
   }
   cache.show(shown('second'));
   read(cache, 'second', anyList(cache));
   cache.show(shown('third'));
   expect(cuts).toBe(lists - 1);
   expect(pieces.mock.calls.length).toBeLessThan(5 * lists);
+});
+
+it('names the pieces of a version in one array for all lists, as long as it has all of them', () => {
+  const cache = new PieceCache(250_000);
+  const version = shown('one', 'two');
+  cache.show(version);
+  read(cache, 'one', anyList(cache));
+  expect(cache.whole(version)).toBeUndefined();
+  read(cache, 'two', anyList(cache));
+  const whole = cache.whole(version);
+  expect(whole?.length).toBe(2);
+  expect(cache.whole(version)).toBe(whole);
+  cache.show(shown('two'));
+  expect(cache.whole(version)).toBeUndefined();
 });
 
 it('does not count an outdated piece that no list holds any more', () => {
