@@ -5,6 +5,8 @@ import { Reading } from './reading.js';
 
 const STATE = Symbol('connection state');
 
+/** What is read of a body after its response; more would cost others the time that reading it takes. No operation takes one. */
+const UNUSED_BODY_MAX_BYTES = 65_536;
 /** How long a closed connection stays open for its client to read the last response. Milliseconds. */
 const LINGER_MS = 1_000;
 
@@ -115,8 +117,7 @@ export class Connections {
       state.reading.adjustTo(state.pending.length);
       if (req.complete) {
         state.latest = state.latest === req ? undefined : state.latest;
-      } else if (connection.writable) {
-        // No operation takes a body: the rest of it would cost others the time that reading it takes.
+      } else if (connection.writable && !(Number(req.headers['content-length']) <= UNUSED_BODY_MAX_BYTES)) {
         this.stopReceiving(connection);
         this.ignore(connection);
         endConnection(connection);
