@@ -9,6 +9,8 @@ import { type CancelOutcome, type CancelResult, orderLocked, OrdersRepository } 
 
 /** Statements that run at once; cancels that arrive meanwhile form the next batch. */
 const BATCH_SLOTS = 2;
+/** How long a batch waits while statements run: as long as for a connection. Milliseconds. */
+const BATCH_TIMEOUT_MS = 2_000;
 /** Orders in one statement. */
 const BATCH_SIZE_MAX = 500;
 /** Locked rows that are waited for at once, each on a connection of its own. */
@@ -34,7 +36,10 @@ interface Batch {
  */
 @Injectable()
 export class CancelBatcher {
-  readonly #slots = new FairSlots(BATCH_SLOTS);
+  readonly #slots = new FairSlots(BATCH_SLOTS, {
+    ms: BATCH_TIMEOUT_MS,
+    error: () => new DomainError('service_unavailable', 'The database is too slow at the moment; retry shortly.'),
+  });
   readonly #waits: FairSlots;
   /** The batch that cancels join until its statement starts. */
   #open: Batch | undefined;
@@ -78,12 +83,12 @@ export class CancelBatcher {
   async #execute(ids: ReadonlySet<bigint>): Promise<Results> {
     // The slot is taken after this turn of the event loop, so that requests read in one turn share a statement.
     await setImmediate();
-    return this.#slots.run('', () => {
-      if (this.#open?.ids === ids) {
-        this.#open = undefined;
-      }
-      this.metrics.cancelBatchSize.observe(ids.size);
-      return this.#cancelAll([...ids]);
+    const slot = await this.#slots.acquire('').finally(() => {
+      this.#open = this.#open?.ids === ids ? undefined : this.#open;
+    });
+    this.metrics.cancelBatchSize.observe(ids.size);
+    return this.#cancelAll([...ids]).finally(() => {
+      slot.release();
     });
   }
 

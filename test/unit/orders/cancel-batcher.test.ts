@@ -79,6 +79,19 @@ async function fail(statement: { fail(error: Error): void } | undefined, error: 
   await turn();
 }
 
+it('waits two seconds for running statements, and a later cancel is not affected', async () => {
+  const running = [await cancel(1n), await cancel(2n)];
+  const waiting = await cancel(3n);
+  await jest.advanceTimersByTimeAsync(1_999);
+  expect([running, waiting]).toEqual([[['open'], ['open']], ['open']]);
+  await jest.advanceTimersByTimeAsync(1);
+  expect(waiting).toEqual(['service_unavailable']);
+  const later = await cancel(4n);
+  await complete(repository.batches[0]);
+  await complete(repository.batches[2]);
+  expect([repository.batchIds, later]).toEqual([[[1n], [2n], [4n]], ['cancelled']]);
+});
+
 describe('a statement for several orders that fails', () => {
   const timedOut = new DomainError('service_unavailable', 'Timeout.', {
     cause: Object.assign(new Error('statement timeout'), { code: '57014' }),
