@@ -1,11 +1,10 @@
 import { Argument, type Command, Option } from 'commander';
 import { ApiKeysAdmin, type Deliver, type PlanChoice } from '../api-keys/api-keys.admin.js';
-import { asError } from '../common/as-error.js';
 import { CUSTOM_QUOTAS, type Plan, PLAN_QUOTAS, PLANS } from '../plans/plans.js';
 import { duration, futureTime, integer, keyId, keyName } from './arguments.js';
 import { redisUrl, withDatabase } from './command-database.js';
 import { keyTable, viewsOf } from './key-view.js';
-import { details, isDiscarded, OutputError, print, printResult } from './output.js';
+import { details, isDiscarded, OutputError, print, printResult, warn } from './output.js';
 import { UsageError } from './report-error.js';
 import { addUsageCommand } from './usage-command.js';
 
@@ -107,7 +106,8 @@ const COMMANDS: Readonly<Record<string, KeyCommand>> = {
         const { liftBanInRedis } = await import('../rate-limit/redis-admin.js');
         await liftBanInRedis(url, id);
       }
-      await printResult(json, { id }, `The ban of the key ${id} is lifted; its limits still apply.`);
+      const done = url === undefined ? 'is lifted in every running service' : 'is lifted';
+      await printResult(json, { id }, `The ban of the key ${id} ${done}; its limits still apply.`);
     },
   },
 };
@@ -179,7 +179,9 @@ async function printNewKey({ json }: KeyOptions, create: (deliver: Deliver) => P
     if (error instanceof OutputError) {
       throw new Error(`${error.message}, so no key was issued. Run the command again.`, { cause: error });
     }
-    const check = `The printed key may be invalid: check with "petstore keys show ${printedId}".`;
-    throw printedId === undefined ? error : new Error(`${asError(error).message}. ${check}`, { cause: error });
+    if (printedId !== undefined) {
+      warn(`The printed key may be invalid: check with "petstore keys show ${printedId}".`);
+    }
+    throw error;
   }
 }

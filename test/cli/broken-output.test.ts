@@ -108,7 +108,7 @@ it('petstore keys issue exits with 1 and says that the printed key may be invali
     const result = await petstore([...ISSUE, '--json'], { DATABASE_URL: database.url });
     const { id } = JSON.parse(result.stdout) as { id: string };
     expect(result.exitCode).toBe(1);
-    expect(result.stderr).toMatch(/^error: .*no commit today/);
+    expect(result.stderr).toMatch(/^warning: The printed key .*\nerror: .*no commit today/);
     expect(result.stderr).toContain(`The printed key may be invalid: check with "petstore keys show ${id}".`);
   } finally {
     await database.db.query('DROP TRIGGER fails_commit ON api_keys; DROP FUNCTION fail_commit()');

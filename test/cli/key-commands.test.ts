@@ -280,7 +280,7 @@ describe('petstore keys unban', () => {
     const result = await keys('unban', id);
     expect(result).toEqual({
       exitCode: 0,
-      stdout: `The ban of the key ${id} is lifted; its limits still apply.\n`,
+      stdout: `The ban of the key ${id} is lifted in every running service; its limits still apply.\n`,
       stderr: '',
     });
     expect(await statusOf(key)).toBe(200);

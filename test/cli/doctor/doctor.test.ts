@@ -189,19 +189,20 @@ describe('runChecks', () => {
   });
 
   it.each([
-    ['DROP TABLE api_key_usage', 'error: no table api_key_usage → Apply the migrations'],
+    ['DROP TABLE orders, api_key_usage', 'error: no table orders, no table api_key_usage → Apply the migrations'],
+    ['DROP TABLE orders', 'skipped: not checked: there is no table orders', 'list'],
     [
       'ALTER TABLE api_keys ENABLE ROW LEVEL SECURITY',
       'error: row-level security of api_keys keeps rows from the service → Run as the owner: ALTER TABLE api_keys DISABLE',
     ],
-  ])('finds what was done to a table: %s', async (change, expected) => {
+  ])('finds what was done to a table: %s', async (change, expected, name = 'schema') => {
     const broken = await createTestDatabase();
     const service = await createServiceLogin(broken);
     await broken.db.query(change);
-    const { schema } = await check({ DATABASE_URL: service.url });
+    const found = await check({ DATABASE_URL: service.url });
     await service.drop();
     await broken.drop();
-    expect(schema).toContain(expected);
+    expect(found[name]).toContain(expected);
   });
 
   it.each([
