@@ -31,7 +31,7 @@ const PURE_FILES = [
   'api-keys/key-format',
   'orders/order-id',
   'orders/list/(piece-cache|etag|gzip|list-writer|list-chunk|list-version|order-list-encoder)',
-  'orders/import/(import-errors|order-fields|read-csv|read-ndjson)',
+  'orders/import/(import-errors|order-fields|read-csv)',
   'http/(paths|request-context|response)',
   'errors/domain-error',
 ];

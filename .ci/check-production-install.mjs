@@ -116,7 +116,7 @@ try {
     const csv = join(data, 'orders.csv');
     writeFileSync(csv, 'id,petId,quantity\n1,7,1\n');
     petstore(['orders', 'import', csv], environment);
-    petstore(['orders', 'import', '-', '--format', 'ndjson'], environment, '{"id":2,"petId":7,"quantity":1}\n');
+    petstore(['orders', 'import', '-'], environment, 'id,petId,quantity\n2,7,1\n');
     petstore(['seed', '--orders', '3', '--force'], environment);
     const issued = petstore(['keys', 'issue', '--name', 'check', '--plan', 'free', '--json'], environment);
     const id = ID.exec(issued)?.[1] ?? '';

@@ -1,29 +1,21 @@
 import { open, stat } from 'node:fs/promises';
-import { extname } from 'node:path';
 import { addAbortSignal, type Readable } from 'node:stream';
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import type pg from 'pg';
 import { type LoadListener, LoadOutcomeUnknown } from '../orders/bulk-load.js';
 import { importOrders } from '../orders/import/import-orders.js';
-import type { ImportFormat } from '../orders/import/stage-orders.js';
 import { seedOrders } from '../orders/seed-orders.js';
 import { integer } from './arguments.js';
 import { withDatabase } from './command-database.js';
 import { count, printResult, warn, writeError } from './output.js';
 import { Interrupted, UsageError } from './report-error.js';
 
-const FORMAT_OF_EXTENSION: Readonly<Record<string, ImportFormat>> = {
-  '.ndjson': 'ndjson',
-  '.jsonl': 'ndjson',
-  '.csv': 'csv',
-};
-
 const ORDERS_DEFAULT = 1_000;
 const ORDERS_MAX = 100_000_000;
 const PROGRESS_MS = 10_000;
 
 const IMPORT_HELP = `
-The file has one order per line, as NDJSON or as CSV with a header line. Fields:
+The file is CSV with a header line that names these fields in any order:
   petId     required  int64
   quantity  required  an integer, at least 1
   shipDate            RFC 3339, like 2026-12-01T10:00:00Z; stored to the millisecond
@@ -32,14 +24,11 @@ The file has one order per line, as NDJSON or as CSV with a header line. Fields:
   status              pending, shipped or cancelled (default: shipped when complete, otherwise pending)
 
 Examples:
-  petstore orders import orders.ndjson --dry-run
-  petstore orders import orders.csv
-  gunzip orders.ndjson.gz && petstore orders import orders.ndjson`;
+  petstore orders import orders.csv --dry-run
+  gunzip orders.csv.gz && petstore orders import orders.csv`;
 
 interface ImportCommandOptions {
-  readonly format?: ImportFormat;
   readonly dryRun?: true;
-  readonly allowEmpty?: true;
   readonly json?: true;
 }
 
@@ -48,31 +37,21 @@ export function addOrderCommands(program: Command): void {
     .command('orders')
     .description('load orders')
     .command('import')
-    .description('import the orders of a file: all of them, or none and a list of the errors')
+    .description('import the orders of a CSV file: all of them, or none and a list of the errors')
     .argument('<file>', 'path of the file, or - for stdin, whose end is taken for that of the file')
-    .addOption(
-      new Option('--format <format>', 'format of the file (default: by the extension .ndjson, .jsonl or .csv)').choices(
-        ['ndjson', 'csv'],
-      ),
-    )
     .option('--dry-run', 'check everything, also against the existing orders, and change nothing')
-    .option('--allow-empty', 'accept a file without orders')
     .option('--json', 'print {"orders", "dryRun"}')
     .addHelpText('after', IMPORT_HELP)
     .action(importFile);
 }
 
 async function importFile(file: string, { json, ...options }: ImportCommandOptions): Promise<void> {
-  const format = options.format ?? FORMAT_OF_EXTENSION[extname(file).toLowerCase()];
-  if (format === undefined) {
-    throw new UsageError('Cannot infer the format from the file name; pass --format csv or --format ndjson.');
-  }
   // Opened before the connection, so that a wrong path is reported without a database.
   const source = file === '-' ? process.stdin : await openFile(file);
   const orders = await load((db, listener) => {
     // Also ends a wait for stdin.
     addAbortSignal(listener.signal, source);
-    return importOrders(db, { source, ...options, format, ...listener });
+    return importOrders(db, { source, ...options, ...listener });
   }).finally(() => source.destroy());
   const { dryRun = false } = options;
   const done = dryRun ? 'orders are valid; nothing was imported' : 'orders imported';

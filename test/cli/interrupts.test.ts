@@ -37,8 +37,8 @@ const INTERRUPTED = 'Interrupted: no order was inserted.\n';
 
 describe('Ctrl-C', () => {
   it('ends an import that waits for input, and nothing is imported', async () => {
-    const command = start('orders', 'import', '-', '--format', 'ndjson');
-    command.stdin!.write('{"petId": 1, "quantity": 1}\n');
+    const command = start('orders', 'import', '-');
+    command.stdin!.write('petId,quantity\n1,1\n');
     await waitFor(async () => (await count(IS_COPYING)) === 1, 'the import reads');
     expect(await interrupt(command)).toEqual([130, INTERRUPTED]);
     expect(await count('orders')).toBe(0);
@@ -47,8 +47,8 @@ describe('Ctrl-C', () => {
   it('cancels the statement of an import, and nothing is imported', async () => {
     const holder = await database.db.connect();
     await holder.query('BEGIN; LOCK TABLE orders IN SHARE MODE');
-    const command = start('orders', 'import', '-', '--format', 'ndjson');
-    command.stdin!.end('{"petId": 1, "quantity": 1}\n');
+    const command = start('orders', 'import', '-');
+    command.stdin!.end('petId,quantity\n1,1\n');
     await waitFor(async () => (await count(IS_WAITING)) === 1, 'the import waits for the lock');
     expect(await interrupt(command)).toEqual([130, INTERRUPTED]);
     await holder.query('COMMIT');

@@ -108,7 +108,7 @@ describe('a command without the access that it needs', () => {
     [['keys', 'issue', '--name', 'Partner', '--plan', 'free'], 'table api_keys'],
     [['keys', 'list'], 'table api_keys'],
     [['keys', 'rotate', UNKNOWN_ID], 'table api_keys'],
-    [['orders', 'import', '-', '--format', 'csv'], 'table orders'],
+    [['orders', 'import', '-'], 'table orders'],
     [['seed'], 'sequence orders_id_seq'],
     [['keys', 'usage'], 'table api_keys'],
   ])('names the role of the service, the reason and the remedy: %j', async (args, reason) => {

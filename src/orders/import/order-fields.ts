@@ -14,8 +14,6 @@ export interface OrderText {
 
 interface FieldRule {
   readonly required?: true;
-  /** Whether it is a string in JSON. */
-  readonly isString?: true;
   /** Continues the sentence "must be …". */
   readonly expected: string;
   /** Converts the text to what is stored; undefined when it is invalid. */
@@ -40,7 +38,6 @@ export const ORDER_FIELDS: Readonly<Record<OrderField, FieldRule>> = {
     read: (text) => (/^[1-9]\d{0,9}$/.test(text) && Number(text) <= INT32_MAX ? text : undefined),
   },
   shipDate: {
-    isString: true,
     expected: 'an RFC 3339 time with an offset, like 2026-12-01T10:00:00Z',
     read: (text) => parseTime(text)?.toISOString(),
   },
@@ -50,7 +47,6 @@ export const ORDER_FIELDS: Readonly<Record<OrderField, FieldRule>> = {
     read: (text) => (/^(?:true|false)$/i.test(text) ? text.toLowerCase() : undefined),
   },
   status: {
-    isString: true,
     expected: 'pending, shipped or cancelled',
     read: (text) => (STATUSES.includes(text) ? text : undefined),
   },

@@ -7,7 +7,7 @@ import { isOrderField, type OrderField, type OrderText, UNKNOWN_FIELD } from './
 const RECORD_BYTES_MAX = 65_536;
 
 /** Reads CSV (RFC 4180) with a header line as it arrives. An empty field has no value. */
-export async function* readCsv(source: AsyncIterable<Buffer>, errors: ImportErrorList): AsyncGenerator<OrderText[]> {
+export async function* readCsv(source: AsyncIterable<Buffer>, errors: ImportErrorList): AsyncGenerator<OrderText> {
   const parser = parse({ bom: true, trim: true, relax_column_count: true, max_record_size: RECORD_BYTES_MAX });
   let header: OrderField[] | undefined;
   let nextLine = 1;
@@ -19,7 +19,7 @@ export async function* readCsv(source: AsyncIterable<Buffer>, errors: ImportErro
       if (header === undefined) {
         header = readHeader(values, errors);
       } else if (values.length === header.length) {
-        yield [{ line, fields: fieldsOf(header, values) }];
+        yield { line, fields: fieldsOf(header, values) };
       } else if (values.length > 1 || values[0] !== '') {
         errors.add({ line, problem: `must have ${header.length} values, as the header (got ${values.length})` });
       }

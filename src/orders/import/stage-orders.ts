@@ -5,18 +5,13 @@ import type { LoadListener } from '../bulk-load.js';
 import { IMPORT_ERRORS_MAX, ImportErrorList } from './import-errors.js';
 import { COPY_COLUMNS, copyLineOf } from './order-fields.js';
 import { readCsv } from './read-csv.js';
-import { readNdjson } from './read-ndjson.js';
-
-const READERS = { ndjson: readNdjson, csv: readCsv };
 
 /** Lines that are sent together. */
 const BATCH_CHARACTERS = 32_768;
 
-export type ImportFormat = keyof typeof READERS;
-
 export interface OrderFile extends LoadListener {
+  /** CSV. */
   readonly source: AsyncIterable<Buffer>;
-  readonly format: ImportFormat;
 }
 
 /**
@@ -56,13 +51,11 @@ export async function stageOrders(db: pg.ClientBase, file: OrderFile): Promise<n
   return copy.rowCount;
 }
 
-async function* copyLines({ source, format, onProgress }: OrderFile, errors: ImportErrorList): AsyncGenerator<string> {
+async function* copyLines({ source, onProgress }: OrderFile, errors: ImportErrorList): AsyncGenerator<string> {
   let [count, lines] = [0, ''];
-  for await (const orders of READERS[format](source, errors)) {
-    for (const order of orders) {
-      lines += copyLineOf(order, errors) ?? '';
-    }
-    count += orders.length;
+  for await (const order of readCsv(source, errors)) {
+    lines += copyLineOf(order, errors) ?? '';
+    count++;
     if (lines.length >= BATCH_CHARACTERS) {
       yield lines;
       lines = '';
