@@ -4,8 +4,7 @@ import { dirname, join, resolve } from 'node:path';
 const ROOT = join(__dirname, '..', '..');
 const IGNORED_FOLDERS = new Set(['node_modules', 'dist', 'coverage', '.data', '.git', 'generated']);
 /** Files that a user or a build creates, and files of other projects. */
-const NOT_IN_THE_REPOSITORY =
-  /^(?:dist|coverage|node_modules|deploy\/secrets)\/|^[.@/]|^orders\.csv$|\.(?:go|lua)$/;
+const NOT_IN_THE_REPOSITORY = /^(?:dist|coverage|node_modules|deploy\/secrets)\/|^[.@/]|^orders\.csv$|\.(?:go|lua)$/;
 
 const files = filesBelow(ROOT, '');
 const documents = files.filter((path) => path.endsWith('.md') && !path.startsWith('test/'));
