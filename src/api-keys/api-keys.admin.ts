@@ -47,9 +47,6 @@ export interface NewKey extends PlanChoice {
   readonly expiresAt?: Date | null | undefined;
 }
 
-/** An invalid administrative command. The message is for the operator. */
-export class KeyAdministrationError extends Error {}
-
 /** The {@link KeyState} of a row. */
 export const STATE = `CASE WHEN revoked_at IS NOT NULL THEN 'revoked' WHEN expires_at <= now() THEN 'expired' ELSE 'active' END`;
 
@@ -87,7 +84,7 @@ export class ApiKeysAdmin {
 
   /**
    * The key whose id begins with these characters.
-   * @throws {KeyAdministrationError} when there is none, or more than one
+   * @throws {Error} when there is none, or more than one
    */
   async find(prefix: string): Promise<KeyRecord> {
     const { lowest, highest } = idRangeOf(prefix);
@@ -104,7 +101,7 @@ export class ApiKeysAdmin {
    * Issues a successor with the same name, plan and quotas; the old key expires after the overlap.
    * @param overlapMs how long both keys are valid
    * @param expiresAt when the successor expires; by default when the old key would have
-   * @throws {KeyAdministrationError} when the key is revoked, expired or rotated already
+   * @throws {Error} when the key is revoked, expired or rotated already
    */
   rotate(id: string, overlapMs: number, expiresAt: Date | undefined, deliver: Deliver): Promise<void> {
     return inTransaction(this.db, async () => {
@@ -140,25 +137,25 @@ export class ApiKeysAdmin {
 
 function rejectUnlessRotatable({ id, state, successorId }: KeyRecord): void {
   if (state !== 'revoked' && successorId !== null) {
-    throw new KeyAdministrationError(`The key ${id} is rotated already; rotate its successor ${successorId} instead.`);
+    throw new Error(`The key ${id} is rotated already; rotate its successor ${successorId} instead.`);
   }
   if (state !== 'active') {
-    throw new KeyAdministrationError(`The key ${id} is ${state}; issue a new one instead.`);
+    throw new Error(`The key ${id} is ${state}; issue a new one instead.`);
   }
 }
 
 /**
  * The only key of those whose ids begin with these characters.
- * @throws {KeyAdministrationError} when there is none, or more than one
+ * @throws {Error} when there is none, or more than one
  */
 export function onlyKey<T extends { readonly id: string }>(prefix: string, keys: readonly T[]): T {
   const [only, ...others] = keys;
   if (only === undefined) {
-    throw new KeyAdministrationError(`There is no key with the id ${prefix}. "petstore keys list" shows all keys.`);
+    throw new Error(`There is no key with the id ${prefix}. "petstore keys list" shows all keys.`);
   }
   if (others.length > 0) {
     const ids = keys.map(({ id }) => id).join(', ');
-    throw new KeyAdministrationError(`The ids of several keys begin with ${prefix} (${ids}); give more characters.`);
+    throw new Error(`The ids of several keys begin with ${prefix} (${ids}); give more characters.`);
   }
   return only;
 }

@@ -15,13 +15,10 @@ export interface Usage {
   readonly bannedUntil: Date | undefined;
 }
 
-/** A command line's Redis commands failed. The message is a clause; commands that were sent may have taken effect. */
-export class RedisUnavailable extends Error {}
-
 /**
  * Reads the counters without consuming quota.
  * @returns one usage a key, in the same order
- * @throws {RedisUnavailable} within seven seconds
+ * @throws {Error} within seven seconds
  */
 export function readUsage(redisUrl: string, keyIds: readonly string[], nowMs: number): Promise<Usage[]> {
   const today = windowEndSeconds(nowMs, DAY_MS);
@@ -54,7 +51,7 @@ export async function liftBanInRedis(redisUrl: string, keyId: string): Promise<v
 
 /**
  * Opens a connection for some commands and closes it.
- * @throws {RedisUnavailable} within seven seconds
+ * @throws {Error} within seven seconds, whose message is a clause; commands that were sent may have taken effect
  */
 export async function withRedis<T>(redisUrl: string, work: (redis: LimitRedis) => Promise<T>): Promise<T> {
   const redis = connectRedis(redisUrl);
@@ -70,7 +67,7 @@ export async function withRedis<T>(redisUrl: string, work: (redis: LimitRedis) =
     return await withDeadline(work(redis), COMMANDS_TIMEOUT_MS);
   } catch (error) {
     const { message, name } = connectionError ?? asError(error);
-    throw new RedisUnavailable(`Redis cannot be used (${message || name})`, { cause: error });
+    throw new Error(`Redis cannot be used (${message || name})`, { cause: error });
   } finally {
     redis.disconnect();
   }

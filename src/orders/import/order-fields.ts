@@ -29,7 +29,7 @@ const INT64 = {
 export type OrderField = 'id' | 'petId' | 'quantity' | 'shipDate' | 'complete' | 'status';
 
 /** The rules of all fields. */
-export const ORDER_FIELDS: Readonly<Record<OrderField, FieldRule>> = {
+const ORDER_FIELDS: Readonly<Record<OrderField, FieldRule>> = {
   id: INT64,
   petId: { required: true, ...INT64 },
   quantity: {
