@@ -140,14 +140,17 @@ describeHere('backup and restore', () => {
     await expectService();
   });
 
-  it('a base backup and the log restore the list to a point in time', async () => {
+  it('a base backup and the log restore the list to a point in time, and then to a later one', async () => {
     const [, backup, restore, renew] = documented('Point in time', 'postgres');
     await run(backup);
     await archived();
     const archivedBefore = readdirSync(archive);
-    await changeOrders();
-    const saved = await table();
-    const { rows } = await db.query<{ time: string }>('SELECT clock_timestamp()::text AS time');
+    const moments: { readonly time: string; readonly orders: string }[] = [];
+    for (let moment = 0; moment < 2; moment++) {
+      await changeOrders();
+      const { rows } = await db.query<{ time: string }>('SELECT clock_timestamp()::text AS time');
+      moments.push({ time: rows[0]!.time, orders: await table() });
+    }
     await changeOrders();
     const data = join(folder, 'server', 'cluster', 'data');
     await server.stop();
@@ -156,16 +159,17 @@ describeHere('backup and restore', () => {
     for (const file of end) {
       rmSync(join(archive, file), { force: true });
     }
-    await run(restore!.replaceAll('/backup', archive).replace('2026-11-22 12:00:00+00', rows[0]!.time), {
-      PGDATA: data,
-    });
-    const [kept] = readdirSync(dirname(data)).filter((name) => /^data\.\d+$/.test(name));
-    // In the container everything belongs to its user.
-    execFileSync('chown', ['--recursive', `--reference=${join(dirname(data), kept!)}`, data, archive]);
-    server = await start();
-    await run(renew);
-    expect(await table()).toBe(saved);
-    await expectService();
+    for (const { time, orders } of moments) {
+      await server.stop();
+      await run(restore!.replaceAll('/backup', archive).replace('2026-11-22 12:00:00+00', time), { PGDATA: data });
+      const [kept] = readdirSync(dirname(data)).filter((name) => /^data\.\d+$/.test(name));
+      // In the container everything belongs to its user.
+      execFileSync('chown', ['--recursive', `--reference=${join(dirname(data), kept!)}`, data, archive]);
+      server = await start();
+      await run(renew);
+      expect(await table()).toBe(orders);
+      await expectService();
+    }
   });
 
   function start(): Promise<PostgresServer> {
