@@ -9,6 +9,8 @@ const STATE = Symbol('connection state');
 const UNUSED_BODY_MAX_BYTES = 65_536;
 /** How long a closed connection stays open for its client to read the last response. Milliseconds. */
 const LINGER_MS = 1_000;
+/** The same where that may be megabytes of a list. Meanwhile nothing is read, and another connection may take its place. */
+const LONG_LINGER_MS = 60_000;
 
 /**
  * Stored on the connection itself. V8 would rebuild one set of all pending responses every few dozen requests, and each
@@ -120,7 +122,7 @@ export class Connections {
       } else if (connection.writable && !(Number(req.headers['content-length']) <= UNUSED_BODY_MAX_BYTES)) {
         this.stopReceiving(connection);
         this.ignore(connection);
-        endConnection(connection);
+        endConnection(connection, '', LONG_LINGER_MS);
       }
       state.idleSince = this.#sequence++;
       if (this.#closingIdle && state.pending.length === 0) {
@@ -200,10 +202,13 @@ export class Connections {
   }
 }
 
-/** Ends a connection, and destroys it after {@link LINGER_MS}: the client may neither read nor close. */
-export function endConnection(socket: Socket, lastBytes = ''): void {
+/** Ends a connection, and destroys it later: the client may neither read nor close. Unread input would reset it at once. */
+export function endConnection(socket: Socket, lastBytes = '', lingerMs = LINGER_MS): void {
   socket.end(lastBytes);
-  setTimeout(() => socket.destroy(), LINGER_MS).unref();
+  const timer = setTimeout(() => socket.destroy(), lingerMs).unref();
+  socket.once('close', () => {
+    clearTimeout(timer);
+  });
 }
 
 /** Whether the service has nothing to do on a connection until its client sends or takes something. */
