@@ -1,3 +1,5 @@
+import { withDeadline } from './deadline.js';
+
 /** A slot that is held. */
 export interface Slot {
   /** Call once. */
@@ -34,7 +36,8 @@ export class FairSlots {
 
   /**
    * @param size at least 1
-   * @param timeout milliseconds that a caller waits for a slot, and the error when none becomes free in time; by default no limit
+   * @param timeout milliseconds that a caller waits for a slot while this process is not busy, and the error when none becomes free in
+   *   time; by default no limit
    */
   constructor(
     private readonly size: number,
@@ -56,16 +59,9 @@ export class FairSlots {
     if (this.#holders.size < this.size) {
       return Promise.resolve(this.#grant(owner));
     }
-    const { timeout } = this;
-    return new Promise((resolve, reject) => {
-      const timer =
-        timeout &&
-        setTimeout(() => {
-          this.#stopWaiting(owner, admit);
-          reject(timeout.error());
-        }, timeout.ms);
-      const admit = (): void => {
-        clearTimeout(timer);
+    let admit: Admit = () => undefined;
+    const admitted = new Promise<Slot>((resolve) => {
+      admit = () => {
         this.#stopWaiting(owner, admit);
         resolve(this.#grant(owner));
       };
@@ -73,6 +69,13 @@ export class FairSlots {
       this.#waiters.set(owner, queue.add(admit));
       this.#settle();
     });
+    const { timeout } = this;
+    return timeout === undefined
+      ? admitted
+      : withDeadline(admitted, timeout.ms).catch(() => {
+          this.#stopWaiting(owner, admit);
+          throw timeout.error();
+        });
   }
 
   #stopWaiting(owner: string, admit: Admit): void {

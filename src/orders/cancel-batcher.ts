@@ -38,7 +38,7 @@ interface Batch {
 export class CancelBatcher {
   readonly #slots = new FairSlots(BATCH_SLOTS, {
     ms: BATCH_TIMEOUT_MS,
-    error: () => new DomainError('service_unavailable', 'The database is too slow at the moment; retry shortly.'),
+    error: () => new DomainError('service_unavailable', 'Too many cancels are waiting; retry shortly.'),
   });
   readonly #waits: FairSlots;
   /** The batch that cancels join until its statement starts. */

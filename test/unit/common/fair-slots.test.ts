@@ -92,6 +92,17 @@ describe('fair slots', () => {
     await expect(slots.acquire('c')).resolves.toBeDefined();
   });
 
+  it('are waited for while the process is not busy', async () => {
+    const slots = new FairSlots(1, { ...TIMEOUT, ms: 10 });
+    const only = await slots.acquire('a');
+    // After a turn, timers come before what is released.
+    await new Promise(setImmediate);
+    const waiting = slots.acquire('b');
+    setImmediate(only.release.bind(only));
+    for (const until = performance.now() + 50; performance.now() < until;);
+    await expect(waiting).resolves.toBeDefined();
+  });
+
   it('are released after work, also when it fails', async () => {
     const slots = new FairSlots(1, TIMEOUT);
     await expect(slots.run('a', () => Promise.resolve('done'))).resolves.toBe('done');

@@ -5,6 +5,8 @@ import { CancelBatcher } from '../../../src/orders/cancel-batcher.js';
 import type { CancelResult, OrdersRepository } from '../../../src/orders/orders.repository.js';
 
 const LOCK_TIMEOUT_MS = 1_000;
+/** The turns of the event loop before and after a deadline; with fake timers each takes a millisecond. */
+const TURNS_MS = 3;
 
 /** A statement that has been sent and completes when the test completes it. */
 interface Statement<T> {
@@ -84,7 +86,7 @@ it('waits two seconds for running statements, and a later cancel is not affected
   const waiting = await cancel(3n);
   await jest.advanceTimersByTimeAsync(1_999);
   expect([running, waiting]).toEqual([[['open'], ['open']], ['open']]);
-  await jest.advanceTimersByTimeAsync(1);
+  await jest.advanceTimersByTimeAsync(TURNS_MS);
   expect(waiting).toEqual(['service_unavailable']);
   const later = await cancel(4n);
   await complete(repository.batches[0]);
@@ -161,7 +163,7 @@ describe('an order that another transaction has locked', () => {
     await complete(repository.batches.at(-1), 'retry');
     await jest.advanceTimersByTimeAsync(LOCK_TIMEOUT_MS + 999);
     expect(results).toEqual(['open', 'open', 'open', 'open']);
-    await jest.advanceTimersByTimeAsync(1);
+    await jest.advanceTimersByTimeAsync(TURNS_MS);
     expect(results).toEqual(['open', 'open', 'open', 'service_unavailable']);
     expect(await error).toMatchObject({
       code: 'service_unavailable',
