@@ -1,6 +1,7 @@
 import { statfs } from 'node:fs/promises';
 import { PROJECT_ROOT } from '../../common/project-root.js';
 import type { Config } from '../../config/config.js';
+import { EMBEDDED_FOLDER } from '../embedded/embedded-database.js';
 import { error, ok, type Result, type Results, skipped, warning } from './check.js';
 
 const RESPONSE_TIMEOUT_MS = 3_000;
@@ -17,7 +18,8 @@ export async function checkHost({ databaseUrl, host, port, metricsPort }: Config
 }
 
 async function checkDisk(): Promise<Result> {
-  const { bavail, bsize } = await statfs(PROJECT_ROOT);
+  // The folder is missing before the first start.
+  const { bavail, bsize } = await statfs(EMBEDDED_FOLDER).catch(() => statfs(PROJECT_ROOT));
   return diskResult(Math.floor((bavail * bsize) / 1_048_576));
 }
 
