@@ -2,7 +2,7 @@ import { call } from '../helpers/api.js';
 import { insertKey, type KeyRow } from '../helpers/builders.js';
 import { untilLockWaits } from '../helpers/lock-waits.js';
 import { ManualClock } from '../helpers/manual-clock.js';
-import { type CommandResult, petstore } from '../helpers/petstore.js';
+import { type CommandResult, failure, petstore } from '../helpers/petstore.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
@@ -219,11 +219,8 @@ describe('petstore keys rotate issues no successor', () => {
     const { id } = await insertKey(service.db);
     const successor = await keysJson('rotate', id, '--overlap', '1h');
     const before = await rowOf(id);
-    expect(await keys('rotate', id)).toEqual({
-      exitCode: 1,
-      stdout: '',
-      stderr: `error: The key ${id} is rotated already; rotate its successor ${String(successor.id)} instead.\n`,
-    });
+    const message = `The key ${id} is rotated already; rotate its successor ${String(successor.id)} instead.`;
+    expect(await keys('rotate', id)).toEqual(failure(message));
     expect(await rowOf(id)).toEqual(before);
     expect(await keysJson('show', id)).toMatchObject({ successorId: successor.id });
     expect(await keysJson('rotate', String(successor.id))).toMatchObject({ expiresAt: null });
@@ -241,11 +238,7 @@ describe('petstore keys rotate issues no successor', () => {
       const rotating = keys('rotate', id);
       await untilLockWaits(service.db);
       await other.query('COMMIT');
-      expect(await rotating).toEqual({
-        exitCode: 1,
-        stdout: '',
-        stderr: `error: The key ${id} is revoked; issue a new one instead.\n`,
-      });
+      expect(await rotating).toEqual(failure(`The key ${id} is revoked; issue a new one instead.`));
     } finally {
       other.release();
     }

@@ -10,6 +10,9 @@ export interface CommandResult {
   readonly stderr: string;
 }
 
+/** The result of a command that fails with this message. */
+export const failure = (message: string): CommandResult => ({ exitCode: 1, stdout: '', stderr: `error: ${message}\n` });
+
 let previous: Promise<unknown> = Promise.resolve();
 
 /**

@@ -1,4 +1,3 @@
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser, Locator, Page } from 'playwright-core';
 import { describeWithBrowser, startBrowser } from '../helpers/browser.js';
@@ -6,18 +5,14 @@ import { DemoCheckout, type DemoService } from '../helpers/demo-service.js';
 
 jest.setTimeout(60_000);
 
-/** Set by `npm run screenshots`: the tests then take the screenshots of the README. */
-const TAKE_SCREENSHOTS = process.env.SCREENSHOTS === 'true';
-const IMAGES = join(__dirname, '..', '..', 'docs', 'images');
-
 let checkout: DemoCheckout;
 let service: DemoService;
 let browser: Browser;
 /** Console errors and warnings, uncaught exceptions, failed requests and policy violations of all pages. */
 const errors: string[] = [];
 
-async function openDocs(options: NonNullable<Parameters<Browser['newPage']>[0]>): Promise<Page> {
-  const page = await browser.newPage(options);
+async function openDocs(): Promise<Page> {
+  const page = await browser.newPage({ viewport: { width: 1_280, height: 900 } });
   page.on('pageerror', (error) => errors.push(error.message));
   page.on('console', (message) => {
     // Chromium logs every response of 400 and above; the tests cause those of the API.
@@ -60,13 +55,6 @@ async function cancel(page: Page, orderId: string): Promise<string> {
   return execute(operation);
 }
 
-async function screenshot(page: Page, name: string): Promise<void> {
-  if (TAKE_SCREENSHOTS) {
-    mkdirSync(IMAGES, { recursive: true });
-    await page.screenshot({ path: join(IMAGES, `${name}.png`) });
-  }
-}
-
 describeWithBrowser('Swagger UI of the embedded demo', () => {
   beforeAll(async () => {
     checkout = new DemoCheckout();
@@ -80,8 +68,11 @@ describeWithBrowser('Swagger UI of the embedded demo', () => {
   });
 
   it('is authorized with the Free key, which appears neither in the document nor in the log', async () => {
-    const page = await openDocs({ viewport: { width: 1_280, height: 900 } });
-    await screenshot(page, 'swagger-ui');
+    const page = await openDocs();
+    // Set by `npm run screenshots`.
+    if (process.env.SCREENSHOTS === 'true') {
+      await page.screenshot({ path: join(__dirname, '..', '..', 'docs', 'images', 'swagger-ui.png') });
+    }
     const operation = await opened(page, 'listOrders');
     // Otherwise the page would get 304, which has no body.
     expect(await operation.locator('tr[data-param-name="If-None-Match"] input').inputValue()).toBe('');
@@ -93,7 +84,7 @@ describeWithBrowser('Swagger UI of the embedded demo', () => {
   });
 
   it('cancels an order, and shows the errors of the API', async () => {
-    const page = await openDocs({});
+    const page = await openDocs();
     expect(await cancel(page, '1')).toMatch(/^204/);
     expect(await cancel(page, '1')).toMatch(/^409[^]*order_already_cancelled/);
     await page.locator('.scheme-container .btn.authorize').click();
