@@ -12,6 +12,11 @@ export const OWN = contestant('this service', [file('../../dist/bundle/main.js')
   METRICS_PORT: '0',
   LOG_LEVEL: 'warn',
 });
+/** The others write none. */
+export const OWN_LOGGING = contestant('this service with its request log', OWN.program, {
+  ...OWN.environment,
+  LOG_LEVEL: 'info',
+});
 /** This service from another build. */
 export const serviceAt = (program) => contestant('this service', program, OWN.environment);
 /** Trusts `X-Forwarded-For`, so that a run can use many client addresses. */

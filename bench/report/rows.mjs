@@ -11,6 +11,7 @@ import {
   NEST_PRISMA_CACHED_KEY,
   OWN,
   OWN_BEHIND_PROXY,
+  OWN_LOGGING,
   OWN_WITHOUT_DATABASE,
 } from '../contestants/contestants.mjs';
 import { CONNECTIONS, MAIN_CONNECTIONS } from '../scenarios/cancel.mjs';
@@ -176,6 +177,7 @@ function cancel(results) {
     const rate = named('perSecond', 'rate', 'perSecond');
     return [
       rate(FASTIFY_PG, OF_THEIRS, { target: atLeast(TIMES_FASTIFY[connections]) }),
+      rate(OWN_LOGGING, OF_OURS),
       rate(NEST_PG, OF_THEIRS),
       rate(GO_PGX, OF_THEIRS),
       rate(NEST_PRISMA, OF_THEIRS, connections === MAIN_CONNECTIONS ? { target: atLeast(TIMES_NEST) } : {}),

@@ -7,6 +7,7 @@ import {
   NEST_PRISMA,
   NEST_PRISMA_CACHED_KEY,
   OWN,
+  OWN_LOGGING,
   OWN_WITHOUT_DATABASE,
   withContestants,
 } from '../contestants/contestants.mjs';
@@ -18,7 +19,7 @@ import { cancels } from './requests.mjs';
 export const CONNECTIONS = [1, 16, 64, 256];
 /** The number of connections at which the additional variants are measured. */
 export const MAIN_CONNECTIONS = 64;
-const ALWAYS = [OWN, FASTIFY_PG, NEST_PG, GO_PGX, NEST_PRISMA];
+const ALWAYS = [OWN, OWN_LOGGING, FASTIFY_PG, NEST_PG, GO_PGX, NEST_PRISMA];
 const ONLY_AT_MAIN_CONNECTIONS = [OWN_WITHOUT_DATABASE, NEST_PRISMA_CACHED_KEY];
 
 /** Each request cancels a different pending order; all orders are pending again before the next run. */
