@@ -9,8 +9,9 @@ const STATE = Symbol('connection state');
 const UNUSED_BODY_MAX_BYTES = 65_536;
 /** How long a closed connection stays open for its client to read the last response. Milliseconds. */
 const LINGER_MS = 1_000;
-/** The same where that may be megabytes of a list. Meanwhile nothing is read, and another connection may take its place. */
+/** The same after more bytes than these, which may be those of a list. Meanwhile nothing is read, and others may take its place. */
 const LONG_LINGER_MS = 60_000;
+const LONG_BYTES = 65_536;
 
 /**
  * Stored on the connection itself. V8 would rebuild one set of all pending responses every few dozen requests, and each
@@ -122,7 +123,7 @@ export class Connections {
       } else if (connection.writable && !(Number(req.headers['content-length']) <= UNUSED_BODY_MAX_BYTES)) {
         this.stopReceiving(connection);
         this.ignore(connection);
-        endConnection(connection, '', LONG_LINGER_MS);
+        endConnection(connection, '', connection.bytesWritten > LONG_BYTES ? LONG_LINGER_MS : LINGER_MS);
       }
       state.idleSince = this.#sequence++;
       if (this.#closingIdle && state.pending.length === 0) {

@@ -22,12 +22,13 @@ export class ParserErrors {
    * counted against the address of the connection. Earlier requests get their responses first (RFC 9112 section 9.3.2).
    */
   async respond(error: NodeJS.ErrnoException, socket: Socket): Promise<void> {
+    if (this.connections.isClosing(socket)) {
+      // It is ended by its last response, which its client may still be reading.
+      return;
+    }
     const hasSentNothing = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0;
     if (hasSentNothing || error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy();
-      return;
-    }
-    if (this.connections.isClosing(socket)) {
       return;
     }
     // The body of a request that has its own response, or input after a request with `Connection: close`.
@@ -36,6 +37,9 @@ export class ParserErrors {
     const address = socket.remoteAddress;
     this.connections.stopReceiving(socket);
     await this.connections.pendingResponsesEnd(socket);
+    if (socket.writableEnded) {
+      return;
+    }
     if (needsNoResponse || address === undefined) {
       endConnection(socket);
       return;

@@ -158,26 +158,36 @@ describe('pipelined requests', () => {
     expect(await remaining()).toBe(before - 2);
   });
 
-  it('are not followed by the rest of a body whose response has been sent', async () => {
-    jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask', 'performance', 'Date'] });
-    const accepted: Socket[] = [];
-    context.service.app.getHttpServer().once('connection', (socket: Socket) => accepted.push(socket));
-    const client = connect(context.service.port, '127.0.0.1').on('error', () => undefined);
-    client.write(requestText('DELETE', '/v1/store/orders/1', { headers: ['Transfer-Encoding: chunked'] }));
-    const [received] = (await once(client, 'data')) as [Buffer];
-    expect(received.toString()).toMatch(/^HTTP\/1\.1 401/);
-    client.write('1\r\nx\r\n'.repeat(1_000_000));
-    await once(client.resume(), 'end');
-    const [connection] = accepted;
-    // What one read receives.
-    expect(connection!.bytesRead).toBeLessThan(100_000);
-    // A reset would lose what the client has not received of responses before.
-    jest.advanceTimersByTime(59_999);
-    expect(connection!.destroyed).toBe(false);
-    jest.advanceTimersByTime(1);
-    expect(connection!.destroyed).toBe(true);
-    jest.useRealTimers();
-  });
+  it.each([
+    [0, 1_000],
+    [100_000, 60_000],
+  ])(
+    'are not followed by the rest of a body whose response has been sent, after %i bytes',
+    async (written, lingerMs) => {
+      jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask', 'performance', 'Date'] });
+      const accepted: Socket[] = [];
+      context.service.app.getHttpServer().once('connection', (socket: Socket) => {
+        accepted.push(Object.defineProperty(socket, 'bytesWritten', { value: written }));
+      });
+      const client = connect(context.service.port, '127.0.0.1').on('error', () => undefined);
+      client.write(requestText('DELETE', '/v1/store/orders/1', { headers: ['Transfer-Encoding: chunked'] }));
+      const [received] = (await once(client, 'data')) as [Buffer];
+      expect(received.toString()).toMatch(/^HTTP\/1\.1 401/);
+      const [connection] = accepted;
+      client.write('1\r\nx\r\n'.repeat(1_000_000));
+      await once(client.resume(), 'end');
+      // What one read receives.
+      expect(connection!.bytesRead).toBeLessThan(100_000);
+      // A reset would lose what the client has not received of responses before.
+      const timedOut = Object.assign(new Error(), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
+      context.service.app.getHttpServer().emit('clientError', timedOut, connection);
+      jest.advanceTimersByTime(lingerMs - 1);
+      expect(connection!.destroyed).toBe(false);
+      jest.advanceTimersByTime(1);
+      expect(connection!.destroyed).toBe(true);
+      jest.useRealTimers();
+    },
+  );
 
   it('are not read further while many wait for their response, and all get it in order', async () => {
     const counted = jest.spyOn(context.service.app.get(RateLimiter).keys, 'consume');

@@ -25,6 +25,8 @@ class FakeSocket {
   destroy(): void {
     this.destroyed = true;
   }
+
+  readonly once = (): unknown => this;
 }
 
 const admitted: string[] = [];
