@@ -6,6 +6,9 @@ import { isOrderField, type OrderField, type OrderText, UNKNOWN_FIELD } from './
 /** Far longer than any order. Bounds the memory that an unclosed quote takes. */
 const RECORD_BYTES_MAX = 65_536;
 
+/** The codes of csv-parse at the end of the file or of {@link RECORD_BYTES_MAX}. */
+const UNCLOSED_QUOTE: readonly string[] = ['CSV_QUOTE_NOT_CLOSED', 'CSV_MAX_RECORD_SIZE'];
+
 /** Reads CSV (RFC 4180) with a header line as it arrives. An empty field has no value. */
 export async function* readCsv(source: AsyncIterable<Buffer>, errors: ImportErrorList): AsyncGenerator<OrderText> {
   const parser = parse({ bom: true, trim: true, relax_column_count: true, max_record_size: RECORD_BYTES_MAX });
@@ -28,7 +31,10 @@ export async function* readCsv(source: AsyncIterable<Buffer>, errors: ImportErro
     if (!(error instanceof CsvError)) {
       throw error;
     }
-    errors.add({ line: Number(error.lines), problem: `is not valid CSV: ${error.message}` });
+    const problem = UNCLOSED_QUOTE.includes(error.code)
+      ? 'is behind a quote that is not closed, perhaps many lines before'
+      : `is not valid CSV: ${error.message}`;
+    errors.add({ line: Number(error.lines), problem });
     errors.throwIfAny();
   }
   if (header === undefined) {
@@ -40,7 +46,7 @@ export async function* readCsv(source: AsyncIterable<Buffer>, errors: ImportErro
 function readHeader(names: readonly string[], errors: ImportErrorList): OrderField[] {
   for (const [index, name] of names.entries()) {
     if (!isOrderField(name)) {
-      errors.add({ line: 1, field: name, problem: UNKNOWN_FIELD });
+      errors.add({ line: 1, field: name === '' ? 'a column without a name' : name, problem: UNKNOWN_FIELD });
     } else if (names.indexOf(name) < index) {
       errors.add({ line: 1, field: name, problem: 'occurs twice in the header' });
     }

@@ -194,11 +194,12 @@ describe('importOrders rejects the whole file and names line and field, for', ()
     ],
     ['a field in the wrong case', 'petid,petId,quantity\n', '1 petid: is not a field of an order'],
     ['a field twice', 'petId,quantity,petId\n', '1 petId: occurs twice in the header'],
+    ['an empty field', 'petId,quantity,\n', '1 a column without a name: is not a field'],
     ['no petId in the header', 'quantity\n1\n', '2 petId: is missing; it must be'],
     ['a missing value', 'id,petId,quantity\n1,2\n', '2: must have 3 values, as the header (got 2)'],
     ['an extra value', 'petId,quantity\n1,2,3\n', '2: must have 2 values, as the header (got 3)'],
-    ['an unclosed quote', 'petId,quantity\n7,1\n7,"1\n', 'is not valid CSV: Quote Not Closed'],
-    ['an overlong quoted value', `petId,quantity\n7,"${'1'.repeat(200_000)}`, 'is not valid CSV: Max Record Size'],
+    ['an unclosed quote', 'petId,quantity\n7,1\n7,"1\n', ': is behind a quote that is not closed'],
+    ['an overlong quoted value', `petId,quantity\n7,"${'1'.repeat(200_000)}`, 'is behind a quote that is not closed'],
     ['JSON', '{"petId":7,"quantity":1}\n', '1: is not valid CSV: Invalid Opening Quote'],
   ])('a file with %s', async (_what, text, expected) => {
     const errors = await errorsOf(text, { chunkBytes: 4_096 });
