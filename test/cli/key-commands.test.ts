@@ -270,12 +270,8 @@ describe('petstore keys unban', () => {
 
   it('succeeds without a change when the key is not banned', async () => {
     const { id, key } = await insertKey(service.db);
-    const result = await keys('unban', id);
-    expect(result).toEqual({
-      exitCode: 0,
-      stdout: `The ban of the key ${id} is lifted in every running service; its limits still apply.\n`,
-      stderr: '',
-    });
+    const stdout = `The ban of the key ${id} is lifted in every running service; its limits still apply.\n`;
+    expect(await keys('unban', id)).toEqual({ exitCode: 0, stdout, stderr: '' });
     expect(await statusOf(key)).toBe(200);
   });
 });

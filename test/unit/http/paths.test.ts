@@ -9,9 +9,7 @@ const parseUrl = createRequire(require.resolve('express'))('parseurl') as (req: 
 
 describe('isApiPath', () => {
   it.each([
-    '/v1',
     '/v1/store/orders?a=/v2',
-    '/v1/%zz',
     'http://localhost/v1',
     'http://localhost/v1/store/orders',
     'https://user:password@api.example.com:8443/v1?a',
