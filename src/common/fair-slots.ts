@@ -73,6 +73,7 @@ export class FairSlots {
     return timeout === undefined
       ? admitted
       : withDeadline(admitted, timeout.ms).catch(() => {
+          // Only the deadline rejects.
           this.#stopWaiting(owner, admit);
           throw timeout.error();
         });
