@@ -87,11 +87,10 @@ describe('pieces of the order list', () => {
 
   it('never make a complete response when one is corrupt in memory, and are read again', async () => {
     const expected = await list('gzip');
-    const corrupted = jest.spyOn(PieceCache.prototype, 'get').mockImplementation(() => ({
-      ...{ users: 0, isOutdated: false },
-      chunks: [{ deflated: Buffer.from([0, 1, 0, 0xfe, 0xff, 0x61]), crc: 0, length: 1 }],
-      bytes: 0,
-    }));
+    const chunks = [{ deflated: Buffer.from([0, 1, 0, 0xfe, 0xff, 0x61]), crc: 0, length: 1 }];
+    const corrupted = jest
+      .spyOn(PieceCache.prototype, 'whole')
+      .mockReturnValue([{ users: 0, isOutdated: false, bytes: 0, chunks }]);
     await expect(list('identity')).rejects.toThrow();
     corrupted.mockRestore();
     const before = await piecesRead();
