@@ -9,7 +9,7 @@ const DAY_MS = 86_400_000;
 const DAYS_DEFAULT = 30;
 const DAYS_MAX = 3_650;
 
-const TITLES = ['ID', 'PLAN', 'BUSIEST DAY', 'SHARE', 'REJECTED', 'BANNED', 'NAME'];
+const TITLES = ['ID', 'PLAN', 'BUSIEST DAY', 'SHARE', 'REJECTED', 'BANNED', 'NEEDS', 'NAME'];
 const DAY_TITLES = ['DAY', 'ADMITTED', 'REJECTED', 'BANNED', 'LISTS', 'CANCELS', 'BYTES'];
 
 interface UsageOptions {
@@ -55,6 +55,7 @@ function usageText({ from, to }: Period, keys: readonly KeyUsage[]): string {
     percent(key),
     count(key.rejected),
     count(key.banned),
+    needsOf(key),
     [key.name ?? '', key.state === 'active' ? '' : `(${key.state})`].join(' ').trim(),
   ]);
   return [`Usage from ${from} to ${to} (UTC)`, '', table(TITLES, rows)].join('\n');
@@ -67,10 +68,15 @@ function keyUsageText(period: Period, usage: KeyUsage, days: readonly DayUsage[]
     ...[admitted, rejected, banned, lists, cancels, listBytes].map(count),
   ]);
   return [
-    details({ ...period, ...usage, share: percent(usage) }),
+    details({ ...period, ...usage, share: percent(usage), needs: needsOf(usage) }),
     '',
     days.length === 0 ? 'No requests in this period.' : table(DAY_TITLES, rows),
   ].join('\n');
+}
+
+/** The plan that a key needs; `+` when some of its requests were over a limit, so that the plan may be too small, too. */
+function needsOf({ needs, rejected }: KeyUsage): string {
+  return needs === null ? '-' : `${needs}${rejected > 0 ? '+' : ''}`;
 }
 
 function percent({ share }: KeyUsage): string {

@@ -55,7 +55,7 @@ interface Key {
 const PAST = new Date('2026-01-01T00:00:00Z');
 
 describe('petstore keys usage', () => {
-  it('lists the keys by the share of their daily limit', async () => {
+  it('lists the keys by the share of their daily limit, with the plan that they need', async () => {
     const idle = await keyWith({ name: 'Idle', plan: 'business' });
     const bursts = await keyWith({ name: 'Bursts', plan: 'free' }, 40, { rejected: 7, banned: 2 });
     const revoked = await keyWith({ name: 'Revoked', plan: 'free', revoked_at: PAST }, 30, { rejected: 5 });
@@ -70,15 +70,15 @@ describe('petstore keys usage', () => {
     const [title, , ...lines] = await linesOf();
     expect(title).toBe(`Usage from ${daysAgo(29)} to ${daysAgo(0)} (UTC)`);
     expect(lines.map((line) => line.trim().split(/ {2,}/))).toEqual([
-      ['ID', 'PLAN', 'BUSIEST DAY', 'SHARE', 'REJECTED', 'BANNED', 'NAME'],
-      [full, 'free', '1,030', '103 %', '31', '12,345,678', 'Full'],
-      [near, 'pro', '8,700', '87 %', '0', '0', 'Near'],
-      [bursts, 'free', '47', '4 %', '7', '2', 'Bursts'],
-      [revoked, 'free', '35', '3 %', '5', '0', 'Revoked (revoked)'],
-      [small, 'pro', '60', '0 %', '0', '0', 'Small'],
-      [idle, 'business', '0', '0 %', '0', '0', 'Idle'],
-      [ANONYMOUS_ID, '-', '104', '-', '4', '0', '(anonymous)'],
-      [DELETED_ID, '-', '17', '-', '0', '0', '(deleted)'],
+      ['ID', 'PLAN', 'BUSIEST DAY', 'SHARE', 'REJECTED', 'BANNED', 'NEEDS', 'NAME'],
+      [full, 'free', '1,030', '103 %', '31', '12,345,678', 'pro+', 'Full'],
+      [near, 'pro', '8,700', '87 %', '0', '0', 'pro', 'Near'],
+      [bursts, 'free', '47', '4 %', '7', '2', 'pro+', 'Bursts'],
+      [revoked, 'free', '35', '3 %', '5', '0', '-', 'Revoked (revoked)'],
+      [small, 'pro', '60', '0 %', '0', '0', 'free', 'Small'],
+      [idle, 'business', '0', '0 %', '0', '0', '-', 'Idle'],
+      [ANONYMOUS_ID, '-', '104', '-', '4', '0', '-', '(anonymous)'],
+      [DELETED_ID, '-', '17', '-', '0', '0', '-', '(deleted)'],
     ]);
   });
 
@@ -92,9 +92,9 @@ describe('petstore keys usage', () => {
         {
           ...{ id, name: 'Full', plan: 'free', state: 'active', requestsPerMinute: 60, requestsPerDay: 1_000 },
           ...{ admitted: 1_012, rejected: 31, banned: 6, lists: 10, cancels: 8, listBytes: 18_000_000_000 },
-          ...{ busiestDay: 1_030, share: 1.03, overDay: 30, overMinute: 1 },
+          ...{ busiestDay: 1_030, share: 1.03, overDay: 30, overMinute: 1, needs: 'pro' },
         },
-        expect.objectContaining({ id: ANONYMOUS_ID, state: 'anonymous', admitted: 0, share: null }),
+        expect.objectContaining({ id: ANONYMOUS_ID, state: 'anonymous', admitted: 0, share: null, needs: null }),
       ],
     });
   });
@@ -116,7 +116,7 @@ describe('petstore keys usage', () => {
 });
 
 describe('petstore keys usage ID', () => {
-  it('shows the days with requests, and by how much which limit was exceeded', async () => {
+  it('shows the days with requests, by how much which limit was exceeded, and what the key needs', async () => {
     const id = await keyWith({ name: 'Full', plan: 'free' }, 1_000, { rejected: 30, banned: 12, list_bytes: 987_654 });
     await add(id, 2, 12, { rejected: 1, lists: 5 });
     expect(await linesOf(id.slice(0, 8))).toEqual([
@@ -131,11 +131,25 @@ describe('petstore keys usage ID', () => {
       ...['admitted           1012', 'rejected           31', 'banned             12'],
       ...['lists              5', 'cancels            0', 'listBytes          987654'],
       ...['busiestDay         1030', 'share              103 %', 'overDay            30', 'overMinute         1'],
+      'needs              pro+',
       '',
       '       DAY  ADMITTED  REJECTED  BANNED  LISTS  CANCELS    BYTES',
       `${daysAgo(2)}        12         1       0      5        0        0`,
       `${daysAgo(0)}     1,000        30      12      0        0  987,654`,
     ]);
+  });
+
+  it.each<[string, Partial<KeyRow>, [admitted: number, rejected: number], string]>([
+    ['a smaller plan, if a day fits in its minute', { plan: 'business' }, [60, 0], 'free'],
+    ['no smaller plan, if a day may have been a minute', { plan: 'business' }, [500, 0], 'business'],
+    ['the plan for a whole day at the limit', { plan: 'free' }, [1_000, 0], 'free'],
+    ['the plan for what was asked', { plan: 'free' }, [900, 9_101], 'business+'],
+    ['a plan above business', { plan: 'business' }, [90_000, 20_000], 'enterprise+'],
+    ['higher quotas', { requests_per_minute: 5_000 }, [900, 1], 'enterprise+'],
+    ['no plan without requests', { plan: 'pro' }, [0, 0], '-'],
+    ['no plan for a key that has expired', { plan: 'pro', expires_at: PAST }, [9_999, 0], '-'],
+  ])('names %s', async (_what, row, [admitted, rejected], needs) => {
+    expect(await linesOf(await keyWith(row, admitted, { rejected }))).toContain(`needs              ${needs}`);
   });
 
   it('shows a key without requests, also when it is revoked', async () => {

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { CUSTOM_QUOTAS, type Plan, PLAN_QUOTAS } from '../../plans/plans.js';
+import { CUSTOM_QUOTAS, type Plan, PLAN_QUOTAS, PLANS } from '../../plans/plans.js';
 import { type KeyState, STATE } from '../api-keys.admin.js';
 import { idRangeOf } from '../key-id.js';
 import { ANONYMOUS_ID, type UsageCounts } from './usage-recorder.js';
@@ -19,6 +19,8 @@ export interface KeyUsage extends UsageCounts {
   /** The most requests that were rejected on one day: of the days on which the limit per day was reached, and of the others. */
   readonly overDay: number;
   readonly overMinute: number;
+  /** The smallest plan that may admit what was asked for. Null for a key that is not valid or was not used. */
+  readonly needs: Plan | null;
 }
 
 export interface DayUsage extends UsageCounts {
@@ -76,10 +78,27 @@ const USAGE_OF_DAYS = `
 export async function usageOfKeys(db: pg.ClientBase, { from, to }: Period, prefix?: string): Promise<KeyUsage[]> {
   const { lowest, highest } = idRangeOf(prefix ?? '');
   const values = [from, to, lowest, highest, prefix !== undefined];
-  return (await db.query<KeyUsage>(USAGE_OF_KEYS, values)).rows;
+  const { rows } = await db.query<Omit<KeyUsage, 'needs'>>(USAGE_OF_KEYS, values);
+  return rows.map((row) => ({ ...row, needs: neededPlan(row) }));
 }
 
 /** What a key did on each day with requests. */
 export async function usageOfDays(db: pg.ClientBase, { from, to }: Period, id: string): Promise<DayUsage[]> {
   return (await db.query<DayUsage>(USAGE_OF_DAYS, [from, to, id])).rows;
+}
+
+/**
+ * The requests of a minute are not recorded: a key that was over its limit per minute asked for more than the limit, another one for
+ * no more than the limit and no more than on its busiest day.
+ */
+function neededPlan({ state, requestsPerMinute, busiestDay, overMinute }: Omit<KeyUsage, 'needs'>): Plan | null {
+  if (state !== 'active' || requestsPerMinute === null || busiestDay === 0) {
+    return null;
+  }
+  const perMinute = overMinute > 0 ? requestsPerMinute + 1 : Math.min(requestsPerMinute, busiestDay);
+  const smallest = PLANS.find((plan) => {
+    const quotas = PLAN_QUOTAS[plan];
+    return quotas === CUSTOM_QUOTAS || (perMinute <= quotas.requestsPerMinute && busiestDay <= quotas.requestsPerDay);
+  });
+  return smallest ?? null;
 }
