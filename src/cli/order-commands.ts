@@ -29,6 +29,7 @@ Examples:
 
 interface ImportCommandOptions {
   readonly dryRun?: true;
+  readonly allowEmpty?: true;
   readonly json?: true;
 }
 
@@ -40,6 +41,7 @@ export function addOrderCommands(program: Command): void {
     .description('import the orders of a CSV file: all of them, or none and a list of the errors')
     .argument('<file>', 'path of the file, or - for stdin, whose end is taken for that of the file')
     .option('--dry-run', 'check everything, also against the existing orders, and change nothing')
+    .option('--allow-empty', 'accept a file without orders')
     .option('--json', 'print {"orders", "dryRun"}')
     .addHelpText('after', IMPORT_HELP)
     .action(importFile);

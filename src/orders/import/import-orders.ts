@@ -8,6 +8,8 @@ const UNIQUE_VIOLATION = '23505';
 export interface ImportOptions extends OrderFile {
   /** Checks everything, also against the existing orders, and changes nothing. */
   readonly dryRun?: boolean;
+  /** Accepts a file without orders; otherwise it is an error, because the program that writes it may have failed. */
+  readonly allowEmpty?: boolean;
 }
 
 /** Inserts nothing, and fails before the file is read when the role may not insert. */
@@ -34,15 +36,23 @@ const INSERT_WITHOUT_ID = `
 export async function importOrders(db: pg.ClientBase, options: ImportOptions): Promise<number> {
   if (options.dryRun === true) {
     await db.query('BEGIN');
-    return stageOrders(db, options).finally(() => db.query('ROLLBACK').catch(() => undefined));
+    return readFile(db, options).finally(() => db.query('ROLLBACK').catch(() => undefined));
   }
   return loadOrders(db, options, async () => {
     await db.query(TRY_INSERT);
-    const count = await stageOrders(db, options);
+    const count = await readFile(db, options);
     options.signal?.throwIfAborted();
     await insertStaged(db);
     return count;
   });
+}
+
+async function readFile(db: pg.ClientBase, options: ImportOptions): Promise<number> {
+  const count = await stageOrders(db, options);
+  if (count === 0 && options.allowEmpty !== true) {
+    throw new Error('The file has no orders. Check what wrote it, or pass --allow-empty.');
+  }
+  return count;
 }
 
 /** @throws {Error} when another order has an id since the check, or has the next id: the sequence does not pass ids near its end */

@@ -6,8 +6,11 @@ import { isOrderField, type OrderField, type OrderText, UNKNOWN_FIELD } from './
 /** Far longer than any order. Bounds the memory that an unclosed quote takes. */
 const RECORD_BYTES_MAX = 65_536;
 
-/** The codes of csv-parse at the end of the file or of {@link RECORD_BYTES_MAX}. */
-const UNCLOSED_QUOTE: readonly string[] = ['CSV_QUOTE_NOT_CLOSED', 'CSV_MAX_RECORD_SIZE'];
+/** By the codes of csv-parse, which names the line at which it gave up. */
+const PROBLEMS: Readonly<Record<string, string>> = {
+  CSV_QUOTE_NOT_CLOSED: 'is behind a quote that is not closed, perhaps many lines before',
+  CSV_MAX_RECORD_SIZE: `has more than ${RECORD_BYTES_MAX} bytes, or is behind a quote that is not closed`,
+};
 
 /** Reads CSV (RFC 4180) with a header line as it arrives. An empty field has no value. */
 export async function* readCsv(source: AsyncIterable<Buffer>, errors: ImportErrorList): AsyncGenerator<OrderText> {
@@ -31,10 +34,10 @@ export async function* readCsv(source: AsyncIterable<Buffer>, errors: ImportErro
     if (!(error instanceof CsvError)) {
       throw error;
     }
-    const problem = UNCLOSED_QUOTE.includes(error.code)
-      ? 'is behind a quote that is not closed, perhaps many lines before'
-      : `is not valid CSV: ${error.message}`;
-    errors.add({ line: Number(error.lines), problem });
+    errors.add({
+      line: Number(error.lines),
+      problem: PROBLEMS[error.code] ?? `is not valid CSV: ${error.message}`,
+    });
     errors.throwIfAny();
   }
   if (header === undefined) {

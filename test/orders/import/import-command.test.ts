@@ -49,10 +49,14 @@ describe('petstore orders import', () => {
     expect(await orderIds()).toEqual([]);
   });
 
-  it('rejects an empty stream, and accepts a file without orders', async () => {
+  it('rejects an empty stream, and a file without orders unless that is allowed', async () => {
     const { exitCode, stderr } = await importing('-');
     expect([exitCode, stderr]).toEqual([1, expect.stringContaining('must be a header')]);
-    expect(await importing(file('empty.csv', 'petId,quantity\n'))).toMatchObject({ stdout: '0 orders imported.\n' });
+    const path = file('empty.csv', 'petId,quantity\n');
+    const message = 'The file has no orders. Check what wrote it, or pass --allow-empty.';
+    expect(await importing(path)).toEqual(failure(message));
+    expect(await importing(path, '--dry-run')).toEqual(failure(message));
+    expect(await importing(path, '--allow-empty')).toMatchObject({ stdout: '0 orders imported.\n' });
   });
 
   it('rejects a file with errors as a whole, lists them on stderr and exits with 1', async () => {
