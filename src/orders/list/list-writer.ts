@@ -36,6 +36,7 @@ export class ListWriter {
   #chunks: ListChunk[] = [];
   /** Bytes of JSON. */
   #length = 0;
+  #hasWritten = false;
 
   /** @param stallMs how long the client may take no byte that Node can see before it is disconnected; milliseconds */
   constructor(
@@ -79,9 +80,12 @@ export class ListWriter {
     this.#add(added);
     this.#chunks.push(chunk);
     if (this.#parts.reduce((sum, { length }) => sum + length, 0) >= WRITE_MIN_BYTES) {
+      if (this.#hasWritten) {
+        // Megabytes may fit the buffers of the operating system: others go on between two writes.
+        await nextTurn();
+      }
+      this.#hasWritten = true;
       await this.#write(false);
-      // Megabytes may fit the buffers of the operating system: others go on between two writes.
-      await nextTurn();
     }
   }
 

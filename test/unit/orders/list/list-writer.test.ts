@@ -150,7 +150,7 @@ describe('the body of a list', () => {
       MANY_WRITES.map((bytes) => plainChunk('x'.repeat(bytes))),
     );
     clearImmediate(running);
-    expect(turns).toBeGreaterThanOrEqual(MANY_WRITES.length);
+    expect(turns).toBeGreaterThanOrEqual(MANY_WRITES.length - 1);
   });
 
   it('frees what it decompresses once that is sent, and leaves the chunks of other lists as they are', async () => {
