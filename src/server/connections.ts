@@ -118,12 +118,11 @@ export class Connections {
     res.once('close', () => {
       state.pending.splice(state.pending.indexOf(res), 1);
       state.reading.adjustTo(state.pending.length);
-      if (req.complete) {
-        state.latest = state.latest === req ? undefined : state.latest;
-      } else if (connection.writable && !(Number(req.headers['content-length']) <= UNUSED_BODY_MAX_BYTES)) {
-        this.stopReceiving(connection);
-        this.ignore(connection);
-        endConnection(connection, '', connection.bytesWritten > LONG_BYTES ? LONG_LINGER_MS : LINGER_MS);
+      if (state.latest === req && req.complete) {
+        state.latest = undefined;
+      }
+      if (!req.complete && !(Number(req.headers['content-length']) <= UNUSED_BODY_MAX_BYTES)) {
+        this.#giveUpBody(connection);
       }
       state.idleSince = this.#sequence++;
       if (this.#closingIdle && state.pending.length === 0) {
@@ -137,6 +136,15 @@ export class Connections {
     const { expect, upgrade } = req.headers;
     if (this.#draining || expect !== undefined || upgrade !== undefined || req.httpVersionMinor === 0) {
       this.closeAfterResponse(req, res);
+    }
+  }
+
+  /** Reads no more of a body whose response has been sent, and ends the connection, unless it is lost. */
+  #giveUpBody(connection: Connection): void {
+    if (connection.writable) {
+      this.stopReceiving(connection);
+      this.ignore(connection);
+      endConnection(connection, '', connection.bytesWritten > LONG_BYTES ? LONG_LINGER_MS : LINGER_MS);
     }
   }
 
