@@ -18,6 +18,7 @@ export interface CachedPiece {
 export interface PieceUser {
   /** Who shares the memory of outdated pieces fairly with others. */
   readonly caller: string;
+  /** What it has read, or all pieces of a version: lists share that array, so nothing is added to it. */
   pieces: CachedPiece[];
   /** Ends the list. */
   cut: () => void;
