@@ -13,4 +13,6 @@ export default {
   rootDir: fileURLToPath(new URL('../..', import.meta.url)),
   testMatch: ['<rootDir>/test/unit/**/*.test.ts', '<rootDir>/test/orders/import/import-orders.test.ts'],
   maxWorkers: 1,
+  // A mutant that lets a promise hang fails its test; Stryker's own limit would end the process and start another one.
+  testTimeout: Number(process.env.TEST_TIMEOUT_MS),
 };
