@@ -17,7 +17,7 @@ export interface WindowVerdict {
   readonly limit: number;
   /** Requests remaining in the window. 0 to `limit` - 1 after an admitted request. */
   readonly remaining: number;
-  /** Unix seconds at which the window ends and its count starts over. */
+  /** Unix seconds at which the window ends and its count starts over. During a ban, the end of the ban, rounded up. */
   readonly resetAtSeconds: number;
 }
 
@@ -26,8 +26,6 @@ export interface Verdict {
   readonly outcome: 'admitted' | 'limited' | 'banned';
   readonly minute: WindowVerdict;
   readonly day: WindowVerdict;
-  /** Unix milliseconds at which the ban ends; set exactly when the outcome is `banned`. */
-  readonly bannedUntilMs?: number;
   /** Unix milliseconds, by the clock that decided; a lower bound where that clock is estimated. */
   readonly decidedAtMs: number;
 }
@@ -126,19 +124,19 @@ function withRejection(counts: Counts, rule: BanRule, nowMs: number): Counts {
 
 /** An outcome with both windows. */
 export function verdictOf(outcome: Verdict['outcome'], counts: Counts, quotas: Quotas, nowMs: number): Verdict {
+  const banEndSeconds = outcome === 'banned' ? Math.ceil(counts.bannedUntilMs / 1_000) : undefined;
   return {
     outcome,
     minute: {
       limit: quotas.requestsPerMinute,
       remaining: Math.max(0, quotas.requestsPerMinute - counts.minuteUsed),
-      resetAtSeconds: counts.minuteEndSeconds,
+      resetAtSeconds: banEndSeconds ?? counts.minuteEndSeconds,
     },
     day: {
       limit: quotas.requestsPerDay,
       remaining: Math.max(0, quotas.requestsPerDay - counts.dayUsed),
-      resetAtSeconds: counts.dayEndSeconds,
+      resetAtSeconds: banEndSeconds ?? counts.dayEndSeconds,
     },
-    ...(outcome === 'banned' ? { bannedUntilMs: counts.bannedUntilMs } : {}),
     decidedAtMs: nowMs,
   };
 }

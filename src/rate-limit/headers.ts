@@ -22,37 +22,26 @@ type RateLimitHeader = readonly [name: string, value: string];
 export function rateLimitHeaders(verdict: Verdict): RateLimitHeader[] {
   const { minute, day, decidedAtMs } = verdict;
   const binding = bindingWindow(verdict);
-  const resetAtSeconds = resetAtSecondsOf(verdict);
   const headers: RateLimitHeader[] = [
     ['X-RateLimit-Limit', String(binding.limit)],
     ['X-RateLimit-Remaining', String(remainingIn(binding, verdict))],
-    ['X-RateLimit-Reset', String(resetAtSeconds)],
+    ['X-RateLimit-Reset', String(binding.resetAtSeconds)],
     ['RateLimit-Policy', `"minute";q=${minute.limit};w=60, "day";q=${day.limit};w=86400`],
     ['RateLimit', `"minute";${itemParameters(minute, verdict)}, "day";${itemParameters(day, verdict)}`],
   ];
   if (verdict.outcome !== 'admitted') {
-    headers.push(['Retry-After', String(Math.max(1, secondsUntil(resetAtSeconds, decidedAtMs)))]);
+    headers.push(['Retry-After', String(Math.max(1, secondsUntil(binding.resetAtSeconds, decidedAtMs)))]);
   }
   return headers;
 }
 
-/** Unix seconds at which the binding window, or the ban, ends. */
-export function resetAtSecondsOf(verdict: Verdict): number {
-  return resetAtSecondsIn(bindingWindow(verdict), verdict);
-}
-
 function itemParameters(window: WindowVerdict, verdict: Verdict): string {
-  const seconds = secondsUntil(resetAtSecondsIn(window, verdict), verdict.decidedAtMs);
-  return `r=${remainingIn(window, verdict)};t=${seconds}`;
+  return `r=${remainingIn(window, verdict)};t=${secondsUntil(window.resetAtSeconds, verdict.decidedAtMs)}`;
 }
 
-/** During a ban nothing remains in either window until the ban ends, whatever the counts are. */
-function remainingIn(window: WindowVerdict, { bannedUntilMs }: Verdict): number {
-  return bannedUntilMs === undefined ? window.remaining : 0;
-}
-
-function resetAtSecondsIn(window: WindowVerdict, { bannedUntilMs }: Verdict): number {
-  return bannedUntilMs === undefined ? window.resetAtSeconds : Math.ceil(bannedUntilMs / 1_000);
+/** During a ban nothing remains in either window, whatever the counts are. */
+function remainingIn({ remaining }: WindowVerdict, { outcome }: Verdict): number {
+  return outcome === 'banned' ? 0 : remaining;
 }
 
 function secondsUntil(unixSeconds: number, nowMs: number): number {

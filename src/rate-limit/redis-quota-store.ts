@@ -4,6 +4,7 @@ import { lruCache } from '../common/lru-cache.js';
 import type { Quotas } from '../plans/plans.js';
 import {
   type BanRule,
+  bindingWindow,
   type Counts,
   DAY_MS,
   decide,
@@ -13,7 +14,6 @@ import {
   verdictOf,
   windowEndSeconds,
 } from './decision.js';
-import { resetAtSecondsOf } from './headers.js';
 import { COUNTED_MAX, MemoryQuotaStore, type QuotaStore, type QuotaStoreOptions } from './memory-quota-store.js';
 import { RedisCircuitBreaker } from './redis-circuit-breaker.js';
 import type { LimitRedis } from './redis-connection.js';
@@ -118,7 +118,8 @@ export class RedisQuotaStore implements QuotaStore {
     const clockOffsetMs = redisNowMs - sentAtMs;
     const verdict = this.#verdictOf(keyId, quotas, reply);
     this.#clockOffsetMs = clockOffsetMs;
-    if (mayRepeat && verdict.outcome !== 'admitted' && redisNowMs + latencyMs >= resetAtSecondsOf(verdict) * 1_000) {
+    const hasEnded = redisNowMs + latencyMs >= bindingWindow(verdict).resetAtSeconds * 1_000;
+    if (mayRepeat && verdict.outcome !== 'admitted' && hasEnded) {
       // What rejects may have ended while the reply was on its way.
       return this.#consumeInRedis(keyId, quotas, false);
     }

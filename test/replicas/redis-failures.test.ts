@@ -129,7 +129,7 @@ describeWithRedis('replicas that share a Redis', () => {
     }
     const banned = Array<string>(4).fill('banned');
     expect(verdicts.map(({ outcome }) => outcome)).toEqual(['admitted', 'limited', 'limited', ...banned]);
-    expect(new Set(verdicts.slice(3).map(({ bannedUntilMs }) => bannedUntilMs)).size).toBe(1);
+    expect(new Set(verdicts.slice(3).map(({ day }) => day.resetAtSeconds)).size).toBe(1);
     expect(limits.bans).toBe(1);
   });
 

@@ -1,5 +1,5 @@
 import { rateLimitHeaders } from '../../../src/rate-limit/headers.js';
-import type { Verdict } from '../../../src/rate-limit/decision.js';
+import { UNUSED, type Verdict, verdictOf } from '../../../src/rate-limit/decision.js';
 
 const NOON_30 = Date.parse('2026-11-21T12:00:30.000Z');
 const MINUTE_END = Date.parse('2026-11-21T12:01:00Z') / 1_000;
@@ -93,13 +93,11 @@ describe('rateLimitHeaders for a banned request, whatever remains in its windows
     ['12:05:29.999', '12:05:30.000', '2026-11-21T12:05:30Z', '1'],
     ['12:00:30.000', '12:00:31.000', '2026-11-21T12:00:31Z', '1'], // before the end of the minute
   ])('at %s for a ban until %s returns Reset %s and Retry-After %s', (now, until, reset, retryAfter) => {
-    const value = verdict(
-      { minute: [60, 60], day: [940, 1_000] },
-      {
-        outcome: 'banned',
-        decidedAtMs: Date.parse(`2026-11-21T${now}Z`),
-        bannedUntilMs: Date.parse(`2026-11-21T${until}Z`),
-      },
+    const value = verdictOf(
+      'banned',
+      { ...UNUSED, dayUsed: 60, bannedUntilMs: Date.parse(`2026-11-21T${until}Z`) },
+      { requestsPerMinute: 60, requestsPerDay: 1_000 },
+      Date.parse(`2026-11-21T${now}Z`),
     );
     expect(headersOf(value)).toEqual({
       'X-RateLimit-Limit': '60',
