@@ -1,7 +1,7 @@
 interface ErrorDefinition {
   readonly status: number;
-  /** The public message; absent where each occurrence has its own. */
-  readonly message?: string;
+  /** The public message of an occurrence without one of its own. */
+  readonly message: string;
   /** Headers of every response with this code. */
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -14,7 +14,7 @@ const CHALLENGE = 'Bearer realm="petstore"';
  * layer looks up the rest here.
  */
 const DEFINITIONS = {
-  bad_request: { status: 400 },
+  bad_request: { status: 400, message: 'The request is not well-formed HTTP.' },
   invalid_order_id: {
     status: 400,
     message:
@@ -32,7 +32,7 @@ const DEFINITIONS = {
   },
   order_not_found: { status: 404, message: 'No order has this id.' },
   route_not_found: { status: 404, message: 'Path not found.' },
-  method_not_allowed: { status: 405 },
+  method_not_allowed: { status: 405, message: 'This path does not support the method.' },
   request_timeout: { status: 408, message: 'The request did not arrive in time.' },
   order_already_shipped: { status: 409, message: 'The order has already shipped and cannot be cancelled.' },
   order_already_cancelled: { status: 409, message: 'The order has already been cancelled.' },
@@ -56,16 +56,15 @@ const DEFINITIONS = {
   },
   internal_error: { status: 500, message: 'Internal server error.' },
   // RFC 9110 section 10.2.3: seconds until the client should retry.
-  service_unavailable: { status: 503, headers: { 'Retry-After': '1' } },
+  service_unavailable: {
+    status: 503,
+    message: 'The service is temporarily unavailable; retry shortly.',
+    headers: { 'Retry-After': '1' },
+  },
 } as const satisfies Record<string, ErrorDefinition>;
 
 /** A machine-readable error code: stable, lower snake case. */
 export type ErrorCode = keyof typeof DEFINITIONS;
-
-/** A code whose message is always the same. */
-export type CodeWithMessage = {
-  [Code in ErrorCode]: (typeof DEFINITIONS)[Code] extends { message: string } ? Code : never;
-}[ErrorCode];
 
 export const ERRORS: Readonly<Record<ErrorCode, ErrorDefinition>> = DEFINITIONS;
 
@@ -73,15 +72,10 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorDefinition>> = DEFINITIONS;
 export class DomainError extends Error {
   constructor(
     readonly code: ErrorCode,
-    message: string,
+    message = ERRORS[code].message,
     options?: ErrorOptions,
   ) {
     super(message, options);
     this.name = 'DomainError';
-  }
-
-  /** The error of a code whose message is always the same. */
-  static of(code: CodeWithMessage, options?: ErrorOptions): DomainError {
-    return new DomainError(code, DEFINITIONS[code].message, options);
   }
 }

@@ -104,13 +104,6 @@ const HEADERS_BY_STATUS: Readonly<Record<number, Headers>> = {
   503: headers('Retry-After'),
 };
 
-/** An example of the message of a code that has many. */
-const MESSAGES: Readonly<Partial<Record<ErrorCode, string>>> = {
-  bad_request: 'The request is not well-formed HTTP.',
-  method_not_allowed: 'This path supports GET, HEAD only.',
-  service_unavailable: 'The service is temporarily unavailable; retry shortly.',
-};
-
 /** Error codes, each with when a response has it. */
 type Codes = Readonly<Partial<Record<ErrorCode, string>>>;
 
@@ -120,7 +113,7 @@ type Codes = Readonly<Partial<Record<ErrorCode, string>>>;
  */
 export function ApiError(status: number | 'default', description: string, codes: Codes): MethodDecorator {
   const examples = Object.entries(codes).map(([code, when]) => {
-    const { status: own, message = MESSAGES[code as ErrorCode] } = ERRORS[code as ErrorCode];
+    const { status: own, message } = ERRORS[code as ErrorCode];
     return [code, { summary: `${code}: ${when}`, value: { code, message, status: own } }];
   });
   return ApiResponse({

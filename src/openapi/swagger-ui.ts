@@ -63,7 +63,7 @@ export function setUpSwaggerUi(
   };
   app.use(`/${DOCS_PATH}`, async (req: Request, res: Response, next: NextFunction) => {
     if (!DOCS_FILES.has(req.path) || !['GET', 'HEAD'].includes(req.method)) {
-      throw DomainError.of('route_not_found');
+      throw new DomainError('route_not_found');
     }
     res.setHeader('Content-Security-Policy', DOCS_POLICY);
     res.setHeader('X-Content-Type-Options', 'nosniff');

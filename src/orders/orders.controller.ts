@@ -16,7 +16,7 @@ const ORDER_ID: PipeTransform<string, bigint> = {
   transform: (text) => {
     const id = parseOrderId(text);
     if (id === undefined) {
-      throw DomainError.of('invalid_order_id');
+      throw new DomainError('invalid_order_id');
     }
     return id;
   },

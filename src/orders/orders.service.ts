@@ -33,7 +33,7 @@ export class OrdersService {
     }
     this.metrics.cancels.labels(outcome).inc();
     if (outcome !== 'cancelled') {
-      throw DomainError.of(`order_${outcome}`);
+      throw new DomainError(`order_${outcome}`);
     }
   }
 }

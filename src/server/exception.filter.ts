@@ -52,8 +52,8 @@ function toDomainError(exception: unknown): DomainError {
   }
   if (exception instanceof HttpException && exception.getStatus() < 500) {
     return exception.getStatus() === 404
-      ? DomainError.of('route_not_found', { cause: exception })
+      ? new DomainError('route_not_found', undefined, { cause: exception })
       : new DomainError('bad_request', 'The request cannot be understood.', { cause: exception });
   }
-  return DomainError.of('internal_error', { cause: exception });
+  return new DomainError('internal_error', undefined, { cause: exception });
 }

@@ -1,7 +1,7 @@
 import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { AdmissionService } from '../admission/admission.service.js';
-import { MISSING_API_KEY, readyResponseTo } from '../admission/rejection.js';
+import { MISSING_API_KEY, Rejection } from '../admission/rejection.js';
 import { logBackgroundError } from '../common/in-background.js';
 import { DomainError } from '../errors/domain-error.js';
 import { type HeaderPair, RequestContext } from '../http/request-context.js';
@@ -46,12 +46,12 @@ export class ParserErrors {
     }
     const context = new RequestContext();
     const rejection = await this.admission.admitAddress(address, context);
-    if (rejection !== undefined && !(rejection instanceof DomainError)) {
+    if (rejection !== undefined && !(rejection instanceof Rejection)) {
       logBackgroundError(rejection);
     }
     // Only limits reject: the key, if there is one, could not be read.
-    const limited = rejection === MISSING_API_KEY ? undefined : readyResponseTo(rejection);
-    this.#send(socket, context, limited ?? errorResponse(toDomainError(error)));
+    const isLimited = rejection instanceof Rejection && rejection !== MISSING_API_KEY;
+    this.#send(socket, context, isLimited ? rejection.response : errorResponse(toDomainError(error)));
   }
 
   /** Rejects CONNECT, whose connection Node would close without a response; behind other requests it is closed without one. */
@@ -92,10 +92,10 @@ export class ParserErrors {
 function toDomainError({ code }: NodeJS.ErrnoException): DomainError {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
-      return DomainError.of('request_header_fields_too_large');
+      return new DomainError('request_header_fields_too_large');
     case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return DomainError.of('request_timeout');
+      return new DomainError('request_timeout');
     default:
-      return new DomainError('bad_request', 'The request is not well-formed HTTP.');
+      return new DomainError('bad_request');
   }
 }

@@ -5,7 +5,7 @@ import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Express } from 'express';
 import { AdmissionService } from '../admission/admission.service.js';
-import { readyResponseTo } from '../admission/rejection.js';
+import { Rejection } from '../admission/rejection.js';
 import { logBackgroundError } from '../common/in-background.js';
 import { CONFIG, type Config } from '../config/config.js';
 import { DomainError } from '../errors/domain-error.js';
@@ -115,10 +115,9 @@ export class RequestHandler implements OnModuleInit {
       this.list.readAhead(req);
     }
     const rejection = decided instanceof Promise ? await decided : decided;
-    const response = readyResponseTo(rejection);
-    if (response !== undefined) {
+    if (rejection instanceof Rejection) {
       await endOfTurn();
-      writeErrorResponse(res, response);
+      writeErrorResponse(res, rejection.response);
     } else if (rejection !== undefined || invalid !== undefined || failure !== undefined) {
       throw rejection ?? invalid ?? failure;
     } else {
