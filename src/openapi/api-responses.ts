@@ -104,18 +104,19 @@ const HEADERS_BY_STATUS: Readonly<Record<number, Headers>> = {
   503: headers('Retry-After'),
 };
 
-/** Error codes, each with when a response has it. */
-type Codes = Readonly<Partial<Record<ErrorCode, string>>>;
-
 /**
  * One error response, with an example for each code that it can carry.
  * @param status `default` stands for every status that is not listed
  */
-export function ApiError(status: number | 'default', description: string, codes: Codes): MethodDecorator {
-  const examples = Object.entries(codes).map(([code, when]) => {
-    const { status: own, message } = ERRORS[code as ErrorCode];
-    return [code, { summary: `${code}: ${when}`, value: { code, message, status: own } }];
-  });
+export function ApiError(
+  status: number | 'default',
+  description: string,
+  codes: readonly ErrorCode[] = codesOf(status),
+): MethodDecorator {
+  const examples = codes.map((code) => [
+    code,
+    { value: { code, message: ERRORS[code].message, status: ERRORS[code].status } },
+  ]);
   return ApiResponse({
     status,
     description,
@@ -129,36 +130,29 @@ export function ApiError(status: number | 'default', description: string, codes:
   });
 }
 
-/** A 400 of every operation. */
-export const BAD_REQUEST: Codes = {
-  bad_request: 'the request is not well-formed HTTP, or its target cannot be decoded',
-};
+function codesOf(status: number | 'default'): ErrorCode[] {
+  return (Object.keys(ERRORS) as ErrorCode[]).filter((code) => ERRORS[code].status === status);
+}
 
 /** The error responses of every operation. */
 export const ApiCommonErrors = (): MethodDecorator =>
   applyDecorators(
-    ApiError(401, 'The API key is missing or invalid. Unknown, expired and revoked keys get the same response.', {
-      missing_api_key: 'the request has no key',
-      invalid_api_key: 'the key is unknown, expired or revoked',
-    }),
+    ApiError(401, 'The API key is missing or invalid. Unknown, expired and revoked keys get the same response.'),
     ApiError(
       429,
       'The rate limit is exceeded, or the key or address is temporarily banned. The request has no effect and consumes ' +
         'no quota. Wait for the number of seconds in `Retry-After`, and use exponential backoff.',
-      {
-        rate_limit_exceeded: 'no request remains in this minute or day',
-        api_key_banned: 'the key kept sending requests after its limit was exceeded',
-        address_banned: 'the address kept sending requests without a valid key after its limit was exceeded',
-      },
     ),
-    ApiError(500, 'Internal server error.', { internal_error: 'an unexpected error in the service' }),
-    ApiError(503, 'The service is temporarily unavailable. Retry after the number of seconds in `Retry-After`.', {
-      service_unavailable: 'the database is unreachable or overloaded, or the order is locked',
-    }),
-    ApiError('default', 'Any other error, in the same shape: the request did not reach this operation.', {
-      route_not_found: 'the path does not exist',
-      method_not_allowed: 'the path does not support the method; `Allow` lists the supported ones',
-      request_timeout: 'the request did not arrive in time',
-      request_header_fields_too_large: 'the request line and headers are larger than 16 KiB',
-    }),
+    ApiError(500, 'Internal server error.'),
+    ApiError(
+      503,
+      'The service is temporarily unavailable: the database is unreachable or overloaded, or the order is locked. Retry after ' +
+        'the number of seconds in `Retry-After`.',
+    ),
+    ApiError('default', 'Any other error, in the same shape: the request did not reach this operation.', [
+      'route_not_found',
+      'method_not_allowed',
+      'request_timeout',
+      'request_header_fields_too_large',
+    ]),
   );

@@ -9,14 +9,7 @@ import {
   ApiResponse,
   getSchemaPath,
 } from '@nestjs/swagger';
-import {
-  ApiCommonErrors,
-  ApiError,
-  BAD_REQUEST,
-  ErrorSchema,
-  headers,
-  LIMIT_HEADERS,
-} from '../openapi/api-responses.js';
+import { ApiCommonErrors, ApiError, ErrorSchema, headers, LIMIT_HEADERS } from '../openapi/api-responses.js';
 
 /** The Order of the interface, for the document only: the list is encoded without an object per order. */
 export class Order {
@@ -97,7 +90,7 @@ export const ApiListOrders = (): MethodDecorator =>
       description: 'The list is unchanged since the `ETag` in `If-None-Match`. No body.',
       headers: LIST_HEADERS,
     }),
-    ApiError(400, 'The request is malformed.', BAD_REQUEST),
+    ApiError(400, 'The request is malformed.', ['bad_request']),
     ApiCommonErrors(),
   );
 
@@ -121,16 +114,8 @@ export const ApiCancelOrder = (): MethodDecorator =>
       example: 11,
     }),
     ApiResponse({ status: 204, description: 'Order cancelled.', headers: LIMIT_HEADERS }),
-    ApiError(400, 'The order id is not a decimal int64, or the request is malformed.', {
-      invalid_order_id: 'the id is not a decimal int64',
-      ...BAD_REQUEST,
-    }),
-    ApiError(404, 'The order cannot be found.', {
-      order_not_found: 'no order has this id',
-    }),
-    ApiError(409, 'The order cannot be cancelled because it has already shipped or is already cancelled.', {
-      order_already_shipped: 'the order has already shipped',
-      order_already_cancelled: 'the order is already cancelled, possibly by an earlier request',
-    }),
+    ApiError(400, 'The order id is not a decimal int64, or the request is malformed.'),
+    ApiError(404, 'The order cannot be found.', ['order_not_found']),
+    ApiError(409, 'The order cannot be cancelled because it has already shipped or is already cancelled.'),
     ApiCommonErrors(),
   );

@@ -261,7 +261,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description The service is temporarily unavailable. Retry after the number of seconds in `Retry-After`. */
+            /** @description The service is temporarily unavailable: the database is unreachable or overloaded, or the order is locked. Retry after the number of seconds in `Retry-After`. */
             503: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -402,7 +402,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description The service is temporarily unavailable. Retry after the number of seconds in `Retry-After`. */
+            /** @description The service is temporarily unavailable: the database is unreachable or overloaded, or the order is locked. Retry after the number of seconds in `Retry-After`. */
             503: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
