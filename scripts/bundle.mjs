@@ -26,9 +26,6 @@ const EXTERNAL = [
   ...['@nestjs/microservices*', '@nestjs/websockets*', '@fastify/static', 'pg-native', 'class-transformer*'],
 ];
 
-/** Of the files of Swagger UI and of what Express sends by itself. */
-const SENT_EXTENSIONS = new Set(['css', 'html', 'js', 'json', 'png', 'txt']);
-
 /** Packages whose modules have no effect but their exports, although their package.json does not say so. */
 const NO_SIDE_EFFECTS = /^@nestjs\/(?:common|core|platform-express)(?:\/|$)/;
 
@@ -74,18 +71,15 @@ const standIns = {
 };
 
 /**
- * Media types by extension, of 2,500 those that are sent.
+ * Of 2,500 media types the one that Express looks up.
  * @type {import('esbuild').Plugin}
  */
 const mediaTypes = {
   name: 'media-types',
   setup({ onLoad }) {
     onLoad({ filter: /[/\\]mime-db[/\\]db\.json$/ }, ({ path }) => {
-      const types = Object.entries(JSON.parse(readFileSync(path, 'utf8')));
-      const sent = types.filter(([, { extensions = [] }]) =>
-        extensions.some((extension) => SENT_EXTENSIONS.has(extension)),
-      );
-      return { contents: JSON.stringify(Object.fromEntries(sent)), loader: 'json' };
+      const { 'application/json': json } = JSON.parse(readFileSync(path, 'utf8'));
+      return { contents: JSON.stringify({ 'application/json': json }), loader: 'json' };
     });
   },
 };

@@ -1,7 +1,6 @@
 import { type INestApplicationContext, Logger } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
-import { ClientAddress } from './admission/client-address.js';
 import { ApiKeysRepository } from './api-keys/api-keys.repository.js';
 import { AppModule, type AppOptions } from './app.module.js';
 import type { Config } from './config/config.js';
@@ -22,7 +21,7 @@ export async function createApp(config: Config, options: AppOptions = {}): Promi
   });
   if (config.docsEnabled) {
     adapter.addLastRoutes(() => {
-      setUpSwaggerUi(app, config, app.get(ClientAddress), options.demoKey);
+      setUpSwaggerUi(app, config, options.demoKey);
     });
   }
   app.get(Metrics).watchConnections(adapter.getHttpServer());

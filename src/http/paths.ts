@@ -37,7 +37,7 @@ export function isApiPath(target: string): boolean {
 }
 
 /** The path of a request target without its query, also of one in absolute form. */
-function pathOf(target: string): string {
+export function pathOf(target: string): string {
   const path = originForm(target) ?? target;
   const query = path.indexOf('?');
   return query === -1 ? path : path.slice(0, query);

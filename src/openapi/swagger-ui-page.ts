@@ -1,25 +1,87 @@
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-express';
 import { type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
-import express, { type Express } from 'express';
 import { BEARER_SCHEME } from './api-description.js';
 
 /** Hides the bar for other documents and the column of links, which no response has. */
 const DOCS_STYLE = '.swagger-ui .topbar, .swagger-ui .response-col_links { display: none }';
 
+/** What Swagger UI generates, relative to its path. The page exists twice, because it refers to the others by relative paths. */
+const GENERATED = {
+  '': 'text/html; charset=utf-8',
+  '/': 'text/html; charset=utf-8',
+  '/openapi.json': 'application/json; charset=utf-8',
+  '/swagger-ui-init.js': 'text/javascript; charset=utf-8',
+} as const;
+
+/** The static files of the page. The package has others: source maps, package.json, other builds. */
+const STATIC = {
+  '/favicon-16x16.png': 'image/png',
+  '/favicon-32x32.png': 'image/png',
+  '/swagger-ui.css': 'text/css; charset=utf-8',
+  '/swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
+  '/swagger-ui-standalone-preset.js': 'text/javascript; charset=utf-8',
+} as const;
+
+/** A file in memory. */
+export interface DocsFile {
+  readonly type: string;
+  readonly etag: string;
+  readonly content: Buffer;
+}
+
+/** How `SwaggerModule` responds with a text that it has generated. */
+type Generate = (
+  req: { originalUrl: string },
+  res: { type(type: string): void; send(text: string): void },
+) => void | Promise<void>;
+
+/** Collects what `SwaggerModule` would have a server serve. */
+class DocsCollector extends ExpressAdapter {
+  folder = '';
+  readonly #generators = new Map<unknown, Generate>();
+
+  override get(path: unknown, generate?: unknown): void {
+    this.#generators.set(path, generate as Generate);
+  }
+
+  override useStaticAssets(folder: string): void {
+    this.folder = folder;
+  }
+
+  async generate(path: string): Promise<Buffer> {
+    let generated: string | undefined;
+    const send = (text: string): void => {
+      generated = text;
+    };
+    await this.#generators.get(path)?.({ originalUrl: path }, { type: () => undefined, send });
+    if (generated === undefined) {
+      throw new Error(`Swagger UI does not generate ${path}`);
+    }
+    return Buffer.from(generated);
+  }
+}
+
 @Module({})
 class SwaggerUiModule {}
 
 /**
- * Swagger UI as an application of its own, so that it can be added while the service runs. It has no handler for errors and
- * unknown paths: those reach the `next` of the request.
- * @param path without slashes
+ * Loads the files of Swagger UI into memory, so that a response takes neither an open file nor a copy.
+ * @param path without a slash at the end
  * @param demoKey filled in under Authorize
+ * @returns the files by their paths
  */
-export async function createSwaggerUi(path: string, document: OpenAPIObject, demoKey?: string): Promise<Express> {
-  const server = express().disable('x-powered-by');
-  const app = await NestFactory.create<NestExpressApplication>(SwaggerUiModule, new ExpressAdapter(server));
+export async function loadSwaggerUi(
+  path: string,
+  document: OpenAPIObject,
+  demoKey?: string,
+): Promise<ReadonlyMap<string, DocsFile>> {
+  const collector = new DocsCollector();
+  const app = await NestFactory.create<NestExpressApplication>(SwaggerUiModule, collector);
   SwaggerModule.setup(path, app, document, {
     jsonDocumentUrl: `${path}/openapi.json`,
     raw: ['json'],
@@ -32,7 +94,18 @@ export async function createSwaggerUi(path: string, document: OpenAPIObject, dem
       ...(demoKey === undefined ? {} : { authAction: authorizedWith(demoKey) }),
     },
   });
-  return server;
+  const files = new Map<string, DocsFile>();
+  for (const [name, type] of Object.entries(GENERATED)) {
+    files.set(path + name, fileOf(type, await collector.generate(path + name)));
+  }
+  for (const [name, type] of Object.entries(STATIC)) {
+    files.set(path + name, fileOf(type, await readFile(join(collector.folder, name))));
+  }
+  return files;
+}
+
+function fileOf(type: string, content: Buffer): DocsFile {
+  return { type, etag: `"${createHash('sha256').update(content).digest('base64url')}"`, content };
 }
 
 /** The state of Swagger UI after a key has been entered under Authorize. */

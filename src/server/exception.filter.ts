@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Inject } from '@nestjs/common';
+import { type ArgumentsHost, Catch, type ExceptionFilter, Inject, NotFoundException } from '@nestjs/common';
 import type { Logger } from 'pino';
 import { logBackgroundError } from '../common/in-background.js';
 import { DomainError } from '../errors/domain-error.js';
@@ -50,10 +50,7 @@ function toDomainError(exception: unknown): DomainError {
   if (exception instanceof DomainError) {
     return exception;
   }
-  if (exception instanceof HttpException && exception.getStatus() < 500) {
-    return exception.getStatus() === 404
-      ? new DomainError('route_not_found', undefined, { cause: exception })
-      : new DomainError('bad_request', 'The request cannot be understood.', { cause: exception });
-  }
-  return new DomainError('internal_error', undefined, { cause: exception });
+  // Nest's own, for a path without a route.
+  const code = exception instanceof NotFoundException ? 'route_not_found' : 'internal_error';
+  return new DomainError(code, undefined, { cause: exception });
 }
