@@ -20,9 +20,7 @@ export async function createApp(config: Config, options: AppOptions = {}): Promi
     ...(options.logger === undefined ? {} : { logger: options.logger }),
   });
   if (config.docsEnabled) {
-    adapter.addLastRoutes(() => {
-      setUpSwaggerUi(app, config, options.demoKey);
-    });
+    setUpSwaggerUi(app, config, options.demoKey);
   }
   app.get(Metrics).watchConnections(adapter.getHttpServer());
   await app.init();

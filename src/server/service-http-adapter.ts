@@ -21,7 +21,6 @@ const SERVER_OPTIONS = {
  */
 export class ServiceHttpAdapter extends ExpressAdapter {
   readonly connections = new Connections();
-  #addLastRoutes: (() => void) | undefined;
 
   /** @param connectionsMax connections that are open at once; beyond it some are closed for new ones */
   constructor(private readonly connectionsMax = Infinity) {
@@ -30,17 +29,6 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     app.enable('case sensitive routing').enable('strict routing');
     app.disable('x-powered-by').disable('etag').disable('query parser');
     super(app);
-  }
-
-  /** Adds routes after those of the operations: Express tries them in order, and most requests are operations. */
-  addLastRoutes(add: () => void): void {
-    this.#addLastRoutes = add;
-  }
-
-  /** Nest calls this when every controller has its routes. */
-  override setNotFoundHandler(...handler: Parameters<ExpressAdapter['setNotFoundHandler']>): unknown {
-    this.#addLastRoutes?.();
-    return super.setNotFoundHandler(...handler) as unknown;
   }
 
   /** Resolves when every pending response has ended. Connections without one are closed at once. */
