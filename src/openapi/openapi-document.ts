@@ -26,21 +26,8 @@ type Servers = NonNullable<OpenAPIObject['servers']>;
 function serversOf({ publicBaseUrl, stagingBaseUrl }: ServerUrls, served: boolean): Servers {
   const servers: Servers = [
     ...(served && publicBaseUrl === undefined ? [THIS_SERVER] : []),
-    publicBaseUrl === undefined
-      ? serverWithVariable('Production', 'productionHost', 'api.petstore.example')
-      : { url: publicBaseUrl, description: 'Production' },
-    stagingBaseUrl === undefined
-      ? serverWithVariable('Staging', 'stagingHost', 'staging.api.petstore.example')
-      : { url: stagingBaseUrl, description: 'Staging' },
+    { url: publicBaseUrl ?? 'https://api.petstore.example/v1', description: 'Production' },
+    { url: stagingBaseUrl ?? 'https://staging.api.petstore.example/v1', description: 'Staging' },
   ];
   return servers.map((server) => ({ ...server, 'x-internal': false }));
-}
-
-/** Swagger UI tells servers apart by their URL, so the variables have different names. */
-function serverWithVariable(description: string, variable: string, host: string): Servers[number] {
-  return {
-    url: `https://{${variable}}/${API_VERSION}`,
-    description,
-    variables: { [variable]: { default: host, description: 'The host that the operator of the store names.' } },
-  };
 }

@@ -3,7 +3,7 @@ import { committedDocument } from '../helpers/contract.js';
 import { useTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
-const DOCUMENTED = ['https://{productionHost}/v1', 'https://{stagingHost}/v1'];
+const DOCUMENTED = ['https://api.petstore.example/v1', 'https://staging.api.petstore.example/v1'];
 
 interface Servers {
   readonly servers: readonly { readonly url: string; readonly description: string }[];
