@@ -176,10 +176,6 @@ export class Connections {
     return latest !== undefined && !latest.complete;
   }
 
-  hasPendingResponses(socket: Socket): boolean {
-    return (socket as Connection)[STATE].pending.length > 0;
-  }
-
   /** Resolves when the responses that are pending now have ended or their connection is lost. */
   async pendingResponsesEnd(socket: Socket): Promise<void> {
     const { pending } = (socket as Connection)[STATE];

@@ -1,4 +1,4 @@
-import { type IncomingMessage, STATUS_CODES } from 'node:http';
+import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { AdmissionService } from '../admission/admission.service.js';
 import { MISSING_API_KEY, Rejection } from '../admission/rejection.js';
@@ -9,7 +9,7 @@ import { type ErrorResponse, errorResponse, REQUEST_ID_HEADER } from '../http/re
 import { type Connections, endConnection } from './connections.js';
 import type { RequestObserver } from './request-observer.js';
 
-/** Responds to what never becomes a request of ours: input that Node's HTTP parser rejects, and CONNECT. */
+/** Responds to what never becomes a request: input that Node's HTTP parser rejects. */
 export class ParserErrors {
   constructor(
     private readonly connections: Connections,
@@ -52,23 +52,6 @@ export class ParserErrors {
     // Only limits reject: the key, if there is one, could not be read.
     const isLimited = rejection instanceof Rejection && rejection !== MISSING_API_KEY;
     this.#send(socket, context, isLimited ? rejection.response : errorResponse(toDomainError(error)));
-  }
-
-  /** Rejects CONNECT, whose connection Node would close without a response; behind other requests it is closed without one. */
-  respondToConnect(req: IncomingMessage): void {
-    const { socket } = req;
-    // Node has removed its own listener: an unhandled reset would end the process.
-    socket.on('error', () => undefined);
-    if (this.connections.hasPendingResponses(socket)) {
-      // Node has removed all of its listeners, without which those responses would neither continue nor end.
-      socket.destroy();
-      return;
-    }
-    this.#send(
-      socket,
-      new RequestContext(req),
-      errorResponse(new DomainError('bad_request', 'This service is not a proxy.')),
-    );
   }
 
   #send(socket: Socket, context: RequestContext, { status, headers: own, body }: ErrorResponse): void {

@@ -1,6 +1,5 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
 import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Express } from 'express';
@@ -56,15 +55,10 @@ export class RequestHandler implements OnModuleInit {
     const parserErrors = new ParserErrors(this.#adapter.connections, this.admission, this.observer);
     server.on('clientError', (error, socket) => {
       // Typed as a Duplex for HTTP over anything; over `listen()` it is a socket.
-      parserErrors.respond(error, socket as Socket).catch(closing(socket));
-    });
-    // Without a listener Node closes the connection of a CONNECT without a response.
-    server.on('connect', (req) => {
-      try {
-        parserErrors.respondToConnect(req);
-      } catch (error) {
-        closing(req.socket)(error);
-      }
+      parserErrors.respond(error, socket as Socket).catch((failure: unknown) => {
+        logBackgroundError(failure);
+        socket.destroy();
+      });
     });
   }
 
@@ -157,11 +151,4 @@ function endOfTurn(): Promise<void> {
     });
   });
   return turn;
-}
-
-function closing(socket: Duplex): (error: unknown) => void {
-  return (error) => {
-    logBackgroundError(error);
-    socket.destroy();
-  };
 }

@@ -11,7 +11,7 @@ import { bindingWindow, type Verdict } from '../rate-limit/decision.js';
 import type { EndedRequest } from '../tracing/tracing.js';
 
 /** The methods that the OpenTelemetry conventions list; all others are `_OTHER`, since clients can make up any number. */
-const LISTED_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH']);
+const LISTED_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'TRACE', 'PATCH']);
 const OTHER_METHOD = '_OTHER';
 /** The label of every path without a route: made-up paths have unbounded cardinality. */
 const UNMATCHED_ROUTE = 'unmatched';

@@ -125,6 +125,7 @@ describe('pipelined requests', () => {
     const before = await lost;
     await waitFor(async () => (await listsLost()) === before + 8, 'all lists have ended');
     expect(await listsSent()).toBe(0);
+    expect((await exchange(context.service.port, tunnel, { until: 'closed' })).responses).toEqual([]);
   });
 
   it.each([

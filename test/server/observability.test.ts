@@ -104,7 +104,6 @@ describe('a request whose client disconnects before the response', () => {
 describe('a request that never reaches a route', () => {
   it.each([
     ['rejected by the parser', 'hello\r\n\r\n', '_OTHER', 'unmatched'],
-    ['CONNECT', 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n', 'CONNECT', 'unmatched'],
     [
       'rejected for its framing',
       'GET /v1/store/orders HTTP/1.1\r\nAuthorization: Bearer KEY\r\n\r\n',
