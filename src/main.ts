@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { Logger } from 'pino';
@@ -20,7 +19,6 @@ interface Parts {
   tracing?: OpenTelemetry;
   embedded?: EmbeddedDatabase;
   app?: NestExpressApplication;
-  metricsServer?: Server;
 }
 
 /**
@@ -49,8 +47,6 @@ async function serve(): Promise<void> {
       throw error;
     }
   } finally {
-    parts.metricsServer?.closeAllConnections();
-    parts.metricsServer?.close();
     await parts.embedded?.stop();
     await parts.tracing?.stop();
     await endLog(logger);
@@ -81,8 +77,7 @@ async function start(parts: Parts, config: Config, logger: Logger, stop: AbortSi
   await app.listen(config.port, config.host).catch(explainTakenPort('PORT'));
   if (config.metricsPort !== 0) {
     const { registry } = app.get(Metrics);
-    const metricsServer = serveMetrics(registry, config.host, config.metricsPort);
-    parts.metricsServer = await metricsServer.catch(explainTakenPort('METRICS_PORT'));
+    await serveMetrics(registry, config.host, config.metricsPort).catch(explainTakenPort('METRICS_PORT'));
   }
   const { port } = app.getHttpServer().address() as AddressInfo;
   logger.info({ host: config.host, port }, 'listening');
