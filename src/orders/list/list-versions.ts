@@ -21,21 +21,13 @@ import {
 /** Runs a statement, in a transaction or not. */
 export type Query = <T extends QueryResultRow>(name: string, text: string, values?: readonly unknown[]) => Promise<T>;
 
-/** Why the list has no version: it is read whole. */
-class NotIntact extends Error {
-  constructor(readonly problems: readonly string[]) {
-    super(problems.join('; '));
-    this.name = 'NotIntact';
-  }
-}
-
 /** Reads the version of the list, as long as the tables, triggers and functions that it depends on are intact. */
 @Injectable()
 export class ListVersions {
   readonly #logger = new Logger('OrderList');
   /** What was found in the catalogue that was checked last. */
   #checked: { readonly catalogue: string | null; readonly problems: readonly string[] } | undefined;
-  #isIntact: boolean | undefined;
+  #isIntact = true;
   #level = 0;
   /** Most lists find the version that was read last. */
   #lastRead: ListVersion | undefined;
@@ -45,7 +37,7 @@ export class ListVersions {
     private readonly compaction: ListCompaction,
     metrics: Metrics,
   ) {
-    metrics.watch('listIntact', () => this.#isIntact !== false);
+    metrics.watch('listIntact', () => this.#isIntact);
   }
 
   /**
@@ -70,68 +62,65 @@ export class ListVersions {
       const row = await query<PiecesRow>('list_pieces', SELECT_PIECES, [level]);
       const next = nextLevel(level, row);
       if (next === undefined) {
-        return this.#orUndefined(async () => {
-          await this.#check(row);
-          this.#lastRead = parseVersion(row, level);
-          return this.#lastRead;
-        });
+        if (!(await this.#check(row))) {
+          return undefined;
+        }
+        this.#lastRead = parseVersion(row, level);
+        return this.#lastRead;
       }
       this.#level = Math.max(this.#level, next);
     }
   }
 
-  #readName(): Promise<string | undefined> {
-    return this.#orUndefined(async () => {
+  async #readName(): Promise<string | undefined> {
+    try {
       const row = await this.#select<NameRow>('list_name', SELECT_NAME);
-      await this.#check(row);
-      this.compaction.after(row.changes);
-      return nameOf(row);
-    });
+      if (await this.#check(row)) {
+        this.compaction.after(row.changes);
+        return nameOf(row);
+      }
+    } catch (error) {
+      if (!isSchemaError(error)) {
+        throw error;
+      }
+      this.#report([(error as Error).message]);
+    }
+    return undefined;
   }
 
   /**
    * Checks a catalogue that is not the one that was checked last. The functions that the check uses read the latest catalogue. As no
    * catalogue ever comes back, they have read that of the row if it is still the same afterwards.
+   * @returns whether everything is intact
    */
-  async #check({ catalogue, renewals }: NameParts): Promise<void> {
+  async #check({ catalogue, renewals }: NameParts): Promise<boolean> {
     if (renewals === null) {
-      throw new NotIntact([NO_RENEWALS]);
+      return this.#report([NO_RENEWALS]);
     }
     let checked = this.#checked;
     if (checked?.catalogue !== catalogue) {
       const { facts } = await this.#select<{ facts: string[] }>('list_facts', SELECT_FACTS);
       const after = await this.#select<{ catalogue: string | null }>('list_catalogue', SELECT_CATALOGUE);
       if (after.catalogue !== catalogue) {
-        throw new NotIntact(['the tables of the list are being changed']);
+        return this.#report(['the tables of the list are being changed']);
       }
       checked = { catalogue, problems: problemsOf(facts) };
       this.#checked = checked;
     }
-    if (checked.problems.length > 0) {
-      throw new NotIntact(checked.problems);
-    }
+    return this.#report(checked.problems);
   }
 
-  /** Logs each change between intact and not. */
-  async #orUndefined<T>(read: () => Promise<T>): Promise<T | undefined> {
-    try {
-      const result = await read();
-      if (this.#isIntact === false) {
-        this.#logger.log('serving the list from versions again');
-      }
-      this.#isIntact = true;
-      return result;
-    } catch (error) {
-      const isMissing = isSchemaError(error);
-      if (!isMissing && !(error instanceof NotIntact)) {
-        throw error;
-      }
-      if (this.#isIntact !== false) {
-        this.#logger.warn(`reading every list as a whole: ${(error as Error).message}`);
-      }
-      this.#isIntact = false;
-      return undefined;
+  /** Logs each change between intact and not. @returns whether there is no problem */
+  #report(problems: readonly string[]): boolean {
+    const isIntact = problems.length === 0;
+    if (isIntact && !this.#isIntact) {
+      this.#logger.log('serving the list from versions again');
     }
+    if (!isIntact && this.#isIntact) {
+      this.#logger.warn(`reading every list as a whole: ${problems.join('; ')}`);
+    }
+    this.#isIntact = isIntact;
+    return isIntact;
   }
 
   async #select<T extends QueryResultRow>(name: string, text: string): Promise<T> {
