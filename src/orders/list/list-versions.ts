@@ -142,23 +142,16 @@ export class ListVersions {
  * the call. At most one run is in flight and one is pending, however many callers there are.
  */
 function coalesce<T>(run: () => Promise<T>): () => Promise<T> {
-  let running: Promise<T> | undefined;
   let next: Promise<T> | undefined;
-  const start = (): Promise<T> => {
-    next = undefined;
-    const current = run().finally(() => {
-      if (next === undefined) {
-        running = undefined;
-      }
-    });
-    running = current;
-    return current;
-  };
+  let last: Promise<unknown> = Promise.resolve();
   return () => {
-    if (running === undefined) {
-      return start();
+    if (next === undefined) {
+      next = last.then(() => {
+        next = undefined;
+        return run();
+      });
+      last = next.catch(() => undefined);
     }
-    next ??= running.then(start, start);
     return next;
   };
 }
