@@ -101,7 +101,7 @@ export class ListReading {
     }
     const { pieces, blocksPerGroup } = transaction.version;
     this.#chunksPerPieceMax = CHUNKS_PER_BLOCK_MAX * blocksPerGroup;
-    cache.show(pieces);
+    cache.show(transaction.version);
     let index = 0;
     for (let piece = pieces[index]; piece !== undefined; piece = pieces[index]) {
       const cached = cache.get(piece.key);

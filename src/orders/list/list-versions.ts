@@ -29,8 +29,6 @@ export class ListVersions {
   #checked: { readonly catalogue: string | null; readonly problems: readonly string[] } | undefined;
   #isIntact = true;
   #level = 0;
-  /** Most lists find the version that was read last. */
-  #lastRead: ListVersion | undefined;
 
   constructor(
     private readonly pools: Pools,
@@ -46,11 +44,6 @@ export class ListVersions {
    */
   readonly currentName = coalesce(() => this.#readName());
 
-  /** The version with a name, if it is the one that a transaction read last. */
-  known(name: string | undefined): ListVersion | undefined {
-    return this.#lastRead?.name === name ? this.#lastRead : undefined;
-  }
-
   /**
    * The version that a transaction shows; undefined while there is none. The transaction has failed when this throws.
    * @throws {Error} of the database
@@ -62,11 +55,7 @@ export class ListVersions {
       const row = await query<PiecesRow>('list_pieces', SELECT_PIECES, [level]);
       const next = nextLevel(level, row);
       if (next === undefined) {
-        if (!(await this.#check(row))) {
-          return undefined;
-        }
-        this.#lastRead = parseVersion(row, level);
-        return this.#lastRead;
+        return (await this.#check(row)) ? parseVersion(row, level) : undefined;
       }
       this.#level = Math.max(this.#level, next);
     }

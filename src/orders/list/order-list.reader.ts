@@ -9,7 +9,6 @@ import { chunksOf, type ListChunk } from './list-chunk.js';
 import { ListCompaction } from './list-compaction.js';
 import { ListReading } from './list-reading.js';
 import { ListTransactions } from './list-transaction.js';
-import { ListVersions } from './list-versions.js';
 import { ClientDisconnected } from './list-writer.js';
 import { type CachedPiece, PieceCache } from './piece-cache.js';
 
@@ -46,7 +45,6 @@ export class OrderListReader {
   #filling: Promise<void> | undefined;
 
   constructor(
-    private readonly versions: ListVersions,
     private readonly transactions: ListTransactions,
     private readonly compaction: ListCompaction,
     @Inject(CONFIG) { list }: Config,
@@ -107,12 +105,10 @@ export class OrderListReader {
 
   /** A list of pieces that are all in memory; it needs no connection. */
   #openFromMemory(name: string | undefined, { caller, cut }: ListRequest): OrderList | undefined {
-    const version = this.versions.known(name);
-    const pieces = version && this.#cache.whole(version.pieces);
-    if (version === undefined || pieces === undefined) {
+    const pieces = this.#cache.whole(name);
+    if (pieces === undefined) {
       return undefined;
     }
-    this.#cache.show(version.pieces);
     this.metrics.listPieces.labels('memory').inc(pieces.length);
     const user = this.#cache.startUsing(caller, cut, pieces);
     return {

@@ -4,6 +4,11 @@ import type { ListVersion } from './list-version.js';
 /** Approximate memory of a chunk in addition to its bytes: objects and the entry of the map. */
 const OVERHEAD_BYTES = 500;
 
+type NamedPieces = Pick<ListVersion, 'name' | 'pieces'>;
+
+/** No list has this version. */
+const NO_PIECES: NamedPieces = { name: '', pieces: [] };
+
 /** A piece in memory: its orders in chunks, compressed. */
 export interface CachedPiece {
   readonly chunks: readonly DeflatedChunk[];
@@ -37,11 +42,12 @@ export class PieceCache {
   #bytes = 0;
   /** Of the outdated pieces that lists hold. */
   #outdatedBytes = 0;
-  #shown: ListVersion['pieces'] | undefined;
-  /** The keys of what is shown. */
-  #current = new Set<string>();
-  /** All pieces of what is shown. */
-  #whole: { readonly of: ListVersion['pieces']; readonly pieces: CachedPiece[] } | undefined;
+  /** The version that was read last. */
+  #version: NamedPieces = NO_PIECES;
+  /** The keys of its pieces. */
+  #keys = new Set<string>();
+  /** All of its pieces, once they have been asked for and are there. */
+  #whole: CachedPiece[] | undefined;
 
   /** @param bytesMax 0: nothing is kept */
   constructor(private readonly bytesMax: number) {}
@@ -50,37 +56,35 @@ export class PieceCache {
     return this.#pieces.get(key);
   }
 
-  /** All pieces of a version, in one array for all of its lists: there may be thousands of both. Undefined when one is missing. */
-  whole(pieces: ListVersion['pieces']): CachedPiece[] | undefined {
-    if (this.#whole?.of !== pieces) {
-      const found = pieces.map(({ key }) => this.#pieces.get(key));
-      this.#whole = found.every((piece) => piece !== undefined) ? { of: pieces, pieces: found } : undefined;
+  /**
+   * All pieces of a version, in one array for all of its lists: there may be thousands of both. Undefined when one is missing, and for
+   * another version than the one that was read last.
+   */
+  whole(name: string | undefined): CachedPiece[] | undefined {
+    if (name !== this.#version.name) {
+      return undefined;
     }
-    return this.#whole?.pieces;
+    if (this.#whole === undefined) {
+      const found = this.#version.pieces.map(({ key }) => this.#pieces.get(key));
+      this.#whole = found.every((piece) => piece !== undefined) ? found : undefined;
+    }
+    return this.#whole;
   }
 
   /** Drops the pieces that a version does not have. Call before pieces of it are added. */
-  show(pieces: ListVersion['pieces']): void {
-    if (pieces === this.#shown) {
-      return;
-    }
-    this.#shown = pieces;
-    this.#whole = this.#whole?.of === pieces ? this.#whole : undefined;
-    this.#current = new Set(pieces.map(({ key }) => key));
+  show(version: NamedPieces): void {
+    this.#version = version;
+    this.#whole = undefined;
+    this.#keys = new Set(version.pieces.map(({ key }) => key));
     for (const [key, piece] of this.#pieces) {
-      if (!this.#current.has(key)) {
-        this.#pieces.delete(key);
-        this.#bytes -= piece.bytes;
-        piece.isOutdated = true;
-        this.#outdatedBytes += piece.users > 0 ? piece.bytes : 0;
-      }
+      this.#dropOutdated(key, piece);
     }
     this.#boundOutdated();
   }
 
   /** Drops everything, after a piece was found to be corrupt. */
   clear(): void {
-    this.show([]);
+    this.show(NO_PIECES);
   }
 
   /** Whether a chunk of this size would be kept. */
@@ -106,15 +110,14 @@ export class PieceCache {
     if (piece === undefined) {
       piece = { chunks, bytes: sumOf(chunks), users: 0, isOutdated: false };
       this.#pieces.set(key, piece);
-      if (!this.#current.has(key)) {
-        // Another version was shown while this piece was read: the next call of `show` drops it.
-        this.#shown = undefined;
-      }
     } else {
       // Two lists have read it.
       this.cancel(chunks);
     }
     this.hold(user, piece);
+    // Another version may have been read while this piece was.
+    this.#dropOutdated(key, piece);
+    this.#boundOutdated();
     return piece;
   }
 
@@ -147,6 +150,15 @@ export class PieceCache {
       this.#outdatedBytes -= piece.isOutdated && piece.users === 0 ? piece.bytes : 0;
     }
     user.pieces = [];
+  }
+
+  #dropOutdated(key: string, piece: CachedPiece): void {
+    if (!this.#keys.has(key)) {
+      this.#pieces.delete(key);
+      this.#bytes -= piece.bytes;
+      piece.isOutdated = true;
+      this.#outdatedBytes += piece.users > 0 ? piece.bytes : 0;
+    }
   }
 
   /** Cuts lists while outdated pieces take more memory than the current ones may: the oldest of the caller that holds most of them. */

@@ -165,7 +165,7 @@ describe('the reading of a list', () => {
     const { reading, ended, pieces } = start(cache, () => copyOf(2));
     await ended;
     await waitFor(() => cache.get('piece') !== undefined, 'the piece is in the cache');
-    cache.show([]);
+    cache.clear();
     collectGarbage();
     expect(pieces.deref()).toBeUndefined();
     let chunks = 0;
