@@ -2,7 +2,7 @@ import { withDeadline } from './deadline.js';
 
 /** A slot that is held. */
 export interface Slot {
-  /** Call once. */
+  /** Call once or more often. */
   release(): void;
   /**
    * Call when the slot may be taken away from now on.
@@ -103,7 +103,9 @@ export class FairSlots {
   }
 
   #release(holder: Holder): void {
-    this.#holders.delete(holder);
+    if (!this.#holders.delete(holder)) {
+      return;
+    }
     // V8 keeps deleted entries of a set until a full collection: this one must not keep the response alive.
     holder.cut = undefined;
     const held = this.#heldBy(holder.owner) - 1;

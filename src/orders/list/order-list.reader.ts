@@ -1,5 +1,4 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { withDeadline } from '../../common/deadline.js';
 import { FairSlots, type Slot } from '../../common/fair-slots.js';
 import { inBackground } from '../../common/in-background.js';
 import { CONFIG, type Config } from '../../config/config.js';
@@ -41,8 +40,11 @@ export interface ListRequest {
 export class OrderListReader {
   readonly #cache: PieceCache;
   readonly #slots: FairSlots;
-  /** While a list reads pieces that have room in memory: it resolves when they are there, or will not be. */
-  #filling: Promise<void> | undefined;
+  /** Held by the list that fills the memory, until its pieces are there or will not be: others may need the same. */
+  readonly #filling = new FairSlots(1, {
+    ms: FILLING_TIMEOUT_MS,
+    error: () => new Error('Another list is filling the memory.'),
+  });
 
   constructor(
     private readonly transactions: ListTransactions,
@@ -73,34 +75,20 @@ export class OrderListReader {
       slot.release();
       throw new ClientDisconnected();
     }
-    const until = performance.now() + FILLING_TIMEOUT_MS;
-    for (let left = FILLING_TIMEOUT_MS; ; left = until - performance.now()) {
-      const nowInMemory = this.#openFromMemory(name, request);
-      if (nowInMemory !== undefined) {
-        slot.release();
-        return nowInMemory;
-      }
-      if (name === undefined || this.#filling === undefined || left <= 0) {
-        return this.#openFromDatabase(request, slot, name !== undefined);
-      }
-      // Another list may be reading the same pieces.
-      await withDeadline(this.#filling, left).catch(() => undefined);
+    // What has no version is not kept.
+    const filling = name === undefined ? undefined : await this.#filling.acquire(request.caller).catch(() => undefined);
+    const nowInMemory = this.#openFromMemory(name, request);
+    if (nowInMemory !== undefined) {
+      filling?.release();
+      slot.release();
+      return nowInMemory;
     }
+    return this.#openFromDatabase(request, slot, name !== undefined, () => filling?.release());
   }
 
   /** Drops what is in memory, after a piece was found to be corrupt. */
   clearCache(): void {
     this.#cache.clear();
-  }
-
-  /** @returns to be called, perhaps more than once, when the memory is filled */
-  #startFilling(): () => void {
-    let onFilled = (): void => undefined;
-    const filling = new Promise<void>((resolve) => (onFilled = resolve)).then(() => {
-      this.#filling = this.#filling === filling ? undefined : this.#filling;
-    });
-    this.#filling = filling;
-    return onFilled;
   }
 
   /** A list of pieces that are all in memory; it needs no connection. */
@@ -120,11 +108,15 @@ export class OrderListReader {
     };
   }
 
-  async #openFromDatabase(request: ListRequest, slot: Slot, isIntact: boolean): Promise<OrderList> {
+  /** @param onFilled see {@link MemoryOptions.onFilled} */
+  async #openFromDatabase(
+    request: ListRequest,
+    slot: Slot,
+    isIntact: boolean,
+    onFilled: () => void,
+  ): Promise<OrderList> {
     const { isCompressed } = request;
     const [cache, { compaction, metrics }] = [this.#cache, this];
-    // What has no version is not kept.
-    const onFilled = isIntact ? this.#startFilling() : (): void => undefined;
     const transaction = await this.transactions.begin(isIntact).catch((error: unknown) => {
       onFilled();
       slot.release();
