@@ -85,40 +85,18 @@ export async function inflate({ deflated, crc, length }: DeflatedChunk): Promise
 }
 
 /** ID1, ID2, deflate; no flags, no time, fastest compression, unknown system (RFC 1952 section 2.3). */
-const HEADER = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255]);
+export const GZIP_HEADER = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255]);
 
 /** A final, empty stored block (RFC 1951 section 3.2.4). */
 const FINAL_BLOCK = Buffer.from([1, 0, 0, 0xff, 0xff]);
 
-const MODULUS = 2 ** 32;
-
-/**
- * Joins chunks that were compressed apart into one gzip member (RFC 1952), as pigz does. One member, because Chromium and
- * curl read no further than the first.
- */
-export class GzipMember {
-  #crc = 0;
-  #length = 0;
-
-  /** The first bytes of the member. */
-  header(): Buffer {
-    return HEADER;
-  }
-
-  /** Adds a compressed chunk, whose bytes are written as they are. */
-  add({ crc, length }: DeflatedChunk): void {
-    this.#crc = combineCrc32(this.#crc, crc, length);
-    this.#length = (this.#length + length) % MODULUS;
-  }
-
-  /** The last bytes of the member. */
-  trailer(): Buffer {
-    const trailer = Buffer.allocUnsafe(FINAL_BLOCK.length + 8);
-    FINAL_BLOCK.copy(trailer);
-    trailer.writeUInt32LE(this.#crc, FINAL_BLOCK.length);
-    trailer.writeUInt32LE(this.#length, FINAL_BLOCK.length + 4);
-    return trailer;
-  }
+/** The last bytes of a gzip member. @param crc of all plain bytes @param length their number */
+export function gzipTrailer(crc: number, length: number): Buffer {
+  const trailer = Buffer.alloc(FINAL_BLOCK.length + 8);
+  FINAL_BLOCK.copy(trailer);
+  trailer.writeUInt32LE(crc, FINAL_BLOCK.length);
+  trailer.writeUInt32LE(length % 2 ** 32, FINAL_BLOCK.length + 4);
+  return trailer;
 }
 
 /** The generator polynomial of CRC-32, reflected. */

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { abortResponse, addBodyBytes } from '../../http/response.js';
-import { type DeflatedChunk, deflateNow, GzipMember } from './gzip.js';
+import { combineCrc32, type DeflatedChunk, deflateNow, GZIP_HEADER, gzipTrailer } from './gzip.js';
 import type { ListChunk } from './list-chunk.js';
 
 interface Literal {
@@ -28,24 +28,27 @@ export class ClientDisconnected extends Error {
   }
 }
 
-/** The body of a list: a JSON array or, compressed, one gzip member of it. Written at the pace of its client. */
+/**
+ * The body of a list: a JSON array or, compressed, one gzip member of it (RFC 1952), because Chromium and curl read no further than the
+ * first. Written at the pace of its client.
+ */
 export class ListWriter {
-  readonly #member: GzipMember | undefined;
   /** What has not been written. */
   #parts: Buffer[] = [];
   #chunks: ListChunk[] = [];
   /** Bytes of JSON. */
   #length = 0;
+  /** CRC-32 of the JSON, when it is compressed. */
+  #crc = 0;
   #hasWritten = false;
 
   /** @param stallMs how long the client may take no byte that Node can see before it is disconnected; milliseconds */
   constructor(
     private readonly res: ServerResponse,
-    isCompressed: boolean,
+    private readonly isCompressed: boolean,
     private readonly stallMs: number,
   ) {
-    this.#member = isCompressed ? new GzipMember() : undefined;
-    this.#parts.push(...(this.#member === undefined ? [] : [this.#member.header()]));
+    this.#parts.push(...(isCompressed ? [GZIP_HEADER] : []));
     this.#addLiteral(OPENING);
   }
 
@@ -57,7 +60,7 @@ export class ListWriter {
   async send(chunks: Iterable<ListChunk> | AsyncIterable<ListChunk>): Promise<number> {
     let adding: Promise<void> = Promise.resolve();
     for await (const chunk of chunks) {
-      const content = this.#member === undefined ? chunk.plain() : chunk.deflated();
+      const content = this.isCompressed ? chunk.deflated() : chunk.plain();
       // Whoever adds the chunk gets the error.
       content.catch(() => undefined);
       await adding;
@@ -67,7 +70,7 @@ export class ListWriter {
     }
     await adding;
     this.#addLiteral(CLOSING);
-    this.#parts.push(...(this.#member === undefined ? [] : [this.#member.trailer()]));
+    this.#parts.push(...(this.isCompressed ? [gzipTrailer(this.#crc, this.#length)] : []));
     await this.#write(true);
     return this.#length;
   }
@@ -90,15 +93,16 @@ export class ListWriter {
   }
 
   #addLiteral({ plain, deflated }: Literal): void {
-    this.#add(this.#member === undefined ? plain : deflated);
+    this.#add(this.isCompressed ? deflated : plain);
   }
 
   #add(content: Buffer | DeflatedChunk): void {
     this.#length += content.length;
-    const isPlain = Buffer.isBuffer(content);
-    this.#parts.push(isPlain ? content : content.deflated);
-    if (!isPlain) {
-      this.#member?.add(content);
+    if (Buffer.isBuffer(content)) {
+      this.#parts.push(content);
+    } else {
+      this.#parts.push(content.deflated);
+      this.#crc = combineCrc32(this.#crc, content.crc, content.length);
     }
   }
 
