@@ -1,45 +1,26 @@
-/** The operation did not complete in time. It may still complete. */
-export class DeadlineExceeded extends Error {
-  /** As for a timeout of the operating system. */
-  readonly code = 'ETIMEDOUT';
-
-  constructor(milliseconds: number) {
-    super(`no response within ${milliseconds} ms`);
-    this.name = 'DeadlineExceeded';
-  }
-}
-
 /**
- * Waits for a response from the network for at most `milliseconds`.
+ * Waits for a response from the network for at most `milliseconds`. What it waits for may still complete afterwards.
  *
  * The time in which this process is busy does not count: the timer starts after the writes of this turn of the event loop,
  * and the deadline is one turn after the timer, because timers run before sockets are read.
- * @throws {DeadlineExceeded}
+ * @throws {Error} with the code `ETIMEDOUT`, as for a timeout of the operating system
  */
-export function withDeadline<T>(response: Promise<T>, milliseconds: number): Promise<T> {
-  return new Promise((resolve, reject) => {
-    let timer: NodeJS.Timeout | undefined;
-    const start = setImmediate(() => {
-      timer = setTimeout(() => {
-        setImmediate(() => {
-          reject(new DeadlineExceeded(milliseconds));
-        });
-      }, milliseconds);
+export async function withDeadline<T>(response: Promise<T>, milliseconds: number): Promise<T> {
+  let start: NodeJS.Immediate | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  try {
+    return await new Promise<T>((resolve, reject) => {
+      response.then(resolve, reject);
+      start = setImmediate(() => {
+        timer = setTimeout(() => {
+          setImmediate(() => {
+            reject(Object.assign(new Error(`no response within ${milliseconds} ms`), { code: 'ETIMEDOUT' }));
+          });
+        }, milliseconds);
+      });
     });
-    const stop = (): void => {
-      clearImmediate(start);
-      clearTimeout(timer);
-    };
-    response.then(
-      (value) => {
-        stop();
-        resolve(value);
-      },
-      (error: unknown) => {
-        stop();
-        // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- rethrown unchanged
-        reject(error);
-      },
-    );
-  });
+  } finally {
+    clearImmediate(start);
+    clearTimeout(timer);
+  }
 }
