@@ -1,18 +1,20 @@
 import { open, stat } from 'node:fs/promises';
-import { addAbortSignal, type Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import type { Command } from 'commander';
 import type pg from 'pg';
-import { type LoadListener, LoadOutcomeUnknown } from '../orders/bulk-load.js';
+import type { LoadListener } from '../orders/bulk-load.js';
 import { importOrders } from '../orders/import/import-orders.js';
 import { seedOrders } from '../orders/seed-orders.js';
 import { integer } from './arguments.js';
 import { withDatabase } from './command-database.js';
 import { count, printResult, warn, writeError } from './output.js';
-import { Interrupted, UsageError } from './report-error.js';
+import { UsageError } from './report-error.js';
 
 const ORDERS_DEFAULT = 1_000;
 const ORDERS_MAX = 100_000_000;
 const PROGRESS_MS = 10_000;
+/** 128 + SIGINT, as a shell reports it. */
+const EXIT_INTERRUPTED = 130;
 
 const IMPORT_HELP = `
 The file is CSV with a header line that names these fields in any order:
@@ -50,11 +52,9 @@ export function addOrderCommands(program: Command): void {
 async function importFile(file: string, { json, ...options }: ImportCommandOptions): Promise<void> {
   // Opened before the connection, so that a wrong path is reported without a database.
   const source = file === '-' ? process.stdin : await openFile(file);
-  const orders = await load((db, listener) => {
-    // Also ends a wait for stdin.
-    addAbortSignal(listener.signal, source);
-    return importOrders(db, { source, ...options, ...listener });
-  }).finally(() => source.destroy());
+  const orders = await load((db, listener) => importOrders(db, { source, ...options, ...listener })).finally(() =>
+    source.destroy(),
+  );
   const { dryRun = false } = options;
   const done = dryRun ? 'orders are valid; nothing was imported' : 'orders imported';
   await printResult(json, { orders, dryRun }, `${count(orders)} ${done}.`);
@@ -101,31 +101,29 @@ export function addSeedCommand(program: Command): void {
     });
 }
 
-type Load = (db: pg.Client, listener: LoadListener & { readonly signal: AbortSignal }) => Promise<number>;
-
 /**
- * Loads orders, and writes every ten seconds how many. Ctrl-C closes the connection, so that PostgreSQL rolls the load back.
+ * Loads orders, and writes every ten seconds how many. Ctrl-C ends the process and thereby the connection, so that PostgreSQL rolls
+ * the load back.
  */
-function load(work: Load): Promise<number> {
+function load(work: (db: pg.Client, listener: LoadListener) => Promise<number>): Promise<number> {
   return withDatabase(async (db) => {
     // PostgreSQL notices within a second that the connection is closed. Not on every operating system; then when its statement ends.
     await db.query('SET client_connection_check_interval = 1000').catch(() => undefined);
-    const controller = new AbortController();
     let orders = 0;
+    let outcome = 'no order was inserted.';
     const onInterrupt = (): void => {
-      controller.abort();
-      db.connection.stream.destroy();
+      writeError(`Interrupted: ${outcome}\n`);
+      process.exit(EXIT_INTERRUPTED);
     };
     process.once('SIGINT', onInterrupt);
     const timer = setInterval(() => {
       writeError(`${count(orders)} orders\n`);
     }, PROGRESS_MS);
+    const onProgress = (done: number): number => (orders = done);
+    const onCommit = (): string =>
+      (outcome = 'the commit had begun; look whether the orders exist before you repeat it.');
     try {
-      const onProgress = (done: number): number => (orders = done);
-      return await work(db, { onProgress, onWarning: warn, signal: controller.signal });
-    } catch (error) {
-      const isInterrupted = controller.signal.aborted && !(error instanceof LoadOutcomeUnknown);
-      throw isInterrupted ? new Interrupted('Interrupted: no order was inserted.') : error;
+      return await work(db, { onProgress, onWarning: warn, onCommit });
     } finally {
       clearInterval(timer);
       process.off('SIGINT', onInterrupt);

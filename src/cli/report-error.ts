@@ -7,14 +7,8 @@ const EXIT_FAILED = 1;
 /** The command line is invalid or incomplete; nothing was done. */
 const EXIT_USAGE = 2;
 
-/** 128 + SIGINT, as a shell reports it. */
-const EXIT_INTERRUPTED = 130;
-
 /** The arguments are valid by themselves, but the command cannot run with them in this environment. */
 export class UsageError extends Error {}
-
-/** Ctrl-C ended the command. The message says what was changed. */
-export class Interrupted extends Error {}
 
 /** Writes an error to stderr and returns the exit code. */
 export function reportError(error: unknown): number {
@@ -25,10 +19,6 @@ export function reportError(error: unknown): number {
   if (error instanceof OutputError && error.isClosedPipe) {
     // The reader, such as `head`, has all it wants.
     return 0;
-  }
-  if (error instanceof Interrupted) {
-    writeError(`${error.message}\n`);
-    return EXIT_INTERRUPTED;
   }
   writeError(`error: ${asError(error).message}\n`);
   return error instanceof UsageError ? EXIT_USAGE : EXIT_FAILED;

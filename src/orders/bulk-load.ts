@@ -1,27 +1,15 @@
 import type pg from 'pg';
 import { asError } from '../common/as-error.js';
 import { inTransaction } from '../database/in-transaction.js';
-import { isOutcomeUnknown } from '../database/postgres-errors.js';
 
-/** What a load of many orders reports, and what ends it. */
+/** What a load of many orders reports. */
 export interface LoadListener {
   /** Called with the number of orders read or inserted so far. */
   readonly onProgress?: (orders: number) => void;
   /** Called when the orders are committed and something after that failed. */
   readonly onWarning?: (message: string) => void;
-  /** Ends the load before its commit. */
-  readonly signal?: AbortSignal;
-}
-
-/** The connection was lost before PostgreSQL has confirmed or rejected the commit. */
-export class LoadOutcomeUnknown extends Error {
-  constructor(cause: unknown) {
-    super(
-      `The connection was lost during COMMIT (${asError(cause).message}): the orders may or may not have been loaded. ` +
-        'Check whether some of them exist before loading them again.',
-      { cause },
-    );
-  }
+  /** Called just before the load is committed. */
+  readonly onCommit?: () => void;
 }
 
 /** One load at a time, by an advisory lock: it conflicts with other loads only, not with VACUUM or index builds. */
@@ -48,23 +36,17 @@ const RAISE_SEQUENCE = `
  * Loads orders in one transaction: all of them or none.
  * @param db a connection outside a transaction; its `lock_timeout` bounds the waits
  * @param work inserts orders and returns their number
- * @throws {LoadOutcomeUnknown}
  */
 export async function loadOrders(
   db: pg.ClientBase,
-  { onWarning, signal }: LoadListener,
+  { onWarning, onCommit }: LoadListener,
   work: () => Promise<number>,
 ): Promise<number> {
-  let isCommitting = false;
-  const load = async (): Promise<number> => {
+  const count = await inTransaction(db, async () => {
     await db.query(LOCK_OUT_OTHER_LOADS);
-    const count = await work();
-    signal?.throwIfAborted();
-    isCommitting = true;
-    return count;
-  };
-  const count = await inTransaction(db, load).catch((error: unknown) => {
-    throw isCommitting && isOutcomeUnknown(error) ? new LoadOutcomeUnknown(error) : error;
+    const loaded = await work();
+    onCommit?.();
+    return loaded;
   });
   await analyze(db, onWarning);
   return count;

@@ -41,7 +41,6 @@ export async function importOrders(db: pg.ClientBase, options: ImportOptions): P
   return loadOrders(db, options, async () => {
     await db.query(TRY_INSERT);
     const count = await readFile(db, options);
-    options.signal?.throwIfAborted();
     await insertStaged(db);
     return count;
   });
