@@ -4,7 +4,6 @@ import type { Config } from '../config/config.js';
 import { openClient } from '../database/open-client.js';
 import {
   isOutcomeUnknown,
-  isTransientDatabaseError,
   LOCK_NOT_AVAILABLE,
   READ_ONLY_TRANSACTION,
   sqlStateOf,
@@ -71,9 +70,7 @@ export async function withDatabase<T>(work: (db: pg.Client) => Promise<T>): Prom
 
 /** Also by a server that says so before it ends the session. */
 function hasLostConnection(db: pg.Client, error: unknown): boolean {
-  return sqlStateOf(error) === undefined
-    ? db.connection.stream.destroyed && isTransientDatabaseError(error)
-    : isOutcomeUnknown(error);
+  return db.connection.stream.destroyed || (sqlStateOf(error) !== undefined && isOutcomeUnknown(error));
 }
 
 /** @throws {ConfigurationError} */

@@ -55,17 +55,13 @@ export function print(json: boolean | undefined, document: unknown, text: string
 }
 
 /** Prints the result of a committed change. A failure to print is a warning: the command has succeeded. */
-export async function printResult(json: boolean | undefined, document: unknown, text: string): Promise<void> {
-  try {
-    await print(json, document, text);
-  } catch (error) {
-    if (!(error instanceof OutputError)) {
-      throw error;
+export function printResult(json: boolean | undefined, document: unknown, text: string): Promise<void> {
+  return print(json, document, text).catch((error: unknown) => {
+    const { message, isClosedPipe } = error as OutputError;
+    if (!isClosedPipe) {
+      warn(`${message}; the changes are committed.`);
     }
-    if (!error.isClosedPipe) {
-      warn(`${error.message}; the changes are committed.`);
-    }
-  }
+  });
 }
 
 export function warn(message: string): void {
