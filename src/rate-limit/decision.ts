@@ -97,17 +97,13 @@ export function verdictOfUnused(quotas: Quotas, nowMs: number): Verdict {
 /** The counts in the windows of this time: a window that has ended starts over. */
 function inWindowsAt(counts: Counts, nowMs: number): Counts {
   const minuteEndSeconds = windowEndSeconds(nowMs, MINUTE_MS);
-  const dayEndSeconds = windowEndSeconds(nowMs, DAY_MS);
-  if (counts.minuteEndSeconds === minuteEndSeconds && counts.dayEndSeconds === dayEndSeconds) {
+  if (counts.minuteEndSeconds === minuteEndSeconds) {
+    // A day ends with one of its minutes.
     return counts;
   }
-  return {
-    ...counts,
-    minuteEndSeconds,
-    minuteUsed: counts.minuteEndSeconds === minuteEndSeconds ? counts.minuteUsed : 0,
-    dayEndSeconds,
-    dayUsed: counts.dayEndSeconds === dayEndSeconds ? counts.dayUsed : 0,
-  };
+  const dayEndSeconds = windowEndSeconds(nowMs, DAY_MS);
+  const dayUsed = counts.dayEndSeconds === dayEndSeconds ? counts.dayUsed : 0;
+  return { ...counts, minuteEndSeconds, minuteUsed: 0, dayEndSeconds, dayUsed };
 }
 
 /** Adds a rejection. One that reaches the threshold starts a ban and resets the rejections; the windows continue. */
