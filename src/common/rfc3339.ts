@@ -7,12 +7,9 @@ const RFC3339 =
  * @returns undefined when the text is invalid or the time is outside the years 1 to 9999 in UTC
  */
 export function parseTime(text: string): Date | undefined {
-  const [, year, month, day] = RFC3339.exec(text)?.map(Number) ?? [];
-  if (year === undefined || month === undefined || day === undefined) {
-    return undefined;
-  }
+  const [, year = NaN, month = NaN, day = NaN] = RFC3339.exec(text)?.map(Number) ?? [];
   // `Date` rejects an invalid month but reads February 30 as March 2. Adding 2,000 years keeps leap years and avoids
-  // `Date.UTC` reading the years 0 to 99 as 1900 to 1999.
+  // `Date.UTC` reading the years 0 to 99 as 1900 to 1999. For a text that does not match, NaN differs from itself.
   if (new Date(Date.UTC(year + 2_000, month - 1, day)).getUTCDate() !== day) {
     return undefined;
   }
