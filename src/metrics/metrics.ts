@@ -19,7 +19,7 @@ const GAUGES = {
   ],
   limiterDegraded: [
     'petstore_limiter_store_degraded',
-    '1 while limits are counted by this process alone because Redis is unavailable.',
+    '1 while limits are counted by this process alone because Redis was unavailable to the latest request that asked it.',
   ],
   limiterClockOffset: [
     'petstore_limiter_clock_offset_seconds',

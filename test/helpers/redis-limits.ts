@@ -70,13 +70,25 @@ export async function expectFallback(store: RedisQuotaStore): Promise<void> {
   expect((await store.consume('limited', { requestsPerMinute: 1, requestsPerDay: 9 })).outcome).toBe('limited');
 }
 
+/** Sends requests until one of them finds that Redis is available. */
+export async function untilRecovered(store: RedisQuotaStore): Promise<void> {
+  await waitFor(
+    async () => {
+      await store.consume('probe', ROOMY);
+      return !store.degraded;
+    },
+    'the store is not degraded',
+    HEALED,
+  );
+}
+
 /** Requests are counted in Redis again; the outage was logged once, and its end once. */
 export async function expectRecovery(
   store: RedisQuotaStore,
   server: RedisServer,
   logged: readonly string[],
 ): Promise<void> {
-  await waitFor(() => !store.degraded, 'the store is not degraded', HEALED);
+  await untilRecovered(store);
   const before = await countOf(server, 'a');
   expect((await store.consume('a', ROOMY)).outcome).toBe('admitted');
   expect(await countOf(server, 'a')).toBe(before + 1);

@@ -12,6 +12,7 @@ import {
   expectRecovery,
   RedisLimits,
   ROOMY,
+  untilRecovered,
 } from '../helpers/redis-limits.js';
 import { describeWithRedis, type RedisServer } from '../helpers/redis-server.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
@@ -72,7 +73,7 @@ describeWithRedis('when Redis fails over', () => {
       await store.consume('b', ROOMY);
       return (await countOf(standby, 'b')) > 0;
     }, 'requests are counted in the new primary');
-    await waitFor(() => !store.degraded, 'the store is not degraded');
+    await untilRecovered(store);
     expect((await store.consume('a', ROOMY)).outcome).toBe('admitted');
   });
 
@@ -84,7 +85,10 @@ describeWithRedis('when Redis fails over', () => {
       return store.degraded;
     }, 'the store is degraded');
     const rejectedBefore = await rejectedWritesOf(primary);
-    await waitFor(async () => (await rejectedWritesOf(primary)) >= rejectedBefore + 2, 'Redis is probed twice');
+    await waitFor(async () => {
+      await store.consume('a', ROOMY);
+      return (await rejectedWritesOf(primary)) >= rejectedBefore + 2;
+    }, 'Redis is probed twice');
     expect(store.degraded).toBe(true);
     await promote(primary);
     await expectRecovery(store, primary, limits.logged);
@@ -107,7 +111,7 @@ describeWithRedis('when Redis fails over', () => {
     await waitFor(() => store.degraded, 'the store is degraded');
     await ban(store, 'a');
     await primary.restart();
-    await waitFor(() => !store.degraded, 'the store is not degraded');
+    await untilRecovered(store);
     expect((await store.consume('a', ROOMY)).outcome).toBe('admitted');
     await primary.kill();
     expect((await store.consume('a', ROOMY)).outcome).toBe('admitted');

@@ -82,7 +82,10 @@ describeWithRedis('a replica whose Redis fails', () => {
       const { key } = await insertKey(database.db);
       expect((await listOrders(early.baseUrl, key)).status).toBe(200);
       await redis.restart();
-      await waitFor(() => early.output.includes('Redis available again'), 'Redis is used');
+      await waitFor(async () => {
+        await request(early, key);
+        return early.output.includes('Redis available again');
+      }, 'Redis is used');
       expect(early.output.match(/Redis unavailable/g)).toHaveLength(1);
     } finally {
       await early.stop();

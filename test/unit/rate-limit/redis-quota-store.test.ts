@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { Logger } from '@nestjs/common';
+import { ReplyError } from 'ioredis';
 import type { Quotas } from '../../../src/plans/plans.js';
 import { rateLimitHeaders } from '../../../src/rate-limit/headers.js';
 import type { LimitRedis } from '../../../src/rate-limit/redis-connection.js';
@@ -137,6 +138,23 @@ describe('RedisQuotaStore', () => {
       degraded.push(store.degraded);
     }
     expect(degraded).toEqual([false, false, false, false, false, true]);
+  });
+
+  it('asks Redis with one request a second while it is degraded, until Redis responds, if only with an error', async () => {
+    const now = jest.spyOn(performance, 'now');
+    const WrongType = ReplyError as new (message: string) => Error;
+    const errors = [...Array.from({ length: 4 }, () => new Error('lost')), new WrongType('WRONGTYPE')];
+    let sent = 0;
+    redis.consume = () => Promise.reject(errors[sent++]!);
+    const seen = [];
+    for (const ms of [0, 999, 1_000, 1_999, 2_000]) {
+      now.mockReturnValue(ms);
+      await Promise.all([1, 2, 3].map(async () => store.consume('a', ONE)));
+      seen.push({ sent, degraded: store.degraded });
+    }
+    now.mockRestore();
+    expect(seen.map((each) => each.sent)).toEqual([3, 3, 4, 4, 5]);
+    expect(seen.map((each) => each.degraded)).toEqual([true, true, true, true, false]);
   });
 
   it('rejects the promise of a request whose reply is not that of the script', async () => {
