@@ -83,9 +83,9 @@ export class ReadChunk implements ListChunk {
     return this.#isReleased;
   }
 
-  /** Whether it is compressed, in memory of the cache. */
-  get isKept(): boolean {
-    return this.#compressed?.isKept === true;
+  /** What the cache has of it: the same, compressed. */
+  get kept(): DeflatedChunk | undefined {
+    return this.#compressed?.isKept === true ? this.#compressed.chunk : undefined;
   }
 
   get isCompressing(): boolean {
@@ -100,7 +100,7 @@ export class ReadChunk implements ListChunk {
 
   /** Gives up the plain bytes if the cache has the chunk and its client has not asked for them. @returns whether it had some */
   giveUpPlain(): boolean {
-    const isGivenUp = this.#plain !== undefined && !this.#isTaken && this.isKept;
+    const isGivenUp = this.#plain !== undefined && !this.#isTaken && this.kept !== undefined;
     this.#dropPlain(isGivenUp);
     return isGivenUp;
   }

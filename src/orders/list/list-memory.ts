@@ -1,6 +1,6 @@
 import type { Slot } from '../../common/fair-slots.js';
 import { Signal } from '../../common/signal.js';
-import { deflate, type DeflatedChunk, expectedSize } from './gzip.js';
+import { deflate, expectedSize } from './gzip.js';
 import { ReadChunk } from './list-chunk.js';
 import { ClientDisconnected } from './list-writer.js';
 import type { PieceCache, PieceUser } from './piece-cache.js';
@@ -29,7 +29,7 @@ export class ListMemory {
   /** Chunks with memory of their own. */
   readonly #own = new Set<ReadChunk>();
   /** Chunks of pieces that do not fit the cache as a whole: it has reserved memory for them until they are sent. */
-  readonly #reserved = new Map<ReadChunk, DeflatedChunk>();
+  readonly #reserved = new Set<ReadChunk>();
   readonly #freed = new Signal();
   #clientPacedMs = 0;
   /** Whether no more chunks will be taken. */
@@ -44,7 +44,7 @@ export class ListMemory {
   /** Call when no more chunks will be taken. */
   close(): void {
     this.isClosed = true;
-    for (const chunk of this.#reserved.keys()) {
+    for (const chunk of this.#reserved) {
       this.#giveBack(chunk);
     }
     this.#freed.notify();
@@ -95,19 +95,16 @@ export class ListMemory {
    */
   async keep(key: string, chunks: readonly ReadChunk[], isWhole: boolean): Promise<void> {
     const { cache, user } = this.options;
-    const results = await Promise.allSettled(chunks.map(async ({ compressing }) => compressing));
     // An error is that of sending the chunk.
-    const reserved = results.map((result) =>
-      result.status === 'fulfilled' && result.value?.isKept === true ? result.value.chunk : undefined,
-    );
-    const kept = reserved.filter((chunk) => chunk !== undefined);
+    await Promise.allSettled(chunks.map(async ({ compressing }) => compressing));
+    const kept = chunks.flatMap((chunk) => chunk.kept ?? []);
     const piece = isWhole && kept.length === chunks.length ? cache.add(key, kept, user) : undefined;
     for (const [index, chunk] of chunks.entries()) {
-      const [shared, own] = [piece?.chunks[index], reserved[index]];
+      const shared = piece?.chunks[index];
       if (shared !== undefined) {
         chunk.replaceBy(shared);
-      } else if (own !== undefined) {
-        this.#reserved.set(chunk, own);
+      } else if (chunk.kept !== undefined) {
+        this.#reserved.add(chunk);
         this.#giveBack(chunk);
       }
     }
@@ -120,7 +117,7 @@ export class ListMemory {
   async restIsTaken(): Promise<void> {
     const rest = (): ReadChunk[] => {
       this.#own.forEach((chunk) => chunk.giveUpPlain());
-      return [...this.#own].filter(({ isKept }) => !isKept);
+      return [...this.#own].filter(({ kept }) => kept === undefined);
     };
     for (let chunks = rest(); !this.isClosed && chunks.length > 0; chunks = rest()) {
       await this.#freedFrom(chunks);
@@ -129,10 +126,8 @@ export class ListMemory {
 
   /** Gives the memory that is reserved for a chunk back to the cache, once it is sent or will not be. */
   #giveBack(chunk: ReadChunk): void {
-    const reserved = this.#reserved.get(chunk);
-    if (reserved !== undefined && (this.isClosed || chunk.isReleased)) {
-      this.#reserved.delete(chunk);
-      this.options.cache.cancel([reserved]);
+    if (chunk.kept !== undefined && (this.isClosed || chunk.isReleased) && this.#reserved.delete(chunk)) {
+      this.options.cache.cancel([chunk.kept]);
     }
   }
 
