@@ -50,7 +50,7 @@ export class ReadChunk implements ListChunk {
   #plain: Buffer | undefined;
   #compressed: Compressed | undefined;
   #isCompressing: boolean;
-  /** Whether the client needs the plain bytes. */
+  /** Whether the client has asked for the plain bytes. */
   #isTaken = false;
   #isReleased = false;
 
@@ -98,13 +98,6 @@ export class ReadChunk implements ListChunk {
     return this.#plain?.length ?? (isKept || this.#isReleased ? 0 : (chunk?.deflated.length ?? 0));
   }
 
-  /** Gives up the plain bytes if the cache has the chunk and its client has not asked for them. @returns whether it had some */
-  giveUpPlain(): boolean {
-    const isGivenUp = this.#plain !== undefined && !this.#isTaken && this.kept !== undefined;
-    this.#dropPlain(isGivenUp);
-    return isGivenUp;
-  }
-
   async plain(): Promise<Buffer> {
     this.#isTaken = true;
     return (this.#plain ??= await inflate(await this.deflated()));
@@ -131,15 +124,13 @@ export class ReadChunk implements ListChunk {
     this.#free();
   }
 
+  /** Gives up the plain bytes, unless they are being compressed, or the client needs them and the cache does not have them. */
   #free(): void {
-    this.#dropPlain(!this.#isCompressing && (this.#isReleased || !this.sendsPlain));
-    this.onFreed();
-  }
-
-  #dropPlain(mayDrop: boolean): void {
-    if (mayDrop && this.#plain !== undefined) {
+    const isNeeded = this.sendsPlain && !this.#isReleased && (this.#isTaken || this.kept === undefined);
+    if (this.#plain !== undefined && !this.#isCompressing && !isNeeded) {
       this.recycle(this.#plain);
       this.#plain = undefined;
     }
+    this.onFreed();
   }
 }

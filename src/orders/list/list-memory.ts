@@ -53,11 +53,7 @@ export class ListMemory {
   /** Resolves when there is memory for one more chunk. @throws {ClientDisconnected} when the list has been closed */
   async room(): Promise<void> {
     while (!this.isClosed && this.#ownBytes() > OWN_BYTES_MAX) {
-      const own = [...this.#own];
-      // The latest is sent last.
-      if (own.findLast((chunk) => chunk.giveUpPlain()) === undefined) {
-        await this.#freedFrom(own);
-      }
+      await this.#freedFrom([...this.#own]);
     }
     if (this.isClosed) {
       throw new ClientDisconnected();
@@ -115,10 +111,7 @@ export class ListMemory {
    * What is in the cache is decompressed again when it is sent.
    */
   async restIsTaken(): Promise<void> {
-    const rest = (): ReadChunk[] => {
-      this.#own.forEach((chunk) => chunk.giveUpPlain());
-      return [...this.#own].filter(({ kept }) => kept === undefined);
-    };
+    const rest = (): ReadChunk[] => [...this.#own].filter(({ kept }) => kept === undefined);
     for (let chunks = rest(); !this.isClosed && chunks.length > 0; chunks = rest()) {
       await this.#freedFrom(chunks);
     }
