@@ -5,7 +5,7 @@ import type { ImportErrorList } from './import-errors.js';
 const INT32_MAX = 2_147_483_647;
 const STATUSES = ['pending', 'shipped', 'cancelled'];
 
-/** An order as read from a file. Fields without a value are omitted. */
+/** An order as read from a file. An empty field is one without a value. */
 export interface OrderText {
   /** Line of the file, counted from 1. */
   readonly line: number;
@@ -71,11 +71,11 @@ export function copyLineOf({ line, fields }: OrderText, errors: ImportErrorList)
   const before = errors.count;
   const read = (field: OrderField): string | undefined => {
     const { required, expected, read: readText } = ORDER_FIELDS[field];
-    const given = fields[field];
-    const value = given === undefined ? undefined : readText(given);
-    if (given === undefined && required === true) {
+    const given = fields[field] ?? '';
+    const value = given === '' ? undefined : readText(given);
+    if (given === '' && required === true) {
       errors.add({ line, field, problem: `is missing; it must be ${expected}` });
-    } else if (given !== undefined && value === undefined) {
+    } else if (given !== '' && value === undefined) {
       errors.add({ line, field, problem: `must be ${expected} (got ${given})` });
     }
     return value;

@@ -6,13 +6,7 @@ import { isOrderField, type OrderField, type OrderText, UNKNOWN_FIELD } from './
 /** Far longer than any order. Bounds the memory that an unclosed quote takes. */
 const RECORD_BYTES_MAX = 65_536;
 
-/** By the codes of csv-parse, which names the line at which it gave up. */
-const PROBLEMS: Readonly<Record<string, string>> = {
-  CSV_QUOTE_NOT_CLOSED: 'is behind a quote that is not closed, perhaps many lines before',
-  CSV_MAX_RECORD_SIZE: `has more than ${RECORD_BYTES_MAX} bytes, or is behind a quote that is not closed`,
-};
-
-/** Reads CSV (RFC 4180) with a header line as it arrives. An empty field has no value. */
+/** Reads CSV (RFC 4180) with a header line as it arrives. */
 export async function* readCsv(source: AsyncIterable<Buffer>, errors: ImportErrorList): AsyncGenerator<OrderText> {
   const parser = parse({ bom: true, trim: true, relax_column_count: true, max_record_size: RECORD_BYTES_MAX });
   let header: OrderField[] | undefined;
@@ -25,7 +19,7 @@ export async function* readCsv(source: AsyncIterable<Buffer>, errors: ImportErro
       if (header === undefined) {
         header = readHeader(values, errors);
       } else if (values.length === header.length) {
-        yield { line, fields: fieldsOf(header, values) };
+        yield { line, fields: Object.fromEntries(header.map((field, index) => [field, values[index] ?? ''])) };
       } else if (values.length > 1 || values[0] !== '') {
         errors.add({ line, problem: `must have ${header.length} values, as the header (got ${values.length})` });
       }
@@ -34,14 +28,8 @@ export async function* readCsv(source: AsyncIterable<Buffer>, errors: ImportErro
     if (!(error instanceof CsvError)) {
       throw error;
     }
-    errors.add({
-      line: Number(error.lines),
-      problem: PROBLEMS[error.code] ?? `is not valid CSV: ${error.message}`,
-    });
-    errors.throwIfAny();
-  }
-  if (header === undefined) {
-    errors.add({ line: 1, problem: 'must be a header with the names of the fields' });
+    const problem = `is not valid CSV, or is behind a quote that is not closed, perhaps many lines before: ${error.message}`;
+    errors.add({ line: Number(error.lines), problem });
   }
 }
 
@@ -56,17 +44,6 @@ function readHeader(names: readonly string[], errors: ImportErrorList): OrderFie
   }
   errors.throwIfAny();
   return names.filter(isOrderField);
-}
-
-function fieldsOf(header: readonly OrderField[], values: readonly string[]): OrderText['fields'] {
-  const fields: Partial<Record<OrderField, string>> = {};
-  for (const [index, field] of header.entries()) {
-    const value = values[index];
-    if (value !== undefined && value !== '') {
-      fields[field] = value;
-    }
-  }
-  return fields;
 }
 
 /** Lines of the file: quoted values may have line breaks. */
