@@ -7,7 +7,7 @@ import { importOrders } from '../orders/import/import-orders.js';
 import { seedOrders } from '../orders/seed-orders.js';
 import { integer } from './arguments.js';
 import { withDatabase } from './command-database.js';
-import { count, printResult, warn, writeError } from './output.js';
+import { count, printResult, writeError } from './output.js';
 import { UsageError } from './report-error.js';
 
 const ORDERS_DEFAULT = 1_000;
@@ -123,7 +123,7 @@ function load(work: (db: pg.Client, listener: LoadListener) => Promise<number>):
     const onCommit = (): string =>
       (outcome = 'the commit had begun; look whether the orders exist before you repeat it.');
     try {
-      return await work(db, { onProgress, onWarning: warn, onCommit });
+      return await work(db, { onProgress, onCommit });
     } finally {
       clearInterval(timer);
       process.off('SIGINT', onInterrupt);

@@ -1,13 +1,10 @@
 import type pg from 'pg';
-import { asError } from '../common/as-error.js';
 import { inTransaction } from '../database/in-transaction.js';
 
 /** What a load of many orders reports. */
 export interface LoadListener {
   /** Called with the number of orders read or inserted so far. */
   readonly onProgress?: (orders: number) => void;
-  /** Called when the orders are committed and something after that failed. */
-  readonly onWarning?: (message: string) => void;
   /** Called just before the load is committed. */
   readonly onCommit?: () => void;
 }
@@ -33,23 +30,22 @@ const RAISE_SEQUENCE = `
   WHERE highest > last`;
 
 /**
- * Loads orders in one transaction: all of them or none.
+ * Loads orders in one transaction: all of them or none. No ANALYZE is needed: the statements of the service use the index without
+ * statistics, too, by the settings of their sessions.
  * @param db a connection outside a transaction; its `lock_timeout` bounds the waits
  * @param work inserts orders and returns their number
  */
-export async function loadOrders(
+export function loadOrders(
   db: pg.ClientBase,
-  { onWarning, onCommit }: LoadListener,
+  { onCommit }: LoadListener,
   work: () => Promise<number>,
 ): Promise<number> {
-  const count = await inTransaction(db, async () => {
+  return inTransaction(db, async () => {
     await db.query(LOCK_OUT_OTHER_LOADS);
-    const loaded = await work();
+    const count = await work();
     onCommit?.();
-    return loaded;
+    return count;
   });
-  await analyze(db, onWarning);
-  return count;
 }
 
 /**
@@ -60,14 +56,4 @@ export async function loadOrders(
 export async function raiseOrderSequence(db: pg.ClientBase, highestId: string | number | null): Promise<void> {
   const { rows } = await db.query<{ highest: string | null }>(HIGHEST_ID, [highestId]);
   await db.query(RAISE_SEQUENCE, [rows[0]?.highest]);
-}
-
-/** Updates the planner's statistics, so that the list is read in the order of the primary key. A failure is a warning. */
-async function analyze(db: pg.ClientBase, onWarning?: (message: string) => void): Promise<void> {
-  try {
-    await db.query('ANALYZE orders');
-  } catch (error) {
-    const reason = asError(error).message;
-    onWarning?.(`The orders are committed, but ANALYZE failed (${reason}). Run "ANALYZE orders" in the database.`);
-  }
 }

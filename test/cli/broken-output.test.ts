@@ -1,9 +1,5 @@
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { insertKey } from '../helpers/builders.js';
-import { failAnalyze } from '../helpers/fail-analyze.js';
 import { CLI } from '../helpers/build.js';
 import { petstore } from '../helpers/petstore.js';
 import { useTestDatabase } from '../helpers/test-database.js';
@@ -114,29 +110,4 @@ it('petstore keys issue exits with 1 and says that the printed key may be invali
     await database.db.query('DROP TRIGGER fails_commit ON api_keys; DROP FUNCTION fail_commit()');
   }
   expect(await allKeys()).toEqual([]);
-});
-
-describe('a command whose ANALYZE fails after the commit', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'petstore-analyze-'));
-  const file = join(folder, 'orders.csv');
-  writeFileSync(file, 'petId,quantity\n7,1\n');
-  afterAll(() => {
-    rmSync(folder, { recursive: true });
-  });
-
-  it.each([[['orders', 'import', file]], [['seed', '--orders', '3']]])('warns and exits with 0: %j', async (args) => {
-    const restore = await failAnalyze(database.db);
-    try {
-      const result = await petstore([...args, '--json'], { DATABASE_URL: database.url });
-      expect(result).toMatchObject({
-        exitCode: 0,
-        stderr:
-          'warning: The orders are committed, but ANALYZE failed (no statistics today). Run "ANALYZE orders" in the database.\n',
-      });
-      expect(() => void JSON.parse(result.stdout)).not.toThrow();
-    } finally {
-      await restore();
-    }
-    expect((await database.db.query('SELECT FROM orders')).rowCount).toBeGreaterThan(0);
-  });
 });
