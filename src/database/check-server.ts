@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { asError } from '../common/as-error.js';
 import { type Config, ConfigurationError } from '../config/config.js';
 import { onlyRow } from './only-row.js';
 import { connectionOf, openClient } from './open-client.js';
@@ -11,18 +12,17 @@ const COMPARED = 3;
 const POSTGRES_VERSION_MIN = 14;
 
 const SELECT_SERVER = `
-  SELECT current_setting('server_version') AS version, pg_backend_pid() AS process, pg_is_in_recovery() AS "isStandby",
-         current_setting('default_transaction_read_only') = 'on' AS "isReadOnly"`;
+  SELECT current_setting('server_version') AS version, pg_backend_pid() AS process,
+         current_setting('transaction_read_only') = 'on' AS "isReadOnly"`;
 
 /** Class of SQLSTATE: password, client certificate, `pg_hba.conf`. */
 const INVALID_AUTHORIZATION = '28';
 
-type ConnectionError = Error & { readonly code?: string; readonly syscall?: string; readonly path?: string };
+type ConnectionError = Error & { readonly code?: string };
 
 interface Server {
   readonly version: string;
   readonly process: number;
-  readonly isStandby: boolean;
   readonly isReadOnly: boolean;
 }
 
@@ -46,9 +46,10 @@ export async function checkServer({ databaseUrl }: Config): Promise<void> {
 
 /** What keeps the service from using its server; `petstore doctor` reports a passing problem, too. */
 export async function serverProblem(url: string): Promise<ServerProblem | undefined> {
-  const unusable = urlProblem(url);
-  if (unusable !== undefined) {
-    return unusable;
+  try {
+    connectionOf(url);
+  } catch (error) {
+    return fatal(`must have parameters that can be used: ${asError(error).message}`);
   }
   const clients: pg.Client[] = [];
   const connect = async (): Promise<pg.Client> => {
@@ -73,7 +74,12 @@ export async function serverProblem(url: string): Promise<ServerProblem | undefi
         );
       }
     }
-    return roleProblem(server);
+    return server.isReadOnly
+      ? passing(
+          'must lead to a primary server that can be written (got a standby, or default_transaction_read_only is on for the server, ' +
+            'database or role)',
+        )
+      : undefined;
   } catch (error) {
     return connectionProblem(error as ConnectionError);
   } finally {
@@ -87,17 +93,6 @@ const passing = (message: string): ServerProblem => ({ message: `DATABASE_URL ${
 /** A pooler gives its clients process ids of its own. `processID` is not in the types of `pg`. */
 export function hasPooler(client: pg.Client, process: number): boolean {
   return (client as unknown as { processID: number }).processID !== process;
-}
-
-function roleProblem({ isStandby, isReadOnly }: Server): ServerProblem | undefined {
-  if (isStandby) {
-    return passing('must lead to the primary server (got a standby)');
-  }
-  return isReadOnly
-    ? passing(
-        'must lead to a server that can be written (reset default_transaction_read_only for server, database or role)',
-      )
-    : undefined;
 }
 
 /** Whether no two connections use the same server process and none changes it, as with a pooler in session mode. */
@@ -116,19 +111,6 @@ async function keepTheirServers(clients: readonly pg.Client[]): Promise<boolean>
 
 async function serverOf(client: pg.Client): Promise<Server> {
   return onlyRow((await client.query<Server>(SELECT_SERVER)).rows);
-}
-
-/** What keeps `pg` from using the URL. */
-function urlProblem(url: string): ServerProblem | undefined {
-  try {
-    connectionOf(url);
-    return undefined;
-  } catch (error) {
-    const { code, syscall, path, message } = error as ConnectionError;
-    return syscall === 'open'
-      ? fatal(`must name files that can be read (got "${path}": ${code})`)
-      : fatal(`must have parameters that can be used: ${message}`);
-  }
 }
 
 /** TLS and logins do not get right by themselves; otherwise the server is unavailable. */

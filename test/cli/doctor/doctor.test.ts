@@ -120,7 +120,7 @@ const CHANGES: readonly [check: string, change: string, undo: string, found: str
     'database',
     'ALTER ROLE LOGIN SET default_transaction_read_only = on',
     'ALTER ROLE LOGIN RESET default_transaction_read_only',
-    'error: DATABASE_URL must lead to a server that can be written',
+    'error: DATABASE_URL must lead to a primary server that can be written',
   ],
   [
     'list',
