@@ -1,9 +1,8 @@
 import pg from 'pg';
 import { asError } from '../../common/as-error.js';
-import type { Clock } from '../../common/clock.js';
 import { withDeadline } from '../../common/deadline.js';
 import type { Config } from '../../config/config.js';
-import { hasPooler, serverProblem } from '../../database/check-server.js';
+import { hasPooler, type ServerProblem, serverProblem } from '../../database/check-server.js';
 import { onlyRow } from '../../database/only-row.js';
 import { openClient } from '../../database/open-client.js';
 import { connectionsPerProcess } from '../../database/pools.js';
@@ -15,12 +14,15 @@ import { checkList, checkSchema } from './schema.js';
 
 /** All checks together take at most 15 s, whatever hangs. Milliseconds. */
 const DATABASE_TIMEOUT_MS = 10_000;
-const STATEMENT_TIMEOUT_MS = 1_500;
+const QUERY_TIMEOUT_MS = 2_000;
+
+/** Each statement is a transaction of its own, so that a check that fails leaves the others. */
+const SETTINGS = sessionSettings({ statement_timeout: 1_500, default_transaction_read_only: 'on' });
 
 /** For `petstore` commands, migrations and an operator's psql. */
 const COMMAND_CONNECTIONS = 10;
 
-type DatabaseCheck = (db: pg.Client, config: Config, clock: Clock) => Promise<Result>;
+type DatabaseCheck = (db: pg.Client, config: Config) => Promise<Result>;
 
 const CHECKS: Readonly<Record<string, DatabaseCheck>> = {
   'connection limit': checkConnectionLimit,
@@ -31,68 +33,57 @@ const CHECKS: Readonly<Record<string, DatabaseCheck>> = {
   'expiring keys': checkExpiringKeys,
 };
 
-export async function checkDatabase(config: Config, clock: Clock): Promise<Results> {
+export async function checkDatabase(config: Config): Promise<Results> {
   const databaseUrl = config.databaseUrl ?? runningEmbeddedDatabaseUrl();
   if (databaseUrl === undefined) {
     const remedy = 'Set DATABASE_URL, or start the embedded database with "npm start".';
     return { database: warning('DATABASE_URL is not set, and the embedded database does not run', remedy) };
   }
-  const [database, results] = await Promise.all([
-    checkServer(databaseUrl),
-    checkContents(databaseUrl, (check, db) => check(db, config, clock)),
-  ]);
+  const database = resultOf(databaseUrl, { message: 'the server of DATABASE_URL does not respond' });
+  const results: Results = { database };
+  await withDeadline(runDatabaseChecks(databaseUrl, config, results), DATABASE_TIMEOUT_MS).catch(() => undefined);
   const missing =
-    database.status === 'ok'
+    results.database?.status === 'ok'
       ? error(
-          'not checked: another connection was rejected, or lost',
+          'not checked: another connection was rejected, or is too slow',
           'Run doctor again; are there too many connections?',
         )
-      : skipped('the database is unreachable or does not respond');
-  const contents = Object.keys(CHECKS).map((name) => [name, results[name] ?? missing]);
-  return { database, ...(Object.fromEntries(contents) as Results) };
+      : skipped('the database cannot be used');
+  return { database, ...Object.fromEntries(Object.keys(CHECKS).map((name) => [name, missing])), ...results };
 }
 
-/** What the service checks at its start, and what it tolerates. */
-async function checkServer(databaseUrl: string): Promise<Result> {
-  const problem = await withDeadline(serverProblem(databaseUrl), DATABASE_TIMEOUT_MS).catch(() => ({
-    message: 'the server of DATABASE_URL does not respond',
-  }));
+/** @param results gets each result when it is there */
+async function runDatabaseChecks(databaseUrl: string, config: Config, results: Results): Promise<void> {
+  // What the service checks at its start, and what it tolerates.
+  const problem = await serverProblem(databaseUrl);
+  results.database = resultOf(databaseUrl, problem);
+  if (problem?.isFatal === true) {
+    // A pooler may give the settings of this session to other clients.
+    return;
+  }
+  const options = { application_name: 'petstore-doctor', query_timeout: QUERY_TIMEOUT_MS };
+  const db = await openClient(databaseUrl, options);
+  try {
+    await db.query(SETTINGS);
+    for (const [name, check] of Object.entries(CHECKS)) {
+      results[name] = await check(db, config).catch((failure: unknown) =>
+        error(
+          asError(failure).message,
+          'Correct what it says, or what the other checks report; the log of PostgreSQL has the statement.',
+        ),
+      );
+    }
+  } finally {
+    db.connection.stream.destroy();
+  }
+}
+
+function resultOf(databaseUrl: string, problem: Pick<ServerProblem, 'message'> | undefined): Result {
   if (problem !== undefined) {
     return error(problem.message, 'Correct DATABASE_URL or the server.');
   }
   const { host, port, database } = new pg.Client(databaseUrl);
   return ok(`"${database ?? ''}" at ${host}:${port}`);
-}
-
-/** Without those that had no result at the deadline. */
-async function checkContents(
-  databaseUrl: string,
-  run: (check: DatabaseCheck, db: pg.Client) => Promise<Result>,
-): Promise<Results> {
-  const results: Results = {};
-  const connected = openClient(databaseUrl, { application_name: 'petstore-doctor' });
-  const runAll = async (): Promise<void> => {
-    const db = await connected;
-    for (const [name, check] of Object.entries(CHECKS)) {
-      results[name] = await inTransaction(db, () => run(check, db));
-    }
-  };
-  await withDeadline(runAll(), DATABASE_TIMEOUT_MS).catch(() => undefined);
-  connected.then(({ connection }) => connection.stream.destroy()).catch(() => undefined);
-  return results;
-}
-
-/** In a read-only transaction that is rolled back, so that a check that fails leaves the others. */
-async function inTransaction(db: pg.Client, check: () => Promise<Result>): Promise<Result> {
-  await db.query(`BEGIN READ ONLY; ${sessionSettings({ statement_timeout: STATEMENT_TIMEOUT_MS })}`);
-  const result = await check().catch((failure: unknown) =>
-    error(
-      asError(failure).message,
-      'Correct what it says, or what the other checks report; the log of PostgreSQL has the statement.',
-    ),
-  );
-  await db.query('ROLLBACK');
-  return result;
 }
 
 /** The smallest of the limits of server, database and role, without reserved connections. */
@@ -125,8 +116,8 @@ async function checkConnectionLimit(db: pg.Client, config: Config): Promise<Resu
       );
 }
 
-function checkDatabaseClock(db: pg.Client, _config: Config, clock: Clock): Promise<Result> {
-  return checkClock('PostgreSQL', clock, async () => {
+function checkDatabaseClock(db: pg.Client): Promise<Result> {
+  return checkClock('PostgreSQL', async () => {
     const sql = 'SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS "nowMs"';
     return onlyRow((await db.query<{ nowMs: number }>(sql)).rows).nowMs;
   });

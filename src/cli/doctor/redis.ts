@@ -1,20 +1,19 @@
 import type { Redis } from 'ioredis';
 import { asError } from '../../common/as-error.js';
-import type { Clock } from '../../common/clock.js';
 import type { Config } from '../../config/config.js';
 import { withRedis } from '../../rate-limit/redis-admin.js';
 import { checkClock, error, ok, type Result, type Results, skipped, warning } from './check.js';
 
 const NEARLY_FULL = 0.9;
 
-export async function checkRedis({ redisUrl }: Config, clock: Clock): Promise<Results> {
+export async function checkRedis({ redisUrl }: Config): Promise<Results> {
   if (redisUrl === undefined) {
     return { Redis: skipped('REDIS_URL is not set') };
   }
   try {
     return await withRedis(redisUrl, async (redis) => ({
       Redis: redisResult(new URL(redisUrl).host, await redis.info()),
-      'clock of Redis': await checkClock('Redis', clock, () => timeOf(redis)),
+      'clock of Redis': await checkClock('Redis', () => timeOf(redis)),
     }));
   } catch (failure) {
     const remedy = 'Check REDIS_URL and that Redis runs; each process counts limits in its own memory meanwhile.';

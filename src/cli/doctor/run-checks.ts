@@ -1,4 +1,3 @@
-import { type Clock, systemClock } from '../../common/clock.js';
 import { ConfigurationError, loadConfig } from '../../config/config.js';
 import { error, ok, type Result, type Results } from './check.js';
 import { checkDatabase } from './database.js';
@@ -20,17 +19,17 @@ export interface Checks {
  * Runs all checks within 15 seconds, whatever hangs. Changes nothing.
  * @param variables the environment of the service
  */
-export async function runChecks(variables: NodeJS.ProcessEnv, clock: Clock = systemClock): Promise<Checks> {
-  const results = await resultsOf(variables, clock);
+export async function runChecks(variables: NodeJS.ProcessEnv): Promise<Checks> {
+  const results = await resultsOf(variables);
   const checks = Object.entries(results).map(([name, result]) => ({ name, ...result }));
   return { status: WORST_FIRST.find((rank) => checks.some(({ status }) => status === rank)) ?? 'ok', checks };
 }
 
-async function resultsOf(variables: NodeJS.ProcessEnv, clock: Clock): Promise<Results> {
+async function resultsOf(variables: NodeJS.ProcessEnv): Promise<Results> {
   try {
     const config = loadConfig(variables);
     const configuration = ok(`valid, for ${config.production ? 'production' : 'development'}`);
-    const found = [checkDatabase(config, clock), checkRedis(config, clock), checkHost(config)];
+    const found = [checkDatabase(config), checkRedis(config), checkHost(config)];
     return Object.assign({ configuration }, ...(await Promise.all(found))) as Results;
   } catch (failure) {
     if (!(failure instanceof ConfigurationError)) {
