@@ -1,4 +1,4 @@
-import type { Duplex } from 'node:stream';
+import { type Duplex, Readable } from 'node:stream';
 import type { Connection, Submittable } from 'pg';
 import { freeBuffer } from '../common/free-buffer.js';
 
@@ -8,11 +8,8 @@ const COPY_DONE = 0x63;
 const ERROR_RESPONSE = 0x45;
 /** Every other one that can arrive: the response to COPY, the end of a statement, notices, parameters, notifications. */
 const OTHERS: ReadonlySet<number> = new Set(Buffer.from('HcCNSA'));
-/** Type and length. */
-const HEADER_BYTES = 5;
-/** Bytes of the length, which counts itself. */
-const LENGTH_BYTES = 4;
-
+/** Type and length: what precedes each row. */
+export const HEADER_BYTES = 5;
 /** Chunks that wait to be read before the socket is paused. */
 const WAITING_MAX = 4;
 
@@ -20,38 +17,34 @@ const EMPTY = Buffer.alloc(0);
 
 type Receive = (received: Buffer) => void;
 
-interface Chunk {
+export interface CopiedRows {
+  /** Each behind {@link HEADER_BYTES}. */
   readonly rows: Buffer;
   /** What the socket received, set for the last rows in it. */
   readonly received?: Buffer | undefined;
 }
 
 /**
- * Statements `COPY … TO STDOUT`, for `client.query`: their rows in chunks that may end anywhere, at the pace of the consumer. An
- * empty chunk ends each statement.
+ * Statements `COPY … TO STDOUT`, for `client.query`: their rows in chunks of whole rows, at the pace of the consumer. An empty chunk
+ * ends each statement.
  *
- * PostgreSQL sends each row as a message. pg and pg-copy-streams create several objects for each; here the rows of a chunk
- * are moved together within the chunk. Meanwhile pg does not see what the socket receives.
+ * PostgreSQL sends each row as a message. pg and pg-copy-streams create several objects for each; here they stay as they are
+ * received. Meanwhile pg does not see what the socket receives.
  */
-export class CopyOut implements Submittable {
-  readonly #waiting: Chunk[] = [];
-  /** The last chunk that was returned. */
-  #read: Chunk | undefined;
+export class CopyOut extends Readable implements Submittable {
   #stream: Duplex | undefined;
   #receiveInPg: Receive = () => undefined;
-  #wake: () => void = () => undefined;
-  #end: { readonly error?: Error } | undefined;
-  /** The start of a message whose header has not arrived in full. */
-  #header = EMPTY;
-  #type = 0;
-  /** Bytes of the current message that have not arrived. */
-  #missing = 0;
+  /** The start of a message that has not arrived in full. */
+  #rest = EMPTY;
 
   /** Statements that have not ended. */
   #statements: number;
 
   constructor(private readonly copies: readonly string[]) {
+    super({ objectMode: true, highWaterMark: WAITING_MAX });
     this.#statements = copies.length;
+    // Whoever reads gets the error.
+    this.on('error', () => undefined);
   }
 
   submit(connection: Connection): void {
@@ -62,37 +55,18 @@ export class CopyOut implements Submittable {
     connection.query(this.copies.join('; '));
   }
 
-  /**
-   * The next rows, or an empty chunk where a statement ends; undefined after the last one. They are valid until the next call. A
-   * consumer that does not read all of them has to close the connection.
-   * @throws {Error} of the database
-   */
-  async next(): Promise<Buffer | undefined> {
-    // Chunks of Node's TLS sockets may share memory.
-    const received = this.#read?.received;
-    this.#read = undefined;
-    if (received !== undefined && received.length === received.buffer.byteLength) {
-      freeBuffer(received);
-    }
-    while (this.#waiting.length === 0 && this.#end === undefined) {
-      this.#stream?.resume();
-      await new Promise<void>((resolve) => (this.#wake = resolve));
-    }
-    if (this.#end?.error !== undefined) {
-      throw this.#end.error;
-    }
-    this.#read = this.#waiting.shift();
-    return this.#read?.rows;
+  override _read(): void {
+    this.#stream?.resume();
   }
 
   /** Called by pg, also when the connection is lost. */
   handleError(error: Error): void {
-    this.#finish({ error });
+    this.destroy(error);
   }
 
   /** Called by pg. */
   handleReadyForQuery(): void {
-    this.#finish({});
+    this.push(null);
   }
 
   /** Called by pg. */
@@ -101,74 +75,59 @@ export class CopyOut implements Submittable {
   }
 
   readonly #receive: Receive = (received) => {
-    const chunk = this.#header.length === 0 ? received : Buffer.concat([this.#header, received]);
-    this.#header = EMPTY;
-    let from = 0;
-    let [start, to] = [0, 0];
-    while (from < chunk.length && !this.#isForPg(chunk, from)) {
-      if (this.#missing === 0) {
-        if (from + HEADER_BYTES > chunk.length) {
-          this.#header = Buffer.from(chunk.subarray(from));
-          break;
-        }
-        this.#missing = chunk.readUInt32BE(from + 1) - LENGTH_BYTES;
-        if (this.#missing < 0 || (this.#type !== COPY_DATA && !OTHERS.has(this.#type))) {
-          this.#stream?.destroy(new Error('Unexpected message from PostgreSQL during COPY.'));
-          return;
-        }
-        from += HEADER_BYTES;
-        if (this.#type === COPY_DONE) {
-          this.#push(chunk.subarray(start, to));
-          this.#endStatement();
-          start = to;
-        }
-      }
-      const length = Math.min(this.#missing, chunk.length - from);
-      if (this.#type === COPY_DATA) {
-        chunk.copyWithin(to, from, from + length);
-        to += length;
-      }
-      from += length;
-      this.#missing -= length;
+    const chunk = Buffer.concat([this.#rest, received]);
+    // Chunks of Node's TLS sockets may share memory.
+    if (received.length === received.buffer.byteLength) {
+      freeBuffer(received);
     }
-    const rest = this.#isForPg(chunk, from) ? Buffer.from(chunk.subarray(from)) : undefined;
-    this.#push(chunk.subarray(start, to), chunk);
-    if (rest !== undefined) {
-      this.#leaveToPg(rest);
+    let [from, start] = [0, 0];
+    while (from + HEADER_BYTES <= chunk.length && !this.#isForPg(chunk[from])) {
+      const type = chunk.readUInt8(from);
+      const end = from + 1 + chunk.readUInt32BE(from + 1);
+      if (end < from + HEADER_BYTES || (type !== COPY_DATA && !OTHERS.has(type))) {
+        this.#stream?.destroy(new Error('Unexpected message from PostgreSQL during COPY.'));
+        return;
+      }
+      if (end > chunk.length) {
+        break;
+      }
+      if (type !== COPY_DATA) {
+        this.#push(chunk.subarray(start, from));
+        start = end;
+      }
+      if (type === COPY_DONE) {
+        this.#endStatement();
+      }
+      from = end;
     }
-    this.#wake();
+    this.#rest = Buffer.from(chunk.subarray(from));
+    this.#push(chunk.subarray(start, from), chunk);
+    if (this.#isForPg(this.#rest[0])) {
+      this.#leaveToPg(this.#rest);
+    }
   };
 
-  /** Whether a message begins here that pg has to read: the end of the last statement, or an error. */
-  #isForPg(chunk: Buffer, from: number): boolean {
-    if (this.#missing > 0 || from >= chunk.length) {
-      return false;
-    }
-    this.#type = chunk.readUInt8(from);
-    return this.#type === ERROR_RESPONSE || (this.#type === COPY_DONE && this.#statements === 1);
+  /** Whether pg has to read a message: the end of the last statement, or an error. */
+  #isForPg(type: number | undefined): boolean {
+    return type === ERROR_RESPONSE || (type === COPY_DONE && this.#statements === 1);
   }
 
   #leaveToPg(rest: Buffer): void {
     this.#stream?.off('data', this.#receive).on('data', this.#receiveInPg).resume();
-    if (this.#type === COPY_DONE) {
+    if (rest[0] === COPY_DONE) {
       this.#endStatement();
     }
     this.#receiveInPg(rest);
   }
 
   #push(rows: Buffer, received?: Buffer): void {
-    if (rows.length > 0 && this.#waiting.push({ rows, received }) >= WAITING_MAX) {
+    if (rows.length > 0 && !this.push({ rows, received })) {
       this.#stream?.pause();
     }
   }
 
   #endStatement(): void {
     this.#statements--;
-    this.#waiting.push({ rows: EMPTY });
-  }
-
-  #finish(end: { readonly error?: Error }): void {
-    this.#end ??= end;
-    this.#wake();
+    this.push({ rows: EMPTY });
   }
 }

@@ -1,6 +1,7 @@
 import { asError } from '../../common/as-error.js';
 import { inBackground } from '../../common/in-background.js';
 import { Signal } from '../../common/signal.js';
+import { HEADER_BYTES } from '../../database/copy-out.js';
 import type { Metrics } from '../../metrics/metrics.js';
 import { chunksOf, type ListChunk, ReadChunk } from './list-chunk.js';
 import type { ListCompaction } from './list-compaction.js';
@@ -28,7 +29,7 @@ export interface ReadingOptions extends MemoryOptions {
  * database as long as they fit the cache, so that a slow client holds no connection, and at the pace of the client otherwise.
  */
 export class ListReading {
-  readonly #encoder = new OrderListEncoder();
+  readonly #encoder = new OrderListEncoder(HEADER_BYTES);
   /** What the client has not taken. */
   readonly #queue: (CachedPiece | ReadChunk)[] = [];
   readonly #queued = new Signal();
@@ -162,7 +163,6 @@ export class ListReading {
       for (let from = 0; from < next.value.length;) {
         if (!encoder.hasChunk) {
           await this.#memory.room();
-          encoder.startChunk();
         }
         from = encoder.write(next.value, from);
         if (encoder.isFull) {

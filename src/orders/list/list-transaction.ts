@@ -1,7 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type { Pool, PoolClient, QueryResultRow } from 'pg';
 import { withDeadline } from '../../common/deadline.js';
-import { CopyOut } from '../../database/copy-out.js';
+import { freeBuffer } from '../../common/free-buffer.js';
+import { type CopiedRows, CopyOut } from '../../database/copy-out.js';
 import { Pools } from '../../database/pools.js';
 import { isSchemaError } from '../../database/postgres-errors.js';
 import { onlyRow } from '../../database/only-row.js';
@@ -73,8 +74,8 @@ export class ListTransaction {
   ) {}
 
   /**
-   * The orders of some pieces in the text format of COPY, in chunks that may end anywhere; an empty chunk ends each piece. A chunk
-   * is valid until the next one is asked for. Child tables that were attached after the snapshot must not be read, hence ONLY.
+   * The orders of some pieces as {@link CopyOut} returns them, in the text format; an empty chunk ends each piece. A chunk is valid
+   * until the next one is asked for. Child tables that were attached after the snapshot must not be read, hence ONLY.
    */
   copyPieces(pieces: readonly Piece[]): AsyncGenerator<Buffer> {
     return this.#copy(
@@ -114,12 +115,16 @@ export class ListTransaction {
 
   async *#copy(queries: readonly string[]): AsyncGenerator<Buffer> {
     const copy = this.client.query(new CopyOut(queries.map((query) => `COPY (${query}) TO STDOUT`)));
+    const chunks = copy[Symbol.asyncIterator]() as AsyncIterator<CopiedRows, undefined>;
     for (;;) {
-      const rows = await withDeadline(copy.next(), RESPONSE_TIMEOUT_MS);
-      if (rows === undefined) {
+      const { value } = await withDeadline(chunks.next(), RESPONSE_TIMEOUT_MS);
+      if (value === undefined) {
         return;
       }
-      yield rows;
+      yield value.rows;
+      if (value.received !== undefined) {
+        freeBuffer(value.received);
+      }
     }
   }
 }

@@ -10,12 +10,9 @@ const CHUNK_BYTES_MAX = CHUNK_ROWS * ROW_BYTES_MAX;
 const BUFFERED_MIN_BYTES = CHUNK_BYTES_MAX / 4;
 
 /** An order that JSON in the published form cannot express, because the columns are not what the migrations made them. */
-export class UnencodableOrder extends Error {
-  constructor(row: string) {
-    const [id = ''] = row.split('\t');
-    super(`The order ${JSON.stringify(id)} cannot be listed: PostgreSQL sent the row ${JSON.stringify(row)}.`);
-    this.name = 'UnencodableOrder';
-  }
+function unencodable(row: string): Error {
+  const [id = ''] = row.split('\t');
+  return new Error(`The order ${JSON.stringify(id)} cannot be listed: PostgreSQL sent the row ${JSON.stringify(row)}.`);
 }
 
 /** A part of the list's JSON array, without the comma before it. */
@@ -39,8 +36,9 @@ export class OrderListEncoder {
   /** Memory for further chunks. */
   readonly #spare: Buffer[] = [];
   #isClosed = false;
-  /** The start of a row whose end has not arrived yet. */
-  #partial: Buffer | undefined;
+
+  /** @param headerBytes before each row; they are skipped */
+  constructor(private readonly headerBytes: number) {}
 
   /** Whether a chunk has begun and not ended. */
   get hasChunk(): boolean {
@@ -51,18 +49,12 @@ export class OrderListEncoder {
     return this.#rows === CHUNK_ROWS;
   }
 
-  /** Begins a chunk. */
-  startChunk(): void {
-    this.#out = this.#spare.pop() ?? Buffer.allocUnsafeSlow(CHUNK_BYTES_MAX);
-    this.#length = 0;
-    this.#rows = 0;
-  }
-
   /** Ends the chunk. */
   endChunk(): EncodedChunk {
     const [out, rows] = [this.#out!, this.#rows];
-    this.#out = undefined;
     const bytes = out.subarray(0, this.#length);
+    this.#out = undefined;
+    [this.#length, this.#rows] = [0, 0];
     if (bytes.length >= BUFFERED_MIN_BYTES) {
       return { bytes, rows };
     }
@@ -87,42 +79,17 @@ export class OrderListEncoder {
   }
 
   /**
-   * Encodes rows until the chunk is full. They may begin and end anywhere in a row.
+   * Encodes rows until the chunk is full.
+   * @param rows whole ones, each behind its header
    * @returns where the rows begin that are left
-   * @throws {UnencodableOrder}
+   * @throws {Error} that names an order which JSON in the published form cannot express
    */
   write(rows: Buffer, from = 0): number {
-    if (this.isFull) {
-      return from;
-    }
-    let start = from;
-    if (this.#partial !== undefined) {
-      const end = rows.indexOf(NEWLINE, start) + 1;
-      if (end === 0) {
-        this.#partial = Buffer.concat([this.#partial, rows.subarray(start)]);
-        return rows.length;
-      }
-      const row = Buffer.concat([this.#partial, rows.subarray(start, end)]);
-      this.#partial = undefined;
-      this.#encodeRows(row, 0, row.length);
-      start = end;
-    }
-    const end = rows.lastIndexOf(NEWLINE) + 1;
-    if (end > start) {
-      start = this.#encodeRows(rows, start, end);
-    }
-    if (start < end || start === rows.length) {
-      return start;
-    }
-    this.#partial = Buffer.from(rows.subarray(start));
-    return rows.length;
-  }
-
-  #encodeRows(rows: Buffer, start: number, end: number): number {
-    const out = this.#out!;
+    const out = (this.#out ??= this.#spare.pop() ?? Buffer.allocUnsafeSlow(CHUNK_BYTES_MAX));
     let to = this.#length;
-    let at = start;
-    while (at < end && this.#rows < CHUNK_ROWS) {
+    let at = from;
+    while (at < rows.length && this.#rows < CHUNK_ROWS) {
+      at += this.headerBytes;
       const row = at;
       to = put(out, to, this.#rows++ === 0 ? FIRST_ID : NEXT_ID);
       const id = copyInteger(rows, at, out, to);
@@ -142,7 +109,7 @@ export class OrderListEncoder {
       to = put(out, to, isTrue ? TRUE : FALSE);
       const isValid = (isTrue || rows[at] === LETTER_LOWER_F) && rows[at + 1] === NEWLINE;
       if (id === 0 || petId === 0 || quantity === 0 || date === 0 || !isValid) {
-        throw new UnencodableOrder(rows.toString('utf8', row, rows.indexOf(NEWLINE, row)));
+        throw unencodable(rows.toString('utf8', row, rows.indexOf(NEWLINE, row)));
       }
       at += 2;
     }

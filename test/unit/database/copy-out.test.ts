@@ -1,6 +1,6 @@
 import { Duplex } from 'node:stream';
 import type { Connection } from 'pg';
-import { CopyOut } from '../../../src/database/copy-out.js';
+import { type CopiedRows, CopyOut, HEADER_BYTES } from '../../../src/database/copy-out.js';
 
 const ROWS = Array.from({ length: 40 }, (_, index) => `${index}\t${'x'.repeat(index % 7)}\n`);
 const END = '--\n';
@@ -47,18 +47,29 @@ function message(type: string, payload: string): Buffer {
   return bytes;
 }
 
+/** What is in whole messages. */
+function payloadsOf(messages: Buffer): string {
+  let text = '';
+  for (let from = 0, end = 0; from < messages.length; from = end) {
+    end = from + 1 + messages.readUInt32BE(from + 1);
+    text += messages.toString('latin1', from + HEADER_BYTES, end);
+  }
+  return text;
+}
+
 /** Reads to the end, with a line where a statement ends; pg announces the end of all when it sees it. */
 async function readAll(): Promise<string> {
   let text = '';
+  const chunks = copy[Symbol.asyncIterator]() as AsyncIterator<CopiedRows, undefined>;
   for (;;) {
     if (connection.pgReceived.subarray(-6).toString() === COMPLETE.subarray(-6).toString()) {
       copy.handleReadyForQuery();
     }
-    const rows = await copy.next();
-    if (rows === undefined) {
+    const { value } = await chunks.next();
+    if (value === undefined) {
       return text;
     }
-    text += rows.length === 0 ? END : rows.toString();
+    text += value.rows.length === 0 ? END : payloadsOf(value.rows);
   }
 }
 
@@ -117,7 +128,7 @@ describe('CopyOut', () => {
   });
 
   it('fails when the connection is lost', async () => {
-    const reading = copy.next();
+    const reading = readAll();
     copy.handleError(new Error('Connection terminated unexpectedly'));
     await expect(reading).rejects.toThrow('Connection terminated unexpectedly');
   });

@@ -12,7 +12,7 @@ import { waitFor } from '../../../helpers/wait-for.js';
 const CACHE_BYTES = 1_000_000;
 
 function rows(count: number): Buffer {
-  return Buffer.from(Array.from({ length: count }, (_, id) => `${id}\t7\t1\t\\N\tf\n`).join(''));
+  return Buffer.from(Array.from({ length: count }, (_, id) => `d....${id}\t7\t1\t\\N\tf\n`).join(''));
 }
 
 interface Options {
