@@ -1,5 +1,4 @@
 import type { Slot } from '../../common/fair-slots.js';
-import { Signal } from '../../common/signal.js';
 import { deflate, expectedSize } from './gzip.js';
 import { ReadChunk } from './list-chunk.js';
 import { ClientDisconnected } from './list-writer.js';
@@ -30,7 +29,8 @@ export class ListMemory {
   readonly #own = new Set<ReadChunk>();
   /** Chunks of pieces that do not fit the cache as a whole: it has reserved memory for them until they are sent. */
   readonly #reserved = new Set<ReadChunk>();
-  readonly #freed = new Signal();
+  /** Wakes the one who waits for memory. */
+  #onFreed: () => void = () => undefined;
   #clientPacedMs = 0;
   /** Whether no more chunks will be taken. */
   isClosed = false;
@@ -47,7 +47,7 @@ export class ListMemory {
     for (const chunk of this.#reserved) {
       this.#giveBack(chunk);
     }
-    this.#freed.notify();
+    this.#onFreed();
   }
 
   /** Resolves when there is memory for one more chunk. @throws {ClientDisconnected} when the list has been closed */
@@ -76,7 +76,7 @@ export class ListMemory {
         this.#own.delete(chunk);
       }
       this.#giveBack(chunk);
-      this.#freed.notify();
+      this.#onFreed();
     };
     const chunk = new ReadChunk(bytes, compressing, !isCompressed, onFreed, this.recycle);
     this.#own.add(chunk);
@@ -125,7 +125,7 @@ export class ListMemory {
   }
 
   #freedFrom(chunks: readonly ReadChunk[]): Promise<void> {
-    const freed = this.#freed.wait();
+    const freed = new Promise<void>((resolve) => (this.#onFreed = resolve));
     return chunks.some(({ isCompressing }) => isCompressing) ? freed : this.#waitForClient(freed);
   }
 

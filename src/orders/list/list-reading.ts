@@ -1,6 +1,7 @@
+import { once } from 'node:events';
+import { Readable } from 'node:stream';
 import { asError } from '../../common/as-error.js';
 import { inBackground } from '../../common/in-background.js';
-import { Signal } from '../../common/signal.js';
 import { HEADER_BYTES } from '../../database/copy-out.js';
 import type { Metrics } from '../../metrics/metrics.js';
 import { chunksOf, type ListChunk, ReadChunk } from './list-chunk.js';
@@ -31,16 +32,16 @@ export interface ReadingOptions extends MemoryOptions {
 export class ListReading {
   readonly #encoder = new OrderListEncoder(HEADER_BYTES);
   /** What the client has not taken. */
-  readonly #queue: (CachedPiece | ReadChunk)[] = [];
-  readonly #queued = new Signal();
+  readonly #read = new Readable({ objectMode: true, read: () => undefined });
   readonly #memory: ListMemory;
   #chunksPerPieceMax = CHUNKS_PER_BLOCK_MAX;
-  #end: { readonly error?: Error } | undefined;
 
   constructor(private readonly options: ReadingOptions) {
     this.#memory = new ListMemory(options, (plain) => {
       this.#encoder.recycle(plain);
     });
+    // Whoever takes the chunks gets the error.
+    this.#read.on('error', () => undefined);
   }
 
   /** Reads everything. Never rejects. Does not keep the transaction: the names of its pieces may take a megabyte. */
@@ -49,41 +50,32 @@ export class ListReading {
     const timer = setTimeout(() => {
       slot.yieldBy(user.cut);
     }, UNDISTURBED_MS);
+    let isComplete = false;
     try {
       await this.#readAll(transaction);
-      this.#end = {};
+      this.#read.push(null);
+      isComplete = true;
     } catch (error) {
-      this.#end = { error: asError(error) };
+      this.#read.destroy(asError(error));
     }
     clearTimeout(timer);
     this.#encoder.close();
-    this.#queued.notify();
     onFilled();
-    await transaction.end(this.#end.error === undefined);
+    await transaction.end(isComplete);
     await this.#memory.restIsTaken();
     slot.release();
   }
 
   /** Resolves when there is a chunk, or no more of them. @throws {Error} when reading has failed @throws {ClientDisconnected} */
   async ready(): Promise<void> {
-    while (this.#queue.length === 0 && this.#end === undefined) {
-      if (this.#memory.isClosed) {
-        throw new ClientDisconnected();
-      }
-      await this.#queued.wait();
+    if (this.#read.errored !== null) {
+      throw this.#read.errored;
     }
-    if (this.#queue.length === 0 && this.#end?.error !== undefined) {
-      throw this.#end.error;
-    }
+    await once(this.#read, 'readable');
   }
 
   async *chunks(): AsyncGenerator<ListChunk> {
-    for (;;) {
-      await this.ready();
-      const next = this.#queue.shift();
-      if (next === undefined) {
-        return;
-      }
+    for await (const next of this.#read as AsyncIterable<CachedPiece | ReadChunk>) {
       yield* next instanceof ReadChunk ? [next] : chunksOf(next);
     }
   }
@@ -91,7 +83,7 @@ export class ListReading {
   /** Call when no more chunks will be taken: reading fails from now on. */
   close(): void {
     this.#memory.close();
-    this.#queued.notify();
+    this.#read.destroy(new ClientDisconnected());
   }
 
   async #readAll(transaction: ListTransaction): Promise<void> {
@@ -109,7 +101,7 @@ export class ListReading {
       if (cached !== undefined) {
         cache.hold(user, cached);
         metrics.listPieces.labels('memory').inc();
-        this.#put(cached);
+        this.#read.push(cached);
         index++;
       } else {
         const missing = this.#missingFrom(pieces, index);
@@ -143,7 +135,7 @@ export class ListReading {
         const read = this.#memory.add(bytes, piece !== undefined);
         this.options.metrics.listRows.inc(rows);
         chunks.push(read);
-        this.#put(read);
+        this.#read.push(read);
       }
       isWhole = true;
     } finally {
@@ -173,10 +165,5 @@ export class ListReading {
     if (encoder.hasChunk) {
       yield encoder.endChunk();
     }
-  }
-
-  #put(next: CachedPiece | ReadChunk): void {
-    this.#queue.push(next);
-    this.#queued.notify();
   }
 }
