@@ -128,13 +128,14 @@ export class CancelBatcher {
   async #cancelWaiting(id: bigint, caller: string): Promise<CancelOutcome | undefined> {
     this.metrics.cancelLockWaits.inc();
     return this.#waits.run(caller, async () => {
-      for (let wait = 0; wait < WAITS_MAX; wait++) {
-        const result = await this.repository.cancelWaiting(id);
-        if (result !== 'retry') {
-          return result;
-        }
+      let result: CancelResult | undefined = 'retry';
+      for (let wait = 0; wait < WAITS_MAX && (result === 'retry' || result === 'suppressed'); wait++) {
+        result = await this.repository.cancelWaiting(id);
       }
-      throw orderLocked();
+      if (result === 'retry') {
+        throw orderLocked();
+      }
+      return result;
     });
   }
 }

@@ -1,12 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { Prisma } from '../database/generated/client.js';
-import {
-  databaseCall,
-  FEATURE_NOT_SUPPORTED,
-  LOCK_NOT_AVAILABLE,
-  SERIALIZATION_FAILURE,
-  sqlStateOf,
-} from '../database/postgres-errors.js';
+import { databaseCall, LOCK_NOT_AVAILABLE, SERIALIZATION_FAILURE, sqlStateOf } from '../database/postgres-errors.js';
 import { PrismaService } from '../database/prisma.service.js';
 import { DomainError } from '../errors/domain-error.js';
 import { TRACING, type Tracing } from '../tracing/tracing.js';
@@ -49,37 +43,30 @@ export class OrdersRepository {
   async cancelUnlocked(ids: readonly bigint[]): Promise<Map<bigint, CancelResult>> {
     const [id] = ids;
     if (id === undefined || ids.length > 1) {
-      return this.#cancel(ids, SKIP_LOCKED);
+      return this.#cancelBatch(ids);
     }
     const result = await this.#cancelLone(id, SKIP_LOCKED);
-    // Pending after an update that did not find it so: perhaps it was locked until then, and not suppressed.
+    // Perhaps it was locked by the first statement and pending in the second, and nothing suppresses the update.
     return new Map(result === undefined ? [] : [[id, result === 'suppressed' ? 'retry' : result]]);
   }
 
   /**
-   * Cancels one order if it is pending, and waits for its row for up to `lock_timeout`.
-   * @returns undefined when there is no such order; `retry` when it was deleted during the wait: there may be another one
+   * Cancels one order if it is pending, and waits for its row, each time for up to `lock_timeout`.
+   * @returns undefined when there is no such order; `retry` when it was deleted during the wait: there may be another one;
+   * `suppressed` also when it became pending during the wait
    * @throws {DomainError} `service_unavailable`, also when the row stays locked
    */
-  async cancelWaiting(id: bigint): Promise<CancelResult | undefined> {
-    try {
-      return (await this.#cancel([id], Prisma.empty)).get(id);
-    } catch (error) {
-      if (sqlStateOf(error) === FEATURE_NOT_SUPPORTED) {
-        // A rule on "orders" permits no UPDATE within WITH.
-        return this.#cancelLone(id, Prisma.empty);
-      }
-      throw error;
-    }
+  cancelWaiting(id: bigint): Promise<CancelResult | undefined> {
+    return this.#cancelLone(id, Prisma.empty);
   }
 
-  async #cancel(ids: readonly bigint[], lock: Prisma.Sql): Promise<Map<bigint, CancelResult>> {
+  async #cancelBatch(ids: readonly bigint[]): Promise<Map<bigint, CancelResult>> {
     const list = `{${ids.join()}}`;
     const pairs = await this.#text(
       ids.length,
       Prisma.sql`
         WITH locked AS MATERIALIZED (
-          SELECT id, status FROM orders WHERE id = ANY(${list}::text::bigint[]) FOR NO KEY UPDATE ${lock}
+          SELECT id, status FROM orders WHERE id = ANY(${list}::text::bigint[]) FOR NO KEY UPDATE SKIP LOCKED
         ), updated AS (
           UPDATE orders SET status = 'cancelled', cancelled_at = now()
           WHERE id = ANY(ARRAY(SELECT id FROM locked WHERE status = 'pending')) RETURNING id
@@ -105,7 +92,7 @@ export class OrdersRepository {
 
   /**
    * The same for one order in up to two statements. Together they cost less than the one above, because neither has an UPDATE
-   * within WITH. Between them the order may become pending: then it is not `suppressed`.
+   * within WITH. Between them the order may become pending: then it is `suppressed`, too.
    */
   async #cancelLone(id: bigint, lock: Prisma.Sql): Promise<CancelResult | undefined> {
     const updated = await this.#update(1, () =>
