@@ -13,7 +13,7 @@ const HIGHEST_REST = Buffer.alloc(32 - HELD_BYTES, 0xff);
  * Whether the trigger announces all keys. `xmin` is the transaction that wrote a row of the catalogue, so whatever is done to the
  * table, the trigger or its function gives another version for good.
  */
-const SELECT_STATE = `
+export const SELECT_STATE = `
   SELECT concat_ws(' ', relation.oid, relation.xmin, trigger.xmin, function.xmin) AS version,
          relkind = 'r' AND NOT relhassubclass AND tgenabled = 'A' AS "announcesAll"
   FROM pg_class AS relation

@@ -1,5 +1,8 @@
 import type pg from 'pg';
+import { SELECT_STATE } from '../../api-keys/api-key-notifications.js';
+import { asError } from '../../common/as-error.js';
 import { onlyRow } from '../../database/only-row.js';
+import { sqlStateOf } from '../../database/postgres-errors.js';
 import { NO_RENEWALS, problemsOf, SELECT_FACTS } from '../../orders/list/list-integrity.js';
 import { error, ok, type Result, skipped, warning } from './check.js';
 
@@ -10,13 +13,13 @@ const HAS_RECORD = `SELECT coalesce(has_column_privilege(to_regclass('_prisma_mi
 const UNFINISHED = `
   SELECT migration_name AS name FROM _prisma_migrations WHERE finished_at IS NULL AND rolled_back_at IS NULL`;
 
-/** Not by `to_regclass`, which finds nothing without the right to use the schema. */
-const EXISTING_TABLES = `
-  SELECT relname AS name, row_security_active(oid) AS "hidesRows" FROM pg_class WHERE relnamespace = 'public'::regnamespace`;
+const UNDEFINED_TABLE = '42P01';
 
-const NOTIFYING_TRIGGER = `
-  SELECT FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
-  WHERE relnamespace = 'public'::regnamespace AND relname = 'api_keys' AND tgname = 'api_keys_notify_changed' AND tgenabled = 'A'`;
+const MIGRATE =
+  'Apply the migrations: "docker compose up migrate", or "npm run db:migrate" with the URL of the owner. If they are recorded as applied, ' +
+  'that does nothing: restore the table from a backup, or run its statements from prisma/migrations/ as the owner.';
+const readableAgain = (table: string): string =>
+  `Run as the owner: ALTER TABLE ${table} DISABLE ROW LEVEL SECURITY; or grant what the check of the role names.`;
 
 /** What the migrations have made, apart from the list and from grants, which have checks of their own. */
 export async function checkSchema(db: pg.Client): Promise<Result> {
@@ -28,26 +31,16 @@ export async function checkSchema(db: pg.Client): Promise<Result> {
       `If none is running, run "npx prisma migrate resolve --rolled-back ${unfinished}" as the owner, and apply the migrations again.`,
     );
   }
-  const { rows: existing } = await db.query<{ name: string; hidesRows: boolean }>(EXISTING_TABLES);
-  const missing = TABLES.filter((table) => !existing.some(({ name }) => name === table));
-  if (missing.length > 0) {
-    return error(
-      `no table ${missing.join(', no table ')}`,
-      'Apply the migrations: "docker compose up migrate", or "npm run db:migrate" with the URL of the owner. If they are recorded as applied, ' +
-        'that does nothing: restore the table from a backup, or run its statements from prisma/migrations/ as the owner.',
-    );
+  for (const table of TABLES) {
+    const failure = await db.query(`SELECT FROM public.${table} LIMIT 0`).then(() => undefined, asError);
+    if (failure !== undefined) {
+      return error(failure.message, sqlStateOf(failure) === UNDEFINED_TABLE ? MIGRATE : readableAgain(table));
+    }
   }
-  const hidden = existing.filter(({ name, hidesRows }) => hidesRows && TABLES.includes(name)).map(({ name }) => name);
-  if (hidden.length > 0) {
-    return error(
-      `row-level security of ${hidden.join(', ')} keeps rows from the service`,
-      `Run as the owner: ${hidden.map((table) => `ALTER TABLE ${table} DISABLE ROW LEVEL SECURITY`).join('; ')}.`,
-    );
-  }
-  return (await db.query(NOTIFYING_TRIGGER)).rowCount === 1
+  return (await db.query<{ announcesAll: boolean }>(SELECT_STATE)).rows[0]?.announcesAll === true
     ? ok('as the migrations made it')
     : error(
-        'no enabled trigger api_keys_notify_changed, without which revoked keys are accepted from the cache',
+        'the trigger api_keys_notify_changed does not announce all keys, so revoked keys are accepted from the cache',
         'Run as the owner: ALTER TABLE api_keys ENABLE ALWAYS TRIGGER api_keys_notify_changed.',
       );
 }
