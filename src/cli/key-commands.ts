@@ -153,11 +153,10 @@ function noteOn(successorId: string | null): string {
 /** @throws {UsageError} when the quotas do not fit the plan */
 function choiceOf({ plan, perMinute, perDay }: KeyOptions): PlanChoice {
   const isCustom = PLAN_QUOTAS[plan] === CUSTOM_QUOTAS;
-  if (isCustom && (perMinute === undefined || perDay === undefined)) {
-    throw new UsageError(`The plan ${plan} has custom quotas: pass both --per-minute and --per-day.`);
-  }
-  if (!isCustom && (perMinute !== undefined || perDay !== undefined)) {
-    throw new UsageError(`The plan ${plan} has published quotas: --per-minute and --per-day are for enterprise only.`);
+  if ([perMinute, perDay].some((quota) => (quota !== undefined) !== isCustom)) {
+    throw new UsageError(
+      `Pass both --per-minute and --per-day for enterprise, and neither for a plan with published quotas (got ${plan}).`,
+    );
   }
   return { plan, requestsPerMinute: perMinute, requestsPerDay: perDay };
 }

@@ -41,7 +41,7 @@ describe('a keys command fails with a message, prints nothing and changes nothin
     ],
     [[...NAMED, '--plan', 'gold'], /--plan.*'gold'.*free, pro, business, enterprise/],
     [[...ENTERPRISE, '--json'], BOTH],
-    [[...NAMED, '--plan', 'pro', ...QUOTAS], /plan pro has published quotas/],
+    [[...NAMED, '--plan', 'pro', ...QUOTAS], /published quotas \(got pro\)/],
     [[...ENTERPRISE, '--per-minute', '0', '--per-day', '5'], /--per-minute/],
     [[...FREE, '--name', 'x', '--expires-at', '2026-01-01T00:00:00Z'], /--expires-at.*future/],
     [['revoke'], /missing required argument 'id'/],
