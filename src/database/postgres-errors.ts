@@ -128,9 +128,6 @@ export function toServiceError(error: unknown): unknown {
 /** What Prisma's driver adapter says about a failure. */
 interface AdapterCause {
   readonly kind: string;
-  readonly reason?: string;
-  readonly host?: string;
-  readonly port?: number;
   readonly originalCode?: string;
   readonly originalMessage?: string;
   readonly severity?: string;
@@ -144,9 +141,8 @@ export function throwAsStatementError(error: unknown): never {
   if (!(error instanceof Error && error.name === 'DriverAdapterError')) {
     throw error;
   }
-  const { kind, reason, host, port, originalCode, originalMessage, severity } = error.cause as AdapterCause;
-  const server = host === undefined ? undefined : `${host}:${String(port)}`;
-  const message = originalMessage ?? [kind, reason, server].filter((part) => part !== undefined).join(' ');
+  const { kind, originalCode, originalMessage, severity } = error.cause as AdapterCause;
+  const message = originalMessage ?? JSON.stringify(error.cause);
   throw Object.assign(new Error(message, { cause: error }), {
     name: 'StatementError',
     code: originalCode ?? CODE_OF_ADAPTER_KIND[kind] ?? kind,

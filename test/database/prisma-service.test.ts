@@ -47,7 +47,7 @@ describe('PrismaService', () => {
 
   it('names the server that cannot be reached', async () => {
     const error = await failureOf(serviceOn(REFUSED).execute(Prisma.sql`SELECT 1`));
-    expect(error.message).toContain('DatabaseNotReachable 127.0.0.1:1');
+    expect(error.message).toBe('{"kind":"DatabaseNotReachable","host":"127.0.0.1","port":1}');
     expect(isTransientDatabaseError(error)).toBe(true);
   });
 });
