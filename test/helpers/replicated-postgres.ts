@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -81,11 +81,8 @@ export class ReplicatedPostgres implements TestDatabase {
 
   /** Kills the primary's postmaster; its backends end by themselves. */
   killPrimary(): void {
-    const { pid } = this.primary;
-    if (pid === undefined) {
-      throw new Error('The primary does not run.');
-    }
-    process.kill(pid, 'SIGKILL');
+    const pidFile = join(this.folder, 'primary', 'cluster', 'data', 'postmaster.pid');
+    process.kill(Number.parseInt(readFileSync(pidFile, 'utf8')), 'SIGKILL');
   }
 
   async drop(): Promise<void> {
