@@ -4,7 +4,6 @@ import { API_KEY_UNBANNED_CHANNEL } from '../database/notification-channels.js';
 import { onlyRow } from '../database/only-row.js';
 import type { Plan } from '../plans/plans.js';
 import { DISPLAY_PREFIX_LENGTH, generateKey, hashKey } from './key-format.js';
-import { idRangeOf } from './key-id.js';
 
 export type KeyState = 'active' | 'expired' | 'revoked';
 
@@ -83,12 +82,11 @@ export class ApiKeysAdmin {
   }
 
   /**
-   * The key whose id begins with these characters.
+   * The key whose id begins with these characters, in lower case.
    * @throws {Error} when there is none, or more than one
    */
   async find(prefix: string): Promise<KeyRecord> {
-    const { lowest, highest } = idRangeOf(prefix);
-    return onlyKey(prefix, await this.#select('WHERE id BETWEEN $1 AND $2', lowest, highest));
+    return onlyKey(prefix, await this.#select("WHERE id::text LIKE $1 || '%'", prefix));
   }
 
   /** @returns whether the key was valid until now, and its successor, which stays valid */
