@@ -6,6 +6,8 @@ import { HELD_BYTES, IssuedDigests } from './issued-digests.js';
 
 /** Digests per query: few enough that no other work of the process waits for them. */
 const PAGE_SIZE = 10_000;
+/** Beyond it the digests are loaded again, because one that was announced takes eight times the memory of one that was loaded. */
+const ANNOUNCED_MAX = 10_000;
 /** The end of the highest digest that begins with given bytes; others that do are held already. */
 const HIGHEST_REST = Buffer.alloc(32 - HELD_BYTES, 0xff);
 
@@ -20,8 +22,6 @@ export const SELECT_STATE = `
   JOIN pg_trigger AS trigger ON tgrelid = relation.oid AND tgname = 'api_keys_notify_changed'
   JOIN pg_proc AS function ON function.oid = tgfoid
   WHERE relation.oid = to_regclass('api_keys')`;
-
-const SELECT_COUNT = 'SELECT count(*)::int AS count FROM api_keys WHERE revoked_at IS NULL';
 
 /** The next digests after `$1`, cut and concatenated: one row, because rows are what costs. */
 const SELECT_PAGE = `
@@ -66,32 +66,33 @@ export class ApiKeyNotifications {
   async #synchronize(query: Query): Promise<void> {
     const [state = { version: 'none', announcesAll: false }] = await query<State>(SELECT_STATE);
     if (state.version === this.#version) {
+      if (this.issued.announcedCount > ANNOUNCED_MAX) {
+        await this.issued.load(() => readDigests(query));
+      }
       return;
     }
     this.issued.isComplete = false;
     this.apiKeys.invalidateAll();
     if (state.announcesAll) {
-      await this.#load(query);
+      await this.issued.load(() => readDigests(query));
       this.issued.isComplete = true;
     } else {
       this.#logger.warn('the trigger of api_keys does not announce all keys, looking unknown keys up');
     }
     this.#version = state.version;
   }
+}
 
-  /** Page by page; keys that are issued meanwhile are announced. */
-  async #load(query: Query): Promise<void> {
-    const [counted] = await query<{ count: number }>(SELECT_COUNT);
-    this.issued.reserve(counted?.count ?? 0);
-    let after = Buffer.alloc(0);
-    let digests: Buffer;
-    do {
-      const [page] = await query<{ digests: Buffer | null }>(SELECT_PAGE, [after]);
-      digests = page?.digests ?? Buffer.alloc(0);
-      for (let offset = 0; offset < digests.length; offset += HELD_BYTES) {
-        this.issued.addHeld(digests.readUIntBE(offset, HELD_BYTES));
-      }
-      after = Buffer.concat([digests.subarray(-HELD_BYTES), HIGHEST_REST]);
-    } while (digests.length === PAGE_SIZE * HELD_BYTES);
-  }
+/** Page by page; keys that are issued meanwhile are announced. */
+async function readDigests(query: Query): Promise<Buffer> {
+  const pages: Buffer[] = [];
+  let after = Buffer.alloc(0);
+  let digests: Buffer;
+  do {
+    const [page] = await query<{ digests: Buffer | null }>(SELECT_PAGE, [after]);
+    digests = page?.digests ?? Buffer.alloc(0);
+    pages.push(digests);
+    after = Buffer.concat([digests.subarray(-HELD_BYTES), HIGHEST_REST]);
+  } while (digests.length === PAGE_SIZE * HELD_BYTES);
+  return Buffer.concat(pages);
 }

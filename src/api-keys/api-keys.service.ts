@@ -101,7 +101,7 @@ export class ApiKeysService {
     const isLatest = (): boolean => this.#lookups.get(keyHash) === lookup;
     const lookup = found
       .then((key) => {
-        if (key !== undefined) {
+        if (key !== undefined && caller !== undefined) {
           this.issued.add(keyHash);
         }
         // Not cached when it was invalidated meanwhile: the row may have changed after it was read. Invented keys are not

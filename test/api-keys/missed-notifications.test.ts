@@ -57,6 +57,20 @@ it('a service that starts knows every key before it accepts a request, also thos
   expect(rows.filter(({ digest }) => !issued.has(digest))).toEqual([]);
 });
 
+it('a service that many keys have been announced to loads all keys again, and rejects none meanwhile', async () => {
+  await start();
+  const { key } = await insertKey(database.db);
+  await database.db.query(
+    `INSERT INTO api_keys (name, key_prefix, key_hash, plan)
+     SELECT 'n', 'p', sha256(number::text::bytea), 'pro' FROM generate_series(0, 10000) AS number`,
+  );
+  await waitFor(async () => {
+    expect([await statusOf(key), issued.isComplete]).toEqual([200, true]);
+    return issued.announcedCount === 0;
+  }, 'they are loaded');
+  expect(issued.has(hashKey(key))).toBe(true);
+});
+
 it('while the listening connection is lost, unknown keys are looked up, and afterwards no longer', async () => {
   await start();
   const { key: known } = await insertKey(database.db);

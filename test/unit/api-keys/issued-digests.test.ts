@@ -1,32 +1,32 @@
 import { hash } from 'node:crypto';
 import { HELD_BYTES, IssuedDigests } from '../../../src/api-keys/issued-digests.js';
 
-const digestOf = (name: string): string => hash('sha256', name, 'hex');
+const digestsOf = (name: string, count: number): string[] =>
+  Array.from({ length: count }, (_, index) => hash('sha256', `${name} ${index}`, 'hex'));
+const pagesOf = (digests: readonly string[]): Buffer =>
+  Buffer.concat([...digests].sort().map((digest) => Buffer.from(digest, 'hex').subarray(0, HELD_BYTES)));
 
-it('IssuedDigests holds every digest that was added, whatever their number and order, and no other', () => {
+it('IssuedDigests holds every digest that was loaded or added, also before and during a load, and no other', async () => {
   const issued = new IssuedDigests();
-  const digests = Array.from({ length: 100_000 }, (_, index) => digestOf(`issued ${index}`)).sort();
-  // Zero marks an empty slot.
-  digests.unshift('0'.repeat(64));
-  digests.push('f'.repeat(64));
-  const announced = digests.splice(50_000);
-  issued.reserve(digests.length);
-  for (const digest of digests) {
-    issued.addHeld(Number.parseInt(digest.slice(0, 2 * HELD_BYTES), 16));
-  }
-  for (const digest of announced) {
-    issued.add(digest);
-    issued.add(digest);
-  }
-  const missing = [...digests, ...announced].filter((digest) => !issued.has(digest));
-  expect(missing).toEqual([]);
-  const invented = Array.from({ length: 100_000 }, (_, index) => digestOf(`invented ${index}`));
-  expect(invented.filter((digest) => issued.has(digest))).toEqual([]);
+  const loaded = [...digestsOf('loaded', 50_000), '0'.repeat(64), 'f'.repeat(64)];
+  const [before, during] = [digestsOf('before', 1_000), digestsOf('during', 1_000)];
+  const missing = (): string[] => [...loaded, ...before, ...during].filter((digest) => !issued.has(digest));
+  await issued.load(() => Promise.resolve(pagesOf(loaded)));
+  before.forEach((digest) => issued.add(digest));
+  await expect(issued.load(() => Promise.reject(new Error('lost')))).rejects.toThrow('lost');
+  await issued.load(() => {
+    // Also one that is announced a second time, which the pages may lack.
+    [...during, ...before.slice(0, 1)].forEach((digest) => issued.add(digest));
+    expect(missing()).toEqual([]);
+    return Promise.resolve(pagesOf([...loaded, ...before.slice(1)]));
+  });
+  expect(missing()).toEqual([]);
+  expect(issued.announcedCount).toBe(1_001);
+  expect(digestsOf('invented', 100_000).filter((digest) => issued.has(digest))).toEqual([]);
 });
 
 it('IssuedDigests ignores what is no digest, of which each would take a place of its own', () => {
   const issued = new IssuedDigests();
-  const addHeld = jest.spyOn(issued, 'addHeld');
   issued.add('announced by somebody else');
-  expect(addHeld).not.toHaveBeenCalled();
+  expect(issued.announcedCount).toBe(0);
 });
