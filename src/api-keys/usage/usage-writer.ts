@@ -18,8 +18,6 @@ const PRUNE_STEP = 10_000;
 @Injectable()
 export class UsageWriter implements OnApplicationBootstrap, OnApplicationShutdown {
   readonly #logger = new Logger('Usage');
-  /** What fails at the moment, so that it is logged once. */
-  readonly #failing = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
   #flushed: Promise<void> = Promise.resolve();
   #prunedAtMs = -Infinity;
@@ -105,16 +103,10 @@ export class UsageWriter implements OnApplicationBootstrap, OnApplicationShutdow
   async #attempt(what: string, action: () => Promise<unknown>): Promise<Error | undefined> {
     try {
       await action();
+      return undefined;
     } catch (error) {
-      if (!this.#failing.has(what)) {
-        this.#failing.add(what);
-        this.#logger.warn(`cannot ${what}, trying again later: ${asError(error).message}`);
-      }
+      this.#logger.warn(`cannot ${what}, trying again later: ${asError(error).message}`);
       return asError(error);
     }
-    if (this.#failing.delete(what)) {
-      this.#logger.log(`can ${what} again`);
-    }
-    return undefined;
   }
 }
