@@ -51,12 +51,7 @@ export interface AppOptions {
   providers: [
     HealthService,
     // Keys, and what each does.
-    ...[ApiKeysRepository, IssuedDigests, ApiKeysService, ApiKeyNotifications, UsageWriter],
-    {
-      provide: UsageRecorder,
-      inject: [CLOCK, Metrics],
-      useFactory: (clock: Clock, metrics: Metrics) => new UsageRecorder(clock, metrics),
-    },
+    ...[ApiKeysRepository, IssuedDigests, ApiKeysService, ApiKeyNotifications, UsageRecorder, UsageWriter],
     // Who calls, and whether they may. The order is the order of the checks: limits first, so that failed keys are counted.
     ...[AdmissionService, ClientAddress, RateLimiter],
     { provide: APP_GUARD, useClass: PlanThrottlerGuard },

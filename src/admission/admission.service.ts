@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import { Inject, Injectable } from '@nestjs/common';
 import { ApiKeysService } from '../api-keys/api-keys.service.js';
-import { ANONYMOUS_ID, UsageRecorder } from '../api-keys/usage/usage-recorder.js';
+import { UsageRecorder } from '../api-keys/usage/usage-recorder.js';
 import { asError } from '../common/as-error.js';
 import { CLOCK, type Clock } from '../common/clock.js';
 import type { Account, Admission, Caller, RequestContext } from '../http/request-context.js';
 import { Metrics } from '../metrics/metrics.js';
-import { ANONYMOUS_QUOTAS } from '../plans/plans.js';
+import { ANONYMOUS_ID, ANONYMOUS_QUOTAS } from '../plans/plans.js';
 import { type Verdict, verdictOfUnused } from '../rate-limit/decision.js';
 import { rateLimitHeaders } from '../rate-limit/headers.js';
 import { RateLimiter } from '../rate-limit/rate-limiter.js';

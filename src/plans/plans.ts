@@ -22,6 +22,9 @@ export const PLAN_QUOTAS: Readonly<Record<Plan, Quotas | typeof CUSTOM_QUOTAS>> 
   enterprise: CUSTOM_QUOTAS,
 });
 
+/** The id under which the usage of requests without a valid key is counted: the nil UUID (RFC 9562 section 5.9). */
+export const ANONYMOUS_ID = '00000000-0000-0000-0000-000000000000';
+
 /** The quotas of requests without a valid key, which are counted per address: those of the Free plan. */
 export const ANONYMOUS_QUOTAS: Quotas = Object.freeze({ requestsPerMinute: 60, requestsPerDay: 1_000 });
 

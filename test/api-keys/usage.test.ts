@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { ANONYMOUS_ID, UsageRecorder, type UsageRow } from '../../src/api-keys/usage/usage-recorder.js';
+import { ANONYMOUS_ID } from '../../src/plans/plans.js';
+import { UsageRecorder, type UsageRow } from '../../src/api-keys/usage/usage-recorder.js';
 import { ApiKeysRepository } from '../../src/api-keys/api-keys.repository.js';
 import { UsageWriter } from '../../src/api-keys/usage/usage-writer.js';
 import { loadConfig } from '../../src/config/config.js';

@@ -1,8 +1,6 @@
-import type { Clock } from '../../common/clock.js';
-import type { Metrics } from '../../metrics/metrics.js';
-
-/** The id under which requests without a valid key are counted: the nil UUID (RFC 9562 section 5.9). */
-export const ANONYMOUS_ID = '00000000-0000-0000-0000-000000000000';
+import { Inject, Injectable } from '@nestjs/common';
+import { CLOCK, type Clock } from '../../common/clock.js';
+import { Metrics } from '../../metrics/metrics.js';
 
 /** What a key did. Integers. */
 export interface UsageCounts {
@@ -42,12 +40,13 @@ export interface UsageRow extends UsageCounts {
 }
 
 /** Counts what each key does, in memory and on the request path. {@link UsageWriter} writes the counts. */
+@Injectable()
 export class UsageRecorder {
   /** By day and key. */
   readonly #rows = new Map<string, UsageRow>();
 
   constructor(
-    private readonly clock: Clock,
+    @Inject(CLOCK) private readonly clock: Clock,
     private readonly metrics: Metrics,
   ) {
     metrics.watch('unflushedUsage', () => this.#rows.size);

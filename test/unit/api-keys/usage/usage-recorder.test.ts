@@ -1,4 +1,5 @@
-import { ANONYMOUS_ID, NO_USAGE, ROWS_MAX, UsageRecorder } from '../../../../src/api-keys/usage/usage-recorder.js';
+import { ANONYMOUS_ID } from '../../../../src/plans/plans.js';
+import { NO_USAGE, ROWS_MAX, UsageRecorder } from '../../../../src/api-keys/usage/usage-recorder.js';
 import { Metrics } from '../../../../src/metrics/metrics.js';
 import { ManualClock } from '../../../helpers/manual-clock.js';
 
