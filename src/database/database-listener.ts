@@ -80,18 +80,15 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
   /** @param onAttempt called when the connection is established, and when it is lost */
   async #run(onAttempt: () => void): Promise<void> {
     let retryMs = RECONNECT_FIRST_MS;
-    let wasLost = false;
     while (!this.#isStopped) {
       const error = await this.#listen(() => {
-        retryMs = RECONNECT_FIRST_MS;
-        this.#isEstablished = true;
-        if (wasLost) {
+        if (retryMs > RECONNECT_FIRST_MS) {
           this.metrics.recoveries.labels('database').inc();
         }
-        wasLost = false;
+        retryMs = RECONNECT_FIRST_MS;
+        this.#isEstablished = true;
         onAttempt();
       }).catch(asError);
-      wasLost = true;
       this.#report(error);
       onAttempt();
       await delay(retryMs, undefined, { ref: false });

@@ -1,7 +1,5 @@
 const CANONICAL_DECIMAL = /^-?(?:0|[1-9][0-9]*)$/;
 const INT64_DIGITS_MAX = 19;
-const INT64_MIN = -(2n ** 63n);
-const INT64_MAX = 2n ** 63n - 1n;
 
 /**
  * Parses an order id: a decimal int64 in canonical form. A JavaScript number would round 9007199254740993 to
@@ -13,5 +11,5 @@ export function parseOrderId(text: string): bigint | undefined {
     return undefined;
   }
   const id = BigInt(text);
-  return id >= INT64_MIN && id <= INT64_MAX ? id : undefined;
+  return BigInt.asIntN(64, id) === id ? id : undefined;
 }

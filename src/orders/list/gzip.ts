@@ -110,7 +110,16 @@ const ONE = 0x80000000;
  * @param secondLength bytes of the second sequence
  */
 export function combineCrc32(first: number, second: number, secondLength: number): number {
-  return (multiply(powerOfX8(secondLength), first) ^ second) >>> 0;
+  let product = first;
+  // x^8, x^16, x^32 and so on: by repeated squaring.
+  let power = ONE >>> 8;
+  for (let rest = secondLength; rest > 0; rest = Math.floor(rest / 2)) {
+    if (rest % 2 === 1) {
+      product = multiply(power, product);
+    }
+    power = multiply(power, power);
+  }
+  return (product ^ second) >>> 0;
 }
 
 /** a times b modulo the polynomial. */
@@ -123,17 +132,4 @@ function multiply(a: number, b: number): number {
     factor = (factor & 1) === 0 ? factor >>> 1 : (factor >>> 1) ^ POLYNOMIAL;
   }
   return product >>> 0;
-}
-
-/** x^(8 * exponent) modulo the polynomial, by repeated squaring. */
-function powerOfX8(exponent: number): number {
-  let result = ONE;
-  let square = ONE >>> 8;
-  for (let rest = exponent; rest > 0; rest = Math.floor(rest / 2)) {
-    if (rest % 2 === 1) {
-      result = multiply(square, result);
-    }
-    square = multiply(square, square);
-  }
-  return result;
 }

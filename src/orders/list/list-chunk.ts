@@ -31,10 +31,12 @@ export class CachedChunk implements ListChunk {
   }
 }
 
-/** The chunks of a piece in memory, one after the other: those of many slow lists would take more memory than their pieces. */
-export function* chunksOf({ chunks }: { readonly chunks: readonly DeflatedChunk[] }): Generator<ListChunk> {
-  for (const chunk of chunks) {
-    yield new CachedChunk(chunk);
+/** The chunks of pieces in memory, one after the other: those of many slow lists would take more memory than their pieces. */
+export function* chunksOf(pieces: Iterable<{ readonly chunks: readonly DeflatedChunk[] }>): Generator<ListChunk> {
+  for (const { chunks } of pieces) {
+    for (const chunk of chunks) {
+      yield new CachedChunk(chunk);
+    }
   }
 }
 

@@ -14,8 +14,8 @@ const INTERVAL_MS = 1_000;
 @Injectable()
 export class ListCompaction {
   readonly #logger = new Logger('OrderList');
-  #isRunning = false;
-  #lastEnd = -INTERVAL_MS;
+  /** When the next compaction may start; by `performance.now()`. */
+  #nextStart = 0;
   /** Rows that the last compaction left; undefined until they are counted. */
   #compacted: number | undefined = 0;
 
@@ -31,17 +31,16 @@ export class ListCompaction {
 
   /** Compacts step by step, unless a compaction is running or has just ended. */
   start(): void {
-    if (this.#isRunning || performance.now() < this.#lastEnd + INTERVAL_MS) {
+    if (performance.now() < this.#nextStart) {
       return;
     }
-    this.#isRunning = true;
+    this.#nextStart = Infinity;
     this.#compact()
       .catch((error: unknown) => {
         this.#logger.warn(`could not compact the versions of the order list: ${asError(error).message}`);
       })
       .finally(() => {
-        this.#isRunning = false;
-        this.#lastEnd = performance.now();
+        this.#nextStart = performance.now() + INTERVAL_MS;
       });
   }
 

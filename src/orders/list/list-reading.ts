@@ -76,7 +76,7 @@ export class ListReading {
 
   async *chunks(): AsyncGenerator<ListChunk> {
     for await (const next of this.#read as AsyncIterable<CachedPiece | ReadChunk>) {
-      yield* next instanceof ReadChunk ? [next] : chunksOf(next);
+      yield* next instanceof ReadChunk ? [next] : chunksOf([next]);
     }
   }
 

@@ -9,7 +9,7 @@ import { ListCompaction } from './list-compaction.js';
 import { ListReading } from './list-reading.js';
 import { ListTransactions } from './list-transaction.js';
 import { ClientDisconnected } from './list-writer.js';
-import { type CachedPiece, PieceCache } from './piece-cache.js';
+import { PieceCache } from './piece-cache.js';
 
 /** How long a list waits for a slot. Milliseconds, as are all durations here. */
 const SLOT_TIMEOUT_MS = 4_000;
@@ -101,7 +101,7 @@ export class OrderListReader {
     const user = this.#cache.startUsing(caller, cut, pieces);
     return {
       version: name,
-      chunks: chunksOfAll(pieces),
+      chunks: chunksOf(pieces),
       close: () => {
         this.#cache.endUsing(user);
       },
@@ -138,11 +138,5 @@ export class OrderListReader {
       throw error;
     }
     return { version: transaction.version?.name, chunks: reading.chunks(), close };
-  }
-}
-
-function* chunksOfAll(pieces: readonly CachedPiece[]): Generator<ListChunk> {
-  for (const piece of pieces) {
-    yield* chunksOf(piece);
   }
 }

@@ -50,7 +50,7 @@ function message(type: string, payload: string): Buffer {
 /** What is in whole messages. */
 function payloadsOf(messages: Buffer): string {
   let text = '';
-  for (let from = 0, end = 0; from < messages.length; from = end) {
+  for (let from = 0, end: number; from < messages.length; from = end) {
     end = from + 1 + messages.readUInt32BE(from + 1);
     text += messages.toString('latin1', from + HEADER_BYTES, end);
   }

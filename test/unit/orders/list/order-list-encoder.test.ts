@@ -134,16 +134,19 @@ describe('OrderListEncoder', () => {
     expect([first.buffer, second.buffer]).not.toContain(full().buffer);
   });
 
-  it.each([CHUNK_ROWS, 999, 40_000])('begins a chunk after every 16,384 rows, %i of which arrive together', (together) => {
-    const rows = Array.from({ length: 2 * CHUNK_ROWS + 5 }, (_, n) => `${n}\t1\t1\t\\N\tf\n`);
-    const received = Array.from({ length: Math.ceil(rows.length / together) }, (_, n) =>
-      messages(rows.slice(n * together, (n + 1) * together)),
-    );
-    const { chunks } = encode(received);
-    const ids = chunks.map((chunk) => (JSON.parse(`[${chunk}]`) as { id: number }[]).map(({ id }) => id));
-    expect(ids.map(({ length }) => length)).toEqual([CHUNK_ROWS, CHUNK_ROWS, 5]);
-    expect(ids.flat()).toEqual(rows.map((_, n) => n));
-  });
+  it.each([CHUNK_ROWS, 999, 40_000])(
+    'begins a chunk after every 16,384 rows, %i of which arrive together',
+    (together) => {
+      const rows = Array.from({ length: 2 * CHUNK_ROWS + 5 }, (_, n) => `${n}\t1\t1\t\\N\tf\n`);
+      const received = Array.from({ length: Math.ceil(rows.length / together) }, (_, n) =>
+        messages(rows.slice(n * together, (n + 1) * together)),
+      );
+      const { chunks } = encode(received);
+      const ids = chunks.map((chunk) => (JSON.parse(`[${chunk}]`) as { id: number }[]).map(({ id }) => id));
+      expect(ids.map(({ length }) => length)).toEqual([CHUNK_ROWS, CHUNK_ROWS, 5]);
+      expect(ids.flat()).toEqual(rows.map((_, n) => n));
+    },
+  );
 
   it.each([
     ['no fields', ''],
