@@ -64,6 +64,24 @@ it('counts the bytes that a caller holds, not its lists', () => {
   expect(cuts).toEqual(['two']);
 });
 
+it('cuts lists of several callers, each time of the one that holds the most then', () => {
+  const cache = new PieceCache(400_000);
+  const cuts: string[] = [];
+  const list = (caller: string, ...keys: readonly string[]): void => {
+    const user = cache.startUsing(caller, () => cuts.push(keys.join()));
+    keys.forEach((key) => read(cache, key, user));
+  };
+  cache.show(shown('1', '2', '3', '4'));
+  list('a', '1', '2');
+  list('a', '3', '4');
+  cache.show(shown('5', '6', '7', '8'));
+  list('b', '5', '6');
+  list('b', '7');
+  list('c', '8');
+  cache.show(shown('9'));
+  expect(cuts).toEqual(['1,2', '5,6']);
+});
+
 it('looks through the lists once, however many it cuts', () => {
   const cache = new PieceCache(100_000);
   const [lists, pieces] = [500, jest.fn()];
