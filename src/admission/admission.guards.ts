@@ -49,8 +49,8 @@ export class PlanThrottlerGuard extends ThrottlerGuard {
 }
 
 /**
- * Admits requests that have been admitted with a valid API key when they arrived; a second line of defence, because the others have
- * got their response by then. A route that is neither public nor under `/v1`, where keys are checked, is closed to everybody.
+ * Lets only requests pass that were admitted with a valid API key when they arrived. A second check: the others have got their
+ * response by then. A route that is neither public nor under `/v1`, where keys are checked, is closed to everybody.
  */
 @Injectable()
 export class ApiKeyGuard implements CanActivate {

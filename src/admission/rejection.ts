@@ -17,9 +17,9 @@ export const MISSING_API_KEY = new Rejection('missing_api_key');
 export const INVALID_API_KEY = new Rejection('invalid_api_key');
 
 /**
- * Why a request is rejected: a {@link Rejection}, or an error that prevented the decision. Undefined when it is admitted. Limits come first, then the key: failed authentications
- * count, and an address that is banned does not learn whether its guesses exist. Unknown, expired and revoked keys get
- * the same response.
+ * Why a request is rejected: a {@link Rejection}, or an error that prevented the decision. Undefined when it is admitted. Limits come
+ * first, then the key: failed authentications count, and an address that is banned does not learn whether its guesses exist. Unknown,
+ * expired and revoked keys get the same response.
  */
 export function rejectionOf({ caller, verdict }: Admission): Error | undefined {
   switch (verdict.outcome) {

@@ -47,7 +47,10 @@ export interface Compressed {
   readonly isKept: boolean;
 }
 
-/** A chunk that has just been read: plain, compressed for its client or for the cache meanwhile, then in the cache or sent. */
+/**
+ * A chunk that has just been read. It begins plain and is compressed when its client or the cache needs that; it ends in the cache, sent,
+ * or both.
+ */
 export class ReadChunk implements ListChunk {
   #plain: Buffer | undefined;
   #compressed: Compressed | undefined;

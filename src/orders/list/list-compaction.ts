@@ -22,7 +22,7 @@ export class ListCompaction {
   constructor(private readonly pools: Pools) {}
 
   /** @param rows of the table, when a version has been read from them */
-  after(rows: number): void {
+  compactIfNeeded(rows: number): void {
     this.#compacted ??= rows;
     if (rows > 2 * this.#compacted + UNCOMPACTED_MAX) {
       this.start();

@@ -6,7 +6,7 @@ import { HEADER_BYTES } from '../../database/copy-out.js';
 import type { Metrics } from '../../metrics/metrics.js';
 import { chunksOf, type ListChunk, ReadChunk } from './list-chunk.js';
 import type { ListCompaction } from './list-compaction.js';
-import { ListMemory, type MemoryOptions } from './list-memory.js';
+import { UnsentChunks, type UnsentOptions } from './unsent-chunks.js';
 import type { ListTransaction } from './list-transaction.js';
 import type { Piece } from './list-version.js';
 import { ClientDisconnected } from './list-writer.js';
@@ -15,12 +15,15 @@ import type { CachedPiece } from './piece-cache.js';
 
 /** Pieces that one COPY message asks for. */
 const COPIED_PIECES_MAX = 64;
-/** After this time a list gives up its slot when a key with fewer slots waits, even one that never waits for its client. Milliseconds. */
+/**
+ * After this time a list gives up its slot when a key with fewer slots waits, even if the list has not waited for its client.
+ * Milliseconds.
+ */
 const UNDISTURBED_MS = 2_000;
 /** A piece of more chunks than this for each block of a group is divided for later lists. */
 const CHUNKS_PER_BLOCK_MAX = 4;
 
-export interface ReadingOptions extends MemoryOptions {
+export interface ReadingOptions extends UnsentOptions {
   readonly compaction: Pick<ListCompaction, 'noteBlocks'>;
   readonly metrics: Pick<Metrics, 'listPieces' | 'listRows'>;
 }
@@ -33,11 +36,11 @@ export class ListReading {
   readonly #encoder = new OrderListEncoder(HEADER_BYTES);
   /** What the client has not taken. */
   readonly #read = new Readable({ objectMode: true, read: () => undefined });
-  readonly #memory: ListMemory;
+  readonly #unsent: UnsentChunks;
   #chunksPerPieceMax = CHUNKS_PER_BLOCK_MAX;
 
   constructor(private readonly options: ReadingOptions) {
-    this.#memory = new ListMemory(options, (plain) => {
+    this.#unsent = new UnsentChunks(options, (plain) => {
       this.#encoder.recycle(plain);
     });
     // Whoever takes the chunks gets the error.
@@ -62,7 +65,7 @@ export class ListReading {
     this.#encoder.close();
     onFilled();
     await transaction.end(isComplete);
-    await this.#memory.restIsTaken();
+    await this.#unsent.restIsTaken();
     slot.release();
   }
 
@@ -82,7 +85,7 @@ export class ListReading {
 
   /** Call when no more chunks will be taken: reading fails from now on. */
   close(): void {
-    this.#memory.close();
+    this.#unsent.close();
     this.#read.destroy(new ClientDisconnected());
   }
 
@@ -132,7 +135,7 @@ export class ListReading {
     let isWhole = false;
     try {
       for await (const { bytes, rows } of this.#encode(copy)) {
-        const read = this.#memory.add(bytes, piece !== undefined);
+        const read = this.#unsent.add(bytes, piece !== undefined);
         this.options.metrics.listRows.inc(rows);
         chunks.push(read);
         this.#read.push(read);
@@ -140,7 +143,7 @@ export class ListReading {
       isWhole = true;
     } finally {
       if (piece !== undefined) {
-        inBackground(this.#memory.keep(piece.key, chunks, isWhole));
+        inBackground(this.#unsent.keep(piece.key, chunks, isWhole));
       }
     }
     if (piece !== undefined && chunks.length > this.#chunksPerPieceMax) {
@@ -154,7 +157,7 @@ export class ListReading {
     for (let next = await copy.next(); next.done !== true && next.value.length > 0; next = await copy.next()) {
       for (let from = 0; from < next.value.length;) {
         if (!encoder.hasChunk) {
-          await this.#memory.room();
+          await this.#unsent.room();
         }
         from = encoder.write(next.value, from);
         if (encoder.isFull) {

@@ -82,12 +82,12 @@ export function nextLevel(level: number, { groups }: PiecesRow): number | undefi
 
 /** See {@link ListVersion.name}. */
 export function nameOf({ catalogue, tokens, renewals }: NameParts): string {
-  return `${epochOf(catalogue, renewals)}-${wrapped(tokens)}`;
+  return `${fingerprintOf(catalogue, renewals)}-${wrapped(tokens)}`;
 }
 
 /** @param level what the row was read with */
 export function parseVersion(row: PiecesRow, level: number): ListVersion {
-  const epoch = epochOf(row.catalogue, row.renewals);
+  const fingerprint = fingerprintOf(row.catalogue, row.renewals);
   const shift = BLOCK_BITS + BigInt(level);
   const found = (row.pieces ?? '0 0').split(',').map((text) => {
     const [block = '', token = ''] = text.split(' ');
@@ -97,7 +97,7 @@ export function parseVersion(row: PiecesRow, level: number): ListVersion {
     // The first piece begins with the lowest id, so rows in blocks without a token are read with the piece before them.
     const from = index === 0 ? INT64_MIN : first;
     const to = (found[index + 1]?.first ?? INT64_MAX + 1n) - 1n;
-    return { key: `${epoch}/${from}/${to}/${version}`, first: from.toString(), last: to.toString() };
+    return { key: `${fingerprint}/${from}/${to}/${version}`, first: from.toString(), last: to.toString() };
   });
   return { name: nameOf(row), pieces, blocksPerGroup: 2 ** level };
 }
@@ -108,13 +108,13 @@ function wrapped(sum: string | null): string {
 }
 
 /** The last one: it changes seldom. */
-let last: { readonly text: string; readonly epoch: string } | undefined;
+let last: { readonly text: string; readonly fingerprint: string } | undefined;
 
 /** A short name of what every piece depends on, by its SHA-256: 22 characters of base64 hold 132 bits. */
-function epochOf(catalogue: string | null, renewals: string | null): string {
+function fingerprintOf(catalogue: string | null, renewals: string | null): string {
   const text = `${catalogue}/${wrapped(renewals)}`;
   if (last?.text !== text) {
-    last = { text, epoch: hash('sha256', text, 'base64url').slice(0, 22) };
+    last = { text, fingerprint: hash('sha256', text, 'base64url').slice(0, 22) };
   }
-  return last.epoch;
+  return last.fingerprint;
 }

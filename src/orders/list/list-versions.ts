@@ -65,7 +65,7 @@ export class ListVersions {
     try {
       const row = await this.#select<NameRow>('list_name', SELECT_NAME);
       if (await this.#check(row)) {
-        this.compaction.after(row.changes);
+        this.compaction.compactIfNeeded(row.changes);
         return nameOf(row);
       }
     } catch (error) {
@@ -78,8 +78,9 @@ export class ListVersions {
   }
 
   /**
-   * Checks a catalogue that is not the one that was checked last. The functions that the check uses read the latest catalogue. As no
-   * catalogue ever comes back, they have read that of the row if it is still the same afterwards.
+   * Checks a catalogue that is not the one that was checked last. The check reads the latest catalogue, which may be a newer one than
+   * that of the row. So the catalogue is read again afterwards: each change gives it another text for good, so the same text means that
+   * nothing has changed in between.
    * @returns whether everything is intact
    */
   async #check({ catalogue, renewals }: NameParts): Promise<boolean> {

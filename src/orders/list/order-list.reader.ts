@@ -108,7 +108,7 @@ export class OrderListReader {
     };
   }
 
-  /** @param onFilled see {@link MemoryOptions.onFilled} */
+  /** @param onFilled see {@link UnsentOptions.onFilled} */
   async #openFromDatabase(
     request: ListRequest,
     slot: Slot,

@@ -116,7 +116,7 @@ export class OrderListResponder {
     const list = await databaseCall(() => this.reader.open(name, request));
     // Ends the wait for the next chunk, too.
     res.once('close', list.close);
-    // Only now: a list that waited for anything else than its client could not give its slot up at once.
+    // Only now: from here on the list waits for nothing but its client, so it can give its slot up at once.
     const slots = isCompressed ? this.#compressed : this.#uncompressed;
     const sent = slots.run(caller, (slot) => {
       slot.yieldBy(cut);

@@ -104,7 +104,10 @@ export class PieceCache {
     this.#bytes -= sumOf(chunks);
   }
 
-  /** Keeps a piece whose chunks are reserved, which the list that has read it holds. @returns the piece, perhaps that of another list */
+  /**
+   * Keeps a piece for which memory is reserved; the list that has read it holds it.
+   * @returns the piece in the cache, perhaps the one that another list has read
+   */
   add(key: string, chunks: readonly DeflatedChunk[], user: PieceUser): CachedPiece {
     let piece = this.#pieces.get(key);
     if (piece === undefined) {
@@ -163,9 +166,9 @@ export class PieceCache {
 
   /** Cuts lists while outdated pieces take more memory than the current ones may: the oldest of the caller that holds most of them. */
   #boundOutdated(): void {
-    const holders = this.#outdatedBytes > this.bytesMax ? this.#holdersOfOutdated() : [];
+    const shares = this.#outdatedBytes > this.bytesMax ? this.#sharesOfOutdated() : [];
     while (this.#outdatedBytes > this.bytesMax) {
-      const [largest] = holders.sort((one, other) => other.bytes - one.bytes);
+      const [largest] = shares.sort((one, other) => other.bytes - one.bytes);
       const user = largest?.removeOldest();
       if (user === undefined) {
         return;
@@ -176,23 +179,23 @@ export class PieceCache {
     }
   }
 
-  #holdersOfOutdated(): Holder[] {
-    const holders = new Map<string, Holder>();
+  #sharesOfOutdated(): CallerShare[] {
+    const shares = new Map<string, CallerShare>();
     for (const user of this.#users) {
       for (const piece of user.pieces) {
         if (piece.isOutdated) {
-          const holder = holders.get(user.caller) ?? new Holder();
-          holders.set(user.caller, holder);
-          holder.add(user, piece);
+          const share = shares.get(user.caller) ?? new CallerShare();
+          shares.set(user.caller, share);
+          share.add(user, piece);
         }
       }
     }
-    return [...holders.values()];
+    return [...shares.values()];
   }
 }
 
 /** The lists of a caller that hold outdated pieces. A piece that several of them share counts once. */
-class Holder {
+class CallerShare {
   bytes = 0;
   readonly #users: PieceUser[] = [];
   /** How many of the lists hold a piece. */

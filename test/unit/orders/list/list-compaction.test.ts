@@ -11,7 +11,7 @@ it('compacts when there are more than twice as many rows as the last compaction 
   const query = jest.fn(() => Promise.resolve({ rows: [{ page: null }] }));
   const compaction = new ListCompaction({ main: { query } } as unknown as Pools);
   const queriesAfter = async (rows: number): Promise<number> => {
-    compaction.after(rows);
+    compaction.compactIfNeeded(rows);
     await new Promise((resolve) => setImmediate(resolve));
     return query.mock.calls.length;
   };

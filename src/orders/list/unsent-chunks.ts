@@ -7,12 +7,12 @@ import type { PieceCache, PieceUser } from './piece-cache.js';
 /** Memory for chunks that are not in the cache: one is encoded while two or three others are compressed or sent. */
 const OWN_BYTES_MAX = 4 * 1_048_576;
 /**
- * How long a list may wait for its client in all while it holds a slot and, until all is read, a transaction: behind an ALTER TABLE
- * that waits, cancels wait, too.
+ * How long a list may wait for its client in all while it holds a slot and, until all is read, a transaction. An ALTER TABLE waits for
+ * this transaction, and cancels wait for the ALTER TABLE.
  */
 const CLIENT_PACED_MAX_MS = 60_000;
 
-export interface MemoryOptions {
+export interface UnsentOptions {
   readonly slot: Slot;
   readonly cache: PieceCache;
   /** The list; it can be cut because another one needs its slot, or because its client is too slow. */
@@ -24,10 +24,10 @@ export interface MemoryOptions {
 }
 
 /** Holds what a list has read until it is in the cache or sent, in a bounded amount of memory in addition to that of the cache. */
-export class ListMemory {
+export class UnsentChunks {
   /** Chunks with memory of their own. */
   readonly #own = new Set<ReadChunk>();
-  /** Chunks of pieces that do not fit the cache as a whole: it has reserved memory for them until they are sent. */
+  /** Chunks of pieces that do not fit the cache as a whole. Their compressed bytes count as memory of the cache until they are sent. */
   readonly #reserved = new Set<ReadChunk>();
   /** Wakes the one who waits for memory. */
   #onFreed: () => void = () => undefined;
@@ -37,7 +37,7 @@ export class ListMemory {
 
   /** @param recycle called with the plain bytes of a chunk when nobody will read them any more */
   constructor(
-    private readonly options: MemoryOptions,
+    private readonly options: UnsentOptions,
     private readonly recycle: (plain: Buffer) => void,
   ) {}
 
