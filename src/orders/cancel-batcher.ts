@@ -128,14 +128,14 @@ export class CancelBatcher {
   async #cancelWaiting(id: bigint, caller: string): Promise<CancelOutcome | undefined> {
     this.metrics.cancelLockWaits.inc();
     return this.#waits.run(caller, async () => {
-      let result: CancelResult | undefined = 'retry';
-      for (let wait = 0; wait < WAITS_MAX && (result === 'retry' || result === 'suppressed'); wait++) {
-        result = await this.repository.cancelWaiting(id);
+      for (let wait = 0; wait < WAITS_MAX; wait++) {
+        const result = await this.repository.cancelWaiting(id);
+        // What seems to be suppressed may have become pending during the first wait.
+        if (result !== 'retry' && (result !== 'suppressed' || wait > 0)) {
+          return result;
+        }
       }
-      if (result === 'retry') {
-        throw orderLocked();
-      }
-      return result;
+      throw orderLocked();
     });
   }
 }
