@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -81,8 +81,11 @@ export class ReplicatedPostgres implements TestDatabase {
 
   /** Kills the primary's postmaster; its backends end by themselves. */
   killPrimary(): void {
-    const pidFile = join(this.folder, 'primary', 'cluster', 'data', 'postmaster.pid');
-    process.kill(Number.parseInt(readFileSync(pidFile, 'utf8')), 'SIGKILL');
+    const { pid } = this.primary;
+    if (pid === undefined) {
+      throw new Error('The primary does not run.');
+    }
+    process.kill(pid, 'SIGKILL');
   }
 
   async drop(): Promise<void> {

@@ -75,6 +75,11 @@ export class PostgresServer {
     throw new Error(`The embedded PostgreSQL did not start:\n${readFileSync(logFile, 'utf8').slice(-2_000)}`);
   }
 
+  /** The process id while the server runs. */
+  get pid(): number | undefined {
+    return this.cluster.postmaster()?.pid;
+  }
+
   /** The connection URL of one of the server's databases. */
   url(database: string): string {
     return this.cluster.url(this.port, database);

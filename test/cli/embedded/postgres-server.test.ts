@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import crypto from 'node:crypto';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -96,7 +96,7 @@ describe('PostgresServer.start', () => {
 describe('PostgresServer.stop', () => {
   it('does not signal an unrelated process that has the id of a crashed postmaster', async () => {
     const crashed = await start();
-    process.kill(Number.parseInt(readFileSync(join(dataFolder(), 'postmaster.pid'), 'utf8')), 'SIGKILL');
+    process.kill(crashed.pid!, 'SIGKILL');
     recordPid(await startStranger());
     await crashed.stop();
     expect(stranger).toMatchObject({ exitCode: null, signalCode: null });
