@@ -19,13 +19,13 @@ const HIGHEST_ID = `SELECT max(id) AS id FROM order_import WHERE id < ${SEQUENCE
 
 const COLUMNS = 'pet_id, quantity, ship_date, complete, status, cancelled_at';
 
-/** By id, so that the rows lie in the order in which the list reads them. */
-const INSERT_WITH_ID = `
-  INSERT INTO orders (id, ${COLUMNS}) SELECT id, ${COLUMNS} FROM order_import WHERE id IS NOT NULL ORDER BY id`;
-
-/** Rows without an id get ids in the order of the file. */
-const INSERT_WITHOUT_ID = `
-  INSERT INTO orders (${COLUMNS}) SELECT ${COLUMNS} FROM order_import WHERE id IS NULL ORDER BY line`;
+/**
+ * By id, so that the rows lie in the order in which the list reads them. Rows without an id get theirs after the sort, in the order of
+ * the file.
+ */
+const INSERT_STAGED = `
+  INSERT INTO orders (id, ${COLUMNS})
+  SELECT coalesce(id, nextval('orders_id_seq')), ${COLUMNS} FROM order_import ORDER BY order_import.id, line`;
 
 /**
  * Imports a file of orders: all of them or none. Memory use does not depend on the size of the file.
@@ -59,8 +59,7 @@ async function insertStaged(db: pg.ClientBase): Promise<void> {
   const { rows } = await db.query<{ id: string | null }>(HIGHEST_ID);
   await raiseOrderSequence(db, rows[0]?.id ?? null);
   try {
-    await db.query(INSERT_WITH_ID);
-    await db.query(INSERT_WITHOUT_ID);
+    await db.query(INSERT_STAGED);
   } catch (error) {
     if (sqlStateOf(error) !== UNIQUE_VIOLATION) {
       throw error;
