@@ -6,8 +6,6 @@ export const LOCK_NOT_AVAILABLE = '55P03';
 export const READ_ONLY_TRANSACTION = '25006';
 /** By `statement_timeout` or by an administrator. */
 export const QUERY_CANCELED = '57014';
-/** Such as an UPDATE within WITH of a table that has rules. */
-export const FEATURE_NOT_SUPPORTED = '0A000';
 export const SERIALIZATION_FAILURE = '40001';
 
 /** Transient conditions: the same request may succeed a moment later. */
