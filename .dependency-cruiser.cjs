@@ -4,9 +4,9 @@ const LAYERS = [
   ['cli', 'cli.ts'],
   ['main.ts'],
   ['app.setup.ts', 'app.module.ts'],
-  ['server'],
+  ['server', 'openapi'],
   ['orders', 'health'],
-  ['admission', 'openapi'],
+  ['admission'],
   ['http'],
   ['api-keys', 'rate-limit'],
   ['database', 'logging', 'tracing'],
@@ -15,7 +15,7 @@ const LAYERS = [
 
 /** Folders of one layer that may not import each other. */
 const SEPARATE_SIBLINGS = [
-  ['admission', 'openapi'],
+  ['server', 'openapi'],
   ['api-keys', 'rate-limit'],
   ['orders', 'health'],
 ];

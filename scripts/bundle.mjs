@@ -1,8 +1,7 @@
 // Bundles dist/ into dist/bundle/ for production. The bundle starts in half the time, because Node reads a few large files
 // instead of two thousand, and because it leaves for later what serving does not need:
 //
-// - The decorators of @nestjs/swagger do nothing. The API document is generated here and becomes part of the bundle. The
-//   first request for Swagger UI loads the package.
+// - The API document is generated here and becomes part of the bundle. The first request for Swagger UI loads @nestjs/swagger.
 // - Prisma's query compiler is left out: see no-query-compiler.mjs.
 // - What Nest and Express load to read request bodies is left out: see no-request-bodies.mjs.
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -15,7 +14,6 @@ import { ownSourceMap } from './own-source-map.mjs';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const TARGET = join(ROOT, 'dist/bundle');
-const NO_OP_DECORATORS = join(ROOT, 'node_modules/@nestjs/swagger/dist/extra/swagger-shim.js');
 const NO_QUERY_COMPILER = join(ROOT, 'scripts/no-query-compiler.mjs');
 const NO_REQUEST_BODIES = join(ROOT, 'scripts/no-request-bodies.mjs');
 
@@ -45,12 +43,9 @@ const entries = {
 };
 
 /** @type {import('esbuild').Plugin} */
-const swagger = {
-  name: 'swagger',
-  setup({ onLoad, onResolve }) {
-    onResolve({ filter: /^@nestjs\/swagger$/ }, ({ importer }) =>
-      importer.endsWith('swagger-ui-page.js') ? undefined : { path: NO_OP_DECORATORS },
-    );
+const apiDocument = {
+  name: 'api-document',
+  setup({ onLoad }) {
     onLoad({ filter: /[/\\]dist[/\\]openapi[/\\]describe-api\.js$/ }, async () => ({
       contents: `const document = ${await generateOpenApi({})};\nexport const describeApi = () => document;`,
     }));
@@ -118,7 +113,7 @@ const { metafile } = await build({
     js: "import{createRequire as __createRequire}from'node:module';const require=__createRequire(import.meta.url);",
   },
   external: EXTERNAL,
-  plugins: [entries, swagger, standIns, mediaTypes, packages],
+  plugins: [entries, apiDocument, standIns, mediaTypes, packages],
   // No `keepNames`: it defines a property on each closure, which costs a quarter of the cancels per second. Classes keep their
   // names, because identifiers are not shortened; of two with the same name, the second gets a number.
   minifySyntax: true,

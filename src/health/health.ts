@@ -1,5 +1,4 @@
 import { applyDecorators, Controller, Get, Header, Injectable } from '@nestjs/common';
-import { ApiExcludeController } from '@nestjs/swagger';
 import { Public } from '../admission/admission.guards.js';
 import { withDeadline } from '../common/deadline.js';
 import { PrismaService } from '../database/prisma.service.js';
@@ -54,7 +53,6 @@ const NoStore = (): MethodDecorator => applyDecorators(...NO_STORE_HEADERS.map((
 const OK = { status: 'ok' } as const;
 
 @Public()
-@ApiExcludeController()
 @Controller('health')
 export class HealthController {
   constructor(private readonly health: HealthService) {}

@@ -1,8 +1,10 @@
 import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import { API_VERSION } from '../http/paths.js';
+import { OrdersModule } from '../orders/orders.module.js';
 import { API_DESCRIPTION, BEARER_SCHEME } from './api-description.js';
 import { HEADER_COMPONENTS } from './api-responses.js';
+import { describeOrders } from './order-operations.js';
 
 /** The version of the interface description, which is not the version of this software. */
 const INTERFACE_VERSION = '1.0.0';
@@ -10,7 +12,7 @@ const INTERFACE_VERSION = '1.0.0';
 const BEARER_DESCRIPTION = 'An API key (`pst_…`), as issued by the operator of the store. Paste it without "Bearer".';
 
 /**
- * Generates the document, without servers, from the decorators. The bundle for production contains the result instead of
+ * Generates the document, without servers, from the controllers. The bundle for production contains the result instead of
  * this file: see scripts/bundle.mjs.
  */
 export function describeApi(app: INestApplication): OpenAPIObject {
@@ -21,7 +23,8 @@ export function describeApi(app: INestApplication): OpenAPIObject {
     .setLicense('MIT', 'https://spdx.org/licenses/MIT.html')
     .addTag('store', 'Orders placed in the store.')
     .build();
-  const document = SwaggerModule.createDocument(app, config);
+  describeOrders();
+  const document = SwaggerModule.createDocument(app, config, { include: [OrdersModule] });
   return {
     ...document,
     paths: relativeToVersion(document.paths),

@@ -1,11 +1,9 @@
 import { All, Controller, Delete, Get, Param, type PipeTransform, Req, Res } from '@nestjs/common';
-import { ApiExcludeEndpoint, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { CallerId } from '../admission/admission.guards.js';
 import { ORDERS_PATH } from '../http/paths.js';
 import { sendNoContent } from '../http/response.js';
 import { DomainError } from '../errors/domain-error.js';
-import { ApiCancelOrder, ApiListOrders } from './orders.api.js';
 import { parseOrderId } from './order-id.js';
 import { OrderListResponder } from './list/order-list.responder.js';
 import { OrdersService } from './orders.service.js';
@@ -22,7 +20,7 @@ const ORDER_ID: PipeTransform<string, bigint> = {
   },
 };
 
-@ApiTags('store')
+/** The operations of the interface; `openapi/order-operations.ts` describes them. */
 @Controller(ORDERS_PATH)
 export class OrdersController {
   constructor(
@@ -32,13 +30,11 @@ export class OrdersController {
 
   /** Also for HEAD, which Express routes like GET. */
   @Get()
-  @ApiListOrders()
   async listOrders(@Req() req: Request, @Res() res: Response, @CallerId() caller: string): Promise<void> {
     await this.list.respond(req, res, caller);
   }
 
   @Delete(':orderId')
-  @ApiCancelOrder()
   async cancelOrder(
     @Param('orderId', ORDER_ID) id: bigint,
     @Res() res: Response,
@@ -49,13 +45,11 @@ export class OrdersController {
   }
 
   @All()
-  @ApiExcludeEndpoint()
   rejectMethodOnList(@Res({ passthrough: true }) res: Response): never {
     return rejectMethod(res, 'GET, HEAD');
   }
 
   @All(':orderId')
-  @ApiExcludeEndpoint()
   rejectMethodOnOrder(@Res({ passthrough: true }) res: Response): never {
     return rejectMethod(res, 'DELETE');
   }

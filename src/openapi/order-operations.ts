@@ -1,15 +1,18 @@
 import { applyDecorators } from '@nestjs/common';
 import {
   ApiBearerAuth,
+  ApiExcludeEndpoint,
   ApiExtraModels,
   ApiHeader,
   ApiOperation,
   ApiParam,
   ApiPropertyOptional,
   ApiResponse,
+  ApiTags,
   getSchemaPath,
 } from '@nestjs/swagger';
-import { ApiCommonErrors, ApiError, ErrorSchema, headers, LIMIT_HEADERS } from '../openapi/api-responses.js';
+import { OrdersController } from '../orders/orders.controller.js';
+import { ApiCommonErrors, ApiError, ErrorSchema, headers, LIMIT_HEADERS } from './api-responses.js';
 
 /** The Order of the interface, for the document only: the list is encoded without an object per order. */
 export class Order {
@@ -49,8 +52,8 @@ export class Order {
 
 const LIST_HEADERS = { ...LIMIT_HEADERS, ...headers('ETag') };
 
-/** The OpenAPI description of `GET /store/orders`. */
-export const ApiListOrders = (): MethodDecorator =>
+/** `GET /store/orders`. */
+const ApiListOrders = (): MethodDecorator =>
   applyDecorators(
     ApiExtraModels(Order, ErrorSchema),
     ApiBearerAuth(),
@@ -94,8 +97,8 @@ export const ApiListOrders = (): MethodDecorator =>
     ApiCommonErrors(),
   );
 
-/** The OpenAPI description of `DELETE /store/orders/{orderId}`. */
-export const ApiCancelOrder = (): MethodDecorator =>
+/** `DELETE /store/orders/{orderId}`. */
+const ApiCancelOrder = (): MethodDecorator =>
   applyDecorators(
     ApiBearerAuth(),
     ApiOperation({
@@ -119,3 +122,22 @@ export const ApiCancelOrder = (): MethodDecorator =>
     ApiError(409, 'The order cannot be cancelled because it has already shipped or is already cancelled.'),
     ApiCommonErrors(),
   );
+
+const OPERATIONS: Readonly<Partial<Record<keyof OrdersController, MethodDecorator>>> = {
+  listOrders: ApiListOrders(),
+  cancelOrder: ApiCancelOrder(),
+};
+
+/**
+ * Describes the operations of the controller. Call once, before the document is generated. The descriptions are not decorators in the
+ * controller, because a service needs neither them nor their package until somebody asks for the document.
+ */
+export function describeOrders(): void {
+  ApiTags('store')(OrdersController);
+  for (const [name, method] of Object.entries(Object.getOwnPropertyDescriptors(OrdersController.prototype))) {
+    if (name !== 'constructor') {
+      const describe = OPERATIONS[name as keyof OrdersController] ?? ApiExcludeEndpoint();
+      describe(OrdersController.prototype, name, method);
+    }
+  }
+}
