@@ -1,17 +1,19 @@
 import { connect } from 'node:net';
+import { ChunkedBody, LengthBody } from './body-counter.mjs';
 
 const RECEIVE_BYTES = 16_384;
 const LENGTH_HEADER = '\r\ncontent-length:';
+const CHUNKED_HEADER = '\r\ntransfer-encoding: chunked';
 
 /**
  * One keep-alive HTTP/1.1 connection with one request at a time, reduced to what a load run needs: the status and the
- * end of the response. Anything but a short response of known length is an error.
+ * end of the response. A response that ends with its connection is an error.
  */
 export class Connection {
   /** The beginning of an incomplete response head. */
   #head = '';
-  /** Bytes of the body that have not arrived. */
-  #bodyLeft = 0;
+  /** The body that has not arrived in full. */
+  #body;
   #status = 0;
   busy = false;
   sentAt = 0;
@@ -53,8 +55,8 @@ export class Connection {
       this.#broken('a response without a request');
       return true;
     }
-    if (this.#bodyLeft > 0) {
-      this.#takeBody(length);
+    if (this.#body !== undefined) {
+      this.#takeBody(buffer, 0, length);
       return true;
     }
     const text = this.#head + buffer.latin1Slice(0, length);
@@ -63,31 +65,33 @@ export class Connection {
       this.#head = text;
       return true;
     }
+    const bodyStart = headEnd + 4 - this.#head.length;
     this.#head = '';
     this.#status = Number(text.slice(9, 12));
-    const bodyLength = this.#bodyLengthOf(text.slice(0, headEnd));
-    if (bodyLength === undefined) {
+    this.#body = this.#bodyOf(text.slice(0, headEnd));
+    if (this.#body === undefined) {
       this.#broken(`a ${this.#status} response without a length`);
       return true;
     }
-    this.#bodyLeft = bodyLength;
-    this.#takeBody(text.length - headEnd - 4);
+    this.#takeBody(buffer, bodyStart, length);
     return true;
   }
 
-  #bodyLengthOf(head) {
+  #bodyOf(head) {
     if (this.#status === 204 || this.#status === 304) {
-      return 0;
+      return new LengthBody(0);
     }
-    const at = head.toLowerCase().indexOf(LENGTH_HEADER);
-    return at === -1 ? undefined : parseInt(head.slice(at + LENGTH_HEADER.length), 10);
+    const headers = head.toLowerCase();
+    if (headers.includes(CHUNKED_HEADER)) {
+      return new ChunkedBody();
+    }
+    const at = headers.indexOf(LENGTH_HEADER);
+    return at === -1 ? undefined : new LengthBody(parseInt(head.slice(at + LENGTH_HEADER.length), 10));
   }
 
-  #takeBody(length) {
-    this.#bodyLeft -= length;
-    if (this.#bodyLeft < 0) {
-      this.#broken('more bytes than Content-Length');
-    } else if (this.#bodyLeft === 0) {
+  #takeBody(buffer, start, end) {
+    if (this.#body.take(buffer, start, end)) {
+      this.#body = undefined;
       this.busy = false;
       this.onResponse(this, this.#status);
     }

@@ -168,7 +168,7 @@ async function measureDuringCancels(bench, { options, results, client }) {
 }
 
 /** @throws {Error} unless the decompressed list has exactly the expected number of bytes */
-async function readList(client, server, bench, { kind, bytes }) {
+export async function readList(client, server, bench, { kind, bytes }) {
   const cpuBefore = cpuSecondsOf(server.pid);
   const result = await client.run({ kind, port: server.port, key: bench.keys.unlimited, readers: 1 });
   if (bytes !== undefined && result.bodyBytes[0] !== bytes) {

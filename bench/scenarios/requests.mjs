@@ -12,6 +12,13 @@ export const cancels = (key, orders) => ({
   orders,
 });
 
+/** The whole list. */
+export const list = (key, encoding) => ({
+  method: 'GET',
+  path: ORDERS_PATH,
+  headers: { ...bearer(key), 'accept-encoding': encoding },
+});
+
 /** A conditional request for the list. */
 export const poll = (key, etag) => ({
   method: 'GET',
