@@ -12,10 +12,10 @@ const ROOT = resolve(import.meta.dirname, '..');
 /** Types, source maps and documentation. Licences are kept, because they must accompany the code. */
 const NEVER_LOADED = /(?<!licen[cs]e|copying|notice|readme)\.(?:map|md|flow|[cm]?ts)$/i;
 
-/** Copies of the same code for bundlers and other databases, by package and path inside it. */
+/** Copies of the same code for bundlers and other databases, and what the page does not use, by package and path inside it. */
 const OTHER_COPIES = {
   prisma: (path) => /^build\/query_compiler_/.test(path),
-  'swagger-ui-dist': (path) => /^swagger-ui(?:-es-bundle(?:-core)?)?\.js$/.test(path),
+  'swagger-ui-dist': (path) => /^swagger-ui(?:-es-bundle(?:-core)?|-standalone-preset)?\.js$/.test(path),
 };
 
 /** @returns {string[]} */
