@@ -4,37 +4,28 @@ import { CONFIG, type Config } from '../config/config.js';
 import { DatabaseListener } from '../database/database-listener.js';
 import { API_KEY_UNBANNED_CHANNEL } from '../database/notification-channels.js';
 import { Metrics } from '../metrics/metrics.js';
-import { MemoryQuotaStore, type QuotaStore } from './memory-quota-store.js';
-import { connectRedis, type LimitRedis, untilReady } from './redis-connection.js';
-import { RedisQuotaStore } from './redis-quota-store.js';
+import { MemoryQuotaStore, type QuotaStore, type QuotaStoreOptions } from './memory-quota-store.js';
+import type { LimitRedis } from './redis-connection.js';
 
 /** Has the counts of keys, in Redis when `REDIS_URL` is set, and those of addresses, which are always in memory. */
 @Injectable()
 export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
   /** By the id of the key. */
-  readonly keys: QuotaStore;
+  keys: QuotaStore;
   /** By the network of the address. A store of its own, so that a flood from many addresses evicts no key. */
   readonly addresses: QuotaStore;
-  readonly #redis: LimitRedis | undefined;
+  readonly #redis: Promise<LimitRedis | undefined>;
 
   constructor(
     @Inject(CLOCK) clock: Clock,
     @Inject(CONFIG) { redisUrl, ban: banRule }: Config,
     listener: DatabaseListener,
-    metrics: Metrics,
+    private readonly metrics: Metrics,
   ) {
     this.addresses = new MemoryQuotaStore({ clock, banRule, bans: metrics.bans.labels('address') });
     const options = { clock, banRule, bans: metrics.bans.labels('key') };
-    if (redisUrl === undefined) {
-      this.keys = new MemoryQuotaStore(options);
-    } else {
-      const redis = connectRedis(redisUrl);
-      const store = new RedisQuotaStore({ ...options, redis, recoveries: metrics.recoveries.labels('redis') });
-      metrics.watch('limiterDegraded', () => store.degraded);
-      metrics.watch('limiterClockOffset', () => store.clockOffsetMs / 1_000);
-      this.#redis = redis;
-      this.keys = store;
-    }
+    this.keys = new MemoryQuotaStore(options);
+    this.#redis = redisUrl === undefined ? Promise.resolve(undefined) : this.#useRedis(redisUrl, options);
     listener.subscribe({
       channel: API_KEY_UNBANNED_CHANNEL,
       onMessage: (keyId) => {
@@ -44,12 +35,24 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
   }
 
   async onModuleInit(): Promise<void> {
-    if (this.#redis !== undefined) {
-      await untilReady(this.#redis);
-    }
+    await this.#redis;
   }
 
-  onApplicationShutdown(): void {
-    this.#redis?.disconnect();
+  async onApplicationShutdown(): Promise<void> {
+    (await this.#redis)?.disconnect();
+  }
+
+  /** Resolves when Redis is ready, or after a while without it. */
+  async #useRedis(url: string, options: QuotaStoreOptions): Promise<LimitRedis> {
+    // Imported on demand: without Redis it would only cost time and memory.
+    const { connectRedis, untilReady } = await import('./redis-connection.js');
+    const { RedisQuotaStore } = await import('./redis-quota-store.js');
+    const redis = connectRedis(url);
+    const store = new RedisQuotaStore({ ...options, redis, recoveries: this.metrics.recoveries.labels('redis') });
+    this.metrics.watch('limiterDegraded', () => store.degraded);
+    this.metrics.watch('limiterClockOffset', () => store.clockOffsetMs / 1_000);
+    this.keys = store;
+    await untilReady(redis);
+    return redis;
   }
 }
