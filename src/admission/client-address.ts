@@ -19,8 +19,8 @@ export class ClientAddress {
   constructor(@Inject(CONFIG) { trustProxy }: Config) {
     if (typeof trustProxy === 'number') {
       this.#trust = (_address, hop) => hop < trustProxy;
-    } else if (trustProxy !== false) {
-      const isTrusted = proxyAddr.compile([...trustProxy]);
+    } else if (trustProxy !== undefined) {
+      const isTrusted = proxyAddr.compile(trustProxy);
       this.#trust = (address, hop) => hop < PROXIES_MAX && isTrusted(withoutPort(address), hop);
     }
   }

@@ -1,14 +1,92 @@
-import { readFileSync } from 'node:fs';
-import { SETTINGS, type Variable } from './environment-variables.js';
+import { isFQDN, isIP } from 'class-validator';
+import ipaddr from 'ipaddr.js';
+import { isDecodable } from '../common/is-decodable.js';
+import { Environment } from './environment.js';
 
 /** Injection token of the {@link Config}. */
 export const CONFIG = Symbol('config');
 
-type ValueOf<Setting> =
-  Setting extends Variable<infer Value> ? Value : { readonly [Name in keyof Setting]: ValueOf<Setting[Name]> };
+const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+
+const BASE_URL = 'an http or https URL that ends in /v1, like https://api.example.com/v1';
+
+/** The whole configuration: where the service finds each setting, the variable that sets it, its valid values and its default. */
+const SETTINGS = {
+  production: (env) => env.text('NODE_ENV', 'a text', () => true) === 'production',
+  /** Undefined outside production only: the service then starts the embedded database. */
+  databaseUrl: (env) =>
+    env.text(
+      'DATABASE_URL',
+      'a URL like postgresql://user:password@host:5432/database, with special characters percent-encoded and no schema or search_path but public',
+      isDatabaseUrl,
+      'file',
+    ),
+  /** Undefined: limits are counted in memory. */
+  redisUrl: (env) =>
+    env.text(
+      'REDIS_URL',
+      'a URL like redis://host:6379 or rediss://user:password@host:6380, with special characters percent-encoded and without parameters',
+      isRedisUrl,
+      'file',
+    ),
+  host: (env) =>
+    env.text('HOST', 'an address or host name to listen on, like 127.0.0.1 or 0.0.0.0', isHost) ?? '127.0.0.1',
+  port: (env) => env.integer('PORT', 0, 65_535) ?? 3_000,
+  /** Trusted proxies for `X-Forwarded-For`: their number or their networks. */
+  trustProxy: (env) =>
+    env.value(
+      'TRUST_PROXY',
+      'a number of proxies from 1 to 32, or a list of addresses and networks like 10.0.0.0/8,fd00::/8',
+      (text) => (/^(?:[1-9]|[12]\d|3[0-2])$/.test(text) ? Number(text) : listOf(text, isNetwork)),
+    ),
+  /** Maximum number of open client connections. */
+  connectionsMax: (env) => env.integer('MAX_CONNECTIONS', 1, 1_000_000) ?? 5_000,
+  publicBaseUrl: (env) => env.text('PUBLIC_BASE_URL', BASE_URL, isBaseUrl),
+  stagingBaseUrl: (env) => env.text('STAGING_BASE_URL', BASE_URL, isBaseUrl),
+  logLevel: (env) =>
+    env.value('LOG_LEVEL', `one of ${LOG_LEVELS.join(', ')}`, (text) => LOG_LEVELS.find((each) => each === text)) ??
+    'info',
+  /** Whether spans are exported; the OpenTelemetry SDK reads the OTEL variables from the environment. */
+  tracing: (env) =>
+    env.text(
+      'OTEL_EXPORTER_OTLP_ENDPOINT',
+      'an http or https URL like http://collector:4318',
+      isHttpUrl,
+      // It may contain the collector's password.
+      'inline',
+    ) !== undefined,
+  tracingProtocol: (env) => env.text('OTEL_EXPORTER_OTLP_PROTOCOL', 'http/json', (text) => text === 'http/json'),
+  /** 0: metrics are not served. */
+  metricsPort: (env) => env.integer('METRICS_PORT', 0, 65_535) ?? 9_464,
+  docsEnabled: (env) =>
+    env.text('DOCS_ENABLED', 'true or false', (text) => text === 'true' || text === 'false') !== 'false',
+  corsOrigins: (env) =>
+    env.value('CORS_ORIGINS', 'a list of origins like https://app.example.com,https://admin.example.com', (text) =>
+      listOf(text, (part) => isHttpUrl(part) && new URL(part).origin === part),
+    ) ?? [],
+  apiKeyCacheSeconds: (env) => env.integer('API_KEY_CACHE_SECONDS', 0, 3_600) ?? 10,
+  ban: (env) => ({
+    threshold: env.integer('RATE_LIMIT_BAN_THRESHOLD', 0, 1_000) ?? 10,
+    windowSeconds: env.integer('RATE_LIMIT_BAN_WINDOW_SECONDS', 1, 86_400) ?? 60,
+    durationSeconds: env.integer('RATE_LIMIT_BAN_SECONDS', 1, 2_592_000) ?? 300,
+  }),
+  /** How many days before today the usage of keys is kept. */
+  usageRetentionDays: (env) => env.integer('USAGE_RETENTION_DAYS', 1, 36_500) ?? 400,
+  list: (env) => ({
+    /** Lists that read from the database at once. */
+    concurrency: env.integer('LIST_CONCURRENCY', 1, 100) ?? 8,
+    stallSeconds: env.integer('LIST_STALL_SECONDS', 1, 3_600) ?? 60,
+    /** Memory for compressed pieces of the list; 0: none are kept. */
+    cacheBytes: (env.integer('LIST_CACHE_MB', 0, 65_536) ?? 64) * 1_048_576,
+  }),
+  cancelLockTimeoutMs: (env) => env.integer('CANCEL_LOCK_TIMEOUT_MS', 1, 60_000) ?? 1_000,
+  /** How long the service still accepts requests after a stop signal while its readiness check fails. */
+  shutdownDelaySeconds: (env) => env.integer('SHUTDOWN_DELAY_SECONDS', 0, 300) ?? 0,
+  shutdownGraceSeconds: (env) => env.integer('SHUTDOWN_GRACE_SECONDS', 0, 3_600) ?? 20,
+} satisfies Record<string, (env: Environment) => unknown>;
 
 /** The validated configuration of the service. It is read once, at start. */
-export type Config = ValueOf<typeof SETTINGS>;
+export type Config = { readonly [Name in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Name]> };
 
 /** The configuration is invalid; each problem names the variable, gives its value and says what is expected. */
 export class ConfigurationError extends Error {
@@ -18,26 +96,23 @@ export class ConfigurationError extends Error {
   }
 }
 
-/** Variables, and groups of them. */
-interface Settings {
-  readonly [name: string]: Variable<unknown> | Settings;
-}
-
 /**
  * Reads and validates the whole configuration. An empty variable counts as not set.
  * @throws {ConfigurationError} that lists every problem
  */
 export function loadConfig(variables: NodeJS.ProcessEnv): Config {
-  const problems: string[] = [];
-  const config = valuesOf(SETTINGS, variables, problems) as Config;
-  const isGiven = config.databaseUrl !== undefined || problems.some((problem) => problem.startsWith('DATABASE_URL'));
-  if (config.production && !isGiven) {
+  const environment = new Environment(variables);
+  const settings = Object.entries(SETTINGS).map(([name, read]) => [name, read(environment)]);
+  const config = Object.fromEntries(settings) as Config;
+  const { problems } = environment;
+  const { production, databaseUrl, port, metricsPort } = config;
+  if (production && databaseUrl === undefined && !problems.some((problem) => problem.startsWith('DATABASE_URL'))) {
     problems.push(
       'DATABASE_URL (or DATABASE_URL_FILE) must be set in production, a URL like postgresql://user:password@host:5432/database',
     );
   }
-  if (problems.length === 0 && config.metricsPort !== 0 && config.metricsPort === config.port) {
-    problems.push(`METRICS_PORT must differ from PORT (both are ${config.port})`);
+  if (problems.length === 0 && metricsPort !== 0 && metricsPort === port) {
+    problems.push(`METRICS_PORT must differ from PORT (both are ${port})`);
   }
   if (problems.length > 0) {
     throw new ConfigurationError(problems);
@@ -45,48 +120,51 @@ export function loadConfig(variables: NodeJS.ProcessEnv): Config {
   return config;
 }
 
-function valuesOf(settings: Settings, variables: NodeJS.ProcessEnv, problems: string[]): Record<string, unknown> {
-  const values = Object.entries(settings).map(([name, setting]) => [
-    name,
-    isVariable(setting) ? valueOf(setting, variables, problems) : valuesOf(setting, variables, problems),
-  ]);
-  return Object.fromEntries(values) as Record<string, unknown>;
+function isBaseUrl(text: string): boolean {
+  return isHttpUrl(text) && text.endsWith('/v1') && new URL(text).pathname.endsWith('/v1');
 }
 
-function isVariable(setting: Variable<unknown> | Settings): setting is Variable<unknown> {
-  return typeof setting.read === 'function';
+/** Values separated by commas; undefined unless all are accepted. */
+function listOf(text: string, accepts: (part: string) => boolean): string[] | undefined {
+  const parts = text.split(',').map((part) => part.trim());
+  return parts.every(accepts) ? parts : undefined;
 }
 
-function valueOf(variable: Variable<unknown>, variables: NodeJS.ProcessEnv, problems: string[]): unknown {
-  const { name, expected, read, otherwise, secret } = variable;
-  const given = textIn(variables, name);
-  const file = secret === 'file' ? textIn(variables, `${name}_FILE`) : undefined;
-  if (given !== undefined && file !== undefined) {
-    problems.push(`${name} and ${name}_FILE are both set; set one of them`);
-  }
-  const text = given ?? (file === undefined ? undefined : textOfFile(`${name}_FILE`, file, problems));
-  if (text === undefined) {
-    return otherwise;
-  }
-  const value = read(text);
-  if (value === undefined) {
-    problems.push(`${name} must be ${expected}${secret === undefined ? ` (got "${text}")` : ''}`);
-  }
-  return value ?? otherwise;
+function isUrl(text: string, protocols: readonly string[]): boolean {
+  // Clients decode the user and the password.
+  return URL.canParse(text) && protocols.includes(new URL(text).protocol) && isDecodable(text);
 }
 
-function textIn(variables: NodeJS.ProcessEnv, name: string): string | undefined {
-  return variables[name] === '' ? undefined : variables[name];
+function isHttpUrl(text: string): boolean {
+  return isUrl(text, ['http:', 'https:']);
 }
 
-function textOfFile(name: string, path: string, problems: string[]): string | undefined {
-  try {
-    return readFileSync(path, 'utf8').trim();
-  } catch (error) {
-    const reason = (error as NodeJS.ErrnoException).code ?? 'unreadable';
-    // The secret itself may have been set by mistake.
-    const given = path.includes('://') ? 'got a URL' : `got "${path}": ${reason}`;
-    problems.push(`${name} must be the path of a readable file (${given})`);
-    return undefined;
+/** Every connection sets `search_path` to `public`, so that another schema would be ignored. */
+function isDatabaseUrl(text: string): boolean {
+  if (/\s/.test(text) || !isUrl(text, ['postgresql:', 'postgres:'])) {
+    return false;
   }
+  const { pathname, searchParams } = new URL(text);
+  const schema = searchParams.get('schema') ?? 'public';
+  return pathname.length > 1 && schema === 'public' && !searchParams.get('options')?.includes('search_path');
+}
+
+function isRedisUrl(text: string): boolean {
+  if (!isUrl(text, ['redis:', 'rediss:'])) {
+    return false;
+  }
+  const { hostname, pathname, search } = new URL(text);
+  // The client takes parameters for options of any kind, and ends the process when it cannot use one, or the database.
+  return hostname !== '' && /^(?:\/\d*)?$/.test(pathname) && search === '';
+}
+
+function isHost(text: string): boolean {
+  return isIP(text) || isFQDN(text, { require_tld: false });
+}
+
+function isNetwork(text: string): boolean {
+  const [address, bits] = text.split('/');
+  // Four decimal octets are required (`isIP`): programs disagree on shorthands and octal notation. A network of the whole address
+  // space would trust every client.
+  return isIP(address) && (bits === undefined || (ipaddr.isValidCIDR(text) && Number(bits) > 0));
 }

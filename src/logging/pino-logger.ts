@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LoggerService } from '@nestjs/common';
-import { type DestinationStream, type Level, type Logger, pino } from 'pino';
-import type { LogLevel } from '../config/environment-variables.js';
+import { type DestinationStream, type Level, type LevelWithSilent, type Logger, pino } from 'pino';
 import { BoundedOutput } from './bounded-output.js';
 
 /** Injection token of the pino logger for single requests: its lines carry the request id. */
@@ -11,7 +10,7 @@ export const REQUEST_LOGGER = Symbol('request logger');
 const LAST_LINES_MS = 1_000;
 
 /** JSON lines on stdout; human-readable lines on a terminal. */
-export async function createLogger(level: LogLevel): Promise<Logger> {
+export async function createLogger(level: LevelWithSilent): Promise<Logger> {
   const stream = process.stdout.isTTY ? await readableLines() : collectedLines();
   return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, stream);
 }

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../src/config/config.js';
-import { SETTINGS } from '../../src/config/environment-variables.js';
 
 const lines = readFileSync(join(__dirname, '..', '..', '.env.example'), 'utf8').split('\n');
 
@@ -15,9 +14,11 @@ function variables(form: RegExp): [string, string][] {
 
 describe('.env.example', () => {
   it('lists every variable of the service exactly once', () => {
-    const groups = [SETTINGS, SETTINGS.ban, SETTINGS.list].flatMap((group) => Object.values<object>(group));
-    const read = new Set(groups.flatMap((setting) => ('name' in setting ? [setting.name] : [])));
-    read.delete('NODE_ENV');
+    const read = new Set<string>();
+    loadConfig(new Proxy({}, { get: (_none, name: string) => void read.add(name) }));
+    for (const name of ['NODE_ENV', 'DATABASE_URL_FILE', 'REDIS_URL_FILE']) {
+      expect(read.delete(name)).toBe(true);
+    }
     const named = variables(/^#?([A-Z_]+)=(.*)$/).map(([name]) => name);
     expect([...named].sort()).toEqual([...read].sort());
   });
