@@ -4,15 +4,18 @@ import type { Config } from '../config/config.js';
 import { HealthService } from '../health/health.js';
 import type { ServiceHttpAdapter } from './service-http-adapter.js';
 
-/** Aborts on the first signal to stop, and ignores the later ones, which would cut in-flight requests. */
-export function stopOnSignals(): AbortSignal {
-  const controller = new AbortController();
+/**
+ * Aborts on the first signal to stop, with its name as the reason, and ignores the later ones, which would cut in-flight
+ * requests.
+ */
+export function stopOnSignals(): AbortController {
+  const stop = new AbortController();
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) {
     process.on(signal, () => {
-      controller.abort();
+      stop.abort(signal);
     });
   }
-  return controller.signal;
+  return stop;
 }
 
 /**

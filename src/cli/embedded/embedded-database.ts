@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { inBackground } from '../../common/in-background.js';
 import { PROJECT_ROOT } from '../../common/project-root.js';
 import { Cluster } from './cluster.js';
 import { demoBanner, prepareDemo } from './demo.js';
@@ -18,8 +19,6 @@ export interface EmbeddedDatabase {
   readonly url: string;
   /** A key of the demo data, prefilled in Swagger UI. */
   readonly demoKey: string;
-  /** Resolves when PostgreSQL has ended. */
-  readonly lost: Promise<Error>;
   /** What a developer needs for the first requests. */
   banner(baseUrl: string, docsEnabled: boolean): string;
   stop(): Promise<void>;
@@ -27,24 +26,25 @@ export interface EmbeddedDatabase {
 
 /**
  * Starts the embedded PostgreSQL in `.data/`, applies the migrations and inserts the demo data.
- * @param stop ends the start after the current step
+ * @param stop ends the start after the current step; aborted with an error when PostgreSQL ends by itself
  * @throws {Error} when another service runs on the same folder
  * @throws the reason of `stop`
  */
-export async function startEmbeddedDatabase(stop: AbortSignal): Promise<EmbeddedDatabase> {
+export async function startEmbeddedDatabase(stop: AbortController): Promise<EmbeddedDatabase> {
   const server = await PostgresServer.start({ folder: EMBEDDED_FOLDER }).catch(explain);
   try {
-    stop.throwIfAborted();
+    stop.signal.throwIfAborted();
     const url = server.url(DATABASE);
     await migrate(url);
     const keys = await prepareDemo(url, join(EMBEDDED_FOLDER, 'demo-keys.json'));
-    stop.throwIfAborted();
+    stop.signal.throwIfAborted();
+    const abort = (): void => {
+      stop.abort(new Error(`The embedded PostgreSQL has ended (log: ${EMBEDDED_FOLDER}/postgres.log). Start again.`));
+    };
+    inBackground(server.ended.then(abort));
     return {
       url,
       demoKey: keys.free,
-      lost: server.ended.then(
-        () => new Error(`The embedded PostgreSQL has ended (log: ${EMBEDDED_FOLDER}/postgres.log). Start again.`),
-      ),
       banner: (baseUrl, docsEnabled) => demoBanner(baseUrl, url, keys, docsEnabled),
       stop: () => server.stop(),
     };
