@@ -13,19 +13,19 @@ const BATCH_SLOTS = 2;
 const BATCH_TIMEOUT_MS = 10_000;
 /** Orders in one statement. */
 const BATCH_SIZE_MAX = 500;
-/** Locked rows that are waited for at once, each on a connection of its own. */
-const WAITING_MAX = 3;
+/** Orders that are cancelled alone at once, each on a connection of its own: most wait for a locked row. */
+const ALONE_MAX = 3;
 /** A slot is held for the lock timeout and a little longer, so a caller without slots gets the first one that becomes free. */
 const SLOT_GRACE_MS = 1_000;
-/** An order that is deleted during a wait may be there again; more often than this in a row is no coincidence. */
-const WAITS_MAX = 3;
+/** An order that is deleted or becomes pending meanwhile is looked at again; more often than this in a row is no coincidence. */
+const ATTEMPTS_MAX = 3;
 
-type Results = ReadonlyMap<bigint, CancelResult | Error>;
+/** Undefined for an order that does not exist; undefined as a whole when the statement failed for all orders. */
+type Results = ReadonlyMap<bigint, CancelResult | undefined> | undefined;
 
 /** Cancels that share a statement. */
 interface Batch {
   readonly ids: Set<bigint>;
-  /** Without the orders that do not exist. */
   readonly results: Promise<Results>;
 }
 
@@ -33,6 +33,9 @@ interface Batch {
  * Executes cancels in batches: those that arrive while statements are running share the next statement. There is no
  * timer, so a cancel that arrives alone starts at once. Locked rows leave the batch and are waited for one by one, a few
  * at a time, so that they delay no other order; callers share these waits fairly.
+ *
+ * A statement that fails fails for all its orders, though perhaps only one of them is the cause, for instance by a trigger. So
+ * its orders are cancelled one by one, too, and each fails alone.
  */
 @Injectable()
 export class CancelBatcher {
@@ -40,7 +43,7 @@ export class CancelBatcher {
     ms: BATCH_TIMEOUT_MS,
     error: () => new DomainError('service_unavailable', 'Too many cancels are waiting; retry shortly.'),
   });
-  readonly #waits: FairSlots;
+  readonly #alone: FairSlots;
   /** The batch that cancels join until its statement starts. */
   #open: Batch | undefined;
 
@@ -49,12 +52,12 @@ export class CancelBatcher {
     @Inject(CONFIG) config: Config,
     private readonly metrics: Metrics,
   ) {
-    this.#waits = new FairSlots(WAITING_MAX, { ms: config.cancelLockTimeoutMs + SLOT_GRACE_MS, error: orderLocked });
+    this.#alone = new FairSlots(ALONE_MAX, { ms: config.cancelLockTimeoutMs + SLOT_GRACE_MS, error: orderLocked });
   }
 
   /**
    * Cancels an order if it is pending.
-   * @param caller who waits if the row is locked
+   * @param caller whose share of the slots for one order is used if the row is locked
    * @returns undefined when there is no such order
    * @throws {DomainError} `service_unavailable`
    */
@@ -65,12 +68,13 @@ export class CancelBatcher {
     if (batch.ids.size === BATCH_SIZE_MAX) {
       this.#open = undefined;
     }
-    const result = (await batch.results).get(id);
-    if (result instanceof Error) {
-      throw result;
-    }
+    const results = await batch.results;
+    const result = results?.get(id);
     if (result === 'retry') {
-      return this.#cancelWaiting(id, caller);
+      this.metrics.cancelLockWaits.inc();
+    }
+    if (results === undefined || result === 'retry' || result === 'suppressed') {
+      return this.#alone.run(caller, () => this.#cancelAlone(id));
     }
     return isRepeat && result === 'cancelled' ? 'already_cancelled' : result;
   }
@@ -87,55 +91,26 @@ export class CancelBatcher {
       this.#open = this.#open?.ids === ids ? undefined : this.#open;
     });
     this.metrics.cancelBatchSize.observe(ids.size);
-    return this.#cancelAll([...ids]).finally(() => {
+    try {
+      return await this.repository.cancelUnlocked([...ids]);
+    } catch (error) {
+      if (ids.size > 1 && isStatementFailure(error instanceof DomainError ? error.cause : error)) {
+        return undefined;
+      }
+      throw error;
+    } finally {
       slot.release();
-    });
-  }
-
-  /**
-   * A statement that fails fails for all its orders, though perhaps only one of them is the cause, for instance by a
-   * trigger. So its orders are cancelled again one by one, and each fails alone.
-   */
-  async #cancelAll(ids: readonly bigint[]): Promise<Results> {
-    try {
-      return await this.repository.cancelUnlocked(ids);
-    } catch (error) {
-      if (ids.length === 1 || !isStatementFailure(error instanceof DomainError ? error.cause : error)) {
-        throw error;
-      }
-    }
-    const results = new Map<bigint, CancelResult | Error>();
-    let unavailable: DomainError | undefined;
-    for (const id of ids) {
-      const result = unavailable ?? (await this.#cancelAlone(id));
-      if (result !== undefined) {
-        results.set(id, result);
-      }
-      // The next one would probably wait for the same timeout.
-      unavailable = result instanceof DomainError ? result : undefined;
-    }
-    return results;
-  }
-
-  async #cancelAlone(id: bigint): Promise<CancelResult | Error | undefined> {
-    try {
-      return (await this.repository.cancelUnlocked([id])).get(id);
-    } catch (error) {
-      return error as Error;
     }
   }
 
-  async #cancelWaiting(id: bigint, caller: string): Promise<CancelOutcome | undefined> {
-    this.metrics.cancelLockWaits.inc();
-    return this.#waits.run(caller, async () => {
-      for (let wait = 0; wait < WAITS_MAX; wait++) {
-        const result = await this.repository.cancelWaiting(id);
-        // What seems to be suppressed may have become pending during the first wait.
-        if (result !== 'retry' && (result !== 'suppressed' || wait > 0)) {
-          return result;
-        }
-      }
+  async #cancelAlone(id: bigint): Promise<CancelOutcome | undefined> {
+    let result: CancelResult | undefined = 'retry';
+    for (let attempt = 0; attempt < ATTEMPTS_MAX && (result === 'retry' || result === 'suppressed'); attempt++) {
+      result = await this.repository.cancelAlone(id);
+    }
+    if (result === 'retry') {
       throw orderLocked();
-    });
+    }
+    return result;
   }
 }

@@ -37,27 +37,14 @@ export class OrdersRepository {
    * skipped and not waited for: one slow writer cannot stall the batch, and batches that share orders cannot deadlock.
    *
    * @param ids without duplicates
-   * @returns the result of each order that exists
+   * @returns the result of each order; undefined for one that does not exist
    * @throws {DomainError} `service_unavailable`
    */
-  async cancelUnlocked(ids: readonly bigint[]): Promise<Map<bigint, CancelResult>> {
+  async cancelUnlocked(ids: readonly bigint[]): Promise<Map<bigint, CancelResult | undefined>> {
     const [id] = ids;
-    if (id === undefined || ids.length > 1) {
-      return this.#cancelBatch(ids);
-    }
-    const result = await this.#cancelLone(id, SKIP_LOCKED);
-    // Perhaps it was locked by the first statement and pending in the second, and nothing suppresses the update.
-    return new Map(result === undefined ? [] : [[id, result === 'suppressed' ? 'retry' : result]]);
-  }
-
-  /**
-   * Cancels one order if it is pending, and waits for its row, each time for up to `lock_timeout`.
-   * @returns undefined when there is no such order; `retry` when it was deleted during the wait: there may be another one;
-   * `suppressed` also when it became pending during the wait
-   * @throws {DomainError} `service_unavailable`, also when the row stays locked
-   */
-  cancelWaiting(id: bigint): Promise<CancelResult | undefined> {
-    return this.#cancelLone(id, Prisma.empty);
+    return id === undefined || ids.length > 1
+      ? this.#cancelBatch(ids)
+      : new Map([[id, await this.cancelAlone(id, SKIP_LOCKED)]]);
   }
 
   async #cancelBatch(ids: readonly bigint[]): Promise<Map<bigint, CancelResult>> {
@@ -91,10 +78,13 @@ export class OrdersRepository {
   }
 
   /**
-   * The same for one order in up to two statements. Together they cost less than the one above, because neither has an UPDATE
-   * within WITH. Between them the order may become pending: then it is `suppressed`, too.
+   * Cancels one order if it is pending, in up to two statements. Together they cost less than the one above, because neither has an
+   * UPDATE within WITH. By default each waits for the row for up to `lock_timeout`.
+   * @returns undefined when there is no such order; `retry` when it was not locked, or was deleted during the wait: there may be
+   * another one; `suppressed` also when it became pending between the statements
+   * @throws {DomainError} `service_unavailable`, also when the row stays locked
    */
-  async #cancelLone(id: bigint, lock: Prisma.Sql): Promise<CancelResult | undefined> {
+  async cancelAlone(id: bigint, lock = Prisma.empty): Promise<CancelResult | undefined> {
     const updated = await this.#update(1, () =>
       this.prisma.execute(Prisma.sql`
         UPDATE orders SET status = 'cancelled', cancelled_at = now()

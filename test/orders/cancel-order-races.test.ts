@@ -25,7 +25,7 @@ function outcome(id: string): Promise<string> {
 describe('concurrent cancels', () => {
   it('that arrive while two statements are running share the third', async () => {
     const ids = await insertOrders(service.db, 300);
-    const waits = jest.spyOn(service.app.get(OrdersRepository), 'cancelWaiting');
+    const waits = jest.spyOn(service.app.get(Metrics).cancelLockWaits, 'inc');
     const statements = gatherCancels(service.app, ids.length);
     expect(tally(await Promise.all(ids.map(outcome)))).toEqual({ '204': 300 });
     expect(statements()).toHaveLength(3);

@@ -17,23 +17,23 @@ interface Statement<T> {
 
 /** A repository whose statements stay open until the test completes them. */
 class FakeRepository {
-  readonly batches: Statement<Map<bigint, CancelResult>>[] = [];
-  readonly waits: Statement<CancelResult | undefined>[] = [];
+  readonly batches: Statement<Map<bigint, CancelResult | undefined>>[] = [];
+  readonly alone: Statement<CancelResult | undefined>[] = [];
 
-  cancelUnlocked(ids: readonly bigint[]): Promise<Map<bigint, CancelResult>> {
+  cancelUnlocked(ids: readonly bigint[]): Promise<Map<bigint, CancelResult | undefined>> {
     return new Promise((complete, fail) => this.batches.push({ ids, complete, fail }));
   }
 
-  cancelWaiting(id: bigint): Promise<CancelResult | undefined> {
-    return new Promise((complete, fail) => this.waits.push({ ids: [id], complete, fail }));
+  cancelAlone(id: bigint): Promise<CancelResult | undefined> {
+    return new Promise((complete, fail) => this.alone.push({ ids: [id], complete, fail }));
   }
 
   get batchIds(): (readonly bigint[])[] {
     return this.batches.map(({ ids }) => ids);
   }
 
-  get waitIds(): (readonly bigint[])[] {
-    return this.waits.map(({ ids }) => ids);
+  get aloneIds(): (readonly bigint[])[] {
+    return this.alone.map(({ ids }) => ids);
   }
 }
 
@@ -68,7 +68,7 @@ async function cancel(...ids: bigint[]): Promise<string[]> {
 
 /** Completes a batch with a result for each of its orders. */
 async function complete(
-  statement: Statement<Map<bigint, CancelResult>> | undefined,
+  statement: Statement<Map<bigint, CancelResult | undefined>> | undefined,
   status: CancelResult | ((id: bigint) => CancelResult) = 'cancelled',
 ): Promise<void> {
   const pairs = statement?.ids.map((id) => [id, typeof status === 'string' ? status : status(id)] as const);
@@ -99,13 +99,19 @@ describe('a statement for several orders that fails', () => {
     cause: Object.assign(new Error('statement timeout'), { code: '57014' }),
   });
 
-  it('is repeated until an order times out again, and the remaining orders fail without another wait', async () => {
+  it('has each of its orders cancelled alone, three at a time, and each fails alone', async () => {
     const results = await cancel(1n, 2n, 3n, 4n);
     await fail(repository.batches[0], timedOut);
-    await complete(repository.batches[1]);
-    await fail(repository.batches[2], timedOut);
-    expect(repository.batchIds).toEqual([[1n, 2n, 3n, 4n], [1n], [2n]]);
-    expect(results).toEqual(['cancelled', 'service_unavailable', 'service_unavailable', 'service_unavailable']);
+    expect(repository.aloneIds).toEqual([[1n], [2n], [3n]]);
+    repository.alone[0]?.complete('cancelled');
+    await fail(repository.alone[1], timedOut);
+    repository.alone[2]?.complete(undefined);
+    await turn();
+    repository.alone[3]?.complete('already_shipped');
+    await turn();
+    expect([repository.batches.length, repository.aloneIds.slice(3)]).toEqual([1, [[4n]]]);
+    expect(results).toEqual(['cancelled', 'service_unavailable', 'absent', 'already_shipped']);
+    expect((await metrics.cancelLockWaits.get()).values).toEqual([expect.objectContaining({ value: 0 })]);
   });
 
   it.each([
@@ -131,16 +137,16 @@ describe('an order that another transaction has locked', () => {
 
   it('is awaited again when it was deleted during the wait, and at most three times', async () => {
     const results = await cancelLocked(1n, 2n);
-    repository.waits[0]?.complete('retry');
-    repository.waits[1]?.complete('retry');
+    repository.alone[0]?.complete('retry');
+    repository.alone[1]?.complete('retry');
     await turn();
-    expect(repository.waitIds).toEqual([[1n], [2n], [1n], [2n]]);
-    repository.waits[2]?.complete(undefined);
-    repository.waits[3]?.complete('retry');
+    expect(repository.aloneIds).toEqual([[1n], [2n], [1n], [2n]]);
+    repository.alone[2]?.complete(undefined);
+    repository.alone[3]?.complete('retry');
     await turn();
-    repository.waits[4]?.complete('retry');
+    repository.alone[4]?.complete('retry');
     await turn();
-    expect(repository.waits).toHaveLength(5);
+    expect(repository.alone).toHaveLength(5);
     expect(results).toEqual(['absent', 'service_unavailable']);
     expect((await metrics.cancelLockWaits.get()).values).toEqual([expect.objectContaining({ value: 2 })]);
   });
@@ -150,10 +156,10 @@ describe('an order that another transaction has locked', () => {
     void batcher.cancel(6n, 'b');
     await turn();
     await complete(repository.batches.at(-1), 'retry');
-    expect(repository.waitIds).toEqual([[1n], [2n], [3n]]);
-    repository.waits[0]?.complete('cancelled');
+    expect(repository.aloneIds).toEqual([[1n], [2n], [3n]]);
+    repository.alone[0]?.complete('cancelled');
     await turn();
-    expect(repository.waitIds.slice(3)).toEqual([[6n]]);
+    expect(repository.aloneIds.slice(3)).toEqual([[6n]]);
   });
 
   it('fails with 503 when no slot for waiting is free a second after the lock timeout, and occupies none afterwards', async () => {
@@ -169,12 +175,12 @@ describe('an order that another transaction has locked', () => {
       code: 'service_unavailable',
       message: 'The order is locked by another transaction; retry shortly.',
     });
-    repository.waits.forEach((statement) => {
+    repository.alone.forEach((statement) => {
       statement.complete('cancelled');
     });
     await turn();
     // Exactly three slots are free again.
     await cancelLocked(5n, 6n, 7n, 8n);
-    expect(repository.waitIds).toEqual([[1n], [2n], [3n], [5n], [6n], [7n]]);
+    expect(repository.aloneIds).toEqual([[1n], [2n], [3n], [5n], [6n], [7n]]);
   });
 });

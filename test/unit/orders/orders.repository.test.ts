@@ -8,7 +8,7 @@ it('names a locked order also when the statement was repeated after a conflict',
     .mockRejectedValueOnce(Object.assign(new Error('moved to another partition'), { code: '40001' }))
     .mockRejectedValueOnce(Object.assign(new Error('lock timeout'), { code: '55P03' }));
   const repository = new OrdersRepository({ execute } as unknown as PrismaService, NO_TRACING);
-  await expect(repository.cancelWaiting(1n)).rejects.toMatchObject({
+  await expect(repository.cancelAlone(1n)).rejects.toMatchObject({
     code: 'service_unavailable',
     message: expect.stringContaining('order is locked') as string,
   });
