@@ -47,7 +47,7 @@ const apiDocument = {
   name: 'api-document',
   setup({ onLoad }) {
     onLoad({ filter: /[/\\]dist[/\\]openapi[/\\]describe-api\.js$/ }, async () => ({
-      contents: `const document = ${await generateOpenApi({})};\nexport const describeApi = () => document;`,
+      contents: `const document = ${JSON.stringify(await generateOpenApi({}))};\nexport const describeApi = () => document;`,
     }));
   },
 };

@@ -2,13 +2,15 @@ import { InvalidArgumentError } from 'commander';
 import { isIdPrefix } from '../api-keys/key-id.js';
 import { parseTime } from '../common/rfc3339.js';
 import { UNPRINTABLE } from './output.js';
-import { UsageError } from './report-error.js';
 
 const INT32_MAX = 2_147_483_647;
 const FIRST_DAY = '2000-01-01';
 const DURATION = /^(\d{1,6})(s|m|h|d)$/;
 
 const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** The arguments are valid by themselves, but the command cannot run with them in this environment. */
+export class UsageError extends Error {}
 
 /** An integer from `min` to `max`; by default up to the largest integer of the database column. */
 export function integer(min: number, max: number = INT32_MAX): (text: string) => number {

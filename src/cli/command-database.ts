@@ -9,8 +9,8 @@ import {
   sqlStateOf,
 } from '../database/postgres-errors.js';
 import { sessionSettings } from '../database/session-settings.js';
+import { UsageError } from './arguments.js';
 import { runningEmbeddedDatabaseUrl } from './embedded/embedded-database.js';
-import { UsageError } from './report-error.js';
 
 const SETTINGS = sessionSettings({
   // How long a command waits for a lock of another transaction.

@@ -5,10 +5,10 @@ import { ServiceHttpAdapter } from '../server/service-http-adapter.js';
 import { buildOpenApiDocument } from '../openapi/openapi-document.js';
 
 /**
- * Generates the OpenAPI document as JSON from the code. Starts nothing and needs no database.
+ * Generates the OpenAPI document from the code. Starts nothing and needs no database.
  * @param environment `PUBLIC_BASE_URL` and `STAGING_BASE_URL` are the servers; other variables are not read
  */
-export async function generateOpenApi(environment: NodeJS.ProcessEnv): Promise<string> {
+export async function generateOpenApi(environment: NodeJS.ProcessEnv): Promise<object> {
   const { PUBLIC_BASE_URL, STAGING_BASE_URL } = environment;
   const config = loadConfig({ PUBLIC_BASE_URL, STAGING_BASE_URL });
   const app = await NestFactory.create(AppModule.with(config), new ServiceHttpAdapter(), {
@@ -16,6 +16,5 @@ export async function generateOpenApi(environment: NodeJS.ProcessEnv): Promise<s
     logger: false,
     abortOnError: false,
   });
-  const document = buildOpenApiDocument(app, config, { served: false });
-  return `${JSON.stringify(document, null, 2)}\n`;
+  return buildOpenApiDocument(app, config, { served: false });
 }

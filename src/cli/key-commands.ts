@@ -1,11 +1,10 @@
 import { Argument, type Command, Option } from 'commander';
 import { ApiKeysAdmin, type Deliver, type PlanChoice } from '../api-keys/api-keys.admin.js';
 import { CUSTOM_QUOTAS, type Plan, PLAN_QUOTAS, PLANS } from '../plans/plans.js';
-import { duration, futureTime, integer, keyId, keyName } from './arguments.js';
+import { duration, futureTime, integer, keyId, keyName, UsageError } from './arguments.js';
 import { redisUrl, withDatabase } from './command-database.js';
 import { keyTable, viewsOf } from './key-view.js';
-import { details, isDiscarded, OutputError, print, printResult, warn } from './output.js';
-import { UsageError } from './report-error.js';
+import { details, isDiscarded, print, printResult, warn, writeOut } from './output.js';
 import { addUsageCommand } from './usage-command.js';
 
 const OVERLAP_DEFAULT_MS = 86_400_000;
@@ -171,13 +170,14 @@ async function printNewKey({ json }: KeyOptions, create: (deliver: Deliver) => P
     await create(async (issued) => {
       const { id, key, expiresAt } = issued;
       const lines = [`id       ${id}`, `key      ${key}`, `expires  ${expiresAt?.toISOString() ?? 'never'}`];
-      await print(json, issued, [...lines, '', 'Store the key now: it is not shown again.'].join('\n'));
+      const text = [...lines, '', 'Store the key now: it is not shown again.'].join('\n');
+      const failure = await writeOut(json, issued, text);
+      if (failure !== undefined) {
+        throw new Error(`Cannot write to stdout (${failure}), so no key was issued. Run the command again.`);
+      }
       printedId = id;
     });
   } catch (error) {
-    if (error instanceof OutputError) {
-      throw new Error(`${error.message}, so no key was issued. Run the command again.`, { cause: error });
-    }
     if (printedId !== undefined) {
       warn(`The printed key may be invalid: check with "petstore keys show ${printedId}".`);
     }

@@ -5,10 +5,9 @@ import type pg from 'pg';
 import type { LoadListener } from '../orders/bulk-load.js';
 import { importOrders } from '../orders/import/import-orders.js';
 import { seedOrders } from '../orders/seed-orders.js';
-import { integer } from './arguments.js';
+import { integer, UsageError } from './arguments.js';
 import { withDatabase } from './command-database.js';
 import { count, printResult, writeError } from './output.js';
-import { UsageError } from './report-error.js';
 
 const ORDERS_DEFAULT = 1_000;
 const ORDERS_MAX = 100_000_000;

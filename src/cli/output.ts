@@ -1,6 +1,7 @@
 import { fstatSync, statSync } from 'node:fs';
 import { redactKeys } from '../api-keys/key-format.js';
 import { ID_PREFIX_LENGTH } from '../api-keys/key-id.js';
+import { asError } from '../common/as-error.js';
 
 /** Control characters, and the marks that break a line or change the direction of a text. */
 export const UNPRINTABLE = '[\\p{Cc}\\p{Zl}\\p{Zp}\\p{Bidi_Control}]';
@@ -17,50 +18,37 @@ function escaped(text: string): string {
   return text.replace(ESCAPED, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-/** Stdout cannot be written to: the disk is full, or the reader of the pipe has ended. */
-export class OutputError extends Error {
-  readonly isClosedPipe: boolean;
-
-  constructor(cause: NodeJS.ErrnoException) {
-    super(`Cannot write to stdout (${cause.code ?? cause.message})`, { cause });
-    this.isClosedPipe = cause.code === 'EPIPE';
-  }
-}
-
 /** Whether nobody sees the output. Node opens the null device in the place of a closed stdout. */
 export function isDiscarded(): boolean {
   const { fd } = process.stdout as Partial<typeof process.stdout>;
   return fd !== undefined && fstatSync(fd).rdev === statSync('/dev/null', { throwIfNoEntry: false })?.rdev;
 }
 
-/** @throws {OutputError} */
-export function writeOut(text: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    process.stdout.write(escaped(text), (error) => {
-      if (error) {
-        reject(new OutputError(error));
-      } else {
-        resolve();
-      }
+/**
+ * Writes the output of a command: one JSON document with `--json`, otherwise text.
+ * @returns the code of the error when that fails, such as `ENOSPC`
+ */
+export function writeOut(json: boolean | undefined, document: unknown, text: string): Promise<string | undefined> {
+  const output = json === true ? JSON.stringify(document, null, 2) : text;
+  return new Promise((resolve) => {
+    process.stdout.write(escaped(`${output}\n`), (error) => {
+      resolve(error ? ((error as NodeJS.ErrnoException).code ?? error.message) : undefined);
     });
   });
 }
 
-/**
- * Prints the output of a command: one JSON document with `--json`, otherwise text.
- * @throws {OutputError}
- */
-export function print(json: boolean | undefined, document: unknown, text: string): Promise<void> {
-  return writeOut(json === true ? `${JSON.stringify(document, null, 2)}\n` : `${text}\n`);
+/** As {@link writeOut}. A closed pipe is no error: its reader, such as `head`, has all it wants. */
+export async function print(json: boolean | undefined, document: unknown, text: string): Promise<void> {
+  const failure = await writeOut(json, document, text);
+  if (failure !== undefined && failure !== 'EPIPE') {
+    throw new Error(`Cannot write to stdout (${failure})`);
+  }
 }
 
 /** Prints the result of a committed change. A failure to print is a warning: the command has succeeded. */
 export function printResult(json: boolean | undefined, document: unknown, text: string): Promise<void> {
   return print(json, document, text).catch((error: unknown) => {
-    const { message, isClosedPipe } = error as OutputError;
-    if (!isClosedPipe) {
-      warn(`${message}; the changes are committed.`);
-    }
+    warn(`${asError(error).message}; the changes are committed.`);
   });
 }
 

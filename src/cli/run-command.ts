@@ -1,9 +1,15 @@
-import { Command } from 'commander';
+import { Command, CommanderError } from 'commander';
+import { asError } from '../common/as-error.js';
+import { UsageError } from './arguments.js';
 import { addDoctorCommand } from './doctor-command.js';
 import { addKeyCommands } from './key-commands.js';
 import { addOrderCommands, addSeedCommand } from './order-commands.js';
-import { writeError, writeOut } from './output.js';
-import { reportError } from './report-error.js';
+import { print, writeError } from './output.js';
+
+/** The command failed. */
+const EXIT_FAILED = 1;
+/** The command line is invalid or incomplete; nothing was done. */
+const EXIT_USAGE = 2;
 
 const HELP = `
 Commands use the database of DATABASE_URL, or the embedded database while "npm start" is running.
@@ -29,7 +35,6 @@ export async function runCommand(args: readonly string[]): Promise<number> {
     .description('Run the store orders service, administer its API keys and load orders.')
     .exitOverride()
     .configureOutput({ writeErr: writeError })
-    .configureHelp({ showGlobalOptions: true })
     .showHelpAfterError('(run the command with --help for its usage)')
     .addHelpText('after', HELP);
   program
@@ -52,13 +57,22 @@ export async function runCommand(args: readonly string[]): Promise<number> {
     .description('print the OpenAPI document as JSON, with the servers of PUBLIC_BASE_URL and STAGING_BASE_URL')
     .action(async () => {
       const { generateOpenApi } = await import('./generate-openapi.js');
-      await writeOut(await generateOpenApi(process.env));
+      await print(true, await generateOpenApi(process.env), '');
     });
   try {
     await program.parseAsync(args, { from: 'user' });
     return exitCode;
   } catch (error) {
-    // A reader that has seen enough, such as `head`, does not change the verdict of doctor.
+    // Output that cannot be written does not change the verdict of doctor.
     return Math.max(reportError(error), exitCode);
   }
+}
+
+/** Writes an error to stderr, unless commander has, and returns the exit code. */
+function reportError(error: unknown): number {
+  if (error instanceof CommanderError) {
+    return error.exitCode === 0 ? 0 : EXIT_USAGE;
+  }
+  writeError(`error: ${asError(error).message}\n`);
+  return error instanceof UsageError ? EXIT_USAGE : EXIT_FAILED;
 }
