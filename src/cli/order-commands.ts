@@ -2,8 +2,8 @@ import { open, stat } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import type { Command } from 'commander';
 import type pg from 'pg';
-import type { LoadListener } from '../orders/bulk-load.js';
-import { importOrders } from '../orders/import/import-orders.js';
+import { LoadProgress } from '../orders/bulk-load.js';
+import { importOrders, type ImportOptions } from '../orders/import/import-orders.js';
 import { seedOrders } from '../orders/seed-orders.js';
 import { integer, UsageError } from './arguments.js';
 import { withDatabase } from './command-database.js';
@@ -14,6 +14,7 @@ const ORDERS_MAX = 100_000_000;
 const PROGRESS_MS = 10_000;
 /** 128 + SIGINT, as a shell reports it. */
 const EXIT_INTERRUPTED = 130;
+const COMMITTING = 'the commit had begun; look whether the orders exist before you repeat it.';
 
 const IMPORT_HELP = `
 The file is CSV with a header line that names these fields in any order:
@@ -27,12 +28,6 @@ The file is CSV with a header line that names these fields in any order:
 Examples:
   petstore orders import orders.csv --dry-run
   gunzip orders.csv.gz && petstore orders import orders.csv`;
-
-interface ImportCommandOptions {
-  readonly dryRun?: true;
-  readonly allowEmpty?: true;
-  readonly json?: true;
-}
 
 export function addOrderCommands(program: Command): void {
   program
@@ -48,26 +43,24 @@ export function addOrderCommands(program: Command): void {
     .action(importFile);
 }
 
-async function importFile(file: string, { json, ...options }: ImportCommandOptions): Promise<void> {
+async function importFile(path: string, options: ImportOptions & { json?: true }): Promise<void> {
   // Opened before the connection, so that a wrong path is reported without a database.
-  const source = file === '-' ? process.stdin : await openFile(file);
-  const orders = await load((db, listener) => importOrders(db, { source, ...options, ...listener })).finally(() =>
-    source.destroy(),
-  );
-  const { dryRun = false } = options;
+  const file = path === '-' ? process.stdin : await openFile(path);
+  const orders = await load((db, progress) => importOrders(db, file, options, progress)).finally(() => file.destroy());
+  const { json, dryRun = false } = options;
   const done = dryRun ? 'orders are valid; nothing was imported' : 'orders imported';
   await printResult(json, { orders, dryRun }, `${count(orders)} ${done}.`);
 }
 
-async function openFile(file: string): Promise<Readable> {
+async function openFile(path: string): Promise<Readable> {
   try {
-    if ((await stat(file)).isDirectory()) {
+    if ((await stat(path)).isDirectory()) {
       throw Object.assign(new Error('a directory'), { code: 'EISDIR' });
     }
-    return (await open(file)).createReadStream();
+    return (await open(path)).createReadStream();
   } catch (error) {
     const reason = (error as NodeJS.ErrnoException).code ?? 'unreadable';
-    throw new Error(`Cannot read the file ${JSON.stringify(file)} (${reason}); check the path and its permissions.`, {
+    throw new Error(`Cannot read the file ${JSON.stringify(path)} (${reason}); check the path and its permissions.`, {
       cause: error,
     });
   }
@@ -93,7 +86,7 @@ export function addSeedCommand(program: Command): void {
           'NODE_ENV is production, where generated orders are rarely wanted; pass --force to insert them.',
         );
       }
-      const made = await load((db, listener) => seedOrders(db, orders, listener));
+      const made = await load((db, progress) => seedOrders(db, orders, progress));
       const existing = orders - made;
       const text = `${count(made)} orders inserted, ${count(existing)} existed already.`;
       await printResult(json, { made, existing }, text);
@@ -104,25 +97,21 @@ export function addSeedCommand(program: Command): void {
  * Loads orders, and writes every ten seconds how many. Ctrl-C ends the process and thereby the connection, so that PostgreSQL rolls
  * the load back.
  */
-function load(work: (db: pg.Client, listener: LoadListener) => Promise<number>): Promise<number> {
+function load(work: (db: pg.Client, progress: LoadProgress) => Promise<number>): Promise<number> {
   return withDatabase(async (db) => {
     // PostgreSQL notices within a second that the connection is closed. Not on every operating system; then when its statement ends.
     await db.query('SET client_connection_check_interval = 1000').catch(() => undefined);
-    let orders = 0;
-    let outcome = 'no order was inserted.';
+    const progress = new LoadProgress();
     const onInterrupt = (): void => {
-      writeError(`Interrupted: ${outcome}\n`);
+      writeError(`Interrupted: ${progress.isCommitting ? COMMITTING : 'no order was inserted.'}\n`);
       process.exit(EXIT_INTERRUPTED);
     };
     process.once('SIGINT', onInterrupt);
     const timer = setInterval(() => {
-      writeError(`${count(orders)} orders\n`);
+      writeError(`${count(progress.orders)} orders\n`);
     }, PROGRESS_MS);
-    const onProgress = (done: number): number => (orders = done);
-    const onCommit = (): string =>
-      (outcome = 'the commit had begun; look whether the orders exist before you repeat it.');
     try {
-      return await work(db, { onProgress, onCommit });
+      return await work(db, progress);
     } finally {
       clearInterval(timer);
       process.off('SIGINT', onInterrupt);

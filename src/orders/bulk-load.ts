@@ -1,12 +1,12 @@
 import type pg from 'pg';
 import { inTransaction } from '../database/in-transaction.js';
 
-/** What a load of many orders reports. */
-export interface LoadListener {
-  /** Called with the number of orders read or inserted so far. */
-  readonly onProgress?: (orders: number) => void;
-  /** Called just before the load is committed. */
-  readonly onCommit?: () => void;
+/** How far a load of many orders is. */
+export class LoadProgress {
+  /** Read or inserted so far. */
+  orders = 0;
+  /** Whether the commit has begun; it may succeed even if its response is lost. */
+  isCommitting = false;
 }
 
 /** One load at a time, by an advisory lock: it conflicts with other loads only, not with VACUUM or index builds. */
@@ -35,15 +35,11 @@ const RAISE_SEQUENCE = `
  * @param db a connection outside a transaction; its `lock_timeout` bounds the waits
  * @param work inserts orders and returns their number
  */
-export function loadOrders(
-  db: pg.ClientBase,
-  { onCommit }: LoadListener,
-  work: () => Promise<number>,
-): Promise<number> {
+export function loadOrders(db: pg.ClientBase, progress: LoadProgress, work: () => Promise<number>): Promise<number> {
   return inTransaction(db, async () => {
     await db.query(LOCK_OUT_OTHER_LOADS);
     const count = await work();
-    onCommit?.();
+    progress.isCommitting = true;
     return count;
   });
 }

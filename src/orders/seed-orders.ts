@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { type LoadListener, loadOrders, raiseOrderSequence } from './bulk-load.js';
+import { loadOrders, LoadProgress, raiseOrderSequence } from './bulk-load.js';
 
 /** Orders per statement: small enough to report progress, large enough to be fast. */
 const CHUNK = 100_000;
@@ -24,15 +24,15 @@ const INSERT_GENERATED = `
  * Generates the orders 1 to `count`.
  * @returns how many did not exist before
  */
-export function seedOrders(db: pg.ClientBase, count: number, listener: LoadListener = {}): Promise<number> {
-  return loadOrders(db, listener, async () => {
+export function seedOrders(db: pg.ClientBase, count: number, progress = new LoadProgress()): Promise<number> {
+  return loadOrders(db, progress, async () => {
     let created = 0;
     await raiseOrderSequence(db, count);
     for (let first = 1; first <= count; first += CHUNK) {
       const last = Math.min(first + CHUNK - 1, count);
       const { rowCount } = await db.query(INSERT_GENERATED, [first, last]);
       created += rowCount ?? 0;
-      listener.onProgress?.(last);
+      progress.orders = last;
     }
     return created;
   });

@@ -4,52 +4,36 @@ export const IMPORT_ERRORS_MAX = 20;
 const FIELD_CHARACTERS_MAX = 50;
 const PROBLEM_CHARACTERS_MAX = 200;
 
-/** An error in a line of the file. */
-export interface LineError {
-  /** Line of the file, counted from 1. */
-  readonly line: number;
-  /** Undefined when the error concerns the whole line. */
-  readonly field?: string;
-  /** Continues a sentence that begins with the field or line. */
-  readonly problem: string;
-}
-
-/** The file is invalid and nothing was imported. The message lists the errors in the order of the lines. */
-export class ImportRejected extends Error {
-  constructor(readonly errors: readonly LineError[]) {
-    const rest = errors.length < IMPORT_ERRORS_MAX ? '' : '\nThe rest of the file was not checked.';
-    super(`Errors in the file; nothing was imported:\n${errors.map(describe).join('\n')}${rest}`);
-    this.name = 'ImportRejected';
-  }
-}
-
-/** Collects errors up to {@link IMPORT_ERRORS_MAX}. */
-export class ImportErrorList {
-  readonly #errors: LineError[] = [];
+/** Collects the errors in a file, up to {@link IMPORT_ERRORS_MAX}. */
+export class ImportErrors {
+  readonly #errors: { readonly line: number; readonly text: string }[] = [];
 
   get count(): number {
     return this.#errors.length;
   }
 
-  /** @throws {ImportRejected} when the list is full */
-  add(error: LineError): void {
-    this.#errors.push(error);
+  /**
+   * @param line of the file, counted from 1
+   * @param problem continues a sentence that begins with the field or line
+   * @param field undefined when the error concerns the whole line
+   * @throws {Error} when so many have been added
+   */
+  add(line: number, problem: string, field?: string): void {
+    const where = field === undefined ? `line ${line}` : `line ${line}, ${excerpt(field, FIELD_CHARACTERS_MAX)}`;
+    this.#errors.push({ line, text: `  - ${where} ${excerpt(problem, PROBLEM_CHARACTERS_MAX)}` });
     if (this.#errors.length === IMPORT_ERRORS_MAX) {
       this.throwIfAny();
     }
   }
 
-  /** @throws {ImportRejected} when there are errors */
+  /** @throws {Error} with all errors, in the order of the lines */
   throwIfAny(): void {
     if (this.#errors.length > 0) {
-      throw new ImportRejected(this.#errors.toSorted((a, b) => a.line - b.line));
+      const texts = this.#errors.toSorted((a, b) => a.line - b.line).map(({ text }) => text);
+      const rest = texts.length < IMPORT_ERRORS_MAX ? [] : ['The rest of the file was not checked.'];
+      throw new Error(['Errors in the file; nothing was imported:', ...texts, ...rest].join('\n'));
     }
   }
-}
-
-function describe({ line, field, problem }: LineError): string {
-  const where = field === undefined ? `line ${line}` : `line ${line}, ${excerpt(field, FIELD_CHARACTERS_MAX)}`;
-  return `  - ${where} ${excerpt(problem, PROBLEM_CHARACTERS_MAX)}`;
 }
 
 /** In one line. */

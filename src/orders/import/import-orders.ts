@@ -1,11 +1,17 @@
+import { pipeline } from 'node:stream/promises';
 import type pg from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
 import { sqlStateOf } from '../../database/postgres-errors.js';
-import { loadOrders, raiseOrderSequence, SEQUENCE_END } from '../bulk-load.js';
-import { type OrderFile, stageOrders } from './stage-orders.js';
+import { loadOrders, LoadProgress, raiseOrderSequence, SEQUENCE_END } from '../bulk-load.js';
+import { IMPORT_ERRORS_MAX, ImportErrors } from './import-errors.js';
+import { COPY_COLUMNS, copyLineOf } from './order-fields.js';
+import { readCsv } from './read-csv.js';
 
 const UNIQUE_VIOLATION = '23505';
+/** Lines that are sent together. */
+const BATCH_CHARACTERS = 32_768;
 
-export interface ImportOptions extends OrderFile {
+export interface ImportOptions {
   /** Checks everything, also against the existing orders, and changes nothing. */
   readonly dryRun?: boolean;
   /** Accepts a file without orders; otherwise it is an error, because the program that writes it may have failed. */
@@ -14,6 +20,25 @@ export interface ImportOptions extends OrderFile {
 
 /** Inserts nothing, and fails before the file is read when the role may not insert. */
 const TRY_INSERT = 'INSERT INTO orders SELECT * FROM orders LIMIT 0';
+
+/**
+ * The file is staged under the constraints of `orders`, so that PostgreSQL checks every row before an order is inserted:
+ * a rejected file and a dry run leave no dead rows and draw no id from the sequence.
+ */
+const CREATE_STAGE = `
+  CREATE TEMPORARY TABLE order_import (LIKE orders INCLUDING DEFAULTS INCLUDING CONSTRAINTS, line bigint NOT NULL) ON COMMIT DROP;
+  ALTER TABLE order_import ALTER COLUMN id DROP NOT NULL`;
+
+const COPY_TO_STAGE = `COPY order_import (${COPY_COLUMNS}) FROM STDIN`;
+
+/** Ids that occur more than once in the file, and ids of existing orders. */
+const INVALID_IDS = `
+  SELECT line, format('must be unique in the file (got %s, as in line %s)', id, first_line) AS problem
+  FROM (SELECT line, id, min(line) OVER (PARTITION BY id) AS first_line FROM order_import WHERE id IS NOT NULL) AS numbered
+  WHERE line > first_line
+  UNION ALL
+  SELECT line, format('must not be the id of an existing order (got %s)', id) FROM order_import JOIN orders USING (id)
+  ORDER BY line LIMIT ${IMPORT_ERRORS_MAX}`;
 
 const HIGHEST_ID = `SELECT max(id) AS id FROM order_import WHERE id < ${SEQUENCE_END}`;
 
@@ -28,30 +53,67 @@ const INSERT_STAGED = `
   SELECT coalesce(id, nextval('orders_id_seq')), ${COLUMNS} FROM order_import ORDER BY order_import.id, line`;
 
 /**
- * Imports a file of orders: all of them or none. Memory use does not depend on the size of the file.
+ * Imports a CSV file of orders: all of them or none. Memory use does not depend on the size of the file.
  * @param db as for {@link loadOrders}
  * @returns the number of orders in the file
- * @throws {ImportRejected} with the invalid lines and fields
+ * @throws {Error} with the invalid lines and fields
  */
-export async function importOrders(db: pg.ClientBase, options: ImportOptions): Promise<number> {
+export async function importOrders(
+  db: pg.ClientBase,
+  file: AsyncIterable<Buffer>,
+  options: ImportOptions = {},
+  progress = new LoadProgress(),
+): Promise<number> {
   if (options.dryRun === true) {
     await db.query('BEGIN');
-    return readFile(db, options).finally(() => db.query('ROLLBACK').catch(() => undefined));
+    return stageOrders(db, file, options, progress).finally(() => db.query('ROLLBACK').catch(() => undefined));
   }
-  return loadOrders(db, options, async () => {
+  return loadOrders(db, progress, async () => {
     await db.query(TRY_INSERT);
-    const count = await readFile(db, options);
+    const count = await stageOrders(db, file, options, progress);
     await insertStaged(db);
     return count;
   });
 }
 
-async function readFile(db: pg.ClientBase, options: ImportOptions): Promise<number> {
-  const count = await stageOrders(db, options);
-  if (count === 0 && options.allowEmpty !== true) {
+/** Copies the file into the stage and checks it against itself and the existing orders. */
+async function stageOrders(
+  db: pg.ClientBase,
+  file: AsyncIterable<Buffer>,
+  { allowEmpty = false }: ImportOptions,
+  progress: LoadProgress,
+): Promise<number> {
+  const errors = new ImportErrors();
+  await db.query(CREATE_STAGE);
+  const copy = db.query(copyFrom(COPY_TO_STAGE));
+  await pipeline(copyLines(file, errors, progress), copy);
+  await db.query('ANALYZE order_import');
+  const { rows } = await db.query<{ line: string; problem: string }>(INVALID_IDS);
+  for (const { line, problem } of rows) {
+    errors.add(Number(line), problem, 'id');
+  }
+  errors.throwIfAny();
+  if (copy.rowCount === 0 && !allowEmpty) {
     throw new Error('The file has no orders. Check what wrote it, or pass --allow-empty.');
   }
-  return count;
+  return copy.rowCount;
+}
+
+async function* copyLines(
+  file: AsyncIterable<Buffer>,
+  errors: ImportErrors,
+  progress: LoadProgress,
+): AsyncGenerator<string> {
+  let lines = '';
+  for await (const [line, order] of readCsv(file, errors)) {
+    lines += copyLineOf(line, order, errors) ?? '';
+    progress.orders++;
+    if (lines.length >= BATCH_CHARACTERS) {
+      yield lines;
+      lines = '';
+    }
+  }
+  yield lines;
 }
 
 /** @throws {Error} when another order has an id since the check, or has the next id: the sequence does not pass ids near its end */

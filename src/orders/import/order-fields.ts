@@ -1,16 +1,9 @@
 import { parseTime } from '../../common/rfc3339.js';
 import { parseOrderId } from '../order-id.js';
-import type { ImportErrorList } from './import-errors.js';
+import type { ImportErrors } from './import-errors.js';
 
 const INT32_MAX = 2_147_483_647;
 const STATUSES = ['pending', 'shipped', 'cancelled'];
-
-/** An order as read from a file. An empty field is one without a value. */
-export interface OrderText {
-  /** Line of the file, counted from 1. */
-  readonly line: number;
-  readonly fields: Readonly<Partial<Record<OrderField, string>>>;
-}
 
 interface FieldRule {
   readonly required?: true;
@@ -27,6 +20,9 @@ const INT64 = {
 };
 
 export type OrderField = 'id' | 'petId' | 'quantity' | 'shipDate' | 'complete' | 'status';
+
+/** An order as read from a file. An empty field is one without a value. */
+export type OrderTexts = Readonly<Partial<Record<OrderField, string>>>;
 
 /** The rules of all fields. */
 const ORDER_FIELDS: Readonly<Record<OrderField, FieldRule>> = {
@@ -65,18 +61,19 @@ const NULL = '\\N';
 
 /**
  * Formats an order as one line of COPY's text format. Valid values contain no character that needs escaping.
- * @returns undefined when the order is invalid; its errors are added to the list
+ * @param line of the file, counted from 1
+ * @returns undefined when the order is invalid; its errors are added
  */
-export function copyLineOf({ line, fields }: OrderText, errors: ImportErrorList): string | undefined {
+export function copyLineOf(line: number, fields: OrderTexts, errors: ImportErrors): string | undefined {
   const before = errors.count;
   const read = (field: OrderField): string | undefined => {
     const { required, expected, read: readText } = ORDER_FIELDS[field];
     const given = fields[field] ?? '';
     const value = given === '' ? undefined : readText(given);
     if (given === '' && required === true) {
-      errors.add({ line, field, problem: `is missing; it must be ${expected}` });
+      errors.add(line, `is missing; it must be ${expected}`, field);
     } else if (given !== '' && value === undefined) {
-      errors.add({ line, field, problem: `must be ${expected} (got ${given})` });
+      errors.add(line, `must be ${expected} (got ${given})`, field);
     }
     return value;
   };
@@ -88,8 +85,7 @@ export function copyLineOf({ line, fields }: OrderText, errors: ImportErrorList)
   // Orders of the published interface have no status: a complete order has been shipped.
   const status = read('status') ?? (complete === 'true' ? 'shipped' : 'pending');
   if (complete === 'true' && status !== 'shipped') {
-    const problem = `must be false unless the status is shipped (got status ${status})`;
-    errors.add({ line, field: 'complete', problem });
+    errors.add(line, `must be false unless the status is shipped (got status ${status})`, 'complete');
   }
   const cancelledAt = status === 'cancelled' ? 'now' : NULL;
   return errors.count === before

@@ -1,13 +1,16 @@
 import { pipeline } from 'node:stream';
 import { CsvError, parse } from 'csv-parse';
-import type { ImportErrorList } from './import-errors.js';
-import { isOrderField, type OrderField, type OrderText, UNKNOWN_FIELD } from './order-fields.js';
+import type { ImportErrors } from './import-errors.js';
+import { isOrderField, type OrderField, type OrderTexts, UNKNOWN_FIELD } from './order-fields.js';
 
 /** Far longer than any order. Bounds the memory that an unclosed quote takes. */
 const RECORD_BYTES_MAX = 65_536;
 
-/** Reads CSV (RFC 4180) with a header line as it arrives. */
-export async function* readCsv(source: AsyncIterable<Buffer>, errors: ImportErrorList): AsyncGenerator<OrderText> {
+/** Reads CSV (RFC 4180) with a header line as it arrives. Yields each order with its line. */
+export async function* readCsv(
+  source: AsyncIterable<Buffer>,
+  errors: ImportErrors,
+): AsyncGenerator<[line: number, order: OrderTexts]> {
   const parser = parse({ bom: true, trim: true, relax_column_count: true, max_record_size: RECORD_BYTES_MAX });
   let header: OrderField[] | undefined;
   let nextLine = 1;
@@ -19,9 +22,9 @@ export async function* readCsv(source: AsyncIterable<Buffer>, errors: ImportErro
       if (header === undefined) {
         header = readHeader(values, errors);
       } else if (values.length === header.length) {
-        yield { line, fields: Object.fromEntries(header.map((field, index) => [field, values[index] ?? ''])) };
+        yield [line, Object.fromEntries(header.map((field, index) => [field, values[index]]))];
       } else if (values.length > 1 || values[0] !== '') {
-        errors.add({ line, problem: `must have ${header.length} values, as the header (got ${values.length})` });
+        errors.add(line, `must have ${header.length} values, as the header (got ${values.length})`);
       }
     }
   } catch (error) {
@@ -29,17 +32,17 @@ export async function* readCsv(source: AsyncIterable<Buffer>, errors: ImportErro
       throw error;
     }
     const problem = `is not valid CSV, or is behind a quote that is not closed, perhaps many lines before: ${error.message}`;
-    errors.add({ line: Number(error.lines), problem });
+    errors.add(Number(error.lines), problem);
   }
 }
 
-/** @throws {ImportRejected} when the header is invalid: the values cannot be checked without it */
-function readHeader(names: readonly string[], errors: ImportErrorList): OrderField[] {
+/** @throws {Error} when the header is invalid: the values cannot be checked without it */
+function readHeader(names: readonly string[], errors: ImportErrors): OrderField[] {
   for (const [index, name] of names.entries()) {
     if (!isOrderField(name)) {
-      errors.add({ line: 1, field: name === '' ? 'a column without a name' : name, problem: UNKNOWN_FIELD });
+      errors.add(1, UNKNOWN_FIELD, name === '' ? 'a column without a name' : name);
     } else if (names.indexOf(name) < index) {
-      errors.add({ line: 1, field: name, problem: 'occurs twice in the header' });
+      errors.add(1, 'occurs twice in the header', name);
     }
   }
   errors.throwIfAny();

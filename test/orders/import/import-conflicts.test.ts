@@ -28,7 +28,7 @@ const HEADER = 'id,petId,quantity\n';
 const row = (id: number): string => `${id},7,1\n`;
 
 function importIds(ids: readonly number[]): Promise<number> {
-  return importOrders(importer, { source: Readable.from([Buffer.from(HEADER + ids.map(row).join(''))]) });
+  return importOrders(importer, Readable.from([Buffer.from(HEADER + ids.map(row).join(''))]));
 }
 
 const TAKEN = 'is not free any more (duplicate key value violates unique constraint "orders_pkey" Key (id)=(2) already';
@@ -125,11 +125,11 @@ describe('importOrders and the locks of others', () => {
       await finished;
       yield Buffer.from(HEADER + row(1));
     }
-    const first = importOrders(other, { source: slowFile() });
+    const first = importOrders(other, slowFile());
     await isReading;
     const unread = jest.fn(() => Buffer.from(HEADER + row(2)));
-    const source = Readable.from([0]).map(unread);
-    await expect(importOrders(importer, { source })).rejects.toMatchObject(LOCKED);
+    const file = Readable.from([0]).map(unread);
+    await expect(importOrders(importer, file)).rejects.toMatchObject(LOCKED);
     expect(unread).not.toHaveBeenCalled();
     finish();
     expect(await first).toBe(1);
