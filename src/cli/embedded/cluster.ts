@@ -19,13 +19,13 @@ export interface Postmaster {
 /** The files of a server: its data, and the password of its superuser. */
 export class Cluster {
   readonly data: string;
+  readonly pidFile: string;
   readonly #home: string;
-  readonly #pidFile: string;
 
   constructor(private readonly folder: string) {
     this.#home = join(folder, 'cluster');
     this.data = join(this.#home, 'data');
-    this.#pidFile = join(this.data, 'postmaster.pid');
+    this.pidFile = join(this.data, 'postmaster.pid');
   }
 
   /** Works in a temporary folder and renames it at the end: an interrupted run leaves no incomplete cluster. */
@@ -58,18 +58,13 @@ export class Cluster {
   /** The server that runs on this cluster. */
   postmaster(): Postmaster | undefined {
     try {
-      const [pid = '', , , port = '', , , , status = ''] = fs.readFileSync(this.#pidFile, 'utf8').split('\n');
+      const [pid = '', , , port = '', , , , status = ''] = fs.readFileSync(this.pidFile, 'utf8').split('\n');
       // The file survives a crash, and another process may have the number by now.
       const runsHere = commandLineOf(pid).includes(` -D ${this.data} `);
       return runsHere ? { pid: Number(pid), port, status: status.trim() } : undefined;
     } catch {
       return undefined;
     }
-  }
-
-  /** PostgreSQL does not start while any process has the recorded number. */
-  removeStalePidFile(): void {
-    fs.rmSync(this.#pidFile, { force: true });
   }
 }
 

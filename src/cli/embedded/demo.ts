@@ -1,5 +1,5 @@
-import { readFileSync, writeFileSync } from 'node:fs';
-import { DISPLAY_PREFIX_LENGTH, generateKey, hashKey, isWellFormedKey } from '../../api-keys/key-format.js';
+import { createHmac } from 'node:crypto';
+import { DISPLAY_PREFIX_LENGTH, hashKey } from '../../api-keys/key-format.js';
 import { openClient } from '../../database/open-client.js';
 import { sessionSettings } from '../../database/session-settings.js';
 import { seedOrders } from '../../orders/seed-orders.js';
@@ -14,12 +14,9 @@ const INSERT_KEY = `
 
 export type DemoKeys = Readonly<Record<Plan, string>>;
 
-/**
- * Inserts sample orders and one API key per plan, unless they are there.
- * @param keysFile holds the keys, which stay the same after a restart
- */
-export async function prepareDemo(databaseUrl: string, keysFile: string): Promise<DemoKeys> {
-  const keys = readKeys(keysFile) ?? createKeys(keysFile);
+/** Inserts sample orders and one API key per plan, unless they are there. */
+export async function prepareDemo(databaseUrl: string): Promise<DemoKeys> {
+  const keys = demoKeysOf(new URL(databaseUrl).password);
   const client = await openClient(databaseUrl);
   try {
     await client.query(sessionSettings());
@@ -58,18 +55,8 @@ export function demoBanner(baseUrl: string, databaseUrl: string, keys: DemoKeys,
   return lines.join('\n');
 }
 
-/** A missing or incomplete file counts as no keys. */
-function readKeys(file: string): DemoKeys | undefined {
-  try {
-    const keys = JSON.parse(readFileSync(file, 'utf8')) as DemoKeys;
-    return PLANS.every((plan) => isWellFormedKey(keys[plan])) ? keys : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-function createKeys(file: string): DemoKeys {
-  const keys = Object.fromEntries(PLANS.map((plan) => [plan, generateKey()])) as DemoKeys;
-  writeFileSync(file, `${JSON.stringify(keys, null, 2)}\n`, { mode: 0o600 });
-  return keys;
+/** Keys that stay the same after a restart, without being stored: only who has the password of the database can compute them. */
+function demoKeysOf(password: string): DemoKeys {
+  const secretOf = (plan: Plan): string => createHmac('sha256', password).update(plan).digest('base64url');
+  return Object.fromEntries(PLANS.map((plan) => [plan, `pst_${secretOf(plan).replace(/[-_]/g, 'x')}`])) as DemoKeys;
 }

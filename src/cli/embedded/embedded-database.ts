@@ -9,7 +9,7 @@ import { PostgresServer } from './postgres-server.js';
 /** This server has no TLS, whatever a developer's PGSSLMODE requires of others. */
 const DATABASE = 'postgres?sslmode=disable';
 
-/** Holds the cluster and the demo keys. */
+/** Holds the cluster. */
 export const EMBEDDED_FOLDER = join(PROJECT_ROOT, '.data');
 
 /** Codes of file system errors that the operator can fix. */
@@ -36,7 +36,7 @@ export async function startEmbeddedDatabase(stop: AbortController): Promise<Embe
     stop.signal.throwIfAborted();
     const url = server.url(DATABASE);
     await migrate(url);
-    const keys = await prepareDemo(url, join(EMBEDDED_FOLDER, 'demo-keys.json'));
+    const keys = await prepareDemo(url);
     stop.signal.throwIfAborted();
     const abort = (): void => {
       stop.abort(new Error(`The embedded PostgreSQL has ended (log: ${EMBEDDED_FOLDER}/postgres.log). Start again.`));
@@ -50,7 +50,7 @@ export async function startEmbeddedDatabase(stop: AbortController): Promise<Embe
     };
   } catch (error) {
     await server.stop();
-    return explain(error);
+    throw error;
   }
 }
 

@@ -1,11 +1,11 @@
 import { spawn, type SpawnOptions } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, readFileSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Cluster } from './cluster.js';
+import { Cluster, type Postmaster } from './cluster.js';
 import { findPostgresPrograms } from './postgres-programs.js';
 
 /**
@@ -21,11 +21,10 @@ const SUPERVISE = `
 
 /** Below those that systems choose for outgoing connections. */
 const PORTS = [20_000, 30_000] as const;
-/** The time in which a server whose service was killed begins to stop. */
-const ABANDONED_MS = 3_000;
+/** Longer than a server whose service was killed takes to begin to stop. */
+const ATTEMPTS_MS = 3_000;
+const RETRY_MS = 100;
 const POLL_MS = 20;
-const START_ATTEMPTS = 5;
-const RETRY_MS = 500;
 
 export interface PostgresServerOptions {
   /** Holds the cluster and the server's log. Created when it does not exist. */
@@ -58,21 +57,28 @@ export class PostgresServer {
     const found = findPostgresPrograms(folder, cluster.data, programs);
     const logFile = join(folder, 'postgres.log');
     await cluster.initialiseOnce(found);
-    for (let attempt = 1; attempt <= START_ATTEMPTS; attempt++) {
-      await untilStopped(cluster);
-      const chosen = String(port ?? randomInt(...PORTS));
-      const options = { listen_addresses: '127.0.0.1', unix_socket_directories: '', port: chosen, ...settings };
-      const parameters = Object.entries(options).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-      const lifeline = await launch(found.command('postgres', '-D', cluster.data, ...parameters), logFile);
-      const server = new PostgresServer(cluster, chosen, lifeline);
-      if (await server.#becomesReady()) {
-        return server;
+    const lastAttempt = performance.now() + ATTEMPTS_MS;
+    for (;;) {
+      const other = cluster.postmaster();
+      if (other === undefined) {
+        // PostgreSQL does not start while any process has the number in a file that a crash left.
+        rmSync(cluster.pidFile, { force: true });
+        const chosen = String(port ?? randomInt(...PORTS));
+        const options = { listen_addresses: '127.0.0.1', unix_socket_directories: '', port: chosen, ...settings };
+        const parameters = Object.entries(options).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+        const lifeline = await launch(found.command('postgres', '-D', cluster.data, ...parameters), logFile);
+        const server = new PostgresServer(cluster, chosen, lifeline);
+        if (await server.#becomesReady()) {
+          return server;
+        }
+        await server.stop();
       }
-      await server.stop();
-      // The port was taken meanwhile, or processes of a killed server are still ending.
+      if (other?.status !== 'stopping' && performance.now() > lastAttempt) {
+        throw startError(other, cluster.data, logFile);
+      }
+      // The port was taken meanwhile, or a killed server or its processes are still ending.
       await delay(RETRY_MS);
     }
-    throw new Error(`The embedded PostgreSQL did not start:\n${readFileSync(logFile, 'utf8').slice(-2_000)}`);
   }
 
   /** The process id while the server runs. */
@@ -105,19 +111,14 @@ export class PostgresServer {
   }
 }
 
-/** @throws {Error} when a server runs that belongs to another service */
-async function untilStopped(cluster: Cluster): Promise<void> {
-  const abandoned = performance.now() + ABANDONED_MS;
-  for (let other = cluster.postmaster(); other !== undefined; other = cluster.postmaster()) {
-    if (other.status !== 'stopping' && performance.now() > abandoned) {
-      throw new Error(
-        `The service is already running here (its PostgreSQL is process ${other.pid}, its data in ${cluster.data}). ` +
+/** @param other the server of another service on the same data */
+function startError(other: Postmaster | undefined, data: string, logFile: string): Error {
+  return new Error(
+    other === undefined
+      ? `The embedded PostgreSQL did not start:\n${readFileSync(logFile, 'utf8').slice(-2_000)}`
+      : `The service is already running here (its PostgreSQL is process ${other.pid}, its data in ${data}). ` +
           'Stop it first, or set DATABASE_URL to run another.',
-      );
-    }
-    await delay(POLL_MS);
-  }
-  cluster.removeStalePidFile();
+  );
 }
 
 /** @returns the other end of the server's descriptor 3 */
