@@ -127,8 +127,8 @@ describe('a list', () => {
   ])('is read whole while the side table has %s, and cannot be changed unnoticed', async (_what, apply, undo) => {
     const { db } = context.service;
     await db.query('UPDATE orders SET quantity = quantity + 1');
-    // So that there is something to compact, whatever the service has compacted before.
-    await run(['INSERT INTO order_list_changes (block, token) SELECT block, 0 FROM order_list_changes', apply]);
+    // In one transaction, so that there is something to compact, whatever the service compacts before or meanwhile.
+    await run([`INSERT INTO order_list_changes (block, token) SELECT block, 0 FROM order_list_changes; ${apply}`]);
     expect(await expectCurrent()).toBeUndefined();
     for (const write of [
       'UPDATE orders SET quantity = quantity + 1',
@@ -136,7 +136,9 @@ describe('a list', () => {
       'DELETE FROM order_list_changes',
       'SELECT compact_order_list_changes(0)',
     ]) {
-      await expect(db.query(write)).rejects.toThrow(/does not keep|cannot perform INSERT RETURNING/);
+      // The lock waits for a compaction by the service, which holds rows that another one skips.
+      const alone = `LOCK TABLE order_list_changes IN SHARE ROW EXCLUSIVE MODE; ${write}`;
+      await expect(db.query(alone)).rejects.toThrow(/does not keep|cannot perform INSERT RETURNING/);
     }
     await run(undo.split('; '));
     expect(await expectCurrent()).toBeDefined();
