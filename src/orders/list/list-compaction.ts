@@ -1,5 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
+import type { QueryResult } from 'pg';
 import { asError } from '../../common/as-error.js';
+import { onlyRow } from '../../database/only-row.js';
 import { Pools } from '../../database/pools.js';
 import type { Piece } from './list-version.js';
 
@@ -16,22 +18,17 @@ export class ListCompaction {
   readonly #logger = new Logger('OrderList');
   /** When the next compaction may start; by `performance.now()`. */
   #nextStart = 0;
-  /** Rows that the last compaction left; undefined until they are counted. */
-  #compacted: number | undefined = 0;
+  /** Rows that the last compaction left. */
+  #compacted = 0;
 
   constructor(private readonly pools: Pools) {}
 
-  /** @param rows of the table, when a version has been read from them */
+  /**
+   * Compacts step by step, unless there are few rows, or a compaction is running or has just ended.
+   * @param rows of the table, when a version has been read from them; Infinity when they were too many to read
+   */
   compactIfNeeded(rows: number): void {
-    this.#compacted ??= rows;
-    if (rows > 2 * this.#compacted + UNCOMPACTED_MAX) {
-      this.start();
-    }
-  }
-
-  /** Compacts step by step, unless a compaction is running or has just ended. */
-  start(): void {
-    if (performance.now() < this.#nextStart) {
+    if (rows <= 2 * this.#compacted + UNCOMPACTED_MAX || performance.now() < this.#nextStart) {
       return;
     }
     this.#nextStart = Infinity;
@@ -52,13 +49,15 @@ export class ListCompaction {
   }
 
   async #compact(): Promise<void> {
+    const { main } = this.pools;
     for (let page: string | null = '0'; page !== null;) {
-      const { rows }: { rows: { page: string | null }[] } = await this.pools.main.query(
+      const step: QueryResult<{ page: string | null }> = await main.query(
         'SELECT compact_order_list_changes($1)::text AS page',
         [page],
       );
-      page = rows[0]?.page ?? null;
+      ({ page } = onlyRow(step.rows));
     }
-    this.#compacted = undefined;
+    const left = await main.query<{ count: number }>('SELECT count(*)::integer AS count FROM order_list_changes');
+    this.#compacted = onlyRow(left.rows).count;
   }
 }

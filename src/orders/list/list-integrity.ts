@@ -1,5 +1,3 @@
-import { CATALOGUE } from './list-version.js';
-
 /**
  * What versions depend on, as {@link SELECT_FACTS} describes it while it is as the migrations made it: the tables, the columns that the
  * triggers compare and the encoder reads, the triggers, and the functions. The numbers are the MD5 of definitions as PostgreSQL prints
@@ -61,9 +59,6 @@ export function problemsOf(facts: readonly string[]): string[] {
   const others = facts.filter((fact) => !EXPECTED.includes(fact)).map((fact) => `found: ${fact}`);
   return [...missing, ...others];
 }
-
-/** The catalogue alone; it can be read whatever is missing. */
-export const SELECT_CATALOGUE = `SELECT ${CATALOGUE} AS catalogue`;
 
 /** The problem that shows in the tokens and not in the catalogue, as after TRUNCATE. */
 export const NO_RENEWALS = 'order_list_changes has no row without a block: run SELECT renew_order_list_versions()';

@@ -5,10 +5,9 @@ import { onlyRow } from '../../database/only-row.js';
 import { isSchemaError, QUERY_CANCELED, sqlStateOf } from '../../database/postgres-errors.js';
 import { Metrics } from '../../metrics/metrics.js';
 import { ListCompaction } from './list-compaction.js';
-import { NO_RENEWALS, problemsOf, SELECT_CATALOGUE, SELECT_FACTS } from './list-integrity.js';
+import { NO_RENEWALS, problemsOf, SELECT_FACTS } from './list-integrity.js';
 import {
   type ListVersion,
-  type NameParts,
   nameOf,
   type NameRow,
   nextLevel,
@@ -26,7 +25,7 @@ export type Query = <T extends QueryResultRow>(name: string, text: string, value
 export class ListVersions {
   readonly #logger = new Logger('OrderList');
   /** What was found in the catalogue that was checked last. */
-  #checked: { readonly catalogue: string | null; readonly problems: readonly string[] } | undefined;
+  #checked: { readonly catalogue?: string | null; readonly problems: readonly string[] } = { problems: [] };
   #isIntact = true;
   #level = 0;
 
@@ -49,23 +48,22 @@ export class ListVersions {
    * @throws {Error} of the database
    */
   async inTransaction(query: Query): Promise<ListVersion | undefined> {
-    for (;;) {
-      // Another read may raise the level meanwhile.
-      const level = this.#level;
-      const row = await query<PiecesRow>('list_pieces', SELECT_PIECES, [level]);
-      const next = nextLevel(level, row);
-      if (next === undefined) {
-        return (await this.#check(row)) ? parseVersion(row, level) : undefined;
-      }
+    // Another read may raise the level meanwhile.
+    const level = this.#level;
+    const row = await query<PiecesRow>('list_pieces', SELECT_PIECES, [level]);
+    const next = nextLevel(level, row);
+    if (next > level) {
       this.#level = Math.max(this.#level, next);
+      return this.inTransaction(query);
     }
+    return (await this.#check(row)) ? parseVersion(row, level) : undefined;
   }
 
   async #readName(): Promise<string | undefined> {
     try {
       const row = await this.#select<NameRow>('list_name', SELECT_NAME);
       if (await this.#check(row)) {
-        this.compaction.compactIfNeeded(row.changes);
+        this.compaction.compactIfNeeded(row.count);
         return nameOf(row);
       }
     } catch (error) {
@@ -83,21 +81,19 @@ export class ListVersions {
    * nothing has changed in between.
    * @returns whether everything is intact
    */
-  async #check({ catalogue, renewals }: NameParts): Promise<boolean> {
+  async #check({ catalogue, renewals }: NameRow): Promise<boolean> {
     if (renewals === null) {
       return this.#report([NO_RENEWALS]);
     }
-    let checked = this.#checked;
-    if (checked?.catalogue !== catalogue) {
+    if (this.#checked.catalogue !== catalogue) {
       const { facts } = await this.#select<{ facts: string[] }>('list_facts', SELECT_FACTS);
-      const after = await this.#select<{ catalogue: string | null }>('list_catalogue', SELECT_CATALOGUE);
+      const after = await this.#select<NameRow>('list_name', SELECT_NAME);
       if (after.catalogue !== catalogue) {
         return this.#report(['the tables of the list are being changed']);
       }
-      checked = { catalogue, problems: problemsOf(facts) };
-      this.#checked = checked;
+      this.#checked = { catalogue, problems: problemsOf(facts) };
     }
-    return this.#report(checked.problems);
+    return this.#report(this.#checked.problems);
   }
 
   /** Logs each change between intact and not. @returns whether there is no problem */
@@ -120,7 +116,7 @@ export class ListVersions {
     } catch (error) {
       if (sqlStateOf(error) === QUERY_CANCELED) {
         // So many changes that reading them exceeds the statement timeout.
-        this.compaction.start();
+        this.compaction.compactIfNeeded(Infinity);
       }
       throw error;
     }

@@ -5,36 +5,41 @@ afterEach(() => {
   jest.restoreAllMocks();
 });
 
+/** A compaction of one step that leaves so many rows, and how many steps have been taken. */
+function compactionThatLeaves(count: number): [ListCompaction, () => number] {
+  const query = jest.fn<Promise<unknown>, [string]>().mockResolvedValue({ rows: [{ page: null, count }] });
+  const compaction = new ListCompaction({ main: { query } } as unknown as Pools);
+  return [compaction, () => query.mock.calls.filter(([text]) => text.includes('compact_')).length];
+}
+
 it('compacts when there are more than twice as many rows as the last compaction left, and 256', async () => {
   let now = 0;
   jest.spyOn(performance, 'now').mockImplementation(() => (now += 10_000));
-  const query = jest.fn(() => Promise.resolve({ rows: [{ page: null }] }));
-  const compaction = new ListCompaction({ main: { query } } as unknown as Pools);
-  const queriesAfter = async (rows: number): Promise<number> => {
+  const [compaction, steps] = compactionThatLeaves(1_000);
+  const stepsAfter = async (rows: number): Promise<number> => {
     compaction.compactIfNeeded(rows);
     await new Promise((resolve) => setImmediate(resolve));
-    return query.mock.calls.length;
+    return steps();
   };
-  expect(await queriesAfter(256)).toBe(0);
-  expect(await queriesAfter(257)).toBe(1);
-  // What it has left.
-  expect(await queriesAfter(1_000)).toBe(1);
-  expect(await queriesAfter(2_256)).toBe(1);
-  expect(await queriesAfter(2_257)).toBe(2);
+  expect(await stepsAfter(256)).toBe(0);
+  expect(await stepsAfter(257)).toBe(1);
+  expect(await stepsAfter(2_256)).toBe(1);
+  expect(await stepsAfter(2_257)).toBe(2);
+  // Too many to be counted.
+  expect(await stepsAfter(Infinity)).toBe(3);
 });
 
 it('compacts at most once a second, so that one that fails is not repeated for every list', async () => {
   let now = 0;
   jest.spyOn(performance, 'now').mockImplementation(() => now);
-  const query = jest.fn(() => Promise.resolve({ rows: [{ page: null }] }));
-  const compaction = new ListCompaction({ main: { query } } as unknown as Pools);
-  const queriesAfter = async (ms: number): Promise<number> => {
+  const [compaction, steps] = compactionThatLeaves(1_000);
+  const stepsAfter = async (ms: number): Promise<number> => {
     now += ms;
-    compaction.start();
+    compaction.compactIfNeeded(Infinity);
     await new Promise((resolve) => setImmediate(resolve));
-    return query.mock.calls.length;
+    return steps();
   };
-  expect(await queriesAfter(0)).toBe(1);
-  expect(await queriesAfter(999)).toBe(1);
-  expect(await queriesAfter(1)).toBe(2);
+  expect(await stepsAfter(0)).toBe(1);
+  expect(await stepsAfter(999)).toBe(1);
+  expect(await stepsAfter(1)).toBe(2);
 });
