@@ -1,10 +1,15 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { networkOf } from '../admission/client-address.js';
-import { Reading } from './reading.js';
+import { readInSlices } from './reading.js';
 
 const STATE = Symbol('connection state');
 
+/**
+ * A connection with this many requests without a response is not read further: otherwise a client that pipelines faster than it is
+ * served fills the memory, and others wait until all of its requests have been handled. The rest of a slice is still handled.
+ */
+const UNANSWERED_MAX = 16;
 /** What is read of a body after its response; more would cost others the time that reading it takes. No operation takes one. */
 const UNUSED_BODY_MAX_BYTES = 65_536;
 /** How long a closed connection stays open for its client to read the last response. Milliseconds. */
@@ -24,10 +29,13 @@ interface ConnectionState {
   latest: IncomingMessage | undefined;
   /** The connection ends with its last pending response: later requests on it are not executed (RFC 9112 section 9.6). */
   closing: boolean;
+  /** Nothing more is read. */
+  deaf: boolean;
   /** When it was opened or its last response ended: later ones are greater. */
   idleSince: number;
   readonly peer: Peer;
-  readonly reading: Reading;
+  /** Call when it may be read again. */
+  readOn: () => unknown;
 }
 
 /** A client address, IPv6 by its /64 as in the limits. */
@@ -83,8 +91,10 @@ export class Connections {
     peer.connections++;
     this.#open.add(connection);
     const idleSince = this.#sequence++;
-    const reading = new Reading(connection);
-    return (connection[STATE] = { pending: [], latest: undefined, closing: false, idleSince, peer, reading });
+    const pending: ServerResponse[] = [];
+    const readOn = readInSlices(connection, () => !state.deaf && pending.length < UNANSWERED_MAX);
+    const state = { pending, latest: undefined, closing: false, deaf: false, idleSince, peer, readOn };
+    return (connection[STATE] = state);
   }
 
   #remove(connection: Connection): void {
@@ -114,10 +124,9 @@ export class Connections {
     const state = connection[STATE];
     state.pending.push(res);
     state.latest = req;
-    state.reading.adjustTo(state.pending.length);
     res.once('close', () => {
       state.pending.splice(state.pending.indexOf(res), 1);
-      state.reading.adjustTo(state.pending.length);
+      state.readOn();
       if (state.latest === req && req.complete) {
         state.latest = undefined;
       }
@@ -165,9 +174,9 @@ export class Connections {
     return (socket as Connection)[STATE].closing;
   }
 
-  /** A request arrived that is not executed. Node keeps it until the connection ends, so no more are read for now. */
+  /** A request arrived that is not executed. Node keeps it until the connection ends, so no more are read. */
   ignore(socket: Socket): void {
-    (socket as Connection)[STATE].reading.hold();
+    (socket as Connection)[STATE].deaf = true;
   }
 
   /** Whether what arrives now is the body of a request that has been handed on, perhaps responded to, already. */

@@ -4,71 +4,35 @@ import type { Socket } from 'node:net';
 const SLICE_BYTES = 1_024;
 
 /**
- * A connection with this many requests without a response is not read further until half of them are left: otherwise a
- * client that pipelines faster than it is served fills the memory, and others wait until all of its requests have been handled.
- * The rest of a slice is still handled.
+ * Hands what a connection receives on in slices, each only when the connection may continue. By default the parser gets all that one
+ * read has received at once, past the stream of the connection: up to 64 KB, or 1,700 small requests. While slices wait, nothing is
+ * read.
+ * @returns hands the next slice on; call it when the connection may continue again
  */
-const UNANSWERED_MAX = 16;
-
-/** Reading from a new connection of an HTTP server, which is held while the connection has too many pending responses. */
-export class Reading {
-  #isHeld = false;
-  /** Node pauses a connection for reasons of its own, while its client takes no responses, and resumes it. */
-  #isPausedByNode = false;
-  readonly #pause: () => Socket;
-  readonly #resume: () => Socket;
-
-  constructor(connection: Socket) {
-    readInSlices(connection);
-    this.#pause = connection.pause.bind(connection);
-    this.#resume = connection.resume.bind(connection);
-    connection.pause = () => {
-      this.#isPausedByNode = true;
-      return this.#pause();
-    };
-    connection.resume = () => {
-      this.#isPausedByNode = false;
-      return this.#isHeld ? connection : this.#resume();
-    };
-  }
-
-  /** Call when the number of pending responses has changed. */
-  adjustTo(pending: number): void {
-    if (pending >= UNANSWERED_MAX) {
-      this.hold();
-    } else if (this.#isHeld && pending <= UNANSWERED_MAX / 2) {
-      this.#isHeld = false;
-      // Node ends the process when it gets data from a connection that it has paused.
-      if (!this.#isPausedByNode) {
-        this.#resume();
-      }
-    }
-  }
-
-  hold(): void {
-    this.#isHeld = true;
-    this.#pause();
-  }
-}
-
-/**
- * Lets a connection be paused within what one read has received: up to 64 KB, or 1,700 small requests. By default the parser gets
- * all of it at once, past the stream of the connection.
- */
-function readInSlices(connection: Socket): void {
+export function readInSlices(connection: Socket, mayContinue: () => boolean): () => void {
   const push = connection.push.bind(connection);
+  const read = connection._read.bind(connection);
+  const waiting: (Buffer | null)[] = [];
+  const handOn = (): boolean => waiting.length > 0 && mayContinue() && push(waiting.shift());
   connection.push = (received: Buffer | null): boolean => {
-    if (received === null || received.length <= SLICE_BYTES) {
-      return push(received);
+    for (let at = 0; received !== null && at < received.length; at += SLICE_BYTES) {
+      waiting.push(received.subarray(at, at + SLICE_BYTES));
     }
-    let mayReadOn = true;
-    for (let at = 0; at < received.length; at += SLICE_BYTES) {
-      // The stream keeps it while it is paused.
-      mayReadOn = push(received.subarray(at, at + SLICE_BYTES));
+    if (received === null) {
+      waiting.push(null);
     }
-    return mayReadOn;
+    return handOn() && waiting.length === 0;
+  };
+  // The stream calls it for more, also when it has been paused and goes on.
+  connection._read = (size) => {
+    if (waiting.length === 0) {
+      read(size);
+    } else {
+      handOn();
+    }
   };
   // From its first listener for data on, the parser gets what the stream emits.
   const listener = (): void => undefined;
   connection.on('data', listener).off('data', listener);
+  return handOn;
 }
