@@ -11,8 +11,8 @@ import { type Verdict, verdictOfUnused } from '../rate-limit/decision.js';
 import { rateLimitHeaders } from '../rate-limit/headers.js';
 import { RateLimiter } from '../rate-limit/rate-limiter.js';
 import { readBearer } from './bearer.js';
-import { ClientAddress, networkOf } from './client-address.js';
-import { INVALID_API_KEY, MISSING_API_KEY, rejectionOf } from './rejection.js';
+import { ClientAddress } from './client-address.js';
+import { INVALID_API_KEY, rejectionOf } from './rejection.js';
 
 /** A promise only when a round trip is needed: awaiting a value that is there costs a promise and a turn of the microtask queue. */
 type Eventual<T> = T | Promise<T>;
@@ -37,20 +37,6 @@ export class AdmissionService {
    * @returns why the request is rejected; undefined when it is admitted
    */
   admit(req: IncomingMessage, context: RequestContext): Eventual<Error | undefined> {
-    return this.#decide(context, () => this.#identify(req));
-  }
-
-  /** The same for a request that has no identity, such as one that the HTTP parser rejected: it is counted against an address. */
-  admitAddress(address: string, context: RequestContext): Eventual<Error | undefined> {
-    return this.#decide(context, () => anonymous(networkOf(address), MISSING_API_KEY));
-  }
-
-  /** The verdict for a request that consumes no quota, such as a CORS preflight: that of an unused anonymous caller. */
-  unconsumed(): Verdict {
-    return verdictOfUnused(ANONYMOUS_QUOTAS, this.clock.now());
-  }
-
-  #decide(context: RequestContext, identify: () => Eventual<Caller>): Eventual<Error | undefined> {
     const conclude = (admission: Admission): Error | undefined => {
       context.admission = admission;
       context.deferHeaders(rateLimitHeaders(admission.verdict));
@@ -59,11 +45,16 @@ export class AdmissionService {
     const fail = (error: unknown): Error | undefined =>
       conclude({ caller: { error: asError(error) }, verdict: this.unconsumed() });
     try {
-      const admission = whenReady(identify(), (caller) => this.#count(caller));
+      const admission = whenReady(this.#identify(req), (caller) => this.#count(caller));
       return admission instanceof Promise ? admission.then(conclude).catch(fail) : conclude(admission);
     } catch (error) {
       return fail(error);
     }
+  }
+
+  /** The verdict for a request that consumes no quota, such as a CORS preflight: that of an unused anonymous caller. */
+  unconsumed(): Verdict {
+    return verdictOfUnused(ANONYMOUS_QUOTAS, this.clock.now());
   }
 
   #identify(req: IncomingMessage): Eventual<Caller> {

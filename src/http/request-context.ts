@@ -36,7 +36,6 @@ type RequestWithContext = IncomingMessage & { [CONTEXT]?: RequestContext };
 export class RequestContext {
   readonly id: string;
   readonly startedAtMs = performance.now();
-  readonly method: string;
   /** Express shortens the URL while it walks its routers. */
   readonly target: string;
   /** Set when the request has been admitted or rejected, which is done once. */
@@ -47,14 +46,10 @@ export class RequestContext {
   bodyBytes = 0;
   span: RequestSpan | undefined;
 
-  /** @param req undefined for what could not be parsed as a request */
-  constructor(req?: RequestWithContext) {
-    this.id = requestIdFrom(req?.headers['x-request-id']);
-    this.method = req?.method ?? '';
-    this.target = req?.url ?? '';
-    if (req !== undefined) {
-      req[CONTEXT] = this;
-    }
+  constructor(req: RequestWithContext) {
+    this.id = requestIdFrom(req.headers['x-request-id']);
+    this.target = req.url ?? '';
+    req[CONTEXT] = this;
   }
 
   /** @returns undefined for a request that the service did not begin, such as one for metrics */

@@ -153,7 +153,7 @@ export class Connections {
     if (connection.writable) {
       this.stopReceiving(connection);
       this.ignore(connection);
-      endConnection(connection, '', connection.bytesWritten > LONG_BYTES ? LONG_LINGER_MS : LINGER_MS);
+      endConnection(connection, connection.bytesWritten > LONG_BYTES ? LONG_LINGER_MS : LINGER_MS);
     }
   }
 
@@ -217,8 +217,8 @@ export class Connections {
 }
 
 /** Ends a connection, and destroys it later: the client may neither read nor close. Unread input would reset it at once. */
-export function endConnection(socket: Socket, lastBytes = '', lingerMs = LINGER_MS): void {
-  socket.end(lastBytes);
+export function endConnection(socket: Socket, lingerMs = LINGER_MS): void {
+  socket.end();
   const timer = setTimeout(() => socket.destroy(), lingerMs).unref();
   socket.once('close', () => {
     clearTimeout(timer);

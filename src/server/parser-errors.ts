@@ -1,12 +1,12 @@
-import { STATUS_CODES } from 'node:http';
+import { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { AdmissionService } from '../admission/admission.service.js';
-import { MISSING_API_KEY, Rejection } from '../admission/rejection.js';
-import { logBackgroundError } from '../common/in-background.js';
+import { MISSING_API_KEY } from '../admission/rejection.js';
 import { DomainError } from '../errors/domain-error.js';
-import { type HeaderPair, RequestContext } from '../http/request-context.js';
-import { type ErrorResponse, errorResponse, REQUEST_ID_HEADER } from '../http/response.js';
+import { RequestContext } from '../http/request-context.js';
+import { REQUEST_ID_HEADER } from '../http/response.js';
 import { type Connections, endConnection } from './connections.js';
+import type { AllExceptionsFilter } from './exception.filter.js';
 import type { RequestObserver } from './request-observer.js';
 
 /** Responds to what never becomes a request: input that Node's HTTP parser rejects. */
@@ -15,6 +15,7 @@ export class ParserErrors {
     private readonly connections: Connections,
     private readonly admission: AdmissionService,
     private readonly observer: RequestObserver,
+    private readonly errors: AllExceptionsFilter,
   ) {}
 
   /**
@@ -33,42 +34,31 @@ export class ParserErrors {
     }
     // The body of a request that has its own response, or input after a request with `Connection: close`.
     const needsNoResponse = this.connections.isReceivingBody(socket) || error.code === 'HPE_CLOSED_CONNECTION';
-    // Read now: a socket that the client resets in the meantime has no address.
-    const address = socket.remoteAddress;
     this.connections.stopReceiving(socket);
     await this.connections.pendingResponsesEnd(socket);
-    if (socket.writableEnded) {
+    if (socket.writableEnded || socket.destroyed) {
       return;
     }
-    if (needsNoResponse || address === undefined) {
-      endConnection(socket);
-      return;
+    // A socket that the client has reset has no address.
+    if (!needsNoResponse && socket.remoteAddress !== undefined) {
+      await this.#send(error, socket);
     }
-    const context = new RequestContext();
-    const rejection = await this.admission.admitAddress(address, context);
-    if (rejection !== undefined && !(rejection instanceof Rejection)) {
-      logBackgroundError(rejection);
-    }
-    // Only limits reject: the key, if there is one, could not be read.
-    const isLimited = rejection instanceof Rejection && rejection !== MISSING_API_KEY;
-    this.#send(socket, context, isLimited ? rejection.response : errorResponse(toDomainError(error)));
+    endConnection(socket);
   }
 
-  #send(socket: Socket, context: RequestContext, { status, headers: own, body }: ErrorResponse): void {
-    if (!socket.writable) {
-      socket.destroy();
-      return;
-    }
-    const headers: HeaderPair[] = [
-      ['Date', new Date().toUTCString()],
-      ['Connection', 'close'],
-      [REQUEST_ID_HEADER, context.id],
-      ...own,
-      ...context.headers,
-    ];
-    const head = headers.map(([name, value]) => `${name}: ${value}\r\n`).join('');
-    endConnection(socket, `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${head}\r\n${body}`);
-    this.observer.record(context, status, false);
+  async #send(error: NodeJS.ErrnoException, socket: Socket): Promise<void> {
+    const req = new IncomingMessage(socket);
+    const res = new ServerResponse(req);
+    res.shouldKeepAlive = false;
+    res.assignSocket(socket);
+    const context = new RequestContext(req);
+    context.deferHeaders([[REQUEST_ID_HEADER, context.id]]);
+    res.once('finish', () => {
+      this.observer.ended(res, context);
+    });
+    const rejection = await this.admission.admit(req, context);
+    // The key, if there is one, could not be read.
+    this.errors.respond(rejection === MISSING_API_KEY ? toDomainError(error) : rejection, req, res);
   }
 }
 

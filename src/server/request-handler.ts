@@ -52,7 +52,7 @@ export class RequestHandler implements OnModuleInit {
     // No operation takes a body, so the final response comes at once (RFC 9110 section 10.1.1). Node's own
     // `100 Continue` could end up inside the response to an earlier pipelined request.
     server.on('checkContinue', handle);
-    const parserErrors = new ParserErrors(this.#adapter.connections, this.admission, this.observer);
+    const parserErrors = new ParserErrors(this.#adapter.connections, this.admission, this.observer, this.errors);
     server.on('clientError', (error, socket) => {
       // Typed as a Duplex for HTTP over anything; over `listen()` it is a socket.
       parserErrors.respond(error, socket as Socket).catch((failure: unknown) => {

@@ -45,23 +45,21 @@ export class RequestObserver {
   /** Call once, when the response has ended or its connection is lost. Never throws: no request is left to fail. */
   ended(res: ServerResponse, context: RequestContext): void {
     try {
-      // A response whose end is still buffered when its connection is destroyed counts as finished for Node.
-      const aborted = !res.writableFinished || res.req.socket.destroyed;
-      this.record(context, res.headersSent ? res.statusCode : undefined, aborted);
+      this.#record(res, context);
     } catch (error) {
       logBackgroundError(error);
     }
   }
 
-  /**
-   * @param status undefined when no response was sent
-   * @param aborted whether the connection was lost, or closed on purpose, before the response had been sent in full
-   */
-  record(context: RequestContext, status: number | undefined, aborted: boolean): void {
+  #record({ req, headersSent, statusCode, writableFinished }: ServerResponse, context: RequestContext): void {
     const { admission, bodyBytes, id: requestId, span } = context;
     const durationMs = performance.now() - context.startedAtMs;
-    const method = LISTED_METHODS.has(context.method) ? context.method : OTHER_METHOD;
+    const { method: sent = '' } = req;
+    const method = LISTED_METHODS.has(sent) ? sent : OTHER_METHOD;
     const route = routeTemplateOf(context.target);
+    const status = headersSent ? statusCode : undefined;
+    // A response whose end is still buffered when its connection is destroyed counts as finished for Node.
+    const aborted = !writableFinished || req.socket.destroyed;
     const request: EndedRequest = { method, route, status, aborted, requestId };
     const { requestDurations } = this.metrics;
     const series =

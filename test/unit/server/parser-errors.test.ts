@@ -1,45 +1,48 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { Duplex } from 'node:stream';
+import type { Logger } from 'pino';
 import type { AdmissionService } from '../../../src/admission/admission.service.js';
+import { MISSING_API_KEY } from '../../../src/admission/rejection.js';
 import type { RequestContext } from '../../../src/http/request-context.js';
 import { ANONYMOUS_QUOTAS } from '../../../src/plans/plans.js';
 import { verdictOfUnused } from '../../../src/rate-limit/decision.js';
 import { rateLimitHeaders } from '../../../src/rate-limit/headers.js';
 import type { Connections } from '../../../src/server/connections.js';
+import { AllExceptionsFilter } from '../../../src/server/exception.filter.js';
 import { ParserErrors } from '../../../src/server/parser-errors.js';
 import type { RequestObserver } from '../../../src/server/request-observer.js';
 
 const NOW = Date.UTC(2026, 10, 21, 12, 0, 30);
 
 /** A connection that records what is written to it. */
-class FakeSocket {
+class FakeSocket extends Duplex {
   written = '';
-  destroyed = false;
   remoteAddress: string | undefined = '203.0.113.1';
   bytesRead = 10;
-  writable = true;
 
-  end(text: string): void {
-    this.written += text;
+  override _read(): void {
+    // Its client sends nothing more.
   }
 
-  destroy(): void {
-    this.destroyed = true;
+  override _write(text: Buffer, _encoding: string, done: () => void): void {
+    this.written += text.toString();
+    done();
   }
-
-  readonly once = (): unknown => this;
 }
 
-const admitted: string[] = [];
+const admitted: (string | undefined)[] = [];
 const admission = {
-  admitAddress: (address: string, context: RequestContext) => {
-    admitted.push(address);
+  admit: ({ socket }: IncomingMessage, context: RequestContext) => {
+    admitted.push(socket.remoteAddress);
     context.deferHeaders(rateLimitHeaders(verdictOfUnused(ANONYMOUS_QUOTAS, NOW)));
+    return MISSING_API_KEY;
   },
 } as unknown as AdmissionService;
 
 const recorded: unknown[] = [];
 const observer = {
-  record: (_context: RequestContext, status: number, aborted: boolean) => recorded.push({ status, aborted }),
+  ended: ({ statusCode, writableFinished }: ServerResponse) => recorded.push({ statusCode, writableFinished }),
 } as unknown as RequestObserver;
 
 /** A connection with these properties and no pending response. */
@@ -56,12 +59,14 @@ async function respond(
     pendingResponsesEnd: () => Promise.resolve(),
   } as unknown as Connections;
   const error = Object.assign(new Error('Parse Error: internals'), { code });
-  await new ParserErrors(connections, admission, observer).respond(error, socket as unknown as Socket);
+  const errors = new AllExceptionsFilter({} as Logger);
+  await new ParserErrors(connections, admission, observer, errors).respond(error, socket as unknown as Socket);
+  await new Promise(setImmediate);
   return socket;
 }
 
 beforeEach(() => {
-  jest.useFakeTimers();
+  jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate'] });
   admitted.length = 0;
   recorded.length = 0;
 });
@@ -78,7 +83,7 @@ describe('a request that the parser rejects', () => {
     expect(head).toMatch(/^X-RateLimit-Limit: 60$/m);
     expect(JSON.parse(body)).toMatchObject({ code: 'request_timeout', status: 408 });
     expect(written).not.toContain('internals');
-    expect([admitted, recorded]).toEqual([['203.0.113.1'], [{ status: 408, aborted: false }]]);
+    expect([admitted, recorded]).toEqual([['203.0.113.1'], [{ statusCode: 408, writableFinished: true }]]);
   });
 
   it('has its connection destroyed after one second', async () => {
