@@ -66,7 +66,7 @@ export default {
   collectCoverageFrom: ['src/**/*.ts', '!src/database/generated/**'],
   coverageReporters: ['text', 'text-summary'],
   // For a busy machine: tests wait for conditions, not for times.
-  testTimeout: 60_000,
+  testTimeout: 180_000,
   // Twice the cores of a small machine: many suites wait for a timeout of the service or for a process that starts.
   maxWorkers: 4,
 };

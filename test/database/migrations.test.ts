@@ -35,8 +35,6 @@ const OTHER_DEFAULTS = [
 /** With characters that a URL must encode. */
 const PASSWORD = 'a:b/c@d';
 
-jest.setTimeout(60_000);
-
 /** A database of its own without tables. @param options of CREATE DATABASE */
 async function withEmptyDatabase(
   options: string,

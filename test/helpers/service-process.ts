@@ -30,7 +30,7 @@ export class ServiceProcess {
       await waitFor(
         () => service.#listens(),
         () => `the service listens; its output: ${service.#output}`,
-        { withinMs: 45_000 },
+        { withinMs: 120_000 },
       );
     } catch (error) {
       child.kill('SIGKILL');

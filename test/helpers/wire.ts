@@ -33,7 +33,7 @@ interface ExchangeOptions {
  * `openapi.json` does not describe a response of the API.
  */
 export function exchange(port: number, bytes: string | Buffer, options: ExchangeOptions): Promise<Exchange> {
-  const { until, methods = [], thenSend, withinMs = 5_000 } = options;
+  const { until, methods = [], thenSend, withinMs = 20_000 } = options;
   return new Promise((resolve, reject) => {
     let received = Buffer.alloc(0);
     const socket = connect(port, '127.0.0.1');

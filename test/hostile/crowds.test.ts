@@ -7,8 +7,6 @@ import { ServiceProcess, useServiceProcess } from '../helpers/service-process.js
 import { waitFor } from '../helpers/wait-for.js';
 import { requestText } from '../helpers/wire.js';
 
-jest.setTimeout(60_000);
-
 const MEGABYTE = 1_024 * 1_024;
 /** Longer than the header timeout and the interval of its check. */
 const DISCONNECT_WITHIN_MS = 25_000;

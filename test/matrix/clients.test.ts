@@ -33,8 +33,6 @@ const EXAMPLES = join(ROOT, 'examples', 'clients');
 const GENERATED = join(ROOT, 'examples', 'generated-clients');
 const GENERATORS = join(__dirname, 'generators');
 
-jest.setTimeout(180_000);
-
 interface Program {
   /** In `examples/clients`, or a folder in `examples/generated-clients`. */
   readonly file: string;

@@ -10,8 +10,6 @@ import { ServiceProcess } from '../helpers/service-process.js';
 import { useTestDatabase } from '../helpers/test-database.js';
 import { waitFor } from '../helpers/wait-for.js';
 
-jest.setTimeout(180_000);
-
 const ORDERS = 100_000;
 const UPSTREAMS = 3;
 

@@ -97,7 +97,7 @@ export class OrderTraffic {
   }
 
   /** Waits until so many more responses of each kind have arrived. */
-  async until(more: Readonly<Record<string, number>>, withinMs = 15_000): Promise<void> {
+  async until(more: Readonly<Record<string, number>>, withinMs = 60_000): Promise<void> {
     const before = new Map(this.responses);
     const isReached = (): boolean =>
       Object.entries(more).every(([name, count]) => this.count(name) >= (before.get(name) ?? 0) + count);

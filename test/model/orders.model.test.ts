@@ -6,8 +6,6 @@ import { createTestDatabase, type TestDatabase } from '../helpers/test-database.
 import { waitFor } from '../helpers/wait-for.js';
 import { withTraffic } from './order-traffic.js';
 
-jest.setTimeout(60_000);
-
 /** Enough for every pair of actions to coincide many times. */
 const RESPONSES = 3_000;
 
@@ -39,7 +37,7 @@ describeWithRedis('random concurrent traffic over three services with one databa
       const { key } = await insertKey(database.db);
       const options = { services: () => services, db: database.db, key, clients: 24, ledgers: 3 };
       await withTraffic(options, async (traffic) => {
-        await waitFor(() => traffic.total >= RESPONSES, `${RESPONSES} responses have arrived`, { withinMs: 45_000 });
+        await waitFor(() => traffic.total >= RESPONSES, `${RESPONSES} responses have arrived`, { withinMs: 120_000 });
         // Otherwise the traffic did not exercise every outcome.
         const outcomes = [
           '204',

@@ -70,7 +70,7 @@ describe('the files of Swagger UI', () => {
       socket.write('GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: test\r\n\r\n'.repeat(16));
       return socket;
     });
-    await waitFor(() => requests === 3_200, 'all have been requested');
+    await waitFor(() => requests === 3_200, 'all have been requested', { withinMs: 60_000 });
     expect(await (await fetch(file())).text()).toBe(text);
     const { arrayBuffers, heapUsed } = process.memoryUsage();
     expect(arrayBuffers + heapUsed - before.arrayBuffers - before.heapUsed).toBeLessThan(100e6);

@@ -3,8 +3,6 @@ import type { Browser, Locator, Page } from 'playwright-core';
 import { describeWithBrowser, startBrowser } from '../helpers/browser.js';
 import { DemoCheckout, type DemoService } from '../helpers/demo-service.js';
 
-jest.setTimeout(60_000);
-
 let checkout: DemoCheckout;
 let service: DemoService;
 let browser: Browser;

@@ -18,8 +18,6 @@ import { describeWithRedis, type RedisServer } from '../helpers/redis-server.js'
 import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { waitFor } from '../helpers/wait-for.js';
 
-jest.setTimeout(60_000);
-
 const ONE: Quotas = { requestsPerMinute: 100, requestsPerDay: 1 };
 /** Far longer than a remembered ban is used without asking Redis. */
 const PROMPTLY = { withinMs: 5_000 };

@@ -6,8 +6,6 @@ import { ServiceProcess } from '../helpers/service-process.js';
 import { useTestDatabase } from '../helpers/test-database.js';
 import { waitFor } from '../helpers/wait-for.js';
 
-jest.setTimeout(60_000);
-
 const database = useTestDatabase();
 
 const startReplica = (redisUrl: string): Promise<ServiceProcess> =>

@@ -4,8 +4,6 @@ import { cancelOrder, errorOf, listOrders } from '../../helpers/api.js';
 import { DemoCheckout, type DemoService, waitForExit } from '../../helpers/demo-service.js';
 import { waitFor } from '../../helpers/wait-for.js';
 
-jest.setTimeout(90_000);
-
 let checkout: DemoCheckout;
 
 beforeAll(() => {

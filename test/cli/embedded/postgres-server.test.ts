@@ -7,8 +7,6 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { PostgresServer, type PostgresServerOptions } from '../../../src/cli/embedded/postgres-server.js';
 
-jest.setTimeout(60_000);
-
 let folder: string;
 let server: PostgresServer | undefined;
 let stranger: ChildProcess | undefined;

@@ -5,8 +5,6 @@ import { DemoCheckout, waitForExit } from '../../helpers/demo-service.js';
 import { describeIf } from '../../helpers/describe-if.js';
 import { waitFor } from '../../helpers/wait-for.js';
 
-jest.setTimeout(120_000);
-
 const CTRL_C = '\x03';
 const CTRL_BACKSLASH = '\x1c';
 /** Keeps the service stopping for longer than a test waits. */
