@@ -10,7 +10,6 @@ import { ApiKeysRepository } from './api-keys/api-keys.repository.js';
 import { ApiKeysService } from './api-keys/api-keys.service.js';
 import { IssuedDigests } from './api-keys/issued-digests.js';
 import { UsageRecorder } from './api-keys/usage/usage-recorder.js';
-import { UsageWriter } from './api-keys/usage/usage-writer.js';
 import { CLOCK, type Clock, systemClock } from './common/clock.js';
 import { CONFIG, type Config } from './config/config.js';
 import { DatabaseListener } from './database/database-listener.js';
@@ -51,7 +50,7 @@ export interface AppOptions {
   providers: [
     HealthService,
     // Keys, and what each does.
-    ...[ApiKeysRepository, IssuedDigests, ApiKeysService, ApiKeyNotifications, UsageRecorder, UsageWriter],
+    ...[ApiKeysRepository, IssuedDigests, ApiKeysService, ApiKeyNotifications, UsageRecorder],
     // Who calls, and whether they may. The order is the order of the checks: limits first, so that failed keys are counted.
     ...[AdmissionService, ClientAddress, RateLimiter],
     { provide: APP_GUARD, useClass: PlanThrottlerGuard },

@@ -3,7 +3,7 @@ import { type ApiKey, Prisma } from '../database/generated/client.js';
 import { databaseCall } from '../database/postgres-errors.js';
 import { PrismaService } from '../database/prisma.service.js';
 import { type Plan, type Quotas, quotasOf } from '../plans/plans.js';
-import type { UsageRow } from './usage/usage-recorder.js';
+import type { UsageRow } from './usage/usage-counts.js';
 
 /** A key that exists and is not revoked, as the request path knows it. */
 export interface VerifiedKey {

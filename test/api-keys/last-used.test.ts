@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { UsageWriter } from '../../src/api-keys/usage/usage-writer.js';
+import { UsageRecorder } from '../../src/api-keys/usage/usage-recorder.js';
 import { call } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { useTestService } from '../helpers/test-service.js';
@@ -11,7 +11,7 @@ async function use(key: string): Promise<void> {
   await call(context.service.baseUrl, 'HEAD', '/store/orders', key);
 }
 
-const flush = (): Promise<void> => context.service.app.get(UsageWriter).flush();
+const flush = (): Promise<void> => context.service.app.get(UsageRecorder).flush();
 
 async function lastUsedAt(id: string): Promise<Date | null | undefined> {
   const { rows } = await context.service.db.query<{ last_used_at: Date | null }>(

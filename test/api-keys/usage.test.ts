@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { ANONYMOUS_ID } from '../../src/plans/plans.js';
-import { UsageRecorder, type UsageRow } from '../../src/api-keys/usage/usage-recorder.js';
+import { UsageRecorder } from '../../src/api-keys/usage/usage-recorder.js';
 import { ApiKeysRepository } from '../../src/api-keys/api-keys.repository.js';
-import { UsageWriter } from '../../src/api-keys/usage/usage-writer.js';
-import { loadConfig } from '../../src/config/config.js';
+import type { UsageRow } from '../../src/api-keys/usage/usage-counts.js';
+import { type Config, loadConfig } from '../../src/config/config.js';
 import { Pools } from '../../src/database/pools.js';
 import { PrismaService } from '../../src/database/prisma.service.js';
 import { Metrics } from '../../src/metrics/metrics.js';
@@ -20,7 +20,7 @@ const NOTHING = { admitted: '0', rejected: '0', banned: '0', lists: '0', cancels
 
 const context = useTestService({ environment: { RATE_LIMIT_BAN_THRESHOLD: '3' } });
 
-const flush = (): Promise<void> => context.service.app.get(UsageWriter).flush();
+const flush = (): Promise<void> => context.service.app.get(UsageRecorder).flush();
 
 async function usageOf(id: string, day = 'CURRENT_DATE'): Promise<unknown> {
   const { rows } = await context.service.db.query(
@@ -102,12 +102,14 @@ describe('the usage of a key', () => {
   });
 });
 
-describe('the usage writer', () => {
+describe('the usage recorder', () => {
+  let config: Config;
   let pools: Pools;
   let prisma: PrismaService;
   let repository: ApiKeysRepository;
   beforeAll(() => {
-    pools = new Pools(loadConfig({ DATABASE_URL: context.service.url }), new Metrics());
+    config = loadConfig({ DATABASE_URL: context.service.url });
+    pools = new Pools(config, new Metrics());
     prisma = new PrismaService(pools);
     repository = new ApiKeysRepository(prisma);
   });
@@ -118,12 +120,12 @@ describe('the usage writer', () => {
 
   it('adds counts to the day on which they were counted, when they are written two days later', async () => {
     const [id, clock] = [randomUUID(), new ManualClock()];
-    const recorder = new UsageRecorder(clock, new Metrics());
+    const recorder = new UsageRecorder(repository, clock, config, new Metrics());
     recorder.add(id, { admitted: 1 });
     clock.advance(DAY_MS);
     recorder.add(id, { rejected: 1 });
     clock.advance(DAY_MS);
-    await repository.addUsage(recorder.take(), recorder.today());
+    await recorder.flush();
     expect(await usageOf(id, 'CURRENT_DATE - 2')).toEqual({ ...NOTHING, admitted: '1' });
     expect(await usageOf(id, 'CURRENT_DATE - 1')).toEqual({ ...NOTHING, rejected: '1' });
     expect(await usageOf(id)).toBeUndefined();

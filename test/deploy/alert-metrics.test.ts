@@ -1,4 +1,4 @@
-import { UsageWriter } from '../../src/api-keys/usage/usage-writer.js';
+import { UsageRecorder } from '../../src/api-keys/usage/usage-recorder.js';
 import { Metrics } from '../../src/metrics/metrics.js';
 import { cancelOrder } from '../helpers/api.js';
 import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
@@ -40,7 +40,7 @@ describeWithRedis('the service exports for alerts', () => {
   it('that it cannot write the usage', async () => {
     await cancelOrder(context.service.baseUrl, '1', context.key);
     await context.service.db.query('ALTER TABLE api_key_usage RENAME TO elsewhere');
-    await context.service.app.get(UsageWriter).flush();
+    await context.service.app.get(UsageRecorder).flush();
     await context.service.db.query('ALTER TABLE elsewhere RENAME TO api_key_usage');
     expect(await metric('petstore_usage_flush_failures_total')).toBe(1);
   });

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { UsageWriter } from '../../src/api-keys/usage/usage-writer.js';
+import { UsageRecorder } from '../../src/api-keys/usage/usage-recorder.js';
 import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
 import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
@@ -65,7 +65,7 @@ describe('petstore_service role', () => {
       const { id, key } = await insertKey(database.db);
       const { id: unused } = await insertKey(database.db);
       await database.db.query("INSERT INTO api_key_usage VALUES ($1, '2020-01-01', 1, 0, 0, 0, 0, 0)", [id]);
-      const writer = service.app.get(UsageWriter);
+      const writer = service.app.get(UsageRecorder);
       for (let request = 0; request < 2; request++) {
         expect((await cancelOrder(service.baseUrl, '999', key)).status).toBe(404);
         await writer.flush();

@@ -1,29 +1,12 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { Inject, Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { asError } from '../../common/as-error.js';
 import { CLOCK, type Clock } from '../../common/clock.js';
+import { inBackground } from '../../common/in-background.js';
+import { CONFIG, type Config } from '../../config/config.js';
+import { isOutcomeUnknown } from '../../database/postgres-errors.js';
 import { Metrics } from '../../metrics/metrics.js';
-
-/** What a key did. Integers. */
-export interface UsageCounts {
-  /** Decisions of the limiter: admitted, over a limit, and during a ban. */
-  admitted: number;
-  rejected: number;
-  banned: number;
-  /** Responses 200 and 304 to GET of the list. */
-  lists: number;
-  /** Orders cancelled. */
-  cancels: number;
-  /** Bytes of list bodies as they were sent, after compression. */
-  listBytes: number;
-}
-
-export const NO_USAGE: Readonly<UsageCounts> = {
-  admitted: 0,
-  rejected: 0,
-  banned: 0,
-  lists: 0,
-  cancels: 0,
-  listBytes: 0,
-};
+import { ApiKeysRepository } from '../api-keys.repository.js';
+import { NO_USAGE, type UsageCounts, type UsageRow } from './usage-counts.js';
 
 const COUNTS = Object.keys(NO_USAGE) as (keyof UsageCounts)[];
 
@@ -31,34 +14,50 @@ const COUNTS = Object.keys(NO_USAGE) as (keyof UsageCounts)[];
 export const ROWS_MAX = 100_000;
 
 const DAY_MS = 86_400_000;
+/** A process that is killed loses the counts of this time. Milliseconds. */
+const FLUSH_MS = 10_000;
+const PRUNE_MS = 3_600_000;
+/** More than one day of 10,000 keys; they take less than a second, and the statement may take three. */
+const PRUNED_ROWS_MAX = 100_000;
 
-/** What a key did on one day. */
-export interface UsageRow extends UsageCounts {
-  readonly keyId: string;
-  /** Days since the Unix epoch by the clock of this process. */
-  readonly day: number;
-}
-
-/** Counts what each key does, in memory and on the request path. {@link UsageWriter} writes the counts. */
+/**
+ * Counts what each key does, in memory on the request path. Outside of it, writes the counts and the last use of each key, and removes
+ * old days.
+ */
 @Injectable()
-export class UsageRecorder {
+export class UsageRecorder implements OnApplicationBootstrap, OnApplicationShutdown {
+  readonly #logger = new Logger('Usage');
   /** By day and key. */
   readonly #rows = new Map<string, UsageRow>();
+  #timer: NodeJS.Timeout | undefined;
+  #flushed: Promise<void> = Promise.resolve();
+  #prunedAtMs = -Infinity;
 
   constructor(
+    private readonly repository: ApiKeysRepository,
     @Inject(CLOCK) private readonly clock: Clock,
+    @Inject(CONFIG) private readonly config: Config,
     private readonly metrics: Metrics,
   ) {
     metrics.watch('unflushedUsage', () => this.#rows.size);
   }
 
-  /** Today, as {@link UsageRow.day} has it. */
-  today(): number {
-    return Math.floor(this.clock.now() / DAY_MS);
+  onApplicationBootstrap(): void {
+    this.#timer = setInterval(() => {
+      inBackground(this.flush());
+      inBackground(this.prune());
+    }, FLUSH_MS).unref();
+  }
+
+  /** Runs after the HTTP server has closed, so that no count is missing, and before the pools end. */
+  async onApplicationShutdown(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.flush();
+    this.#drop(this.#take(), 'it could not be written before the stop');
   }
 
   /** Adds to what a key did, by default today. */
-  add(keyId: string, counts: Partial<UsageCounts>, day = this.today()): void {
+  add(keyId: string, counts: Partial<UsageCounts>, day = this.#today()): void {
     const id = `${day} ${keyId}`;
     let row = this.#rows.get(id);
     if (row === undefined) {
@@ -74,26 +73,81 @@ export class UsageRecorder {
     }
   }
 
-  get isEmpty(): boolean {
-    return this.#rows.size === 0;
+  /**
+   * Writes the counts. After a failure they are kept and written by a later call, unless they may have been written: nothing is
+   * counted twice. Never rejects.
+   */
+  flush(): Promise<void> {
+    return (this.#flushed = this.#flushed.then(() => this.#flush()));
   }
 
-  /** Removes the rows, for the caller to write. */
-  take(): UsageRow[] {
+  /** Removes rows of days that are too old, once an hour. Never rejects. */
+  async prune(): Promise<void> {
+    if (this.clock.now() - this.#prunedAtMs < PRUNE_MS) {
+      return;
+    }
+    this.#prunedAtMs = this.clock.now();
+    await this.#attempt('remove old usage', () =>
+      this.repository.removeOldUsage(this.config.usageRetentionDays, PRUNED_ROWS_MAX),
+    );
+  }
+
+  async #flush(): Promise<void> {
+    if (this.#rows.size === 0) {
+      return;
+    }
+    // While the database does not respond, nothing can have been written.
+    if ((await this.#attempt('reach the database for usage', () => this.repository.ping())) !== undefined) {
+      this.metrics.usageFlushFailures.inc();
+      return;
+    }
+    const rows = this.#take();
+    const failure = await this.#attempt('write usage', () => this.repository.addUsage(rows, this.#today()));
+    if (failure === undefined) {
+      await this.#attempt('record the last use of keys', () => this.repository.touch(rows.map(({ keyId }) => keyId)));
+      return;
+    }
+    this.metrics.usageFlushFailures.inc();
+    if (isOutcomeUnknown(failure)) {
+      this.#drop(rows, 'the connection was lost while it was written');
+      return;
+    }
+    for (const row of rows) {
+      this.add(row.keyId, row, row.day);
+    }
+  }
+
+  #today(): number {
+    return Math.floor(this.clock.now() / DAY_MS);
+  }
+
+  #take(): UsageRow[] {
     const rows = [...this.#rows.values()];
     this.#rows.clear();
     return rows;
   }
 
-  /** Adds rows that could not be written to what has been counted since. */
-  giveBack(rows: readonly UsageRow[]): void {
-    for (const row of rows) {
-      this.add(row.keyId, row, row.day);
+  #drop(rows: readonly UsageRow[], reason: string): void {
+    const requests = rows.reduce((sum, row) => sum + requestsIn(row), 0);
+    this.metrics.usageLost.inc(requests);
+    if (requests > 0) {
+      this.#logger.warn(`lost the usage of ${requests} requests: ${reason}`);
+    }
+  }
+
+  /** @returns the error */
+  async #attempt(what: string, action: () => Promise<unknown>): Promise<Error | undefined> {
+    try {
+      await action();
+      return undefined;
+    } catch (error) {
+      this.#logger.warn(`cannot ${what}, trying again later: ${asError(error).message}`);
+      return asError(error);
     }
   }
 }
 
 /** All requests that the limiter has decided about. */
-export function requestsIn({ admitted = 0, rejected = 0, banned = 0 }: Partial<UsageCounts>): number {
+function requestsIn({ admitted = 0, rejected = 0, banned = 0 }: Partial<UsageCounts>): number {
   return admitted + rejected + banned;
 }

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { ANONYMOUS_ID, CUSTOM_QUOTAS, type Plan, PLAN_QUOTAS, PLANS } from '../../plans/plans.js';
 import { type KeyState, STATE } from '../api-keys.admin.js';
-import type { UsageCounts } from './usage-recorder.js';
+import type { UsageCounts } from './usage-counts.js';
 
 /** A key, and what it did in a period. Name, plan and limits are null where there is no key. */
 export interface KeyUsage extends UsageCounts {
