@@ -41,11 +41,9 @@ export interface BanRule {
 
 /** The counts of one key or address between its requests. */
 export interface Counts {
-  /** Unix seconds at which the counted minute ends. */
-  readonly minuteEndSeconds: number;
+  /** Unix milliseconds in the minute and day that are counted. */
+  readonly countedMs: number;
   readonly minuteUsed: number;
-  /** Unix seconds at which the counted day ends. */
-  readonly dayEndSeconds: number;
   readonly dayUsed: number;
   /** Unix milliseconds of the rejection that began the ban window. */
   readonly banWindowStartMs: number;
@@ -57,9 +55,8 @@ export interface Counts {
 
 /** The counts without any requests. */
 export const UNUSED: Counts = Object.freeze({
-  minuteEndSeconds: 0,
+  countedMs: 0,
   minuteUsed: 0,
-  dayEndSeconds: 0,
   dayUsed: 0,
   banWindowStartMs: 0,
   rejections: 0,
@@ -96,14 +93,11 @@ export function verdictOfUnused(quotas: Quotas, nowMs: number): Verdict {
 
 /** The counts in the windows of this time: a window that has ended starts over. */
 function inWindowsAt(counts: Counts, nowMs: number): Counts {
-  const minuteEndSeconds = windowEndSeconds(nowMs, MINUTE_MS);
-  if (counts.minuteEndSeconds === minuteEndSeconds) {
-    // A day ends with one of its minutes.
-    return counts;
-  }
-  const dayEndSeconds = windowEndSeconds(nowMs, DAY_MS);
-  const dayUsed = counts.dayEndSeconds === dayEndSeconds ? counts.dayUsed : 0;
-  return { ...counts, minuteEndSeconds, minuteUsed: 0, dayEndSeconds, dayUsed };
+  const isIn = (windowMs: number): boolean => Math.floor(counts.countedMs / windowMs) === Math.floor(nowMs / windowMs);
+  // A day ends with one of its minutes.
+  return isIn(MINUTE_MS)
+    ? counts
+    : { ...counts, countedMs: nowMs, minuteUsed: 0, dayUsed: isIn(DAY_MS) ? counts.dayUsed : 0 };
 }
 
 /** Adds a rejection. One that reaches the threshold starts a ban and resets the rejections; the windows continue. */
@@ -118,7 +112,7 @@ function withRejection(counts: Counts, rule: BanRule, nowMs: number): Counts {
     : { ...counts, banWindowStartMs: 0, rejections: 0, bannedUntilMs: nowMs + rule.durationSeconds * 1_000 };
 }
 
-/** An outcome with both windows. */
+/** An outcome with both windows, which contain `nowMs`. */
 export function verdictOf(outcome: Verdict['outcome'], counts: Counts, quotas: Quotas, nowMs: number): Verdict {
   const banEndSeconds = outcome === 'banned' ? Math.ceil(counts.bannedUntilMs / 1_000) : undefined;
   return {
@@ -126,12 +120,12 @@ export function verdictOf(outcome: Verdict['outcome'], counts: Counts, quotas: Q
     minute: {
       limit: quotas.requestsPerMinute,
       remaining: Math.max(0, quotas.requestsPerMinute - counts.minuteUsed),
-      resetAtSeconds: banEndSeconds ?? counts.minuteEndSeconds,
+      resetAtSeconds: banEndSeconds ?? windowEndSeconds(nowMs, MINUTE_MS),
     },
     day: {
       limit: quotas.requestsPerDay,
       remaining: Math.max(0, quotas.requestsPerDay - counts.dayUsed),
-      resetAtSeconds: banEndSeconds ?? counts.dayEndSeconds,
+      resetAtSeconds: banEndSeconds ?? windowEndSeconds(nowMs, DAY_MS),
     },
     decidedAtMs: nowMs,
   };

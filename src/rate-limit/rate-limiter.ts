@@ -5,7 +5,7 @@ import { DatabaseListener } from '../database/database-listener.js';
 import { API_KEY_UNBANNED_CHANNEL } from '../database/notification-channels.js';
 import { Metrics } from '../metrics/metrics.js';
 import { MemoryQuotaStore, type QuotaStore, type QuotaStoreOptions } from './memory-quota-store.js';
-import type { LimitRedis } from './redis-connection.js';
+import type { RedisQuotaStore } from './redis-quota-store.js';
 
 /** Has the counts of keys, in Redis when `REDIS_URL` is set, and those of addresses, which are always in memory. */
 @Injectable()
@@ -14,7 +14,7 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
   keys: QuotaStore;
   /** By the network of the address. A store of its own, so that a flood from many addresses evicts no key. */
   readonly addresses: QuotaStore;
-  readonly #redis: Promise<LimitRedis | undefined>;
+  readonly #redisStore: Promise<RedisQuotaStore> | undefined;
 
   constructor(
     @Inject(CLOCK) clock: Clock,
@@ -25,7 +25,7 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
     this.addresses = new MemoryQuotaStore({ clock, banRule, bans: metrics.bans.labels('address') });
     const options = { clock, banRule, bans: metrics.bans.labels('key') };
     this.keys = new MemoryQuotaStore(options);
-    this.#redis = redisUrl === undefined ? Promise.resolve(undefined) : this.#useRedis(redisUrl, options);
+    this.#redisStore = redisUrl === undefined ? undefined : this.#connect(redisUrl, options);
     listener.subscribe({
       channel: API_KEY_UNBANNED_CHANNEL,
       onMessage: (keyId) => {
@@ -35,24 +35,20 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
   }
 
   async onModuleInit(): Promise<void> {
-    await this.#redis;
+    this.keys = (await this.#redisStore) ?? this.keys;
   }
 
   async onApplicationShutdown(): Promise<void> {
-    (await this.#redis)?.disconnect();
+    (await this.#redisStore)?.disconnect();
   }
 
-  /** Resolves when Redis is ready, or after a while without it. */
-  async #useRedis(url: string, options: QuotaStoreOptions): Promise<LimitRedis> {
+  async #connect(redisUrl: string, options: QuotaStoreOptions): Promise<RedisQuotaStore> {
     // Imported on demand: without Redis it would only cost time and memory.
-    const { connectRedis, untilReady } = await import('./redis-connection.js');
     const { RedisQuotaStore } = await import('./redis-quota-store.js');
-    const redis = connectRedis(url);
-    const store = new RedisQuotaStore({ ...options, redis, recoveries: this.metrics.recoveries.labels('redis') });
+    const recoveries = this.metrics.recoveries.labels('redis');
+    const store = await RedisQuotaStore.connect(redisUrl, { ...options, recoveries });
     this.metrics.watch('limiterDegraded', () => store.degraded);
     this.metrics.watch('limiterClockOffset', () => store.clockOffsetMs / 1_000);
-    this.keys = store;
-    await untilReady(redis);
-    return redis;
+    return store;
   }
 }

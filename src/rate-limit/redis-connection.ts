@@ -10,6 +10,8 @@ export type LimitRedis = Redis & {
 };
 
 const RECONNECT_MAX_MS = 1_000;
+/** So long a start waits, so that the first requests are counted where later ones are. */
+const READY_TIMEOUT_MS = 2_000;
 
 /** Errors of a server that is not, or not yet, the primary: a new connection may reach the primary. Redis 6 quotes those of a script. */
 const WRONG_SERVER_ERROR = /\b(?:READONLY|LOADING|MASTERDOWN|NOAUTH)\b/;
@@ -38,16 +40,10 @@ export function connectRedis(url: string): LimitRedis {
   return redis as LimitRedis;
 }
 
-/** Resolves when Redis is ready, or after `timeoutMs`, so that the first requests are counted where later ones are. */
-export async function untilReady(redis: LimitRedis, timeoutMs = 2_000): Promise<void> {
-  const ready = new Promise<void>((resolve) => {
-    if (redis.status === 'ready') {
-      resolve();
-    } else {
-      redis.once('ready', resolve);
-    }
-  });
-  await withDeadline(ready, timeoutMs).catch(() => undefined);
+/** Resolves when Redis is ready, or after two seconds. Call as soon as it is connected. */
+export async function untilReady(redis: LimitRedis): Promise<void> {
+  const ready = new Promise((resolve) => redis.once('ready', resolve));
+  await withDeadline(ready, READY_TIMEOUT_MS).catch(() => undefined);
 }
 
 /** Commands written together at most: Redis runs them while we read the next requests. */
@@ -66,26 +62,20 @@ export class CoalescedWrites {
 
   /** Call before a command is sent. */
   batch(): void {
-    if (this.#corked === undefined) {
-      this.#cork();
-    } else if (this.#batched % BATCH_MAX === 0) {
-      this.#corked.uncork();
+    if (this.#corked === undefined && this.redis.status === 'ready') {
+      this.#corked = this.redis.stream;
       this.#corked.cork();
+      setImmediate(this.#uncork);
+    } else if (this.#batched % BATCH_MAX === 0) {
+      this.#corked?.uncork();
+      this.#corked?.cork();
     }
     this.#batched++;
   }
 
-  #cork(): void {
-    if (this.redis.status !== 'ready') {
-      return;
-    }
-    const stream: Duplex = this.redis.stream;
-    stream.cork();
-    this.#corked = stream;
+  readonly #uncork = (): void => {
+    this.#corked?.uncork();
+    this.#corked = undefined;
     this.#batched = 0;
-    setImmediate(() => {
-      this.#corked = undefined;
-      stream.uncork();
-    });
-  }
+  };
 }

@@ -2,21 +2,10 @@ import { Logger } from '@nestjs/common';
 import { asError } from '../common/as-error.js';
 import { lruCache } from '../common/lru-cache.js';
 import type { Quotas } from '../plans/plans.js';
-import {
-  type BanRule,
-  bindingWindow,
-  type Counts,
-  DAY_MS,
-  decide,
-  MINUTE_MS,
-  UNUSED,
-  type Verdict,
-  verdictOf,
-  windowEndSeconds,
-} from './decision.js';
+import { type BanRule, bindingWindow, type Counts, decide, UNUSED, type Verdict, verdictOf } from './decision.js';
 import { COUNTED_MAX, MemoryQuotaStore, type QuotaStore, type QuotaStoreOptions } from './memory-quota-store.js';
 import { RedisCircuitBreaker } from './redis-circuit-breaker.js';
-import type { LimitRedis } from './redis-connection.js';
+import { connectRedis, type LimitRedis, untilReady } from './redis-connection.js';
 import { BAN_FIELDS, consumeArguments, type ConsumeReply } from './redis-script.js';
 
 /** How long a remembered rejection is used before one request asks Redis again, for bans and unbans by other processes. */
@@ -60,6 +49,18 @@ export class RedisQuotaStore implements QuotaStore {
   constructor(private readonly options: RedisQuotaStoreOptions) {
     this.#breaker = new RedisCircuitBreaker(options.redis, options.recoveries);
     this.#memory = new MemoryQuotaStore(options);
+  }
+
+  /** Connects to Redis. Resolves when it is ready, or after a while without it. */
+  static async connect(url: string, options: Omit<RedisQuotaStoreOptions, 'redis'>): Promise<RedisQuotaStore> {
+    const redis = connectRedis(url);
+    const store = new RedisQuotaStore({ ...options, redis });
+    await untilReady(redis);
+    return store;
+  }
+
+  disconnect(): void {
+    this.options.redis.disconnect();
   }
 
   /** Whether requests are counted by this process alone because Redis is unavailable. */
@@ -156,12 +157,5 @@ export class RedisQuotaStore implements QuotaStore {
 }
 
 function countsOf([nowMs, , minuteUsed, dayUsed, bannedUntilMs]: ConsumeReply): Counts {
-  return {
-    ...UNUSED,
-    minuteEndSeconds: windowEndSeconds(nowMs, MINUTE_MS),
-    minuteUsed,
-    dayEndSeconds: windowEndSeconds(nowMs, DAY_MS),
-    dayUsed,
-    bannedUntilMs,
-  };
+  return { ...UNUSED, countedMs: nowMs, minuteUsed, dayUsed, bannedUntilMs };
 }

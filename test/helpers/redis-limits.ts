@@ -3,7 +3,6 @@ import type { Redis } from 'ioredis';
 import { type Clock, systemClock } from '../../src/common/clock.js';
 import type { Quotas } from '../../src/plans/plans.js';
 import { RedisQuotaStore } from '../../src/rate-limit/redis-quota-store.js';
-import { connectRedis, type LimitRedis, untilReady } from '../../src/rate-limit/redis-connection.js';
 import { redisKeyOf } from '../../src/rate-limit/redis-script.js';
 import { RedisServer } from './redis-server.js';
 import { waitFor } from './wait-for.js';
@@ -15,7 +14,7 @@ export const BAN_RULE = { threshold: 3, windowSeconds: 60, durationSeconds: 300 
 
 /** Redis servers and limit stores of the current test, and what the stores report. Call the constructor at the top level. */
 export class RedisLimits {
-  readonly clients: LimitRedis[] = [];
+  readonly #stores: RedisQuotaStore[] = [];
   readonly #servers: RedisServer[] = [];
   logged: string[] = [];
   bans = 0;
@@ -31,8 +30,8 @@ export class RedisLimits {
       }
     });
     afterEach(async () => {
-      for (const client of this.clients.splice(0)) {
-        client.disconnect();
+      for (const store of this.#stores.splice(0)) {
+        store.disconnect();
       }
       await Promise.all(this.#servers.splice(0).map((server) => server.stop()));
       jest.restoreAllMocks();
@@ -46,16 +45,13 @@ export class RedisLimits {
   }
 
   async storeOn(url: string, clock: Clock = systemClock): Promise<RedisQuotaStore> {
-    const redis = connectRedis(url);
-    this.clients.push(redis);
-    const store = new RedisQuotaStore({
-      redis,
+    const store = await RedisQuotaStore.connect(url, {
       clock,
       banRule: BAN_RULE,
       bans: { inc: () => this.bans++ },
       recoveries: { inc: () => this.recoveries++ },
     });
-    await untilReady(redis, 5_000);
+    this.#stores.push(store);
     return store;
   }
 }

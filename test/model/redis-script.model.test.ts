@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import type { Redis } from 'ioredis';
-import { type BanRule, decide, type Counts, UNUSED } from '../../src/rate-limit/decision.js';
+import { type BanRule, DAY_MS, decide, type Counts, UNUSED, windowEndSeconds } from '../../src/rate-limit/decision.js';
 import { consumeArguments, CONSUME_SCRIPT } from '../../src/rate-limit/redis-script.js';
 import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
 
@@ -64,7 +64,7 @@ describeWithRedis('CONSUME_SCRIPT', () => {
             next.bannedUntilMs,
             next.bannedUntilMs > state.bannedUntilMs ? 1 : 0,
           ]);
-          const ends = [next.dayEndSeconds * 1_000, next.bannedUntilMs];
+          const ends = [windowEndSeconds(nowMs, DAY_MS) * 1_000, next.bannedUntilMs];
           if (next.rejections > 0) {
             ends.push(next.banWindowStartMs + rule.windowSeconds * 1_000);
           }
