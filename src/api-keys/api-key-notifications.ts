@@ -49,18 +49,15 @@ export class ApiKeyNotifications {
     private readonly apiKeys: ApiKeysService,
     private readonly issued: IssuedDigests,
   ) {
-    listener.subscribe({
-      channel: API_KEY_CHANGED_CHANNEL,
-      onMessage: (keyHash) => {
-        issued.add(keyHash);
-        apiKeys.invalidate(keyHash);
-      },
-      onLost: () => {
-        issued.isComplete = false;
-        this.#version = undefined;
-      },
-      synchronize: (query) => this.#synchronize(query),
+    listener.on(API_KEY_CHANGED_CHANNEL, (keyHash) => {
+      issued.add(keyHash);
+      apiKeys.invalidate(keyHash);
     });
+    listener.onLost = () => {
+      issued.isComplete = false;
+      this.#version = undefined;
+    };
+    listener.synchronize = (query) => this.#synchronize(query);
   }
 
   async #synchronize(query: Query): Promise<void> {

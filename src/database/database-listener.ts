@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Inject, Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import type pg from 'pg';
@@ -14,7 +15,7 @@ const RECONNECT_MAX_MS = 5_000;
 const HEARTBEAT_MS = 1_000;
 const RESPONSE_TIMEOUT_MS = 5_000;
 /** A server that becomes read-only may have been replaced by another one, which sends the notifications from then on. */
-const SELECT_READ_ONLY = `SELECT current_setting('transaction_read_only') AS "isReadOnly"`;
+const SELECT_READ_ONLY = `SELECT current_setting('transaction_read_only') AS "readOnly"`;
 const SETTINGS = {
   statement_timeout: RESPONSE_TIMEOUT_MS,
   // Pages are read in the order of an index. PostgreSQL estimates that sorting the whole table for each would be cheaper.
@@ -24,27 +25,24 @@ const SETTINGS = {
 /** Runs a statement on the connection that listens. */
 export type Query = <Row extends object>(text: string, values?: unknown[]) => Promise<Row[]>;
 
-/** A handler for the messages of a channel. */
-export interface Subscription {
-  readonly channel: string;
-  onMessage(payload: string): void;
-  /** The connection is lost: messages may be missed from now on. Also when it could not be opened. */
-  onLost?(): void;
+/**
+ * Receives notifications of PostgreSQL (`NOTIFY`) on its own connection, which is reopened when it is lost. Emits the messages of a
+ * channel under its name, for handlers that are added before the application has started. PostgreSQL does not store messages for a
+ * disconnected listener, so who needs all of them synchronizes.
+ */
+@Injectable()
+export class DatabaseListener
+  extends EventEmitter<Record<string, [payload: string]>>
+  implements OnApplicationBootstrap, OnApplicationShutdown
+{
+  /** Called when messages may be missed from now on: the connection is lost, or could not be opened. */
+  onLost: () => void = () => undefined;
   /**
    * Reads what may have changed without a message. Called when the connection listens, and every second from then on; a message
    * that it may miss arrives by itself. When it fails, the connection is closed.
    */
-  synchronize?(query: Query): Promise<void>;
-}
-
-/**
- * Receives notifications of PostgreSQL (`NOTIFY`) on its own connection, which is reopened when it is lost. PostgreSQL
- * does not store messages for a disconnected listener, so subscribers synchronize after each connection.
- */
-@Injectable()
-export class DatabaseListener implements OnApplicationBootstrap, OnApplicationShutdown {
+  synchronize: (query: Query) => Promise<void> = () => Promise.resolve();
   readonly #logger = new Logger('DatabaseListener');
-  readonly #subscriptions: Subscription[] = [];
   readonly #Client: ReturnType<typeof clientsOf>;
   #isEstablished = false;
   #isStopped = false;
@@ -55,17 +53,13 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
     @Inject(CONFIG) { databaseUrl }: Config,
     private readonly metrics: Metrics,
   ) {
+    super();
     this.#Client = clientsOf(databaseUrl ?? '');
     metrics.recoveries.labels('database');
     metrics.watch('listener', () => this.#isEstablished);
   }
 
-  /** Call before the application has started. */
-  subscribe(subscription: Subscription): void {
-    this.#subscriptions.push(subscription);
-  }
-
-  /** Resolves when the subscribers have synchronized, or the database is unavailable. */
+  /** Resolves when it has synchronized, or the database is unavailable. */
   async onApplicationBootstrap(): Promise<void> {
     await new Promise<void>((resolve) => {
       inBackground(this.#run(resolve));
@@ -96,19 +90,17 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
     }
   }
 
-  #report(error: Error): void {
+  #report({ message }: Error): void {
     this.#isEstablished = false;
     if (!this.#isStopped) {
-      for (const subscription of this.#subscriptions) {
-        subscription.onLost?.();
-      }
-      this.#logger.warn(`no connection to listen on, reconnecting: ${error.message}`);
+      this.onLost();
+      this.#logger.warn(`no connection to listen on, reconnecting: ${message}`);
     }
   }
 
   /**
    * Listens until the connection is lost.
-   * @param onSynchronized called when the subscribers have synchronized, every second
+   * @param onSynchronized called when it has synchronized, every second
    * @returns why it was lost, or could not be opened
    */
   async #listen(onSynchronized: () => void): Promise<Error> {
@@ -127,13 +119,18 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
       lost.signal.throwIfAborted();
       return rows;
     };
+    const isReadOnly = async (): Promise<boolean> =>
+      (await query<{ readOnly: string }>(SELECT_READ_ONLY))[0]?.readOnly === 'on';
     try {
       await client.connect();
-      const listens = this.#subscriptions.map(({ channel }) => `LISTEN ${client.escapeIdentifier(channel)}`);
+      const listens = this.eventNames().map((channel) => `LISTEN ${client.escapeIdentifier(channel)}`);
       await query([sessionSettings(SETTINGS), ...listens].join('; '));
-      const [before] = await query<Mode>(SELECT_READ_ONLY);
+      const wasReadOnly = await isReadOnly();
       for (;;) {
-        await this.#synchronize(query, before);
+        if ((await isReadOnly()) !== wasReadOnly) {
+          throw new Error('the server has become read-only or writable');
+        }
+        await this.synchronize(query);
         onSynchronized();
         await delay(HEARTBEAT_MS, undefined, { ref: false, signal: lost.signal });
       }
@@ -151,28 +148,7 @@ export class DatabaseListener implements OnApplicationBootstrap, OnApplicationSh
       query_timeout: RESPONSE_TIMEOUT_MS,
       keepAlive: true,
     });
-    client.on('notification', ({ channel, payload }) => {
-      for (const subscription of this.#subscriptions) {
-        if (subscription.channel === channel) {
-          subscription.onMessage(payload ?? '');
-        }
-      }
-    });
+    client.on('notification', ({ channel, payload = '' }) => this.emit(channel, payload));
     return client;
   }
-
-  async #synchronize(query: Query, before: Mode | undefined): Promise<void> {
-    const [now] = await query<Mode>(SELECT_READ_ONLY);
-    if (now?.isReadOnly !== before?.isReadOnly) {
-      throw new Error('the server has become read-only or writable');
-    }
-    for (const subscription of this.#subscriptions) {
-      await subscription.synchronize?.(query);
-    }
-  }
-}
-
-/** Of the server: `on` or `off`. */
-interface Mode {
-  readonly isReadOnly: string;
 }

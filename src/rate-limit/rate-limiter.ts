@@ -26,11 +26,8 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
     const options = { clock, banRule, bans: metrics.bans.labels('key') };
     this.keys = new MemoryQuotaStore(options);
     this.#redisStore = redisUrl === undefined ? undefined : this.#connect(redisUrl, options);
-    listener.subscribe({
-      channel: API_KEY_UNBANNED_CHANNEL,
-      onMessage: (keyId) => {
-        this.keys.liftBan(keyId);
-      },
+    listener.on(API_KEY_UNBANNED_CHANNEL, (keyId) => {
+      this.keys.liftBan(keyId);
     });
   }
 

@@ -26,18 +26,15 @@ beforeEach(async () => {
   listener = new DatabaseListener(loadConfig({ DATABASE_URL: proxy.urlFor(database.url) }), metrics);
   [messages, synchronizations, losses] = [[], 0, 0];
   [statement, failedQueries] = ['SELECT 1', []];
-  listener.subscribe({
-    channel: 'news',
-    onMessage: (payload) => messages.push(payload),
-    onLost: () => losses++,
-    synchronize: async (query) => {
-      await query(statement).catch((error: unknown) => {
-        failedQueries.push((error as Error).message);
-        throw error;
-      });
-      synchronizations++;
-    },
-  });
+  listener.on('news', (payload) => messages.push(payload));
+  listener.onLost = () => losses++;
+  listener.synchronize = async (query) => {
+    await query(statement).catch((error: unknown) => {
+      failedQueries.push((error as Error).message);
+      throw error;
+    });
+    synchronizations++;
+  };
   await listener.onApplicationBootstrap();
 });
 afterEach(async () => {
@@ -58,7 +55,7 @@ async function notify(payload: string): Promise<void> {
 }
 
 describe('DatabaseListener', () => {
-  it('passes messages to the subscriber of their channel, which has synchronized before', async () => {
+  it('emits the messages of a channel, after it has synchronized', async () => {
     expect(synchronizations).toBe(1);
     await notify('one');
     await waitFor(() => messages.length === 1, 'the message arrives');
@@ -84,7 +81,7 @@ describe('DatabaseListener', () => {
     const url = `${proxy.urlFor(database.url)}?sslmode=disable&sslrootcert=${file}`;
     const synchronize = jest.fn(() => Promise.resolve());
     const other = new DatabaseListener(loadConfig({ DATABASE_URL: url }), new Metrics());
-    other.subscribe({ channel: 'news', onMessage: () => undefined, synchronize });
+    other.synchronize = synchronize;
     await other.onApplicationBootstrap();
     rmSync(file);
     const before = synchronize.mock.calls.length;
@@ -94,7 +91,7 @@ describe('DatabaseListener', () => {
     other.onApplicationShutdown();
   });
 
-  it('reconnects when a subscriber cannot synchronize', async () => {
+  it('reconnects when it cannot synchronize', async () => {
     statement = 'SELECT 1/0';
     await waitFor(() => losses >= 2, 'the next attempt fails too');
     expect(await metrics.registry.metrics()).toContain('petstore_listener_connected 0\n');
