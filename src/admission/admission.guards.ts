@@ -1,21 +1,12 @@
 import type { IncomingMessage } from 'node:http';
-import {
-  applyDecorators,
-  type CanActivate,
-  createParamDecorator,
-  type ExecutionContext,
-  Injectable,
-  SetMetadata,
-} from '@nestjs/common';
+import { type CanActivate, createParamDecorator, type ExecutionContext, Injectable } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import { ThrottlerGuard } from '@nestjs/throttler';
 import { type Admission, RequestContext } from '../http/request-context.js';
 import { rejectionOf } from './rejection.js';
 
-const IS_PUBLIC = 'petstore:public';
-
 /** Opens a route outside of `/v1` to callers without a key and without limits. Every route without it is closed. */
-export const Public = (): ClassDecorator & MethodDecorator => applyDecorators(SetMetadata(IS_PUBLIC, true));
+export const Public = Reflector.createDecorator({ transform: () => true });
 
 /** What was decided about a request when it arrived; undefined outside of `/v1`. */
 function admissionIn(context: ExecutionContext): Admission | undefined {
@@ -24,7 +15,7 @@ function admissionIn(context: ExecutionContext): Admission | undefined {
 
 /** The id of the key that a request was admitted with: what is bounded for all is shared fairly between these. */
 export const CallerId = createParamDecorator((_data: unknown, context: ExecutionContext): string => {
-  const { account, error } = admissionIn(context)?.caller ?? {};
+  const { account, error } = admissionIn(context) ?? {};
   if (account === undefined || error !== undefined) {
     throw new TypeError('The request has not been admitted with a key.');
   }
@@ -42,7 +33,7 @@ export class PlanThrottlerGuard extends ThrottlerGuard {
     const admission = admissionIn(context);
     const rejection = admission && rejectionOf(admission);
     // What rejects the caller itself is for the guard of the key.
-    return rejection === undefined || rejection === admission?.caller.error
+    return rejection === undefined || rejection === admission?.error
       ? Promise.resolve(true)
       : Promise.reject(rejection);
   }
@@ -63,13 +54,10 @@ export class ApiKeyGuard implements CanActivate {
     if (rejection !== undefined) {
       throw rejection;
     }
-    if (admission === undefined && !this.#isPublic(context)) {
+    const route = [context.getHandler(), context.getClass()];
+    if (admission === undefined && !this.reflector.getAllAndOverride(Public, route)) {
       throw new TypeError('The route is neither public nor under /v1, where keys are checked.');
     }
     return true;
-  }
-
-  #isPublic(context: ExecutionContext): boolean {
-    return this.reflector.getAllAndOverride(IS_PUBLIC, [context.getHandler(), context.getClass()]) === true;
   }
 }

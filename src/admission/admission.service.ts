@@ -4,7 +4,7 @@ import { ApiKeysService } from '../api-keys/api-keys.service.js';
 import { UsageRecorder } from '../api-keys/usage/usage-recorder.js';
 import { asError } from '../common/as-error.js';
 import { CLOCK, type Clock } from '../common/clock.js';
-import type { Account, Admission, Caller, RequestContext } from '../http/request-context.js';
+import type { Account, Admission, RequestContext } from '../http/request-context.js';
 import { Metrics } from '../metrics/metrics.js';
 import { ANONYMOUS_ID, ANONYMOUS_QUOTAS } from '../plans/plans.js';
 import { type Verdict, verdictOfUnused } from '../rate-limit/decision.js';
@@ -14,10 +14,13 @@ import { readBearer } from './bearer.js';
 import { ClientAddress } from './client-address.js';
 import { INVALID_API_KEY, rejectionOf } from './rejection.js';
 
-/** A promise only when a round trip is needed: awaiting a value that is there costs a promise and a turn of the microtask queue. */
-type Eventual<T> = T | Promise<T>;
-
 const USAGE_OF = { admitted: { admitted: 1 }, limited: { rejected: 1 }, banned: { banned: 1 } } as const;
+
+/** Who sends a request. */
+interface Caller {
+  readonly account: Account;
+  readonly error?: Error;
+}
 
 /** Admits or rejects requests: identifies the caller, then counts the request against it. */
 @Injectable()
@@ -33,22 +36,22 @@ export class AdmissionService {
 
   /**
    * Admits or rejects a request, and defers the rate-limit headers of its response. Call once for each request. Never fails:
-   * an error that prevents the decision is the rejection.
+   * an error that prevents the decision is the rejection. The request is decided on return, unless that needs a round trip.
    * @returns why the request is rejected; undefined when it is admitted
    */
-  admit(req: IncomingMessage, context: RequestContext): Eventual<Error | undefined> {
-    const conclude = (admission: Admission): Error | undefined => {
-      context.admission = admission;
-      context.deferHeaders(rateLimitHeaders(admission.verdict));
-      return rejectionOf(admission);
-    };
-    const fail = (error: unknown): Error | undefined =>
-      conclude({ caller: { error: asError(error) }, verdict: this.unconsumed() });
+  async admit(req: IncomingMessage, context: RequestContext): Promise<Error | undefined> {
     try {
-      const admission = whenReady(this.#identify(req), (caller) => this.#count(caller));
-      return admission instanceof Promise ? admission.then(conclude).catch(fail) : conclude(admission);
+      const identified = this.#identify(req);
+      const { account, error } = identified instanceof Promise ? await identified : identified;
+      const isAnonymous = account.plan === 'anonymous';
+      const store = isAnonymous ? this.limiter.addresses : this.limiter.keys;
+      const counted = store.consume(account.id, account.quotas);
+      const verdict = counted instanceof Promise ? await counted : counted;
+      this.metrics.limiterDecisions.labels(account.plan, verdict.outcome).inc();
+      this.usage.add(isAnonymous ? ANONYMOUS_ID : account.id, USAGE_OF[verdict.outcome]);
+      return conclude(context, { account, error, verdict });
     } catch (error) {
-      return fail(error);
+      return conclude(context, { error: asError(error), verdict: this.unconsumed() });
     }
   }
 
@@ -57,40 +60,28 @@ export class AdmissionService {
     return verdictOfUnused(ANONYMOUS_QUOTAS, this.clock.now());
   }
 
-  #identify(req: IncomingMessage): Eventual<Caller> {
+  #identify(req: IncomingMessage): Caller | Promise<Caller> {
     const token = readBearer(req.rawHeaders);
+    const network = (): string => this.clientAddress.networkOf(req);
     if (token instanceof Error) {
-      return anonymous(this.clientAddress.networkOf(req), token);
+      return anonymous(network(), token);
     }
-    let network: string | undefined;
-    const networkOnce = (): string => (network ??= this.clientAddress.networkOf(req));
-    const callerWith = (key: Account | undefined): Caller =>
-      key === undefined ? anonymous(networkOnce(), INVALID_API_KEY) : { account: key };
-    const lookup = this.apiKeys.verify(token, networkOnce);
+    const lookup = this.apiKeys.verify(token, network);
     if (!(lookup instanceof Promise)) {
-      return callerWith(lookup);
+      return lookup === undefined ? anonymous(network(), INVALID_API_KEY) : { account: lookup };
     }
-    // Read before the look-up ends: a socket that the client resets meanwhile has no address.
-    networkOnce();
-    return lookup.then(callerWith, (error: unknown) => ({
-      account: this.apiKeys.lastKnown(token),
-      error: asError(error),
-    }));
-  }
-
-  #count(caller: Caller): Eventual<Admission> {
-    const { account } = caller;
-    if (account === undefined) {
-      return { caller, verdict: this.unconsumed() };
-    }
-    const { id, plan, quotas } = account;
-    const isAnonymous = plan === 'anonymous';
-    const store = isAnonymous ? this.limiter.addresses : this.limiter.keys;
-    return whenReady(store.consume(id, quotas), (verdict) => {
-      this.metrics.limiterDecisions.labels(plan, verdict.outcome).inc();
-      this.usage.add(isAnonymous ? ANONYMOUS_ID : id, USAGE_OF[verdict.outcome]);
-      return { caller, verdict };
-    });
+    // Built before the look-up ends: a socket that the client resets meanwhile has no address.
+    const invalid = anonymous(network(), INVALID_API_KEY);
+    return lookup.then(
+      (account) => (account === undefined ? invalid : { account }),
+      (error: unknown) => {
+        const account = this.apiKeys.lastKnown(token);
+        if (account === undefined) {
+          throw error;
+        }
+        return { account, error: asError(error) };
+      },
+    );
   }
 }
 
@@ -98,7 +89,8 @@ function anonymous(network: string, error: Error): Caller {
   return { account: { id: network, plan: 'anonymous', quotas: ANONYMOUS_QUOTAS }, error };
 }
 
-/** Goes on with a value at once when it is there. */
-function whenReady<T, R>(value: Eventual<T>, use: (value: T) => Eventual<R>): Eventual<R> {
-  return value instanceof Promise ? value.then(use) : use(value);
+function conclude(context: RequestContext, admission: Admission): Error | undefined {
+  context.deferHeaders(rateLimitHeaders(admission.verdict));
+  context.admission = admission;
+  return rejectionOf(admission);
 }

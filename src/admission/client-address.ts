@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { isIP } from 'node:net';
+import { isIP, isIPv6 } from 'node:net';
 import { Inject, Injectable } from '@nestjs/common';
 import ipaddr from 'ipaddr.js';
 import proxyAddr from 'proxy-addr';
@@ -17,27 +17,19 @@ export class ClientAddress {
   readonly #trust: ((address: string, hop: number) => boolean) | undefined;
 
   constructor(@Inject(CONFIG) { trustProxy }: Config) {
-    if (typeof trustProxy === 'number') {
-      this.#trust = (_address, hop) => hop < trustProxy;
-    } else if (trustProxy !== undefined) {
-      const isTrusted = proxyAddr.compile(trustProxy);
+    if (trustProxy !== undefined) {
+      const isTrusted =
+        typeof trustProxy === 'number' ? (_: string, hop: number) => hop < trustProxy : proxyAddr.compile(trustProxy);
       this.#trust = (address, hop) => hop < PROXIES_MAX && isTrusted(withoutPort(address), hop);
     }
   }
 
-  /** What a request without a valid key is counted against. */
+  /** What a request without a valid key is counted against: the network of its client. */
   networkOf(req: IncomingMessage): string {
-    return networkOf(this.of(req));
-  }
-
-  of(req: IncomingMessage): string {
     // The address is undefined after the socket has closed; such a request gets no response.
     const socketAddress = req.socket.remoteAddress ?? 'unknown';
-    if (this.#trust === undefined) {
-      return socketAddress;
-    }
-    const claimed = withoutPort(proxyAddr(req, this.#trust));
-    return isIP(claimed) === 0 ? socketAddress : claimed;
+    const claimed = this.#trust === undefined ? socketAddress : withoutPort(proxyAddr(req, this.#trust));
+    return networkOf(isIP(claimed) === 0 ? socketAddress : claimed);
   }
 }
 
@@ -52,12 +44,12 @@ function withoutPort(entry: string): string {
  * IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2) is the IPv4 address.
  */
 export function networkOf(address: string): string {
-  if (!ipaddr.IPv6.isValid(address)) {
+  if (!isIPv6(address)) {
     return address;
   }
-  const parsed = ipaddr.IPv6.parse(address);
-  if (parsed.isIPv4MappedAddress()) {
-    return parsed.toIPv4Address().toString();
+  const parsed = ipaddr.process(address);
+  if (parsed instanceof ipaddr.IPv4) {
+    return parsed.toString();
   }
   const network = parsed.parts.slice(0, 4).map((part) => part.toString(16));
   return `${network.join(':')}::/64`;

@@ -21,13 +21,13 @@ export const INVALID_API_KEY = new Rejection('invalid_api_key');
  * first, then the key: failed authentications count, and an address that is banned does not learn whether its guesses exist. Unknown,
  * expired and revoked keys get the same response.
  */
-export function rejectionOf({ caller, verdict }: Admission): Error | undefined {
+export function rejectionOf({ account, error, verdict }: Admission): Error | undefined {
   switch (verdict.outcome) {
     case 'limited':
       return RATE_LIMIT_EXCEEDED;
     case 'banned':
-      return caller.account?.plan === 'anonymous' ? ADDRESS_BANNED : API_KEY_BANNED;
+      return account?.plan === 'anonymous' ? ADDRESS_BANNED : API_KEY_BANNED;
     case 'admitted':
-      return caller.error;
+      return error;
   }
 }

@@ -14,17 +14,12 @@ export interface Account {
   readonly quotas: Quotas;
 }
 
-/** Who sends a request. */
-export interface Caller {
-  /** Undefined when the request cannot be counted: its key cannot be verified, and this process has never seen it. */
-  readonly account?: Account | undefined;
-  /** Why the request has no valid key: none was sent, or an invalid one, or it cannot be verified. */
-  readonly error?: Error;
-}
-
 /** The decision about one request. */
 export interface Admission {
-  readonly caller: Caller;
+  /** Undefined when the request cannot be counted: its key cannot be verified, and this process has never seen it. */
+  readonly account?: Account;
+  /** Why the request has no valid key: none was sent, or an invalid one, or it cannot be verified. */
+  readonly error?: Error | undefined;
   readonly verdict: Verdict;
 }
 

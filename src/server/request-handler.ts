@@ -105,10 +105,10 @@ export class RequestHandler implements OnModuleInit {
       this.#cors.addHeaders(req, res);
     }
     const decided = isApi ? this.admission.admit(req, context) : undefined;
-    if (decided instanceof Promise) {
+    if (isApi && context.admission === undefined) {
       this.list.readAhead(req);
     }
-    const rejection = decided instanceof Promise ? await decided : decided;
+    const rejection = await decided;
     if (rejection instanceof Rejection) {
       await endOfTurn();
       writeErrorResponse(res, rejection.response);

@@ -108,7 +108,7 @@ function lineOf(
 
 /** The valid key of a request, whether it was admitted or not. */
 function keyOf(admission: Admission | undefined): Account | undefined {
-  return admission?.caller.error === undefined ? admission?.caller.account : undefined;
+  return admission?.error === undefined ? admission?.account : undefined;
 }
 
 /** Why a request got 429: the limit that it is over, or a ban. Undefined when it is admitted. */

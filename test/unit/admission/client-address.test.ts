@@ -5,13 +5,13 @@ import { ClientAddress, networkOf } from '../../../src/admission/client-address.
 
 const SOCKET_ADDRESS = '10.0.0.1';
 
-function addressOf(trustProxy: string | undefined, forwardedFor: string | undefined, remoteAddress?: string): string {
+function networkBy(trustProxy: string | undefined, forwardedFor: string | undefined, remoteAddress?: string): string {
   const config = loadConfig(trustProxy === undefined ? {} : { TRUST_PROXY: trustProxy });
   const req = {
     socket: { remoteAddress },
     headers: forwardedFor === undefined ? {} : { 'x-forwarded-for': forwardedFor },
   };
-  return new ClientAddress(config).of(req as unknown as IncomingMessage);
+  return new ClientAddress(config).networkOf(req as unknown as IncomingMessage);
 }
 
 describe('ClientAddress', () => {
@@ -41,28 +41,28 @@ describe('ClientAddress', () => {
     ['10.0.0.1', '203.0.113.1', '203.0.113.1'],
     ['10.0.0.2', '203.0.113.1', SOCKET_ADDRESS],
     ['192.168.0.0/16,fd00::/8', '203.0.113.1', SOCKET_ADDRESS],
-  ])('with TRUST_PROXY %p and X-Forwarded-For %p returns %s', (trustProxy, forwardedFor, expected) => {
-    expect(addressOf(trustProxy, forwardedFor, SOCKET_ADDRESS)).toBe(expected);
+  ])('with TRUST_PROXY %p and X-Forwarded-For %p returns the network of %s', (trustProxy, forwardedFor, expected) => {
+    expect(networkBy(trustProxy, forwardedFor, SOCKET_ADDRESS)).toBe(networkOf(expected));
   });
 
   it('looks at no more than 32 trusted addresses', () => {
-    expect(addressOf('10.0.0.0/8', `203.0.113.1${', 10.9.9.9'.repeat(31)}`, SOCKET_ADDRESS)).toBe('203.0.113.1');
-    expect(addressOf('10.0.0.0/8', `203.0.113.1${', 10.9.9.9'.repeat(32)}`, SOCKET_ADDRESS)).toBe('10.9.9.9');
+    expect(networkBy('10.0.0.0/8', `203.0.113.1${', 10.9.9.9'.repeat(31)}`, SOCKET_ADDRESS)).toBe('203.0.113.1');
+    expect(networkBy('10.0.0.0/8', `203.0.113.1${', 10.9.9.9'.repeat(32)}`, SOCKET_ADDRESS)).toBe('10.9.9.9');
   });
 
   it('returns unknown when the connection is closed already', () => {
-    expect(addressOf(undefined, '203.0.113.1')).toBe('unknown');
+    expect(networkBy(undefined, '203.0.113.1')).toBe('unknown');
   });
 
   it('matches trusted networks for an IPv4 address on a dual-stack socket', () => {
-    expect(addressOf('10.0.0.0/8', '203.0.113.1', '::ffff:10.0.0.1')).toBe('203.0.113.1');
+    expect(networkBy('10.0.0.0/8', '203.0.113.1', '::ffff:10.0.0.1')).toBe('203.0.113.1');
   });
 
   it('always returns an address, whatever the header contains', () => {
     const headers = fc.string({ unit: fc.constantFrom('1', '.', ':', ',', ' ', 'a', '203.0.113.1', '10.0.0.9', '\t') });
     fc.assert(
       fc.property(fc.constantFrom('1', '2', '10.0.0.0/8'), headers, (trustProxy, header) => {
-        expect(addressOf(trustProxy, header, SOCKET_ADDRESS)).toMatch(/^[0-9a-f.:]+$/);
+        expect(networkBy(trustProxy, header, SOCKET_ADDRESS)).toMatch(/^[0-9a-f.:]+(?:\/64)?$/);
       }),
     );
   });

@@ -5,11 +5,13 @@ import { Reflector } from '@nestjs/core';
 import { ThrottlerStorageService } from '@nestjs/throttler';
 import { ApiKeyGuard, PlanThrottlerGuard, Public } from '../../../src/admission/admission.guards.js';
 import { INVALID_API_KEY, MISSING_API_KEY, rejectionOf } from '../../../src/admission/rejection.js';
-import { type Admission, type Caller, RequestContext } from '../../../src/http/request-context.js';
+import { type Admission, RequestContext } from '../../../src/http/request-context.js';
 import { ANONYMOUS_QUOTAS } from '../../../src/plans/plans.js';
 import { type Verdict, verdictOfUnused } from '../../../src/rate-limit/decision.js';
 
 const FAILURE = new Error('connection refused');
+type Caller = Pick<Admission, 'account' | 'error'>;
+
 const KEY: Caller = { account: { id: 'a', plan: 'free', quotas: ANONYMOUS_QUOTAS } };
 const UNVERIFIED: Caller = { ...KEY, error: FAILURE };
 const ADDRESS = { id: '203.0.113.7', plan: 'anonymous', quotas: ANONYMOUS_QUOTAS } as const;
@@ -17,7 +19,7 @@ const MISSING: Caller = { account: ADDRESS, error: MISSING_API_KEY };
 const INVALID: Caller = { account: ADDRESS, error: INVALID_API_KEY };
 
 function admission(caller: Caller, outcome: Verdict['outcome'] = 'admitted'): Admission {
-  return { caller, verdict: { ...verdictOfUnused(ANONYMOUS_QUOTAS, 0), outcome } };
+  return { ...caller, verdict: { ...verdictOfUnused(ANONYMOUS_QUOTAS, 0), outcome } };
 }
 
 describe('rejectionOf', () => {

@@ -66,7 +66,7 @@ describe('the request observer', () => {
     ['an admitted request', 'admitted', { minuteUsed: 60, dayUsed: 1_000 }, undefined],
   ] as const)('logs the reason for the rejection of %s', async (_what, outcome, used, rejection) => {
     const quotas = { requestsPerMinute: 60, requestsPerDay: 1_000 };
-    admission = { caller: { error: new Error() }, verdict: verdictOf(outcome, { ...UNUSED, ...used }, quotas, 0) };
+    admission = { error: new Error(), verdict: verdictOf(outcome, { ...UNUSED, ...used }, quotas, 0) };
     const line = (await lineOf((_req, res) => res.writeHead(429).end())) as { rejection?: string };
     admission = undefined;
     expect(line.rejection).toBe(rejection);
