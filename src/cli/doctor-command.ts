@@ -2,7 +2,8 @@ import type { Command } from 'commander';
 import type { Check } from './doctor/run-checks.js';
 import { print } from './output.js';
 
-const EXIT_CODES = { skipped: 0, ok: 0, warning: 1, error: 2 } as const;
+/** By exit code. */
+const STATUSES: readonly string[] = ['ok', 'warning', 'error'];
 
 const HELP = `
 Run it with the environment of the service, in containers:
@@ -19,9 +20,10 @@ export function addDoctorCommand(program: Command, exitWith: (code: number) => v
     .addHelpText('after', HELP)
     .action(async ({ json }: { json?: true }) => {
       const { runChecks } = await import('./doctor/run-checks.js');
-      const result = await runChecks(process.env);
-      exitWith(EXIT_CODES[result.status]);
-      await print(json, result, textOf(result.checks));
+      const checks = await runChecks(process.env);
+      const exitCode = Math.max(0, ...checks.map(({ status }) => STATUSES.indexOf(status)));
+      exitWith(exitCode);
+      await print(json, { status: STATUSES[exitCode], checks }, textOf(checks));
     });
 }
 

@@ -1,8 +1,8 @@
-import pg from 'pg';
+import type pg from 'pg';
 import { asError } from '../../common/as-error.js';
 import { withDeadline } from '../../common/deadline.js';
 import type { Config } from '../../config/config.js';
-import { hasPooler, type ServerProblem, serverProblem } from '../../database/check-server.js';
+import { hasPooler, serverProblem } from '../../database/check-server.js';
 import { onlyRow } from '../../database/only-row.js';
 import { openClient } from '../../database/open-client.js';
 import { connectionsPerProcess } from '../../database/pools.js';
@@ -39,30 +39,29 @@ export async function checkDatabase(config: Config): Promise<Results> {
     const remedy = 'Set DATABASE_URL, or start the embedded database with "npm start".';
     return { database: warning('DATABASE_URL is not set, and the embedded database does not run', remedy) };
   }
-  const database = resultOf(databaseUrl, { message: 'the server of DATABASE_URL does not respond' });
-  const results: Results = { database };
-  await withDeadline(runDatabaseChecks(databaseUrl, config, results), DATABASE_TIMEOUT_MS).catch(() => undefined);
-  const missing =
-    results.database?.status === 'ok'
-      ? error(
-          'not checked: another connection was rejected, or is too slow',
-          'Run doctor again; are there too many connections?',
-        )
-      : skipped('the database cannot be used');
-  return { database, ...Object.fromEntries(Object.keys(CHECKS).map((name) => [name, missing])), ...results };
+  const results: Results = {};
+  for (const name of ['database', ...Object.keys(CHECKS)]) {
+    results[name] = skipped('the database cannot be used');
+  }
+  await withDeadline(runDatabaseChecks(databaseUrl, config, results), DATABASE_TIMEOUT_MS).catch((failure: unknown) => {
+    results.database = error(asError(failure).message, 'Correct DATABASE_URL or the server, and run doctor again.');
+  });
+  return results;
 }
 
-/** @param results gets each result when it is there */
+/**
+ * @param results gets each result when it is there
+ * @throws {Error} when the database cannot be used
+ */
 async function runDatabaseChecks(databaseUrl: string, config: Config, results: Results): Promise<void> {
   // What the service checks at its start, and what it tolerates.
   const problem = await serverProblem(databaseUrl);
-  results.database = resultOf(databaseUrl, problem);
-  if (problem?.isFatal === true) {
-    // A pooler may give the settings of this session to other clients.
-    return;
+  if (problem !== undefined) {
+    throw new Error(problem.message);
   }
   const options = { application_name: 'petstore-doctor', query_timeout: QUERY_TIMEOUT_MS };
   const db = await openClient(databaseUrl, options);
+  results.database = ok(`"${db.database ?? ''}" at ${db.host}:${db.port}`);
   try {
     await db.query(SETTINGS);
     for (const [name, check] of Object.entries(CHECKS)) {
@@ -76,14 +75,6 @@ async function runDatabaseChecks(databaseUrl: string, config: Config, results: R
   } finally {
     db.connection.stream.destroy();
   }
-}
-
-function resultOf(databaseUrl: string, problem: Pick<ServerProblem, 'message'> | undefined): Result {
-  if (problem !== undefined) {
-    return error(problem.message, 'Correct DATABASE_URL or the server.');
-  }
-  const { host, port, database } = new pg.Client(databaseUrl);
-  return ok(`"${database ?? ''}" at ${host}:${port}`);
 }
 
 /** The smallest of the limits of server, database and role, without reserved connections. */

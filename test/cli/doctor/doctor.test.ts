@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
-import { type Checks, runChecks } from '../../../src/cli/doctor/run-checks.js';
+import { type Check, runChecks } from '../../../src/cli/doctor/run-checks.js';
 import { insertKey } from '../../helpers/builders.js';
 import { freePort } from '../../helpers/free-port.js';
 import { petstore } from '../../helpers/petstore.js';
@@ -39,7 +39,7 @@ const TERMINATE_WAITING = `
 const matching = (text: string | RegExp): unknown => expect.stringMatching(text);
 
 /** What was found by each check, as `status: message → remedy`. */
-function foundIn({ checks }: Checks): Found {
+function foundIn(checks: readonly Check[]): Found {
   const textOf = (remedy: string | null): string => (remedy === null ? '' : ` → ${remedy}`);
   return Object.fromEntries(
     checks.map(({ name, status, message, remedy }) => [name, `${status}: ${message}${textOf(remedy)}`]),
@@ -61,7 +61,9 @@ describe('petstore doctor', () => {
   it('exits with 0 for a deployment without problems, as JSON and as text', async () => {
     const json = await petstore(['doctor', '--json'], { DATABASE_URL: login.url, ...ports });
     expect(json).toMatchObject({ exitCode: 0, stderr: '' });
-    const found = foundIn(JSON.parse(json.stdout) as Checks);
+    const { status, checks } = JSON.parse(json.stdout) as { status: string; checks: Check[] };
+    expect(status).toBe('ok');
+    const found = foundIn(checks);
     expect(problemsIn(found)).toEqual([]);
     // Only of the embedded database.
     expect(found).not.toHaveProperty('disk');
@@ -84,7 +86,9 @@ describe('petstore doctor', () => {
     const { exitCode, stdout } = await petstore(['doctor', '--json'], { DATABASE_URL: login.url, ...invalid });
     expect(exitCode).toBe(2);
     expect(stdout).not.toContain('hunter2');
-    expect(foundIn(JSON.parse(stdout) as Checks)).toEqual({
+    const { status, checks } = JSON.parse(stdout) as { status: string; checks: Check[] };
+    expect(status).toBe('error');
+    expect(foundIn(checks)).toEqual({
       configuration: matching(
         /REDIS_URL must be .*; PORT must be .* \(got "abc"\); LOG_LEVEL must be .* \(got "loud"\)/,
       ),
