@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { Check } from './doctor/run-checks.js';
+import type { Results } from './doctor/check.js';
 import { print } from './output.js';
 
 /** By exit code. */
@@ -20,17 +20,18 @@ export function addDoctorCommand(program: Command, exitWith: (code: number) => v
     .addHelpText('after', HELP)
     .action(async ({ json }: { json?: true }) => {
       const { runChecks } = await import('./doctor/run-checks.js');
-      const checks = await runChecks(process.env);
-      const exitCode = Math.max(0, ...checks.map(({ status }) => STATUSES.indexOf(status)));
+      const results = await runChecks(process.env);
+      const exitCode = Math.max(0, ...Object.values(results).map(({ status }) => STATUSES.indexOf(status)));
       exitWith(exitCode);
-      await print(json, { status: STATUSES[exitCode], checks }, textOf(checks));
+      const checks = Object.entries(results).map(([name, result]) => ({ name, ...result }));
+      await print(json, { status: STATUSES[exitCode], checks }, textOf(results));
     });
 }
 
 /** A line for each check, and below it what to do. */
-function textOf(checks: readonly Check[]): string {
-  return checks
-    .flatMap(({ name, status, message, remedy }) => [
+function textOf(results: Results): string {
+  return Object.entries(results)
+    .flatMap(([name, { status, message, remedy }]) => [
       `${status.padEnd(9)}${name.padEnd(21)}${message}`,
       ...(remedy === null ? [] : [`${' '.repeat(9)}→ ${remedy}`]),
     ])

@@ -1,22 +1,14 @@
 import { ConfigurationError, loadConfig } from '../../config/config.js';
-import { error, ok, type Result, type Results } from './check.js';
+import { error, ok, type Results } from './check.js';
 import { checkDatabase } from './database.js';
 import { checkHost } from './host.js';
 import { checkRedis } from './redis.js';
-
-export interface Check extends Result {
-  readonly name: string;
-}
 
 /**
  * Runs all checks within 15 seconds, whatever hangs. Changes nothing.
  * @param variables the environment of the service
  */
-export async function runChecks(variables: NodeJS.ProcessEnv): Promise<Check[]> {
-  return Object.entries(await resultsOf(variables)).map(([name, result]) => ({ name, ...result }));
-}
-
-async function resultsOf(variables: NodeJS.ProcessEnv): Promise<Results> {
+export async function runChecks(variables: NodeJS.ProcessEnv): Promise<Results> {
   try {
     const config = loadConfig(variables);
     const configuration = ok(`valid, for ${config.production ? 'production' : 'development'}`);

@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
-import { type Check, runChecks } from '../../../src/cli/doctor/run-checks.js';
+import type { Result, Results } from '../../../src/cli/doctor/check.js';
+import { runChecks } from '../../../src/cli/doctor/run-checks.js';
 import { insertKey } from '../../helpers/builders.js';
 import { freePort } from '../../helpers/free-port.js';
 import { petstore } from '../../helpers/petstore.js';
@@ -39,11 +40,20 @@ const TERMINATE_WAITING = `
 const matching = (text: string | RegExp): unknown => expect.stringMatching(text);
 
 /** What was found by each check, as `status: message → remedy`. */
-function foundIn(checks: readonly Check[]): Found {
+function foundIn(results: Results): Found {
   const textOf = (remedy: string | null): string => (remedy === null ? '' : ` → ${remedy}`);
   return Object.fromEntries(
-    checks.map(({ name, status, message, remedy }) => [name, `${status}: ${message}${textOf(remedy)}`]),
+    Object.entries(results).map(([name, { status, message, remedy }]) => [
+      name,
+      `${status}: ${message}${textOf(remedy)}`,
+    ]),
   );
+}
+
+/** The status of all checks and what was found by each, in the output with --json. */
+function printedIn(stdout: string): [status: string, found: Found] {
+  const { status, checks } = JSON.parse(stdout) as { status: string; checks: (Result & { name: string })[] };
+  return [status, foundIn(Object.fromEntries(checks.map(({ name, ...result }) => [name, result])))];
 }
 
 /** Runs the checks with the login of the service. */
@@ -61,9 +71,8 @@ describe('petstore doctor', () => {
   it('exits with 0 for a deployment without problems, as JSON and as text', async () => {
     const json = await petstore(['doctor', '--json'], { DATABASE_URL: login.url, ...ports });
     expect(json).toMatchObject({ exitCode: 0, stderr: '' });
-    const { status, checks } = JSON.parse(json.stdout) as { status: string; checks: Check[] };
+    const [status, found] = printedIn(json.stdout);
     expect(status).toBe('ok');
-    const found = foundIn(checks);
     expect(problemsIn(found)).toEqual([]);
     // Only of the embedded database.
     expect(found).not.toHaveProperty('disk');
@@ -86,13 +95,8 @@ describe('petstore doctor', () => {
     const { exitCode, stdout } = await petstore(['doctor', '--json'], { DATABASE_URL: login.url, ...invalid });
     expect(exitCode).toBe(2);
     expect(stdout).not.toContain('hunter2');
-    const { status, checks } = JSON.parse(stdout) as { status: string; checks: Check[] };
-    expect(status).toBe('error');
-    expect(foundIn(checks)).toEqual({
-      configuration: matching(
-        /REDIS_URL must be .*; PORT must be .* \(got "abc"\); LOG_LEVEL must be .* \(got "loud"\)/,
-      ),
-    });
+    const problems = /REDIS_URL must be .*; PORT must be .* \(got "abc"\); LOG_LEVEL must be .* \(got "loud"\)/;
+    expect(printedIn(stdout)).toEqual(['error', { configuration: matching(problems) }]);
   });
 });
 
