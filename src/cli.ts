@@ -5,9 +5,5 @@ import { runCommand } from './cli/run-command.js';
 process.stdout.on('error', () => undefined);
 process.stderr.on('error', () => undefined);
 
-process.exitCode = await runCommand(process.argv.slice(2));
-
-if (process.argv[2] === 'doctor') {
-  // A hanging look-up of a host name cannot be cancelled and would outlast the 15 seconds of this command.
-  setTimeout(() => process.exit(), 500).unref();
-}
+// Not an end by itself: a hanging look-up of a host name cannot be cancelled and would outlast the 15 seconds of doctor.
+process.exit(await runCommand(process.argv.slice(2)));
