@@ -1,4 +1,5 @@
-import { open, stat } from 'node:fs/promises';
+import { once } from 'node:events';
+import { createReadStream } from 'node:fs';
 import type { Readable } from 'node:stream';
 import type { Command } from 'commander';
 import type pg from 'pg';
@@ -41,6 +42,14 @@ export function addOrderCommands(program: Command): void {
     .option('--json', 'print {"orders", "dryRun"}')
     .addHelpText('after', IMPORT_HELP)
     .action(importFile);
+  program
+    .command('seed')
+    .description('insert generated orders, the same ones every time; existing orders stay as they are')
+    .option('--orders <n>', 'number of orders', integer(1, ORDERS_MAX), ORDERS_DEFAULT)
+    .option('--force', 'run with NODE_ENV=production too')
+    .option('--json', 'print {"made", "existing"}')
+    .addHelpText('after', '\nExample:\n  petstore seed --orders 1000000')
+    .action(seed);
 }
 
 async function importFile(path: string, options: ImportOptions & { json?: true }): Promise<void> {
@@ -53,11 +62,11 @@ async function importFile(path: string, options: ImportOptions & { json?: true }
 }
 
 async function openFile(path: string): Promise<Readable> {
+  const file = createReadStream(path);
   try {
-    if ((await stat(path)).isDirectory()) {
-      throw Object.assign(new Error('a directory'), { code: 'EISDIR' });
-    }
-    return (await open(path)).createReadStream();
+    // Fails for what cannot be opened, and for a directory, which can.
+    await once(file, 'readable');
+    return file;
   } catch (error) {
     const reason = (error as NodeJS.ErrnoException).code ?? 'unreadable';
     throw new Error(`Cannot read the file ${JSON.stringify(path)} (${reason}); check the path and its permissions.`, {
@@ -72,25 +81,15 @@ interface SeedOptions {
   readonly json?: true;
 }
 
-export function addSeedCommand(program: Command): void {
-  program
-    .command('seed')
-    .description('insert generated orders, the same ones every time; existing orders stay as they are')
-    .option('--orders <n>', 'number of orders', integer(1, ORDERS_MAX), ORDERS_DEFAULT)
-    .option('--force', 'run with NODE_ENV=production too')
-    .option('--json', 'print {"made", "existing"}')
-    .addHelpText('after', '\nExample:\n  petstore seed --orders 1000000')
-    .action(async ({ orders, force, json }: SeedOptions) => {
-      if (process.env.NODE_ENV === 'production' && force !== true) {
-        throw new UsageError(
-          'NODE_ENV is production, where generated orders are rarely wanted; pass --force to insert them.',
-        );
-      }
-      const made = await load((db, progress) => seedOrders(db, orders, progress));
-      const existing = orders - made;
-      const text = `${count(made)} orders inserted, ${count(existing)} existed already.`;
-      await printResult(json, { made, existing }, text);
-    });
+async function seed({ orders, force, json }: SeedOptions): Promise<void> {
+  if (process.env.NODE_ENV === 'production' && force !== true) {
+    throw new UsageError(
+      'NODE_ENV is production, where generated orders are rarely wanted; pass --force to insert them.',
+    );
+  }
+  const made = await load((db, progress) => seedOrders(db, orders, progress));
+  const existing = orders - made;
+  await printResult(json, { made, existing }, `${count(made)} orders inserted, ${count(existing)} existed already.`);
 }
 
 /**

@@ -3,7 +3,7 @@ import { asError } from '../common/as-error.js';
 import { UsageError } from './arguments.js';
 import { addDoctorCommand } from './doctor-command.js';
 import { addKeyCommands } from './key-commands.js';
-import { addOrderCommands, addSeedCommand } from './order-commands.js';
+import { addOrderCommands } from './order-commands.js';
 import { print, writeError } from './output.js';
 
 /** The command failed. */
@@ -48,7 +48,6 @@ export async function runCommand(args: readonly string[]): Promise<number> {
     });
   addKeyCommands(program);
   addOrderCommands(program);
-  addSeedCommand(program);
   addDoctorCommand(program, (code) => {
     exitCode = code;
   });
