@@ -19,7 +19,15 @@ export interface KeyView extends Omit<KeyRecord, 'state'> {
 /** Combines the keys of the database with their usage in Redis, if configured. A failure of Redis is a note on stderr. */
 export async function viewsOf(records: readonly KeyRecord[]): Promise<KeyView[]> {
   const usages = await usagesOf(records);
-  return records.map((record, index) => toView(record, usages[index]));
+  return records.map((record, index) => {
+    const quotas = quotasOf(record.plan, record);
+    const usage = usages[index];
+    const isValid = record.state === 'active';
+    const bannedUntil = usage?.bannedUntil ?? null;
+    const requestsLeft = usage === undefined ? null : Math.max(0, quotas.requestsPerDay - usage.usedToday);
+    const state = isValid && bannedUntil !== null ? 'banned' : record.state;
+    return { ...record, ...quotas, state, requestsLeftToday: isValid ? requestsLeft : null, bannedUntil };
+  });
 }
 
 async function usagesOf(records: readonly KeyRecord[]): Promise<Usage[]> {
@@ -35,19 +43,6 @@ async function usagesOf(records: readonly KeyRecord[]): Promise<Usage[]> {
     warn(`${asError(error).message}; remaining requests and bans are unknown.`);
     return [];
   }
-}
-
-function toView(record: KeyRecord, usage: Usage | undefined): KeyView {
-  const quotas = quotasOf(record.plan, record);
-  const isValid = record.state === 'active';
-  const bannedUntil = usage?.bannedUntil ?? null;
-  return {
-    ...record,
-    ...quotas,
-    state: isValid && bannedUntil !== null ? 'banned' : record.state,
-    requestsLeftToday: usage === undefined || !isValid ? null : Math.max(0, quotas.requestsPerDay - usage.usedToday),
-    bannedUntil,
-  };
 }
 
 /** Formats keys as a table. */

@@ -12,9 +12,6 @@ const DATABASE = 'postgres?sslmode=disable';
 /** Holds the cluster. */
 export const EMBEDDED_FOLDER = join(PROJECT_ROOT, '.data');
 
-/** Codes of file system errors that the operator can fix. */
-const NOT_WRITABLE = ['EACCES', 'EPERM', 'EROFS', 'ENOSPC'];
-
 export interface EmbeddedDatabase {
   readonly url: string;
   /** A key of the demo data, prefilled in Swagger UI. */
@@ -61,11 +58,9 @@ export function runningEmbeddedDatabaseUrl(): string | undefined {
   return postmaster?.status === 'ready' ? cluster.url(postmaster.port, DATABASE) : undefined;
 }
 
-/** Errors of the file system have the path in their message: that of the data, or that of the programs. */
+/** Errors of the file system have a code, and the path in their message: that of the data, or that of the programs. */
 function explain(error: unknown): never {
-  const { code = '', message } = error as NodeJS.ErrnoException;
+  const { code, message } = error as NodeJS.ErrnoException;
   const remedy = 'Make the path accessible to this user, free disk space, or set DATABASE_URL.';
-  throw NOT_WRITABLE.includes(code)
-    ? new Error(`Cannot start PostgreSQL (${message}). ${remedy}`, { cause: error })
-    : error;
+  throw code === undefined ? error : new Error(`Cannot start PostgreSQL (${message}). ${remedy}`, { cause: error });
 }
