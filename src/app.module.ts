@@ -25,7 +25,6 @@ import { RateLimiter } from './rate-limit/rate-limiter.js';
 import { AllExceptionsFilter } from './server/exception.filter.js';
 import { RequestHandler } from './server/request-handler.js';
 import { RequestObserver } from './server/request-observer.js';
-import { NO_TRACING, TRACING, type Tracing } from './tracing/tracing.js';
 
 /** What the application is given besides its configuration. */
 export interface AppOptions {
@@ -34,8 +33,6 @@ export interface AppOptions {
   readonly logger?: LoggerService | false;
   /** Gets one line per request; silent by default. */
   readonly requestLogger?: Logger;
-  /** Where spans go; nowhere by default. */
-  readonly tracing?: Tracing | undefined;
   /** The key of the demo data that Swagger UI is filled in with. */
   readonly demoKey?: string | undefined;
 }
@@ -66,7 +63,6 @@ export class AppModule {
       { provide: CONFIG, useValue: config },
       { provide: CLOCK, useValue: options.clock ?? systemClock },
       { provide: REQUEST_LOGGER, useValue: options.requestLogger ?? pino({ level: 'silent' }) },
-      { provide: TRACING, useValue: options.tracing ?? NO_TRACING },
       ...[Metrics, Pools, PrismaService, DatabaseListener],
     ];
     return { module: AppModule, imports: [{ module: SharedModule, global: true, providers, exports: providers }] };

@@ -38,7 +38,7 @@ async function serve(stop: AbortController): Promise<never> {
     }
     const app = await createApp(
       { ...config, databaseUrl: config.databaseUrl ?? embedded?.url },
-      { logger: new PinoLogger(logger), requestLogger: logger, tracing, demoKey: embedded?.demoKey },
+      { logger: new PinoLogger(logger), requestLogger: logger, demoKey: embedded?.demoKey },
     );
     await listen(app, config, stop.signal);
     logger.info({ host: config.host, port: (app.getHttpServer().address() as AddressInfo).port }, 'listening');

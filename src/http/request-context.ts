@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Plan, Quotas } from '../plans/plans.js';
 import type { Verdict } from '../rate-limit/decision.js';
-import type { RequestSpan } from '../tracing/tracing.js';
+import type { EndedRequest, TracedRequest } from '../tracing/tracing.js';
 
 export type HeaderPair = readonly [name: string, value: string];
 
@@ -28,7 +28,7 @@ const CONTEXT = Symbol('request context');
 type RequestWithContext = IncomingMessage & { [CONTEXT]?: RequestContext };
 
 /** What the service knows about a request, from its headers until its response has ended. */
-export class RequestContext {
+export class RequestContext implements TracedRequest {
   readonly id: string;
   readonly startedAtMs = performance.now();
   /** Express shortens the URL while it walks its routers. */
@@ -39,9 +39,9 @@ export class RequestContext {
   readonly headers: HeaderPair[] = [];
   /** The bytes of a streamed body that the operating system has accepted. */
   bodyBytes = 0;
-  span: RequestSpan | undefined;
+  ended: EndedRequest | undefined;
 
-  constructor(req: RequestWithContext) {
+  constructor(readonly req: RequestWithContext) {
     this.id = requestIdFrom(req.headers['x-request-id']);
     this.target = req.url ?? '';
     req[CONTEXT] = this;

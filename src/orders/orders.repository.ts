@@ -1,9 +1,9 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { Prisma } from '../database/generated/client.js';
 import { databaseCall, LOCK_NOT_AVAILABLE, SERIALIZATION_FAILURE, sqlStateOf } from '../database/postgres-errors.js';
 import { PrismaService } from '../database/prisma.service.js';
 import { DomainError } from '../errors/domain-error.js';
-import { TRACING, type Tracing } from '../tracing/tracing.js';
+import { statements } from '../tracing/tracing.js';
 
 /** What became of an order under its lock. */
 export type CancelOutcome =
@@ -27,10 +27,7 @@ const SKIP_LOCKED = Prisma.raw('SKIP LOCKED');
  */
 @Injectable()
 export class OrdersRepository {
-  constructor(
-    private readonly prisma: PrismaService,
-    @Inject(TRACING) private readonly tracing: Pick<Tracing, 'statement'>,
-  ) {}
+  constructor(private readonly prisma: PrismaService) {}
 
   /**
    * Cancels those of the orders that are pending, in one transaction. Rows that another transaction has locked are
@@ -113,21 +110,19 @@ export class OrdersRepository {
   }
 
   #update<T>(batchSize: number, statement: () => Promise<T>): Promise<T> {
-    return this.tracing.statement({ operation: 'UPDATE', table: 'orders', batchSize }, () =>
-      databaseCall(() =>
-        statement()
-          .catch((error: unknown) => {
-            if (sqlStateOf(error) === SERIALIZATION_FAILURE) {
-              // Perhaps another transaction moved an order to another partition: the next snapshot shows it there.
-              return statement();
-            }
-            throw error;
-          })
-          .catch((error: unknown) => {
-            throw sqlStateOf(error) === LOCK_NOT_AVAILABLE ? orderLocked(error) : error;
-          }),
-      ),
-    );
+    const run = (): Promise<T> =>
+      statement()
+        .catch((error: unknown) => {
+          if (sqlStateOf(error) === SERIALIZATION_FAILURE) {
+            // Perhaps another transaction moved an order to another partition: the next snapshot shows it there.
+            return statement();
+          }
+          throw error;
+        })
+        .catch((error: unknown) => {
+          throw sqlStateOf(error) === LOCK_NOT_AVAILABLE ? orderLocked(error) : error;
+        });
+    return statements.tracePromise(() => databaseCall(run), { operation: 'UPDATE', table: 'orders', batchSize });
   }
 }
 

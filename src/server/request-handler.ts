@@ -13,7 +13,7 @@ import { RequestContext } from '../http/request-context.js';
 import { REQUEST_ID_HEADER, sendError, writeErrorResponse } from '../http/response.js';
 import { OrderListResponder } from '../orders/list/order-list.responder.js';
 import { rateLimitHeaders } from '../rate-limit/headers.js';
-import { TRACING, type Tracing } from '../tracing/tracing.js';
+import { requests } from '../tracing/tracing.js';
 import { Cors, isPreflight } from './cors.js';
 import { AllExceptionsFilter } from './exception.filter.js';
 import { framingError } from './framing.js';
@@ -37,7 +37,6 @@ export class RequestHandler implements OnModuleInit {
     private readonly list: OrderListResponder,
     private readonly observer: RequestObserver,
     private readonly errors: AllExceptionsFilter,
-    @Inject(TRACING) private readonly tracing: Tracing,
   ) {
     this.#adapter = httpAdapter;
     this.#cors = new Cors(corsOrigins);
@@ -72,21 +71,14 @@ export class RequestHandler implements OnModuleInit {
     connections.begin(req, res, () => {
       this.observer.ended(res, context);
     });
-    const respond = (failure?: unknown): void => {
-      this.#respond(req, res, context, failure).catch((error: unknown) => {
+    requests.start.runStores(context, () => {
+      this.#respond(req, res, context).catch((error: unknown) => {
         this.errors.respond(error, req, res);
       });
-    };
-    try {
-      context.span = this.tracing.startRequest(req);
-      context.span.run(respond);
-    } catch (error) {
-      respond(error);
-    }
+    });
   }
 
-  /** @param failure an error that the response must report, after limits and key */
-  async #respond(req: IncomingMessage, res: ServerResponse, context: RequestContext, failure: unknown): Promise<void> {
+  async #respond(req: IncomingMessage, res: ServerResponse, context: RequestContext): Promise<void> {
     const isApi = isApiPath(context.target);
     const isPreflightRequest = isPreflight(req);
     if (isApi && !isPreflightRequest) {
@@ -108,12 +100,12 @@ export class RequestHandler implements OnModuleInit {
     if (isApi && context.admission === undefined) {
       this.list.readAhead(req);
     }
-    const rejection = await decided;
-    if (rejection instanceof Rejection) {
+    const failure = (await decided) ?? invalid;
+    if (failure instanceof Rejection) {
       await endOfTurn();
-      writeErrorResponse(res, rejection.response);
-    } else if (rejection !== undefined || invalid !== undefined || failure !== undefined) {
-      throw rejection ?? invalid ?? failure;
+      writeErrorResponse(res, failure.response);
+    } else if (failure !== undefined) {
+      throw failure;
     } else {
       this.#route(req, res);
     }

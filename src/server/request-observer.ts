@@ -8,7 +8,7 @@ import type { Account, Admission, RequestContext } from '../http/request-context
 import { REQUEST_LOGGER } from '../logging/pino-logger.js';
 import { Metrics } from '../metrics/metrics.js';
 import { bindingWindow, type Verdict } from '../rate-limit/decision.js';
-import type { EndedRequest } from '../tracing/tracing.js';
+import { type EndedRequest, requests } from '../tracing/tracing.js';
 
 /** The methods that the OpenTelemetry conventions list; all others are `_OTHER`, since clients can make up any number. */
 const LISTED_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'TRACE', 'PATCH']);
@@ -52,7 +52,6 @@ export class RequestObserver {
   }
 
   #record({ req, headersSent, statusCode, writableFinished }: ServerResponse, context: RequestContext): void {
-    const { admission, bodyBytes, id: requestId, span } = context;
     const durationMs = performance.now() - context.startedAtMs;
     const { method: sent = '' } = req;
     const method = LISTED_METHODS.has(sent) ? sent : OTHER_METHOD;
@@ -60,20 +59,21 @@ export class RequestObserver {
     const status = headersSent ? statusCode : undefined;
     // A response whose end is still buffered when its connection is destroyed counts as finished for Node.
     const aborted = !writableFinished || req.socket.destroyed;
-    const request: EndedRequest = { method, route, status, aborted, requestId };
+    const request: EndedRequest = { method, route, status, aborted };
     const { requestDurations } = this.metrics;
     const series =
       aborted || status === undefined
         ? requestDurations.labels(method, route ?? UNMATCHED_ROUTE, '', 'aborted')
         : requestDurations.labels(method, route ?? UNMATCHED_ROUTE, status);
     series.observe(durationMs / 1_000);
-    const key = keyOf(admission);
+    const key = keyOf(context.admission);
     if (key !== undefined) {
-      this.#addToUsage(key.id, request, bodyBytes);
+      this.#addToUsage(key.id, request, context.bodyBytes);
     }
-    span?.end(request);
+    context.ended = request;
+    requests.asyncEnd.publish(context);
     if (this.logger.isLevelEnabled('info')) {
-      this.#log.write(lineOf(request, durationMs, admission));
+      this.#log.write(lineOf(request, durationMs, context));
     }
   }
 
@@ -91,14 +91,14 @@ export class RequestObserver {
  * so that none needs an escape.
  */
 function lineOf(
-  { method, route = UNMATCHED_ROUTE, status, aborted, requestId }: EndedRequest,
+  { method, route = UNMATCHED_ROUTE, status, aborted }: EndedRequest,
   durationMs: number,
-  admission: Admission | undefined,
+  { id, admission }: RequestContext,
 ): string {
   const key = keyOf(admission);
   const rejection = admission && rejectionReasonOf(admission.verdict);
   return (
-    `{"level":${pino.levels.values.info},"time":"${new Date().toISOString()}","requestId":"${requestId}"` +
+    `{"level":${pino.levels.values.info},"time":"${new Date().toISOString()}","requestId":"${id}"` +
     `,"method":"${method}","route":"${route}"${status === undefined ? '' : `,"status":${status}`}` +
     `,"durationMs":${Math.round(durationMs * 1_000) / 1_000}${aborted ? ',"aborted":true' : ''}` +
     (rejection === undefined ? '' : `,"rejection":"${rejection}"`) +

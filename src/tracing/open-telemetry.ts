@@ -1,7 +1,6 @@
-import type { IncomingMessage } from 'node:http';
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { subscribe, type TracingChannel } from 'node:diagnostics_channel';
 import {
-  type Attributes,
-  context,
   diag,
   DiagLogLevel,
   propagation,
@@ -10,6 +9,7 @@ import {
   SpanKind,
   SpanStatusCode,
   trace,
+  type Tracer,
 } from '@opentelemetry/api';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
@@ -17,7 +17,7 @@ import * as conventions from '@opentelemetry/semantic-conventions';
 import { BatchSpanProcessor, NodeTracerProvider } from '@opentelemetry/sdk-trace-node';
 import type { Logger } from 'pino';
 import { withDeadline } from '../common/deadline.js';
-import type { EndedRequest, RequestSpan, StatementSpan, Tracing } from './tracing.js';
+import { requests, statements, type TracedRequest, type TracedStatement } from './tracing.js';
 
 const SERVICE_NAME = 'petstore-orders';
 
@@ -25,12 +25,13 @@ const SERVICE_NAME = 'petstore-orders';
 const FLUSH_TIMEOUT_MS = 2_000;
 
 /**
- * Exports spans by OTLP/HTTP in JSON. The SDK itself reads the `OTEL_` variables of its specification, the endpoint
- * included. Importing this file loads the SDK, so it is imported only when an endpoint is configured.
+ * Exports the spans of requests and statements by OTLP/HTTP in JSON. The SDK itself reads the `OTEL_` variables of its
+ * specification, the endpoint included. Importing this file loads the SDK, so it is imported only when an endpoint is configured.
  */
-export class OpenTelemetry implements Tracing {
+export class OpenTelemetry {
   readonly #provider: NodeTracerProvider;
-  readonly #tracer;
+  /** The span that is the parent of those of statements. */
+  readonly #current = new AsyncLocalStorage<Span | undefined>();
 
   /** @param logger gets the warnings and errors of the SDK */
   constructor(private readonly logger: Logger) {
@@ -46,42 +47,57 @@ export class OpenTelemetry implements Tracing {
       spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter())],
     });
     this.#provider.register();
-    this.#tracer = trace.getTracer(SERVICE_NAME);
+    const tracer = trace.getTracer(SERVICE_NAME);
+    this.#trace(
+      requests,
+      ({ req }) => {
+        const caller = propagation.extract(ROOT_CONTEXT, req.headers);
+        return tracer.startSpan(req.method ?? 'HTTP', { kind: SpanKind.SERVER }, caller);
+      },
+      describeRequest,
+    );
+    this.#trace(
+      statements,
+      (statement) => startStatement(tracer, statement, this.#current.getStore()),
+      describeFailure,
+    );
   }
 
-  startRequest(req: IncomingMessage): RequestSpan {
-    const caller = propagation.extract(ROOT_CONTEXT, req.headers);
-    const span = this.#tracer.startSpan(req.method ?? 'HTTP', { kind: SpanKind.SERVER }, caller);
-    return {
-      run: (handle) => {
-        context.with(trace.setSpan(caller, span), handle);
-      },
-      end: (request) => {
-        endRequest(span, request);
-      },
+  /** Makes a span of what a channel announces. */
+  #trace<Message extends object>(
+    channel: TracingChannel<unknown, Message>,
+    start: (message: Message) => Span,
+    describe: (span: Span, message: Message) => void,
+  ): void {
+    const spans = new WeakMap<Message, Span>();
+    const begin = (message: Message): Span => {
+      const span = start(message);
+      spans.set(message, span);
+      return span;
     };
-  }
-
-  async statement<T>({ operation, table, batchSize = 1 }: StatementSpan, run: () => Promise<T>): Promise<T> {
-    const summary = `${operation} ${table}`;
-    const attributes: Attributes = {
-      [conventions.ATTR_DB_SYSTEM_NAME]: conventions.DB_SYSTEM_NAME_VALUE_POSTGRESQL,
-      [conventions.ATTR_DB_OPERATION_NAME]: operation,
-      [conventions.ATTR_DB_COLLECTION_NAME]: table,
-      [conventions.ATTR_DB_QUERY_SUMMARY]: summary,
-      // By the conventions only for batches of two or more.
-      ...(batchSize > 1 ? { [conventions.ATTR_DB_OPERATION_BATCH_SIZE]: batchSize } : {}),
-    };
-    return this.#tracer.startActiveSpan(summary, { kind: SpanKind.CLIENT, attributes }, async (span) => {
-      try {
-        return await run();
-      } catch (error) {
-        fail(span, error instanceof Error ? error.name : typeof error);
-        throw error;
-      } finally {
+    const end = (message: Message): void => {
+      const span = spans.get(message);
+      if (span !== undefined) {
+        describe(span, message);
         span.end();
       }
+    };
+    channel.start.bindStore(this.#current, (message) => this.#guarded(() => begin(message)));
+    subscribe(channel.asyncEnd.name, (message) => {
+      this.#guarded(() => {
+        end(message as Message);
+      });
     });
+  }
+
+  /** Node reports an error of a subscriber as an uncaught exception, which would end the process. */
+  #guarded<T>(run: () => T): T | undefined {
+    try {
+      return run();
+    } catch (error) {
+      this.logger.warn({ context: 'OpenTelemetry' }, `failed to trace: ${String(error)}`);
+      return undefined;
+    }
   }
 
   /** Exports the remaining spans. Never rejects: an unreachable receiver must not prevent a stop. */
@@ -94,7 +110,29 @@ export class OpenTelemetry implements Tracing {
   }
 }
 
-function endRequest(span: Span, { method, route, status, aborted, requestId }: EndedRequest): void {
+function startStatement(tracer: Tracer, { operation, table, batchSize = 1 }: TracedStatement, parent?: Span): Span {
+  const summary = `${operation} ${table}`;
+  const attributes = {
+    [conventions.ATTR_DB_SYSTEM_NAME]: conventions.DB_SYSTEM_NAME_VALUE_POSTGRESQL,
+    [conventions.ATTR_DB_OPERATION_NAME]: operation,
+    [conventions.ATTR_DB_COLLECTION_NAME]: table,
+    [conventions.ATTR_DB_QUERY_SUMMARY]: summary,
+    // By the conventions only for batches of two or more.
+    ...(batchSize > 1 ? { [conventions.ATTR_DB_OPERATION_BATCH_SIZE]: batchSize } : {}),
+  };
+  const context = parent && trace.setSpan(ROOT_CONTEXT, parent);
+  return tracer.startSpan(summary, { kind: SpanKind.CLIENT, attributes }, context);
+}
+
+/** @param statement with the error that Node adds when its promise is rejected */
+function describeFailure(span: Span, statement: TracedStatement & { readonly error?: unknown }): void {
+  if ('error' in statement) {
+    fail(span, statement.error instanceof Error ? statement.error.name : typeof statement.error);
+  }
+}
+
+function describeRequest(span: Span, { id, ended }: TracedRequest): void {
+  const { method = '', route, status, aborted = true } = ended ?? {};
   span.updateName(route === undefined ? method : `${method} ${route}`);
   span.setAttributes({
     [conventions.ATTR_HTTP_REQUEST_METHOD]: method,
@@ -102,14 +140,13 @@ function endRequest(span: Span, { method, route, status, aborted, requestId }: E
     ...(status === undefined ? {} : { [conventions.ATTR_HTTP_RESPONSE_STATUS_CODE]: status }),
     [conventions.ATTR_URL_SCHEME]: 'http',
     // Correlates spans and log lines.
-    'http.request.header.x-request-id': [requestId],
+    'http.request.header.x-request-id': [id],
   });
   if (aborted) {
     fail(span, 'aborted');
   } else if (status !== undefined && status >= 500) {
     fail(span, String(status));
   }
-  span.end();
 }
 
 /** Sets the type of an error only: its message may hold data, and belongs in the log. */

@@ -2,7 +2,6 @@ import type { AddressInfo } from 'node:net';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { createApp } from '../../src/app.setup.js';
 import { type Config, loadConfig } from '../../src/config/config.js';
-import type { Tracing } from '../../src/tracing/tracing.js';
 import { announceKeysTo } from './announced.js';
 import { insertKey } from './builders.js';
 import { ManualClock } from './manual-clock.js';
@@ -20,7 +19,6 @@ export interface TestService extends TestDatabase {
 export interface TestServiceOptions {
   readonly environment?: Readonly<Record<string, string>>;
   readonly clock?: ManualClock;
-  readonly tracing?: Tracing;
   /** An existing database, to run several services on one. */
   readonly database?: TestDatabase;
 }
@@ -30,7 +28,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const database = options.database ?? (await createTestDatabase());
   const clock = options.clock ?? new ManualClock();
   const config: Config = loadConfig({ DATABASE_URL: database.url, METRICS_PORT: '0', ...options.environment });
-  const app = await createApp(config, { clock, logger: false, tracing: options.tracing });
+  const app = await createApp(config, { clock, logger: false });
   await app.listen(0, '127.0.0.1');
   announceKeysTo(app, database.db);
   const { port } = app.getHttpServer().address() as AddressInfo;

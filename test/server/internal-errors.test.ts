@@ -8,21 +8,12 @@ import { Metrics } from '../../src/metrics/metrics.js';
 import { OrdersService } from '../../src/orders/orders.service.js';
 import type { QuotaStore } from '../../src/rate-limit/memory-quota-store.js';
 import { RateLimiter } from '../../src/rate-limit/rate-limiter.js';
-import { NO_TRACING, type RequestSpan, type Tracing } from '../../src/tracing/tracing.js';
 import { insertKey } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
 import { useTestService } from '../helpers/test-service.js';
 import { exchange, requestText, responseTo } from '../helpers/wire.js';
 
-const span: RequestSpan = {
-  run: (handle) => {
-    handle();
-  },
-  end: () => undefined,
-};
-const tracing: Tracing = { ...NO_TRACING, startRequest: () => span };
-
-const context = useTestService({ tracing });
+const context = useTestService();
 afterEach(() => {
   jest.restoreAllMocks();
 });
@@ -114,9 +105,6 @@ describe('an error of a dependency ends only the request that meets it', () => {
         jest.spyOn(logger(), 'error').mockImplementationOnce(boom);
       },
     ],
-    ['a span cannot start', 500, () => jest.spyOn(tracing, 'startRequest').mockImplementationOnce(boom)],
-    ['a span cannot run', 500, () => jest.spyOn(span, 'run').mockImplementationOnce(boom)],
-    ['a span cannot end', 404, () => jest.spyOn(span, 'end').mockImplementationOnce(boom)],
   ])('%s: %i', async (_what, status, inject) => {
     const fresh = await insertKey(context.service.db);
     const cancel = requestText('DELETE', '/v1/store/orders/404404', { key: fresh.key });

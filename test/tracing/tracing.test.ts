@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { call, cancelOrder, listOrders } from '../helpers/api.js';
 import { UNBUNDLED_CLI } from '../helpers/build.js';
@@ -173,6 +174,28 @@ describe('OpenTelemetry', () => {
       }),
     ]);
     expect(service.output).toMatch(/loaded: .*"@opentelemetry\/sdk-trace-node"/);
+  });
+
+  it('fails no request, and never the process, when a span cannot start or end', () => {
+    const program = `
+      import { trace } from '@opentelemetry/api';
+      const fail = () => { throw new Error('boom'); };
+      let startSpan = fail;
+      trace.getTracer = () => ({ startSpan: () => startSpan() });
+      const { OpenTelemetry } = await import('./dist/tracing/open-telemetry.js');
+      const { requests, statements } = await import('./dist/tracing/tracing.js');
+      new OpenTelemetry({ warn: (_fields, message) => console.log(message) });
+      const request = () => ({ req: { headers: {} } });
+      requests.start.runStores(request(), () => console.log('handled'));
+      console.log(await statements.tracePromise(async () => 'run', {}));
+      startSpan = () => ({ setStatus() {}, setAttribute: fail, updateName: fail, end: fail });
+      const other = request();
+      requests.start.runStores(other, () => console.log('handled'));
+      requests.asyncEnd.publish(other);`;
+    const { stdout, status } = spawnSync(process.execPath, ['--input-type=module', '--eval', program]);
+    const failed = 'failed to trace: Error: boom';
+    expect(stdout.toString().trim().split('\n')).toEqual([failed, 'handled', failed, 'run', 'handled', failed]);
+    expect(status).toBe(0);
   });
 
   it('delays neither requests nor the shutdown when the receiver does not respond', async () => {

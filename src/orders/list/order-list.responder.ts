@@ -9,7 +9,7 @@ import { LIST_ROUTE } from '../../http/paths.js';
 import type { HeaderPair } from '../../http/request-context.js';
 import { abortResponse, API_SECURITY_HEADERS, writeHead } from '../../http/response.js';
 import { Metrics } from '../../metrics/metrics.js';
-import { TRACING, type Tracing } from '../../tracing/tracing.js';
+import { statements } from '../../tracing/tracing.js';
 import { etagOf, matchesEtag } from './etag.js';
 import { CorruptChunk } from './gzip.js';
 import { ClientDisconnected, ListWriter } from './list-writer.js';
@@ -44,7 +44,6 @@ export class OrderListResponder {
     private readonly reader: OrderListReader,
     @Inject(CONFIG) { list }: Config,
     private readonly metrics: Metrics,
-    @Inject(TRACING) private readonly tracing: Pick<Tracing, 'statement'>,
   ) {
     this.#stallMs = list.stallSeconds * 1_000;
   }
@@ -84,7 +83,7 @@ export class OrderListResponder {
       }
     };
     const request = { caller, isCompressed, cut, isLost: () => req.socket.destroyed };
-    await this.tracing.statement({ operation: 'COPY', table: 'orders' }, () =>
+    const run = (): Promise<void> =>
       this.#readAndSend(name, res, request).catch((error: unknown) => {
         // Other errors are for the exception filter to log.
         if (!(error instanceof ClientDisconnected)) {
@@ -92,8 +91,8 @@ export class OrderListResponder {
         }
         this.metrics.lists.labels(isCut ? 'cut' : 'lost_reader').inc();
         abortResponse(res);
-      }),
-    );
+      });
+    await statements.tracePromise(run, { operation: 'COPY', table: 'orders' });
   }
 
   /** Waits for a later turn of the event loop when many responses have begun in this one, so that others go on between them. */

@@ -1,13 +1,12 @@
 import type { PrismaService } from '../../../src/database/prisma.service.js';
 import { OrdersRepository } from '../../../src/orders/orders.repository.js';
-import { NO_TRACING } from '../../../src/tracing/tracing.js';
 
 it('names a locked order also when the statement was repeated after a conflict', async () => {
   const execute = jest
     .fn()
     .mockRejectedValueOnce(Object.assign(new Error('moved to another partition'), { code: '40001' }))
     .mockRejectedValueOnce(Object.assign(new Error('lock timeout'), { code: '55P03' }));
-  const repository = new OrdersRepository({ execute } as unknown as PrismaService, NO_TRACING);
+  const repository = new OrdersRepository({ execute } as unknown as PrismaService);
   await expect(repository.cancelAlone(1n)).rejects.toMatchObject({
     code: 'service_unavailable',
     message: expect.stringContaining('order is locked') as string,
