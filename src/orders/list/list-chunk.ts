@@ -14,14 +14,14 @@ export interface ListChunk {
 export class CachedChunk implements ListChunk {
   #inflated: Buffer | undefined;
 
-  constructor(private readonly chunk: DeflatedChunk) {}
+  constructor(protected chunk: DeflatedChunk | Promise<DeflatedChunk>) {}
 
   async plain(): Promise<Buffer> {
-    return (this.#inflated = await inflate(this.chunk));
+    return (this.#inflated = await inflate(await this.chunk));
   }
 
-  deflated(): Promise<DeflatedChunk> {
-    return Promise.resolve(this.chunk);
+  async deflated(): Promise<DeflatedChunk> {
+    return this.chunk;
   }
 
   release(): void {
@@ -40,102 +40,43 @@ export function* chunksOf(pieces: Iterable<{ readonly chunks: readonly DeflatedC
   }
 }
 
-/** A chunk after it has been compressed. */
-export interface Compressed {
-  readonly chunk: DeflatedChunk;
-  /** Whether its memory is the cache's. */
-  readonly isKept: boolean;
-}
+const NOT_COMPRESSED = new Promise<never>(() => undefined);
 
-/**
- * A chunk that has just been read. It begins plain and is compressed when its client or the cache needs that; it ends in the cache, sent,
- * or both.
- */
-export class ReadChunk implements ListChunk {
-  #plain: Buffer | undefined;
-  #compressed: Compressed | undefined;
-  #isCompressing: boolean;
-  /** Whether the client has asked for the plain bytes. */
-  #isTaken = false;
-  #isReleased = false;
+/** A chunk that has just been read, plain. It is compressed when its client or the cache needs that. */
+export class ReadChunk extends CachedChunk {
+  compressed: DeflatedChunk | undefined;
+  /** Whether its client has asked for the plain bytes. */
+  isTaken = false;
+  /** Resolves when its client has it. */
+  readonly sent: Promise<void>;
+  #endSending: () => void = () => undefined;
 
-  /**
-   * @param compressing undefined when the chunk is needed only as it is
-   * @param sendsPlain whether the client does not get it compressed
-   * @param onFreed called when the chunk may need less memory
-   * @param recycle called with the plain bytes when nobody will read them any more
-   */
+  /** @param bytes undefined as soon as nobody reads them */
   constructor(
-    plain: Buffer,
-    readonly compressing: Promise<Compressed> | undefined,
-    private readonly sendsPlain: boolean,
-    private readonly onFreed: () => void,
-    private readonly recycle: (plain: Buffer) => void,
+    public bytes: Buffer | undefined,
+    readonly compressing: Promise<DeflatedChunk> | undefined,
   ) {
-    this.#plain = plain;
-    this.#isCompressing = compressing !== undefined;
-    compressing
-      ?.then((compressed) => (this.#compressed = compressed))
-      // Whoever sends or keeps the chunk gets the error.
-      .catch(() => undefined)
-      .finally(() => {
-        this.#isCompressing = false;
-        this.#free();
-      });
+    super(compressing ?? NOT_COMPRESSED);
+    this.sent = new Promise((resolve) => (this.#endSending = resolve));
   }
 
-  get isReleased(): boolean {
-    return this.#isReleased;
-  }
-
-  /** What the cache has of it: the same, compressed. */
-  get kept(): DeflatedChunk | undefined {
-    return this.#compressed?.isKept === true ? this.#compressed.chunk : undefined;
-  }
-
-  get isCompressing(): boolean {
-    return this.#isCompressing;
-  }
-
-  /** Memory that is not the cache's. */
   get ownBytes(): number {
-    const { chunk, isKept = true } = this.#compressed ?? {};
-    return this.#plain?.length ?? (isKept || this.#isReleased ? 0 : (chunk?.deflated.length ?? 0));
+    return (this.bytes ?? this.compressed?.deflated)?.length ?? 0;
   }
 
-  async plain(): Promise<Buffer> {
-    this.#isTaken = true;
-    return (this.#plain ??= await inflate(await this.deflated()));
+  override async plain(): Promise<Buffer> {
+    this.isTaken = true;
+    return this.bytes ?? super.plain();
   }
 
-  async deflated(): Promise<DeflatedChunk> {
-    await this.compressing;
-    if (this.#compressed === undefined) {
-      throw new TypeError('The chunk is not compressed.');
-    }
-    return this.#compressed.chunk;
+  override release(): void {
+    super.release();
+    this.#endSending();
   }
 
-  /** @param chunk the same in the cache, perhaps from another list: takes its place */
+  /** @param chunk the same in the cache, perhaps from another list */
   replaceBy(chunk: DeflatedChunk): void {
-    this.#compressed = { chunk, isKept: true };
-  }
-
-  release(): void {
-    this.#isReleased = true;
-    if (this.#compressed?.isKept === false) {
-      freeBuffer(this.#compressed.chunk.deflated);
-    }
-    this.#free();
-  }
-
-  /** Gives up the plain bytes, unless they are being compressed, or the client needs them and the cache does not have them. */
-  #free(): void {
-    const isNeeded = this.sendsPlain && !this.#isReleased && (this.#isTaken || this.kept === undefined);
-    if (this.#plain !== undefined && !this.#isCompressing && !isNeeded) {
-      this.recycle(this.#plain);
-      this.#plain = undefined;
-    }
-    this.onFreed();
+    this.chunk = chunk;
+    this.compressed = undefined;
   }
 }

@@ -1,12 +1,11 @@
 import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { asError } from '../../common/as-error.js';
-import { inBackground } from '../../common/in-background.js';
 import { HEADER_BYTES } from '../../database/copy-out.js';
 import type { Metrics } from '../../metrics/metrics.js';
-import { chunksOf, type ListChunk, ReadChunk } from './list-chunk.js';
+import { chunksOf, type ListChunk } from './list-chunk.js';
 import type { ListCompaction } from './list-compaction.js';
-import { UnsentChunks, type UnsentOptions } from './unsent-chunks.js';
+import { type ReadPiece, UnsentChunks, type UnsentOptions } from './unsent-chunks.js';
 import type { ListTransaction } from './list-transaction.js';
 import type { Piece } from './list-version.js';
 import { ClientDisconnected } from './list-writer.js';
@@ -59,7 +58,7 @@ export class ListReading {
       this.#read.push(null);
       isComplete = true;
     } catch (error) {
-      this.#read.destroy(asError(error));
+      this.close(asError(error));
     }
     clearTimeout(timer);
     this.#encoder.close();
@@ -78,15 +77,15 @@ export class ListReading {
   }
 
   async *chunks(): AsyncGenerator<ListChunk> {
-    for await (const next of this.#read as AsyncIterable<CachedPiece | ReadChunk>) {
-      yield* next instanceof ReadChunk ? [next] : chunksOf([next]);
+    for await (const next of this.#read as AsyncIterable<CachedPiece | ListChunk>) {
+      yield* 'chunks' in next ? chunksOf([next]) : [next];
     }
   }
 
   /** Call when no more chunks will be taken: reading fails from now on. */
-  close(): void {
+  close(error: Error = new ClientDisconnected()): void {
     this.#unsent.close();
-    this.#read.destroy(new ClientDisconnected());
+    this.#read.destroy(error);
   }
 
   async #readAll(transaction: ListTransaction): Promise<void> {
@@ -131,23 +130,18 @@ export class ListReading {
   }
 
   async #readPiece(copy: AsyncGenerator<Buffer>, piece: Piece | undefined): Promise<void> {
-    const chunks: ReadChunk[] = [];
-    let isWhole = false;
-    try {
-      for await (const { bytes, rows } of this.#encode(copy)) {
-        const read = this.#unsent.add(bytes, piece !== undefined);
-        this.options.metrics.listRows.inc(rows);
-        chunks.push(read);
-        this.#read.push(read);
-      }
-      isWhole = true;
-    } finally {
-      if (piece !== undefined) {
-        inBackground(this.#unsent.keep(piece.key, chunks, isWhole));
-      }
+    const read: ReadPiece = { chunks: piece === undefined ? undefined : [] };
+    let count = 0;
+    for await (const { bytes, rows } of this.#encode(copy)) {
+      this.options.metrics.listRows.inc(rows);
+      this.#read.push(this.#unsent.add(bytes, read));
+      count++;
     }
-    if (piece !== undefined && chunks.length > this.#chunksPerPieceMax) {
-      this.options.compaction.noteBlocks(piece);
+    if (piece !== undefined) {
+      this.#unsent.end(read, piece.key);
+      if (count > this.#chunksPerPieceMax) {
+        this.options.compaction.noteBlocks(piece);
+      }
     }
   }
 

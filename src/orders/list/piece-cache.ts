@@ -38,7 +38,7 @@ export class PieceCache {
   readonly #pieces = new Map<string, CachedPiece>();
   /** The oldest first. */
   readonly #users = new Set<PieceUser>();
-  /** Of the pieces and reservations. */
+  /** Of the pieces. */
   #bytes = 0;
   /** Of the outdated pieces that lists hold. */
   #outdatedBytes = 0;
@@ -92,30 +92,20 @@ export class PieceCache {
     return this.#bytes + bytes + OVERHEAD_BYTES <= this.bytesMax;
   }
 
-  /** Reserves memory for a chunk. @returns false when it does not fit */
-  reserve({ deflated }: DeflatedChunk): boolean {
-    const hasRoom = this.hasRoomFor(deflated.buffer.byteLength);
-    this.#bytes += hasRoom ? costOf(deflated) : 0;
-    return hasRoom;
-  }
-
-  /** Gives up reservations. */
-  cancel(chunks: readonly DeflatedChunk[]): void {
-    this.#bytes -= sumOf(chunks);
-  }
-
   /**
-   * Keeps a piece for which memory is reserved; the list that has read it holds it.
+   * Keeps a piece if it fits; the list that has read it holds it.
    * @returns the piece in the cache, perhaps the one that another list has read
    */
-  add(key: string, chunks: readonly DeflatedChunk[], user: PieceUser): CachedPiece {
+  add(key: string, chunks: readonly DeflatedChunk[], user: PieceUser): CachedPiece | undefined {
     let piece = this.#pieces.get(key);
     if (piece === undefined) {
-      piece = { chunks, bytes: sumOf(chunks), users: 0, isOutdated: false };
+      const bytes = chunks.reduce((sum, { deflated }) => sum + deflated.buffer.byteLength + OVERHEAD_BYTES, 0);
+      if (this.#bytes + bytes > this.bytesMax) {
+        return undefined;
+      }
+      piece = { chunks, bytes, users: 0, isOutdated: false };
       this.#pieces.set(key, piece);
-    } else {
-      // Two lists have read it.
-      this.cancel(chunks);
+      this.#bytes += bytes;
     }
     this.hold(user, piece);
     // Another version may have been read while this piece was.
@@ -219,12 +209,4 @@ class CallerShare {
     }
     return user;
   }
-}
-
-function sumOf(chunks: readonly DeflatedChunk[]): number {
-  return chunks.reduce((sum, { deflated }) => sum + costOf(deflated), 0);
-}
-
-function costOf(deflated: Buffer): number {
-  return deflated.buffer.byteLength + OVERHEAD_BYTES;
 }

@@ -1,4 +1,6 @@
 import type { Slot } from '../../common/fair-slots.js';
+import { freeBuffer } from '../../common/free-buffer.js';
+import { inBackground } from '../../common/in-background.js';
 import { deflate, expectedSize } from './gzip.js';
 import { ReadChunk } from './list-chunk.js';
 import { ClientDisconnected } from './list-writer.js';
@@ -6,11 +8,21 @@ import type { PieceCache, PieceUser } from './piece-cache.js';
 
 /** Memory for chunks that are not in the cache: one is encoded while two or three others are compressed or sent. */
 const OWN_BYTES_MAX = 4 * 1_048_576;
+/** A piece of more chunks is not kept, because those that are sent wait for its end, too. */
+const KEPT_CHUNKS_MAX = 16;
 /**
  * How long a list may wait for its client in all while it holds a slot and, until all is read, a transaction. An ALTER TABLE waits for
  * this transaction, and cancels wait for the ALTER TABLE.
  */
 const CLIENT_PACED_MAX_MS = 60_000;
+
+/** A piece that is being read. */
+export interface ReadPiece {
+  /** All chunks of it so far; undefined when it will not be kept. */
+  chunks: ReadChunk[] | undefined;
+  /** Set at its end. */
+  key?: string;
+}
 
 export interface UnsentOptions {
   readonly slot: Slot;
@@ -27,8 +39,8 @@ export interface UnsentOptions {
 export class UnsentChunks {
   /** Chunks with memory of their own. */
   readonly #own = new Set<ReadChunk>();
-  /** Chunks of pieces that do not fit the cache as a whole. Their compressed bytes count as memory of the cache until they are sent. */
-  readonly #reserved = new Set<ReadChunk>();
+  /** Chunks that are being compressed. */
+  #compressing = 0;
   /** Wakes the one who waits for memory. */
   #onFreed: () => void = () => undefined;
   #clientPacedMs = 0;
@@ -44,66 +56,38 @@ export class UnsentChunks {
   /** Call when no more chunks will be taken. */
   close(): void {
     this.isClosed = true;
-    for (const chunk of this.#reserved) {
-      this.#giveBack(chunk);
-    }
     this.#onFreed();
   }
 
   /** Resolves when there is memory for one more chunk. @throws {ClientDisconnected} when the list has been closed */
   async room(): Promise<void> {
-    while (!this.isClosed && this.#ownBytes() > OWN_BYTES_MAX) {
-      await this.#freedFrom([...this.#own]);
-    }
+    await this.#until(() => this.#ownBytes() <= OWN_BYTES_MAX);
     if (this.isClosed) {
       throw new ClientDisconnected();
     }
   }
 
-  /** @param mayKeep whether the cache may keep the chunk */
-  add(bytes: Buffer, mayKeep: boolean): ReadChunk {
+  /** @param piece which it is the next chunk of */
+  add(bytes: Buffer, piece: ReadPiece): ReadChunk {
     const { cache, isCompressed, onFilled } = this.options;
-    const fits = mayKeep && cache.hasRoomFor(expectedSize(bytes));
-    if (!fits) {
+    const isFew = piece.chunks !== undefined && piece.chunks.length < KEPT_CHUNKS_MAX;
+    const mayKeep = isFew && cache.hasRoomFor(expectedSize(bytes));
+    const chunk = new ReadChunk(bytes, isCompressed || mayKeep ? deflate(bytes) : undefined);
+    this.#own.add(chunk);
+    if (mayKeep) {
+      piece.chunks?.push(chunk);
+    } else {
+      piece.chunks = undefined;
       onFilled();
     }
-    const compressing =
-      isCompressed || fits
-        ? deflate(bytes).then((chunk) => ({ chunk, isKept: mayKeep && cache.reserve(chunk) }))
-        : undefined;
-    const onFreed = (): void => {
-      if (chunk.ownBytes === 0) {
-        this.#own.delete(chunk);
-      }
-      this.#giveBack(chunk);
-      this.#onFreed();
-    };
-    const chunk = new ReadChunk(bytes, compressing, !isCompressed, onFreed, this.recycle);
-    this.#own.add(chunk);
+    inBackground(this.#follow(chunk, piece));
     return chunk;
   }
 
-  /**
-   * Puts a piece into the cache once it is compressed, if all of it fits. Lists that have read the same piece share the memory of the
-   * first one, so that what waits for their clients counts as memory of the cache, or as their own.
-   * @param chunks of the piece, as {@link add} returned them
-   * @param isWhole whether they are all of it
-   */
-  async keep(key: string, chunks: readonly ReadChunk[], isWhole: boolean): Promise<void> {
-    const { cache, user } = this.options;
-    // An error is that of sending the chunk.
-    await Promise.allSettled(chunks.map(async ({ compressing }) => compressing));
-    const kept = chunks.flatMap((chunk) => chunk.kept ?? []);
-    const piece = isWhole && kept.length === chunks.length ? cache.add(key, kept, user) : undefined;
-    for (const [index, chunk] of chunks.entries()) {
-      const shared = piece?.chunks[index];
-      if (shared !== undefined) {
-        chunk.replaceBy(shared);
-      } else if (chunk.kept !== undefined) {
-        this.#reserved.add(chunk);
-        this.#giveBack(chunk);
-      }
-    }
+  /** Call when a piece is read to its end: it is put into the cache once it is compressed, if all of it fits. */
+  end(piece: ReadPiece, key: string): void {
+    piece.key = key;
+    this.#keep(piece);
   }
 
   /**
@@ -111,22 +95,66 @@ export class UnsentChunks {
    * What is in the cache is decompressed again when it is sent.
    */
   async restIsTaken(): Promise<void> {
-    const rest = (): ReadChunk[] => [...this.#own].filter(({ kept }) => kept === undefined);
-    for (let chunks = rest(); !this.isClosed && chunks.length > 0; chunks = rest()) {
-      await this.#freedFrom(chunks);
+    await this.#until(() => this.#own.size === 0);
+  }
+
+  /** Frees the memory of a chunk as soon as nobody needs it. */
+  async #follow(chunk: ReadChunk, piece: ReadPiece): Promise<void> {
+    const mayKeep = piece.chunks !== undefined;
+    this.#compressing++;
+    // Whoever sends the chunk gets the error.
+    chunk.compressed = await chunk.compressing?.catch(() => undefined);
+    this.#compressing--;
+    if (this.options.isCompressed) {
+      this.#freePlain(chunk);
+    }
+    this.#keep(piece);
+    this.#onFreed();
+    await chunk.sent;
+    this.#freePlain(chunk);
+    if (!mayKeep && chunk.compressed !== undefined) {
+      freeBuffer(chunk.compressed.deflated);
+    }
+    this.#own.delete(chunk);
+    this.#onFreed();
+  }
+
+  #freePlain(chunk: ReadChunk): void {
+    if (chunk.bytes !== undefined) {
+      this.recycle(chunk.bytes);
+      chunk.bytes = undefined;
     }
   }
 
-  /** Gives the memory that is reserved for a chunk back to the cache, once it is sent or will not be. */
-  #giveBack(chunk: ReadChunk): void {
-    if (chunk.kept !== undefined && (this.isClosed || chunk.isReleased) && this.#reserved.delete(chunk)) {
-      this.options.cache.cancel([chunk.kept]);
+  /**
+   * Lists that have read the same piece share the memory of the first one, so that what waits for their clients counts as memory of the
+   * cache, or as their own. Plain bytes that are being sent take as much as those of a chunk from the cache.
+   */
+  #keep(piece: ReadPiece): void {
+    const { key, chunks } = piece;
+    const compressed = chunks?.flatMap((chunk) => chunk.compressed ?? []) ?? [];
+    if (key === undefined || compressed.length !== chunks?.length) {
+      return;
     }
+    piece.chunks = undefined;
+    const kept = this.options.cache.add(key, compressed, this.options.user);
+    chunks.forEach((chunk, index) => {
+      const shared = kept?.chunks[index];
+      if (shared !== undefined) {
+        chunk.replaceBy(shared);
+        this.#own.delete(chunk);
+        if (!chunk.isTaken) {
+          this.#freePlain(chunk);
+        }
+      }
+    });
   }
 
-  #freedFrom(chunks: readonly ReadChunk[]): Promise<void> {
-    const freed = new Promise<void>((resolve) => (this.#onFreed = resolve));
-    return chunks.some(({ isCompressing }) => isCompressing) ? freed : this.#waitForClient(freed);
+  async #until(isEnough: () => boolean): Promise<void> {
+    while (!this.isClosed && !isEnough()) {
+      const freed = new Promise<void>((resolve) => (this.#onFreed = resolve));
+      await (this.#compressing > 0 ? freed : this.#waitForClient(freed));
+    }
   }
 
   #ownBytes(): number {

@@ -1,99 +1,98 @@
-import { deflate, type DeflatedChunk } from '../../../../src/orders/list/gzip.js';
-import { type Compressed, ReadChunk } from '../../../../src/orders/list/list-chunk.js';
+import type { DeflatedChunk } from '../../../../src/orders/list/gzip.js';
+import type { ReadChunk } from '../../../../src/orders/list/list-chunk.js';
+import type { ListVersion } from '../../../../src/orders/list/list-version.js';
+import { PieceCache } from '../../../../src/orders/list/piece-cache.js';
+import { type ReadPiece, UnsentChunks } from '../../../../src/orders/list/unsent-chunks.js';
 
 const TEXT = '{"id":1}'.repeat(20_000);
 /** Before Node 22 no memory is freed by hand. */
 const IS_FREED = 'transfer' in ArrayBuffer.prototype;
+const VERSION: Pick<ListVersion, 'name' | 'pieces'> = {
+  name: 'version',
+  pieces: [{ key: 'piece', first: '0', last: '9' }],
+};
 
-let deflated: DeflatedChunk;
-let finish: (isKept: boolean) => Promise<void>;
-let fail: () => Promise<void>;
-let compressing: Promise<Compressed>;
-const onFreed = jest.fn();
 const recycle = jest.fn();
+let piece: ReadPiece;
 
-beforeEach(async () => {
-  deflated = await deflate(Buffer.from(TEXT));
-  onFreed.mockClear();
+beforeEach(() => {
   recycle.mockClear();
-  const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-  compressing = new Promise((resolve, reject) => {
-    finish = (isKept) => {
-      resolve({ chunk: deflated, isKept });
-      return turn();
-    };
-    fail = () => {
-      reject(new Error('out of memory'));
-      return turn();
-    };
-  });
+  piece = { chunks: [] };
 });
 
-const read = (sendsPlain: boolean): ReadChunk =>
-  new ReadChunk(Buffer.from(TEXT), compressing, sendsPlain, onFreed, recycle);
+/** Adds the only chunk of a piece. */
+function read(isCompressed: boolean, cacheBytes: number): ReadChunk {
+  const cache = new PieceCache(cacheBytes);
+  cache.show(VERSION);
+  const nothing = (): void => undefined;
+  const slot = { release: nothing, yieldBy: nothing };
+  const user = cache.startUsing('a', nothing);
+  const unsent = new UnsentChunks({ slot, cache, user, isCompressed, onFilled: nothing }, recycle);
+  const chunk = unsent.add(Buffer.from(TEXT), piece);
+  unsent.end(piece, 'piece');
+  return chunk;
+}
+
+async function settled(chunk: ReadChunk): Promise<DeflatedChunk> {
+  const deflated = await chunk.deflated();
+  await new Promise(setImmediate);
+  return deflated;
+}
 
 describe('a chunk that its client gets compressed', () => {
   it.each([
-    ['the cache keeps it', true, 0],
-    ['the cache does not keep it', false, 'deflated'],
-  ])('needs its plain bytes until it is compressed, when %s', async (_what, isKept, then) => {
-    const chunk = read(false);
-    expect([chunk.isCompressing, chunk.ownBytes]).toEqual([true, TEXT.length]);
-    await finish(isKept);
-    const { length } = deflated.deflated;
-    expect([chunk.isCompressing, chunk.ownBytes]).toEqual([false, then === 'deflated' ? length : then]);
-    expect(onFreed).toHaveBeenCalledTimes(1);
-    expect(await chunk.deflated()).toBe(deflated);
+    ['the cache keeps it', 1_000_000, true],
+    ['the cache does not keep it', 0, false],
+  ])('needs its plain bytes until it is compressed, when %s', async (_what, cacheBytes, isKept) => {
+    const chunk = read(true, cacheBytes);
+    expect(chunk.ownBytes).toBe(TEXT.length);
+    const { deflated } = await settled(chunk);
+    const { length } = deflated;
+    expect([chunk.ownBytes, recycle.mock.calls.length]).toEqual([isKept ? 0 : length, 1]);
     chunk.release();
-    expect(chunk.ownBytes).toBe(0);
-    expect(deflated.deflated).toHaveLength(isKept || !IS_FREED ? length : 0);
-    expect(onFreed).toHaveBeenCalledTimes(2);
-  });
-
-  it('is no longer being compressed when that has failed', async () => {
-    const chunk = read(false);
-    await fail();
-    expect(chunk.isCompressing).toBe(false);
-    expect(onFreed).toHaveBeenCalledTimes(1);
-    await expect(chunk.deflated()).rejects.toThrow('out of memory');
+    await new Promise(setImmediate);
+    expect(deflated).toHaveLength(isKept || !IS_FREED ? length : 0);
   });
 });
 
 describe('a chunk that its client gets as it is', () => {
   it('is not given up while it is compressed for the cache, although it has been sent', async () => {
-    const chunk = read(true);
+    const chunk = read(false, 1_000_000);
     const plain = await chunk.plain();
     chunk.release();
-    expect([chunk.ownBytes, recycle.mock.calls]).toEqual([TEXT.length, []]);
-    await finish(true);
-    expect(chunk.ownBytes).toBe(0);
+    await Promise.resolve();
+    expect(recycle.mock.calls).toEqual([]);
+    await settled(chunk);
     expect(recycle.mock.calls).toEqual([[plain]]);
   });
 
   it('gives up its plain bytes once the cache has it, and is decompressed for its client then', async () => {
-    const chunk = read(true);
-    expect(chunk.ownBytes).toBe(TEXT.length);
-    await finish(true);
-    expect(chunk.ownBytes).toBe(0);
+    const chunk = read(false, 1_000_000);
+    await settled(chunk);
+    expect([chunk.ownBytes, recycle.mock.calls.length]).toEqual([0, 1]);
     expect((await chunk.plain()).toString()).toBe(TEXT);
   });
 
-  it.each([
-    ['the cache does not keep it', false, false],
-    ['it is being sent', true, true],
-  ])('does not give up its plain bytes when %s', async (_what, isKept, isTaken) => {
-    const chunk = read(true);
-    const plain = isTaken ? chunk.plain() : undefined;
-    await finish(isKept);
-    expect(chunk.ownBytes).toBe(TEXT.length);
-    expect((await (plain ?? chunk.plain())).toString()).toBe(TEXT);
+  it('does not give up its plain bytes when it is being sent', async () => {
+    const chunk = read(false, 1_000_000);
+    const plain = chunk.plain();
+    await settled(chunk);
+    expect([(await plain).toString() === TEXT, recycle.mock.calls]).toEqual([true, []]);
+    chunk.release();
+    await new Promise(setImmediate);
+    expect(recycle.mock.calls).toEqual([[await plain]]);
   });
 
-  it('needs no compression where there is no room in the cache', async () => {
-    const chunk = new ReadChunk(Buffer.from(TEXT), undefined, true, onFreed, recycle);
-    expect([chunk.isCompressing, (await chunk.plain()).toString()]).toEqual([false, TEXT]);
+  it('is not compressed where there is no room in the cache', async () => {
+    const chunk = read(false, 0);
+    await new Promise(setImmediate);
+    expect([chunk.compressed, chunk.ownBytes, (await chunk.plain()).toString()]).toEqual([
+      undefined,
+      TEXT.length,
+      TEXT,
+    ]);
     chunk.release();
-    expect(chunk.ownBytes).toBe(0);
-    await expect(chunk.deflated()).rejects.toThrow(TypeError);
+    await new Promise(setImmediate);
+    expect([chunk.ownBytes, recycle.mock.calls.length]).toEqual([0, 1]);
   });
 });

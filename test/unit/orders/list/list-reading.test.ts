@@ -1,6 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import type { ListChunk, ReadChunk } from '../../../../src/orders/list/list-chunk.js';
+import type { ReadChunk } from '../../../../src/orders/list/list-chunk.js';
 import { ListReading } from '../../../../src/orders/list/list-reading.js';
 import { ClientDisconnected } from '../../../../src/orders/list/list-writer.js';
 import type { ListTransaction } from '../../../../src/orders/list/list-transaction.js';
@@ -207,27 +207,17 @@ describe('the reading of a list', () => {
     }
   });
 
-  it('holds the memory that the cache has reserved for a piece that does not fit until its chunks are sent', async () => {
-    const copy = async function* (): AsyncGenerator<Buffer> {
-      for (let part = 0; part < 6; part++) {
-        yield await Promise.resolve(rows(CHUNK_ROWS));
-      }
-      yield Buffer.alloc(0);
-    };
-    const cache = new PieceCache(150_000);
-    const { reading, ended } = start(cache, copy);
-    const chunks: ListChunk[] = [];
-    for await (const chunk of reading.chunks()) {
-      await chunk.deflated();
-      chunks.push(chunk);
-    }
+  it.each([
+    ['does not fit', 6, 150_000, false],
+    ['has more than 16 chunks', 17, CACHE_BYTES, false],
+    ['has 16 chunks and fits', 16, CACHE_BYTES, true],
+  ])('keeps a piece or not that %s', async (_what, parts, cacheBytes, isKept) => {
+    const cache = new PieceCache(cacheBytes);
+    cache.show({ name: 'version', pieces: [{ key: 'piece', first: '0', last: '99' }] });
+    expect(await take(start(cache, () => copyOf(parts)))).toEqual({ slots: 1, chunks: parts });
     await new Promise(setImmediate);
-    expect([cache.get('piece'), cache.hasRoomFor(140_000)]).toEqual([undefined, false]);
-    chunks[0]!.release();
-    chunks.slice(1, 3).forEach((chunk) => chunk.release());
-    reading.close();
-    await ended;
-    expect(cache.hasRoomFor(149_000)).toBe(true);
+    expect(cache.get('piece')?.chunks.length).toBe(isKept ? parts : undefined);
+    expect(cache.hasRoomFor(cacheBytes - 1_000)).toBe(!isKept);
   });
 
   it('gives up the plain bytes of chunks in the cache when all is read', async () => {

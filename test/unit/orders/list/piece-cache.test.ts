@@ -10,9 +10,9 @@ const shown = (...keys: readonly string[]): Pick<ListVersion, 'name' | 'pieces'>
 
 /** Reads a piece of one chunk into the cache for a list. */
 function read(cache: PieceCache, key: string, user: PieceUser): CachedPiece {
-  expect(cache.reserve(CHUNK)).toBe(true);
-  cache.add(key, [CHUNK], user);
-  return cache.get(key)!;
+  const piece = cache.add(key, [CHUNK], user);
+  expect(piece).toBeDefined();
+  return piece!;
 }
 
 const anyList = (cache: PieceCache): PieceUser => cache.startUsing('a', () => undefined);
@@ -149,7 +149,6 @@ it('cuts no list for a piece that it got after its end', () => {
 it('drops a piece that was added after another version had been shown', () => {
   const cache = new PieceCache(100_000);
   cache.show(shown('old'));
-  expect(cache.reserve(CHUNK)).toBe(true);
   cache.show(shown('new'));
   cache.add('old', [CHUNK], anyList(cache));
   expect(cache.get('old')).toBeUndefined();
@@ -163,6 +162,14 @@ it('drops a piece that was divided, although the list is the same', () => {
   cache.show(shown('low', 'high'));
   expect(cache.get('whole')).toBeUndefined();
   expect(cache.hasRoomFor(90_000)).toBe(true);
+});
+
+it('keeps no piece that does not fit as a whole', () => {
+  const cache = new PieceCache(150_000);
+  cache.show(shown('one', 'two'));
+  expect(cache.add('one', [CHUNK, CHUNK], anyList(cache))).toBeUndefined();
+  read(cache, 'two', anyList(cache));
+  expect([cache.get('one'), cache.hasRoomFor(90_000)]).toEqual([undefined, false]);
 });
 
 it('keeps one of a piece that two lists have read', () => {
