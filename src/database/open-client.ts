@@ -35,16 +35,12 @@ export function clientsOf(url: string): new (options?: pg.ClientConfig) => pg.Cl
         // A file is being replaced.
       }
       super({ ...latest, ...options });
-      handleErrors(this);
+      // Without a listener an error would end the process. It fails the query or the connection, where it is handled.
+      this.on('error', () => undefined);
+      // `pg` leaves a connection open when TLS or the login fails on this side, and PostgreSQL would keep it for a minute.
+      this.connection.on('error', () => this.connection.stream.destroy());
     }
   };
-}
-
-function handleErrors(client: pg.Client): void {
-  // Without a listener an error would end the process. It fails the query or the connection, where it is handled.
-  client.on('error', () => undefined);
-  // `pg` leaves a connection open when TLS or the login fails on this side, and PostgreSQL would keep it for a minute.
-  client.connection.on('error', () => client.connection.stream.destroy());
 }
 
 /**
@@ -52,13 +48,8 @@ function handleErrors(client: pg.Client): void {
  * @throws {Error} the first one when the host has several addresses
  */
 export async function openClient(connectionString: string, options: pg.ClientConfig = {}): Promise<pg.Client> {
-  const client = new pg.Client({
-    ...connectionOf(connectionString),
-    connectionTimeoutMillis: CONNECTION_TIMEOUT_MS,
-    keepAlive: true,
-    ...options,
-  });
-  handleErrors(client);
+  const Client = clientsOf(connectionString);
+  const client = new Client({ connectionTimeoutMillis: CONNECTION_TIMEOUT_MS, keepAlive: true, ...options });
   try {
     await client.connect();
   } catch (error) {

@@ -1,3 +1,4 @@
+import type { DriverAdapterError } from '@prisma/driver-adapter-utils';
 import { DomainError } from '../errors/domain-error.js';
 
 /** Another transaction held a lock for longer than `lock_timeout` (PostgreSQL documentation, appendix A). */
@@ -123,13 +124,8 @@ export function toServiceError(error: unknown): unknown {
     : error;
 }
 
-/** What Prisma's driver adapter says about a failure. */
-interface AdapterCause {
-  readonly kind: string;
-  readonly originalCode?: string;
-  readonly originalMessage?: string;
-  readonly severity?: string;
-}
+/** Of PostgreSQL's errors some have a severity. */
+type AdapterCause = DriverAdapterError['cause'] & { readonly severity?: string };
 
 /**
  * Throws an error of Prisma's driver adapter, whose message is hardly more than its kind, as one like those of `pg`: it says what
