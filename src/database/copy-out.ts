@@ -2,10 +2,10 @@ import { type Duplex, Readable } from 'node:stream';
 import type { Connection, Submittable } from 'pg';
 import { freeBuffer } from '../common/free-buffer.js';
 
-/** Types of messages (PostgreSQL documentation, "Message Formats"): `d`, and those that pg reads itself, `c` and `E`. */
+/** Types of messages (PostgreSQL documentation, "Message Formats"): `d` and `c`, and `E` and `Z`, which pg reads itself. */
 const COPY_DATA = 0x64;
 const COPY_DONE = 0x63;
-const ERROR_RESPONSE = 0x45;
+const FOR_PG: ReadonlySet<number | undefined> = new Set(Buffer.from('EZ'));
 /** Every other one that can arrive: the response to COPY, the end of a statement, notices, parameters, notifications. */
 const OTHERS: ReadonlySet<number> = new Set(Buffer.from('HcCNSA'));
 /** Type and length: what precedes each row. */
@@ -37,12 +37,8 @@ export class CopyOut extends Readable implements Submittable {
   /** The start of a message that has not arrived in full. */
   #rest = EMPTY;
 
-  /** Statements that have not ended. */
-  #statements: number;
-
   constructor(private readonly copies: readonly string[]) {
     super({ objectMode: true, highWaterMark: WAITING_MAX });
-    this.#statements = copies.length;
     // Whoever reads gets the error.
     this.on('error', () => undefined);
   }
@@ -69,11 +65,6 @@ export class CopyOut extends Readable implements Submittable {
     this.push(null);
   }
 
-  /** Called by pg. */
-  handleCommandComplete(): void {
-    // The end of the rows is known already.
-  }
-
   readonly #receive: Receive = (received) => {
     const chunk = Buffer.concat([this.#rest, received]);
     // Chunks of Node's TLS sockets may share memory.
@@ -81,7 +72,7 @@ export class CopyOut extends Readable implements Submittable {
       freeBuffer(received);
     }
     let [from, start] = [0, 0];
-    while (from + HEADER_BYTES <= chunk.length && !this.#isForPg(chunk[from])) {
+    while (from + HEADER_BYTES <= chunk.length && !FOR_PG.has(chunk[from])) {
       const type = chunk.readUInt8(from);
       const end = from + 1 + chunk.readUInt32BE(from + 1);
       if (end < from + HEADER_BYTES || (type !== COPY_DATA && !OTHERS.has(type))) {
@@ -96,38 +87,21 @@ export class CopyOut extends Readable implements Submittable {
         start = end;
       }
       if (type === COPY_DONE) {
-        this.#endStatement();
+        this.push({ rows: EMPTY });
       }
       from = end;
     }
     this.#rest = Buffer.from(chunk.subarray(from));
     this.#push(chunk.subarray(start, from), chunk);
-    if (this.#isForPg(this.#rest[0])) {
-      this.#leaveToPg(this.#rest);
+    if (FOR_PG.has(this.#rest[0])) {
+      this.#stream?.off('data', this.#receive).on('data', this.#receiveInPg).resume();
+      this.#receiveInPg(this.#rest);
     }
   };
-
-  /** Whether pg has to read a message: the end of the last statement, or an error. */
-  #isForPg(type: number | undefined): boolean {
-    return type === ERROR_RESPONSE || (type === COPY_DONE && this.#statements === 1);
-  }
-
-  #leaveToPg(rest: Buffer): void {
-    this.#stream?.off('data', this.#receive).on('data', this.#receiveInPg).resume();
-    if (rest[0] === COPY_DONE) {
-      this.#endStatement();
-    }
-    this.#receiveInPg(rest);
-  }
 
   #push(rows: Buffer, received?: Buffer): void {
     if (rows.length > 0 && !this.push({ rows, received })) {
       this.#stream?.pause();
     }
-  }
-
-  #endStatement(): void {
-    this.#statements--;
-    this.push({ rows: EMPTY });
   }
 }
