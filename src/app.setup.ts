@@ -33,13 +33,10 @@ export async function createApp(config: Config, options: AppOptions = {}): Promi
  * which the first request would wait. The service starts even when the database is unreachable.
  */
 async function warmUp(app: INestApplicationContext): Promise<void> {
-  try {
-    await Promise.all([
-      app.get(ApiKeysRepository).findByHash(HASH_OF_NO_KEY),
-      app.get(OrdersRepository).cancelUnlocked([]),
-      app.get(ListVersions).currentName(),
-    ]);
-  } catch (error) {
+  const keys = app.get(ApiKeysRepository).findByHash(HASH_OF_NO_KEY);
+  const orders = app.get(OrdersRepository).cancelUnlocked([]);
+  const list = app.get(ListVersions).currentName();
+  await Promise.all([keys, orders, list]).catch((error: unknown) => {
     new Logger('WarmUp').warn(`database is unreachable: ${String(error)}`);
-  }
+  });
 }

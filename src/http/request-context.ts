@@ -74,12 +74,6 @@ export function requestIdFrom(header: string | string[] | undefined): string {
  * @param name in lower case
  */
 export function rawValuesOf(name: string, rawHeaders: readonly string[]): string[] {
-  const values: string[] = [];
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const header = rawHeaders[index];
-    if (header?.length === name.length && header.toLowerCase() === name) {
-      values.push(rawHeaders[index + 1] ?? '');
-    }
-  }
-  return values;
+  const isName = (header = ''): boolean => header.length === name.length && header.toLowerCase() === name;
+  return rawHeaders.filter((_header, index) => index % 2 === 1 && isName(rawHeaders[index - 1]));
 }

@@ -16,11 +16,8 @@ describe('.env.example', () => {
   it('lists every variable of the service exactly once', () => {
     const read = new Set<string>();
     loadConfig(new Proxy({}, { get: (_none, name: string) => void read.add(name) }));
-    for (const name of ['NODE_ENV', 'DATABASE_URL_FILE', 'REDIS_URL_FILE']) {
-      expect(read.delete(name)).toBe(true);
-    }
     const named = variables(/^#?([A-Z_]+)=(.*)$/).map(([name]) => name);
-    expect([...named].sort()).toEqual([...read].sort());
+    expect([...named, 'NODE_ENV', 'DATABASE_URL_FILE', 'REDIS_URL_FILE'].sort()).toEqual([...read].sort());
   });
 
   it('shows the defaults', () => {

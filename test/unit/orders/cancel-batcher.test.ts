@@ -8,6 +8,8 @@ const LOCK_TIMEOUT_MS = 1_000;
 /** The turns of the event loop before and after a deadline; with fake timers each takes a millisecond. */
 const TURNS_MS = 3;
 
+type Results = Map<bigint, CancelResult | undefined>;
+
 /** A statement that has been sent and completes when the test completes it. */
 interface Statement<T> {
   readonly ids: readonly bigint[];
@@ -17,24 +19,20 @@ interface Statement<T> {
 
 /** A repository whose statements stay open until the test completes them. */
 class FakeRepository {
-  readonly batches: Statement<Map<bigint, CancelResult | undefined>>[] = [];
+  readonly batches: Statement<Results>[] = [];
   readonly alone: Statement<CancelResult | undefined>[] = [];
 
-  cancelUnlocked(ids: readonly bigint[]): Promise<Map<bigint, CancelResult | undefined>> {
+  cancelUnlocked(ids: readonly bigint[]): Promise<Results> {
     return new Promise((complete, fail) => this.batches.push({ ids, complete, fail }));
   }
 
   cancelAlone(id: bigint): Promise<CancelResult | undefined> {
     return new Promise((complete, fail) => this.alone.push({ ids: [id], complete, fail }));
   }
+}
 
-  get batchIds(): (readonly bigint[])[] {
-    return this.batches.map(({ ids }) => ids);
-  }
-
-  get aloneIds(): (readonly bigint[])[] {
-    return this.alone.map(({ ids }) => ids);
-  }
+function idsOf(statements: readonly Statement<never>[]): (readonly bigint[])[] {
+  return statements.map(({ ids }) => ids);
 }
 
 let repository: FakeRepository;
@@ -66,13 +64,9 @@ async function cancel(...ids: bigint[]): Promise<string[]> {
   return results;
 }
 
-/** Completes a batch with a result for each of its orders. */
-async function complete(
-  statement: Statement<Map<bigint, CancelResult | undefined>> | undefined,
-  status: CancelResult | ((id: bigint) => CancelResult) = 'cancelled',
-): Promise<void> {
-  const pairs = statement?.ids.map((id) => [id, typeof status === 'string' ? status : status(id)] as const);
-  statement?.complete(new Map(pairs));
+/** Completes a batch with one result for all of its orders. */
+async function complete(statement: Statement<Results> | undefined, status: CancelResult = 'cancelled'): Promise<void> {
+  statement?.complete(new Map(statement.ids.map((id) => [id, status])));
   await turn();
 }
 
@@ -91,7 +85,7 @@ it('waits ten seconds for running statements, and a later cancel is not affected
   const later = await cancel(4n);
   await complete(repository.batches[0]);
   await complete(repository.batches[2]);
-  expect([repository.batchIds, later]).toEqual([[[1n], [2n], [4n]], ['cancelled']]);
+  expect([idsOf(repository.batches), later]).toEqual([[[1n], [2n], [4n]], ['cancelled']]);
 });
 
 describe('a statement for several orders that fails', () => {
@@ -102,14 +96,14 @@ describe('a statement for several orders that fails', () => {
   it('has each of its orders cancelled alone, three at a time, and each fails alone', async () => {
     const results = await cancel(1n, 2n, 3n, 4n);
     await fail(repository.batches[0], timedOut);
-    expect(repository.aloneIds).toEqual([[1n], [2n], [3n]]);
+    expect(idsOf(repository.alone)).toEqual([[1n], [2n], [3n]]);
     repository.alone[0]?.complete('cancelled');
     await fail(repository.alone[1], timedOut);
     repository.alone[2]?.complete(undefined);
     await turn();
     repository.alone[3]?.complete('already_shipped');
     await turn();
-    expect([repository.batches.length, repository.aloneIds.slice(3)]).toEqual([1, [[4n]]]);
+    expect([repository.batches.length, idsOf(repository.alone).slice(3)]).toEqual([1, [[4n]]]);
     expect(results).toEqual(['cancelled', 'service_unavailable', 'absent', 'already_shipped']);
     expect((await metrics.cancelLockWaits.get()).values).toEqual([expect.objectContaining({ value: 0 })]);
   });
@@ -140,7 +134,7 @@ describe('an order that another transaction has locked', () => {
     repository.alone[0]?.complete('retry');
     repository.alone[1]?.complete('retry');
     await turn();
-    expect(repository.aloneIds).toEqual([[1n], [2n], [1n], [2n]]);
+    expect(idsOf(repository.alone)).toEqual([[1n], [2n], [1n], [2n]]);
     repository.alone[2]?.complete(undefined);
     repository.alone[3]?.complete('retry');
     await turn();
@@ -156,10 +150,10 @@ describe('an order that another transaction has locked', () => {
     void batcher.cancel(6n, 'b');
     await turn();
     await complete(repository.batches.at(-1), 'retry');
-    expect(repository.aloneIds).toEqual([[1n], [2n], [3n]]);
+    expect(idsOf(repository.alone)).toEqual([[1n], [2n], [3n]]);
     repository.alone[0]?.complete('cancelled');
     await turn();
-    expect(repository.aloneIds.slice(3)).toEqual([[6n]]);
+    expect(idsOf(repository.alone).slice(3)).toEqual([[6n]]);
   });
 
   it('fails with 503 when no slot for waiting is free a second after the lock timeout, and occupies none afterwards', async () => {
@@ -181,6 +175,6 @@ describe('an order that another transaction has locked', () => {
     await turn();
     // Exactly three slots are free again.
     await cancelLocked(5n, 6n, 7n, 8n);
-    expect(repository.aloneIds).toEqual([[1n], [2n], [3n], [5n], [6n], [7n]]);
+    expect(idsOf(repository.alone)).toEqual([[1n], [2n], [3n], [5n], [6n], [7n]]);
   });
 });
