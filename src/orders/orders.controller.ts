@@ -44,19 +44,11 @@ export class OrdersController {
     sendNoContent(res);
   }
 
-  @All()
-  rejectMethodOnList(@Res({ passthrough: true }) res: Response): never {
-    return rejectMethod(res, 'GET, HEAD');
+  /** RFC 9110 section 15.5.6: a 405 lists the methods that the resource supports. */
+  @All(['', ':orderId'])
+  rejectMethod(@Param('orderId') id: string | undefined, @Res({ passthrough: true }) res: Response): never {
+    const allow = id === undefined ? 'GET, HEAD' : 'DELETE';
+    res.setHeader('Allow', allow);
+    throw new DomainError('method_not_allowed', `This path supports ${allow} only.`);
   }
-
-  @All(':orderId')
-  rejectMethodOnOrder(@Res({ passthrough: true }) res: Response): never {
-    return rejectMethod(res, 'DELETE');
-  }
-}
-
-/** RFC 9110 section 15.5.6: a 405 lists the methods that the resource supports. */
-function rejectMethod(res: Response, allow: string): never {
-  res.setHeader('Allow', allow);
-  throw new DomainError('method_not_allowed', `This path supports ${allow} only.`);
 }
