@@ -1,5 +1,5 @@
-const CANONICAL_DECIMAL = /^-?(?:0|[1-9][0-9]*)$/;
-const INT64_DIGITS_MAX = 19;
+/** An int64 has up to 19 digits. */
+const CANONICAL_DECIMAL = /^-?(?:0|[1-9][0-9]{0,18})$/;
 
 /**
  * Parses an order id: a decimal int64 in canonical form. A JavaScript number would round 9007199254740993 to
@@ -7,9 +7,6 @@ const INT64_DIGITS_MAX = 19;
  * @returns undefined when the text is not an order id
  */
 export function parseOrderId(text: string): bigint | undefined {
-  if (text.length > INT64_DIGITS_MAX + 1 || !CANONICAL_DECIMAL.test(text)) {
-    return undefined;
-  }
-  const id = BigInt(text);
-  return BigInt.asIntN(64, id) === id ? id : undefined;
+  const id = CANONICAL_DECIMAL.test(text) ? BigInt(text) : undefined;
+  return id !== undefined && BigInt.asIntN(64, id) === id ? id : undefined;
 }
