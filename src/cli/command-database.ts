@@ -50,7 +50,8 @@ export async function withDatabase<T>(work: (db: pg.Client) => Promise<T>): Prom
     await db.query(SETTINGS);
     return await work(db);
   } catch (error) {
-    if (hasLostConnection(db, error)) {
+    // Also by a server that says so before it ends the session.
+    if (db.connection.stream.destroyed || (sqlStateOf(error) !== undefined && isOutcomeUnknown(error))) {
       throw new Error(
         `The connection to the database was lost (${asError(error).message}). ` +
           'If the command changes something, look whether it has before you repeat it.',
@@ -66,11 +67,6 @@ export async function withDatabase<T>(work: (db: pg.Client) => Promise<T>): Prom
   } finally {
     await db.end().catch(() => undefined);
   }
-}
-
-/** Also by a server that says so before it ends the session. */
-function hasLostConnection(db: pg.Client, error: unknown): boolean {
-  return db.connection.stream.destroyed || (sqlStateOf(error) !== undefined && isOutcomeUnknown(error));
 }
 
 /** @throws {ConfigurationError} */

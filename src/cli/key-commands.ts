@@ -1,4 +1,4 @@
-import { Argument, type Command, Option } from 'commander';
+import { type Command, Option } from 'commander';
 import { ApiKeysAdmin, type Deliver, type PlanChoice } from '../api-keys/api-keys.admin.js';
 import { type Plan, PLANS } from '../plans/plans.js';
 import { duration, futureTime, integer, keyId, keyName, UsageError } from './arguments.js';
@@ -125,23 +125,20 @@ export function addKeyCommands(program: Command): void {
   const keys = program.command('keys').description('administer API keys').addHelpText('after', KEYS_HELP);
   addUsageCommand(keys);
   for (const [usage, { description, json, options = [], run }] of Object.entries(COMMANDS)) {
-    const [name = '', argument] = usage.split(' ');
-    const command = keys.command(name).description(description).option('--json', `print ${json}`);
+    const command = keys.command(usage).description(description).option('--json', `print ${json}`);
+    for (const argument of command.registeredArguments) {
+      argument.argParser(keyId).description = 'id of the key, or its first 8 characters';
+    }
     for (const option of options) {
       command.addOption(option);
     }
-    if (argument === undefined) {
-      command.action((values: KeyOptions) => withDatabase((db) => run(new ApiKeysAdmin(db), values, '')));
-    } else {
-      command
-        .addArgument(new Argument(argument, 'id of the key, or its first 8 characters').argParser(keyId))
-        .action((prefix: string, values: KeyOptions) =>
-          withDatabase(async (db) => {
-            const admin = new ApiKeysAdmin(db);
-            await run(admin, values, (await admin.find(prefix)).id);
-          }),
-        );
-    }
+    command.action(() =>
+      withDatabase(async (db) => {
+        const admin = new ApiKeysAdmin(db);
+        const [prefix] = command.processedArgs as string[];
+        await run(admin, command.opts(), prefix === undefined ? '' : (await admin.find(prefix)).id);
+      }),
+    );
   }
 }
 

@@ -1,4 +1,4 @@
-import { Argument, type Command } from 'commander';
+import type { Command } from 'commander';
 import { onlyKey } from '../api-keys/api-keys.admin.js';
 import { type DayUsage, type KeyUsage, type Period, usageOfDays, usageOfKeys } from '../api-keys/usage/usage-report.js';
 import { integer, keyId, pastDay } from './arguments.js';
@@ -22,7 +22,7 @@ export function addUsageCommand(keys: Command): void {
   keys
     .command('usage')
     .description('show what all keys did, or what one key did on each day')
-    .addArgument(new Argument('[id]', 'id of a key, or its first 8 characters').argParser(keyId))
+    .argument('[id]', 'id of a key, or its first 8 characters', keyId)
     .option('--days <n>', 'number of days, the last one included', integer(1, DAYS_MAX), DAYS_DEFAULT)
     .option('--until <day>', 'last day in UTC, like 2026-10-31 (default: today)', pastDay)
     .option('--json', 'print one object with all figures')
