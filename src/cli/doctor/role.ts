@@ -6,46 +6,40 @@ import { error, ok, type Result, warning } from './check.js';
 /** The role that the migrations grant the privileges of the service; a login gets them by membership. */
 const SERVICE_ROLE = 'petstore_service';
 
-const KEY_COLUMNS = 'id key_hash plan requests_per_minute requests_per_day expires_at revoked_at last_used_at'.split(
-  ' ',
-);
-const COUNT_COLUMNS = 'admitted rejected banned lists cancels list_bytes'.split(' ');
+const onColumns = (privilege: string, columns: string, table: string): string[] =>
+  columns.split(' ').map((column) => `${privilege} (${column}) ON ${table}`);
 
 /** What the migrations grant it, as in GRANT. */
 const GRANTS: readonly string[] = [
   'USAGE ON SCHEMA public',
   'SELECT ON orders',
-  'UPDATE (status) ON orders',
-  'UPDATE (cancelled_at) ON orders',
-  ...KEY_COLUMNS.map((column) => `SELECT (${column}) ON api_keys`),
+  ...onColumns('UPDATE', 'status cancelled_at', 'orders'),
+  ...onColumns('SELECT', 'id key_hash plan requests_per_minute requests_per_day', 'api_keys'),
+  ...onColumns('SELECT', 'expires_at revoked_at last_used_at', 'api_keys'),
   'UPDATE (last_used_at) ON api_keys',
   'SELECT ON order_list_changes',
   'EXECUTE ON FUNCTION compact_order_list_changes(bigint)',
   'EXECUTE ON FUNCTION note_order_list_blocks(bigint,bigint)',
   ...['SELECT', 'INSERT', 'DELETE'].map((privilege) => `${privilege} ON api_key_usage`),
-  ...COUNT_COLUMNS.map((column) => `UPDATE (${column}) ON api_key_usage`),
+  ...onColumns('UPDATE', 'admitted rejected banned lists cancels list_bytes', 'api_key_usage'),
 ];
 
 /** Also granted where Prisma keeps a record of the migrations. */
 const ALLOWED: readonly string[] = [
   ...GRANTS,
-  ...['migration_name', 'finished_at', 'rolled_back_at'].map((column) => `SELECT (${column}) ON _prisma_migrations`),
+  ...onColumns('SELECT', 'migration_name finished_at rolled_back_at', '_prisma_migrations'),
 ];
 
 /** Not by `to_regclass`, which finds nothing without the right to use the schema. */
 const OWNER = `(SELECT relowner FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relname = 'orders')`;
 
+/** `isMember` is null when the role of the service does not exist, as where the owner may not create roles. */
 const LOGIN = `
   SELECT session_user AS login, rolsuper OR coalesce(pg_has_role(session_user, ${OWNER}, 'USAGE'), false) AS "isOwner",
          (SELECT pg_has_role(session_user, oid, 'USAGE') FROM pg_roles WHERE rolname = '${SERVICE_ROLE}') AS "isMember"
   FROM pg_roles WHERE rolname = session_user`;
 
-interface Login {
-  readonly login: string;
-  readonly isOwner: boolean;
-  /** Null when the role of the service does not exist, as where the owner may not create roles. */
-  readonly isMember: boolean | null;
-}
+type Login = Readonly<{ login: string; isOwner: boolean; isMember: boolean | null }>;
 
 /**
  * What the login has: attributes, memberships, and what is granted to it, to its roles and to PUBLIC, as in GRANT. Of the functions,
