@@ -19,13 +19,13 @@ const INT64 = {
   read: (text: string) => (parseOrderId(text)?.toString() === text ? text : undefined),
 };
 
-export type OrderField = 'id' | 'petId' | 'quantity' | 'shipDate' | 'complete' | 'status';
+export type OrderField = keyof typeof ORDER_FIELDS;
 
 /** An order as read from a file. An empty field is one without a value. */
 export type OrderTexts = Readonly<Partial<Record<OrderField, string>>>;
 
 /** The rules of all fields. */
-const ORDER_FIELDS: Readonly<Record<OrderField, FieldRule>> = {
+const ORDER_FIELDS = {
   id: INT64,
   petId: { required: true, ...INT64 },
   quantity: {
@@ -46,7 +46,7 @@ const ORDER_FIELDS: Readonly<Record<OrderField, FieldRule>> = {
     expected: 'pending, shipped or cancelled',
     read: (text) => (STATUSES.includes(text) ? text : undefined),
   },
-};
+} satisfies Readonly<Record<string, FieldRule>>;
 
 export function isOrderField(name: string): name is OrderField {
   return Object.hasOwn(ORDER_FIELDS, name);
@@ -67,7 +67,7 @@ const NULL = '\\N';
 export function copyLineOf(line: number, fields: OrderTexts, errors: ImportErrors): string | undefined {
   const before = errors.count;
   const read = (field: OrderField): string | undefined => {
-    const { required, expected, read: readText } = ORDER_FIELDS[field];
+    const { required, expected, read: readText }: FieldRule = ORDER_FIELDS[field];
     const given = fields[field] ?? '';
     const value = given === '' ? undefined : readText(given);
     if (given === '' && required === true) {
