@@ -37,12 +37,10 @@ async function usagesOf(records: readonly KeyRecord[]): Promise<Usage[]> {
   }
   const { readUsage } = await import('../rate-limit/redis-admin.js');
   const ids = records.map(({ id }) => id);
-  try {
-    return await readUsage(url, ids, Date.now());
-  } catch (error) {
+  return readUsage(url, ids, Date.now()).catch((error: unknown) => {
     warn(`${asError(error).message}; remaining requests and bans are unknown.`);
     return [];
-  }
+  });
 }
 
 /** Formats keys as a table. */

@@ -9,6 +9,38 @@ import type { PostgresPrograms } from './postgres-programs.js';
 const SUPERUSER = 'petstore';
 const TEMPORARY_PREFIX = 'cluster.new-';
 
+// The cluster in a folder: the server's data, and the password of its superuser.
+const homeOf = (folder: string): string => join(folder, 'cluster');
+export const dataOf = (folder: string): string => join(homeOf(folder), 'data');
+export const pidFileOf = (folder: string): string => join(dataOf(folder), 'postmaster.pid');
+
+/** Works in a temporary folder and renames it at the end: an interrupted run leaves no incomplete cluster. */
+export async function initialiseOnce(folder: string, programs: PostgresPrograms): Promise<void> {
+  if (fs.existsSync(homeOf(folder))) {
+    return;
+  }
+  for (const name of fs.readdirSync(folder).filter((entry) => entry.startsWith(TEMPORARY_PREFIX))) {
+    fs.rmSync(join(folder, name), { recursive: true, force: true, maxRetries: 5 });
+  }
+  const home = fs.mkdtempSync(join(folder, TEMPORARY_PREFIX));
+  const password = join(home, 'password');
+  fs.writeFileSync(password, randomBytes(24).toString('hex'), { mode: 0o600, flush: true });
+  if (programs.owner !== undefined) {
+    const { uid, gid } = programs.owner;
+    fs.chownSync(home, uid, gid);
+    fs.chownSync(password, uid, gid);
+  }
+  const authentication = [`--username=${SUPERUSER}`, `--pwfile=${password}`, '--auth=scram-sha-256'];
+  await run(programs.command('initdb', '-D', join(home, 'data'), ...authentication, '--encoding=UTF8', '--locale=C'));
+  fs.renameSync(home, homeOf(folder));
+}
+
+/** The connection URL of one of the databases. */
+export function urlOf(folder: string, port: string, database: string): string {
+  const password = fs.readFileSync(join(homeOf(folder), 'password'), 'utf8');
+  return `postgresql://${SUPERUSER}:${password}@127.0.0.1:${port}/${database}`;
+}
+
 /** What a server says of itself in `postmaster.pid`. */
 export interface Postmaster {
   readonly pid: number;
@@ -16,55 +48,15 @@ export interface Postmaster {
   readonly status: string;
 }
 
-/** The files of a server: its data, and the password of its superuser. */
-export class Cluster {
-  readonly data: string;
-  readonly pidFile: string;
-  readonly #home: string;
-
-  constructor(private readonly folder: string) {
-    this.#home = join(folder, 'cluster');
-    this.data = join(this.#home, 'data');
-    this.pidFile = join(this.data, 'postmaster.pid');
-  }
-
-  /** Works in a temporary folder and renames it at the end: an interrupted run leaves no incomplete cluster. */
-  async initialiseOnce(programs: PostgresPrograms): Promise<void> {
-    if (fs.existsSync(this.#home)) {
-      return;
-    }
-    for (const name of fs.readdirSync(this.folder).filter((entry) => entry.startsWith(TEMPORARY_PREFIX))) {
-      fs.rmSync(join(this.folder, name), { recursive: true, force: true, maxRetries: 5 });
-    }
-    const home = fs.mkdtempSync(join(this.folder, TEMPORARY_PREFIX));
-    const password = join(home, 'password');
-    fs.writeFileSync(password, randomBytes(24).toString('hex'), { mode: 0o600, flush: true });
-    if (programs.owner !== undefined) {
-      const { uid, gid } = programs.owner;
-      fs.chownSync(home, uid, gid);
-      fs.chownSync(password, uid, gid);
-    }
-    const authentication = [`--username=${SUPERUSER}`, `--pwfile=${password}`, '--auth=scram-sha-256'];
-    await run(programs.command('initdb', '-D', join(home, 'data'), ...authentication, '--encoding=UTF8', '--locale=C'));
-    fs.renameSync(home, this.#home);
-  }
-
-  /** The connection URL of one of the databases. */
-  url(port: string, database: string): string {
-    const password = fs.readFileSync(join(this.#home, 'password'), 'utf8');
-    return `postgresql://${SUPERUSER}:${password}@127.0.0.1:${port}/${database}`;
-  }
-
-  /** The server that runs on this cluster. */
-  postmaster(): Postmaster | undefined {
-    try {
-      const [pid = '', , , port = '', , , , status = ''] = fs.readFileSync(this.pidFile, 'utf8').split('\n');
-      // The file survives a crash, and another process may have the number by now.
-      const runsHere = commandLineOf(pid).includes(` -D ${this.data} `);
-      return runsHere ? { pid: Number(pid), port, status: status.trim() } : undefined;
-    } catch {
-      return undefined;
-    }
+/** The server that runs on the cluster. */
+export function postmasterOf(folder: string): Postmaster | undefined {
+  try {
+    const [pid = '', , , port = '', , , , status = ''] = fs.readFileSync(pidFileOf(folder), 'utf8').split('\n');
+    // The file survives a crash, and another process may have the number by now.
+    const runsHere = commandLineOf(pid).includes(` -D ${dataOf(folder)} `);
+    return runsHere ? { pid: Number(pid), port, status: status.trim() } : undefined;
+  } catch {
+    return undefined;
   }
 }
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { inBackground } from '../../common/in-background.js';
 import { PROJECT_ROOT } from '../../common/project-root.js';
-import { Cluster } from './cluster.js';
+import { postmasterOf, urlOf } from './cluster.js';
 import { demoBanner, prepareDemo } from './demo.js';
 import { migrate } from './migrate.js';
 import { PostgresServer } from './postgres-server.js';
@@ -53,9 +53,8 @@ export async function startEmbeddedDatabase(stop: AbortController): Promise<Embe
 
 /** The database of an embedded service that is running, for the commands. */
 export function runningEmbeddedDatabaseUrl(): string | undefined {
-  const cluster = new Cluster(EMBEDDED_FOLDER);
-  const postmaster = cluster.postmaster();
-  return postmaster?.status === 'ready' ? cluster.url(postmaster.port, DATABASE) : undefined;
+  const postmaster = postmasterOf(EMBEDDED_FOLDER);
+  return postmaster?.status === 'ready' ? urlOf(EMBEDDED_FOLDER, postmaster.port, DATABASE) : undefined;
 }
 
 /** Errors of the file system have a code, and the path in their message: that of the data, or that of the programs. */

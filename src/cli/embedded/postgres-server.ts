@@ -5,7 +5,7 @@ import { closeSync, mkdirSync, openSync, readFileSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Cluster, type Postmaster } from './cluster.js';
+import { dataOf, initialiseOnce, pidFileOf, type Postmaster, postmasterOf, urlOf } from './cluster.js';
 import { findPostgresPrograms } from './postgres-programs.js';
 
 /**
@@ -26,6 +26,8 @@ const ATTEMPTS_MS = 3_000;
 const RETRY_MS = 100;
 const POLL_MS = 20;
 
+const logOf = (folder: string): string => join(folder, 'postgres.log');
+
 export interface PostgresServerOptions {
   /** Holds the cluster and the server's log. Created when it does not exist. */
   readonly folder: string;
@@ -43,7 +45,7 @@ export class PostgresServer {
   readonly ended: Promise<unknown>;
 
   private constructor(
-    private readonly cluster: Cluster,
+    private readonly folder: string,
     private readonly port: string,
     private readonly lifeline: Socket,
   ) {
@@ -53,28 +55,26 @@ export class PostgresServer {
   /** @throws {Error} with the end of the log when the server does not start, or when another one runs on the cluster */
   static async start({ folder, settings = {}, port, programs }: PostgresServerOptions): Promise<PostgresServer> {
     mkdirSync(folder, { recursive: true });
-    const cluster = new Cluster(folder);
-    const found = findPostgresPrograms(folder, cluster.data, programs);
-    const logFile = join(folder, 'postgres.log');
-    await cluster.initialiseOnce(found);
+    const found = findPostgresPrograms(folder, dataOf(folder), programs);
+    await initialiseOnce(folder, found);
     const lastAttempt = performance.now() + ATTEMPTS_MS;
     for (;;) {
-      const other = cluster.postmaster();
+      const other = postmasterOf(folder);
       if (other === undefined) {
         // PostgreSQL does not start while any process has the number in a file that a crash left.
-        rmSync(cluster.pidFile, { force: true });
+        rmSync(pidFileOf(folder), { force: true });
         const chosen = String(port ?? randomInt(...PORTS));
         const options = { listen_addresses: '127.0.0.1', unix_socket_directories: '', port: chosen, ...settings };
         const parameters = Object.entries(options).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-        const lifeline = await launch(found.command('postgres', '-D', cluster.data, ...parameters), logFile);
-        const server = new PostgresServer(cluster, chosen, lifeline);
+        const lifeline = await launch(found.command('postgres', '-D', dataOf(folder), ...parameters), logOf(folder));
+        const server = new PostgresServer(folder, chosen, lifeline);
         if (await server.#becomesReady()) {
           return server;
         }
         await server.stop();
       }
       if (other?.status !== 'stopping' && performance.now() > lastAttempt) {
-        throw startError(other, cluster.data, logFile);
+        throw startError(other, folder);
       }
       // The port was taken meanwhile, or a killed server or its processes are still ending.
       await delay(RETRY_MS);
@@ -83,12 +83,12 @@ export class PostgresServer {
 
   /** The process id while the server runs. */
   get pid(): number | undefined {
-    return this.cluster.postmaster()?.pid;
+    return postmasterOf(this.folder)?.pid;
   }
 
   /** The connection URL of one of the server's databases. */
   url(database: string): string {
-    return this.cluster.url(this.port, database);
+    return urlOf(this.folder, this.port, database);
   }
 
   /** Stops the server and closes its connections. */
@@ -100,7 +100,7 @@ export class PostgresServer {
 
   async #becomesReady(): Promise<boolean> {
     while (!this.lifeline.closed) {
-      const postmaster = this.cluster.postmaster();
+      const postmaster = postmasterOf(this.folder);
       // Of two services that start at the same time, one has the cluster.
       if (postmaster?.status === 'ready' && postmaster.port === this.port) {
         return true;
@@ -111,12 +111,12 @@ export class PostgresServer {
   }
 }
 
-/** @param other the server of another service on the same data */
-function startError(other: Postmaster | undefined, data: string, logFile: string): Error {
+/** @param other the server of another service in the same folder */
+function startError(other: Postmaster | undefined, folder: string): Error {
   return new Error(
     other === undefined
-      ? `The embedded PostgreSQL did not start:\n${readFileSync(logFile, 'utf8').slice(-2_000)}`
-      : `The service is already running here (its PostgreSQL is process ${other.pid}, its data in ${data}). ` +
+      ? `The embedded PostgreSQL did not start:\n${readFileSync(logOf(folder), 'utf8').slice(-2_000)}`
+      : `The service is already running here (its PostgreSQL is process ${other.pid}, its data in ${dataOf(folder)}). ` +
           'Stop it first, or set DATABASE_URL to run another.',
   );
 }
