@@ -72,9 +72,9 @@ export function pastDay(text: string): string {
 
 /** A duration in milliseconds. */
 export function duration(text: string): number {
-  const [, amount, unit] = DURATION.exec(text === '0' ? '0s' : text) ?? [];
-  const unitMs = unit === undefined ? undefined : UNIT_MS[unit];
-  if (amount === undefined || unitMs === undefined) {
+  const [, amount, unit = ''] = DURATION.exec(text === '0' ? '0s' : text) ?? [];
+  const unitMs = UNIT_MS[unit];
+  if (unitMs === undefined) {
     throw new InvalidArgumentError('It must be a duration like 90s, 30m, 24h or 7d, or 0.');
   }
   return Number(amount) * unitMs;
