@@ -3,8 +3,6 @@ import { isDecodable } from '../common/is-decodable.js';
 /** The path segment that all operations of the interface live under; the version is part of the base address. */
 export const API_VERSION = 'v1';
 
-const API_ROOT = `/${API_VERSION}`;
-
 /** The path of the order operations, as Nest and the document see it. */
 export const ORDERS_PATH = `${API_VERSION}/store/orders`;
 
@@ -32,8 +30,7 @@ export function routeTemplateOf(target: string): string | undefined {
 
 /** Whether a request target lies under the API's version segment, and so under keys and limits. */
 export function isApiPath(target: string): boolean {
-  const path = pathOf(target);
-  return path.startsWith(API_ROOT) && (path.length === API_ROOT.length || path[API_ROOT.length] === '/');
+  return `${pathOf(target)}/`.startsWith(`/${API_VERSION}/`);
 }
 
 /** The path of a request target without its query, also of one in absolute form. */
@@ -63,17 +60,9 @@ export function originForm(sent: string): string | undefined {
 const SCHEME_AND_AUTHORITY = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/(?:[^/?#[\]]|\[[0-9A-Fa-f:.]+\])*(?=[/?#]|$)/;
 
 /**
- * Reads percent signs that encode nothing literally, as the WHATWG URL standard does. Otherwise the router would reject
- * such a target before any route.
+ * Reads the percent signs of a path that cannot be decoded literally. Otherwise the router would reject such a target before any
+ * route; no route has a parameter whose value needs them decoded.
  */
 export function withLiteralPercents(target: string): string {
-  if (!target.includes('%')) {
-    return target;
-  }
-  return target
-    .replace(LONE_PERCENT, '%25')
-    .replace(ENCODED_BYTES, (bytes) => (isDecodable(bytes) ? bytes : bytes.replaceAll('%', '%25')));
+  return isDecodable(pathOf(target)) ? target : target.replaceAll('%', '%25');
 }
-
-const LONE_PERCENT = /%(?![0-9A-Fa-f]{2})/g;
-const ENCODED_BYTES = /(?:%[0-9A-Fa-f]{2})+/g;

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import fc from 'fast-check';
-import { isApiPath, originForm, routeTemplateOf, withLiteralPercents } from '../../../src/http/paths.js';
+import { isApiPath, originForm, pathOf, routeTemplateOf, withLiteralPercents } from '../../../src/http/paths.js';
 
 /** How Express reads a target. */
 const parseUrl = createRequire(require.resolve('express'))('parseurl') as (req: { url: string }) => {
@@ -58,22 +58,22 @@ describe('withLiteralPercents', () => {
     // Bytes that are not UTF-8 encode nothing.
     ['/%ff', '/%25ff'],
     ['/%C3%28', '/%25C3%2528'],
-    // Valid encodings stay, as in the WHATWG URL standard.
-    ['/%31%', '/1%25'],
-    ['/%31?discount=100%', '/1?discount=100%25'],
   ])('escapes the literal percent signs of %s', (target, literal) => {
     expect(decodeURIComponent(withLiteralPercents(target))).toBe(decodeURIComponent(literal));
   });
 
-  it.each(['/v1/store/orders/1', '/a%20b', '/%F0%9F%90%B6', '/%25zz', '', '*'])('returns %p unchanged', (target) => {
-    expect(withLiteralPercents(target)).toBe(target);
-  });
+  it.each(['/v1/store/orders/1', '/a%20b', '/%F0%9F%90%B6', '/%25zz', '/%31?discount=100%', '', '*'])(
+    'returns %p unchanged',
+    (target) => {
+      expect(withLiteralPercents(target)).toBe(target);
+    },
+  );
 
-  it('returns a target that can be decoded, whatever the input', () => {
+  it('returns a target whose path can be decoded, whatever the input', () => {
     const targets = fc.string({ unit: fc.constantFrom('%', '2', '5', 'f', 'z', '/', '?', 'c3') });
     fc.assert(
       fc.property(targets, (target) => {
-        expect(() => decodeURIComponent(withLiteralPercents(target))).not.toThrow();
+        expect(() => decodeURIComponent(pathOf(withLiteralPercents(target)))).not.toThrow();
       }),
     );
   });
