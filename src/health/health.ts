@@ -32,19 +32,15 @@ export class HealthService {
     if (this.#draining) {
       return false;
     }
-    this.#ping ??= this.#databaseResponds().finally(() => {
-      this.#ping = undefined;
-    });
+    this.#ping ??= withDeadline(this.prisma.ping(), PING_TIMEOUT_MS)
+      .then(
+        () => true,
+        () => false,
+      )
+      .finally(() => {
+        this.#ping = undefined;
+      });
     return this.#ping;
-  }
-
-  async #databaseResponds(): Promise<boolean> {
-    try {
-      await withDeadline(this.prisma.ping(), PING_TIMEOUT_MS);
-      return true;
-    } catch {
-      return false;
-    }
   }
 }
 
