@@ -1,5 +1,6 @@
 import type { Server } from 'node:net';
 import { promisify } from 'node:util';
+import type pg from 'pg';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { LabelledMetric } from './labelled-metric.js';
 
@@ -26,13 +27,6 @@ const GAUGES = {
     'The clock of Redis minus the clock of this process, at the last request that was counted.',
   ],
 } as const;
-
-/** The connection counts of a pool, read at scrape time. */
-export interface PoolState {
-  readonly totalCount: number;
-  readonly idleCount: number;
-  readonly waitingCount: number;
-}
 
 /** The metrics of the service. Labels never contain keys, addresses or paths, whose cardinality is unbounded. */
 export class Metrics {
@@ -144,7 +138,7 @@ export class Metrics {
   }
 
   /** Exports the connections of each pool by state, read at scrape time. */
-  watchPools(pools: Readonly<Record<string, PoolState>>): void {
+  watchPools(pools: Readonly<Record<string, pg.Pool>>): void {
     new Gauge({
       name: 'petstore_pool_connections',
       help: 'Database connections by pool and state; waiting: requests that wait for one.',
