@@ -21,19 +21,18 @@ export class AllExceptionsFilter implements ExceptionFilter {
   respond(exception: unknown, req: IncomingMessage, res: ServerResponse): void {
     const error = toDomainError(exception);
     try {
+      if (res.headersSent) {
+        abortResponse(res);
+      } else {
+        sendError(res, error);
+      }
       this.#log(error, req);
     } catch (failure) {
       logBackgroundError(failure);
-    }
-    try {
-      if (!res.headersSent) {
-        sendError(res, error);
-        return;
+      if (!res.writableEnded) {
+        abortResponse(res);
       }
-    } catch (failure) {
-      logBackgroundError(failure);
     }
-    abortResponse(res);
   }
 
   #log({ code, message, cause }: DomainError, req: IncomingMessage): void {
