@@ -90,7 +90,7 @@ function anonymous(network: string, error: Error): Caller {
 }
 
 function conclude(context: RequestContext, admission: Admission): Error | undefined {
-  context.deferHeaders(rateLimitHeaders(admission.verdict));
+  context.headers.push(...rateLimitHeaders(admission.verdict));
   context.admission = admission;
   return rejectionOf(admission);
 }

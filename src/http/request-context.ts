@@ -4,6 +4,8 @@ import type { Plan, Quotas } from '../plans/plans.js';
 import type { Verdict } from '../rate-limit/decision.js';
 import type { EndedRequest, TracedRequest } from '../tracing/tracing.js';
 
+export const REQUEST_ID_HEADER = 'X-Request-Id';
+
 export type HeaderPair = readonly [name: string, value: string];
 
 /** What a request is counted against: a key, or the address of a request without a valid one. */
@@ -35,8 +37,11 @@ export class RequestContext implements TracedRequest {
   readonly target: string;
   /** Set when the request has been admitted or rejected, which is done once. */
   admission: Admission | undefined;
-  /** Headers for the response. */
-  readonly headers: HeaderPair[] = [];
+  /**
+   * Headers that are deferred until the response is written. They go out together with the response's own, in one call: setting
+   * headers one by one costs Node a map, a check and a lower-cased name for each.
+   */
+  readonly headers: HeaderPair[];
   /** The bytes of a streamed body that the operating system has accepted. */
   bodyBytes = 0;
   ended: EndedRequest | undefined;
@@ -44,20 +49,13 @@ export class RequestContext implements TracedRequest {
   constructor(readonly req: RequestWithContext) {
     this.id = requestIdFrom(req.headers['x-request-id']);
     this.target = req.url ?? '';
+    this.headers = [[REQUEST_ID_HEADER, this.id]];
     req[CONTEXT] = this;
   }
 
   /** @returns undefined for a request that the service did not begin, such as one for metrics */
   static of(req: IncomingMessage): RequestContext | undefined {
     return (req as RequestWithContext)[CONTEXT];
-  }
-
-  /**
-   * Defers headers until the response is written. They go out together with the response's own, in one call: setting
-   * headers one by one costs Node a map, a check and a lower-cased name for each.
-   */
-  deferHeaders(headers: readonly HeaderPair[]): void {
-    this.headers.push(...headers);
   }
 }
 

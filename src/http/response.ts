@@ -14,8 +14,6 @@ export const API_SECURITY_HEADERS: readonly HeaderPair[] = [
 
 export const NO_STORE_HEADERS: readonly HeaderPair[] = [['Cache-Control', 'no-store'], ...API_SECURITY_HEADERS];
 
-export const REQUEST_ID_HEADER = 'X-Request-Id';
-
 /** Writes the status line and headers: those that were deferred first, then these. */
 export function writeHead(res: ServerResponse, status: number, headers: readonly HeaderPair[]): void {
   const all: string[] = [];

@@ -31,7 +31,7 @@ interface ConnectionState {
   closing: boolean;
   /** Nothing more is read. */
   deaf: boolean;
-  /** When it was opened or its last response ended: later ones are greater. */
+  /** When it was opened or its last response ended; milliseconds. */
   idleSince: number;
   readonly peer: Peer;
   /** Call when it may be read again. */
@@ -50,8 +50,6 @@ type Connection = Socket & { [STATE]: ConnectionState };
 export class Connections {
   readonly #open = new Set<Connection>();
   readonly #peers = new Map<string, Peer>();
-  /** Orders what happens on all connections. */
-  #sequence = 0;
   #draining = false;
   /** Whether connections without a pending response are closed. */
   #closingIdle = false;
@@ -90,7 +88,7 @@ export class Connections {
     this.#peers.set(name, peer);
     peer.connections++;
     this.#open.add(connection);
-    const idleSince = this.#sequence++;
+    const idleSince = performance.now();
     const pending: ServerResponse[] = [];
     const readOn = readInSlices(connection, () => !state.deaf && pending.length < UNANSWERED_MAX);
     const state = { pending, latest: undefined, closing: false, deaf: false, idleSince, peer, readOn };
@@ -133,7 +131,7 @@ export class Connections {
       if (!req.complete && !(Number(req.headers['content-length']) <= UNUSED_BODY_MAX_BYTES)) {
         this.#giveUpBody(connection);
       }
-      state.idleSince = this.#sequence++;
+      state.idleSince = performance.now();
       if (this.#closingIdle && state.pending.length === 0) {
         // For a response whose headers were sent before the drain. For all others Node does the same.
         connection.destroySoon();

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import cors from 'cors';
-import { API_SECURITY_HEADERS, REQUEST_ID_HEADER } from '../http/response.js';
-import type { HeaderPair } from '../http/request-context.js';
+import { type HeaderPair, REQUEST_ID_HEADER } from '../http/request-context.js';
+import { API_SECURITY_HEADERS } from '../http/response.js';
 import { RATE_LIMIT_HEADER_NAMES } from '../rate-limit/headers.js';
 
 const PREFLIGHT_MAX_AGE_SECONDS = 600;

@@ -4,7 +4,6 @@ import type { AdmissionService } from '../admission/admission.service.js';
 import { MISSING_API_KEY } from '../admission/rejection.js';
 import { DomainError } from '../errors/domain-error.js';
 import { RequestContext } from '../http/request-context.js';
-import { REQUEST_ID_HEADER } from '../http/response.js';
 import { type Connections, endConnection } from './connections.js';
 import type { AllExceptionsFilter } from './exception.filter.js';
 import type { RequestObserver } from './request-observer.js';
@@ -52,7 +51,6 @@ export class ParserErrors {
     res.shouldKeepAlive = false;
     res.assignSocket(socket);
     const context = new RequestContext(req);
-    context.deferHeaders([[REQUEST_ID_HEADER, context.id]]);
     res.once('finish', () => {
       this.observer.ended(res, context);
     });

@@ -9,8 +9,8 @@ import { logBackgroundError } from '../common/in-background.js';
 import { CONFIG, type Config } from '../config/config.js';
 import { DomainError } from '../errors/domain-error.js';
 import { isApiPath, originForm, withLiteralPercents } from '../http/paths.js';
-import { RequestContext } from '../http/request-context.js';
-import { REQUEST_ID_HEADER, sendError, writeErrorResponse } from '../http/response.js';
+import { REQUEST_ID_HEADER, RequestContext } from '../http/request-context.js';
+import { writeErrorResponse } from '../http/response.js';
 import { OrderListResponder } from '../orders/list/order-list.responder.js';
 import { rateLimitHeaders } from '../rate-limit/headers.js';
 import { requests } from '../tracing/tracing.js';
@@ -81,9 +81,8 @@ export class RequestHandler implements OnModuleInit {
   async #respond(req: IncomingMessage, res: ServerResponse, context: RequestContext): Promise<void> {
     const isApi = isApiPath(context.target);
     const isPreflightRequest = isPreflight(req);
-    if (isApi && !isPreflightRequest) {
-      context.deferHeaders([[REQUEST_ID_HEADER, context.id]]);
-    } else {
+    if (!isApi || isPreflightRequest) {
+      // Not everything there writes the deferred headers.
       res.setHeader(REQUEST_ID_HEADER, context.id);
     }
     const invalid = framingError(req);
@@ -112,18 +111,17 @@ export class RequestHandler implements OnModuleInit {
   }
 
   #route(req: IncomingMessage, res: ServerResponse): void {
-    const reject = (): void => {
-      sendError(res, new DomainError('bad_request', 'The request target is not a valid URL.'));
-    };
+    const invalid = (): DomainError => new DomainError('bad_request', 'The request target is not a valid URL.');
     const target = originForm(req.url ?? '');
     if (target === undefined) {
-      reject();
-      return;
+      throw invalid();
     }
     req.url = withLiteralPercents(target);
-    // Express calls `reject` only for a target that it cannot parse: no route gets it, not even that for errors.
     const express: ExpressHandler = this.#adapter.getInstance<Express>();
-    express(req, res, reject);
+    express(req, res, () => {
+      // Only for a target that Express cannot parse: no route gets it, not even that for errors.
+      this.errors.respond(invalid(), req, res);
+    });
   }
 }
 

@@ -60,12 +60,8 @@ export class RequestObserver {
     // A response whose end is still buffered when its connection is destroyed counts as finished for Node.
     const aborted = !writableFinished || req.socket.destroyed;
     const request: EndedRequest = { method, route, status, aborted };
-    const { requestDurations } = this.metrics;
-    const series =
-      aborted || status === undefined
-        ? requestDurations.labels(method, route ?? UNMATCHED_ROUTE, '', 'aborted')
-        : requestDurations.labels(method, route ?? UNMATCHED_ROUTE, status);
-    series.observe(durationMs / 1_000);
+    const outcome = aborted || status === undefined ? ['', 'aborted'] : [status];
+    this.metrics.requestDurations.labels(method, route ?? UNMATCHED_ROUTE, ...outcome).observe(durationMs / 1_000);
     const key = keyOf(context.admission);
     if (key !== undefined) {
       this.#addToUsage(key.id, request, context.bodyBytes);

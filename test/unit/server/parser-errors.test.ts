@@ -35,7 +35,7 @@ const admitted: (string | undefined)[] = [];
 const admission = {
   admit: ({ socket }: IncomingMessage, context: RequestContext) => {
     admitted.push(socket.remoteAddress);
-    context.deferHeaders(rateLimitHeaders(verdictOfUnused(ANONYMOUS_QUOTAS, NOW)));
+    context.headers.push(...rateLimitHeaders(verdictOfUnused(ANONYMOUS_QUOTAS, NOW)));
     return MISSING_API_KEY;
   },
 } as unknown as AdmissionService;
