@@ -7,8 +7,6 @@ const LEVEL = 1;
 /** Room beyond the expected size, so that nearly every chunk takes one pass through the thread pool and one allocation. */
 const ROOM = 1.04;
 const CHUNK_BYTES_MIN = 64 * 1_024;
-/** A result in memory that is larger than this is copied. */
-const WASTE_MAX = 1.1;
 
 /** Chunks up to this size are decompressed at once, in less time than the thread pool needs to hand the result over. */
 const INFLATED_AT_ONCE_MAX_BYTES = 128 * 1_024;
@@ -48,9 +46,6 @@ export async function deflate(plain: Buffer): Promise<DeflatedChunk> {
   const options = { level: LEVEL, finishFlush: constants.Z_SYNC_FLUSH, chunkSize };
   const [crc, deflated] = [crc32(plain), await deflateAsync(plain, options)];
   ratio = deflated.length / Math.max(1, plain.length);
-  if (deflated.buffer.byteLength <= deflated.length * WASTE_MAX) {
-    return { deflated, crc, length: plain.length };
-  }
   // A copy of the right size: the result keeps its whole chunk alive.
   const copy = Buffer.allocUnsafeSlow(deflated.length);
   deflated.copy(copy);

@@ -7,7 +7,7 @@ import { chunksOf, type ListChunk } from './list-chunk.js';
 import type { ListCompaction } from './list-compaction.js';
 import { type ReadPiece, UnsentChunks, type UnsentOptions } from './unsent-chunks.js';
 import type { ListTransaction } from './list-transaction.js';
-import type { Piece } from './list-version.js';
+import type { ListVersion, Piece } from './list-version.js';
 import { ClientDisconnected } from './list-writer.js';
 import { type EncodedChunk, OrderListEncoder } from './order-list-encoder.js';
 import type { CachedPiece } from './piece-cache.js';
@@ -37,6 +37,8 @@ export class ListReading {
   readonly #read = new Readable({ objectMode: true, read: () => undefined });
   readonly #unsent: UnsentChunks;
   #chunksPerPieceMax = CHUNKS_PER_BLOCK_MAX;
+  /** The name of the version, once there is a chunk; undefined when the list has none. */
+  version: string | undefined;
 
   constructor(private readonly options: ReadingOptions) {
     this.#unsent = new UnsentChunks(options, (plain) => {
@@ -46,24 +48,17 @@ export class ListReading {
     this.#read.on('error', () => undefined);
   }
 
-  /** Reads everything. Never rejects. Does not keep the transaction: the names of its pieces may take a megabyte. */
-  async run(transaction: ListTransaction): Promise<void> {
-    const { slot, user, onFilled } = this.options;
-    const timer = setTimeout(() => {
-      slot.yieldBy(user.cut);
-    }, UNDISTURBED_MS);
-    let isComplete = false;
+  /** Reads everything. Never rejects. */
+  async run(begin: () => Promise<ListTransaction>): Promise<void> {
+    const { slot, onFilled } = this.options;
     try {
-      await this.#readAll(transaction);
-      this.#read.push(null);
-      isComplete = true;
+      // Kept no longer than that: the names of its pieces may take a megabyte.
+      await this.#readAll(await begin());
     } catch (error) {
       this.close(asError(error));
     }
-    clearTimeout(timer);
-    this.#encoder.close();
     onFilled();
-    await transaction.end(isComplete);
+    this.#encoder.close();
     await this.#unsent.restIsTaken();
     slot.release();
   }
@@ -89,14 +84,30 @@ export class ListReading {
   }
 
   async #readAll(transaction: ListTransaction): Promise<void> {
-    const { cache, user, metrics } = this.options;
-    if (transaction.version === undefined) {
-      await this.#copy(transaction.copyAll(), [undefined]);
-      return;
+    const { slot, user, onFilled } = this.options;
+    const timer = setTimeout(() => {
+      slot.yieldBy(user.cut);
+    }, UNDISTURBED_MS);
+    this.version = transaction.version?.name;
+    let isComplete = false;
+    try {
+      await (transaction.version === undefined
+        ? this.#copy(transaction.copyAll(), [undefined])
+        : this.#readPieces(transaction, transaction.version));
+      this.#read.push(null);
+      isComplete = true;
+    } finally {
+      clearTimeout(timer);
+      onFilled();
+      await transaction.end(isComplete);
     }
-    const { pieces, blocksPerGroup } = transaction.version;
+  }
+
+  async #readPieces(transaction: ListTransaction, version: ListVersion): Promise<void> {
+    const { cache, user, metrics } = this.options;
+    const { pieces, blocksPerGroup } = version;
     this.#chunksPerPieceMax = CHUNKS_PER_BLOCK_MAX * blocksPerGroup;
-    cache.show(transaction.version);
+    cache.show(version);
     let index = 0;
     for (let piece = pieces[index]; piece !== undefined; piece = pieces[index]) {
       const cached = cache.get(piece.key);

@@ -100,17 +100,14 @@ export class ListTransaction {
 
   /** Call once. @param isComplete false closes the connection, which ends a scan */
   async end(isComplete: boolean): Promise<void> {
-    let isBroken = !isComplete;
-    try {
-      if (isComplete) {
-        await withDeadline(this.client.query('COMMIT'), RESPONSE_TIMEOUT_MS);
-      }
-    } catch {
-      // All rows were read: the connection is replaced.
-      isBroken = true;
-    } finally {
-      this.client.release(isBroken);
-    }
+    const commit = (): Promise<unknown> => withDeadline(this.client.query('COMMIT'), RESPONSE_TIMEOUT_MS);
+    // All rows were read, so a connection that cannot commit is only replaced.
+    const hasCommitted =
+      isComplete &&
+      (await commit()
+        .then(() => true)
+        .catch(() => false));
+    this.client.release(!hasCommitted);
   }
 
   async *#copy(queries: readonly string[]): AsyncGenerator<Buffer> {

@@ -139,34 +139,30 @@ async function writeAll(res: ServerResponse, parts: readonly Buffer[], isEnd: bo
   if (res.destroyed) {
     throw new ClientDisconnected();
   }
-  await new Promise<void>((resolve, reject) => {
-    const settle = (outcome: () => void): void => {
-      clearInterval(timer);
-      res.off('close', onDisconnected);
-      outcome();
+  let onDisconnected = (): void => undefined;
+  const written = new Promise<void>((resolve, reject) => {
+    onDisconnected = () => {
+      reject(new ClientDisconnected());
     };
-    const onDisconnected = (): void => {
-      settle(() => {
-        reject(new ClientDisconnected());
-      });
-    };
-    const timer = whenStalled(res.req.socket, stallMs, onDisconnected);
-    res.once('close', onDisconnected);
     for (const [index, part] of parts.entries()) {
       res.write(part, (error) => {
         if (error == null) {
           addBodyBytes(res, part.length);
-          if (index === parts.length - 1 && !isEnd) {
-            settle(resolve);
+          if (index === parts.length - 1) {
+            resolve();
           }
         }
       });
     }
-    if (isEnd) {
-      res.end(() => {
-        settle(resolve);
-      });
-    }
+  });
+  const timer = whenStalled(res.req.socket, stallMs, onDisconnected);
+  res.once('close', onDisconnected);
+  if (isEnd) {
+    res.end();
+  }
+  await written.finally(() => {
+    clearInterval(timer);
+    res.off('close', onDisconnected);
   });
 }
 

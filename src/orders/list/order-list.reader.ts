@@ -115,20 +115,15 @@ export class OrderListReader {
     isIntact: boolean,
     onFilled: () => void,
   ): Promise<OrderList> {
-    const { isCompressed } = request;
+    const { caller, cut, isCompressed } = request;
     const [cache, { compaction, metrics }] = [this.#cache, this];
-    const transaction = await this.transactions.begin(isIntact).catch((error: unknown) => {
-      onFilled();
-      slot.release();
-      throw error;
-    });
-    const user = cache.startUsing(request.caller, request.cut);
+    const user = cache.startUsing(caller, cut);
     const reading = new ListReading({ slot, cache, user, isCompressed, onFilled, compaction, metrics });
     const close = (): void => {
       reading.close();
       cache.endUsing(user);
     };
-    const ended = reading.run(transaction);
+    const ended = reading.run(() => this.transactions.begin(isIntact));
     inBackground(ended);
     try {
       await reading.ready();
@@ -137,6 +132,6 @@ export class OrderListReader {
       await ended;
       throw error;
     }
-    return { version: transaction.version?.name, chunks: reading.chunks(), close };
+    return { version: reading.version, chunks: reading.chunks(), close };
   }
 }

@@ -22,15 +22,14 @@ const COMPRESSED_MAX = 2_048;
 const UNCOMPRESSED_MAX = 64;
 /** How long a list waits when this number is reached. Milliseconds. */
 const SLOT_TIMEOUT_MS = 1_000;
-/** Responses that begin in one turn of the event loop at once, and those that have waited: many lists may wait for one version. */
+/** Responses that begin in one turn of the event loop: many lists may wait for one version. */
 const BEGUN_PER_TURN = 32;
 
 /** Responds to the list operation: 304 if the client has the current list, headers only to HEAD, all orders to GET. */
 @Injectable()
 export class OrderListResponder {
   readonly #stallMs: number;
-  readonly #waited = new FairSlots(BEGUN_PER_TURN);
-  #begun = 0;
+  readonly #begun = new FairSlots(BEGUN_PER_TURN);
   readonly #compressed = slotsFor(COMPRESSED_MAX, 'Too many order lists are being sent; retry shortly.');
   readonly #uncompressed = slotsFor(
     UNCOMPRESSED_MAX,
@@ -97,17 +96,10 @@ export class OrderListResponder {
 
   /** Waits for a later turn of the event loop when many responses have begun in this one, so that others go on between them. */
   async #turn(caller: string): Promise<void> {
-    if (this.#begun++ === 0) {
-      setImmediate(() => {
-        this.#begun = 0;
-      });
-    }
-    if (this.#begun > BEGUN_PER_TURN) {
-      const slot = await this.#waited.acquire(caller);
-      setImmediate(() => {
-        slot.release();
-      });
-    }
+    const slot = await this.#begun.acquire(caller);
+    setImmediate(() => {
+      slot.release();
+    });
   }
 
   async #readAndSend(name: string | undefined, res: Response, request: ListRequest): Promise<void> {

@@ -3,6 +3,7 @@ import { runInNewContext } from 'node:vm';
 import type { ReadChunk } from '../../../../src/orders/list/list-chunk.js';
 import { ListReading } from '../../../../src/orders/list/list-reading.js';
 import { ClientDisconnected } from '../../../../src/orders/list/list-writer.js';
+import type { Piece } from '../../../../src/orders/list/list-version.js';
 import type { ListTransaction } from '../../../../src/orders/list/list-transaction.js';
 import { CHUNK_ROWS } from '../../../../src/orders/list/order-list-encoder.js';
 import { Metrics } from '../../../../src/metrics/metrics.js';
@@ -30,14 +31,19 @@ interface Started {
   readonly pieces: WeakRef<object>;
 }
 
+/** Begins a transaction that shows these pieces. */
+function beginning(pieces: readonly Piece[], copy: () => AsyncGenerator<Buffer>): () => Promise<ListTransaction> {
+  const version = { name: 'version', pieces, blocksPerGroup: 1 };
+  const transaction = { version, copyPieces: copy, end: () => Promise.resolve() };
+  return () => Promise.resolve(transaction as unknown as ListTransaction);
+}
+
 /** Begins to read a list of one piece. */
 function start(cache: PieceCache, copy: () => AsyncGenerator<Buffer>, options: Options = {}): Started {
   const nothing = (): void => undefined;
   const { isCompressed = true, yieldBy = nothing, cut = nothing, onFilled = nothing } = options;
   const piece = { key: 'piece', first: '0', last: '99' };
   const pieces = [piece];
-  const version = { name: 'version', pieces, changes: 1, groups: 1 };
-  const transaction = { version, copyPieces: copy, end: () => Promise.resolve() } as unknown as ListTransaction;
   const release = jest.fn();
   const reading = new ListReading({
     ...{ cache, user: cache.startUsing('a', cut), isCompressed, onFilled },
@@ -45,7 +51,7 @@ function start(cache: PieceCache, copy: () => AsyncGenerator<Buffer>, options: O
     metrics: new Metrics(),
     compaction: { noteBlocks: nothing },
   });
-  return { reading, release, ended: reading.run(transaction), pieces: new WeakRef(pieces) };
+  return { reading, release, ended: reading.run(beginning(pieces, copy)), pieces: new WeakRef(pieces) };
 }
 
 /** A COPY that sends a piece in parts of so many orders, and ends it after `end`. */
@@ -114,6 +120,8 @@ describe('the reading of a list', () => {
     const paused = new Promise<void>((resolve) => (goOn = resolve));
     const yieldBy = jest.fn();
     const list = take(start(new PieceCache(CACHE_BYTES), () => copyOf(0, 0, () => paused), { yieldBy }));
+    // The transaction has begun.
+    await new Promise(setImmediate);
     jest.advanceTimersByTime(1_999);
     expect(yieldBy).not.toHaveBeenCalled();
     jest.advanceTimersByTime(1);
