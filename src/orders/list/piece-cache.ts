@@ -29,6 +29,12 @@ export interface PieceUser {
   cut: () => void;
 }
 
+interface OutdatedList {
+  readonly user: PieceUser;
+  /** Of the outdated pieces that it and younger lists of its caller hold. A piece that several of them share counts once. */
+  readonly bytes: number;
+}
+
 /**
  * Keeps pieces of the list compressed, up to a number of bytes. A list is a sequential scan, so evicting the least recently used
  * piece would evict each one just before it is needed once the list outgrows the cache. Pieces stay until a version without them is
@@ -158,8 +164,8 @@ export class PieceCache {
   #boundOutdated(): void {
     const shares = this.#outdatedBytes > this.bytesMax ? this.#sharesOfOutdated() : [];
     while (this.#outdatedBytes > this.bytesMax) {
-      const [largest] = shares.sort((one, other) => other.bytes - one.bytes);
-      const user = largest?.removeOldest();
+      const [largest] = shares.sort((one, other) => (other.at(-1)?.bytes ?? 0) - (one.at(-1)?.bytes ?? 0));
+      const user = largest?.pop()?.user;
       if (user === undefined) {
         return;
       }
@@ -169,44 +175,22 @@ export class PieceCache {
     }
   }
 
-  #sharesOfOutdated(): CallerShare[] {
-    const shares = new Map<string, CallerShare>();
-    for (const user of this.#users) {
-      for (const piece of user.pieces) {
-        if (piece.isOutdated) {
-          const share = shares.get(user.caller) ?? new CallerShare();
-          shares.set(user.caller, share);
-          share.add(user, piece);
-        }
+  /** By caller, its lists that hold outdated pieces. */
+  #sharesOfOutdated(): OutdatedList[][] {
+    const shares = new Map<string, { readonly pieces: Set<CachedPiece>; readonly lists: OutdatedList[] }>();
+    for (const user of [...this.#users].reverse()) {
+      const outdated = user.pieces.filter(({ isOutdated }) => isOutdated);
+      if (outdated.length > 0) {
+        const { pieces, lists } = shares.get(user.caller) ?? { pieces: new Set(), lists: [] };
+        const bytes = outdated.reduce(
+          (sum, piece) => sum + (pieces.has(piece) ? 0 : piece.bytes),
+          lists.at(-1)?.bytes ?? 0,
+        );
+        outdated.forEach((piece) => pieces.add(piece));
+        lists.push({ user, bytes });
+        shares.set(user.caller, { pieces, lists });
       }
     }
-    return [...shares.values()];
-  }
-}
-
-/** The lists of a caller that hold outdated pieces. A piece that several of them share counts once. */
-class CallerShare {
-  bytes = 0;
-  readonly #users: PieceUser[] = [];
-  /** How many of the lists hold a piece. */
-  readonly #lists = new Map<CachedPiece, number>();
-
-  add(user: PieceUser, piece: CachedPiece): void {
-    if (this.#users.at(-1) !== user) {
-      this.#users.push(user);
-    }
-    const lists = this.#lists.get(piece) ?? 0;
-    this.#lists.set(piece, lists + 1);
-    this.bytes += lists === 0 ? piece.bytes : 0;
-  }
-
-  removeOldest(): PieceUser | undefined {
-    const user = this.#users.shift();
-    for (const piece of user?.pieces ?? []) {
-      const lists = this.#lists.get(piece) ?? 0;
-      this.#lists.set(piece, lists - 1);
-      this.bytes -= lists === 1 ? piece.bytes : 0;
-    }
-    return user;
+    return Array.from(shares.values(), ({ lists }) => lists);
   }
 }
