@@ -118,7 +118,7 @@ export async function databaseCall<T>(operation: () => PromiseLike<T>): Promise<
 }
 
 /** The error that a failure of the database causes for the caller; see {@link databaseCall}. */
-export function toServiceError(error: unknown): unknown {
+function toServiceError(error: unknown): unknown {
   return isTransientDatabaseError(error)
     ? new DomainError('service_unavailable', 'The service is temporarily unavailable; retry shortly.', { cause: error })
     : error;

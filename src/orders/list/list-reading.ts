@@ -65,9 +65,6 @@ export class ListReading {
 
   /** Resolves when there is a chunk, or no more of them. @throws {Error} when reading has failed @throws {ClientDisconnected} */
   async ready(): Promise<void> {
-    if (this.#read.errored !== null) {
-      throw this.#read.errored;
-    }
     await once(this.#read, 'readable');
   }
 
@@ -108,28 +105,24 @@ export class ListReading {
     const { pieces, blocksPerGroup } = version;
     this.#chunksPerPieceMax = CHUNKS_PER_BLOCK_MAX * blocksPerGroup;
     cache.show(version);
-    let index = 0;
-    for (let piece = pieces[index]; piece !== undefined; piece = pieces[index]) {
+    const missing: Piece[] = [];
+    for (const [index, piece] of pieces.entries()) {
       const cached = cache.get(piece.key);
-      if (cached !== undefined) {
+      if (cached === undefined) {
+        missing.push(piece);
+      } else {
         cache.hold(user, cached);
         metrics.listPieces.labels('memory').inc();
-        this.#read.push(cached);
-        index++;
-      } else {
-        const missing = this.#missingFrom(pieces, index);
+      }
+      const isEnough = cached !== undefined || missing.length === COPIED_PIECES_MAX || index === pieces.length - 1;
+      if (isEnough && missing.length > 0) {
         metrics.listPieces.labels('database').inc(missing.length);
-        await this.#copy(transaction.copyPieces(missing), missing);
-        index += missing.length;
+        await this.#copy(transaction.copyPieces(missing), missing.splice(0));
+      }
+      if (cached !== undefined) {
+        this.#read.push(cached);
       }
     }
-  }
-
-  /** The pieces from one on that are not in memory. */
-  #missingFrom(pieces: readonly Piece[], first: number): readonly Piece[] {
-    const others = pieces.slice(first + 1, first + COPIED_PIECES_MAX);
-    const found = others.findIndex(({ key }) => this.options.cache.get(key) !== undefined);
-    return pieces.slice(first, first + 1 + (found === -1 ? others.length : found));
   }
 
   /** @param pieces what the statements of the copy read, in order; undefined for the whole table */

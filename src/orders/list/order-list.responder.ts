@@ -3,7 +3,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { FairSlots } from '../../common/fair-slots.js';
 import { CONFIG, type Config } from '../../config/config.js';
-import { databaseCall, toServiceError } from '../../database/postgres-errors.js';
+import { databaseCall } from '../../database/postgres-errors.js';
 import { DomainError } from '../../errors/domain-error.js';
 import { LIST_ROUTE } from '../../http/paths.js';
 import type { HeaderPair } from '../../http/request-context.js';
@@ -14,7 +14,7 @@ import { etagOf, matchesEtag } from './etag.js';
 import { CorruptChunk } from './gzip.js';
 import { ClientDisconnected, ListWriter } from './list-writer.js';
 import { ListVersions } from './list-versions.js';
-import { type ListRequest, type OrderList, OrderListReader } from './order-list.reader.js';
+import { type ListRequest, OrderListReader } from './order-list.reader.js';
 
 /** Compressed lists that are sent at once: each holds about 30 KB that no other list uses. */
 const COMPRESSED_MAX = 2_048;
@@ -83,13 +83,8 @@ export class OrderListResponder {
     };
     const request = { caller, isCompressed, cut, isLost: () => req.socket.destroyed };
     const run = (): Promise<void> =>
-      this.#readAndSend(name, res, request).catch((error: unknown) => {
-        // Other errors are for the exception filter to log.
-        if (!(error instanceof ClientDisconnected)) {
-          throw error;
-        }
-        this.metrics.lists.labels(isCut ? 'cut' : 'lost_reader').inc();
-        abortResponse(res);
+      databaseCall(() => this.#readAndSend(name, res, request)).catch((error: unknown) => {
+        this.#end(res, error, isCut);
       });
     await statements.tracePromise(run, { operation: 'COPY', table: 'orders' });
   }
@@ -104,37 +99,38 @@ export class OrderListResponder {
 
   async #readAndSend(name: string | undefined, res: Response, request: ListRequest): Promise<void> {
     const { caller, isCompressed, cut } = request;
-    const list = await databaseCall(() => this.reader.open(name, request));
+    const list = await this.reader.open(name, request);
     // Ends the wait for the next chunk, too.
     res.once('close', list.close);
     // Only now: from here on the list waits for nothing but its client, so it can give its slot up at once.
     const slots = isCompressed ? this.#compressed : this.#uncompressed;
-    const sent = slots.run(caller, (slot) => {
+    const sent = slots.run(caller, async (slot) => {
       slot.yieldBy(cut);
-      return this.#send(list, res, isCompressed);
+      startResponse(res, 200, list.version, isCompressed ? [GZIP_ENCODING] : []);
+      this.metrics.listsRunning.inc();
+      const body = new ListWriter(res, isCompressed, this.#stallMs).send(list.chunks);
+      const bytes = await body.finally(() => {
+        this.metrics.listsRunning.dec();
+      });
+      this.metrics.listBytes.inc(bytes);
+      this.metrics.lists.labels('complete').inc();
     });
     await sent.finally(list.close);
   }
 
-  async #send(list: OrderList, res: Response, isCompressed: boolean): Promise<void> {
-    this.metrics.listsRunning.inc();
-    try {
-      startResponse(res, 200, list.version, isCompressed ? [GZIP_ENCODING] : []);
-      const body = new ListWriter(res, isCompressed, this.#stallMs);
-      this.metrics.listBytes.inc(await body.send(list.chunks));
-      this.metrics.lists.labels('complete').inc();
-    } catch (error) {
-      if (error instanceof ClientDisconnected) {
-        throw error;
-      }
-      if (error instanceof CorruptChunk) {
-        this.reader.clearCache();
-      }
-      this.metrics.lists.labels('failed').inc();
+  /** Ends a list that has failed. @throws {unknown} the error, unless the client is to blame: the exception filter logs it */
+  #end(res: Response, error: unknown, isCut: boolean): void {
+    if (error instanceof CorruptChunk) {
+      this.reader.clearCache();
+    }
+    const isDisconnected = error instanceof ClientDisconnected;
+    if (isDisconnected || res.headersSent) {
+      const reason = isCut ? 'cut' : 'lost_reader';
+      this.metrics.lists.labels(isDisconnected ? reason : 'failed').inc();
       abortResponse(res);
-      throw toServiceError(error);
-    } finally {
-      this.metrics.listsRunning.dec();
+    }
+    if (!isDisconnected) {
+      throw error;
     }
   }
 }
