@@ -5,16 +5,13 @@ import { abortResponse, addBodyBytes } from '../../http/response.js';
 import { combineCrc32, type DeflatedChunk, deflateNow, GZIP_HEADER, gzipTrailer } from './gzip.js';
 import type { ListChunk } from './list-chunk.js';
 
-interface Literal {
-  readonly plain: Buffer;
-  readonly deflated: DeflatedChunk;
-}
-
 /** What is between the chunks, as it is and compressed. */
-const [OPENING, SEPARATOR, CLOSING] = ['[', ',', ']'].map((text) => {
-  const plain = Buffer.from(text);
-  return { plain, deflated: deflateNow(plain) };
-}) as [Literal, Literal, Literal];
+const PLAIN = { opening: Buffer.from('['), separator: Buffer.from(','), closing: Buffer.from(']') };
+const DEFLATED = {
+  opening: deflateNow(PLAIN.opening),
+  separator: deflateNow(PLAIN.separator),
+  closing: deflateNow(PLAIN.closing),
+};
 /** Less than this waits for what follows, so that a short list takes one packet. */
 const WRITE_MIN_BYTES = 64 * 1_024;
 /** How often progress is checked within the stall timeout; so a stall is detected at most a quarter of it late. */
@@ -41,6 +38,7 @@ export class ListWriter {
   /** CRC-32 of the JSON, when it is compressed. */
   #crc = 0;
   #hasWritten = false;
+  readonly #literals: typeof PLAIN | typeof DEFLATED;
 
   /** @param stallMs how long the client may take no byte that Node can see before it is disconnected; milliseconds */
   constructor(
@@ -48,8 +46,9 @@ export class ListWriter {
     private readonly isCompressed: boolean,
     private readonly stallMs: number,
   ) {
+    this.#literals = isCompressed ? DEFLATED : PLAIN;
     this.#parts.push(...(isCompressed ? [GZIP_HEADER] : []));
-    this.#addLiteral(OPENING);
+    this.#add(this.#literals.opening);
   }
 
   /**
@@ -69,7 +68,7 @@ export class ListWriter {
       adding.catch(() => undefined);
     }
     await adding;
-    this.#addLiteral(CLOSING);
+    this.#add(this.#literals.closing);
     this.#parts.push(...(this.isCompressed ? [gzipTrailer(this.#crc, this.#length)] : []));
     await this.#write(true);
     return this.#length;
@@ -77,8 +76,8 @@ export class ListWriter {
 
   async #addChunk(chunk: ListChunk, content: Promise<Buffer | DeflatedChunk>): Promise<void> {
     const added = await content;
-    if (this.#length > OPENING.plain.length) {
-      this.#addLiteral(SEPARATOR);
+    if (this.#length > PLAIN.opening.length) {
+      this.#add(this.#literals.separator);
     }
     this.#add(added);
     this.#chunks.push(chunk);
@@ -90,10 +89,6 @@ export class ListWriter {
       this.#hasWritten = true;
       await this.#write(false);
     }
-  }
-
-  #addLiteral({ plain, deflated }: Literal): void {
-    this.#add(this.isCompressed ? deflated : plain);
   }
 
   #add(content: Buffer | DeflatedChunk): void {
