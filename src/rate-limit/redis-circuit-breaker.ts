@@ -57,8 +57,11 @@ export class RedisCircuitBreaker {
    */
   async execute<T>(keyId: string, command: (redis: LimitRedis, key: string) => Promise<T>): Promise<T> {
     const isProbe = this.isOpen;
-    if (isProbe && !this.#isProbeDue()) {
-      throw UNAVAILABLE;
+    if (isProbe) {
+      if (performance.now() - this.#probedAtMs < PROBE_INTERVAL_MS) {
+        throw UNAVAILABLE;
+      }
+      this.#probedAtMs = performance.now();
     }
     const key = redisKeyOf(keyId);
     this.#writes.batch();
@@ -75,16 +78,6 @@ export class RedisCircuitBreaker {
       }
       throw error;
     }
-  }
-
-  /** True once in each interval. */
-  #isProbeDue(): boolean {
-    const nowMs = performance.now();
-    const isDue = nowMs - this.#probedAtMs >= PROBE_INTERVAL_MS;
-    if (isDue) {
-      this.#probedAtMs = nowMs;
-    }
-    return isDue;
   }
 
   #countFailure(error: Error): void {
