@@ -83,10 +83,12 @@ describeWithRedis('when Redis fails over', () => {
       return store.degraded;
     }, 'the store is degraded');
     const rejectedBefore = await rejectedWritesOf(primary);
+    const start = performance.now();
     await waitFor(async () => {
       await store.consume('a', ROOMY);
       return (await rejectedWritesOf(primary)) >= rejectedBefore + 2;
     }, 'Redis is probed twice');
+    expect(performance.now() - start).toBeGreaterThan(1_000);
     expect(store.degraded).toBe(true);
     await promote(primary);
     await expectRecovery(store, primary, limits.logged);
