@@ -10,15 +10,13 @@ export async function checkRedis({ redisUrl }: Config): Promise<Results> {
   if (redisUrl === undefined) {
     return { Redis: skipped('REDIS_URL is not set') };
   }
-  try {
-    return await withRedis(redisUrl, async (redis) => ({
-      Redis: redisResult(new URL(redisUrl).host, await redis.info()),
-      'clock of Redis': await checkClock('Redis', () => timeOf(redis)),
-    }));
-  } catch (failure) {
+  return withRedis<Results>(redisUrl, async (redis) => ({
+    Redis: redisResult(new URL(redisUrl).host, await redis.info()),
+    'clock of Redis': await checkClock('Redis', () => timeOf(redis)),
+  })).catch((failure: unknown) => {
     const remedy = 'Check REDIS_URL and that Redis runs; each process counts limits in its own memory meanwhile.';
     return { Redis: error(asError(failure).message, remedy) };
-  }
+  });
 }
 
 async function timeOf(redis: Redis): Promise<number> {

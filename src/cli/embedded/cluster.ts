@@ -41,15 +41,8 @@ export function urlOf(folder: string, port: string, database: string): string {
   return `postgresql://${SUPERUSER}:${password}@127.0.0.1:${port}/${database}`;
 }
 
-/** What a server says of itself in `postmaster.pid`. */
-export interface Postmaster {
-  readonly pid: number;
-  readonly port: string;
-  readonly status: string;
-}
-
-/** The server that runs on the cluster. */
-export function postmasterOf(folder: string): Postmaster | undefined {
+/** The server that runs on the cluster, as it describes itself in `postmaster.pid`. */
+export function postmasterOf(folder: string): { pid: number; port: string; status: string } | undefined {
   try {
     const [pid = '', , , port = '', , , , status = ''] = fs.readFileSync(pidFileOf(folder), 'utf8').split('\n');
     // The file survives a crash, and another process may have the number by now.

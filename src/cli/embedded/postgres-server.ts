@@ -5,7 +5,7 @@ import { closeSync, mkdirSync, openSync, readFileSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { dataOf, initialiseOnce, pidFileOf, type Postmaster, postmasterOf, urlOf } from './cluster.js';
+import { dataOf, initialiseOnce, pidFileOf, postmasterOf, urlOf } from './cluster.js';
 import { findPostgresPrograms } from './postgres-programs.js';
 
 /**
@@ -74,7 +74,12 @@ export class PostgresServer {
         await server.stop();
       }
       if (other?.status !== 'stopping' && performance.now() > lastAttempt) {
-        throw startError(other, folder);
+        throw new Error(
+          other === undefined
+            ? `The embedded PostgreSQL did not start:\n${readFileSync(logOf(folder), 'utf8').slice(-2_000)}`
+            : `The service is already running here (its PostgreSQL is process ${other.pid}, its data in ${dataOf(folder)}). ` +
+                'Stop it first, or set DATABASE_URL to run another.',
+        );
       }
       // The port was taken meanwhile, or a killed server or its processes are still ending.
       await delay(RETRY_MS);
@@ -111,28 +116,14 @@ export class PostgresServer {
   }
 }
 
-/** @param other the server of another service in the same folder */
-function startError(other: Postmaster | undefined, folder: string): Error {
-  return new Error(
-    other === undefined
-      ? `The embedded PostgreSQL did not start:\n${readFileSync(logOf(folder), 'utf8').slice(-2_000)}`
-      : `The service is already running here (its PostgreSQL is process ${other.pid}, its data in ${dataOf(folder)}). ` +
-          'Stop it first, or set DATABASE_URL to run another.',
-  );
-}
-
 /** @returns the other end of the server's descriptor 3 */
 async function launch(command: readonly string[], logFile: string): Promise<Socket> {
   const log = openSync(logFile, 'w', 0o600);
-  try {
-    const options: SpawnOptions = { cwd: '/', detached: true, stdio: ['ignore', log, log, 'pipe'] };
-    const shell = spawn('sh', ['-c', SUPERVISE, 'sh', ...command], options);
-    await once(shell, 'spawn');
-    const lifeline = shell.stdio[3] as Socket;
-    // Neither the shell, which ends at once, nor the descriptor keeps this process from ending.
-    shell.unref();
-    return lifeline.resume().unref();
-  } finally {
-    closeSync(log);
-  }
+  const options: SpawnOptions = { cwd: '/', detached: true, stdio: ['ignore', log, log, 'pipe'] };
+  const shell = spawn('sh', ['-c', SUPERVISE, 'sh', ...command], options);
+  closeSync(log);
+  await once(shell, 'spawn');
+  // Neither the shell, which ends at once, nor the descriptor keeps this process from ending.
+  shell.unref();
+  return (shell.stdio[3] as Socket).resume().unref();
 }
