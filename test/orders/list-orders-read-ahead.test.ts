@@ -66,7 +66,8 @@ it('fails an admitted request that cannot read the version, and no rejected one'
   expectErrorResponse(admitted.responses[0], 503, 'service_unavailable');
 });
 
-it('reads nothing for other requests', async () => {
+it('reads nothing for a list that is rejected without waiting, and for other requests', async () => {
+  await exchange(context.service.port, requestText('GET', '/v1/store/orders'), { until: 1 });
   for (const [method, path] of [
     ['DELETE', '/v1/store/orders/4'],
     ['POST', '/v1/store/orders'],
