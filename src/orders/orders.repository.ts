@@ -46,7 +46,7 @@ export class OrdersRepository {
 
   async #cancelBatch(ids: readonly bigint[]): Promise<Map<bigint, CancelResult>> {
     const list = `{${ids.join()}}`;
-    const pairs = await this.#text(
+    const json = await this.#text(
       ids.length,
       Prisma.sql`
         WITH locked AS MATERIALIZED (
@@ -55,7 +55,7 @@ export class OrdersRepository {
           UPDATE orders SET status = 'cancelled', cancelled_at = now()
           WHERE id = ANY(ARRAY(SELECT id FROM locked WHERE status = 'pending')) RETURNING id
         )
-        SELECT string_agg(id || ' ' || result, ',') FROM (
+        SELECT json_object_agg(id, result)::text FROM (
           SELECT id, CASE
             WHEN status <> 'pending' THEN 'already_' || status
             WHEN id IN (SELECT id FROM updated) THEN 'cancelled'
@@ -66,12 +66,8 @@ export class OrdersRepository {
             AND (SELECT count(*) FROM locked) < ${String(ids.length)}::text::int AND id NOT IN (SELECT id FROM locked)
         ) AS each`,
     );
-    const results = new Map<bigint, CancelResult>();
-    for (const pair of pairs?.split(',') ?? []) {
-      const [id = '', result] = pair.split(' ');
-      results.set(BigInt(id), result as CancelResult);
-    }
-    return results;
+    const results = JSON.parse(json ?? '{}') as Record<string, CancelResult>;
+    return new Map(Object.entries(results).map(([id, result]) => [BigInt(id), result]));
   }
 
   /**
