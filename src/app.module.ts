@@ -10,7 +10,7 @@ import { ApiKeysRepository } from './api-keys/api-keys.repository.js';
 import { ApiKeysService } from './api-keys/api-keys.service.js';
 import { IssuedDigests } from './api-keys/issued-digests.js';
 import { UsageRecorder } from './api-keys/usage/usage-recorder.js';
-import { CLOCK, type Clock, systemClock } from './common/clock.js';
+import { CLOCK, type Clock } from './common/clock.js';
 import { CONFIG, type Config } from './config/config.js';
 import { DatabaseListener } from './database/database-listener.js';
 import { Pools } from './database/pools.js';
@@ -61,7 +61,7 @@ export class AppModule {
   static with(config: Config, options: AppOptions = {}): DynamicModule {
     const providers: Provider[] = [
       { provide: CONFIG, useValue: config },
-      { provide: CLOCK, useValue: options.clock ?? systemClock },
+      { provide: CLOCK, useValue: options.clock ?? Date },
       { provide: REQUEST_LOGGER, useValue: options.requestLogger ?? pino({ level: 'silent' }) },
       ...[Metrics, Pools, PrismaService, DatabaseListener],
     ];

@@ -10,8 +10,6 @@ import { ListVersions } from './orders/list/list-versions.js';
 import { OrdersRepository } from './orders/orders.repository.js';
 import { ServiceHttpAdapter } from './server/service-http-adapter.js';
 
-const HASH_OF_NO_KEY = '00'.repeat(32);
-
 /** Assembles the application that the server runs and the tests call. The configuration must have a database URL. */
 export async function createApp(config: Config, options: AppOptions = {}): Promise<NestExpressApplication> {
   const adapter = new ServiceHttpAdapter(config.connectionsMax);
@@ -33,7 +31,7 @@ export async function createApp(config: Config, options: AppOptions = {}): Promi
  * which the first request would wait. The service starts even when the database is unreachable.
  */
 async function warmUp(app: INestApplicationContext): Promise<void> {
-  const keys = app.get(ApiKeysRepository).findByHash(HASH_OF_NO_KEY);
+  const keys = app.get(ApiKeysRepository).findByHash('00'.repeat(32));
   const orders = app.get(OrdersRepository).cancelUnlocked([]);
   const list = app.get(ListVersions).currentName();
   await Promise.all([keys, orders, list]).catch((error: unknown) => {

@@ -1,4 +1,4 @@
-/** The source of time for every time-dependent rule. Tests set it instead of waiting. */
+/** The source of time for every time-dependent rule: `Date`. Tests set it instead of waiting. */
 export interface Clock {
   /** Milliseconds since the Unix epoch. */
   now(): number;
@@ -6,5 +6,3 @@ export interface Clock {
 
 /** Injection token of the {@link Clock}. */
 export const CLOCK = Symbol('clock');
-
-export const systemClock: Clock = Date;

@@ -8,6 +8,7 @@ export const CONFIG = Symbol('config');
 
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
+const COLLECTOR_URL = 'an http or https URL like http://collector:4318';
 const BASE_URL = 'an http or https URL that ends in /v1, like https://api.example.com/v1';
 
 /** The whole configuration: where the service finds each setting, the variable that sets it, its valid values and its default. */
@@ -46,15 +47,11 @@ const SETTINGS = {
   logLevel: (env) =>
     env.value('LOG_LEVEL', `one of ${LOG_LEVELS.join(', ')}`, (text) => LOG_LEVELS.find((each) => each === text)) ??
     'info',
-  /** Whether spans are exported; the OpenTelemetry SDK reads the OTEL variables from the environment. */
-  tracing: (env) =>
-    env.text(
-      'OTEL_EXPORTER_OTLP_ENDPOINT',
-      'an http or https URL like http://collector:4318',
-      isHttpUrl,
-      // It may contain the collector's password.
-      'inline',
-    ) !== undefined,
+  /**
+   * Whether spans are exported; the OpenTelemetry SDK reads the OTEL variables from the environment. The URL may contain the collector's
+   * password.
+   */
+  tracing: (env) => env.text('OTEL_EXPORTER_OTLP_ENDPOINT', COLLECTOR_URL, isHttpUrl, 'inline') !== undefined,
   tracingProtocol: (env) => env.text('OTEL_EXPORTER_OTLP_PROTOCOL', 'http/json', (text) => text === 'http/json'),
   /** 0: metrics are not served. */
   metricsPort: (env) => env.integer('METRICS_PORT', 0, 65_535) ?? 9_464,

@@ -1,5 +1,8 @@
 import { readFileSync } from 'node:fs';
 
+/** Whether a text is as expected. */
+type Accepts = (text: string) => boolean;
+
 /** Reads environment variables, and collects what is invalid about them. An empty variable counts as not set. */
 export class Environment {
   /** Each names the variable, gives its value unless it is secret, and says what is expected. */
@@ -12,12 +15,7 @@ export class Environment {
    * @param secret no message quotes the text; `file`: it may be in a file instead, whose path is in `NAME_FILE`
    * @returns undefined when the variable is not set or invalid
    */
-  text(
-    name: string,
-    expected: string,
-    accepts: (text: string) => boolean,
-    secret?: 'file' | 'inline',
-  ): string | undefined {
+  text(name: string, expected: string, accepts: Accepts, secret?: 'file' | 'inline'): string | undefined {
     const text = secret === 'file' ? this.#textOrFile(name) : this.#text(name);
     if (text === undefined || accepts(text)) {
       return text;

@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import type { Redis } from 'ioredis';
-import { type Clock, systemClock } from '../../src/common/clock.js';
+import type { Clock } from '../../src/common/clock.js';
 import type { Quotas } from '../../src/plans/plans.js';
 import { RedisQuotaStore } from '../../src/rate-limit/redis-quota-store.js';
 import { redisKeyOf } from '../../src/rate-limit/redis-script.js';
@@ -44,7 +44,7 @@ export class RedisLimits {
     return server;
   }
 
-  async storeOn(url: string, clock: Clock = systemClock): Promise<RedisQuotaStore> {
+  async storeOn(url: string, clock: Clock = Date): Promise<RedisQuotaStore> {
     const store = await RedisQuotaStore.connect(url, {
       clock,
       banRule: BAN_RULE,
