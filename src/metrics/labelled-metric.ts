@@ -3,8 +3,7 @@ import type { Counter, Histogram, Metric, Registry } from 'prom-client';
 type LabelValue = string | number;
 
 /** A step from one label value to the next; the metric is at the last one. */
-interface Node<M> {
-  readonly next: Map<LabelValue, Node<M>>;
+class Step<M> extends Map<LabelValue, Step<M>> {
   metric: M | undefined;
 }
 
@@ -15,7 +14,7 @@ interface Node<M> {
 export class LabelledMetric<M extends Counter | Histogram> {
   readonly name: string;
   readonly #parent: M;
-  readonly #root: Node<M> = { next: new Map(), metric: undefined };
+  readonly #root = new Step<M>();
   readonly #children: { readonly labels: Record<string, LabelValue>; readonly metric: M }[] = [];
 
   /** @param create returns a new metric without labels, in no registry */
@@ -32,16 +31,16 @@ export class LabelledMetric<M extends Counter | Histogram> {
 
   /** @param values in the order of the names, from small sets; an empty one leaves its label out */
   labels(...values: LabelValue[]): M {
-    let node = this.#root;
+    let step = this.#root;
     for (const value of values) {
-      let next = node.next.get(value);
+      let next = step.get(value);
       if (next === undefined) {
-        next = { next: new Map(), metric: undefined };
-        node.next.set(value, next);
+        next = new Step();
+        step.set(value, next);
       }
-      node = next;
+      step = next;
     }
-    return (node.metric ??= this.#addChild(values));
+    return (step.metric ??= this.#addChild(values));
   }
 
   async get(): Promise<object> {
