@@ -115,11 +115,15 @@ export class Connections {
 
   /**
    * Adds a pending response.
-   * @param onEnd called once, when the response has ended or its connection is lost
+   * @returns whether the request may be executed. Node keeps one that may not until its connection ends, so no more are read.
    */
-  begin(req: IncomingMessage, res: ServerResponse, onEnd: (() => void) | undefined): void {
+  begin(req: IncomingMessage, res: ServerResponse): boolean {
     const connection = req.socket as Connection;
     const state = connection[STATE];
+    if (state.closing) {
+      state.deaf = true;
+      return false;
+    }
     state.pending.push(res);
     state.latest = req;
     res.once('close', () => {
@@ -132,11 +136,8 @@ export class Connections {
         this.#giveUpBody(connection);
       }
       state.idleSince = performance.now();
-      if (this.#closingIdle && state.pending.length === 0) {
-        // For a response whose headers were sent before the drain. For all others Node does the same.
-        connection.destroySoon();
-      }
-      onEnd?.();
+      // For a response whose headers were sent before the drain. For all others Node does the same.
+      this.#closeIfIdle(connection);
     });
     // Node closes the connection after an expectation and, in HTTP/1.0, after a response of unknown length. It decides that when the
     // response is written, when later requests may have been executed. After an Upgrade it loses what it has read with it.
@@ -144,49 +145,40 @@ export class Connections {
     if (this.#draining || expect !== undefined || upgrade !== undefined || req.httpVersionMinor === 0) {
       this.closeAfterResponse(req, res);
     }
+    return true;
   }
 
   /** Reads no more of a body whose response has been sent, and ends the connection, unless it is lost. */
   #giveUpBody(connection: Connection): void {
     if (connection.writable) {
-      this.stopReceiving(connection);
-      this.ignore(connection);
+      Object.assign(connection[STATE], { closing: true, deaf: true });
       endConnection(connection, connection.bytesWritten > LONG_BYTES ? LONG_LINGER_MS : LINGER_MS);
     }
   }
 
   /** Ends the connection with this response, which must be the last pending one. */
   closeAfterResponse({ socket }: IncomingMessage, res: ServerResponse): void {
-    this.stopReceiving(socket);
+    (socket as Connection)[STATE].closing = true;
     if (!res.headersSent) {
       res.setHeader('Connection', 'close');
     }
-  }
-
-  /** No later request on this connection is executed. */
-  stopReceiving(socket: Socket): void {
-    (socket as Connection)[STATE].closing = true;
   }
 
   isClosing(socket: Socket): boolean {
     return (socket as Connection)[STATE].closing;
   }
 
-  /** A request arrived that is not executed. Node keeps it until the connection ends, so no more are read. */
-  ignore(socket: Socket): void {
-    (socket as Connection)[STATE].deaf = true;
-  }
-
-  /** Whether what arrives now is the body of a request that has been handed on, perhaps responded to, already. */
-  isReceivingBody(socket: Socket): boolean {
-    const { latest } = (socket as Connection)[STATE];
-    return latest !== undefined && !latest.complete;
-  }
-
-  /** Resolves when the responses that are pending now have ended or their connection is lost. */
-  async pendingResponsesEnd(socket: Socket): Promise<void> {
-    const { pending } = (socket as Connection)[STATE];
+  /**
+   * Executes no later request. Resolves when the responses that are pending now have ended or their connection is lost.
+   * @returns whether what has arrived is in the body of a request that has been handed on, perhaps responded to, already
+   */
+  async stopReceiving(socket: Socket): Promise<boolean> {
+    const state = (socket as Connection)[STATE];
+    const { pending, latest } = state;
+    const isInBody = latest !== undefined && !latest.complete;
+    state.closing = true;
     await Promise.all(pending.map((res) => new Promise((resolve) => res.once('close', resolve))));
+    return isInBody;
   }
 
   /**
@@ -207,9 +199,13 @@ export class Connections {
   closeIdle(): void {
     this.#closingIdle = true;
     for (const connection of this.#open) {
-      if (connection[STATE].pending.length === 0) {
-        connection.destroySoon();
-      }
+      this.#closeIfIdle(connection);
+    }
+  }
+
+  #closeIfIdle(connection: Connection): void {
+    if (this.#closingIdle && connection[STATE].pending.length === 0) {
+      connection.destroySoon();
     }
   }
 }

@@ -2,11 +2,17 @@ import { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { AdmissionService } from '../admission/admission.service.js';
 import { MISSING_API_KEY } from '../admission/rejection.js';
-import { DomainError } from '../errors/domain-error.js';
+import { DomainError, type ErrorCode } from '../errors/domain-error.js';
 import { RequestContext } from '../http/request-context.js';
 import { type Connections, endConnection } from './connections.js';
 import type { AllExceptionsFilter } from './exception.filter.js';
 import type { RequestObserver } from './request-observer.js';
+
+/** The codes of the errors that have one of their own. */
+const CODES: Readonly<Record<string, ErrorCode>> = {
+  HPE_HEADER_OVERFLOW: 'request_header_fields_too_large',
+  ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
+};
 
 /** Responds to what never becomes a request: input that Node's HTTP parser rejects. */
 export class ParserErrors {
@@ -31,15 +37,13 @@ export class ParserErrors {
       socket.destroy();
       return;
     }
-    // The body of a request that has its own response, or input after a request with `Connection: close`.
-    const needsNoResponse = this.connections.isReceivingBody(socket) || error.code === 'HPE_CLOSED_CONNECTION';
-    this.connections.stopReceiving(socket);
-    await this.connections.pendingResponsesEnd(socket);
+    // Such a request has its own response.
+    const isInBody = await this.connections.stopReceiving(socket);
     if (socket.writableEnded || socket.destroyed) {
       return;
     }
-    // A socket that the client has reset has no address.
-    if (!needsNoResponse && socket.remoteAddress !== undefined) {
+    // Input after a request with `Connection: close` gets none, and a socket that the client has reset has no address.
+    if (!isInBody && error.code !== 'HPE_CLOSED_CONNECTION' && socket.remoteAddress !== undefined) {
       await this.#send(error, socket);
     }
     endConnection(socket);
@@ -56,17 +60,10 @@ export class ParserErrors {
     });
     const rejection = await this.admission.admit(req, context);
     // The key, if there is one, could not be read.
-    this.errors.respond(rejection === MISSING_API_KEY ? toDomainError(error) : rejection, req, res);
-  }
-}
-
-function toDomainError({ code }: NodeJS.ErrnoException): DomainError {
-  switch (code) {
-    case 'HPE_HEADER_OVERFLOW':
-      return new DomainError('request_header_fields_too_large');
-    case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return new DomainError('request_timeout');
-    default:
-      return new DomainError('bad_request');
+    this.errors.respond(
+      rejection === MISSING_API_KEY ? new DomainError(CODES[error.code ?? ''] ?? 'bad_request') : rejection,
+      req,
+      res,
+    );
   }
 }

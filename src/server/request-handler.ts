@@ -62,13 +62,12 @@ export class RequestHandler implements OnModuleInit {
   }
 
   #handle(req: IncomingMessage, res: ServerResponse): void {
-    const { connections } = this.#adapter;
-    if (connections.isClosing(req.socket)) {
-      connections.ignore(req.socket);
+    if (!this.#adapter.connections.begin(req, res)) {
       return;
     }
     const context = new RequestContext(req);
-    connections.begin(req, res, () => {
+    // Also when its connection is lost.
+    res.once('close', () => {
       this.observer.ended(res, context);
     });
     requests.start.runStores(context, () => {

@@ -54,9 +54,7 @@ async function respond(
   const socket = Object.assign(new FakeSocket(), overrides);
   const connections = {
     isClosing: () => closing,
-    isReceivingBody: () => receivingBody,
-    stopReceiving: () => undefined,
-    pendingResponsesEnd: () => Promise.resolve(),
+    stopReceiving: () => Promise.resolve(receivingBody),
   } as unknown as Connections;
   const error = Object.assign(new Error('Parse Error: internals'), { code });
   const errors = new AllExceptionsFilter({} as Logger);
