@@ -61,7 +61,7 @@ export class AdmissionService {
   }
 
   #identify(req: IncomingMessage): Caller | Promise<Caller> {
-    const token = readBearer(req.rawHeaders);
+    const token = readBearer(req.headers.authorization);
     const network = (): string => this.clientAddress.networkOf(req);
     if (token instanceof Error) {
       return anonymous(network(), token);

@@ -66,12 +66,3 @@ const WELL_FORMED_REQUEST_ID = /^(?!.*pst_)[A-Za-z0-9._-]{1,64}$/;
 export function requestIdFrom(header: string | string[] | undefined): string {
   return typeof header === 'string' && WELL_FORMED_REQUEST_ID.test(header) ? header : randomUUID();
 }
-
-/**
- * All values of a header, in raw headers: name, value, name, value, … Of some headers Node keeps only the first value elsewhere.
- * @param name in lower case
- */
-export function rawValuesOf(name: string, rawHeaders: readonly string[]): string[] {
-  const isName = (header = ''): boolean => header.length === name.length && header.toLowerCase() === name;
-  return rawHeaders.filter((_header, index) => index % 2 === 1 && isName(rawHeaders[index - 1]));
-}

@@ -1,15 +1,14 @@
 import type { IncomingMessage } from 'node:http';
 import { DomainError } from '../errors/domain-error.js';
-import { rawValuesOf } from '../http/request-context.js';
 
 /** `uri-host [ ":" port ]` (RFC 9110 section 7.2); the inside of an IP literal's brackets is not validated. */
 const WELL_FORMED_HOST = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9\-._~!$&'()*+,;=%]*)(?::\d*)?$/;
 
 /** @returns the framing error of a request that Node's parser accepts; undefined when there is none */
-export function framingError({ rawHeaders, headers, httpVersionMinor }: IncomingMessage): DomainError | undefined {
-  // RFC 9112 section 3.2: exactly one Host header in HTTP/1.1, at most one in HTTP/1.0.
-  const [host, another] = rawValuesOf('host', rawHeaders);
-  const isValid = host === undefined ? httpVersionMinor === 0 : WELL_FORMED_HOST.test(host) && another === undefined;
+export function framingError({ headers, httpVersionMinor }: IncomingMessage): DomainError | undefined {
+  // RFC 9112 section 3.2: exactly one Host header in HTTP/1.1, at most one in HTTP/1.0. Several are joined by a comma and a space.
+  const { host } = headers;
+  const isValid = host === undefined ? httpVersionMinor === 0 : WELL_FORMED_HOST.test(host);
   if (!isValid) {
     return new DomainError('bad_request', 'There must be one Host header with a host.');
   }

@@ -13,6 +13,8 @@ const SERVER_OPTIONS = {
   maxHeaderSize: 16_384,
   // Node would respond to a request without Host with an empty body; `framingError` checks it.
   requireHostHeader: false,
+  // By default Node keeps the first of several Host or Authorization headers; a proxy may have used another one.
+  joinDuplicateHeaders: true,
 } as const;
 
 /**

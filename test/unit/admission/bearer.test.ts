@@ -18,14 +18,14 @@ describe('readBearer', () => {
     ['Bearer   abc', 'abc'],
     [`Bearer ${'a'.repeat(8_000)}`, 'a'.repeat(8_000)],
   ])('returns the token of %j', (value, expected) => {
-    expect(readBearer(['Authorization', value])).toEqual(expected);
+    expect(readBearer(value)).toEqual(expected);
   });
 
   it('returns invalid_api_key for a token with any other character', () => {
     const others = Array.from({ length: 256 }, (_, code) => String.fromCharCode(code)).filter(
       (each) => !`${B64TOKEN}=`.includes(each),
     );
-    expect(others.filter((each) => readBearer(['Authorization', `Bearer a${each}b`]) !== INVALID_API_KEY)).toEqual([]);
+    expect(others.filter((each) => readBearer(`Bearer a${each}b`) !== INVALID_API_KEY)).toEqual([]);
   });
 
   test.each([
@@ -38,30 +38,15 @@ describe('readBearer', () => {
     ['Bearer abc\u00a0'],
     ['Bearer \u00a0abc'],
   ])('returns invalid_api_key for %j', (value) => {
-    expect(readBearer(['Authorization', value])).toBe(INVALID_API_KEY);
+    expect(readBearer(value)).toBe(INVALID_API_KEY);
   });
 
   test.each([[''], ['   '], ['Bearer'], ['Basic dXNlcjpwYXNz'], ['Bearerabc'], ['Bearer-abc def'], ['pst_abc']])(
     'returns missing_api_key for %j',
     (value) => {
-      expect(readBearer(['Authorization', value])).toBe(MISSING_API_KEY);
+      expect(readBearer(value)).toBe(MISSING_API_KEY);
     },
   );
-
-  it('finds the header in any case and at any position', () => {
-    for (const name of ['authorization', 'Authorization', 'AUTHORIZATION', 'aUtHoRiZaTiOn']) {
-      expect(readBearer(['Host', 'localhost', name, 'Bearer abc', 'Accept', '*/*'])).toEqual('abc');
-    }
-  });
-
-  it('returns missing_api_key when only headers with similar names or values are present', () => {
-    expect(readBearer([])).toBe(MISSING_API_KEY);
-    expect(
-      readBearer(['Proxy-Authorization', 'Bearer abc', 'X-Authorization', 'Bearer abc', 'X-A', 'authorization']),
-    ).toBe(MISSING_API_KEY);
-    expect(readBearer(['X-Authorizing', 'Bearer abc'])).toBe(MISSING_API_KEY);
-    expect(readBearer(['authorizatioN2', 'Bearer abc', 'bauthorization', 'Bearer abc'])).toBe(MISSING_API_KEY);
-  });
 
   test.each([
     [['Bearer abc', 'Bearer abc']],
@@ -69,9 +54,7 @@ describe('readBearer', () => {
     [['', 'Bearer abc']],
     [['Bearer abc', '']],
   ])('returns invalid_api_key for several Authorization headers: %j', (values) => {
-    expect(readBearer(values.flatMap((value) => ['Authorization', value]))).toBe(INVALID_API_KEY);
-    const mixed = values.flatMap((value, index) => [index === 0 ? 'authorization' : 'AUTHORIZATION', value]);
-    expect(readBearer(mixed)).toBe(INVALID_API_KEY);
+    expect(readBearer(values.join(', '))).toBe(INVALID_API_KEY);
   });
 
   it('returns every valid token unchanged', () => {
@@ -80,7 +63,7 @@ describe('readBearer', () => {
       .map(([body, equalsSigns]) => body + '='.repeat(equalsSigns));
     fc.assert(
       fc.property(tokens, (text) => {
-        expect(readBearer(['authorization', `Bearer ${text}`])).toEqual(text);
+        expect(readBearer(`Bearer ${text}`)).toEqual(text);
       }),
     );
   });
@@ -91,7 +74,7 @@ describe('readBearer', () => {
       `Bearer${' '.repeat(16_000)}!`,
       `Bearer ${'='.repeat(16_000)}`,
     ]) {
-      expect(readBearer(['authorization', value])).toBe(INVALID_API_KEY);
+      expect(readBearer(value)).toBe(INVALID_API_KEY);
     }
   });
 });

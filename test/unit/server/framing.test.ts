@@ -8,13 +8,12 @@ interface Framing {
 
 /** The framing error of a request with these raw headers. */
 function errorOf({ headers, minor = 1 }: Framing): string | undefined {
-  const coding = headers.filter(([name]) => name.toLowerCase() === 'transfer-encoding').map(([, value]) => value);
-  const req = {
-    rawHeaders: headers.flat(),
-    headers: coding.length === 0 ? {} : { 'transfer-encoding': coding.join(', ') },
-    httpVersionMinor: minor,
-  };
-  const fault = framingError(req as unknown as IncomingMessage);
+  const joined: Record<string, string> = {};
+  for (const [name, value] of headers) {
+    const before = joined[name.toLowerCase()];
+    joined[name.toLowerCase()] = before === undefined ? value : `${before}, ${value}`;
+  }
+  const fault = framingError({ headers: joined, httpVersionMinor: minor } as unknown as IncomingMessage);
   return fault && `${fault.code}: ${fault.message}`;
 }
 
