@@ -1,7 +1,6 @@
 import { type DynamicModule, type LoggerService, Module, type Provider } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD } from '@nestjs/core';
 import { ThrottlerModule } from '@nestjs/throttler';
-import { type Logger, pino } from 'pino';
 import { ApiKeyGuard, PlanThrottlerGuard } from './admission/admission.guards.js';
 import { AdmissionService } from './admission/admission.service.js';
 import { ClientAddress } from './admission/client-address.js';
@@ -16,7 +15,7 @@ import { DatabaseListener } from './database/database-listener.js';
 import { Pools } from './database/pools.js';
 import { PrismaService } from './database/prisma.service.js';
 import { HealthController, HealthService } from './health/health.js';
-import { REQUEST_LOGGER } from './logging/pino-logger.js';
+import { REQUEST_LOG, type RequestLog } from './logging/json-logger.js';
 import { Metrics } from './metrics/metrics.js';
 import { OrdersModule } from './orders/orders.module.js';
 import { ANONYMOUS_QUOTAS } from './plans/plans.js';
@@ -31,8 +30,8 @@ export interface AppOptions {
   /** For limits and key expiry; the system's by default. */
   readonly clock?: Clock;
   readonly logger?: LoggerService | false;
-  /** Gets one line per request; silent by default. */
-  readonly requestLogger?: Logger;
+  /** Gets one line per request; nothing does by default. */
+  readonly requestLog?: RequestLog;
   /** The key of the demo data that Swagger UI is filled in with. */
   readonly demoKey?: string | undefined;
 }
@@ -62,7 +61,7 @@ export class AppModule {
     const providers: Provider[] = [
       { provide: CONFIG, useValue: config },
       { provide: CLOCK, useValue: options.clock ?? Date },
-      { provide: REQUEST_LOGGER, useValue: options.requestLogger ?? pino({ level: 'silent' }) },
+      { provide: REQUEST_LOG, useValue: options.requestLog ?? null },
       ...[Metrics, Pools, PrismaService, DatabaseListener],
     ];
     return { module: AppModule, imports: [{ module: SharedModule, global: true, providers, exports: providers }] };

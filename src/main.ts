@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
+import { Logger } from '@nestjs/common';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { redactKeys } from './api-keys/key-format.js';
 import { createApp } from './app.setup.js';
@@ -7,7 +8,7 @@ import type { EmbeddedDatabase } from './cli/embedded/embedded-database.js';
 import { asError } from './common/as-error.js';
 import { type Config, ConfigurationError, loadConfig } from './config/config.js';
 import { checkServer } from './database/check-server.js';
-import { createLogger, endLog, PinoLogger } from './logging/pino-logger.js';
+import { JsonLogger } from './logging/json-logger.js';
 import { Metrics } from './metrics/metrics.js';
 import { serveMetrics } from './server/metrics-server.js';
 import { shutDown, stopOnSignals } from './server/shutdown.js';
@@ -21,14 +22,15 @@ import type { OpenTelemetry } from './tracing/open-telemetry.js';
 async function serve(stop: AbortController): Promise<never> {
   const config = loadConfig(process.env);
   const stopped = once(stop.signal, 'abort');
-  const logger = await createLogger(config.logLevel);
+  const logger = new JsonLogger(config.logLevel);
+  Logger.overrideLogger(logger);
   let tracing: OpenTelemetry | undefined;
   let embedded: EmbeddedDatabase | undefined;
   try {
     if (config.tracing) {
       // Imported on demand: without tracing it would only cost time and memory.
       const { OpenTelemetry } = await import('./tracing/open-telemetry.js');
-      tracing = new OpenTelemetry(logger);
+      tracing = new OpenTelemetry();
     }
     await checkServer(config);
     if (config.databaseUrl === undefined) {
@@ -38,23 +40,23 @@ async function serve(stop: AbortController): Promise<never> {
     }
     const app = await createApp(
       { ...config, databaseUrl: config.databaseUrl ?? embedded?.url },
-      { logger: new PinoLogger(logger), requestLogger: logger, demoKey: embedded?.demoKey },
+      { logger, requestLog: logger.requestLog, demoKey: embedded?.demoKey },
     );
     await listen(app, config, stop.signal);
-    logger.info({ host: config.host, port: (app.getHttpServer().address() as AddressInfo).port }, 'listening');
+    logger.log('listening', { host: config.host, port: (app.getHttpServer().address() as AddressInfo).port });
     if (embedded !== undefined) {
       logger.flush();
       process.stdout.write(embedded.banner(await app.getUrl(), config.docsEnabled));
     }
     await stopped;
-    logger.info('stopping');
+    logger.log('stopping');
     await shutDown(app, config);
-    logger.info('stopped');
+    logger.log('stopped');
     throw stop.signal.reason;
   } finally {
     await embedded?.stop();
     await tracing?.stop();
-    await endLog(logger);
+    await logger.end();
   }
 }
 

@@ -1,5 +1,4 @@
 import type { Writable } from 'node:stream';
-import type { DestinationStream } from 'pino';
 
 /** What is kept for a reader that does not read. Bytes. */
 const BUFFER_MAX = 1_048_576;
@@ -11,7 +10,7 @@ const COLLECTED_MAX = 16_384;
  * Writes log lines to stdout: one at once, and those that follow it closely together. Lines that a reader does not take in time
  * are dropped and counted: a log must hold neither the memory nor the requests of the service.
  */
-export class BoundedOutput implements DestinationStream {
+export class BoundedOutput {
   #lines = '';
   #dropped = 0;
   /** Runs while lines are collected. */

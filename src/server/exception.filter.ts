@@ -1,16 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type ArgumentsHost, Catch, type ExceptionFilter, Inject, NotFoundException } from '@nestjs/common';
-import type { Logger } from 'pino';
+import { type ArgumentsHost, Catch, type ExceptionFilter, Logger, NotFoundException } from '@nestjs/common';
 import { logBackgroundError } from '../common/in-background.js';
 import { DomainError } from '../errors/domain-error.js';
 import { RequestContext } from '../http/request-context.js';
 import { abortResponse, sendError } from '../http/response.js';
-import { REQUEST_LOGGER } from '../logging/pino-logger.js';
 
 /** Writes every error response in the one error shape, and logs errors of the service once. */
 @Catch()
 export class AllExceptionsFilter implements ExceptionFilter {
-  constructor(@Inject(REQUEST_LOGGER) private readonly logger: Logger) {}
+  readonly #logger = new Logger('Errors');
 
   catch(exception: unknown, host: ArgumentsHost): void {
     const http = host.switchToHttp();
@@ -36,11 +34,11 @@ export class AllExceptionsFilter implements ExceptionFilter {
   }
 
   #log({ code, message, cause }: DomainError, req: IncomingMessage): void {
-    const fields = { context: 'Errors', requestId: RequestContext.of(req)?.id, method: req.method };
+    const fields = { requestId: RequestContext.of(req)?.id, method: req.method };
     if (code === 'internal_error') {
-      this.logger.error({ ...fields, detail: cause instanceof Error ? cause.stack : String(cause) }, 'request failed');
+      this.#logger.error('request failed', { ...fields, detail: cause instanceof Error ? cause.stack : String(cause) });
     } else if (code === 'service_unavailable') {
-      this.logger.warn({ ...fields, detail: cause instanceof Error ? cause.message : message }, 'service unavailable');
+      this.#logger.warn('service unavailable', { ...fields, detail: cause instanceof Error ? cause.message : message });
     }
   }
 }

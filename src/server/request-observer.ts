@@ -1,11 +1,10 @@
 import type { ServerResponse } from 'node:http';
 import { Inject, Injectable } from '@nestjs/common';
-import { type DestinationStream, type Logger, pino } from 'pino';
 import { UsageRecorder } from '../api-keys/usage/usage-recorder.js';
 import { logBackgroundError } from '../common/in-background.js';
 import { LIST_ROUTE, ORDER_ROUTE, routeTemplateOf } from '../http/paths.js';
 import type { Account, Admission, RequestContext } from '../http/request-context.js';
-import { REQUEST_LOGGER } from '../logging/pino-logger.js';
+import { LEVELS, REQUEST_LOG, type RequestLog } from '../logging/json-logger.js';
 import { Metrics } from '../metrics/metrics.js';
 import { bindingWindow, type Verdict } from '../rate-limit/decision.js';
 import { type EndedRequest, requests } from '../tracing/tracing.js';
@@ -20,20 +19,14 @@ const ALERTED = [
   ['DELETE', ORDER_ROUTE, 204, 500, 503],
 ] as const;
 
-/** What a logger of pino writes its lines to. */
-type HasStream = Readonly<Record<typeof pino.symbols.streamSym, DestinationStream>>;
-
 /** Measures, logs and adds to the usage of its key every request once, when its response has ended or its connection is lost. */
 @Injectable()
 export class RequestObserver {
-  readonly #log: DestinationStream;
-
   constructor(
     private readonly metrics: Metrics,
     private readonly usage: UsageRecorder,
-    @Inject(REQUEST_LOGGER) private readonly logger: Logger,
+    @Inject(REQUEST_LOG) private readonly log: RequestLog,
   ) {
-    this.#log = (logger as unknown as HasStream)[pino.symbols.streamSym];
     // The series that alerts read begin with 0; see Metrics.
     for (const [method, route, ...statuses] of ALERTED) {
       for (const status of statuses) {
@@ -68,9 +61,7 @@ export class RequestObserver {
     }
     context.ended = request;
     requests.asyncEnd.publish(context);
-    if (this.logger.isLevelEnabled('info')) {
-      this.#log.write(lineOf(request, durationMs, context));
-    }
+    this.log?.(lineOf(request, durationMs, context));
   }
 
   #addToUsage(keyId: string, { method, route, status }: EndedRequest, bodyBytes: number): void {
@@ -83,7 +74,7 @@ export class RequestObserver {
 }
 
 /**
- * The log line of a request, as pino would write it at many times the cost. Its values come from small sets or have been checked,
+ * The log line of a request, as `JSON.stringify` would write it at many times the cost. Its values come from small sets or have been checked,
  * so that none needs an escape.
  */
 function lineOf(
@@ -94,7 +85,7 @@ function lineOf(
   const key = keyOf(admission);
   const rejection = admission && rejectionReasonOf(admission.verdict);
   return (
-    `{"level":${pino.levels.values.info},"time":"${new Date().toISOString()}","requestId":"${id}"` +
+    `{"level":${LEVELS.log},"time":"${new Date().toISOString()}","requestId":"${id}"` +
     `,"method":"${method}","route":"${route}"${status === undefined ? '' : `,"status":${status}`}` +
     `,"durationMs":${Math.round(durationMs * 1_000) / 1_000}${aborted ? ',"aborted":true' : ''}` +
     (rejection === undefined ? '' : `,"rejection":"${rejection}"`) +

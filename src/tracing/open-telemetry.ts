@@ -15,7 +15,7 @@ import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import * as conventions from '@opentelemetry/semantic-conventions';
 import { BatchSpanProcessor, NodeTracerProvider } from '@opentelemetry/sdk-trace-node';
-import type { Logger } from 'pino';
+import { Logger } from '@nestjs/common';
 import { withDeadline } from '../common/deadline.js';
 import { requests, statements, type TracedRequest, type TracedStatement } from './tracing.js';
 
@@ -33,10 +33,11 @@ export class OpenTelemetry {
   /** The span that is the parent of those of statements. */
   readonly #current = new AsyncLocalStorage<Span | undefined>();
 
-  /** @param logger gets the warnings and errors of the SDK */
-  constructor(private readonly logger: Logger) {
+  readonly #logger = new Logger('OpenTelemetry');
+
+  constructor() {
     const log = (message: string): void => {
-      logger.warn({ context: 'OpenTelemetry' }, message);
+      this.#logger.warn(message);
     };
     const ignore = (): void => undefined;
     diag.setLogger({ error: log, warn: log, info: ignore, debug: ignore, verbose: ignore }, DiagLogLevel.WARN);
@@ -95,7 +96,7 @@ export class OpenTelemetry {
     try {
       return run();
     } catch (error) {
-      this.logger.warn({ context: 'OpenTelemetry' }, `failed to trace: ${String(error)}`);
+      this.#logger.warn(`failed to trace: ${String(error)}`);
       return undefined;
     }
   }
@@ -105,7 +106,7 @@ export class OpenTelemetry {
     try {
       await withDeadline(this.#provider.shutdown(), FLUSH_TIMEOUT_MS);
     } catch (error) {
-      this.logger.warn({ context: 'OpenTelemetry' }, `failed to export the last spans: ${String(error)}`);
+      this.#logger.warn(`failed to export the last spans: ${String(error)}`);
     }
   }
 }

@@ -19,6 +19,7 @@ export interface TestService extends TestDatabase {
 export interface TestServiceOptions {
   readonly environment?: Readonly<Record<string, string>>;
   readonly clock?: ManualClock;
+  readonly requestLog?: (line: string) => void;
   /** An existing database, to run several services on one. */
   readonly database?: TestDatabase;
 }
@@ -28,7 +29,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const database = options.database ?? (await createTestDatabase());
   const clock = options.clock ?? new ManualClock();
   const config: Config = loadConfig({ DATABASE_URL: database.url, METRICS_PORT: '0', ...options.environment });
-  const app = await createApp(config, { clock, logger: false });
+  const app = await createApp(config, { clock, logger: false, requestLog: options.requestLog ?? null });
   await app.listen(0, '127.0.0.1');
   announceKeysTo(app, database.db);
   const { port } = app.getHttpServer().address() as AddressInfo;

@@ -1,9 +1,7 @@
-import { HttpException, type Type } from '@nestjs/common';
-import type { Logger } from 'pino';
+import { HttpException, Logger, type Type } from '@nestjs/common';
 import { UsageRecorder } from '../../src/api-keys/usage/usage-recorder.js';
 import { PrismaService } from '../../src/database/prisma.service.js';
 import { DomainError } from '../../src/errors/domain-error.js';
-import { REQUEST_LOGGER } from '../../src/logging/pino-logger.js';
 import { Metrics } from '../../src/metrics/metrics.js';
 import { OrdersService } from '../../src/orders/orders.service.js';
 import type { QuotaStore } from '../../src/rate-limit/memory-quota-store.js';
@@ -13,7 +11,8 @@ import { expectErrorResponse, expectLimits } from '../helpers/expect-error-respo
 import { useTestService } from '../helpers/test-service.js';
 import { exchange, requestText, responseTo } from '../helpers/wire.js';
 
-const context = useTestService();
+const requestLog = jest.fn<undefined, [string]>();
+const context = useTestService({ requestLog });
 afterEach(() => {
   jest.restoreAllMocks();
 });
@@ -61,7 +60,6 @@ describe('an error of a dependency ends only the request that meets it', () => {
   };
   const dependency = <T>(token: symbol | Type<T>): T => context.service.app.get<T>(token);
   const quotas = (): QuotaStore => dependency(RateLimiter).keys;
-  const logger = (): Logger => dependency(REQUEST_LOGGER);
   const metrics = (): Metrics => dependency(Metrics);
   const keyRow = (row: object): void => {
     jest.spyOn(dependency(PrismaService), 'queryRows').mockResolvedValueOnce([row as unknown[]]);
@@ -92,17 +90,13 @@ describe('an error of a dependency ends only the request that meets it', () => {
       404,
       () => jest.spyOn(metrics().requestDurations, 'labels').mockImplementationOnce(boom),
     ],
-    [
-      'the logger of an ended request throws',
-      404,
-      () => jest.spyOn(logger(), 'isLevelEnabled').mockImplementationOnce(boom),
-    ],
+    ['the logger of an ended request throws', 404, () => requestLog.mockImplementationOnce(boom)],
     [
       'the logger of an error throws',
       500,
       () => {
         failQuotas();
-        jest.spyOn(logger(), 'error').mockImplementationOnce(boom);
+        jest.spyOn(Logger.prototype, 'error').mockImplementationOnce(boom);
       },
     ],
   ])('%s: %i', async (_what, status, inject) => {
@@ -128,12 +122,11 @@ test.each<[string, 'warn' | 'error' | undefined, unknown, unknown]>([
   ['an error of the client is not logged', undefined, new DomainError('order_not_found', 'No such order.'), undefined],
 ])('%s', async (_what, level, thrown, detail) => {
   jest.spyOn(context.service.app.get(OrdersService), 'cancel').mockRejectedValueOnce(thrown);
-  const logger = context.service.app.get<Logger>(REQUEST_LOGGER);
-  const logged = { warn: jest.spyOn(logger, 'warn'), error: jest.spyOn(logger, 'error') };
+  const logged = { warn: jest.spyOn(Logger.prototype, 'warn'), error: jest.spyOn(Logger.prototype, 'error') };
   const headers = ['X-Request-Id: failed-1'];
   await responseTo(context.service.port, 'DELETE', '/v1/store/orders/1', { key: context.key, headers });
   const line = expect.objectContaining({ requestId: 'failed-1', method: 'DELETE', detail }) as object;
-  const calls = [[line, expect.any(String)]];
+  const calls = [[expect.any(String), line]];
   const expected = level === undefined ? {} : { [level]: calls };
   expect({ warn: logged.warn.mock.calls, error: logged.error.mock.calls }).toEqual({
     warn: [],

@@ -178,13 +178,15 @@ describe('OpenTelemetry', () => {
 
   it('fails no request, and never the process, when a span cannot start or end', () => {
     const program = `
+      import { Logger } from '@nestjs/common';
       import { trace } from '@opentelemetry/api';
       const fail = () => { throw new Error('boom'); };
       let startSpan = fail;
       trace.getTracer = () => ({ startSpan: () => startSpan() });
       const { OpenTelemetry } = await import('./dist/tracing/open-telemetry.js');
       const { requests, statements } = await import('./dist/tracing/tracing.js');
-      new OpenTelemetry({ warn: (_fields, message) => console.log(message) });
+      Logger.overrideLogger({ warn: (message) => console.log(message) });
+      new OpenTelemetry();
       const request = () => ({ req: { headers: {} } });
       requests.start.runStores(request(), () => console.log('handled'));
       console.log(await statements.tracePromise(async () => 'run', {}));

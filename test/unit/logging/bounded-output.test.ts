@@ -82,9 +82,9 @@ it('writes a line at once, and those that follow it closely together', () => {
 it.each(['throw new Error("crash")', 'process.exit(1)', 'Promise.reject(new Error("crash"))', '0'])(
   'writes the last lines when the process ends by %s',
   (end) => {
-    const module = resolve('dist/logging/pino-logger.js');
-    const program = `const logger = await (await import(${JSON.stringify(module)})).createLogger('info');
-      for (const line of ['one', 'two', 'three']) logger.info(line);
+    const module = resolve('dist/logging/json-logger.js');
+    const program = `const logger = new (await import(${JSON.stringify(module)})).JsonLogger('info');
+      for (const line of ['one', 'two', 'three']) logger.log(line);
       ${end};`;
     const { stdout } = spawnSync(process.execPath, ['--input-type=module', '--eval', program], { encoding: 'utf8' });
     expect(

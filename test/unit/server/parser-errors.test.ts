@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
-import type { Logger } from 'pino';
 import type { AdmissionService } from '../../../src/admission/admission.service.js';
 import { MISSING_API_KEY } from '../../../src/admission/rejection.js';
 import type { RequestContext } from '../../../src/http/request-context.js';
@@ -57,7 +56,7 @@ async function respond(
     stopReceiving: () => Promise.resolve(receivingBody),
   } as unknown as Connections;
   const error = Object.assign(new Error('Parse Error: internals'), { code });
-  const errors = new AllExceptionsFilter({} as Logger);
+  const errors = new AllExceptionsFilter();
   await new ParserErrors(connections, admission, observer, errors).respond(error, socket as unknown as Socket);
   await new Promise(setImmediate);
   return socket;

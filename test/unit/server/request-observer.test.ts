@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
-import { pino } from 'pino';
 import type { UsageRecorder } from '../../../src/api-keys/usage/usage-recorder.js';
 import { type Admission, RequestContext } from '../../../src/http/request-context.js';
 import { Metrics } from '../../../src/metrics/metrics.js';
@@ -13,11 +12,7 @@ let admission: Admission | undefined;
 describe('the request observer', () => {
   let server: Server;
   const lines: string[] = [];
-  const observer = new RequestObserver(
-    new Metrics(),
-    {} as UsageRecorder,
-    pino({ base: null, timestamp: false }, { write: (line) => lines.push(line) }),
-  );
+  const observer = new RequestObserver(new Metrics(), {} as UsageRecorder, (line) => lines.push(line));
 
   /** Sends a request to a server that responds like this, and returns its log line. */
   async function lineOf(respond: (req: IncomingMessage, res: ServerResponse) => void): Promise<unknown> {
