@@ -76,29 +76,26 @@ export class OpenTelemetry {
       spans.set(message, span);
       return span;
     };
-    const end = (message: Message): void => {
-      const span = spans.get(message);
+    const end = (message: Message, span = spans.get(message)): void => {
       if (span !== undefined) {
         describe(span, message);
         span.end();
       }
     };
-    channel.start.bindStore(this.#current, (message) => this.#guarded(() => begin(message)));
-    subscribe(channel.asyncEnd.name, (message) => {
-      this.#guarded(() => {
-        end(message as Message);
-      });
-    });
+    channel.start.bindStore(this.#current, this.#guarded(begin));
+    subscribe(channel.asyncEnd.name, this.#guarded(end));
   }
 
   /** Node reports an error of a subscriber as an uncaught exception, which would end the process. */
-  #guarded<T>(run: () => T): T | undefined {
-    try {
-      return run();
-    } catch (error) {
-      this.#logger.warn(`failed to trace: ${String(error)}`);
-      return undefined;
-    }
+  #guarded<Result>(run: (message: never) => Result): (message: unknown) => Result | undefined {
+    return (message) => {
+      try {
+        return run(message as never);
+      } catch (error) {
+        this.#logger.warn(`failed to trace: ${String(error)}`);
+        return undefined;
+      }
+    };
   }
 
   /** Exports the remaining spans. Never rejects: an unreachable receiver must not prevent a stop. */
