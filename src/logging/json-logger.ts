@@ -26,10 +26,7 @@ export class JsonLogger extends ConsoleLogger {
 
   constructor(level: keyof typeof NAMES | 'silent') {
     super({ json: !process.stdout.isTTY, prefix: 'petstore', logLevels: level === 'silent' ? [] : [NAMES[level]] });
-    const write = (line: string): void => {
-      this.#output.write(line);
-    };
-    this.requestLog = this.isLevelEnabled('log') ? write : null;
+    this.requestLog = this.isLevelEnabled('log') ? this.#output.write.bind(this.#output) : null;
     // Also after an uncaught exception. Writing to a file or a pipe is synchronous.
     process.once('exit', () => {
       this.flush();
