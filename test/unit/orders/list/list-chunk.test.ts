@@ -1,16 +1,11 @@
 import type { DeflatedChunk } from '../../../../src/orders/list/gzip.js';
 import type { ReadChunk } from '../../../../src/orders/list/list-chunk.js';
-import type { ListVersion } from '../../../../src/orders/list/list-version.js';
 import { PieceCache } from '../../../../src/orders/list/piece-cache.js';
 import { type ReadPiece, UnsentChunks } from '../../../../src/orders/list/unsent-chunks.js';
 
 const TEXT = '{"id":1}'.repeat(20_000);
 /** Before Node 22 no memory is freed by hand. */
 const IS_FREED = 'transfer' in ArrayBuffer.prototype;
-const VERSION: Pick<ListVersion, 'name' | 'pieces'> = {
-  name: 'version',
-  pieces: [{ key: 'piece', first: '0', last: '9' }],
-};
 
 const recycle = jest.fn();
 let piece: ReadPiece;
@@ -23,7 +18,7 @@ beforeEach(() => {
 /** Adds the only chunk of a piece. */
 function read(isCompressed: boolean, cacheBytes: number): ReadChunk {
   const cache = new PieceCache(cacheBytes);
-  cache.show(VERSION);
+  cache.show({ name: 'version', pieces: [{ key: 'piece', first: '0', last: '9' }] });
   const nothing = (): void => undefined;
   const slot = { release: nothing, yieldBy: nothing };
   const user = cache.startUsing('a', nothing);
