@@ -13,10 +13,22 @@ const STATIC = {
   'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
 } as const;
 
+const HEADERS = {
+  // Swagger UI needs inline styles and images from data URLs, and scripts of the same origin. With `upgrade-insecure-requests` the page
+  // would stay blank over plain http.
+  'Content-Security-Policy':
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; " +
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'X-Content-Type-Options': 'nosniff',
+  'Referrer-Policy': 'no-referrer',
+  // The page's script holds the demo key: no page of another origin may load it.
+  'Cross-Origin-Resource-Policy': 'same-origin',
+  'Cache-Control': 'no-cache',
+};
+
 /** A file in memory. */
 export interface DocsFile {
-  readonly type: string;
-  readonly etag: string;
+  readonly headers: Readonly<Record<string, string>>;
   readonly content: Buffer;
 }
 
@@ -47,7 +59,7 @@ export async function loadSwaggerUi(
 
 function fileOf(type: string, content: string | Buffer): DocsFile {
   const etag = `"${createHash('sha256').update(content).digest('base64url')}"`;
-  return { type, etag, content: Buffer.from(content) };
+  return { headers: { ...HEADERS, 'Content-Type': type, ETag: etag }, content: Buffer.from(content) };
 }
 
 /** As the package's own page; without the column of links, which no response has. */
