@@ -40,13 +40,18 @@ export function* chunksOf(pieces: Iterable<{ readonly chunks: readonly DeflatedC
   }
 }
 
-const NOT_COMPRESSED = new Promise<never>(() => undefined);
+const NOT_COMPRESSED = Promise.reject<DeflatedChunk>(new TypeError('The chunk is not compressed.'));
+// Whoever asks for it gets the error.
+NOT_COMPRESSED.catch(() => undefined);
 
-/** A chunk that has just been read, plain. It is compressed when its client or the cache needs that. */
+/** A chunk that has just been read, plain. It is compressed when its client or the cache needs that. {@link UnsentChunks} follows it. */
 export class ReadChunk extends CachedChunk {
   compressed: DeflatedChunk | undefined;
+  /** Memory of the cache that its compressed bytes take until it is kept or sent. */
+  reserved = 0;
   /** Whether its client has asked for the plain bytes. */
   isTaken = false;
+  isSent = false;
   /** Resolves when its client has it. */
   readonly sent: Promise<void>;
   #endSending: () => void = () => undefined;
@@ -60,8 +65,9 @@ export class ReadChunk extends CachedChunk {
     this.sent = new Promise((resolve) => (this.#endSending = resolve));
   }
 
+  /** Memory that is not the cache's. */
   get ownBytes(): number {
-    return (this.bytes ?? this.compressed?.deflated)?.length ?? 0;
+    return this.bytes?.length ?? (this.reserved > 0 ? 0 : (this.compressed?.deflated.length ?? 0));
   }
 
   override async plain(): Promise<Buffer> {
@@ -71,6 +77,7 @@ export class ReadChunk extends CachedChunk {
 
   override release(): void {
     super.release();
+    this.isSent = true;
     this.#endSending();
   }
 

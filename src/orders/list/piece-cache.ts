@@ -44,7 +44,7 @@ export class PieceCache {
   readonly #pieces = new Map<string, CachedPiece>();
   /** The oldest first. */
   readonly #users = new Set<PieceUser>();
-  /** Of the pieces. */
+  /** Of the pieces and reservations. */
   #bytes = 0;
   /** Of the outdated pieces that lists hold. */
   #outdatedBytes = 0;
@@ -96,6 +96,17 @@ export class PieceCache {
   /** Whether a chunk of this size would be kept. */
   hasRoomFor(bytes: number): boolean {
     return this.#bytes + bytes + OVERHEAD_BYTES <= this.bytesMax;
+  }
+
+  /** Reserves memory for a chunk of a piece that is being read. @returns the bytes, to be given back; 0 when it does not fit */
+  reserve(bytes: number): number {
+    const reserved = this.hasRoomFor(bytes) ? bytes + OVERHEAD_BYTES : 0;
+    this.#bytes += reserved;
+    return reserved;
+  }
+
+  giveBack(reserved: number): void {
+    this.#bytes -= reserved;
   }
 
   /**

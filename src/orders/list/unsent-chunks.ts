@@ -8,8 +8,6 @@ import type { PieceCache, PieceUser } from './piece-cache.js';
 
 /** Memory for chunks that are not in the cache: one is encoded while two or three others are compressed or sent. */
 const OWN_BYTES_MAX = 4 * 1_048_576;
-/** A piece of more chunks is not kept, because those that are sent wait for its end, too. */
-const KEPT_CHUNKS_MAX = 16;
 /**
  * How long a list may wait for its client in all while it holds a slot and, until all is read, a transaction. An ALTER TABLE waits for
  * this transaction, and cancels wait for the ALTER TABLE.
@@ -39,6 +37,8 @@ export interface UnsentOptions {
 export class UnsentChunks {
   /** Chunks with memory of their own. */
   readonly #own = new Set<ReadChunk>();
+  /** Chunks with memory of the cache. */
+  readonly #reserved = new Set<ReadChunk>();
   /** Chunks that are being compressed. */
   #compressing = 0;
   /** Wakes the one who waits for memory. */
@@ -56,6 +56,7 @@ export class UnsentChunks {
   /** Call when no more chunks will be taken. */
   close(): void {
     this.isClosed = true;
+    this.#giveBack(this.#reserved);
     this.#onFreed();
   }
 
@@ -70,13 +71,16 @@ export class UnsentChunks {
   /** @param piece which it is the next chunk of */
   add(bytes: Buffer, piece: ReadPiece): ReadChunk {
     const { cache, isCompressed, onFilled } = this.options;
-    const isFew = piece.chunks !== undefined && piece.chunks.length < KEPT_CHUNKS_MAX;
-    const mayKeep = isFew && cache.hasRoomFor(expectedSize(bytes));
-    const chunk = new ReadChunk(bytes, isCompressed || mayKeep ? deflate(bytes) : undefined);
+    const reserved = piece.chunks === undefined || this.isClosed ? 0 : cache.reserve(expectedSize(bytes));
+    const chunk = new ReadChunk(bytes, isCompressed || reserved > 0 ? deflate(bytes) : undefined);
     this.#own.add(chunk);
-    if (mayKeep) {
+    if (reserved > 0) {
+      chunk.reserved = reserved;
+      this.#reserved.add(chunk);
       piece.chunks?.push(chunk);
     } else {
+      // The others keep what is reserved for them until they are sent.
+      this.#giveBack(piece.chunks?.filter(({ isSent }) => isSent) ?? []);
       piece.chunks = undefined;
       onFilled();
     }
@@ -100,19 +104,22 @@ export class UnsentChunks {
 
   /** Frees the memory of a chunk as soon as nobody needs it. */
   async #follow(chunk: ReadChunk, piece: ReadPiece): Promise<void> {
-    const mayKeep = piece.chunks !== undefined;
+    const wasCandidate = piece.chunks !== undefined;
     this.#compressing++;
     // Whoever sends the chunk gets the error.
     chunk.compressed = await chunk.compressing?.catch(() => undefined);
     this.#compressing--;
-    if (this.options.isCompressed) {
+    if (this.options.isCompressed || (chunk.compressed !== undefined && !chunk.isTaken)) {
       this.#freePlain(chunk);
     }
     this.#keep(piece);
     this.#onFreed();
     await chunk.sent;
     this.#freePlain(chunk);
-    if (!mayKeep && chunk.compressed !== undefined) {
+    if (piece.chunks === undefined) {
+      this.#giveBack([chunk]);
+    }
+    if (!wasCandidate && chunk.compressed !== undefined) {
       freeBuffer(chunk.compressed.deflated);
     }
     this.#own.delete(chunk);
@@ -137,17 +144,24 @@ export class UnsentChunks {
       return;
     }
     piece.chunks = undefined;
+    this.#giveBack(chunks);
     const kept = this.options.cache.add(key, compressed, this.options.user);
     chunks.forEach((chunk, index) => {
       const shared = kept?.chunks[index];
       if (shared !== undefined) {
         chunk.replaceBy(shared);
         this.#own.delete(chunk);
-        if (!chunk.isTaken) {
-          this.#freePlain(chunk);
-        }
       }
     });
+  }
+
+  /** Gives memory back to the cache: of chunks that it keeps itself from now on, that are sent, or that will not be. */
+  #giveBack(chunks: Iterable<ReadChunk>): void {
+    for (const chunk of chunks) {
+      this.options.cache.giveBack(chunk.reserved);
+      chunk.reserved = 0;
+      this.#reserved.delete(chunk);
+    }
   }
 
   async #until(isEnough: () => boolean): Promise<void> {
