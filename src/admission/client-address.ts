@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { isIP, isIPv6 } from 'node:net';
+import { isIP } from 'node:net';
 import { Inject, Injectable } from '@nestjs/common';
 import ipaddr from 'ipaddr.js';
 import proxyAddr from 'proxy-addr';
@@ -44,7 +44,8 @@ function withoutPort(entry: string): string {
  * IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2) is the IPv4 address.
  */
 export function networkOf(address: string): string {
-  if (!isIPv6(address)) {
+  // Not Node's `isIPv6`, which accepts zones that cannot be parsed, such as `fe80::1%eth0.100`.
+  if (!ipaddr.IPv6.isValid(address)) {
     return address;
   }
   const parsed = ipaddr.process(address);

@@ -79,6 +79,9 @@ describe('networkOf', () => {
     ['2001:0DB8:0001:0002:ffff:ffff:ffff:ffff', '2001:db8:1:2::/64'],
     ['::1', '0:0:0:0::/64'],
     ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+    // Zones that ipaddr.js does not read, and Node does.
+    ['fe80::1%eth0.100', 'fe80::1%eth0.100'],
+    ['fe80::1%br-lan', 'fe80::1%br-lan'],
     // An invalid address is counted as it is and never rejects a request.
     ['unknown', 'unknown'],
     ['::ffff:999.1.1.1', '::ffff:999.1.1.1'],
