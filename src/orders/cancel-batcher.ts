@@ -13,15 +13,15 @@ const BATCH_SLOTS = 2;
 const BATCH_TIMEOUT_MS = 10_000;
 /** Orders in one statement. */
 const BATCH_SIZE_MAX = 500;
-/** Orders that are cancelled alone at once, each on a connection of its own: most wait for a locked row. */
+/** Orders that are cancelled alone at once, each on a connection of its own: they may wait for a locked row. */
 const ALONE_MAX = 3;
 /** A slot is held for the lock timeout and a little longer, so a caller without slots gets the first one that becomes free. */
 const SLOT_GRACE_MS = 1_000;
 /** An order that is deleted or becomes pending meanwhile is looked at again; more often than this in a row is no coincidence. */
 const ATTEMPTS_MAX = 3;
 
-/** Undefined for an order that does not exist; undefined as a whole when the statement failed for all orders. */
-type Results = ReadonlyMap<bigint, CancelResult | undefined> | undefined;
+/** Undefined for an order that does not exist. */
+type Results = ReadonlyMap<bigint, CancelResult | Error | undefined>;
 
 /** Cancels that share a statement. */
 interface Batch {
@@ -33,9 +33,6 @@ interface Batch {
  * Executes cancels in batches: those that arrive while statements are running share the next statement. There is no
  * timer, so a cancel that arrives alone starts at once. Locked rows leave the batch and are waited for one by one, a few
  * at a time, so that they delay no other order; callers share these waits fairly.
- *
- * A statement that fails fails for all its orders, though perhaps only one of them is the cause, for instance by a trigger. So
- * its orders are cancelled one by one, too, and each fails alone.
  */
 @Injectable()
 export class CancelBatcher {
@@ -68,12 +65,14 @@ export class CancelBatcher {
     if (batch.ids.size === BATCH_SIZE_MAX) {
       this.#open = undefined;
     }
-    const results = await batch.results;
-    const result = results?.get(id);
+    const result = (await batch.results).get(id);
+    if (result instanceof Error) {
+      throw result;
+    }
     if (result === 'retry') {
       this.metrics.cancelLockWaits.inc();
     }
-    if (results === undefined || result === 'retry' || result === 'suppressed') {
+    if (result === 'retry' || result === 'suppressed') {
       return this.#alone.run(caller, () => this.#cancelAlone(id));
     }
     return isRepeat && result === 'cancelled' ? 'already_cancelled' : result;
@@ -91,16 +90,31 @@ export class CancelBatcher {
       this.#open = this.#open?.ids === ids ? undefined : this.#open;
     });
     this.metrics.cancelBatchSize.observe(ids.size);
-    try {
-      return await this.repository.cancelUnlocked([...ids]);
-    } catch (error) {
-      if (ids.size > 1 && isStatementFailure(error instanceof DomainError ? error.cause : error)) {
-        return undefined;
-      }
-      throw error;
-    } finally {
+    return this.#cancelAll([...ids]).finally(() => {
       slot.release();
+    });
+  }
+
+  /**
+   * A statement that fails fails for all its orders, though perhaps only one of them is the cause, for instance by a
+   * trigger. So its orders are cancelled again one by one, and each fails alone.
+   */
+  async #cancelAll(ids: readonly bigint[]): Promise<Results> {
+    try {
+      return await this.repository.cancelUnlocked(ids);
+    } catch (error) {
+      if (ids.length === 1 || !isStatementFailure(error instanceof DomainError ? error.cause : error)) {
+        return new Map(ids.map((id) => [id, error as Error]));
+      }
     }
+    const results = new Map<bigint, CancelResult | Error | undefined>();
+    let result: CancelResult | Error | undefined;
+    for (const id of ids) {
+      // After a timeout, the next one would probably wait for the same.
+      result = result instanceof DomainError ? result : (await this.#cancelAll([id])).get(id);
+      results.set(id, result);
+    }
+    return results;
   }
 
   async #cancelAlone(id: bigint): Promise<CancelOutcome | undefined> {
