@@ -169,14 +169,15 @@ export class Connections {
   }
 
   /**
-   * Executes no later request. Resolves when the responses that are pending now have ended or their connection is lost.
+   * Executes no later request and reads none: after a timeout the parser would go on, and Node would give the connection to the response
+   * to the next one. Resolves when the responses that are pending now have ended or their connection is lost.
    * @returns whether what has arrived is in the body of a request that has been handed on, perhaps responded to, already
    */
   async stopReceiving(socket: Socket): Promise<boolean> {
     const state = (socket as Connection)[STATE];
     const { pending, latest } = state;
     const isInBody = latest !== undefined && !latest.complete;
-    state.closing = true;
+    Object.assign(state, { closing: true, deaf: true });
     await Promise.all(pending.map((res) => new Promise((resolve) => res.once('close', resolve))));
     return isInBody;
   }

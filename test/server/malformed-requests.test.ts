@@ -1,4 +1,9 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { insertOrder } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
+import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
 import { useTestService } from '../helpers/test-service.js';
 import { exchange } from '../helpers/wire.js';
 
@@ -90,6 +95,23 @@ describe('the Host header (RFC 9112 section 3.2)', () => {
     expectLimits(responses[0], 'limits');
     expect(closed).toBe(true);
   });
+});
+
+it('a request that times out behind a pending response gets 408 after it, and what follows is not executed', async () => {
+  const { db } = context.service;
+  const server = context.service.app.getHttpServer();
+  await insertOrder(db, { id: '1' });
+  const unlock = await lockOrder(db, '1');
+  const [client, [connection]] = [connect(context.service.port, '127.0.0.1'), await once(server, 'connection')];
+  client.write(withKey(`DELETE /v1/store/orders/1 HTTP/1.1\r\n${HOST}${KEY}\r\n`));
+  await untilLockWaits(db);
+  server.emit('clientError', Object.assign(new Error(), { code: 'ERR_HTTP_REQUEST_TIMEOUT' }), connection);
+  client.write(`GET /health/live HTTP/1.1\r\n${HOST}\r\n`.repeat(3));
+  await unlock();
+  expect((await text(client)).match(/^HTTP.*(?=\r)/gm)).toEqual([
+    'HTTP/1.1 204 No Content',
+    'HTTP/1.1 408 Request Timeout',
+  ]);
 });
 
 describe('HTTP features that the service does not support', () => {
