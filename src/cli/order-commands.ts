@@ -1,5 +1,4 @@
-import { once } from 'node:events';
-import { createReadStream } from 'node:fs';
+import { open } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import type { Command } from 'commander';
 import type pg from 'pg';
@@ -62,11 +61,12 @@ async function importFile(path: string, options: ImportOptions & { json?: true }
 }
 
 async function openFile(path: string): Promise<Readable> {
-  const file = createReadStream(path);
   try {
-    // Fails for what cannot be opened, and for a directory, which can.
-    await once(file, 'readable');
-    return file;
+    const file = await open(path);
+    if ((await file.stat()).isDirectory()) {
+      throw Object.assign(new Error('a directory'), { code: 'EISDIR' });
+    }
+    return file.createReadStream();
   } catch (error) {
     const reason = (error as NodeJS.ErrnoException).code ?? 'unreadable';
     throw new Error(`Cannot read the file ${JSON.stringify(path)} (${reason}); check the path and its permissions.`, {

@@ -59,12 +59,13 @@ describe('petstore orders import', () => {
   });
 
   it('rejects a file with errors as a whole, lists them on stderr and exits with 1', async () => {
-    const path = file('errors.csv', 'petId,quantity\n7,1\n7,0\n7,\n');
+    const path = file('errors.csv', 'petId,quantity\n7,1\n7,0\n7,\n7,"1\n');
     expect(await importing(path, '--json')).toEqual(
       failure(
         'Errors in the file; nothing was imported:\n' +
           '  - line 3, quantity must be an integer from 1 to 2147483647 (got 0)\n' +
-          '  - line 4, quantity is missing; it must be an integer from 1 to 2147483647',
+          '  - line 4, quantity is missing; it must be an integer from 1 to 2147483647\n' +
+          '  - line 5 is not valid CSV, or is behind a quote that is not closed, perhaps many lines before: Quote Not Closed: the parsing is finished with an opening quote at line 5',
       ),
     );
     expect(await orderIds()).toEqual([]);
