@@ -1,4 +1,4 @@
-import type pg from 'pg';
+import pg from 'pg';
 import { asError } from '../../common/as-error.js';
 import { withDeadline } from '../../common/deadline.js';
 import type { Config } from '../../config/config.js';
@@ -22,6 +22,8 @@ const SETTINGS = sessionSettings({ statement_timeout: 1_500, default_transaction
 /** For `petstore` commands, migrations and an operator's psql. */
 const COMMAND_CONNECTIONS = 10;
 
+const CORRECT_URL = 'Correct DATABASE_URL or the server.';
+
 type DatabaseCheck = (db: pg.Client, config: Config) => Promise<Result>;
 
 const CHECKS: Readonly<Record<string, DatabaseCheck>> = {
@@ -39,29 +41,32 @@ export async function checkDatabase(config: Config): Promise<Results> {
     const remedy = 'Set DATABASE_URL, or start the embedded database with "npm start".';
     return { database: warning('DATABASE_URL is not set, and the embedded database does not run', remedy) };
   }
-  const results: Results = {};
-  for (const name of ['database', ...Object.keys(CHECKS)]) {
-    results[name] = skipped('the database cannot be used');
+  const results: Results = { database: error('the server of DATABASE_URL does not respond', CORRECT_URL) };
+  await withDeadline(runDatabaseChecks(databaseUrl, config, results), DATABASE_TIMEOUT_MS).catch(() => undefined);
+  const missing =
+    results.database?.status === 'ok'
+      ? error('not checked: another connection was rejected, or is too slow', 'Are there too many connections?')
+      : skipped('the database cannot be used');
+  for (const name of Object.keys(CHECKS)) {
+    results[name] ??= missing;
   }
-  await withDeadline(runDatabaseChecks(databaseUrl, config, results), DATABASE_TIMEOUT_MS).catch((failure: unknown) => {
-    results.database = error(asError(failure).message, 'Correct DATABASE_URL or the server, and run doctor again.');
-  });
   return results;
 }
 
-/**
- * @param results gets each result when it is there
- * @throws {Error} when the database cannot be used
- */
+/** @param results gets each result when it is there */
 async function runDatabaseChecks(databaseUrl: string, config: Config, results: Results): Promise<void> {
   // What the service checks at its start, and what it tolerates.
   const problem = await serverProblem(databaseUrl);
-  if (problem !== undefined) {
-    throw new Error(problem.message);
+  if (problem?.isFatal === true) {
+    // A pooler may give the settings of a session to other clients.
+    results.database = error(problem.message, CORRECT_URL);
+    return;
   }
+  const { host, port, database } = new pg.Client(databaseUrl);
+  results.database =
+    problem === undefined ? ok(`"${database ?? ''}" at ${host}:${port}`) : error(problem.message, CORRECT_URL);
   const options = { application_name: 'petstore-doctor', query_timeout: QUERY_TIMEOUT_MS };
   const db = await openClient(databaseUrl, options);
-  results.database = ok(`"${db.database ?? ''}" at ${db.host}:${db.port}`);
   try {
     await db.query(SETTINGS);
     for (const [name, check] of Object.entries(CHECKS)) {
