@@ -50,7 +50,7 @@ export class Environment {
     }
     if (text !== undefined) {
       this.problems.push(`${name} and ${name}_FILE are both set; set one of them`);
-      return undefined;
+      return text;
     }
     try {
       return readFileSync(path, 'utf8').trim();
