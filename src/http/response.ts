@@ -23,14 +23,6 @@ export function writeHead(res: ServerResponse, status: number, headers: readonly
   res.writeHead(status, all);
 }
 
-/** Adds to the bytes of a streamed body that the operating system has accepted. */
-export function addBodyBytes(res: ServerResponse, bytes: number): void {
-  const context = RequestContext.of(res.req);
-  if (context !== undefined) {
-    context.bodyBytes += bytes;
-  }
-}
-
 /** Responds with 204. */
 export function sendNoContent(res: ServerResponse): void {
   writeHead(res, 204, NO_STORE_HEADERS);

@@ -113,15 +113,9 @@ export class Metrics {
   constructor() {
     collectDefaultMetrics({ register: this.registry });
     // For Prometheus a series that begins with 1 has not increased, so the series that alerts read begin with 0.
-    for (const end of ['complete', 'lost_reader', 'cut', 'failed']) {
-      this.lists.labels(end);
-    }
-    for (const source of ['memory', 'database']) {
-      this.listPieces.labels(source);
-    }
-    for (const outcome of ['admitted', 'limited', 'banned']) {
-      this.limiterDecisions.labels('anonymous', outcome);
-    }
+    ['complete', 'lost_reader', 'cut', 'failed'].forEach((end) => this.lists.labels(end));
+    ['memory', 'database'].forEach((source) => this.listPieces.labels(source));
+    ['admitted', 'limited', 'banned'].forEach((outcome) => this.limiterDecisions.labels('anonymous', outcome));
   }
 
   /** Exports a value that is read at scrape time. */

@@ -21,7 +21,8 @@ const SLOT_GRACE_MS = 1_000;
 const ATTEMPTS_MAX = 3;
 
 /** Undefined for an order that does not exist. */
-type Results = ReadonlyMap<bigint, CancelResult | Error | undefined>;
+type Result = CancelResult | Error | undefined;
+type Results = ReadonlyMap<bigint, Result>;
 
 /** Cancels that share a statement. */
 interface Batch {
@@ -107,8 +108,8 @@ export class CancelBatcher {
         return new Map(ids.map((id) => [id, error as Error]));
       }
     }
-    const results = new Map<bigint, CancelResult | Error | undefined>();
-    let result: CancelResult | Error | undefined;
+    const results = new Map<bigint, Result>();
+    let result: Result;
     for (const id of ids) {
       // After a timeout, the next one would probably wait for the same.
       result = result instanceof DomainError ? result : (await this.#cancelAll([id])).get(id);

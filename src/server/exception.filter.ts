@@ -27,6 +27,7 @@ export class AllExceptionsFilter implements ExceptionFilter {
       this.#log(error, req);
     } catch (failure) {
       logBackgroundError(failure);
+      logBackgroundError(exception);
       if (!res.writableEnded) {
         abortResponse(res);
       }

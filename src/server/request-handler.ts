@@ -2,7 +2,6 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import type { Express } from 'express';
 import { AdmissionService } from '../admission/admission.service.js';
 import { Rejection } from '../admission/rejection.js';
 import { logBackgroundError } from '../common/in-background.js';
@@ -116,7 +115,7 @@ export class RequestHandler implements OnModuleInit {
       throw invalid();
     }
     req.url = withLiteralPercents(target);
-    const express: ExpressHandler = this.#adapter.getInstance<Express>();
+    const express = this.#adapter.getInstance<ExpressHandler>();
     express(req, res, () => {
       // Only for a target that Express cannot parse: no route gets it, not even that for errors.
       this.errors.respond(invalid(), req, res);

@@ -24,8 +24,7 @@ export function stopOnSignals(): AbortController {
  */
 export async function shutDown(app: NestExpressApplication, config: Config): Promise<void> {
   app.get(HealthService).startDraining();
-  const { connections } = app.getHttpAdapter() as ServiceHttpAdapter;
-  connections.startDraining();
+  (app.getHttpAdapter() as ServiceHttpAdapter).connections.startDraining();
   await delay(config.shutdownDelaySeconds * 1_000);
   const deadline = setTimeout(() => {
     app.getHttpServer().closeAllConnections();

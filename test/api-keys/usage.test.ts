@@ -105,18 +105,13 @@ describe('the usage of a key', () => {
 describe('the usage recorder', () => {
   let config: Config;
   let pools: Pools;
-  let prisma: PrismaService;
   let repository: ApiKeysRepository;
   beforeAll(() => {
     config = loadConfig({ DATABASE_URL: context.service.url });
     pools = new Pools(config, new Metrics());
-    prisma = new PrismaService(pools);
-    repository = new ApiKeysRepository(prisma);
+    repository = new ApiKeysRepository(new PrismaService(pools));
   });
-  afterAll(async () => {
-    await prisma.onApplicationShutdown();
-    await pools.onApplicationShutdown();
-  });
+  afterAll(() => pools.onApplicationShutdown());
 
   it('adds counts to the day on which they were counted, when they are written two days later', async () => {
     const [id, clock] = [randomUUID(), new ManualClock()];

@@ -32,8 +32,6 @@ describe('PrismaService', () => {
       ['ab', null, 0],
     ]);
     expect(await prisma.execute(Prisma.sql`UPDATE orders SET quantity = 1 WHERE id = ${'1'}::text::bigint`)).toBe(0);
-    await prisma.onApplicationShutdown();
-    expect(main?.listenerCount('error')).toBe(1);
   });
 
   it.each(['execute', 'queryRows'] as const)('fails in %s with what PostgreSQL said', async (method) => {

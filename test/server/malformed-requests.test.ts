@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { insertOrder } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
@@ -102,7 +102,8 @@ it('a request that times out behind a pending response gets 408 after it, and wh
   const server = context.service.app.getHttpServer();
   await insertOrder(db, { id: '1' });
   const unlock = await lockOrder(db, '1');
-  const [client, [connection]] = [connect(context.service.port, '127.0.0.1'), await once(server, 'connection')];
+  const client = connect(context.service.port, '127.0.0.1');
+  const [connection] = (await once(server, 'connection')) as [Socket];
   client.write(withKey(`DELETE /v1/store/orders/1 HTTP/1.1\r\n${HOST}${KEY}\r\n`));
   await untilLockWaits(db);
   server.emit('clientError', Object.assign(new Error(), { code: 'ERR_HTTP_REQUEST_TIMEOUT' }), connection);

@@ -100,14 +100,10 @@ export class ListTransaction {
 
   /** Call once. @param isComplete false closes the connection, which ends a scan */
   async end(isComplete: boolean): Promise<void> {
-    const commit = (): Promise<unknown> => withDeadline(this.client.query('COMMIT'), RESPONSE_TIMEOUT_MS);
+    const commit = isComplete ? withDeadline(this.client.query('COMMIT'), RESPONSE_TIMEOUT_MS) : undefined;
     // All rows were read, so a connection that cannot commit is only replaced.
-    const hasCommitted =
-      isComplete &&
-      (await commit()
-        .then(() => true)
-        .catch(() => false));
-    this.client.release(!hasCommitted);
+    const [{ status }] = await Promise.allSettled([commit]);
+    this.client.release(!isComplete || status === 'rejected');
   }
 
   async *#copy(queries: readonly string[]): AsyncGenerator<Buffer> {

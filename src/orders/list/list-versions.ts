@@ -1,4 +1,4 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
 import { Pools } from '../../database/pools.js';
 import { onlyRow } from '../../database/only-row.js';
@@ -22,7 +22,7 @@ export type Query = <T extends QueryResultRow>(name: string, text: string, value
 
 /** Reads the version of the list, as long as the tables, triggers and functions that it depends on are intact. */
 @Injectable()
-export class ListVersions {
+export class ListVersions implements OnApplicationBootstrap {
   readonly #logger = new Logger('OrderList');
   /** What was found in the catalogue that was checked last. */
   #checked: { readonly catalogue?: string | null; readonly problems: readonly string[] } = { problems: [] };
@@ -35,6 +35,11 @@ export class ListVersions {
     metrics: Metrics,
   ) {
     metrics.watch('listIntact', () => this.#isIntact);
+  }
+
+  /** Checks the tables at start: the first list would wait for it, and the metric would not know yet. */
+  async onApplicationBootstrap(): Promise<void> {
+    await this.currentName().catch(() => undefined);
   }
 
   /**

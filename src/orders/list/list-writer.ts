@@ -1,7 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { abortResponse, addBodyBytes } from '../../http/response.js';
+import { RequestContext } from '../../http/request-context.js';
+import { abortResponse } from '../../http/response.js';
 import { combineCrc32, type DeflatedChunk, deflateNow, GZIP_HEADER, gzipTrailer } from './gzip.js';
 import type { ListChunk } from './list-chunk.js';
 
@@ -134,6 +135,7 @@ async function writeAll(res: ServerResponse, parts: readonly Buffer[], isEnd: bo
   if (res.destroyed) {
     throw new ClientDisconnected();
   }
+  const sent = RequestContext.of(res.req) ?? { bodyBytes: 0 };
   let onDisconnected = (): void => undefined;
   const written = new Promise<void>((resolve, reject) => {
     onDisconnected = () => {
@@ -142,7 +144,7 @@ async function writeAll(res: ServerResponse, parts: readonly Buffer[], isEnd: bo
     for (const [index, part] of parts.entries()) {
       res.write(part, (error) => {
         if (error == null) {
-          addBodyBytes(res, part.length);
+          sent.bodyBytes += part.length;
           if (index === parts.length - 1) {
             resolve();
           }

@@ -66,7 +66,11 @@ export class OrderListResponder {
    */
   async respond(req: Request, res: Response, caller: string): Promise<void> {
     const name = await databaseCall(() => this.#ahead.get(req) ?? this.versions.currentName());
-    await this.#turn(caller);
+    // A later turn of the event loop when many responses have begun in this one, so that others go on between them.
+    const turn = await this.#begun.acquire(caller);
+    setImmediate(() => {
+      turn.release();
+    });
     const isUnchanged = name !== undefined && matchesEtag(req.headers['if-none-match'], etagOf(name));
     if (isUnchanged || req.method === 'HEAD') {
       startResponse(res, isUnchanged ? 304 : 200, name).end();
@@ -87,14 +91,6 @@ export class OrderListResponder {
         this.#end(res, error, isCut);
       });
     await statements.tracePromise(run, { operation: 'COPY', table: 'orders' });
-  }
-
-  /** Waits for a later turn of the event loop when many responses have begun in this one, so that others go on between them. */
-  async #turn(caller: string): Promise<void> {
-    const slot = await this.#begun.acquire(caller);
-    setImmediate(() => {
-      slot.release();
-    });
   }
 
   async #readAndSend(name: string | undefined, res: Response, request: ListRequest): Promise<void> {

@@ -62,7 +62,8 @@ export class UnsentChunks {
 
   /** Resolves when there is memory for one more chunk. @throws {ClientDisconnected} when the list has been closed */
   async room(): Promise<void> {
-    await this.#until(() => this.#ownBytes() <= OWN_BYTES_MAX);
+    const ownBytes = (): number => [...this.#own].reduce((sum, chunk) => sum + chunk.ownBytes, 0);
+    await this.#until(() => ownBytes() <= OWN_BYTES_MAX);
     if (this.isClosed) {
       throw new ClientDisconnected();
     }
@@ -169,10 +170,6 @@ export class UnsentChunks {
       const freed = new Promise<void>((resolve) => (this.#onFreed = resolve));
       await (this.#compressing > 0 ? freed : this.#waitForClient(freed));
     }
-  }
-
-  #ownBytes(): number {
-    return [...this.#own].reduce((sum, { ownBytes }) => sum + ownBytes, 0);
   }
 
   async #waitForClient(freed: Promise<void>): Promise<void> {
