@@ -3,7 +3,7 @@ import { withDeadline } from './deadline.js';
 /** A slot that is held. */
 export interface Slot {
   /** Call once or more often. */
-  release(): void;
+  readonly release: () => void;
   /**
    * Call when the slot may be taken away from now on.
    * @param cut ends the work of the holder, which then releases the slot

@@ -91,9 +91,7 @@ export class CancelBatcher {
       this.#open = this.#open?.ids === ids ? undefined : this.#open;
     });
     this.metrics.cancelBatchSize.observe(ids.size);
-    return this.#cancelAll([...ids]).finally(() => {
-      slot.release();
-    });
+    return this.#cancelAll([...ids]).finally(slot.release);
   }
 
   /**

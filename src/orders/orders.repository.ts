@@ -3,7 +3,7 @@ import { Prisma } from '../database/generated/client.js';
 import { databaseCall, LOCK_NOT_AVAILABLE, SERIALIZATION_FAILURE, sqlStateOf } from '../database/postgres-errors.js';
 import { PrismaService } from '../database/prisma.service.js';
 import { DomainError } from '../errors/domain-error.js';
-import { statements } from '../tracing/tracing.js';
+import { traced } from '../tracing/tracing.js';
 
 /** What became of an order under its lock. */
 export type CancelOutcome =
@@ -118,7 +118,7 @@ export class OrdersRepository {
         .catch((error: unknown) => {
           throw sqlStateOf(error) === LOCK_NOT_AVAILABLE ? orderLocked(error) : error;
         });
-    return statements.tracePromise(() => databaseCall(run), { operation: 'UPDATE', table: 'orders', batchSize });
+    return traced({ operation: 'UPDATE', table: 'orders', batchSize }, () => databaseCall(run));
   }
 }
 

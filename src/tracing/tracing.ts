@@ -30,3 +30,8 @@ export interface TracedStatement {
 /** What spans are made of. Without subscribers the channels cost nothing. */
 export const requests = tracingChannel<unknown, TracedRequest>('petstore.request');
 export const statements = tracingChannel<unknown, TracedStatement>('petstore.statement');
+
+/** Runs a statement. Node 20 would wrap it without subscribers, too, which costs a short list a twentieth. */
+export function traced<T>(statement: TracedStatement, run: () => Promise<T>): Promise<T> {
+  return statements.start.hasSubscribers ? statements.tracePromise(run, statement) : run();
+}

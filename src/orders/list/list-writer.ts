@@ -146,6 +146,8 @@ async function writeAll(res: ServerResponse, parts: readonly Buffer[], isEnd: bo
         if (error == null) {
           sent.bodyBytes += part.length;
           if (index === parts.length - 1) {
+            // The end of the response is no loss, whose error would cost a tenth of a short list.
+            res.off('close', onDisconnected);
             resolve();
           }
         }

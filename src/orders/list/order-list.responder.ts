@@ -9,7 +9,7 @@ import { LIST_ROUTE } from '../../http/paths.js';
 import type { HeaderPair } from '../../http/request-context.js';
 import { abortResponse, API_SECURITY_HEADERS, writeHead } from '../../http/response.js';
 import { Metrics } from '../../metrics/metrics.js';
-import { statements } from '../../tracing/tracing.js';
+import { traced } from '../../tracing/tracing.js';
 import { etagOf, matchesEtag } from './etag.js';
 import { CorruptChunk } from './gzip.js';
 import { ClientDisconnected, ListWriter } from './list-writer.js';
@@ -68,9 +68,7 @@ export class OrderListResponder {
     const name = await databaseCall(() => this.#ahead.get(req) ?? this.versions.currentName());
     // A later turn of the event loop when many responses have begun in this one, so that others go on between them.
     const turn = await this.#begun.acquire(caller);
-    setImmediate(() => {
-      turn.release();
-    });
+    setImmediate(turn.release);
     const isUnchanged = name !== undefined && matchesEtag(req.headers['if-none-match'], etagOf(name));
     if (isUnchanged || req.method === 'HEAD') {
       startResponse(res, isUnchanged ? 304 : 200, name).end();
@@ -90,7 +88,7 @@ export class OrderListResponder {
       databaseCall(() => this.#readAndSend(name, res, request)).catch((error: unknown) => {
         this.#end(res, error, isCut);
       });
-    await statements.tracePromise(run, { operation: 'COPY', table: 'orders' });
+    await traced({ operation: 'COPY', table: 'orders' }, run);
   }
 
   async #readAndSend(name: string | undefined, res: Response, request: ListRequest): Promise<void> {

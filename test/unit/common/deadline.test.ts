@@ -20,12 +20,13 @@ function watch(promise: Promise<unknown>): { state: unknown } {
 const turn = (): Promise<void> => jest.advanceTimersByTimeAsync(0);
 const never = new Promise<string>(() => undefined);
 
-/** A promise that the test settles. */
-function open(): { promise: Promise<string>; resolve: (value: string) => void; reject: (error: Error) => void } {
-  const settle = {} as { resolve: (value: string) => void; reject: (error: Error) => void };
-  const promise = new Promise<string>((resolve, reject) => Object.assign(settle, { resolve, reject }));
-  return { promise, ...settle };
-}
+/** Is settled after a time. */
+const after = (ms: number, outcome: string | Error): Promise<string> =>
+  new Promise((resolve, reject) => {
+    setTimeout(() => {
+      (outcome instanceof Error ? reject : resolve)(outcome as never);
+    }, ms);
+  });
 
 describe('withDeadline', () => {
   it('clears its timer when the response is there already', async () => {
@@ -37,17 +38,10 @@ describe('withDeadline', () => {
     ['a response', 'pong'],
     ['an error', new Error('refused')],
   ])('passes on %s that arrives one millisecond before the deadline and clears its timer', async (_what, outcome) => {
-    const { promise, resolve, reject } = open();
-    const watched = watch(withDeadline(promise, 100));
-    await turn();
-    await jest.advanceTimersByTimeAsync(99);
+    const watched = watch(withDeadline(after(99, outcome), 100));
+    await jest.advanceTimersByTimeAsync(98);
     expect(watched.state).toBe('pending');
-    if (typeof outcome === 'string') {
-      resolve(outcome);
-    } else {
-      reject(outcome);
-    }
-    await turn();
+    await jest.advanceTimersByTimeAsync(1);
     expect(watched.state).toBe(outcome);
     expect(jest.getTimerCount()).toBe(0);
   });
@@ -65,13 +59,13 @@ describe('withDeadline', () => {
   });
 
   it('passes on a response that is read from the socket in the turn after the timer', async () => {
-    const { promise, resolve } = open();
-    const watched = watch(withDeadline(promise, 100));
-    await turn();
-    // The timer runs before the socket is read.
-    setTimeout(() => {
-      resolve('pong');
-    }, 100);
+    // The timer of the deadline is set first.
+    const watched = watch(
+      withDeadline(
+        turn().then(() => after(100, 'pong')),
+        100,
+      ),
+    );
     await jest.advanceTimersByTimeAsync(100);
     await turn();
     expect(watched.state).toBe('pong');

@@ -3,28 +3,18 @@ import { ANONYMOUS_QUOTAS, type Plan, PLAN_QUOTAS, PLANS, quotasOf } from '../..
 
 const NONE = { requestsPerMinute: null, requestsPerDay: null };
 
+const CUSTOM = { requestsPerMinute: 7, requestsPerDay: 2_147_483_647 };
+
 describe('quotasOf', () => {
-  test.each<[Plan, number, number]>([
+  test.each<[Plan, typeof CUSTOM | typeof NONE, number, number]>([
     // The table of section 8 of the interface.
-    ['free', 60, 1_000],
-    ['pro', 300, 10_000],
-    ['business', 1_000, 100_000],
-  ])(
-    'returns the published quotas of the plan %s: %i per minute, %i per day',
-    (plan, requestsPerMinute, requestsPerDay) => {
-      expect(quotasOf(plan, NONE)).toEqual({ requestsPerMinute, requestsPerDay });
-    },
-  );
-
-  it('ignores quotas on a key with a published plan', () => {
-    expect(quotasOf('free', { requestsPerMinute: 9_999, requestsPerDay: 9_999 })).toEqual(quotasOf('free', NONE));
-  });
-
-  it('returns the custom quotas of an Enterprise key', () => {
-    expect(quotasOf('enterprise', { requestsPerMinute: 7, requestsPerDay: 2_147_483_647 })).toEqual({
-      requestsPerMinute: 7,
-      requestsPerDay: 2_147_483_647,
-    });
+    ['free', NONE, 60, 1_000],
+    ['free', CUSTOM, 60, 1_000],
+    ['pro', NONE, 300, 10_000],
+    ['business', NONE, 1_000, 100_000],
+    ['enterprise', CUSTOM, 7, 2_147_483_647],
+  ])('of the plan %s for a key with %j are %i per minute and %i per day', (plan, custom, perMinute, perDay) => {
+    expect(quotasOf(plan, custom)).toEqual({ requestsPerMinute: perMinute, requestsPerDay: perDay });
   });
 
   it('uses the quotas of the Free plan for requests without a key', () => {

@@ -2,14 +2,16 @@ import type { IncomingMessage } from 'node:http';
 import { framingError } from '../../../src/server/framing.js';
 
 interface Framing {
-  readonly headers: readonly (readonly [name: string, value: string])[];
+  /** As `Name: value`. */
+  readonly headers: readonly string[];
   readonly minor?: 0 | 1;
 }
 
 /** The framing error of a request with these raw headers. */
 function errorOf({ headers, minor = 1 }: Framing): string | undefined {
   const joined: Record<string, string> = {};
-  for (const [name, value] of headers) {
+  for (const header of headers) {
+    const [name = '', value = ''] = header.split(/(?<=^[\w-]+): /);
     const before = joined[name.toLowerCase()];
     joined[name.toLowerCase()] = before === undefined ? value : `${before}, ${value}`;
   }
@@ -32,45 +34,38 @@ describe('framingError for the Host header', () => {
     '',
     ':3000',
   ])('accepts %j', (host) => {
-    expect(errorOf({ headers: [['Host', host]] })).toBeUndefined();
+    expect(errorOf({ headers: [`Host: ${host}`] })).toBeUndefined();
   });
 
   it('rejects every other character of Latin-1', () => {
     const characters = Array.from({ length: 256 }, (_, code) => String.fromCharCode(code));
-    const accepted = characters.filter((each) => errorOf({ headers: [['Host', `a${each}b`]] }) === undefined);
+    const accepted = characters.filter((each) => errorOf({ headers: [`Host: a${each}b`] }) === undefined);
     expect(accepted.filter((each) => !/[A-Za-z0-9\-._~!$&'()*+,;=%]/.test(each))).toEqual([]);
   });
 
   it.each(['a:b', 'a:1:2', 'a:80/', '[2001:db8::1', '2001:db8::1', '[]', '[g::1]', '[::1]a', 'a[::1]'])(
     'rejects %j',
     (host) => {
-      expect(errorOf({ headers: [['Host', host]] })).toBe(HOST_ERROR);
+      expect(errorOf({ headers: [`Host: ${host}`] })).toBe(HOST_ERROR);
     },
   );
 
   it('requires Host in HTTP/1.1 and not in HTTP/1.0', () => {
-    expect(errorOf({ headers: [['Accept', '*/*']], minor: 1 })).toBe(HOST_ERROR);
-    expect(errorOf({ headers: [['Accept', '*/*']], minor: 0 })).toBeUndefined();
+    expect(errorOf({ headers: ['Accept: */*'], minor: 1 })).toBe(HOST_ERROR);
+    expect(errorOf({ headers: ['Accept: */*'], minor: 0 })).toBeUndefined();
   });
 
   it.each([0, 1] as const)('rejects repeated and invalid Host headers in HTTP/1.%i', (minor) => {
-    const [one, same, other] = [['Host', 'a'] as const, ['host', 'a'] as const, ['HOST', 'b'] as const];
-    expect(errorOf({ headers: [one], minor })).toBeUndefined();
-    expect(errorOf({ headers: [one, same], minor })).toBe(HOST_ERROR);
-    expect(errorOf({ headers: [one, ['X-A', 'b'], other], minor })).toBe(HOST_ERROR);
-    expect(errorOf({ headers: [['Host', 'a b']], minor })).toBe(HOST_ERROR);
+    expect(errorOf({ headers: ['Host: a'], minor })).toBeUndefined();
+    expect(errorOf({ headers: ['Host: a', 'host: a'], minor })).toBe(HOST_ERROR);
+    expect(errorOf({ headers: ['Host: a', 'X-A: b', 'HOST: b'], minor })).toBe(HOST_ERROR);
+    expect(errorOf({ headers: ['Host: a b'], minor })).toBe(HOST_ERROR);
   });
 });
 
 describe('framingError for Transfer-Encoding', () => {
   const withCoding = (coding: string, minor: 0 | 1 = 1): string | undefined =>
-    errorOf({
-      headers: [
-        ['Host', 'a'],
-        ['Transfer-Encoding', coding],
-      ],
-      minor,
-    });
+    errorOf({ headers: ['Host: a', `Transfer-Encoding: ${coding}`], minor });
 
   it.each(['chunked', 'Chunked', 'CHUNKED'])('accepts %j', (coding) => {
     expect(withCoding(coding)).toBeUndefined();
