@@ -60,12 +60,9 @@ describe('withDeadline', () => {
 
   it('passes on a response that is read from the socket in the turn after the timer', async () => {
     // The timer of the deadline is set first.
-    const watched = watch(
-      withDeadline(
-        turn().then(() => after(100, 'pong')),
-        100,
-      ),
-    );
+    const reply = turn().then(() => after(100, 'pong'));
+    const watched = watch(withDeadline(reply, 100));
+    await turn();
     await jest.advanceTimersByTimeAsync(100);
     await turn();
     expect(watched.state).toBe('pong');
