@@ -47,7 +47,7 @@ export interface AppOptions {
     HealthService,
     // Keys, and what each does.
     ...[ApiKeysRepository, IssuedDigests, ApiKeysService, ApiKeyNotifications, UsageRecorder],
-    // Who calls, and whether they may. The order is the order of the checks: limits first, so that failed keys are counted.
+    // Who calls, and whether they may. The first guard rejects by limits, the second by key.
     ...[AdmissionService, ClientAddress, RateLimiter],
     { provide: APP_GUARD, useClass: PlanThrottlerGuard },
     { provide: APP_GUARD, useClass: ApiKeyGuard },

@@ -30,7 +30,7 @@ export class OrdersRepository {
   constructor(private readonly prisma: PrismaService) {}
 
   /**
-   * Cancels those of the orders that are pending, in one transaction. Rows that another transaction has locked are
+   * Cancels those of the orders that are pending, several of them in one statement. Rows that another transaction has locked are
    * skipped and not waited for: one slow writer cannot stall the batch, and batches that share orders cannot deadlock.
    *
    * @param ids without duplicates

@@ -69,6 +69,7 @@ export class RequestHandler implements OnModuleInit {
     res.once('close', () => {
       this.observer.ended(res, context);
     });
+    // In the span of the request, if there is one.
     requests.start.runStores(context, () => {
       this.#respond(req, res, context).catch((error: unknown) => {
         this.errors.respond(error, req, res);
@@ -94,6 +95,7 @@ export class RequestHandler implements OnModuleInit {
       this.#cors.addHeaders(req, res);
     }
     const decided = isApi ? this.admission.admit(req, context) : undefined;
+    // Not decided yet: a round trip is needed. Does nothing for other routes.
     if (isApi && context.admission === undefined) {
       this.list.readAhead(req);
     }

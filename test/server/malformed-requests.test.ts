@@ -98,15 +98,14 @@ describe('the Host header (RFC 9112 section 3.2)', () => {
 });
 
 it('a request that times out behind a pending response gets 408 after it, and what follows is not executed', async () => {
-  const { db } = context.service;
-  const server = context.service.app.getHttpServer();
+  const { app, db } = context.service;
   await insertOrder(db, { id: '1' });
   const unlock = await lockOrder(db, '1');
   const client = connect(context.service.port, '127.0.0.1');
-  const [connection] = (await once(server, 'connection')) as [Socket];
+  const [connection] = (await once(app.getHttpServer(), 'connection')) as [Socket];
   client.write(withKey(`DELETE /v1/store/orders/1 HTTP/1.1\r\n${HOST}${KEY}\r\n`));
   await untilLockWaits(db);
-  server.emit('clientError', Object.assign(new Error(), { code: 'ERR_HTTP_REQUEST_TIMEOUT' }), connection);
+  app.getHttpServer().emit('clientError', Object.assign(new Error(), { code: 'ERR_HTTP_REQUEST_TIMEOUT' }), connection);
   client.write(`GET /health/live HTTP/1.1\r\n${HOST}\r\n`.repeat(3));
   await unlock();
   expect((await text(client)).match(/^HTTP.*(?=\r)/gm)).toEqual([

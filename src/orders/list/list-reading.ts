@@ -37,7 +37,7 @@ export class ListReading {
   readonly #read = new Readable({ objectMode: true, read: () => undefined });
   readonly #unsent: UnsentChunks;
   #chunksPerPieceMax = CHUNKS_PER_BLOCK_MAX;
-  /** The name of the version, once there is a chunk; undefined when the list has none. */
+  /** The name of the version that the transaction shows, once there is a chunk; undefined when the list has none. */
   version: string | undefined;
 
   constructor(private readonly options: ReadingOptions) {

@@ -9,10 +9,15 @@ const CHUNK_BYTES_MAX = CHUNK_ROWS * ROW_BYTES_MAX;
 /** A smaller chunk is moved out of the buffer that it was encoded in, so that it takes at most four times as much memory as it counts. */
 const BUFFERED_MIN_BYTES = CHUNK_BYTES_MAX / 4;
 
-/** JSON in the published form cannot express an order, because the columns are not what the migrations made them. */
-function unencodable(row: string): Error {
+/**
+ * JSON in the published form cannot express an order, because the columns are not what the migrations made them. A bare Error would count
+ * as one of the database that may pass.
+ */
+function unencodable(row: string): TypeError {
   const [id = ''] = row.split('\t');
-  return new Error(`The order ${JSON.stringify(id)} cannot be listed: PostgreSQL sent the row ${JSON.stringify(row)}.`);
+  return new TypeError(
+    `The order ${JSON.stringify(id)} cannot be listed: PostgreSQL sent the row ${JSON.stringify(row)}.`,
+  );
 }
 
 /** A part of the list's JSON array, without the comma before it. */

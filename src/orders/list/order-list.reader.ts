@@ -17,7 +17,7 @@ const SLOT_TIMEOUT_MS = 4_000;
 const FILLING_TIMEOUT_MS = 1_000;
 
 export interface OrderList {
-  /** See {@link ListVersion.name}; undefined when the list has no version. */
+  /** See {@link ListVersion.name}; perhaps a newer one than was asked for. Undefined when the list has no version. */
   readonly version: string | undefined;
   readonly chunks: Iterable<ListChunk> | AsyncIterable<ListChunk>;
   /** To be called, perhaps more than once, when no more chunks will be taken. */

@@ -64,6 +64,12 @@ it('the tables, triggers and functions are those that src/orders/list/list-integ
   expect(problemsOf(rows[0]!.facts)).toEqual([]);
 });
 
+it('returns 500 when JSON cannot express the first order, which another request would not change', async () => {
+  await run(['ALTER TABLE orders ALTER quantity DROP NOT NULL', 'UPDATE orders SET quantity = NULL']);
+  expect((await requestRaw(context.service.baseUrl, { key: context.key })).status).toBe(500);
+  await run(['UPDATE orders SET quantity = 1', 'ALTER TABLE orders ALTER quantity SET NOT NULL']);
+});
+
 describe('a list', () => {
   it.each<[string, ...string[]]>([
     [
