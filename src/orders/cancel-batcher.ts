@@ -31,9 +31,9 @@ interface Batch {
 }
 
 /**
- * Executes cancels in batches: those that arrive while statements are running share the next statement. There is no
- * timer, so a cancel that arrives alone starts in the same turn of the event loop. Locked rows leave the batch and are waited for one by one, a few
- * at a time, so that they delay no other order; callers share these waits fairly.
+ * Executes cancels in batches: those that arrive while statements are running share the next statement. There is no timer, so a
+ * cancel that arrives alone starts in the same turn of the event loop. Locked rows leave the batch and are waited for one by one, a
+ * few at a time, so that they delay no other order; callers share these waits fairly.
  */
 @Injectable()
 export class CancelBatcher {

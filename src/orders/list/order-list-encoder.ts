@@ -15,9 +15,7 @@ const BUFFERED_MIN_BYTES = CHUNK_BYTES_MAX / 4;
  */
 function unencodable(row: string): TypeError {
   const [id = ''] = row.split('\t');
-  return new TypeError(
-    `The order ${JSON.stringify(id)} cannot be listed: PostgreSQL sent the row ${JSON.stringify(row)}.`,
-  );
+  return new TypeError(`The order ${JSON.stringify(id)} cannot be listed: PostgreSQL sent ${JSON.stringify(row)}.`);
 }
 
 /** A part of the list's JSON array, without the comma before it. */
