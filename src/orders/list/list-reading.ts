@@ -57,9 +57,10 @@ export class ListReading {
     } catch (error) {
       this.close(asError(error));
     }
-    onFilled();
     this.#encoder.close();
     await this.#unsent.restIsTaken();
+    // The last piece may have been compressed only now.
+    onFilled();
     slot.release();
   }
 
