@@ -82,7 +82,7 @@ export class ListReading {
   }
 
   async #readAll(transaction: ListTransaction): Promise<void> {
-    const { slot, user, onFilled } = this.options;
+    const { slot, user } = this.options;
     const timer = setTimeout(() => {
       slot.yieldBy(user.cut);
     }, UNDISTURBED_MS);
@@ -96,7 +96,6 @@ export class ListReading {
       isComplete = true;
     } finally {
       clearTimeout(timer);
-      onFilled();
       await transaction.end(isComplete);
     }
   }
