@@ -130,7 +130,7 @@ const OPERATIONS: Readonly<Partial<Record<keyof OrdersController, MethodDecorato
 
 /**
  * Describes the operations of the controller. Call once, before the document is generated. The descriptions are not decorators in the
- * controller, because a service needs neither them nor their package until somebody asks for the document.
+ * controller, because a service needs neither them nor their package until the document is requested.
  */
 export function describeOrders(): void {
   ApiTags('store')(OrdersController);

@@ -56,7 +56,7 @@ export class ReadChunk extends CachedChunk {
   readonly sent: Promise<void>;
   #endSending: () => void = () => undefined;
 
-  /** @param bytes undefined as soon as nobody reads them */
+  /** @param bytes undefined when they are no longer read */
   constructor(
     public bytes: Buffer | undefined,
     readonly compressing: Promise<DeflatedChunk> | undefined,

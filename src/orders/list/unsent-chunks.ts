@@ -103,7 +103,7 @@ export class UnsentChunks {
     await this.#until(() => this.#own.size === 0);
   }
 
-  /** Frees the memory of a chunk as soon as nobody needs it. */
+  /** Frees the memory of a chunk as soon as it is not needed. */
   async #follow(chunk: ReadChunk, piece: ReadPiece): Promise<void> {
     const wasCandidate = piece.chunks !== undefined;
     this.#compressing++;
