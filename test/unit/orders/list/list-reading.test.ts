@@ -152,18 +152,16 @@ describe('the reading of a list', () => {
   });
 
   it.each([
-    ['when the memory is full', 0, 20, 1],
-    ['at its end', CACHE_BYTES, 1, 0],
-  ])('lets others go on %s', async (_what, cacheBytes, parts, waits) => {
-    let isDone = false;
-    const copy = (): AsyncGenerator<Buffer> => copyOf(parts, CHUNK_ROWS, () => (isDone = true));
-    const filled: boolean[] = [];
-    const onFilled = (): void => {
-      filled.push(isDone);
-    };
-    const started = start(new PieceCache(cacheBytes), copy, { isCompressed: false, onFilled });
-    await turnsUntil(() => filled.length > 0);
-    expect(filled[0]).toBe(waits === 0);
+    ['when the memory is full', 0, 20, { isRead: false, isKept: false }],
+    ['when its last piece is in the memory', CACHE_BYTES, 1, { isRead: true, isKept: true }],
+  ])('lets others go on %s', async (_what, cacheBytes, parts, state) => {
+    let isRead = false;
+    const copy = (): AsyncGenerator<Buffer> => copyOf(parts, CHUNK_ROWS, () => (isRead = true));
+    const cache = new PieceCache(cacheBytes);
+    const onFilled = jest.fn(() => ({ isRead, isKept: cache.get('piece') !== undefined }));
+    const started = start(cache, copy, { isCompressed: false, onFilled });
+    await turnsUntil(() => onFilled.mock.calls.length > 0);
+    expect(onFilled.mock.results[0]?.value).toEqual(state);
     started.reading.close();
     await started.ended;
   });
