@@ -41,13 +41,13 @@ export class UnsentChunks {
   readonly #reserved = new Set<ReadChunk>();
   /** Chunks that are being compressed. */
   #compressing = 0;
-  /** Wakes the one who waits for memory. */
+  /** Ends the current wait for memory or for the client. */
   #onFreed: () => void = () => undefined;
   #clientPacedMs = 0;
   /** Whether no more chunks will be taken. */
   isClosed = false;
 
-  /** @param recycle called with the plain bytes of a chunk when nobody will read them any more */
+  /** @param recycle called with the plain bytes of a chunk when they are not needed any more */
   constructor(
     private readonly options: UnsentOptions,
     private readonly recycle: (plain: Buffer) => void,
