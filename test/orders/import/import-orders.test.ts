@@ -108,7 +108,7 @@ describe('importOrders', () => {
 
   it.each([1, 3, 1_000_000])('imports a file that arrives in chunks of %i bytes', async (chunkBytes) => {
     const csv =
-      '\uFEFFpetId,quantity,status,id\r\n7,1,shipped,1\r\n"7", "1" ,"",2\r\n\r\n7,1,cancelled,9007199254740993';
+      '\uFEFF"petId",quantity,status,id\r\n7,1,shipped,1\r\n"7", "1" ,"",2\r\n\r\n7,1,cancelled,9007199254740993';
     expect(await importText(csv, { chunkBytes })).toBe(3);
     expect(await storedOrders()).toEqual([
       stored({ id: '1', status: 'shipped' }),
@@ -178,8 +178,12 @@ describe('importOrders rejects the whole file and names line and field, for', ()
     ['a petId with a leading zero', ',007,1,,,', `2 petId: must be ${INT64} (got 007)`],
     ['a quantity of 0', ',7,0,,,', `2 quantity: must be ${QUANTITY} (got 0)`],
     ['a quantity beyond int32', ',7,2147483648,,,', `2 quantity: must be ${QUANTITY}`],
+    ['a quantity with an exponent', ',7,1e3,,,', `2 quantity: must be ${QUANTITY} (got 1e3)`],
+    ['a hexadecimal quantity', ',7,0x12,,,', `2 quantity: must be ${QUANTITY} (got 0x12)`],
     ['infinity', ',7,1,infinity,,', `2 shipDate: must be ${TIME} (got infinity)`],
     ['yes in place of true', ',7,1,,yes,', '2 complete: must be true or false (got yes)'],
+    ['a word that begins with true', ',7,1,,trueish,', '2 complete: must be true or false (got trueish)'],
+    ['a word that ends with true', ',7,1,,untrue,', '2 complete: must be true or false (got untrue)'],
     ['an unknown status', ',7,1,,,placed', `2 status: must be ${STATUS} (got placed)`],
     ['complete but pending', ',7,1,,true,pending', `2 complete: must be false ${UNLESS_SHIPPED}`],
   ])('%s', async (_what, line, expected) => {
