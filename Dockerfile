@@ -34,9 +34,6 @@ RUN node deploy/collect-modules.mjs /out/service-modules swagger-ui-dist \
 
 # -------------------------------------------------------------------------------------------------------------- migrate
 FROM ${NODE_IMAGE} AS migrate
-LABEL org.opencontainers.image.title="petstore-orders-migrate" \
-      org.opencontainers.image.description="Brings the database of the store orders service up to this version." \
-      org.opencontainers.image.licenses="MIT"
 WORKDIR /app
 COPY --from=build /out/migrate-modules ./
 COPY --from=build /out/migrate ./
@@ -45,6 +42,14 @@ ENV NODE_ENV=production CHECKPOINT_DISABLE=1 PRISMA_HIDE_UPDATE_MESSAGE=1
 USER node
 ENTRYPOINT ["/bin/sh", "deploy/prisma.sh"]
 CMD ["migrate", "deploy"]
+
+ARG VERSION=1.0.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="petstore-orders-migrate" \
+      org.opencontainers.image.description="Brings the database of the store orders service up to this version." \
+      org.opencontainers.image.licenses="MIT" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
 
 # -------------------------------------------------------------------------------------------------------------- service
 FROM ${NODE_IMAGE} AS service
@@ -65,7 +70,7 @@ EXPOSE 3000 9464
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s --retries=3 CMD ["node", "deploy/healthcheck.mjs"]
 CMD ["node", "dist/main.js"]
 
-ARG VERSION=unreleased
+ARG VERSION=1.0.0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="petstore-orders" \
       org.opencontainers.image.description="List and cancel the orders of a pet store over HTTP." \

@@ -25,6 +25,22 @@ describe('scripts and container files', () => {
   });
 });
 
+describe('the version of a release', () => {
+  const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
+
+  it.each([
+    ['CHANGELOG.md', /(?<=^## \[).*(?=\] - )/m],
+    ['package-lock.json', /(?<="version": ").*(?=")/],
+    ['Dockerfile', /(?<=ARG VERSION=).*/g],
+    ['docker-compose.yml', /(?<= VERSION: \$\{PETSTORE_VERSION:-).*(?=\})/g],
+    ['deploy/kubernetes/example/kustomization.yaml', /(?<=newTag: ).*/g],
+    ['deploy/kubernetes/example/migrate/kustomization.yaml', /(?<=newTag: ).*/g],
+    ['docs/kubernetes.md', /(?<=petstore-orders:)\d[\d.]*/g],
+  ])('is the same in %s as in package.json', (path, named) => {
+    expect(new Set(readFileSync(join(ROOT, path), 'utf8').match(named))).toEqual(new Set([version]));
+  });
+});
+
 describe('documentation', () => {
   it.each(current)('%s names only files and folders that exist', (document) => {
     expect(pathsIn(readFileSync(join(ROOT, document), 'utf8')).filter((path) => !exists(path))).toEqual([]);
