@@ -25,7 +25,7 @@ const INSUFFICIENT_PRIVILEGE = '42501';
 
 /** What an operator can do about an error of PostgreSQL. */
 const REMEDIES: Readonly<Record<string, string>> = {
-  [UNDEFINED_TABLE]: 'Apply the migrations: "npm run db:migrate", or in containers "docker compose up migrate".',
+  [UNDEFINED_TABLE]: 'Apply the migrations: "npm run db:migrate", or in containers "docker compose run --rm migrate".',
   [INSUFFICIENT_PRIVILEGE]:
     'Set DATABASE_URL to the login of an administrator; in containers use "docker compose run --rm admin".',
   [LOCK_NOT_AVAILABLE]:

@@ -1,4 +1,4 @@
--- What the running service may do, and nothing else: read orders and keys, cancel an order, record a key's last use.
+-- Creates the role of the running service and grants it only the rights that the service needs.
 -- A login role gets it by membership: CREATE ROLE petstore_app LOGIN PASSWORD '...' IN ROLE petstore_service.
 -- Roles belong to the whole cluster, so an administrator, or another database's migration, may have made it already.
 DO $$

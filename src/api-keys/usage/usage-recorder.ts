@@ -141,7 +141,7 @@ export class UsageRecorder implements OnApplicationBootstrap, OnApplicationShutd
       await action();
       return undefined;
     } catch (error) {
-      this.#logger.warn(`cannot ${what}, trying again later: ${asError(error).message}`);
+      this.#logger.warn(`cannot ${what}, will retry: ${asError(error).message}`);
       return asError(error);
     }
   }

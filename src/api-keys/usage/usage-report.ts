@@ -73,7 +73,7 @@ const USAGE_OF_DAYS = `
 
 /**
  * What keys did in a period.
- * @param prefix the first characters of the ids, in lower case; without any, keys that are not valid any more are left out unless they were used
+ * @param prefix the first characters of the ids, in lower case; without any, keys that are not valid any more are omitted unless they were used
  */
 export async function usageOfKeys(db: pg.ClientBase, { from, to }: Period, prefix = ''): Promise<KeyUsage[]> {
   const { rows } = await db.query<Omit<KeyUsage, 'needs'>>(USAGE_OF_KEYS, [from, to, prefix]);

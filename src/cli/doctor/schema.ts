@@ -15,7 +15,7 @@ const UNFINISHED = `
 const UNDEFINED_TABLE = '42P01';
 
 const MIGRATE =
-  'Apply the migrations: "docker compose up migrate", or "npm run db:migrate" with the URL of the owner. If they are recorded as applied, ' +
+  'Apply the migrations: "docker compose run --rm migrate", or "npm run db:migrate" with the URL of the owner. If they are recorded as applied, ' +
   'that does nothing: restore the table from a backup, or run its statements from prisma/migrations/ as the owner.';
 const readableAgain = (table: string): string =>
   `Run as the owner: ALTER TABLE ${table} DISABLE ROW LEVEL SECURITY; or grant what the check of the role names.`;
