@@ -6,12 +6,13 @@
 -- These rows decide what may be served from memory, and never what is in the list. The service checks that the triggers and
 -- functions below are as this migration made them, and reads the whole table when they are not (docs/decisions/0009).
 --
--- There is no key that restored rows could collide with.
+-- There is no key that restored rows could collide with. With the replica identity, rows can be deleted while a publication has the table.
 CREATE TABLE "order_list_changes" (
     -- Null: the row concerns every block.
     "block" BIGINT,
     "token" BIGINT NOT NULL
 );
+ALTER TABLE "order_list_changes" REPLICA IDENTITY FULL;
 
 -- Appends a row for the block of a changed order, and for the one that it was in before. A transaction remembers up to 1,024
 -- blocks, each in the setting with the lowest ten bits of its number, so a bulk update appends about one row per block, in
@@ -64,8 +65,8 @@ CREATE TRIGGER "orders_note_update" AFTER UPDATE ON "orders" FOR EACH ROW WHEN (
         THEN set_config('petstore.block', ((NEW."id" >> 14) # txid_current())::text, true) IS NOT NULL
     END) EXECUTE FUNCTION "note_order_list_change"();
 
--- Gives everything a new version. For use after a restore to a point in time, which may give out earlier versions again.
-CREATE FUNCTION "renew_order_list_versions"() RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+-- Gives everything a new version when tokens are deleted or changed by hand: without them, an earlier version could come back.
+CREATE FUNCTION "renew_changed_order_list_versions"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     appended bigint := hashtextextended(gen_random_uuid()::text, 0);
@@ -75,20 +76,18 @@ BEGIN
     IF kept IS DISTINCT FROM appended THEN
         RAISE EXCEPTION 'A trigger on order_list_changes does not keep the token of a renewal.';
     END IF;
-END;
-$$;
-
--- The same for tokens that are deleted or changed by hand: without them, an earlier version could come back.
-CREATE FUNCTION "renew_changed_order_list_versions"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM public."renew_order_list_versions"();
     RETURN NULL;
 END;
 $$;
 CREATE TRIGGER "order_list_changes_renew" AFTER UPDATE OR DELETE ON "order_list_changes" FOR EACH STATEMENT
     WHEN (current_setting('petstore.compacting', true) IS DISTINCT FROM 'on')
     EXECUTE FUNCTION "renew_changed_order_list_versions"();
+
+-- The same for use after a restore to a point in time, which may give out earlier versions again: fires the trigger.
+CREATE FUNCTION "renew_order_list_versions"() RETURNS void LANGUAGE sql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+    DELETE FROM public."order_list_changes" WHERE false;
+$$;
 
 -- Also for writers that switch triggers off with session_replication_role, such as logical replication.
 ALTER TABLE "orders" ENABLE ALWAYS TRIGGER "orders_note_insert";

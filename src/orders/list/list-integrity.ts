@@ -19,8 +19,7 @@ const EXPECTED = [
   'trigger orders_note_update ENABLE ALWAYS 755fbb18c52c4c6eed637b85e0b79c26',
   'trigger order_list_changes_renew ENABLE ALWAYS cbaff2722ca5cbb9d65cf46ee5bd0daa',
   'function note_order_list_change 72e6336e64e64044a44a6770ee65d059',
-  'function renew_order_list_versions 63a7fa51f8f289e890dec4cd3a39a39a',
-  'function renew_changed_order_list_versions b5b95be015365e521423371ea635ab49',
+  'function renew_changed_order_list_versions 43c4b675576610f060ec56e1c37a10ad',
 ];
 
 /**
@@ -50,7 +49,7 @@ export const SELECT_FACTS = `
     UNION ALL
     SELECT concat('function ', proname, ' ', md5(pg_get_functiondef(pg_proc.oid)))
     FROM pg_proc JOIN pg_namespace ON pg_namespace.oid = pronamespace AND nspname = 'public'
-    WHERE proname IN ('note_order_list_change', 'renew_order_list_versions', 'renew_changed_order_list_versions') AND pronargs = 0
+    WHERE proname IN ('note_order_list_change', 'renew_changed_order_list_versions') AND pronargs = 0
   ) AS facts`;
 
 /** Why the list cannot be served from versions, for an operator: what is not as the migrations made it. Empty when it can. */

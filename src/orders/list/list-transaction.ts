@@ -24,12 +24,13 @@ const COLUMNS = 'id, pet_id, quantity, ship_date, complete';
 /** The tables that a list of the whole table reads, each with the transaction that attached it to its parent. */
 const SELECT_CHILDREN = `
   WITH RECURSIVE child AS (
-    SELECT inherits.* FROM pg_inherits AS inherits JOIN pg_class ON pg_class.oid = inhparent
+    SELECT inherits.xmin, inhrelid, inhparent FROM pg_inherits AS inherits JOIN pg_class ON pg_class.oid = inhparent
     WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = 'public') AND relname = 'orders'
     UNION ALL
-    SELECT inherits.* FROM pg_inherits AS inherits JOIN child ON inherits.inhparent = child.inhrelid
+    SELECT inherits.xmin, inherits.inhrelid, inherits.inhparent FROM pg_inherits AS inherits
+    JOIN child ON inherits.inhparent = child.inhrelid
   )
-  SELECT string_agg(concat(inhrelid, ' ', inhparent), ',' ORDER BY inhrelid, inhparent) AS children FROM child`;
+  SELECT string_agg(concat_ws(' ', inhrelid, inhparent, child.xmin), ',' ORDER BY inhrelid, inhparent) AS children FROM child`;
 
 /** Opens transactions for lists. */
 @Injectable()

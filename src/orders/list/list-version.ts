@@ -25,12 +25,13 @@ export interface Piece {
 }
 
 /**
- * A digest of the tables of the list with their triggers and functions, 32 digits of its SHA-256: `xmin` is the transaction that wrote a
- * row of the catalogue, so whatever is done to them gives another digest for good. Rows and not functions such as `to_regclass`, which
- * read the latest catalogue instead of the snapshot; arrays, which cost less than joins.
+ * A digest of the tables of the list with their schema, triggers and functions, 32 digits of its SHA-256: `xmin` is the transaction that
+ * wrote a row of the catalogue, so whatever is done to them gives another digest for good. Rows and not functions such as
+ * `to_regclass`, which read the latest catalogue instead of the snapshot; arrays, which cost less than joins.
  */
 const CATALOGUE = `(
   SELECT left(encode(sha256(convert_to(string_agg(concat_ws(' ', relname, oid, xmin, relfilenode, relhassubclass, relhasrules,
+    (SELECT xmin FROM pg_namespace WHERE oid = relnamespace),
     ARRAY(SELECT xmin FROM pg_attribute WHERE attrelid = relation.oid AND attnum > 0 ORDER BY attnum),
     ARRAY(SELECT concat(trigger.xmin, ' ', function.xmin) FROM pg_trigger AS trigger JOIN pg_proc AS function ON function.oid = tgfoid
           WHERE tgrelid = relation.oid ORDER BY tgname)), ', ' ORDER BY relname), 'UTF8')), 'hex'), 32)

@@ -92,6 +92,11 @@ describe('a list', () => {
       'UPDATE order_list_changes SET token = 0 WHERE block IS NOT NULL',
     ],
     [
+      'its schema was another one for a while',
+      'ALTER SCHEMA public RENAME TO old',
+      'ALTER SCHEMA old RENAME TO public',
+    ],
+    [
       'tokens were restored twice after a change',
       'UPDATE orders SET quantity = 9',
       'INSERT INTO order_list_changes SELECT * FROM order_list_changes',

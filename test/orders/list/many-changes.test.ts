@@ -54,10 +54,12 @@ describe('many changes of one block', () => {
     expect(counts.at(-1)).toBeLessThanOrEqual(3);
   });
 
-  it('are compacted by the service after a list', async () => {
+  it('are compacted by the service after a list, also while all tables are published', async () => {
     const { name } = await observe(context.service.url);
+    await context.service.db.query('CREATE PUBLICATION everything FOR ALL TABLES');
     expect((await list('gzip')).ids).toEqual(['1']);
     await waitFor(async () => (await tokens()) <= 3, 'the changes are compacted');
+    await context.service.db.query('DROP PUBLICATION everything');
     expect((await observe(context.service.url)).name).toBe(name);
   });
 });
