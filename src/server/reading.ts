@@ -13,7 +13,7 @@ export function readInSlices(connection: Socket, mayContinue: () => boolean): ()
   const push = connection.push.bind(connection);
   const read = connection._read.bind(connection);
   const waiting: (Buffer | null)[] = [];
-  const handOn = (): boolean => waiting.length > 0 && mayContinue() && push(waiting.shift());
+  const handOn = (): boolean => waiting.length > 0 && !connection.isPaused() && mayContinue() && push(waiting.shift());
   connection.push = (received: Buffer | null): boolean => {
     for (let at = 0; received !== null && at < received.length; at += SLICE_BYTES) {
       waiting.push(received.subarray(at, at + SLICE_BYTES));
@@ -28,11 +28,12 @@ export function readInSlices(connection: Socket, mayContinue: () => boolean): ()
     if (waiting.length === 0) {
       read(size);
     } else {
-      handOn();
+      process.nextTick(handOn);
     }
   };
   // From its first listener for data on, the parser gets what the stream emits.
   const listener = (): void => undefined;
   connection.on('data', listener).off('data', listener);
+  connection.on('resume', handOn);
   return handOn;
 }
