@@ -5,17 +5,21 @@ import { DomainError } from '../errors/domain-error.js';
 const WELL_FORMED_HOST = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9\-._~!$&'()*+,;=%]*)(?::\d*)?$/;
 
 /** @returns the framing error of a request that Node's parser accepts; undefined when there is none */
-export function framingError({ headers, httpVersionMinor }: IncomingMessage): DomainError | undefined {
+export function framingError({ headers, httpVersion }: IncomingMessage): DomainError | undefined {
+  // Node's parser also accepts HTTP/0.9 and HTTP/2.0, and does not read them as HTTP/1.1.
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') {
+    return new DomainError('bad_request', 'The version must be HTTP/1.1 or HTTP/1.0.');
+  }
   // RFC 9112 section 3.2: exactly one Host header in HTTP/1.1, at most one in HTTP/1.0. Several are joined by a comma and a space.
   const { host } = headers;
-  const isValid = host === undefined ? httpVersionMinor === 0 : WELL_FORMED_HOST.test(host);
+  const isValid = host === undefined ? httpVersion === '1.0' : WELL_FORMED_HOST.test(host);
   if (!isValid) {
     return new DomainError('bad_request', 'There must be one Host header with a host.');
   }
   const coding = headers['transfer-encoding'];
   // RFC 9112 section 6.1: with a coding that does not end in chunked, or any coding in HTTP/1.0, the end of the request is
   // ambiguous.
-  return coding === undefined || (coding.toLowerCase() === 'chunked' && httpVersionMinor > 0)
+  return coding === undefined || (coding.toLowerCase() === 'chunked' && httpVersion === '1.1')
     ? undefined
     : new DomainError('bad_request', 'The only transfer coding that is understood is chunked.');
 }

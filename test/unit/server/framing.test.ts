@@ -4,18 +4,18 @@ import { framingError } from '../../../src/server/framing.js';
 interface Framing {
   /** As `Name: value`. */
   readonly headers: readonly string[];
-  readonly minor?: 0 | 1;
+  readonly version?: string;
 }
 
 /** The framing error of a request with these raw headers. */
-function errorOf({ headers, minor = 1 }: Framing): string | undefined {
+function errorOf({ headers, version = '1.1' }: Framing): string | undefined {
   const joined: Record<string, string> = {};
   for (const header of headers) {
     const [name = '', value = ''] = header.split(/(?<=^[\w-]+): /);
     const before = joined[name.toLowerCase()];
     joined[name.toLowerCase()] = before === undefined ? value : `${before}, ${value}`;
   }
-  const fault = framingError({ headers: joined, httpVersionMinor: minor } as unknown as IncomingMessage);
+  const fault = framingError({ headers: joined, httpVersion: version } as unknown as IncomingMessage);
   return fault && `${fault.code}: ${fault.message}`;
 }
 
@@ -51,21 +51,21 @@ describe('framingError for the Host header', () => {
   );
 
   it('requires Host in HTTP/1.1 and not in HTTP/1.0', () => {
-    expect(errorOf({ headers: ['Accept: */*'], minor: 1 })).toBe(HOST_ERROR);
-    expect(errorOf({ headers: ['Accept: */*'], minor: 0 })).toBeUndefined();
+    expect(errorOf({ headers: ['Accept: */*'], version: '1.1' })).toBe(HOST_ERROR);
+    expect(errorOf({ headers: ['Accept: */*'], version: '1.0' })).toBeUndefined();
   });
 
-  it.each([0, 1] as const)('rejects repeated and invalid Host headers in HTTP/1.%i', (minor) => {
-    expect(errorOf({ headers: ['Host: a'], minor })).toBeUndefined();
-    expect(errorOf({ headers: ['Host: a', 'host: a'], minor })).toBe(HOST_ERROR);
-    expect(errorOf({ headers: ['Host: a', 'X-A: b', 'HOST: b'], minor })).toBe(HOST_ERROR);
-    expect(errorOf({ headers: ['Host: a b'], minor })).toBe(HOST_ERROR);
+  it.each(['1.0', '1.1'])('rejects repeated and invalid Host headers in HTTP/%s', (version) => {
+    expect(errorOf({ headers: ['Host: a'], version })).toBeUndefined();
+    expect(errorOf({ headers: ['Host: a', 'host: a'], version })).toBe(HOST_ERROR);
+    expect(errorOf({ headers: ['Host: a', 'X-A: b', 'HOST: b'], version })).toBe(HOST_ERROR);
+    expect(errorOf({ headers: ['Host: a b'], version })).toBe(HOST_ERROR);
   });
 });
 
 describe('framingError for Transfer-Encoding', () => {
-  const withCoding = (coding: string, minor: 0 | 1 = 1): string | undefined =>
-    errorOf({ headers: ['Host: a', `Transfer-Encoding: ${coding}`], minor });
+  const withCoding = (coding: string, version = '1.1'): string | undefined =>
+    errorOf({ headers: ['Host: a', `Transfer-Encoding: ${coding}`], version });
 
   it.each(['chunked', 'Chunked', 'CHUNKED'])('accepts %j', (coding) => {
     expect(withCoding(coding)).toBeUndefined();
@@ -79,6 +79,10 @@ describe('framingError for Transfer-Encoding', () => {
   );
 
   it('rejects chunked in HTTP/1.0', () => {
-    expect(withCoding('chunked', 0)).toBe(CODING_ERROR);
+    expect(withCoding('chunked', '1.0')).toBe(CODING_ERROR);
   });
+});
+
+it.each(['0.9', '2.0'])('framingError rejects HTTP/%s, which the parser accepts', (version) => {
+  expect(errorOf({ headers: ['Host: a'], version })).toBe('bad_request: The version must be HTTP/1.1 or HTTP/1.0.');
 });
