@@ -72,7 +72,7 @@ const SETTINGS = {
   list: (env) => ({
     /** Lists that read from the database at once. */
     concurrency: env.integer('LIST_CONCURRENCY', 1, 100) ?? 8,
-    stallSeconds: env.integer('LIST_STALL_SECONDS', 1, 3_600) ?? 60,
+    stallSeconds: env.integer('LIST_STALL_SECONDS', 1, 300) ?? 60,
     /** Memory for compressed pieces of the list; 0: none are kept. */
     cacheBytes: (env.integer('LIST_CACHE_MB', 0, 65_536) ?? 64) * 1_048_576,
   }),

@@ -17,6 +17,9 @@ const SERVER_OPTIONS = {
   joinDuplicateHeaders: true,
 } as const;
 
+/** A connection without a byte in either direction is closed, also while its client takes none of a response. Milliseconds. */
+const SILENCE_MAX_MS = 300_000;
+
 /**
  * Express behind an HTTP server of our own: with timeouts that Nest does not expose, and with what `RequestHandler` does
  * before Express.
@@ -45,6 +48,7 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     this.connections.watch(server, this.connectionsMax);
     // By default Node silently drops the headers after the 2,000th, a second `Authorization` for instance.
     server.maxHeadersCount = 0;
+    server.timeout = SILENCE_MAX_MS;
     this.setHttpServer(server);
   }
 }

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
-import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import express from 'express';
-import { expressMessages } from '../../../src/server/service-http-adapter.js';
+import { expressMessages, ServiceHttpAdapter } from '../../../src/server/service-http-adapter.js';
 
 it('expressMessages creates messages whose prototypes Express does not change', async () => {
   const app = express();
@@ -21,4 +21,20 @@ it('expressMessages creates messages whose prototypes Express does not change', 
   server.close();
   expect(prototypes[2]).toBe(prototypes[0]);
   expect(prototypes[3]).toBe(prototypes[1]);
+});
+
+it('a connection whose client takes nothing of a response is closed after five minutes', async () => {
+  const adapter = new ServiceHttpAdapter();
+  adapter.initHttpServer();
+  const server = adapter.getHttpServer() as Server;
+  expect(server.timeout).toBe(300_000);
+  server.timeout = 100;
+  server.on('request', (_req, res) => res.end(Buffer.alloc(32_000_000)));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const client = connect((server.address() as AddressInfo).port, '127.0.0.1').pause();
+  client.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+  const [connection] = (await once(server, 'connection')) as [Socket];
+  await once(connection, 'close');
+  client.destroy();
+  server.close();
 });
