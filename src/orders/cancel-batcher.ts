@@ -47,7 +47,7 @@ export class CancelBatcher {
 
   constructor(
     private readonly repository: OrdersRepository,
-    @Inject(CONFIG) config: Config,
+    @Inject(CONFIG) private readonly config: Config,
     private readonly metrics: Metrics,
   ) {
     this.#alone = new FairSlots(ALONE_MAX, { ms: config.cancelLockTimeoutMs + SLOT_GRACE_MS, error: orderLocked });
@@ -107,10 +107,12 @@ export class CancelBatcher {
       }
     }
     const results = new Map<bigint, Result>();
+    const startedAt = performance.now();
     let result: Result;
     for (const id of ids) {
-      // After a timeout, the next one would probably wait for the same.
-      result = result instanceof DomainError ? result : (await this.#cancelAll([id])).get(id);
+      // Once they have taken as long as a lock timeout, the next one would probably wait for the same.
+      const isLate = performance.now() - startedAt >= this.config.cancelLockTimeoutMs;
+      result = isLate && result instanceof DomainError ? result : (await this.#cancelAll([id])).get(id);
       results.set(id, result);
     }
     return results;
