@@ -2,7 +2,7 @@ import { Inject, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/
 import pg from 'pg';
 import { CONFIG, type Config } from '../config/config.js';
 import { Metrics } from '../metrics/metrics.js';
-import { clientsOf } from './open-client.js';
+import { cancelStatement, clientsOf } from './open-client.js';
 import { READ_ONLY_TRANSACTION, sqlStateOf } from './postgres-errors.js';
 import { sessionSettings, type Settings } from './session-settings.js';
 
@@ -10,7 +10,7 @@ import { sessionSettings, type Settings } from './session-settings.js';
 const CONNECTION_TIMEOUT_MS = 2_000;
 
 /** Connections for every short statement: key look-ups, cancels, the version of the list, usage, health. */
-const MAIN_CONNECTIONS_MAX = 10;
+export const MAIN_CONNECTIONS_MAX = 10;
 const MAIN_STATEMENT_TIMEOUT_MS = 3_000;
 /** Longer than the server's own timeouts: it is for a server or network that no longer responds. */
 const MAIN_QUERY_TIMEOUT_MS = 4_000;
@@ -34,11 +34,6 @@ const LIST_SETTINGS = {
   statement_timeout: LIST_STATEMENT_TIMEOUT_MS,
   idle_in_transaction_session_timeout: LIST_STATEMENT_TIMEOUT_MS,
 };
-
-/** The most connections that one process of the service opens: its pools, and one to listen on. */
-export function connectionsPerProcess({ list }: Config): number {
-  return MAIN_CONNECTIONS_MAX + list.concurrency + 1;
-}
 
 /**
  * The pools of the service. Lists have their own, so that slow lists leave the connections for cancels free.
@@ -71,7 +66,11 @@ export class Pools implements OnApplicationShutdown {
       },
     );
     this.list = createPool({ Client, application_name: 'petstore-list', max: config.list.concurrency }, LIST_SETTINGS);
-    this.main.on('release', (error: unknown) => {
+    this.main.on('release', (error: unknown, client: pg.PoolClient) => {
+      if (error instanceof Error && sqlStateOf(error) === undefined) {
+        // It has not responded in time.
+        cancelStatement(client);
+      }
       if (sqlStateOf(error) === READ_ONLY_TRANSACTION) {
         // Another server has become the primary: new connections lead to it.
         closeIdle(this.main);

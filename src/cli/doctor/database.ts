@@ -5,7 +5,7 @@ import type { Config } from '../../config/config.js';
 import { hasPooler, serverProblem } from '../../database/check-server.js';
 import { onlyRow } from '../../database/only-row.js';
 import { openClient } from '../../database/open-client.js';
-import { connectionsPerProcess } from '../../database/pools.js';
+import { MAIN_CONNECTIONS_MAX } from '../../database/pools.js';
 import { sessionSettings } from '../../database/session-settings.js';
 import { runningEmbeddedDatabaseUrl } from '../embedded/embedded-database.js';
 import { checkClock, error, ok, type Result, type Results, skipped, warning } from './check.js';
@@ -100,7 +100,8 @@ async function checkConnectionLimit(db: pg.Client, config: Config): Promise<Resu
   if (hasPooler(db, process)) {
     return skipped('the pooler limits the connections');
   }
-  const perProcess = connectionsPerProcess(config);
+  // One of them listens.
+  const perProcess = MAIN_CONNECTIONS_MAX + config.list.concurrency + 1;
   // One more process runs during a rolling update.
   const needed = (Math.max(1, processes) + 1) * perProcess + COMMAND_CONNECTIONS;
   const found = `${limit} connections for ${processes} running (${perProcess} each)`;
