@@ -1,9 +1,10 @@
+import { randomInt } from 'node:crypto';
 import type pg from 'pg';
 import { inTransaction } from '../database/in-transaction.js';
 import { API_KEY_UNBANNED_CHANNEL } from '../database/notification-channels.js';
 import { onlyRow } from '../database/only-row.js';
 import type { Plan } from '../plans/plans.js';
-import { DISPLAY_PREFIX_LENGTH, generateKey, hashKey } from './key-format.js';
+import { hashKey } from './key-format.js';
 
 export type KeyState = 'active' | 'expired' | 'revoked';
 
@@ -156,4 +157,17 @@ export function onlyKey<T extends { readonly id: string }>(prefix: string, keys:
     throw new Error(`The ids of several keys begin with ${prefix} (${ids}); give more characters.`);
   }
   return only;
+}
+
+const PREFIX = 'pst_';
+const SECRET_LENGTH = 43;
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+
+/** Length of the part of a key that is stored in plain text, to identify the key in lists. */
+export const DISPLAY_PREFIX_LENGTH = PREFIX.length + 6;
+
+/** Generates a key with the operating system's random number generator. */
+export function generateKey(): string {
+  const secret = Array.from({ length: SECRET_LENGTH }, () => BASE62.charAt(randomInt(BASE62.length)));
+  return PREFIX + secret.join('');
 }

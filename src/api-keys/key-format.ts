@@ -1,22 +1,10 @@
-import { hash, randomInt } from 'node:crypto';
+import { hash } from 'node:crypto';
 
 /**
  * An API key is `pst_` and 43 random base62 characters (256 bits). The prefix lets secret scanners find leaked keys, and its
  * underscore lets a double click select the whole key.
  */
-const PREFIX = 'pst_';
-const SECRET_LENGTH = 43;
-const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const KEY = /^pst_[0-9A-Za-z]{43}$/;
-
-/** Length of the part of a key that is stored in plain text, to identify the key in lists. */
-export const DISPLAY_PREFIX_LENGTH = PREFIX.length + 6;
-
-/** Generates a key with the operating system's random number generator. */
-export function generateKey(): string {
-  const secret = Array.from({ length: SECRET_LENGTH }, () => BASE62.charAt(randomInt(BASE62.length)));
-  return PREFIX + secret.join('');
-}
 
 /** Whether a token has the format of a key. Such a key need not exist. */
 export function isWellFormedKey(token: string): boolean {

@@ -1,7 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Inject, Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
-import type pg from 'pg';
 import { asError } from '../common/as-error.js';
 import { inBackground } from '../common/in-background.js';
 import { CONFIG, type Config } from '../config/config.js';
@@ -104,7 +103,13 @@ export class DatabaseListener
    * @returns why it was lost, or could not be opened
    */
   async #listen(onSynchronized: () => void): Promise<Error> {
-    const client = this.#newClient();
+    const client = new this.#Client({
+      application_name: 'petstore-listener',
+      connectionTimeoutMillis: RESPONSE_TIMEOUT_MS,
+      query_timeout: RESPONSE_TIMEOUT_MS,
+      keepAlive: true,
+    });
+    client.on('notification', ({ channel, payload = '' }) => this.emit(channel, payload));
     const lost = new AbortController();
     const onLost = (reason = new Error('closed by the server')): void => {
       lost.abort(reason);
@@ -139,16 +144,5 @@ export class DatabaseListener
     } finally {
       client.connection.stream.destroy();
     }
-  }
-
-  #newClient(): pg.Client {
-    const client = new this.#Client({
-      application_name: 'petstore-listener',
-      connectionTimeoutMillis: RESPONSE_TIMEOUT_MS,
-      query_timeout: RESPONSE_TIMEOUT_MS,
-      keepAlive: true,
-    });
-    client.on('notification', ({ channel, payload = '' }) => this.emit(channel, payload));
-    return client;
   }
 }

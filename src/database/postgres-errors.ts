@@ -113,15 +113,8 @@ export async function databaseCall<T>(operation: () => PromiseLike<T>): Promise<
   try {
     return await operation();
   } catch (error) {
-    throw toServiceError(error);
+    throw isTransientDatabaseError(error) ? new DomainError('service_unavailable', undefined, { cause: error }) : error;
   }
-}
-
-/** The error that a failure of the database causes for the caller; see {@link databaseCall}. */
-function toServiceError(error: unknown): unknown {
-  return isTransientDatabaseError(error)
-    ? new DomainError('service_unavailable', 'The service is temporarily unavailable; retry shortly.', { cause: error })
-    : error;
 }
 
 /** Of PostgreSQL's errors some have a severity. */

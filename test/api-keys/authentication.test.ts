@@ -1,4 +1,4 @@
-import { generateKey } from '../../src/api-keys/key-format.js';
+import { generateKey } from '../../src/api-keys/api-keys.admin.js';
 import { call, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';

@@ -2,7 +2,7 @@ import { connect } from 'node:net';
 import { promisify } from 'node:util';
 import { ApiKeysRepository } from '../../src/api-keys/api-keys.repository.js';
 import { ApiKeysService } from '../../src/api-keys/api-keys.service.js';
-import { generateKey } from '../../src/api-keys/key-format.js';
+import { generateKey } from '../../src/api-keys/api-keys.admin.js';
 import { Pools } from '../../src/database/pools.js';
 import { DomainError } from '../../src/errors/domain-error.js';
 import { cancelOrder, errorOf, listOrders } from '../helpers/api.js';

@@ -1,5 +1,6 @@
 import { ApiKeysRepository } from '../../src/api-keys/api-keys.repository.js';
-import { generateKey, hashKey } from '../../src/api-keys/key-format.js';
+import { generateKey } from '../../src/api-keys/api-keys.admin.js';
+import { hashKey } from '../../src/api-keys/key-format.js';
 import { IssuedDigests } from '../../src/api-keys/issued-digests.js';
 import { call } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';

@@ -1,4 +1,5 @@
-import { generateKey, hashKey } from '../../src/api-keys/key-format.js';
+import { generateKey } from '../../src/api-keys/api-keys.admin.js';
+import { hashKey } from '../../src/api-keys/key-format.js';
 import { call } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';

@@ -1,5 +1,5 @@
 import { type AddressInfo, createServer, type Server } from 'node:net';
-import { generateKey } from '../../src/api-keys/key-format.js';
+import { generateKey } from '../../src/api-keys/api-keys.admin.js';
 import { type CommandResult, petstore, petstoreProcess } from '../helpers/petstore.js';
 
 const KEY = generateKey();

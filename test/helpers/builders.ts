@@ -1,5 +1,6 @@
 import type pg from 'pg';
-import { generateKey, hashKey } from '../../src/api-keys/key-format.js';
+import { generateKey } from '../../src/api-keys/api-keys.admin.js';
+import { hashKey } from '../../src/api-keys/key-format.js';
 import type { Plan } from '../../src/plans/plans.js';
 import { announced } from './announced.js';
 

@@ -1,5 +1,5 @@
 import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
-import { generateKey } from '../../src/api-keys/key-format.js';
+import { generateKey } from '../../src/api-keys/api-keys.admin.js';
 import { insertKey } from '../helpers/builders.js';
 import { parseLimitHeaders, type LimitState } from '../helpers/limit-headers.js';
 import { useTestService } from '../helpers/test-service.js';

@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto';
-import { DISPLAY_PREFIX_LENGTH, hashKey } from '../../api-keys/key-format.js';
+import { DISPLAY_PREFIX_LENGTH } from '../../api-keys/api-keys.admin.js';
+import { hashKey } from '../../api-keys/key-format.js';
 import { openClient } from '../../database/open-client.js';
 import { sessionSettings } from '../../database/session-settings.js';
 import { seedOrders } from '../../orders/seed-orders.js';

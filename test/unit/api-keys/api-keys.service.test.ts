@@ -1,7 +1,8 @@
 import type { ApiKeysRepository, VerifiedKey } from '../../../src/api-keys/api-keys.repository.js';
 import { ApiKeysService } from '../../../src/api-keys/api-keys.service.js';
 import { IssuedDigests } from '../../../src/api-keys/issued-digests.js';
-import { generateKey, hashKey } from '../../../src/api-keys/key-format.js';
+import { generateKey } from '../../../src/api-keys/api-keys.admin.js';
+import { hashKey } from '../../../src/api-keys/key-format.js';
 import { loadConfig } from '../../../src/config/config.js';
 import { Metrics } from '../../../src/metrics/metrics.js';
 import { ManualClock } from '../../helpers/manual-clock.js';

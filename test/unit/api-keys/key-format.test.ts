@@ -1,4 +1,5 @@
-import { generateKey, hashKey, isWellFormedKey } from '../../../src/api-keys/key-format.js';
+import { generateKey } from '../../../src/api-keys/api-keys.admin.js';
+import { hashKey, isWellFormedKey } from '../../../src/api-keys/key-format.js';
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
