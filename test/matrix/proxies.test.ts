@@ -123,7 +123,7 @@ for (const kind of SHIPPED_PROXIES) {
           const before = results.length;
           expect(await service.stop()).toBe(0);
           services[index] = await startService(ports[index]!);
-          await waitFor(() => results.length > before + 100, 'requests are answered');
+          await waitFor(() => results.length > before + 100, 'requests have their responses');
           // The health checks of the proxy find the new process.
           await waitFor(
             async () =>

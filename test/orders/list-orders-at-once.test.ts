@@ -8,7 +8,7 @@ import { requestText } from '../helpers/wire.js';
 
 const UNCOMPRESSED_MAX = 64;
 const LIST_CONCURRENCY = 8;
-/** With fewer, not all of their requests would be read before some are answered. */
+/** With fewer, not all of their requests would be read before some have their response. */
 const CLIENTS = 8;
 
 const context = useTestService({ environment: { CANCEL_LOCK_TIMEOUT_MS: '30000' } });
