@@ -68,21 +68,20 @@ async function* copyOf(
 }
 
 /** Takes a list to its end or until it fails, as the reader and the responder do. */
-async function take({ reading, release, ended }: Started): Promise<{ slots: number; chunks: number }> {
-  let chunks = 0;
+async function take({ reading, release, ended }: Started): Promise<{ slots: number; chunks: number; error: unknown }> {
+  let [chunks, error]: [number, unknown] = [0, undefined];
   try {
     for await (const chunk of reading.chunks()) {
       await chunk.deflated();
       chunk.release();
       chunks++;
     }
-  } catch {
-    // The copy has failed.
-  } finally {
-    await ended;
-    reading.close();
+  } catch (caught) {
+    error = caught;
   }
-  return { slots: release.mock.calls.length, chunks };
+  await ended;
+  reading.close();
+  return { slots: release.mock.calls.length, chunks, error };
 }
 
 function collectGarbage(): void {
@@ -285,7 +284,7 @@ describe('the reading of a list', () => {
     const cache = new PieceCache(CACHE_BYTES);
     const copy = (): AsyncGenerator<Buffer> => copyOf(1, CHUNK_ROWS, () => Promise.reject(new Error('lost')));
     for (let time = 0; time < 50; time++) {
-      expect((await take(start(cache, copy))).slots).toBe(1);
+      expect(await take(start(cache, copy))).toMatchObject({ slots: 1, error: new Error('lost') });
     }
     await waitFor(() => cache.hasRoomFor(CACHE_BYTES - 1_000), 'the cache is empty');
   });
