@@ -16,7 +16,7 @@ function petstoreInto(script: string, args: readonly string[]): Promise<{ exitCo
     const child = spawn('bash', ['-c', script, 'bash', process.execPath, CLI, ...args], {
       env: { PATH: process.env.PATH, DATABASE_URL: database.url },
       stdio: ['ignore', 'ignore', 'pipe'],
-      timeout: 15_000,
+      timeout: 60_000,
     });
     let stderr = '';
     child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));

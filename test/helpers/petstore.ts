@@ -65,7 +65,7 @@ export function petstoreProcess(
       env: { PATH: process.env.PATH, ...environment },
       stdio: ['pipe', 'pipe', 'pipe'],
       // A command that runs although it should have been rejected must not outlive its test.
-      timeout: 15_000,
+      timeout: 60_000,
     });
     let [stdout, stderr] = ['', ''];
     child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
