@@ -1,16 +1,14 @@
-import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { openPool } from '../helpers/open-pool.js';
+import { runProcess } from '../helpers/petstore.js';
 import { prismaMigrate } from '../helpers/prisma-migrate.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
 import { startTestService } from '../helpers/test-service.js';
 
-const run = promisify(execFile);
 const ROOT = join(__dirname, '..', '..');
 const SERVICE_ROLE_MIGRATION = join(ROOT, 'prisma', 'migrations', '20261122000003_service_role', 'migration.sql');
 
@@ -52,11 +50,9 @@ async function withEmptyDatabase(
 
 describe('migrations', () => {
   it('produce exactly the schema of schema.prisma', async () => {
-    const { stdout } = await run(process.execPath, [join(ROOT, 'prisma', 'check-migrations.mjs')], {
-      cwd: ROOT,
-      env: { ...process.env, DATABASE_URL: process.env.TEST_POSTGRES_URL },
-    });
-    expect(stdout).toMatch(/migrations produce/i);
+    const command = [process.execPath, join(ROOT, 'prisma', 'check-migrations.mjs')];
+    const result = await runProcess(command, { DATABASE_URL: process.env.TEST_POSTGRES_URL! });
+    expect(result).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/migrations produce/i) as string });
   });
 
   it('bring a database of the first release with its data up to date', async () => {
