@@ -193,13 +193,8 @@ describe('the reading of a list', () => {
   });
 
   it('shares the memory of another list that has read the same piece', async () => {
-    const copy = async function* (): AsyncGenerator<Buffer> {
-      yield await Promise.resolve(rows(CHUNK_ROWS));
-      yield await Promise.resolve(rows(CHUNK_ROWS));
-      yield Buffer.alloc(0);
-    };
     const cache = new PieceCache(CACHE_BYTES);
-    const lists = [start(cache, copy), start(cache, copy)];
+    const lists = [start(cache, () => copyOf(2)), start(cache, () => copyOf(2))];
     await Promise.all(lists.map(({ ended }) => ended));
     await waitFor(() => cache.get('piece')?.users === 2, 'both lists hold the piece');
     const { chunks } = cache.get('piece')!;
@@ -264,12 +259,8 @@ describe('the reading of a list', () => {
   });
 
   it('holds its slot until its client has taken what has memory of its own', async () => {
-    const copy = async function* (): AsyncGenerator<Buffer> {
-      yield await Promise.resolve(rows(CHUNK_ROWS));
-      yield Buffer.alloc(0);
-    };
     const yieldBy = jest.fn();
-    const { reading, release, ended } = start(new PieceCache(0), copy, { yieldBy });
+    const { reading, release, ended } = start(new PieceCache(0), () => copyOf(1), { yieldBy });
     await turnsUntil(() => yieldBy.mock.calls.length > 0);
     expect(release).not.toHaveBeenCalled();
     for await (const chunk of reading.chunks()) {
