@@ -44,6 +44,8 @@ export default ts.config(
       'jest/expect-expect': ['error', { assertFunctionNames: ['expect', 'expect*', 'fc.assert', 'errorOf'] }],
       'jest/no-focused-tests': 'error',
       'jest/no-disabled-tests': 'error',
+      // What holds after every test of a file.
+      'jest/no-standalone-expect': ['error', { additionalTestBlockFunctions: ['afterEach'] }],
     },
   },
   { files: ['**/*.{js,cjs,mjs}'], languageOptions: { globals: globals.node } },

@@ -20,7 +20,7 @@ export const LONG_SUITES = [
   'model/orders.model',
   'openapi/swagger-ui',
   'orders/list/schema-changes.model',
-  ...['memory', 'uncompressed'].map((name) => `orders/list-orders-${name}`),
+  'orders/list-orders-memory',
   'production/build-state',
 ].map((name) => `**/test/${name}.test.ts`);
 

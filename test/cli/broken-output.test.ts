@@ -1,7 +1,6 @@
-import { spawn } from 'node:child_process';
 import { insertKey } from '../helpers/builders.js';
 import { CLI } from '../helpers/build.js';
-import { petstore } from '../helpers/petstore.js';
+import { type CommandResult, petstore, runProcess } from '../helpers/petstore.js';
 import { useTestDatabase } from '../helpers/test-database.js';
 
 const database = useTestDatabase();
@@ -11,20 +10,11 @@ const CLOSED_PIPE = '"$@" | head -c 0; exit "${PIPESTATUS[0]}"';
 const FULL_DISK = '"$@" > /dev/full';
 
 /** Runs `petstore` with a stdout that fails. */
-function petstoreInto(script: string, args: readonly string[]): Promise<{ exitCode: number | null; stderr: string }> {
-  return new Promise((resolve, reject) => {
-    const child = spawn('bash', ['-c', script, 'bash', process.execPath, CLI, ...args], {
-      env: { PATH: process.env.PATH, DATABASE_URL: database.url },
-      stdio: ['ignore', 'ignore', 'pipe'],
-      timeout: 15_000,
-    });
-    let stderr = '';
-    child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
-    child.on('error', reject);
-    child.on('close', (exitCode) => {
-      resolve({ exitCode, stderr });
-    });
-  });
+async function petstoreInto(script: string, args: readonly string[]): Promise<Omit<CommandResult, 'stdout'>> {
+  // Without --norc, bash would read ~/.bashrc, because its stdin is a socket.
+  const command = ['bash', '--norc', '-c', script, 'bash', process.execPath, CLI, ...args];
+  const { exitCode, stderr } = await runProcess(command, { DATABASE_URL: database.url });
+  return { exitCode, stderr };
 }
 
 async function allKeys(): Promise<unknown[]> {

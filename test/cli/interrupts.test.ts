@@ -11,7 +11,7 @@ function start(...args: string[]): ChildProcess {
   return spawn(process.execPath, [CLI, ...args], {
     env: { PATH: process.env.PATH, DATABASE_URL: database.url },
     stdio: ['pipe', 'ignore', 'pipe'],
-    timeout: 15_000,
+    timeout: 60_000,
   });
 }
 

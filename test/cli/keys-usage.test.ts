@@ -7,6 +7,16 @@ const DELETED_ID = 'dddddddd-0000-4000-8000-000000000000';
 
 const database = useTestDatabase();
 beforeEach(() => database.db.query('TRUNCATE api_keys, api_key_usage'));
+/** Commands run in this process: no test sees the day change. */
+beforeAll(() => {
+  jest.useFakeTimers({
+    now: Date.UTC(2026, 10, 21, 12),
+    doNotFake: [
+      ...(['hrtime', 'nextTick', 'performance', 'queueMicrotask', 'setImmediate', 'clearImmediate'] as const),
+      ...(['setInterval', 'clearInterval', 'setTimeout', 'clearTimeout'] as const),
+    ],
+  });
+});
 
 interface Counts {
   readonly rejected?: number;

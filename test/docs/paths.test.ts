@@ -61,6 +61,15 @@ describe('documentation', () => {
   });
 });
 
+describe('configuration of Jest', () => {
+  const { LONG_SUITES } = jest.requireActual<{ LONG_SUITES: string[] }>('../../jest.config.js');
+
+  it.each(LONG_SUITES)('excludes %s, which exists, from the quick suites', (pattern) => {
+    const suite = new RegExp(`^${pattern.replace('**/', '').replaceAll('.', '[.]').replaceAll('*', '[^/]+')}$`);
+    expect(files.filter((path) => suite.test(path))).not.toEqual([]);
+  });
+});
+
 describe('configuration of the mutation tests', () => {
   const config = JSON.parse(readFileSync(join(ROOT, '.ci/mutation/stryker.config.json'), 'utf8')) as {
     mutate: string[];

@@ -1,8 +1,7 @@
-import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { seedOrders } from '../../src/orders/seed-orders.js';
+import { runProcess } from '../helpers/petstore.js';
 import { insertKey } from '../helpers/builders.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 
@@ -26,8 +25,7 @@ function blocksOf(heading: string): Block[] {
 async function runCommand(command: string, service: TestService, key: string): Promise<string> {
   const script = command.replaceAll('http://127.0.0.1:3000', service.baseUrl);
   expect(script).toContain(service.baseUrl);
-  const { stdout } = await promisify(execFile)('sh', ['-c', script], { env: { PATH: process.env.PATH, KEY: key } });
-  return stdout;
+  return (await runProcess(['sh', '-c', script], { KEY: key })).stdout;
 }
 
 const headerNames = (response: string): string[] =>

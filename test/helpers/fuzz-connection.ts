@@ -1,12 +1,15 @@
 import { connect } from 'node:net';
 
-/** Without data for this long, the client half-closes the connection. Milliseconds. */
-const IDLE_TIMEOUT_MS = 250;
+/**
+ * Without data for this long, the client half-closes the connection, after which Node sends no pending response: far longer than a
+ * busy machine takes for one. Milliseconds.
+ */
+const IDLE_TIMEOUT_MS = 5_000;
 /** How long the service may take to close a half-closed connection. Milliseconds. */
-const CLOSE_TIMEOUT_MS = 5_000;
+const CLOSE_TIMEOUT_MS = 30_000;
 
 export interface FuzzResult {
-  /** Everything that the service sent. */
+  /** Everything that the service sent; never empty. */
   readonly text: string;
   /** Whether the service closed the connection; otherwise it sent a complete response to the last request. */
   readonly closed: boolean;
@@ -31,16 +34,22 @@ export function fuzzConnection(
   return new Promise((resolve, reject) => {
     let text = '';
     const socket = connect({ port, host: '127.0.0.1', ...(localAddress === undefined ? {} : { localAddress }) });
+    const fail = (problem: string): void => {
+      reject(new Error(`${problem}. Sent: ${JSON.stringify(bytes.toString('latin1'))} Got: ${text}`));
+    };
     const finish = (closed: boolean): void => {
       clearTimeout(idleTimer);
       clearTimeout(closeTimer);
       socket.destroy();
+      if (text === '') {
+        fail('No response');
+      }
       resolve({ text, closed });
     };
     const idleTimer = setTimeout(() => socket.end(), IDLE_TIMEOUT_MS);
     const closeTimer = setTimeout(() => {
       socket.destroy();
-      reject(new Error(`No response and no close. Sent: ${JSON.stringify(bytes.toString('latin1'))} Got: ${text}`));
+      fail('No response and no close');
     }, IDLE_TIMEOUT_MS + CLOSE_TIMEOUT_MS);
     socket.on('data', (chunk: Buffer) => {
       idleTimer.refresh();

@@ -57,15 +57,24 @@ async function runHere(args: readonly string[], environment: Readonly<Record<str
  */
 export function petstoreProcess(
   args: readonly string[],
+  environment?: Readonly<Record<string, string>>,
+  input?: string,
+): Promise<CommandResult> {
+  return runProcess([process.execPath, CLI, ...args], environment, input);
+}
+
+/** Runs any program like that. */
+export function runProcess(
+  [program = '', ...args]: readonly string[],
   environment: Readonly<Record<string, string>> = {},
   input = '',
 ): Promise<CommandResult> {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [CLI, ...args], {
+    const child = spawn(program, args, {
       env: { PATH: process.env.PATH, ...environment },
       stdio: ['pipe', 'pipe', 'pipe'],
       // A command that runs although it should have been rejected must not outlive its test.
-      timeout: 15_000,
+      timeout: 60_000,
     });
     let [stdout, stderr] = ['', ''];
     child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));

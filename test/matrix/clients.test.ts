@@ -49,6 +49,8 @@ const succeeds = (program: string, ...args: string[]): boolean => spawnSync(prog
 const node = { ...NEW_NODE, command: runWithPackages };
 const python = { command: (file: string) => ['python3', file] };
 const BROWSER = 'browser.html';
+/** The programs that list again when the JSON has no end; the others fail. */
+const REPEAT_TRUNCATED = ['axios.mjs', 'python-urllib.py', 'orders.go'];
 
 const PROGRAMS: readonly Program[] = [
   { ...node, file: 'fetch.mjs' },
@@ -188,10 +190,11 @@ function testEveryClient(index: number, run: Run): Client {
   });
 
   it.each(['break', 'truncate'] as const)('never uses a list that is cut (%s)', async (kind) => {
+    const { file = BROWSER, isGenerated }: Partial<Program> = PROGRAMS[index] ?? {};
+    const repeats = kind === 'break' ? isGenerated !== true : REPEAT_TRUNCATED.includes(file);
     clients.proxy.disturbNext('GET', { kind });
     const { code, stdout } = await runHere();
-    // A client may list again or give up.
-    expect(stdout).toBe(code === 0 ? clients.outputFor(orderId()) : '');
+    expect([code === 0, stdout]).toEqual([repeats, repeats ? clients.outputFor(orderId()) : '']);
     expect(clients.proxy.take()[0]?.status).toBe(200);
   });
 

@@ -123,7 +123,7 @@ for (const kind of SHIPPED_PROXIES) {
           const before = results.length;
           expect(await service.stop()).toBe(0);
           services[index] = await startService(ports[index]!);
-          await waitFor(() => results.length > before + 100, 'requests are answered');
+          await waitFor(() => results.length > before + 100, 'requests have their responses');
           // The health checks of the proxy find the new process.
           await waitFor(
             async () =>
@@ -142,7 +142,7 @@ for (const kind of SHIPPED_PROXIES) {
     it('returns errors in the format of the service when no process runs', async () => {
       await Promise.all(services.map((service) => service.stop('SIGKILL')));
       const { status, headers, body } = await list();
-      expect([502, 503, 504]).toContain(status);
+      expect(status).toBe(503);
       expect(headers).toMatch(/^content-type: application\/json/im);
       expect(headers).toMatch(/^retry-after: 1/im);
       expect(JSON.parse(body.toString())).toMatchObject({ code: 'service_unavailable', status });

@@ -2,7 +2,7 @@ import pg from 'pg';
 import type { SeededRandom } from '../helpers/seeded-random.js';
 import { LIST_AS_JSON } from './list-writer.js';
 
-/** A lock that somebody else holds for too long, a table in use, a deadlock; a side table that is missing or has another type. */
+/** A lock that another session holds for too long, a table in use, a deadlock; a side table that is missing or has another type. */
 const EXPECTED_FAILURES = new Set(['55P03', '55006', '40P01', '42P01', '42883']);
 
 const TRIGGERS = ['insert', 'update', 'delete'].map((event) => `orders_note_${event}`);

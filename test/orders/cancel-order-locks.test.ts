@@ -27,7 +27,6 @@ beforeEach(async () => {
 afterEach(async () => {
   await session.query('ROLLBACK');
   session.release();
-  // eslint-disable-next-line jest/no-standalone-expect -- holds after every test of this file
   expect(await statusOf(patient.db, untouched)).toBe('pending');
 });
 afterAll(async () => {

@@ -24,7 +24,6 @@ afterEach(async () => {
     'SELECT status::text, cancelled_at FROM orders WHERE id = $1',
     [untouched],
   );
-  // eslint-disable-next-line jest/no-standalone-expect -- holds after every test of this file
   expect(rows).toEqual([{ status: 'pending', cancelled_at: null }]);
 });
 

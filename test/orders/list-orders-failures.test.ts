@@ -270,7 +270,7 @@ it('more stalled lists than the main pool has connections delay neither cancels,
   }
   expect((await listOrders(service.baseUrl, key, { 'If-None-Match': '*' })).status).toBe(304);
   expect((await call(service.baseUrl, 'HEAD', '/store/orders', key)).status).toBe(200);
-  // All of them were answered while every list still waited.
+  // All of them had their response while every list still waited.
   expect((await database.db.query(HELD_LISTS)).rowCount).toBe(READERS);
   expect(await statusOf(database.db, untouched)).toBe('pending');
   for (const reader of readers) {

@@ -19,8 +19,8 @@ import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { waitFor } from '../helpers/wait-for.js';
 
 const ONE: Quotas = { requestsPerMinute: 100, requestsPerDay: 1 };
-/** Far longer than a remembered ban is used without asking Redis. */
-const PROMPTLY = { withinMs: 5_000 };
+/** Far longer than a remembered ban is used without asking Redis, and far shorter than the ban. */
+const PROMPTLY = { withinMs: 60_000 };
 
 const limits = new RedisLimits();
 
@@ -188,10 +188,10 @@ describeWithRedis('replicas that share a Redis', () => {
       const verdict = await replica.consume('clock', ONE);
       expect(verdict.outcome).toBe('banned');
       const headers = new Map(rateLimitHeaders(verdict));
-      expect(Math.abs(Number(headers.get('Retry-After')) - BAN_RULE.durationSeconds)).toBeLessThanOrEqual(2);
-      expect(
-        Math.abs(Number(headers.get('X-RateLimit-Reset')) - Date.now() / 1_000 - BAN_RULE.durationSeconds),
-      ).toBeLessThan(3);
+      const resetInSeconds = Number(headers.get('X-RateLimit-Reset')) - Date.now() / 1_000;
+      for (const seconds of [Number(headers.get('Retry-After')), resetInSeconds]) {
+        expect(Math.abs(seconds - BAN_RULE.durationSeconds)).toBeLessThan(60);
+      }
     }
   });
 

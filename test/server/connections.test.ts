@@ -4,10 +4,11 @@ import { RateLimiter } from '../../src/rate-limit/rate-limiter.js';
 import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
 import { insertOrder, statusOf } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
+import { RawClient } from '../helpers/raw-client.js';
 import { ServiceMetrics } from '../helpers/service-metrics.js';
 import { useTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
-import { exchange, requestText, responseTo } from '../helpers/wire.js';
+import { exchange, requestText } from '../helpers/wire.js';
 
 describe('pipelined requests', () => {
   const context = useTestService({ environment: { CANCEL_LOCK_TIMEOUT_MS: '30000' } });
@@ -21,6 +22,13 @@ describe('pipelined requests', () => {
   async function metric(name: string, labels?: string): Promise<number> {
     return (await ServiceMetrics.of(context.service.app)).sum(name, labels);
   }
+  const PADDING = `X-Padding: ${'x'.repeat(900)}`;
+  /** Has as many requests executed as are on another connection, whose turn to be read comes meanwhile. */
+  async function executeMany(count: number): Promise<void> {
+    const text = requestText('GET', '/v1/nowhere', { key: context.key, headers: [PADDING] }).repeat(count);
+    expect((await exchange(context.service.port, text, { until: count })).responses).toHaveLength(count);
+  }
+
   const listsLost = (): Promise<number> => metric('petstore_lists_total', 'lost_reader');
   const listsSent = (): Promise<number> => metric('petstore_lists_running');
 
@@ -196,13 +204,13 @@ describe('pipelined requests', () => {
     const release = await lockOrder(context.service.db, id);
     const behind = 1_000;
     // One read of the connection has 64 of them.
-    const padding = `X-Padding: ${'x'.repeat(900)}`;
     const text = Array.from({ length: behind }, (_, number) =>
-      requestText('GET', '/v1/nowhere', { key: context.key, headers: [`X-Request-Id: n${number}`, padding] }),
+      requestText('GET', '/v1/nowhere', { key: context.key, headers: [`X-Request-Id: n${number}`, PADDING] }),
     );
     const exchanged = exchange(context.service.port, cancel(id) + text.join(''), { until: behind + 1 });
     await untilLockWaits(context.service.db);
-    expect(counted.mock.calls.length).toBeLessThan(200);
+    await executeMany(behind);
+    expect(counted.mock.calls.length).toBeLessThan(behind + 200);
     await release();
     counted.mockRestore();
     const { responses } = await exchanged;
@@ -220,62 +228,59 @@ describe('pipelined requests', () => {
     );
     const counted = jest.spyOn(app.get(RateLimiter).addresses, 'consume');
     const release = await lockOrder(context.service.db, id);
-    const socket = connect(port, '127.0.0.1');
     const anonymous = requestText('GET', '/v1/nowhere', { headers: [`X-Padding: ${'x'.repeat(1_100)}`] });
-    let received = '';
-    socket.on('data', (bytes) => (received += bytes.toString('latin1')));
     // Of the requests that follow, the first is the sixteenth that waits: Node pauses for the list, and the service for their number.
-    socket.write(cancel(id) + anonymous.repeat(13) + requestText('GET', '/v1/store/orders', { key: context.key }));
+    const list = requestText('GET', '/v1/store/orders', { key: context.key });
+    const client = await RawClient.open(port, cancel(id) + anonymous.repeat(13) + list);
     await waitFor(async () => (await listsSent()) === 1, 'the list waits behind the cancel');
-    socket.write(anonymous.repeat(30));
+    client.socket.write(anonymous.repeat(30));
     await waitFor(() => counted.mock.calls.length > 13, 'requests behind the list have arrived');
     counted.mockRestore();
     await release();
-    await waitFor(() => received.split('HTTP/1.1 401').length === 44, 'all have their response');
-    expect(received).toMatch(/^HTTP\/1\.1 204 /);
-    socket.destroy();
+    await waitFor(() => client.responses.length === 45, 'all have their response');
+    const rejected = Array<number>(30).fill(401);
+    expect(client.responses.map(({ status }) => status)).toEqual([204, ...rejected.slice(0, 13), 200, ...rejected]);
+    client.socket.destroy();
     await db.query('DELETE FROM orders WHERE id <> $1', [id]);
   });
 
   it('are not read further when many are not executed, behind one that ends its connection', async () => {
     const id = await insertOrder(context.service.db);
     const release = await lockOrder(context.service.db, id);
-    let arrived = 0;
     const server = context.service.app.getHttpServer();
-    const count = (): void => {
-      arrived++;
-    };
-    server.on('request', count);
+    const arrived = jest.fn();
+    server.on('request', arrived);
     const last = requestText('DELETE', `/v1/store/orders/${id}`, {
       key: context.key,
       headers: ['Expect: 100-continue'],
     });
-    const ignored = requestText('GET', '/v1/nowhere', { headers: [`X-Padding: ${'x'.repeat(900)}`] });
+    const ignored = requestText('GET', '/v1/nowhere', { headers: [PADDING] });
     const exchanged = exchange(context.service.port, last + ignored.repeat(1_000), { until: 'closed' });
     await untilLockWaits(context.service.db);
-    // Time enough to read all of them.
-    for (let turn = 0; turn < 20; turn++) {
-      await responseTo(context.service.port, 'GET', '/v1/nowhere', { key: context.key });
-    }
-    expect(arrived).toBeLessThan(200);
+    await executeMany(1_000);
+    expect(arrived.mock.calls.length).toBeLessThan(1_000 + 200);
     await release();
     const { responses } = await exchanged;
     expect(responses.map(({ status }) => status)).toEqual([204]);
-    server.off('request', count);
+    server.off('request', arrived);
   });
 
-  it('get no response to a malformed request inside a list that is being sent', async () => {
+  it('get the response to a malformed request after the list that is being sent', async () => {
     // About 8 MB as JSON: more than the buffers of both ends of the connection hold.
     await context.service.db.query(
       'INSERT INTO orders (id, pet_id, quantity) SELECT 1000000 + n, n, 1 FROM generate_series(1, 120000) AS n',
     );
     const list = requestText('GET', '/v1/store/orders', { key: context.key });
-    const options = { until: 'closed', thenSend: 'hello\r\n\r\n' } as const;
-    const { responses, text } = await exchange(context.service.port, list, options);
+    const client = await RawClient.open(context.service.port, list);
+    await client.stall();
+    const rejected = once(context.service.app.getHttpServer(), 'clientError');
+    client.socket.write('hello\r\n\r\n');
+    await rejected;
+    expect(await listsSent()).toBe(1);
+    client.socket.resume();
+    await client.untilClosed();
     await context.service.db.query('DELETE FROM orders WHERE id > 1000000');
-    expect(text.startsWith('HTTP/1.1 200 OK\r\n')).toBe(true);
-    // The list is cut, or complete and followed by the error; the error is never inside the list.
-    expect(text.split('HTTP/1.1').length - 1).toBe(Math.max(1, responses.length));
-    expect(responses.length === 0 || (JSON.parse(responses[0]?.body ?? '') as unknown[]).length >= 120_000).toBe(true);
+    expect(client.responses.map(({ status }) => status)).toEqual([200, 400]);
+    expect((JSON.parse(client.responses[0]!.body) as unknown[]).length).toBeGreaterThanOrEqual(120_000);
   });
 });

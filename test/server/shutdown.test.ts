@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { connect } from 'node:net';
 import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
 import { CLI } from '../helpers/build.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
@@ -50,15 +49,12 @@ describe('SIGTERM', () => {
         head += String(child.stdout.read() ?? '');
       }
       const port = Number(/"port":(\d+),"msg":"listening"/.exec(head)?.[1]);
+      const text = (id: string): string => requestText('GET', '/v1/nowhere', { headers: [`X-Request-Id: ${id}`] });
       // Their lines are more than the buffers of the pipe hold.
-      const requests = 5_000;
-      const text = requestText('GET', '/v1/nowhere', { headers: [`X-Request-Id: ${'x'.repeat(64)}`] });
-      const socket = connect(port, '127.0.0.1');
-      let responses = 0;
-      socket.on('data', (chunk) => (responses += chunk.toString().split('HTTP/1.1 ').length - 1));
-      socket.write(text.repeat(requests));
-      await waitFor(() => responses > 4_900, 'all requests have their response', { withinMs: 30_000 });
-      socket.destroy();
+      const client = await RawClient.open(port, text('x'.repeat(64)).repeat(5_000) + text('last'));
+      const hasLast = (): boolean => client.received.includes('X-Request-Id: last');
+      await waitFor(hasLast, 'all requests have their response', { withinMs: 60_000 });
+      client.socket.destroy();
       child.kill('SIGTERM');
       expect(await exited).toEqual([0, null]);
     } finally {
@@ -99,7 +95,7 @@ describe('SIGTERM', () => {
   });
 
   it('keeps responding, unready and closing connections, for SHUTDOWN_DELAY_SECONDS', async () => {
-    const service = await start({ SHUTDOWN_DELAY_SECONDS: '3' });
+    const service = await start({ SHUTDOWN_DELAY_SECONDS: '8' });
     const stopped = service.stop();
     await waitFor(() => service.output.includes('"stopping"'), 'the service stops');
     const ready = await fetch(`${service.baseUrl}/health/ready`);

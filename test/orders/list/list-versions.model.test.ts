@@ -26,7 +26,8 @@ describe('versions of the order list', () => {
             // A writer that holds the table exclusively would keep the observer waiting.
             await Promise.all(writers.filter(() => random.chance(0.6)).map((writer) => writer.end()));
             const isLocked = await context.service.db.query(
-              "SELECT FROM pg_locks WHERE relation = 'orders'::regclass AND mode = 'AccessExclusiveLock'",
+              `SELECT FROM pg_locks JOIN pg_database ON pg_database.oid = database AND datname = current_database()
+               WHERE relation = 'orders'::regclass AND mode = 'AccessExclusiveLock'`,
             );
             if ((isLocked.rowCount ?? 0) > 0) {
               await Promise.all(writers.map((writer) => writer.end()));

@@ -27,6 +27,6 @@ it('IssuedDigests holds every digest that was loaded or added, also before and d
 
 it('IssuedDigests ignores what is no digest, of which each would take a place of its own', () => {
   const issued = new IssuedDigests();
-  issued.add('announced by somebody else');
+  issued.add('announced by another program');
   expect(issued.announcedCount).toBe(0);
 });

@@ -1,5 +1,4 @@
-import fc from 'fast-check';
-import { type BanRule, type Counts, decide, UNUSED, type Verdict } from '../../../src/rate-limit/decision.js';
+import type { BanRule } from '../../../src/rate-limit/decision.js';
 import { MemoryQuotaStore } from '../../../src/rate-limit/memory-quota-store.js';
 import type { Quotas } from '../../../src/plans/plans.js';
 import { ManualClock } from '../../helpers/manual-clock.js';
@@ -7,18 +6,6 @@ import { ManualClock } from '../../helpers/manual-clock.js';
 const QUOTAS: Quotas = { requestsPerMinute: 3, requestsPerDay: 8 };
 const ONE: Quotas = { requestsPerMinute: 1, requestsPerDay: 1 };
 const RULE: BanRule = { threshold: 3, windowSeconds: 60, durationSeconds: 90 };
-
-const steps = fc.array(
-  fc.record({
-    id: fc.constantFrom('a', 'b'),
-    advanceMs: fc.oneof(
-      { weight: 12, arbitrary: fc.constant(0) },
-      { weight: 1, arbitrary: fc.integer({ min: 0, max: 100_000 }) },
-    ),
-    liftsBan: fc.integer({ min: 0, max: 9 }).map((number) => number === 0),
-  }),
-  { minLength: 60, maxLength: 80 },
-);
 
 let clock: ManualClock;
 let bans: number;
@@ -30,33 +17,39 @@ beforeEach(() => {
 });
 
 describe('the memory store', () => {
-  it('returns the verdicts of decide() for each id, and counts each ban once, when it starts', () => {
-    // One store for all runs, with other ids in each run, because creating a store is slow.
-    let [run, expectedBans] = [0, 0];
-    fc.assert(
-      fc.property(steps, (sequence) => {
-        const suffix = `run-${run++}`;
-        const all = new Map<string, Counts>();
-        const [given, expected]: [Verdict[], Verdict[]] = [[], []];
-        for (const { id, advanceMs, liftsBan } of sequence) {
-          clock.advance(advanceMs);
-          const counts = all.get(id) ?? UNUSED;
-          if (liftsBan) {
-            store.liftBan(`${id}/${suffix}`);
-            all.set(id, { ...counts, bannedUntilMs: 0, rejections: 0 });
-          } else {
-            const { verdict, next } = decide(counts, QUOTAS, RULE, clock.now());
-            all.set(id, next);
-            expectedBans += next.bannedUntilMs > counts.bannedUntilMs ? 1 : 0;
-            expected.push(verdict);
-            given.push(store.consume(`${id}/${suffix}`, QUOTAS));
-          }
-        }
-        expect([given, bans]).toEqual([expected, expectedBans]);
-      }),
-      { numRuns: 300 },
-    );
-    expect(bans).toBeGreaterThan(100);
+  /** The outcome of each request, with the requests that remain in the minute and the day. */
+  function consume(id: string, requests: number): string[] {
+    return Array.from({ length: requests }, () => {
+      const { outcome, minute, day } = store.consume(id, QUOTAS);
+      return `${outcome} ${minute.remaining}/${day.remaining}`;
+    });
+  }
+
+  it('counts each id separately, and each ban once, when it starts', () => {
+    expect(consume('a', 4)).toEqual(['admitted 2/7', 'admitted 1/6', 'admitted 0/5', 'limited 0/5']);
+    expect(consume('b', 1)).toEqual(['admitted 2/7']);
+    expect(consume('a', 3)).toEqual(['limited 0/5', 'banned 0/5', 'banned 0/5']);
+    expect(consume('b', 1)).toEqual(['admitted 1/6']);
+    expect(bans).toBe(1);
+    clock.advance(89_999);
+    expect([consume('a', 1), consume('b', 1)]).toEqual([['banned 3/5'], ['admitted 2/5']]);
+    clock.advance(1);
+    expect(consume('a', 6)).toEqual([
+      ...['admitted 2/4', 'admitted 1/3', 'admitted 0/2'],
+      ...['limited 0/2', 'limited 0/2', 'banned 0/2'],
+    ]);
+    expect(bans).toBe(2);
+  });
+
+  it('lifts the ban of one id and its rejections, and neither its counts nor the ban of another', () => {
+    consume('a', 6);
+    consume('b', 6);
+    store.liftBan('a');
+    expect(consume('a', 2)).toEqual(['limited 0/5', 'limited 0/5']);
+    expect(consume('b', 1)).toEqual(['banned 0/5']);
+    store.liftBan('a');
+    expect(consume('a', 3)).toEqual(['limited 0/5', 'limited 0/5', 'banned 0/5']);
+    expect(bans).toBe(3);
   });
 
   it('stores no entry when it lifts the ban of an id without requests', () => {

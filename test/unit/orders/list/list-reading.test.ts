@@ -68,21 +68,20 @@ async function* copyOf(
 }
 
 /** Takes a list to its end or until it fails, as the reader and the responder do. */
-async function take({ reading, release, ended }: Started): Promise<{ slots: number; chunks: number }> {
-  let chunks = 0;
+async function take({ reading, release, ended }: Started): Promise<{ slots: number; chunks: number; error: unknown }> {
+  let [chunks, error]: [number, unknown] = [0, undefined];
   try {
     for await (const chunk of reading.chunks()) {
       await chunk.deflated();
       chunk.release();
       chunks++;
     }
-  } catch {
-    // The copy has failed.
-  } finally {
-    await ended;
-    reading.close();
+  } catch (caught) {
+    error = caught;
   }
-  return { slots: release.mock.calls.length, chunks };
+  await ended;
+  reading.close();
+  return { slots: release.mock.calls.length, chunks, error };
 }
 
 function collectGarbage(): void {
@@ -194,13 +193,8 @@ describe('the reading of a list', () => {
   });
 
   it('shares the memory of another list that has read the same piece', async () => {
-    const copy = async function* (): AsyncGenerator<Buffer> {
-      yield await Promise.resolve(rows(CHUNK_ROWS));
-      yield await Promise.resolve(rows(CHUNK_ROWS));
-      yield Buffer.alloc(0);
-    };
     const cache = new PieceCache(CACHE_BYTES);
-    const lists = [start(cache, copy), start(cache, copy)];
+    const lists = [start(cache, () => copyOf(2)), start(cache, () => copyOf(2))];
     await Promise.all(lists.map(({ ended }) => ended));
     await waitFor(() => cache.get('piece')?.users === 2, 'both lists hold the piece');
     const { chunks } = cache.get('piece')!;
@@ -265,12 +259,8 @@ describe('the reading of a list', () => {
   });
 
   it('holds its slot until its client has taken what has memory of its own', async () => {
-    const copy = async function* (): AsyncGenerator<Buffer> {
-      yield await Promise.resolve(rows(CHUNK_ROWS));
-      yield Buffer.alloc(0);
-    };
     const yieldBy = jest.fn();
-    const { reading, release, ended } = start(new PieceCache(0), copy, { yieldBy });
+    const { reading, release, ended } = start(new PieceCache(0), () => copyOf(1), { yieldBy });
     await turnsUntil(() => yieldBy.mock.calls.length > 0);
     expect(release).not.toHaveBeenCalled();
     for await (const chunk of reading.chunks()) {
@@ -285,7 +275,7 @@ describe('the reading of a list', () => {
     const cache = new PieceCache(CACHE_BYTES);
     const copy = (): AsyncGenerator<Buffer> => copyOf(1, CHUNK_ROWS, () => Promise.reject(new Error('lost')));
     for (let time = 0; time < 50; time++) {
-      expect((await take(start(cache, copy))).slots).toBe(1);
+      expect(await take(start(cache, copy))).toMatchObject({ slots: 1, error: new Error('lost') });
     }
     await waitFor(() => cache.hasRoomFor(CACHE_BYTES - 1_000), 'the cache is empty');
   });
