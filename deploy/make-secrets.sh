@@ -47,9 +47,10 @@ if [ "$present" -ne 0 ] && [ "$present" -ne 3 ]; then
 fi
 echo "$redis" | make redis_password
 printf 'redis://petstore:%s@redis:6379\n' "$(cat redis_password)" | make redis_url
-# The users of Redis, with a digest of the password. The service may use only its own keys and the commands of its scripts.
+# The users of Redis, with a digest of the password. The service may use only its own keys and the commands of its scripts. The user
+# that is off has rights, because some versions check them when they load the file of counts: without them it would be lost.
 digest=$(tr -d '\n' <redis_password | sha256sum | cut -d ' ' -f 1)
 make redis_users <<USERS
-user default off
+user default off ~* &* +@all
 user petstore on #$digest ~petstore:* resetchannels -@all +@read +@write +@scripting +@connection -@dangerous +time +info
 USERS

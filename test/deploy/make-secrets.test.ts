@@ -12,6 +12,8 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
 
 /** The folders of files that docker-compose.yml mounts. */
 const MOUNTED = [
@@ -71,6 +73,35 @@ describe('deploy/make-secrets.sh', () => {
     const before = secrets().map(read);
     expect(run().status).toBe(0);
     expect(secrets().map(read)).toEqual(before);
+  });
+
+  describeWithRedis('makes users of Redis', () => {
+    it('with which counts survive a restart, and without which nothing can be read', async () => {
+      const flags = [
+        '--aclfile',
+        join(folder, 'secrets', 'redis_users'),
+        '--appendonly',
+        'yes',
+        '--appendfsync',
+        'always',
+      ];
+      const server = await RedisServer.start(flags, `petstore:${read('redis_password')}@`);
+      const redis = server.connect();
+      // What a script writes is a transaction in the file.
+      await redis.eval(
+        `redis.call('HSET', KEYS[1], 'minute', 1) redis.call('PEXPIRE', KEYS[1], 60000)`,
+        1,
+        'petstore:a',
+      );
+      await server.kill();
+      await server.restart();
+      expect(await redis.hget('petstore:a', 'minute')).toBe('1');
+      const anonymous = new Redis(server.port, { enableReadyCheck: false });
+      await expect(anonymous.get('petstore:a')).rejects.toThrow('NOAUTH');
+      anonymous.disconnect();
+      redis.disconnect();
+      await server.stop();
+    });
   });
 
   it('makes no password of Redis that differs between its files', () => {

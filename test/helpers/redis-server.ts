@@ -21,13 +21,15 @@ export class RedisServer {
     private readonly flags: readonly string[],
     private child: ChildProcess,
     private readonly folder: string,
+    private readonly login: string,
   ) {}
 
-  static async start(flags: readonly string[] = []): Promise<RedisServer> {
+  /** @param login like `user:password@`, when the flags require one */
+  static async start(flags: readonly string[] = [], login = ''): Promise<RedisServer> {
     for (let attempt = 1; ; attempt++) {
       const port = await freePort(PORT_MAX);
       const folder = mkdtempSync(join(tmpdir(), 'petstore-redis-'));
-      const server = new RedisServer(port, flags, launch(port, folder, flags), folder);
+      const server = new RedisServer(port, flags, launch(port, folder, flags), folder, login);
       try {
         await server.#waitUntilReady();
         return server;
@@ -42,7 +44,7 @@ export class RedisServer {
   }
 
   get url(): string {
-    return `redis://127.0.0.1:${this.port}`;
+    return `redis://${this.login}127.0.0.1:${this.port}`;
   }
 
   /** Opens a connection for assertions. The caller disconnects it. */
@@ -57,7 +59,7 @@ export class RedisServer {
     await exited;
   }
 
-  /** Starts an empty server after {@link kill}. */
+  /** Starts it again after {@link kill}; empty, unless the flags keep a file. */
   async restart(): Promise<void> {
     this.child = launch(this.port, this.folder, this.flags);
     await this.#waitUntilReady();
