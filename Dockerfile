@@ -62,7 +62,7 @@ RUN mkdir compile-cache && chown node compile-cache
 USER node
 # A missing file fails here and not in production. The service starts and stops without its database, too.
 RUN node dist/cli.js openapi | cmp - openapi.json && node --eval "require.resolve('swagger-ui-dist')" \
- && DATABASE_URL=postgresql://nobody@127.0.0.1:1/none timeout --preserve-status 5 node dist/main.js
+ && PORT=0 METRICS_PORT=0 DATABASE_URL=postgresql://nobody@127.0.0.1:1/none timeout --preserve-status 5 node dist/main.js
 
 EXPOSE 3000 9464
 # Liveness, not readiness: a failed check restarts the container, which does not help when the database is unavailable.
