@@ -80,6 +80,5 @@ describe('health', () => {
     expect([ready.every(Boolean), execute.mock.calls.length]).toEqual([true, 1]);
     expect(await health.isReady()).toBe(true);
     expect(execute).toHaveBeenCalledTimes(2);
-    execute.mockRestore();
   });
 });
