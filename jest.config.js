@@ -67,6 +67,8 @@ export default {
   coverageReporters: ['text', 'text-summary'],
   // For a busy machine: tests wait for conditions, not for times.
   testTimeout: 180_000,
+  // Before each test.
+  restoreMocks: true,
   // Twice the cores of a small machine: many suites wait for a timeout of the service or for a process that starts.
   maxWorkers: 4,
 };

@@ -15,15 +15,10 @@ let queries: jest.SpiedFunction<ApiKeysRepository['findByHash']>;
 let statements: jest.SpiedFunction<Pools['main']['query']>;
 const keyQueries = (): number =>
   statements.mock.calls.filter(([statement]) => JSON.stringify(statement).includes('FROM api_keys')).length;
-beforeAll(() => {
-  statements = jest.spyOn(context.service.app.get(Pools).main, 'query');
-});
 beforeEach(() => {
   context.service.clock.advance(3_600_000);
   queries = jest.spyOn(context.service.app.get(ApiKeysRepository), 'findByHash');
-});
-afterEach(() => {
-  queries.mockRestore();
+  statements = jest.spyOn(context.service.app.get(Pools).main, 'query');
 });
 
 describe('guessed keys', () => {

@@ -7,7 +7,7 @@ import { type Config, loadConfig } from '../../src/config/config.js';
 import { Pools } from '../../src/database/pools.js';
 import { PrismaService } from '../../src/database/prisma.service.js';
 import { Metrics } from '../../src/metrics/metrics.js';
-import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
+import { lockOrder, openTransaction, untilLockWaits } from '../helpers/lock-waits.js';
 import { call, cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { ManualClock } from '../helpers/manual-clock.js';
@@ -146,13 +146,11 @@ describe('the usage recorder', () => {
       `INSERT INTO api_key_usage SELECT gen_random_uuid(), CURRENT_DATE - age, 1, 0, 0, 0, 0, 0
        FROM unnest(ARRAY[0, 399, 400, 401, 402, 500]) AS age`,
     );
-    const holder = await context.service.db.connect();
-    await holder.query('BEGIN');
-    await holder.query('SELECT FROM api_key_usage WHERE day = CURRENT_DATE - 500 FOR UPDATE');
+    const lock = 'SELECT FROM api_key_usage WHERE day = CURRENT_DATE - 500 FOR UPDATE';
+    const unlock = await openTransaction(context.service.db, lock);
     expect(await repository.removeOldUsage(400, 1)).toBe(1);
     expect(await repository.removeOldUsage(400, 2)).toBe(1);
-    await holder.query('COMMIT');
-    holder.release();
+    await unlock();
     expect(await repository.removeOldUsage(400, 2)).toBe(1);
     const { rows } = await context.service.db.query('SELECT CURRENT_DATE - day AS age FROM api_key_usage ORDER BY age');
     expect(rows).toEqual([{ age: 0 }, { age: 399 }, { age: 400 }]);

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
 import { CLI } from '../helpers/build.js';
+import { openTransaction } from '../helpers/lock-waits.js';
 import { useTestDatabase } from '../helpers/test-database.js';
 import { waitFor } from '../helpers/wait-for.js';
 
@@ -45,14 +46,12 @@ describe('Ctrl-C', () => {
   });
 
   it('cancels the statement of an import, and nothing is imported', async () => {
-    const holder = await database.db.connect();
-    await holder.query('BEGIN; LOCK TABLE orders IN SHARE MODE');
+    const unlock = await openTransaction(database.db, 'LOCK TABLE orders IN SHARE MODE');
     const command = start('orders', 'import', '-');
     command.stdin!.end('petId,quantity\n1,1\n');
     await waitFor(async () => (await count(IS_WAITING)) === 1, 'the import waits for the lock');
     expect(await interrupt(command)).toEqual([130, INTERRUPTED]);
-    await holder.query('COMMIT');
-    holder.release();
+    await unlock();
     expect(await count('orders')).toBe(0);
   });
 

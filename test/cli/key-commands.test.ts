@@ -1,6 +1,6 @@
 import { call } from '../helpers/api.js';
 import { insertKey, type KeyRow } from '../helpers/builders.js';
-import { untilLockWaits } from '../helpers/lock-waits.js';
+import { openTransaction, untilLockWaits } from '../helpers/lock-waits.js';
 import { ManualClock } from '../helpers/manual-clock.js';
 import { type CommandResult, failure, petstore } from '../helpers/petstore.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
@@ -231,17 +231,12 @@ describe('petstore keys rotate issues no successor', () => {
 
   it('of a key that another transaction revokes at the same time', async () => {
     const { id } = await insertKey(service.db, { name: 'leaked' });
-    const other = await service.db.connect();
-    try {
-      await other.query('BEGIN');
-      await other.query('UPDATE api_keys SET revoked_at = now() WHERE id = $1', [id]);
-      const rotating = keys('rotate', id);
-      await untilLockWaits(service.db);
-      await other.query('COMMIT');
-      expect(await rotating).toEqual(failure(`The key ${id} is revoked; issue a new one instead.`));
-    } finally {
-      other.release();
-    }
+    const revocation = 'UPDATE api_keys SET revoked_at = now() WHERE id = $1';
+    const endTransaction = await openTransaction(service.db, revocation, [id]);
+    const rotating = keys('rotate', id);
+    await untilLockWaits(service.db);
+    await endTransaction('COMMIT');
+    expect(await rotating).toEqual(failure(`The key ${id} is revoked; issue a new one instead.`));
     expect((await service.db.query("SELECT FROM api_keys WHERE name = 'leaked'")).rowCount).toBe(1);
   });
 });

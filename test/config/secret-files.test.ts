@@ -1,18 +1,12 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../src/config/config.js';
+import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 
 const DATABASE_URL = 'postgresql://user:hunter2@host:5432/database';
 const REDIS_URL = 'redis://:hunter2@host:6379';
 
-let folder: string;
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'petstore-secrets-'));
-});
-afterAll(() => {
-  rmSync(folder, { recursive: true });
-});
+const folder = useTemporaryFolder('secrets');
 
 function file(name: string, content: string): string {
   const path = join(folder, name);

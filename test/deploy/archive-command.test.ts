@@ -1,16 +1,13 @@
 import { execFile } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { documentedArchiveCommand } from '../helpers/archive-command.js';
+import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 
 describe('the archive_command of docs/operations.md', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'petstore-archive-'));
+  const folder = useTemporaryFolder('archive');
   const [segment, archived] = [join(folder, 'segment'), join(folder, '000000010000000000000001')];
-  afterAll(() => {
-    rmSync(folder, { recursive: true });
-  });
 
   /** Runs it as PostgreSQL does. */
   function archive(programs = ''): Promise<unknown> {

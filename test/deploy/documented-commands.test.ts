@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 
 const ROOT = join(__dirname, '..', '..');
 /** Prints how it is called. Migrations and backups fail, the latter in the middle. */
@@ -11,14 +11,11 @@ case "$*" in *'run --rm migrate'* | *' wait '* | *pg_dump* | *pg_basebackup*) ex
 `;
 
 describe('documented commands', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'petstore-documented-'));
+  const folder = useTemporaryFolder('documented');
   beforeAll(() => {
     for (const program of ['docker', 'kubectl']) {
       writeFileSync(join(folder, program), FAILING, { mode: 0o755 });
     }
-  });
-  afterAll(() => {
-    rmSync(folder, { recursive: true });
   });
 
   /** Runs the first commands of a section that contain a word. */

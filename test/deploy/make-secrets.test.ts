@@ -3,17 +3,16 @@ import {
   chmodSync,
   copyFileSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
+import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 
 /** The folders of files that docker-compose.yml mounts. */
 const MOUNTED = [
@@ -29,7 +28,7 @@ const MOUNTED = [
 const SCRIPT = join(__dirname, '..', '..', 'deploy', 'make-secrets.sh');
 
 describe('deploy/make-secrets.sh', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'petstore-secrets-'));
+  const folder = useTemporaryFolder('make-secrets');
   const run = (): { status: number | null; stderr: string } =>
     spawnSync('sh', [join(folder, 'make-secrets.sh')], {
       env: { PATH: `${folder}:${process.env.PATH}` },
@@ -48,9 +47,6 @@ describe('deploy/make-secrets.sh', () => {
       mkdirSync(join(folder, name), { mode: 0o700 });
       writeFileSync(join(folder, name, 'file'), '', { mode: 0o600 });
     }
-  });
-  afterAll(() => {
-    rmSync(folder, { recursive: true });
   });
 
   it('writes nothing when a password cannot be generated', () => {

@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 
 const SCRIPT = join(__dirname, '..', '..', 'deploy', 'rolling-update.sh');
 /**
@@ -21,10 +21,7 @@ esac
 `;
 
 describe('deploy/rolling-update.sh', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'petstore-rolling-'));
-  afterAll(() => {
-    rmSync(folder, { recursive: true });
-  });
+  const folder = useTemporaryFolder('rolling');
 
   beforeEach(() => {
     mkdirSync(join(folder, 'running'));

@@ -1,21 +1,11 @@
 import { execFile } from 'node:child_process';
-import {
-  chmodSync,
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { openPool } from '../helpers/open-pool.js';
 import { describeWith } from '../helpers/describe-with.js';
 import { createIsolatedDatabase } from '../helpers/isolated-database.js';
+import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 import type { TestDatabase } from '../helpers/test-database.js';
 import { waitFor } from '../helpers/wait-for.js';
 
@@ -34,7 +24,7 @@ const FOREIGN = [
 ];
 
 describeWith('psql')('deploy/rotate-password.sh', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'petstore-rotate-'));
+  const folder = useTemporaryFolder('rotate');
   const secret = join(folder, 'deploy', 'secrets', 'service_database_url');
   let database: TestDatabase;
 
@@ -55,10 +45,7 @@ describeWith('psql')('deploy/rotate-password.sh', () => {
     chmodSync(join(folder, 'docker'), 0o755);
     writeFileSync(join(folder, 'sleep'), '#!/bin/sh\n', { mode: 0o755 });
   });
-  afterAll(async () => {
-    await database.drop();
-    rmSync(folder, { recursive: true });
-  });
+  afterAll(() => database.drop());
 
   const rotate = (step: string): Promise<{ stdout: string }> =>
     promisify(execFile)('sh', [join(folder, 'deploy', 'rotate-password.sh'), step], {

@@ -4,24 +4,21 @@ import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
 import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { createServiceLogin, type ServiceLogin } from '../helpers/service-login.js';
-import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { useTestDatabase } from '../helpers/test-database.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
 const INSUFFICIENT_PRIVILEGE = '42501';
 
+const database = useTestDatabase();
+
 describe('petstore_service role', () => {
-  let database: TestDatabase;
   let login: ServiceLogin;
 
   beforeAll(async () => {
-    database = await createTestDatabase();
     login = await createServiceLogin(database);
   });
-  afterAll(async () => {
-    await login.drop();
-    await database.drop();
-  });
+  afterAll(() => login.drop());
 
   describe('a service that connects with it', () => {
     let service: TestService;

@@ -4,17 +4,17 @@ import { HealthService } from '../../src/health/health.js';
 import { Metrics } from '../../src/metrics/metrics.js';
 import { errorOf } from '../helpers/api.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
-import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { useTestDatabase } from '../helpers/test-database.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
+const database = useTestDatabase();
+
 describe('health', () => {
-  let database: TestDatabase;
   let proxy: TcpProxy;
   let service: TestService;
 
   beforeAll(async () => {
-    database = await createTestDatabase();
     proxy = await TcpProxy.start(database.url);
     service = await startTestService({
       database: { ...database, url: proxy.urlFor(database.url) },
@@ -26,7 +26,6 @@ describe('health', () => {
     proxy.restore();
     await service.stop();
     await proxy.close();
-    await database.drop();
   });
 
   const exported = async (): Promise<number | undefined> => {
@@ -80,6 +79,5 @@ describe('health', () => {
     expect([ready.every(Boolean), execute.mock.calls.length]).toEqual([true, 1]);
     expect(await health.isReady()).toBe(true);
     expect(execute).toHaveBeenCalledTimes(2);
-    execute.mockRestore();
   });
 });

@@ -5,7 +5,7 @@ import { waitFor } from './wait-for.js';
 
 /**
  * Makes the first statements wait until so many cancels have arrived: the next ones take all the others.
- * @returns the ids of each statement; `jest.restoreAllMocks()` ends it
+ * @returns the ids of each statement
  */
 export function gatherCancels(app: INestApplicationContext, count: number): () => (readonly bigint[])[] {
   const repository = app.get(OrdersRepository);

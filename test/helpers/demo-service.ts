@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, readFileSync, symlinkSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { CLI } from './build.js';
+import { useTemporaryFolder } from './temporary-folder.js';
 import { waitFor } from './wait-for.js';
 
 const ROOT = join(__dirname, '..', '..');
@@ -20,17 +20,19 @@ export interface DemoService extends DemoRun {
   readonly freeKey: string;
 }
 
-/** A separate checkout, so that tests do not touch the developer's embedded data. */
+/** A separate checkout, so that tests do not touch the developer's embedded data. Call the constructor at the top level. */
 export class DemoCheckout {
-  readonly folder = mkdtempSync(join(tmpdir(), 'petstore-checkout-'));
+  readonly folder = useTemporaryFolder('checkout');
   /** The embedded service's files. */
   readonly data = join(this.folder, '.data');
 
   constructor() {
-    for (const name of ['dist', 'prisma', 'prisma.config.ts', 'package.json']) {
-      cpSync(join(ROOT, name), join(this.folder, name), { recursive: true });
-    }
-    symlinkSync(join(ROOT, 'node_modules'), join(this.folder, 'node_modules'));
+    beforeAll(() => {
+      for (const name of ['dist', 'prisma', 'prisma.config.ts', 'package.json']) {
+        cpSync(join(ROOT, name), join(this.folder, name), { recursive: true });
+      }
+      symlinkSync(join(ROOT, 'node_modules'), join(this.folder, 'node_modules'));
+    });
   }
 
   run(...args: string[]): DemoRun {
@@ -64,10 +66,6 @@ export class DemoCheckout {
   /** The process id that the embedded PostgreSQL has recorded. */
   postmasterPid(): number {
     return Number(readFileSync(join(this.data, 'cluster', 'data', 'postmaster.pid'), 'utf8').split('\n')[0]);
-  }
-
-  remove(): void {
-    rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
   }
 
   #spawn([command = '', ...args]: readonly string[], extra: Readonly<Record<string, string>> = {}): DemoRun {

@@ -15,13 +15,25 @@ export function untilLockWaits(db: pg.Pool, count = 1, applicationName?: string)
   return waitFor(async () => (await lockWaits(db, applicationName)) >= count, `${count} sessions wait for a lock`);
 }
 
-/** Locks the row of an order as another transaction does. @returns a function that releases it */
-export async function lockOrder(db: pg.Pool, id: string): Promise<() => Promise<void>> {
-  const holder = await db.connect();
-  await holder.query('BEGIN');
-  await holder.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [id]);
-  return async () => {
-    await holder.query('ROLLBACK');
-    holder.release();
+export type EndTransaction = (end?: 'COMMIT' | 'ROLLBACK') => Promise<void>;
+
+/** Runs a statement in a transaction that stays open. @returns a function that ends it, by default with ROLLBACK */
+export async function openTransaction(db: pg.Pool, statement: string, values?: unknown[]): Promise<EndTransaction> {
+  const session = await db.connect();
+  await session.query('BEGIN');
+  await session.query(statement, values);
+  return async (end = 'ROLLBACK') => {
+    await session.query(end);
+    session.release();
   };
+}
+
+/** Locks the row of an order as another transaction does. @returns a function that releases it */
+export function lockOrder(db: pg.Pool, id: string): Promise<EndTransaction> {
+  return openTransaction(db, 'SELECT FROM orders WHERE id = $1 FOR UPDATE', [id]);
+}
+
+/** Locks a table as ALTER TABLE does. @returns a function that releases it */
+export function lockTable(db: pg.Pool, table: string): Promise<EndTransaction> {
+  return openTransaction(db, `LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`);
 }

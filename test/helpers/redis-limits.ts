@@ -34,7 +34,6 @@ export class RedisLimits {
         store.disconnect();
       }
       await Promise.all(this.#servers.splice(0).map((server) => server.stop()));
-      jest.restoreAllMocks();
     });
   }
 

@@ -95,7 +95,10 @@ export interface ProcessContext {
  * Runs the tests of the file or of the `describe` block that calls it on one process with a database of its own.
  * @returns what is set when the tests run
  */
-export function useServiceProcess(environment: Readonly<Record<string, string>> = {}): Readonly<ProcessContext> {
+export function useServiceProcess(
+  environment: Readonly<Record<string, string>> = {},
+  cli = CLI,
+): Readonly<ProcessContext> {
   let metricsPort: number;
   const context = { metrics: () => ServiceMetrics.scrape(metricsPort) } as ProcessContext;
   beforeAll(async () => {
@@ -103,7 +106,7 @@ export function useServiceProcess(environment: Readonly<Record<string, string>> 
     ({ key: context.key } = await insertKey(context.database.db));
     metricsPort = await freePort();
     const own = { DATABASE_URL: context.database.url, METRICS_PORT: String(metricsPort) };
-    context.service = await ServiceProcess.start({ ...own, ...environment });
+    context.service = await ServiceProcess.start({ ...own, ...environment }, cli);
   });
   afterAll(async () => {
     await context.service.stop();

@@ -6,13 +6,11 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
-  rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildSync } from 'esbuild';
 import type { Browser } from 'playwright-core';
@@ -27,6 +25,7 @@ import {
   runProgram,
 } from '../helpers/client-programs.js';
 import { describeIf } from '../helpers/describe-if.js';
+import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 
 const ROOT = join(__dirname, '..', '..');
 const EXAMPLES = join(ROOT, 'examples', 'clients');
@@ -88,14 +87,13 @@ const PROGRAMS: readonly Program[] = [
   })),
 ];
 
-let folder: string;
+const folder = useTemporaryFolder('clients');
 let clients: ClientService;
 let page: Server;
 
 const pageOrigin = (): string => `http://127.0.0.1:${(page.address() as AddressInfo).port}`;
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'petstore-clients-'));
   page = createServer((_req, res) =>
     res.setHeader('Content-Type', 'text/html').end(readFileSync(join(EXAMPLES, BROWSER))),
   );
@@ -106,7 +104,6 @@ afterAll(async () => {
   await clients.stop();
   page.closeAllConnections();
   page.close();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 it('examples/clients has these programs and no others', () => {

@@ -1,15 +1,14 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { PostgresServer } from '../../src/cli/embedded/postgres-server.js';
 import { describeIf } from '../helpers/describe-if.js';
 import { ServiceProcess } from '../helpers/service-process.js';
+import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 
 const programs = process.env.TEST_OLD_POSTGRES_PROGRAMS;
 
 describeIf(programs !== undefined, 'npm run test:matrix -- --only postgres-13')('PostgreSQL 13', () => {
+  const folder = useTemporaryFolder('postgres-13');
+
   it('is rejected at start', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'petstore-postgres-13-'));
     const server = await PostgresServer.start({ folder, settings: { fsync: 'off' }, programs });
     try {
       await expect(ServiceProcess.start({ DATABASE_URL: server.url('postgres') })).rejects.toThrow(
@@ -17,7 +16,6 @@ describeIf(programs !== undefined, 'npm run test:matrix -- --only postgres-13')(
       );
     } finally {
       await server.stop();
-      rmSync(folder, { recursive: true });
     }
   });
 });

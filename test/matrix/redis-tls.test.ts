@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { cancelOrder } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { CertificateAuthority } from '../helpers/certificates.js';
@@ -8,18 +5,14 @@ import { describeWith } from '../helpers/describe-with.js';
 import { freePort } from '../helpers/free-port.js';
 import { administrate, RedisLimits } from '../helpers/redis-limits.js';
 import { ServiceProcess } from '../helpers/service-process.js';
-import { createTestDatabase } from '../helpers/test-database.js';
+import { useTemporaryFolder } from '../helpers/temporary-folder.js';
+import { useTestDatabase } from '../helpers/test-database.js';
 
 const limits = new RedisLimits();
 
 describeWith('redis-server', 'openssl')('a Redis with TLS and ACL users', () => {
-  let folder: string;
-  beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'petstore-redis-tls-'));
-  });
-  afterEach(() => {
-    rmSync(folder, { recursive: true });
-  });
+  const folder = useTemporaryFolder('redis-tls');
+  const database = useTestDatabase();
 
   it('counts for a user with access to the keys and commands of the service only', async () => {
     const authority = new CertificateAuthority(folder, 'authority');
@@ -30,7 +23,6 @@ describeWith('redis-server', 'openssl')('a Redis with TLS and ACL users', () => 
       ...['--tls-cert-file', certificate, '--tls-key-file', certificateKey],
       ...['--user', 'petstore', 'on', `>${PASSWORD}`, '~petstore:*', 'resetchannels', ...SERVICE_COMMANDS],
     ]);
-    const database = await createTestDatabase();
     const { key } = await insertKey(database.db, { requests_per_minute: 2, requests_per_day: 100 });
     const start = (): Promise<ServiceProcess> =>
       ServiceProcess.start({
@@ -51,7 +43,6 @@ describeWith('redis-server', 'openssl')('a Redis with TLS and ACL users', () => 
       expect(await administrate(server, (admin) => admin.keys('*'))).toHaveLength(1);
     } finally {
       await Promise.all(services.map((service) => service.stop()));
-      await database.drop();
     }
   });
 });

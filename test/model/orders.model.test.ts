@@ -2,20 +2,20 @@ import { insertKey } from '../helpers/builders.js';
 import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
 import { partitionOrders } from '../helpers/partition-orders.js';
 import { ServiceProcess } from '../helpers/service-process.js';
-import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { useTestDatabase } from '../helpers/test-database.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { withTraffic } from './order-traffic.js';
 
 /** Enough for every pair of actions to coincide many times. */
 const RESPONSES = 3_000;
 
+const database = useTestDatabase();
+
 describeWithRedis('random concurrent traffic over three services with one database and Redis', () => {
-  let database: TestDatabase;
   let redis: RedisServer;
   let services: ServiceProcess[] = [];
 
   beforeAll(async () => {
-    database = await createTestDatabase();
     redis = await RedisServer.start();
     const environment = { DATABASE_URL: database.url, REDIS_URL: redis.url };
     services = await Promise.all([1, 2, 3].map(() => ServiceProcess.start(environment)));
@@ -23,7 +23,6 @@ describeWithRedis('random concurrent traffic over three services with one databa
   afterAll(async () => {
     await Promise.all(services.map((service) => service.stop()));
     await redis.stop();
-    await database.drop();
   });
 
   it.each([

@@ -3,7 +3,7 @@ import type { Browser, Locator, Page } from 'playwright-core';
 import { describeWithBrowser, startBrowser } from '../helpers/browser.js';
 import { DemoCheckout, type DemoService } from '../helpers/demo-service.js';
 
-let checkout: DemoCheckout;
+const checkout = new DemoCheckout();
 let service: DemoService;
 let browser: Browser;
 /** Console errors and warnings, uncaught exceptions, failed requests and policy violations of all pages. */
@@ -55,14 +55,12 @@ async function cancel(page: Page, orderId: string): Promise<string> {
 
 describeWithBrowser('Swagger UI of the embedded demo', () => {
   beforeAll(async () => {
-    checkout = new DemoCheckout();
     [service, browser] = await Promise.all([checkout.serve(), startBrowser()]);
   });
   afterAll(async () => {
     await browser.close();
     service.child.kill('SIGTERM');
     await service.exited;
-    checkout.remove();
   });
 
   it('is authorized with the Free key, which appears neither in the document nor in the log', async () => {

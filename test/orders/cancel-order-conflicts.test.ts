@@ -1,5 +1,4 @@
-import type pg from 'pg';
-import { untilLockWaits } from '../helpers/lock-waits.js';
+import { openTransaction, untilLockWaits } from '../helpers/lock-waits.js';
 import { outcomeOfCancel } from '../helpers/api.js';
 import { insertKey, insertOrder, insertOrders, statusOf } from '../helpers/builders.js';
 import { partitionOrders } from '../helpers/partition-orders.js';
@@ -7,16 +6,11 @@ import { startTestService, type TestService } from '../helpers/test-service.js';
 
 let service: TestService;
 let key: string;
-let session: pg.PoolClient;
 beforeEach(async () => {
   service = await startTestService({ environment: { CANCEL_LOCK_TIMEOUT_MS: '15000' } });
   ({ key } = await insertKey(service.db));
-  session = await service.db.connect();
 });
-afterEach(async () => {
-  session.release();
-  await service.stop();
-});
+afterEach(() => service.stop());
 
 function outcome(id: string): Promise<string> {
   return outcomeOfCancel(service.baseUrl, id, key);
@@ -24,11 +18,10 @@ function outcome(id: string): Promise<string> {
 
 /** The outcome of a cancel that waits for an order while another transaction changes it. */
 async function outcomeBeside(id: string, statement: string): Promise<string> {
-  await session.query('BEGIN');
-  await session.query(statement, [id]);
+  const endTransaction = await openTransaction(service.db, statement, [id]);
   const result = outcome(id);
   await untilLockWaits(service.db);
-  await session.query('COMMIT');
+  await endTransaction('COMMIT');
   return result;
 }
 

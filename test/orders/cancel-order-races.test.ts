@@ -14,9 +14,6 @@ let service: TestService;
 beforeEach(() => {
   ({ service } = context);
 });
-afterEach(() => {
-  jest.restoreAllMocks();
-});
 
 function outcome(id: string): Promise<string> {
   return outcomeOfCancel(service.baseUrl, id, context.key);

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { errorOf, listOrders } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
-import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
+import { lockOrder, lockTable, untilLockWaits } from '../helpers/lock-waits.js';
 import { useTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { requestText } from '../helpers/wire.js';
@@ -63,8 +63,7 @@ it('uncompressed lists that wait for PostgreSQL do not count as uncompressed lis
   const { service, key } = context;
   // The list needs the database again, where it waits.
   await service.db.query('UPDATE orders SET quantity = quantity + 1 WHERE id = 1');
-  const session = await service.db.connect();
-  await session.query('BEGIN; LOCK TABLE orders IN ACCESS EXCLUSIVE MODE');
+  const unlock = await lockTable(service.db, 'orders');
   const lists = requestText('GET', '/v1/store/orders', { key }).repeat(UNCOMPRESSED_MAX / CLIENTS);
   const sockets = Array.from({ length: CLIENTS }, () => connect(service.port, '127.0.0.1'));
   try {
@@ -77,7 +76,6 @@ it('uncompressed lists that wait for PostgreSQL do not count as uncompressed lis
     expect(await errorOf(response)).toEqual({ status: 503, code: 'service_unavailable', message });
   } finally {
     sockets.forEach((socket) => socket.destroy());
-    await session.query('ROLLBACK');
-    session.release();
+    await unlock();
   }
 });

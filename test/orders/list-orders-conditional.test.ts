@@ -80,18 +80,14 @@ describe('GET /v1/store/orders with If-None-Match', () => {
       }
       return result;
     };
-    const spy = jest.spyOn(main, 'query').mockImplementation((...args: unknown[]) => delayed(...args) as never);
-    try {
-      const pollBefore = statusWith(etag);
-      await waitFor(() => looks === 1, 'the first poll has read the version');
-      await insertOrder(service.db);
-      const pollsAfter = [statusWith(etag), statusWith(etag), statusWith(etag)];
-      // They have arrived once a request that was sent after them has its response.
-      expect((await cancelOrder(service.baseUrl, '404404', key)).status).toBe(404);
-      changed.abort();
-      expect([await pollBefore, ...(await Promise.all(pollsAfter))]).toEqual([304, 200, 200, 200]);
-    } finally {
-      spy.mockRestore();
-    }
+    jest.spyOn(main, 'query').mockImplementation((...args: unknown[]) => delayed(...args) as never);
+    const pollBefore = statusWith(etag);
+    await waitFor(() => looks === 1, 'the first poll has read the version');
+    await insertOrder(service.db);
+    const pollsAfter = [statusWith(etag), statusWith(etag), statusWith(etag)];
+    // They have arrived once a request that was sent after them has its response.
+    expect((await cancelOrder(service.baseUrl, '404404', key)).status).toBe(404);
+    changed.abort();
+    expect([await pollBefore, ...(await Promise.all(pollsAfter))]).toEqual([304, 200, 200, 200]);
   });
 });

@@ -5,7 +5,7 @@ import { ListTransactions } from '../../src/orders/list/list-transaction.js';
 import { LIST_ROUTE } from '../../src/http/paths.js';
 import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
-import { untilLockWaits } from '../helpers/lock-waits.js';
+import { lockTable, untilLockWaits } from '../helpers/lock-waits.js';
 import { StalledClient } from '../helpers/raw-http.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { useTestDatabase } from '../helpers/test-database.js';
@@ -93,11 +93,9 @@ describe('a list that is interrupted', () => {
   });
 
   it('releases its slot when the client disconnects before the first row', async () => {
-    const session = await database.db.connect();
-    await session.query('BEGIN; LOCK TABLE orders IN ACCESS EXCLUSIVE MODE');
+    const unlock = await lockTable(database.db, 'orders');
     await requestAndLeave(() => waitFor(() => listConnectionsInUse() === 1, 'the list has its connection'));
-    await session.query('ROLLBACK');
-    session.release();
+    await unlock();
     await untilNoListRuns();
     await expectWholeList();
   });
@@ -105,8 +103,7 @@ describe('a list that is interrupted', () => {
   it.each(['gzip', 'identity'])(
     'ends when its connection was reset before it began, also behind others (%s)',
     async (encoding) => {
-      const session = await database.db.connect();
-      await session.query('BEGIN; LOCK TABLE order_list_changes IN ACCESS EXCLUSIVE MODE');
+      const unlock = await lockTable(database.db, 'order_list_changes');
       const client = connect(service.port, '127.0.0.1');
       client.write(requestText('GET', LIST_ROUTE, { key, headers: [`Accept-Encoding: ${encoding}`] }).repeat(8));
       await untilLockWaits(database.db);
@@ -114,8 +111,7 @@ describe('a list that is interrupted', () => {
       const server = service.app.getHttpServer() as Server;
       const connections = promisify(server.getConnections.bind(server));
       await waitFor(async () => (await connections()) === 0, 'the connection is closed');
-      await session.query('ROLLBACK');
-      session.release();
+      await unlock();
       await untilNoListRuns();
       await waitFor(async () => (await listsThatEnded('lost_reader')) >= 8, 'all lists have ended');
       expect(await listsThatEnded('lost_reader')).toBe(8);

@@ -1,4 +1,4 @@
-import { lockWaits, untilLockWaits } from '../helpers/lock-waits.js';
+import { lockTable, lockWaits, openTransaction, untilLockWaits } from '../helpers/lock-waits.js';
 import { listOrders } from '../helpers/api.js';
 import { alterColumn } from '../helpers/alter-column.js';
 import { insertOrder } from '../helpers/builders.js';
@@ -19,16 +19,11 @@ beforeEach(async () => {
 
 /** Runs statements in a transaction that commits once the requests wait for its lock. */
 async function whileLocked<T>(statements: string, requests: () => Promise<T>, waiting: number): Promise<T> {
-  const session = await context.service.db.connect();
-  try {
-    await session.query(`BEGIN; ${statements}`);
-    const responses = requests();
-    await untilLockWaits(context.service.db, waiting, 'petstore-list');
-    await session.query('COMMIT');
-    return await responses;
-  } finally {
-    session.release();
-  }
+  const endTransaction = await openTransaction(context.service.db, statements);
+  const responses = requests();
+  await untilLockWaits(context.service.db, waiting, 'petstore-list');
+  await endTransaction('COMMIT');
+  return responses;
 }
 
 describe('a list that waits for a transaction that rewrites the table', () => {
@@ -66,30 +61,27 @@ describe('a list that waits for a transaction that rewrites the table', () => {
 describe('lists while the table stays locked', () => {
   it('are served from memory while nothing is committed', async () => {
     const cached = await startTestService({ database: context.service });
-    const session = await context.service.db.connect();
+    const before = await (await listOrders(cached.baseUrl, context.key)).text();
+    const lock = 'LOCK TABLE orders IN ACCESS EXCLUSIVE MODE; UPDATE orders SET pet_id = pet_id + 1';
+    const unlock = await openTransaction(context.service.db, lock);
     try {
-      const before = await (await listOrders(cached.baseUrl, context.key)).text();
-      await session.query('BEGIN; LOCK TABLE orders IN ACCESS EXCLUSIVE MODE; UPDATE orders SET pet_id = pet_id + 1');
       const response = await listOrders(cached.baseUrl, context.key);
       expect([response.status, await response.text()]).toEqual([200, before]);
     } finally {
-      await session.query('ROLLBACK');
-      session.release();
+      await unlock();
       await cached.stop();
     }
   });
 
   it('return 503 and leave no waiting backend behind', async () => {
-    const session = await context.service.db.connect();
+    const unlock = await lockTable(context.service.db, 'orders');
     try {
-      await session.query('BEGIN; LOCK TABLE orders IN ACCESS EXCLUSIVE MODE');
       const lists = Array.from({ length: 8 }, () => list());
       await untilLockWaits(context.service.db, 8, 'petstore-list');
       expect((await Promise.all(lists)).map(({ status }) => status)).toEqual(Array<number>(8).fill(503));
       expect(await lockWaits(context.service.db, 'petstore-list')).toBe(0);
     } finally {
-      await session.query('ROLLBACK');
-      session.release();
+      await unlock();
     }
     expect((await list()).status).toBe(200);
   });

@@ -22,9 +22,6 @@ beforeEach(() => {
     return isDown ? Promise.reject(new DomainError('service_unavailable', 'The database is down.')) : read();
   });
 });
-afterEach(() => {
-  jest.restoreAllMocks();
-});
 
 /** Holds the next request where it waits for Redis. */
 function holdNextDecision(change: (verdict: Verdict) => Verdict = (verdict) => verdict): () => void {

@@ -1,5 +1,5 @@
 import { gunzipSync } from 'node:zlib';
-import { untilLockWaits } from '../helpers/lock-waits.js';
+import { lockTable, untilLockWaits } from '../helpers/lock-waits.js';
 import { listOrders } from '../helpers/api.js';
 import { insertOrder } from '../helpers/builders.js';
 import { requestRaw } from '../helpers/raw-http.js';
@@ -103,8 +103,7 @@ describe('GET /v1/store/orders', () => {
 it('HEAD /v1/store/orders responds without reading the orders, while a lock on the table delays a GET', async () => {
   await requestRaw(context.service.baseUrl, { key: context.key });
   await insertOrder(context.service.db, { id: '1' });
-  const session = await context.service.db.connect();
-  await session.query('BEGIN; LOCK TABLE orders IN ACCESS EXCLUSIVE MODE');
+  const unlock = await lockTable(context.service.db, 'orders');
   let responded = false;
   const get = requestRaw(context.service.baseUrl, { key: context.key }).finally(() => (responded = true));
   try {
@@ -112,8 +111,7 @@ it('HEAD /v1/store/orders responds without reading the orders, while a lock on t
     const head = await requestRaw(context.service.baseUrl, { method: 'HEAD', key: context.key });
     expect([head.status, head.body.length, responded]).toEqual([200, 0, false]);
   } finally {
-    await session.query('ROLLBACK');
-    session.release();
+    await unlock();
   }
   expect((await get).status).toBe(200);
 });

@@ -1,41 +1,29 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { cancelOrder, listOrders } from '../helpers/api.js';
-import { insertKey, insertOrder } from '../helpers/builders.js';
-import { ServiceProcess } from '../helpers/service-process.js';
-import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { insertOrder } from '../helpers/builders.js';
+import { useServiceProcess } from '../helpers/service-process.js';
+import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 import { waitFor } from '../helpers/wait-for.js';
 
 const ROOT = join(__dirname, '..', '..');
-const folder = mkdtempSync(join(tmpdir(), 'petstore-bundle-'));
+const folder = useTemporaryFolder('bundle');
 const bundle = join(folder, 'dist', 'bundle');
 const CLI = join(bundle, 'cli.js');
 
-let database: TestDatabase;
-let service: ServiceProcess;
-let key: string;
-
-/** A copy of the bundle serves a database of its own. */
-beforeAll(async () => {
-  cpSync(join(ROOT, 'dist', 'bundle'), bundle, { recursive: true });
-  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
-  database = await createTestDatabase();
-  ({ key } = await insertKey(database.db));
-  service = await ServiceProcess.start({ DATABASE_URL: database.url }, CLI);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.drop();
-  rmSync(folder, { recursive: true, force: true });
-});
-
 describe('the production bundle', () => {
+  beforeAll(() => {
+    cpSync(join(ROOT, 'dist', 'bundle'), bundle, { recursive: true });
+    symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  });
+  /** A copy of the bundle serves a database of its own. */
+  const context = useServiceProcess({}, CLI);
+
   it("lists and cancels without Prisma's query compiler", async () => {
-    const id = await insertOrder(database.db);
-    expect((await listOrders(service.baseUrl, key)).status).toBe(200);
-    expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
+    const id = await insertOrder(context.database.db);
+    expect((await listOrders(context.service.baseUrl, context.key)).status).toBe(200);
+    expect((await cancelOrder(context.service.baseUrl, id, context.key)).status).toBe(204);
     expect(readdirSync(bundle).filter((file) => file.endsWith('.wasm'))).toEqual([]);
   });
 
@@ -50,8 +38,8 @@ describe('the production bundle', () => {
   });
 
   it("logs nothing about Nest's own wiring", () => {
-    expect(service.output).toContain('"msg":"listening"');
-    expect(service.output).not.toMatch(/dependencies initialized|Mapped|Controller|Nest application/);
+    expect(context.service.output).toContain('"msg":"listening"');
+    expect(context.service.output).not.toMatch(/dependencies initialized|Mapped|Controller|Nest application/);
   });
 
   it('prints the document that the code generates', () => {
@@ -60,27 +48,27 @@ describe('the production bundle', () => {
   });
 
   it('serves Swagger UI and the document', async () => {
-    const page = await fetch(`${service.baseUrl}/docs/`);
+    const page = await fetch(`${context.service.baseUrl}/docs/`);
     expect(await page.text()).toContain('swagger-ui-bundle.js');
-    const script = await fetch(`${service.baseUrl}/docs/swagger-ui-bundle.js`);
+    const script = await fetch(`${context.service.baseUrl}/docs/swagger-ui-bundle.js`);
     expect(script.status).toBe(200);
     const types = ['', 'swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png', 'openapi.json'].map(
-      async (file) => (await fetch(`${service.baseUrl}/docs/${file}`)).headers.get('content-type'),
+      async (file) => (await fetch(`${context.service.baseUrl}/docs/${file}`)).headers.get('content-type'),
     );
     expect(await Promise.all(types)).toEqual([
       ...['text/html; charset=utf-8', 'text/css; charset=utf-8', 'text/javascript; charset=utf-8'],
       ...['image/png', 'application/json; charset=utf-8'],
     ]);
-    const document = (await (await fetch(`${service.baseUrl}/docs/openapi.json`)).json()) as { paths: object };
+    const document = (await (await fetch(`${context.service.baseUrl}/docs/openapi.json`)).json()) as { paths: object };
     expect(Object.keys(document.paths)).toEqual(['/store/orders', '/store/orders/{orderId}']);
   });
 
   it('names our source files in stack traces', async () => {
-    await database.db.query('ALTER TABLE orders RENAME TO orders_renamed');
-    expect((await cancelOrder(service.baseUrl, '1', key)).status).toBe(500);
+    await context.database.db.query('ALTER TABLE orders RENAME TO orders_renamed');
+    expect((await cancelOrder(context.service.baseUrl, '1', context.key)).status).toBe(500);
     await waitFor(
-      () => /src\/orders\/[\w/.-]+\.ts:\d+/.test(service.output),
-      () => `a stack trace is logged: ${service.output}`,
+      () => /src\/orders\/[\w/.-]+\.ts:\d+/.test(context.service.output),
+      () => `a stack trace is logged: ${context.service.output}`,
     );
   });
 });

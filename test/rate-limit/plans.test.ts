@@ -20,9 +20,6 @@ afterAll(() => service.stop());
 beforeEach(() => {
   service.clock.set(Date.parse('2026-11-21T12:00:30.000Z'));
 });
-afterEach(() => {
-  jest.restoreAllMocks();
-});
 
 const request = (key?: string): Promise<Response> => cancelOrder(service.baseUrl, ABSENT, key);
 const stateOf = (response: Response): ReturnType<typeof parseLimitHeaders> =>

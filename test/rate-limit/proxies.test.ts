@@ -1,14 +1,10 @@
 import { call } from '../helpers/api.js';
-import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { useTestDatabase } from '../helpers/test-database.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 import { responseTo } from '../helpers/wire.js';
 
-let database: TestDatabase;
+const database = useTestDatabase();
 let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.drop());
 afterEach(() => service.stop());
 
 /** How many requests have been counted against the address of a request with this header, including this one. */

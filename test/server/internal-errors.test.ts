@@ -13,9 +13,6 @@ import { exchange, requestText, responseTo } from '../helpers/wire.js';
 
 const requestLog = jest.fn<undefined, [string]>();
 const context = useTestService({ requestLog });
-afterEach(() => {
-  jest.restoreAllMocks();
-});
 
 /** Contained in every value that is thrown below. */
 const SECRET = 'hunter2';

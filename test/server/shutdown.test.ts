@@ -6,19 +6,17 @@ import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { cancelOrder } from '../helpers/api.js';
 import { RawClient } from '../helpers/raw-client.js';
 import { ServiceProcess } from '../helpers/service-process.js';
-import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { useTestDatabase } from '../helpers/test-database.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { requestText } from '../helpers/wire.js';
 
-let database: TestDatabase;
+const database = useTestDatabase();
 let key: string;
 let filled: Promise<unknown> | undefined;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
   ({ key } = await insertKey(database.db));
 });
-afterAll(() => database.drop());
 
 const start = (environment: Record<string, string> = {}): Promise<ServiceProcess> =>
   ServiceProcess.start({ DATABASE_URL: database.url, ...environment });

@@ -7,7 +7,7 @@ import { freePort } from '../helpers/free-port.js';
 import { lockOrder } from '../helpers/lock-waits.js';
 import { OtlpReceiver, type ReceivedSpan } from '../helpers/otlp-receiver.js';
 import { ServiceProcess } from '../helpers/service-process.js';
-import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { useTestDatabase } from '../helpers/test-database.js';
 import { waitFor } from '../helpers/wait-for.js';
 
 const SERVER = 2;
@@ -18,19 +18,15 @@ const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
 const CALLER_SPAN_ID = '00f067aa0ba902b7';
 const TRACEPARENT = `00-${TRACE_ID}-${CALLER_SPAN_ID}-01`;
 
-let database: TestDatabase;
+const database = useTestDatabase();
 let receiver: OtlpReceiver;
 let key: string;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
   receiver = await OtlpReceiver.start();
   ({ key } = await insertKey(database.db));
 });
-afterAll(async () => {
-  await receiver.stop();
-  await database.drop();
-});
+afterAll(() => receiver.stop());
 
 const start = (environment: Record<string, string>): Promise<ServiceProcess> =>
   ServiceProcess.start({ DATABASE_URL: database.url, ...environment });

@@ -6,6 +6,7 @@ import type { Result, Results } from '../../../src/cli/doctor/check.js';
 import { runChecks } from '../../../src/cli/doctor/run-checks.js';
 import { insertKey } from '../../helpers/builders.js';
 import { freePort } from '../../helpers/free-port.js';
+import { lockTable } from '../../helpers/lock-waits.js';
 import { petstore } from '../../helpers/petstore.js';
 import { administrate } from '../../helpers/redis-limits.js';
 import { describeWithRedis, RedisServer } from '../../helpers/redis-server.js';
@@ -155,15 +156,11 @@ describe('runChecks', () => {
   it('changes nothing: every statement runs in a read-only transaction', async () => {
     const statements: string[] = [];
     const original = Object.getOwnPropertyDescriptor(pg.Client.prototype, 'query')?.value as () => unknown;
-    const query = jest.spyOn(pg.Client.prototype, 'query').mockImplementation(function (
-      this: pg.Client,
-      ...args: unknown[]
-    ) {
+    jest.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...args: unknown[]) {
       statements.push(String(args[0]).trim());
       return Reflect.apply(original, this, args) as never;
     });
     await check();
-    query.mockRestore();
     const outside = statements.filter((sql) => !/^(?:SELECT|WITH)\b/.test(sql));
     expect(statements.length).toBeGreaterThan(10);
     expect(outside).toEqual([matching(/^SET .*SET default_transaction_read_only = 'on'/)]);
@@ -255,13 +252,11 @@ describe('runChecks', () => {
   });
 
   it('reports an error when its connection is lost', async () => {
-    const session = await database.db.connect();
-    await session.query('BEGIN; LOCK TABLE api_keys');
+    const unlock = await lockTable(database.db, 'api_keys');
     const checked = check();
     const terminated = async (): Promise<boolean> => (await database.db.query(TERMINATE_WAITING)).rowCount === 1;
     await waitFor(terminated, 'a check waits for the lock');
-    await session.query('ROLLBACK');
-    session.release();
+    await unlock();
     expect(await checked).toMatchObject({ database: matching('^ok: '), 'expiring keys': matching('^error: ') });
   });
 

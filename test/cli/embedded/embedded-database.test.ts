@@ -4,14 +4,7 @@ import { cancelOrder, errorOf, listOrders } from '../../helpers/api.js';
 import { DemoCheckout, type DemoService, waitForExit } from '../../helpers/demo-service.js';
 import { waitFor } from '../../helpers/wait-for.js';
 
-let checkout: DemoCheckout;
-
-beforeAll(() => {
-  checkout = new DemoCheckout();
-});
-afterAll(() => {
-  checkout.remove();
-});
+const checkout = new DemoCheckout();
 
 async function stop(service: DemoService): Promise<void> {
   service.child.kill('SIGINT');

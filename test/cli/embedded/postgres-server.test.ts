@@ -1,25 +1,19 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import crypto from 'node:crypto';
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { PostgresServer, type PostgresServerOptions } from '../../../src/cli/embedded/postgres-server.js';
+import { useTemporaryFolder } from '../../helpers/temporary-folder.js';
 
-let folder: string;
+const folder = useTemporaryFolder('embedded');
 let server: PostgresServer | undefined;
 let stranger: ChildProcess | undefined;
 
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'petstore-embedded-'));
-});
 afterEach(async () => {
   await server?.stop();
   stranger?.kill('SIGKILL');
-});
-afterAll(() => {
-  rmSync(folder, { recursive: true, force: true });
 });
 
 async function start(options: Partial<PostgresServerOptions> = {}): Promise<PostgresServer> {

@@ -10,14 +10,7 @@ const CTRL_BACKSLASH = '\x1c';
 /** Keeps the service stopping for longer than a test waits. */
 const SLOW_STOP = { SHUTDOWN_DELAY_SECONDS: '60' };
 
-let checkout: DemoCheckout;
-
-beforeAll(() => {
-  checkout = new DemoCheckout();
-});
-afterAll(() => {
-  checkout.remove();
-});
+const checkout = new DemoCheckout();
 
 describe('a signal to the service on the embedded database', () => {
   it.each(['SIGINT', 'SIGHUP'] as const)(

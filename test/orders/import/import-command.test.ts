@@ -1,12 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type CommandResult, failure, petstore, petstoreProcess } from '../../helpers/petstore.js';
+import { useTemporaryFolder } from '../../helpers/temporary-folder.js';
 import { useTestDatabase } from '../../helpers/test-database.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'petstore-import-'));
+const folder = useTemporaryFolder('import');
 const database = useTestDatabase();
-afterAll(() => rmSync(folder, { recursive: true }));
 beforeEach(() => database.db.query('TRUNCATE orders'));
 
 function importing(...args: string[]): Promise<CommandResult> {

@@ -1,10 +1,10 @@
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { clientsOf, openClient } from '../../../src/database/open-client.js';
+import { useTemporaryFolder } from '../../helpers/temporary-folder.js';
 import { waitFor } from '../../helpers/wait-for.js';
 
 /** AuthenticationSASL (PostgreSQL documentation, "Message Formats") with a mechanism that `pg` does not know. */
@@ -16,11 +16,8 @@ const URL_OF_SERVER = 'postgresql://user@localhost/petstore';
 const sslOf = (Client: ReturnType<typeof clientsOf>): unknown => (new Client() as unknown as { ssl: unknown }).ssl;
 
 describe('clients of a pool', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'petstore-client-'));
+  const folder = useTemporaryFolder('client');
   const file = join(folder, 'ca.crt');
-  afterAll(() => {
-    rmSync(folder, { recursive: true });
-  });
 
   it('read the files of the URL, and use what was read before while one is missing', () => {
     writeFileSync(file, 'one');

@@ -144,7 +144,6 @@ describe('UsageRecorder', () => {
     recorder.add('one', { rejected: 1 });
     await recorder.onApplicationShutdown();
     expect(warn).toHaveBeenLastCalledWith('lost the usage of 2 requests: it could not be written before the stop');
-    warn.mockRestore();
   });
 
   it('removes rows of days that are too old once an hour', async () => {

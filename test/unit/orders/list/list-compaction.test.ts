@@ -1,6 +1,7 @@
 import type { Pools } from '../../../../src/database/pools.js';
 import { ListCompaction } from '../../../../src/orders/list/list-compaction.js';
 
+// All test files of a worker share `performance`.
 afterEach(() => {
   jest.restoreAllMocks();
 });
