@@ -1,4 +1,5 @@
-import { generateKey, hashKey } from '../../dist/api-keys/key-format.js';
+import { generateKey } from '../../dist/api-keys/api-keys.admin.js';
+import { hashKey } from '../../dist/api-keys/key-format.js';
 
 const NEVER_REACHED = 2_000_000_000;
 
