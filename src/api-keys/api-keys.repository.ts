@@ -51,9 +51,9 @@ export class ApiKeysRepository {
         AND (last_used_at IS NULL OR last_used_at <= now() - interval '1 minute')`);
   }
 
-  /** Resolves when the database responds. */
+  /** Resolves when the database responds and commits. */
   ping(): Promise<void> {
-    return this.prisma.ping();
+    return this.prisma.beforeWrite().then(() => this.prisma.ping());
   }
 
   /**

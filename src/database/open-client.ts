@@ -1,11 +1,8 @@
-import { connect } from 'node:net';
 import { createSecureContext } from 'node:tls';
 import pg from 'pg';
 import { parse } from 'pg-connection-string';
 
 const CONNECTION_TIMEOUT_MS = 5_000;
-/** The code in place of a protocol version. */
-const CANCEL_REQUEST = 80_877_102;
 
 /**
  * How to connect to the server of a URL, as `pg` understands it; other parameters of the URL are ignored. Reads the files that it names.
@@ -60,19 +57,4 @@ export async function openClient(connectionString: string, options: pg.ClientCon
     throw error instanceof AggregateError ? (error.errors[0] as Error) : error;
   }
   return client;
-}
-
-/**
- * Asks the server to cancel what a connection executes (PostgreSQL documentation, "Canceling Requests in Progress"). It does not notice
- * by itself that its client has left while a commit waits for a standby, so the connections of such clients would become more and more.
- */
-export function cancelStatement(client: pg.Client): void {
-  // Not in the types of `pg`.
-  const { host, port, processID, secretKey } = client as pg.Client & Record<'processID' | 'secretKey', number>;
-  const request = Buffer.alloc(16);
-  [request.length, CANCEL_REQUEST, processID, secretKey].forEach((value, index) =>
-    request.writeInt32BE(value, 4 * index),
-  );
-  const socket = connect(host.startsWith('/') ? { path: `${host}/.s.PGSQL.${port}` } : { host, port });
-  socket.on('error', () => undefined).end(request);
 }

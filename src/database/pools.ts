@@ -2,7 +2,7 @@ import { Inject, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/
 import pg from 'pg';
 import { CONFIG, type Config } from '../config/config.js';
 import { Metrics } from '../metrics/metrics.js';
-import { cancelStatement, clientsOf } from './open-client.js';
+import { clientsOf } from './open-client.js';
 import { READ_ONLY_TRANSACTION, sqlStateOf } from './postgres-errors.js';
 import { sessionSettings, type Settings } from './session-settings.js';
 
@@ -20,6 +20,9 @@ const MAIN_QUERY_TIMEOUT_MS = 4_000;
  * must not read a whole table even then.
  */
 const MAIN_PLANNING = { plan_cache_mode: 'force_generic_plan', enable_seqscan: 'off' };
+
+/** Of this role, whose statements take no such time otherwise. */
+const SELECT_STUCK_COMMITS = `SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query_start < clock_timestamp() - interval '3 s'`;
 
 /** Shorter than the timeout of a list's transaction, so that the server ends the wait and no backend is left behind. */
 const LIST_LOCK_TIMEOUT_MS = 3_000;
@@ -44,6 +47,8 @@ export class Pools implements OnApplicationShutdown {
   readonly main: pg.Pool;
   /** For lists that read orders. */
   readonly list: pg.Pool;
+  /** Whether a statement has had no response in time since the last look at the server. */
+  #hadTimeout = false;
 
   constructor(@Inject(CONFIG) config: Config, metrics: Metrics) {
     if (config.databaseUrl === undefined) {
@@ -66,11 +71,8 @@ export class Pools implements OnApplicationShutdown {
       },
     );
     this.list = createPool({ Client, application_name: 'petstore-list', max: config.list.concurrency }, LIST_SETTINGS);
-    this.main.on('release', (error: unknown, client: pg.PoolClient) => {
-      if (error instanceof Error && sqlStateOf(error) === undefined) {
-        // It has not responded in time.
-        cancelStatement(client);
-      }
+    this.main.on('release', (error: unknown) => {
+      this.#hadTimeout ||= error instanceof Error && sqlStateOf(error) === undefined;
       if (sqlStateOf(error) === READ_ONLY_TRANSACTION) {
         // Another server has become the primary: new connections lead to it.
         closeIdle(this.main);
@@ -78,6 +80,18 @@ export class Pools implements OnApplicationShutdown {
       }
     });
     metrics.watchPools({ main: this.main, list: this.list });
+  }
+
+  /**
+   * Call before a statement that writes. A commit that waits for a standby holds its server process also after this side has given up,
+   * so without this, writes would take all connections of the server.
+   * @throws {Error} (by rejection) while commits wait
+   */
+  async beforeWrite(): Promise<void> {
+    if (this.#hadTimeout && (await this.main.query(SELECT_STUCK_COMMITS)).rowCount !== 0) {
+      throw new Error('commits wait for a standby');
+    }
+    this.#hadTimeout = false;
   }
 
   /** Runs after the HTTP server has closed: in-flight requests need the pools. */

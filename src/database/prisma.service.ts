@@ -37,12 +37,15 @@ function sqlQueryOf({ text, values }: Prisma.Sql): SqlQuery {
 @Injectable()
 export class PrismaService extends PrismaClient {
   readonly #adapter: Promise<SqlDriverAdapter>;
+  /** See {@link Pools.beforeWrite}. */
+  readonly beforeWrite: () => Promise<void>;
 
   constructor(pools: Pools) {
     const adapter = new PrismaPg(pools.main, { statementNameGenerator: ({ sql }) => statementNameOf(sql) });
     // The other formats capture a stack trace for every query.
     super({ adapter, errorFormat: 'minimal' });
     this.#adapter = adapter.connect();
+    this.beforeWrite = () => pools.beforeWrite();
   }
 
   /** @returns the number of affected rows */

@@ -107,7 +107,9 @@ export class OrdersRepository {
 
   #update<T>(batchSize: number, statement: () => Promise<T>): Promise<T> {
     const run = (): Promise<T> =>
-      statement()
+      this.prisma
+        .beforeWrite()
+        .then(statement)
         .catch((error: unknown) => {
           if (sqlStateOf(error) === SERIALIZATION_FAILURE) {
             // Perhaps another transaction moved an order to another partition: the next snapshot shows it there.

@@ -1,17 +1,16 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { PostgresServer } from '../../src/cli/embedded/postgres-server.js';
 import { loadConfig } from '../../src/config/config.js';
 import { Pools } from '../../src/database/pools.js';
 import { Metrics } from '../../src/metrics/metrics.js';
 import { outcomeOfCancel } from '../helpers/api.js';
 import { insertOrders } from '../helpers/builders.js';
+import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 import { openPool } from '../helpers/open-pool.js';
 import { useTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
 const context = useTestService();
+const folder = useTemporaryFolder('standby');
 
 it('replaces all idle connections when one turns out to lead to a server that is read-only', async () => {
   const { service, key } = context;
@@ -31,22 +30,19 @@ it('replaces all idle connections when one turns out to lead to a server that is
   expect(await listServer()).not.toEqual(before);
 });
 
-it('leaves no server process behind when a commit waits for a standby that is gone', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'petstore-standby-'));
-  const server = await PostgresServer.start({ folder, settings: { fsync: 'off' } });
+it('writes nothing more while a commit waits for a standby that is gone', async () => {
+  const server = await PostgresServer.start({ folder, settings: { fsync: 'off', synchronous_standby_names: 'gone' } });
   const connectionString = server.url('postgres');
   const admin = openPool({ connectionString, max: 1 });
-  await admin.query(`ALTER SYSTEM SET synchronous_standby_names = 'gone'`);
-  await admin.query('SELECT pg_reload_conf()');
   const pools = new Pools(loadConfig({ DATABASE_URL: connectionString, CANCEL_LOCK_TIMEOUT_MS: '1' }), new Metrics());
+  await pools.beforeWrite();
   await expect(pools.main.query('CREATE TABLE committed ()')).rejects.toThrow('timeout');
-  await waitFor(async () => {
-    const { rows } = await admin.query(`SELECT FROM pg_stat_activity WHERE application_name = 'petstore-main'`);
-    return rows.length === 0;
-  }, 'the server process has ended');
+  await expect(pools.beforeWrite()).rejects.toThrow('standby');
+  await expect(pools.beforeWrite()).rejects.toThrow('standby');
+  await admin.query(`SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`);
+  await waitFor(async () => (await pools.beforeWrite().catch(() => false)) !== false, 'commits go on');
   expect((await pools.main.query('TABLE committed')).rows).toEqual([]);
   await pools.onApplicationShutdown();
   await admin.end();
   await server.stop();
-  rmSync(folder, { recursive: true });
 });
