@@ -27,8 +27,7 @@ const SELECT_CHILDREN = `
     SELECT inherits.xmin, inhrelid, inhparent FROM pg_inherits AS inherits JOIN pg_class ON pg_class.oid = inhparent
     WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = 'public') AND relname = 'orders'
     UNION ALL
-    SELECT inherits.xmin, inherits.inhrelid, inherits.inhparent FROM pg_inherits AS inherits
-    JOIN child ON inherits.inhparent = child.inhrelid
+    SELECT inherits.xmin, inherits.inhrelid, inherits.inhparent FROM pg_inherits AS inherits JOIN child ON inherits.inhparent = child.inhrelid
   )
   SELECT string_agg(concat_ws(' ', inhrelid, inhparent, child.xmin), ',' ORDER BY inhrelid, inhparent) AS children FROM child`;
 
