@@ -164,8 +164,13 @@ export class Connections {
     }
   }
 
-  isClosing(socket: Socket): boolean {
-    return (socket as Connection)[STATE].closing;
+  /**
+   * Whether an error of the parser is to be ignored: on a closing connection, which is ended by its last response, and a timeout while
+   * nothing is read because of the pending responses.
+   */
+  ignores(socket: Socket, isTimeout: boolean): boolean {
+    const { closing, pending } = (socket as Connection)[STATE];
+    return closing || (isTimeout && (socket.isPaused() || pending.length >= UNANSWERED_MAX));
   }
 
   /**

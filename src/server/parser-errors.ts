@@ -28,11 +28,11 @@ export class ParserErrors {
    * counted against the address of the connection. Earlier requests get their responses first (RFC 9112 section 9.3.2).
    */
   async respond(error: NodeJS.ErrnoException, socket: Socket): Promise<void> {
-    if (this.connections.isClosing(socket)) {
-      // It is ended by its last response, which its client may still be reading.
+    const isTimeout = error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
+    if (this.connections.ignores(socket, isTimeout)) {
       return;
     }
-    const hasSentNothing = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0;
+    const hasSentNothing = isTimeout && socket.bytesRead === 0;
     if (hasSentNothing || error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy();
       return;

@@ -17,9 +17,6 @@ const SERVER_OPTIONS = {
   joinDuplicateHeaders: true,
 } as const;
 
-/** A connection without a byte in either direction is closed, also while its client takes none of a response. Milliseconds. */
-const SILENCE_MAX_MS = 300_000;
-
 /**
  * Express behind an HTTP server of our own: with timeouts that Nest does not expose, and with what `RequestHandler` does
  * before Express.
@@ -48,7 +45,8 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     this.connections.watch(server, this.connectionsMax);
     // By default Node silently drops the headers after the 2,000th, a second `Authorization` for instance.
     server.maxHeadersCount = 0;
-    server.timeout = SILENCE_MAX_MS;
+    // Milliseconds without a byte in either direction, also while the client takes none of a response.
+    server.timeout = 300_000;
     this.setHttpServer(server);
   }
 }

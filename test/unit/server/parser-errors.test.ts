@@ -48,11 +48,11 @@ const observer = {
 async function respond(
   code: string | undefined,
   overrides: Partial<FakeSocket> = {},
-  { closing = false, receivingBody = false } = {},
+  { ignored = false, receivingBody = false } = {},
 ): Promise<FakeSocket> {
   const socket = Object.assign(new FakeSocket(), overrides);
   const connections = {
-    isClosing: () => closing,
+    ignores: () => ignored,
     stopReceiving: () => Promise.resolve(receivingBody),
   } as unknown as Connections;
   const error = Object.assign(new Error('Parse Error: internals'), { code });
@@ -93,7 +93,7 @@ describe('a request that the parser rejects', () => {
 });
 
 describe('a parser error gets no response, is not counted and not recorded', () => {
-  test.each<[string, string, Partial<FakeSocket>, { closing?: boolean; receivingBody?: boolean }]>([
+  test.each<[string, string, Partial<FakeSocket>, { ignored?: boolean; receivingBody?: boolean }]>([
     ['when the connection has sent nothing', 'ERR_HTTP_REQUEST_TIMEOUT', { bytesRead: 0 }, {}],
     ['when the client has reset the connection', 'ECONNRESET', {}, {}],
     ['when the connection cannot be written to', 'HPE_INVALID_METHOD', { writable: false }, {}],
@@ -101,11 +101,11 @@ describe('a parser error gets no response, is not counted and not recorded', () 
     ['after a request with Connection: close', 'HPE_CLOSED_CONNECTION', {}, {}],
     ['in the body of a request that has its response', 'HPE_INVALID_CHUNK_SIZE', {}, { receivingBody: true }],
     ['when the body of a request with a response times out', 'ERR_HTTP_REQUEST_TIMEOUT', {}, { receivingBody: true }],
-    ['when the connection is closing', 'HPE_INVALID_METHOD', {}, { closing: true }],
+    ['when the connection is closing or not read', 'ERR_HTTP_REQUEST_TIMEOUT', {}, { ignored: true }],
   ])('%s', async (_condition, code, overrides, connection) => {
     const socket = await respond(code, overrides, connection);
     jest.advanceTimersByTime(1_000);
-    expect(socket.destroyed).toBe(connection.closing !== true);
+    expect(socket.destroyed).toBe(connection.ignored !== true);
     expect(socket.written).toBe('');
     expect([admitted, recorded]).toEqual([[], []]);
   });
