@@ -5,6 +5,9 @@
 # Both run as the user `node`, write nothing to their file systems, and contain no compiler and no test tools.
 
 ARG NODE_IMAGE=node:24-bookworm-slim
+# Labels of both images; each stage that uses one names it again.
+ARG VERSION=1.0.0
+ARG REVISION=unknown
 
 # ---------------------------------------------------------------------------------------------------------------- build
 FROM ${NODE_IMAGE} AS build
@@ -43,8 +46,8 @@ USER node
 ENTRYPOINT ["/bin/sh", "deploy/prisma.sh"]
 CMD ["migrate", "deploy"]
 
-ARG VERSION=1.0.0
-ARG REVISION=unknown
+ARG VERSION
+ARG REVISION
 LABEL org.opencontainers.image.title="petstore-orders-migrate" \
       org.opencontainers.image.description="Brings the database of the store orders service up to this version." \
       org.opencontainers.image.licenses="MIT" \
@@ -70,8 +73,8 @@ EXPOSE 3000 9464
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s --retries=3 CMD ["node", "deploy/healthcheck.mjs"]
 CMD ["node", "dist/main.js"]
 
-ARG VERSION=1.0.0
-ARG REVISION=unknown
+ARG VERSION
+ARG REVISION
 LABEL org.opencontainers.image.title="petstore-orders" \
       org.opencontainers.image.description="List and cancel the orders of a pet store over HTTP." \
       org.opencontainers.image.licenses="MIT" \
