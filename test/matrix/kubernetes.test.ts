@@ -1,4 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { installOnce } from '../helpers/client-programs.js';
 import { describeIf } from '../helpers/describe-if.js';
@@ -29,7 +30,8 @@ describeIf(/Kustomize Version: v[4-9]/.test(version), 'kubectl 1.21 or later')('
 
   it('of the example use its images, settings and narrower network policy', () => {
     const objects = build('example');
-    expect(objects).toMatch(/image: registry\.example\.com\/petstore-orders:\d/);
+    const release = JSON.parse(readFileSync(join(FOLDER, '..', '..', 'package.json'), 'utf8')) as { version: string };
+    expect(objects).toContain(`image: registry.example.com/petstore-orders:${release.version}\n`);
     expect(objects).toContain('PUBLIC_BASE_URL: https://api.example.com/v1');
     expect(objects).toContain('SHUTDOWN_DELAY_SECONDS: "10"');
     expect(objects).toContain('kubernetes.io/metadata.name: ingress-nginx');
