@@ -79,12 +79,10 @@ describe('a client that sends many requests and does not read', () => {
     const before = await context.metrics();
     const client = await join();
     client.socket.pause();
+    const { key } = context;
     // The ids differ, so that responses in the wrong order are detected. No order has them: others are cancelled meanwhile.
     const requests = Array.from({ length: REQUESTS }, (_, number) =>
-      requestText('DELETE', `/v1/store/orders/-${number + 1}`, {
-        key: context.key,
-        headers: [`X-Request-Id: n${number}`],
-      }),
+      requestText('DELETE', `/v1/store/orders/-${number + 1}`, { key, headers: [`X-Request-Id: n${number}`] }),
     );
     client.socket.write(requests.join(''));
     const handled = (metrics: ServiceMetrics): number => metrics.sum('http_server_request_duration_seconds_count');
