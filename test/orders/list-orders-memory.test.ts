@@ -7,7 +7,7 @@ import { waitFor } from '../helpers/wait-for.js';
 
 const ORDERS = 1_000_000;
 /** Before Node 22 only the garbage collector frees the memory of a buffer, some time after it is used. */
-const RISE_MAX_MIB = 'transfer' in ArrayBuffer.prototype ? 40 : 96;
+const RISE_MAX_MIB = 'transfer' in ArrayBuffer.prototype ? 40 : 72;
 const FIELD = Buffer.from('"id":');
 
 // So little memory for pieces that the rest is read at the pace of the client.
