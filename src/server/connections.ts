@@ -92,6 +92,16 @@ export class Connections {
     const pending: ServerResponse[] = [];
     const readOn = readInSlices(connection, () => !state.deaf && pending.length < UNANSWERED_MAX);
     const state = { pending, latest: undefined, closing: false, deaf: false, idleSince, peer, readOn };
+    // Node calls it after the last response. The client may neither read nor close, and unread input would reset the connection at
+    // once (RFC 9112 section 9.6).
+    connection.destroySoon = () => {
+      connection.end();
+      const isLong = connection.bytesWritten > LONG_BYTES && !this.#closingIdle;
+      const timer = setTimeout(() => connection.destroy(), isLong ? LONG_LINGER_MS : LINGER_MS).unref();
+      connection.once('close', () => {
+        clearTimeout(timer);
+      });
+    };
     return (connection[STATE] = state);
   }
 
@@ -152,7 +162,7 @@ export class Connections {
   #giveUpBody(connection: Connection): void {
     if (connection.writable) {
       Object.assign(connection[STATE], { closing: true, deaf: true });
-      endConnection(connection, connection.bytesWritten > LONG_BYTES ? LONG_LINGER_MS : LINGER_MS);
+      connection.destroySoon();
     }
   }
 
@@ -214,15 +224,6 @@ export class Connections {
       connection.destroySoon();
     }
   }
-}
-
-/** Ends a connection, and destroys it later: the client may neither read nor close. Unread input would reset it at once. */
-export function endConnection(socket: Socket, lingerMs = LINGER_MS): void {
-  socket.end();
-  const timer = setTimeout(() => socket.destroy(), lingerMs).unref();
-  socket.once('close', () => {
-    clearTimeout(timer);
-  });
 }
 
 /** Whether the service has nothing to do on a connection until its client sends or takes something. */

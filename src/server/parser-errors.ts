@@ -4,7 +4,7 @@ import type { AdmissionService } from '../admission/admission.service.js';
 import { MISSING_API_KEY } from '../admission/rejection.js';
 import { DomainError, type ErrorCode } from '../errors/domain-error.js';
 import { RequestContext } from '../http/request-context.js';
-import { type Connections, endConnection } from './connections.js';
+import type { Connections } from './connections.js';
 import type { AllExceptionsFilter } from './exception.filter.js';
 import type { RequestObserver } from './request-observer.js';
 
@@ -46,7 +46,7 @@ export class ParserErrors {
     if (!isInBody && error.code !== 'HPE_CLOSED_CONNECTION' && socket.remoteAddress !== undefined) {
       await this.#send(error, socket);
     }
-    endConnection(socket);
+    socket.destroySoon();
   }
 
   async #send(error: NodeJS.ErrnoException, socket: Socket): Promise<void> {

@@ -35,20 +35,7 @@ export function buildOrder(overrides: Partial<OrderRow> = {}): OrderRow {
 /** @returns the id as decimal text */
 export async function insertOrder(db: pg.Pool, overrides: Partial<OrderRow> = {}): Promise<string> {
   const order = buildOrder(overrides);
-  await db.query(
-    `INSERT INTO orders (id, pet_id, quantity, ship_date, complete, status, created_at, cancelled_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
-    Object.values({
-      id: order.id,
-      pet_id: order.pet_id,
-      quantity: order.quantity,
-      ship_date: order.ship_date,
-      complete: order.complete,
-      status: order.status,
-      created_at: order.created_at,
-      cancelled_at: order.cancelled_at,
-    }),
-  );
+  await db.query('INSERT INTO orders SELECT * FROM json_populate_record(NULL::orders, $1)', [order]);
   return order.id;
 }
 

@@ -250,8 +250,7 @@ it.each(['identity', 'gzip'])(
 
 it('more stalled lists than the main pool has connections delay neither cancels, nor 304, nor HEAD', async () => {
   const READERS = 3;
-  const environment = { LIST_CONCURRENCY: String(READERS), LIST_CACHE_MB: '0' };
-  service = await startTestService({ database, environment });
+  service = await startTestService({ database, environment: { LIST_CACHE_MB: '0' } });
   service.app.get(Pools).main.options.max = READERS - 1;
   const readers: StalledClient[] = [];
   // One after the other: all at once, PostgreSQL may take too long for one of them on a busy machine.
