@@ -106,7 +106,7 @@ const COMMANDS: Readonly<Record<string, KeyCommand>> = {
         await liftBanInRedis(url, id);
       }
       const done = url === undefined ? 'is lifted in every running service' : 'is lifted';
-      await printResult(json, { id }, `The ban of the key ${id} ${done}; its limits still apply.`);
+      await printResult(json, { id }, `Any ban of the key ${id} ${done}; its limits still apply.`);
     },
   },
 };

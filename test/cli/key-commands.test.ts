@@ -265,7 +265,7 @@ describe('petstore keys unban', () => {
 
   it('succeeds without a change when the key is not banned', async () => {
     const { id, key } = await insertKey(service.db);
-    const stdout = `The ban of the key ${id} is lifted in every running service; its limits still apply.\n`;
+    const stdout = `Any ban of the key ${id} is lifted in every running service; its limits still apply.\n`;
     expect(await keys('unban', id)).toEqual({ exitCode: 0, stdout, stderr: '' });
     expect(await statusOf(key)).toBe(200);
   });
