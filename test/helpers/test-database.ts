@@ -18,7 +18,8 @@ export async function createTestDatabase(): Promise<TestDatabase> {
     ),
   );
   const url = urlOf(name);
-  const db = openPool({ connectionString: url, max: 20 });
+  // The service counts UTC days, so CURRENT_DATE of a test must be one too.
+  const db = openPool({ connectionString: url, max: 20, options: '-c timezone=UTC' });
   return {
     url,
     db,
