@@ -1,13 +1,19 @@
+import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
 
-/** @returns a free port of 127.0.0.1, at most `max` */
-export async function freePort(max = 65_535): Promise<number> {
+/**
+ * @returns a free port of 127.0.0.1, below those that systems choose for `listen(0)` and for outgoing connections and those of
+ * PostgresServer, one of which could take it before the test does, and above 10,080, which `fetch` refuses
+ */
+export async function freePort(): Promise<number> {
   for (;;) {
-    const server = createServer();
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as { port: number };
-    await new Promise((resolve) => server.close(resolve));
-    if (port <= max) {
+    const port = randomInt(10_081, 20_000);
+    const server = createServer().listen(port, '127.0.0.1');
+    const isFree = await new Promise((resolve) => {
+      server.once('listening', () => resolve(true)).once('error', () => resolve(false));
+    });
+    if (isFree) {
+      await new Promise((resolve) => server.close(resolve));
       return port;
     }
   }

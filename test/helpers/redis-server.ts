@@ -7,8 +7,6 @@ import { describeWith } from './describe-with.js';
 import { freePort } from './free-port.js';
 import { waitFor } from './wait-for.js';
 
-/** A cluster node also listens on its port plus 10,000. */
-const PORT_MAX = 55_535;
 const START_ATTEMPTS = 3;
 
 /** `describe` where redis-server is installed, and always in CI; skips the tests with a message elsewhere. */
@@ -27,7 +25,7 @@ export class RedisServer {
   /** @param login like `user:password@`, when the flags require one */
   static async start(flags: readonly string[] = [], login = ''): Promise<RedisServer> {
     for (let attempt = 1; ; attempt++) {
-      const port = await freePort(PORT_MAX);
+      const port = await freePort();
       const folder = mkdtempSync(join(tmpdir(), 'petstore-redis-'));
       const server = new RedisServer(port, flags, launch(port, folder, flags), folder, login);
       try {
