@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:net';
+import { type AddressInfo, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
 import type { Result, Results } from '../../../src/cli/doctor/check.js';
@@ -64,8 +64,10 @@ async function check(variables: Readonly<Record<string, string>> = {}): Promise<
 
 const problemsIn = (found: Found): string[] => Object.values(found).filter((text) => /^(?:warning|error)/.test(text));
 
-async function listenOn(port: number, server: Server): Promise<void> {
-  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+/** @returns the port */
+async function listen(server: Server): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return (server.address() as AddressInfo).port;
 }
 
 describe('petstore doctor', () => {
@@ -229,13 +231,14 @@ describe('runChecks', () => {
 
   it('warns about keys that expire within 30 days, not about expired or revoked ones', async () => {
     const inDays = (days: number): Date => new Date(Date.now() + days * DAY_MS);
-    const { id } = await insertKey(database.db, { expires_at: inDays(29) });
+    const soon = inDays(29);
+    const { id } = await insertKey(database.db, { expires_at: soon });
     await insertKey(database.db, { expires_at: inDays(31) });
     await insertKey(database.db, { expires_at: inDays(-1) });
     await insertKey(database.db, { expires_at: inDays(2), revoked_at: inDays(-1) });
     const found = await check();
     await database.db.query('DELETE FROM api_keys');
-    const day = inDays(29).toISOString().slice(0, 10);
+    const day = soon.toISOString().slice(0, 10);
     expect(found['expiring keys']).toMatch(`warning: 1 within 30 days: ${id} on ${day} → `);
   });
 
@@ -263,8 +266,7 @@ describe('runChecks', () => {
   it('recognises its service on the port, and another program', async () => {
     const service = await startTestService({ database });
     const other = createServer((socket) => socket.end('220 mail.example.com ESMTP\r\n'));
-    const otherPort = await freePort();
-    await listenOn(otherPort, other);
+    const otherPort = await listen(other);
     const found = await check({ PORT: String(service.port), METRICS_PORT: String(otherPort) });
     other.close();
     await service.stop();
@@ -280,8 +282,7 @@ describe('runChecks', () => {
     const silent = createServer((socket) => {
       socket.on('error', () => undefined).once('data', () => socket.write(ready));
     });
-    const port = await freePort();
-    await listenOn(port, silent);
+    const port = await listen(silent);
     const found = await check({ DATABASE_URL: `postgresql://app@127.0.0.1:${port}/petstore` });
     silent.close();
     expect(found).toMatchObject({

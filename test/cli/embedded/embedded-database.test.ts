@@ -33,7 +33,8 @@ describe('petstore serve without DATABASE_URL', () => {
     ]);
 
     const doctor = checkout.run('doctor');
-    expect(await doctor.exited).toBe(0);
+    // 1 when it warns about the disk of this machine.
+    expect([0, 1]).toContain(await doctor.exited);
     expect(doctor.output()).toMatch(/^ok +database +"postgres" at 127\.0\.0\.1:\d+$/m);
     expect(doctor.output()).toMatch(/^(?:ok|warning) +disk +\d+ MiB free/m);
 
@@ -43,9 +44,10 @@ describe('petstore serve without DATABASE_URL', () => {
     const third = await checkout.serve();
     expect(third.freeKey).toBe(first.freeKey);
     expect((await errorOf(await cancelOrder(third.baseUrl, '1', third.freeKey))).code).toBe('order_already_cancelled');
+    // PostgreSQL removes its file when it notices that the service is gone.
+    const orphan = checkout.postmasterPid();
     third.child.kill('SIGKILL');
     await third.exited;
-    const orphan = checkout.postmasterPid();
 
     const fourth = await checkout.serve();
     await waitForExit(orphan);

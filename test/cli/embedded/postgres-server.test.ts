@@ -60,7 +60,7 @@ describe('PostgresServer.start', () => {
     const { port: taken } = other.address() as { port: number };
     const random = jest.spyOn(crypto, 'randomInt').mockImplementationOnce(() => taken);
     const url = (await start()).url('postgres');
-    expect(random).toHaveBeenCalledTimes(2);
+    expect(random.mock.calls.length).toBeGreaterThan(1);
     expect(await selectOne(url)).toEqual([{ one: 1 }]);
     other.close();
   });
