@@ -15,7 +15,7 @@ const SOAK_MINUTES = Number(process.env.SOAK_MINUTES ?? 0);
 const GROWTH_BYTES_MAX = 48 * 1_024 * 1_024;
 const GROWTH_FILES_MAX = 20;
 
-jest.setTimeout((SOAK_MINUTES + 1) * 60_000);
+jest.setTimeout((SOAK_MINUTES + 3) * 60_000);
 
 const UNAVAILABLE = '503 service_unavailable';
 

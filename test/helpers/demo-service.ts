@@ -83,7 +83,7 @@ export class DemoCheckout {
 
 /** Waits for a process that may not be a child of this one to end. */
 export async function waitForExit(pid: number): Promise<void> {
-  await waitFor(() => !isAlive(pid), `process ${pid} ends`, { withinMs: 30_000 });
+  await waitFor(() => !isAlive(pid), `process ${pid} ends`);
 }
 
 function isAlive(pid: number): boolean {

@@ -9,7 +9,7 @@ import { makeAttack } from './corpus.js';
 /** `FUZZ_ATTACKS` sets a larger number for longer runs. */
 const ATTACKS = Number(process.env.FUZZ_ATTACKS ?? '800');
 const AT_ONCE = 40;
-jest.setTimeout(30_000 + ATTACKS * 40);
+jest.setTimeout(180_000 + ATTACKS * 40);
 /** More than this is a leak, not normal growth of the heap. */
 const GROWTH_BYTES_MAX = 64 * 1_024 * 1_024;
 

@@ -5,5 +5,4 @@ export default {
   ...base,
   rootDir: '../..',
   testMatch: ['<rootDir>/test/matrix/*.test.ts'],
-  testTimeout: 120_000,
 };

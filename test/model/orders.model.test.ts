@@ -36,7 +36,7 @@ describeWithRedis('random concurrent traffic over three services with one databa
       const { key } = await insertKey(database.db);
       const options = { services: () => services, db: database.db, key, clients: 24, ledgers: 3 };
       await withTraffic(options, async (traffic) => {
-        await waitFor(() => traffic.total >= RESPONSES, `${RESPONSES} responses have arrived`, { withinMs: 120_000 });
+        await waitFor(() => traffic.total >= RESPONSES, `${RESPONSES} responses have arrived`, { withinMs: 170_000 });
         // Otherwise the traffic did not exercise every outcome.
         const outcomes = [
           '204',

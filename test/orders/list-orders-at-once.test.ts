@@ -18,7 +18,7 @@ beforeAll(async () => {
   await service.db.query('INSERT INTO orders (pet_id, quantity) SELECT n, 1 FROM generate_series(1, 200000) AS n');
   // Now all blocks are in memory, so that no list needs a database connection.
   await (await listOrders(service.baseUrl, key, { 'Accept-Encoding': 'gzip' })).text();
-}, 60_000);
+});
 
 /** Asks for a list and leaves. */
 async function statusOfList(key: string, encoding: string): Promise<number> {
@@ -56,7 +56,6 @@ it.each([
     }
     await waitFor(async () => (await statusOfList(key, encoding)) === 200, 'the slots are free again');
   },
-  60_000,
 );
 
 it('uncompressed lists that wait for PostgreSQL do not count as uncompressed lists that are sent', async () => {

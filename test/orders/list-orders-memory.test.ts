@@ -15,7 +15,7 @@ const context = useServiceProcess({ LIST_CACHE_MB: '4' });
 beforeAll(async () => {
   const client = await context.database.db.connect();
   await seedOrders(client, ORDERS).finally(() => client.release());
-}, 120_000);
+});
 
 /** The peak resident memory of the process (proc(5), `VmHWM`), in MiB. */
 function peakMiB(): number {

@@ -48,7 +48,7 @@ describe('versions of the order list', () => {
       expect(served.length).toBeGreaterThan(20);
       expect(served).toEqual(expected);
     });
-  }, 120_000);
+  });
 
   it.each<[string, string]>([
     ['an order is cancelled', "UPDATE orders SET status = 'cancelled', cancelled_at = now() WHERE id = 1"],
