@@ -23,7 +23,8 @@ describeWith('redis-server', 'openssl')('a Redis with TLS and ACL users', () => 
       ...['--tls-cert-file', certificate, '--tls-key-file', certificateKey],
       ...['--user', 'petstore', 'on', `>${PASSWORD}`, '~petstore:*', 'resetchannels', ...SERVICE_COMMANDS],
     ]);
-    const { key } = await insertKey(database.db, { requests_per_minute: 2, requests_per_day: 100 });
+    // The quota of the day ends the requests, because a minute may end between them.
+    const { key } = await insertKey(database.db, { requests_per_minute: 100, requests_per_day: 2 });
     const start = (): Promise<ServiceProcess> =>
       ServiceProcess.start({
         DATABASE_URL: database.url,
