@@ -90,7 +90,7 @@ describe('lists', () => {
       expect(wrong).toEqual([]);
       expect(listed.length).toBeGreaterThan(STEPS);
       expect(cut).toBeLessThan(STEPS / 10);
-      expect(etags.size).toBeGreaterThan(20);
+      expect(etags.size).toBeGreaterThan(10);
     });
-  }, 120_000);
+  });
 });

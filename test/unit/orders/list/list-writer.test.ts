@@ -182,7 +182,14 @@ describe('the body of a list', () => {
     const outcome = outcomeOf(
       send(
         0,
-        Array.from({ length: 4 }, () => ({ ...plainChunk(LARGE), release: () => chunks++ })),
+        Array.from({ length: 4 }, () => ({
+          ...plainChunk(LARGE),
+          // Before the client takes anything of the next one.
+          release: () => {
+            chunks++;
+            client.pause();
+          },
+        })),
       ),
     );
     for (let taken = 1; taken <= 3; taken++) {
@@ -191,7 +198,6 @@ describe('the body of a list', () => {
       expect([outcome.state, chunks]).toEqual(['pending', taken - 1]);
       client.resume();
       await waitFor(() => chunks === taken, 'the client has taken a chunk');
-      client.pause();
     }
     await jest.advanceTimersByTimeAsync(1.5 * STALL_MS);
     expect(outcome.state).toBe('disconnected');
