@@ -38,7 +38,7 @@ describe('idle connections and clients that send their headers byte by byte', ()
   it('delay no other client and are disconnected', async () => {
     const before = await context.metrics();
     const silent: RawClient[] = [];
-    for (let batch = 0; batch < 20; batch++) {
+    for (let batch = 0; batch < 10; batch++) {
       silent.push(...(await Promise.all(Array.from({ length: 100 }, () => join()))));
     }
     const slow = await Promise.all(Array.from({ length: 20 }, () => join()));
@@ -47,7 +47,7 @@ describe('idle connections and clients that send their headers byte by byte', ()
     }, 500);
     slow.forEach(({ socket }) => socket.write('GET /v1/store/orders HTTP/1.1\r\nHost: localhost\r\nX-Slow: '));
     try {
-      await waitFor(async () => (await context.metrics()).openFiles > 2_000, 'all clients are connected');
+      await waitFor(async () => (await context.metrics()).openFiles > 1_000, 'all clients are connected');
       await expectNormalService();
       // Others did not wait until the crowd had gone.
       expect(silent.filter(({ closed }) => !closed).length).toBeGreaterThan(0);
@@ -90,7 +90,7 @@ describe('a client that sends many requests and does not read', () => {
       const [now, later] = [await context.metrics(), await context.metrics()];
       return handled(now) > 100 && handled(now) === handled(later);
     };
-    await waitFor(hasStopped, 'the service has stopped reading', { withinMs: 30_000 });
+    await waitFor(hasStopped, 'the service has stopped reading');
     await expectNormalService();
     expect(client.received.length).toBe(0);
     const held = await context.metrics();
@@ -99,7 +99,7 @@ describe('a client that sends many requests and does not read', () => {
     const last = `X-Request-Id: n${REQUESTS - 1}\r\n`;
     let seen = 0;
     client.socket.on('data', (chunk: Buffer) => (seen += chunk.includes(last) ? 1 : 0));
-    await waitFor(() => seen > 0 || client.received.includes(last), 'the last response arrives', { withinMs: 30_000 });
+    await waitFor(() => seen > 0 || client.received.includes(last), 'the last response arrives');
     const ids = client.received.toString('latin1').match(/X-Request-Id: n\d+/g) ?? [];
     expect(ids).toEqual(Array.from({ length: REQUESTS }, (_, number) => `X-Request-Id: n${number}`));
   });
