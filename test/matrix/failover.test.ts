@@ -26,7 +26,7 @@ describe('a primary and a synchronous standby behind one address', () => {
     await postgres.makeSynchronous();
     proxy = await TcpProxy.start(postgres.url);
     url = proxy.urlFor(postgres.url);
-    db = openPool({ connectionString: url, max: 20, connectionTimeoutMillis: 2_000 });
+    db = openPool({ connectionString: url, max: 20, connectionTimeoutMillis: 10_000 });
     db.on('connect', (client) => client.on('error', () => undefined));
     ({ key } = await insertKey(db));
     services = await Promise.all([startService(), startService()]);
