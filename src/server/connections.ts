@@ -6,8 +6,9 @@ import { readInSlices } from './reading.js';
 const STATE = Symbol('connection state');
 
 /**
- * A connection with this many requests without a response is not read further: otherwise a client that pipelines faster than it is
- * served fills the memory, and others wait until all of its requests have been handled. The rest of a slice is still handled.
+ * A connection with this many requests without a response, or slices that were read meanwhile, is not read further: otherwise a client
+ * that pipelines faster than it is served fills the memory, and others wait until all of its requests have been handled. The rest of a
+ * slice is still handled.
  */
 const UNANSWERED_MAX = 16;
 /** What is read of a body after its response; more would cost others the time that reading it takes. No operation takes one. */
@@ -25,6 +26,8 @@ const LONG_BYTES = 65_536;
 interface ConnectionState {
   /** Responses that have not ended, in the order of their requests; several when requests are pipelined. */
   readonly pending: ServerResponse[];
+  /** Slices that were handed on since no response was pending. */
+  slices: number;
   /** The latest request, until it has been received completely and its response has ended. */
   latest: IncomingMessage | undefined;
   /** The connection ends with its last pending response: later requests on it are not executed (RFC 9112 section 9.6). */
@@ -90,8 +93,8 @@ export class Connections {
     this.#open.add(connection);
     const idleSince = performance.now();
     const pending: ServerResponse[] = [];
-    const readOn = readInSlices(connection, () => !state.deaf && pending.length < UNANSWERED_MAX);
-    const state = { pending, latest: undefined, closing: false, deaf: false, idleSince, peer, readOn };
+    const readOn = readInSlices(connection, () => !state.deaf && !isFull(state) && ++state.slices > 0);
+    const state = { pending, slices: 0, latest: undefined, closing: false, deaf: false, idleSince, peer, readOn };
     // Node calls it after the last response. The client may neither read nor close, and unread input would reset the connection at
     // once (RFC 9112 section 9.6).
     connection.destroySoon = () => {
@@ -138,12 +141,13 @@ export class Connections {
     state.latest = req;
     res.once('close', () => {
       state.pending.splice(state.pending.indexOf(res), 1);
+      state.slices = state.pending.length === 0 ? 0 : state.slices;
       state.readOn();
-      if (state.latest === req && req.complete) {
-        state.latest = undefined;
-      }
-      if (!req.complete && !(Number(req.headers['content-length']) <= UNUSED_BODY_MAX_BYTES)) {
-        this.#giveUpBody(connection);
+      state.latest = state.latest === req && req.complete ? undefined : state.latest;
+      if (connection.writable && !req.complete && !(Number(req.headers['content-length']) <= UNUSED_BODY_MAX_BYTES)) {
+        // Reads no more of the body.
+        Object.assign(state, { closing: true, deaf: true });
+        connection.destroySoon();
       }
       state.idleSince = performance.now();
       // For a response whose headers were sent before the drain. For all others Node does the same.
@@ -156,14 +160,6 @@ export class Connections {
       this.closeAfterResponse(req, res);
     }
     return true;
-  }
-
-  /** Reads no more of a body whose response has been sent, and ends the connection, unless it is lost. */
-  #giveUpBody(connection: Connection): void {
-    if (connection.writable) {
-      Object.assign(connection[STATE], { closing: true, deaf: true });
-      connection.destroySoon();
-    }
   }
 
   /** Ends the connection with this response, which must be the last pending one. */
@@ -179,8 +175,8 @@ export class Connections {
    * nothing is read because of the pending responses.
    */
   ignores(socket: Socket, isTimeout: boolean): boolean {
-    const { closing, pending } = (socket as Connection)[STATE];
-    return closing || (isTimeout && (socket.isPaused() || pending.length >= UNANSWERED_MAX));
+    const state = (socket as Connection)[STATE];
+    return state.closing || (isTimeout && (socket.isPaused() || isFull(state)));
   }
 
   /**
@@ -224,6 +220,11 @@ export class Connections {
       connection.destroySoon();
     }
   }
+}
+
+/** Whether nothing more is read until responses have ended: each that is pending keeps its request in memory. */
+function isFull({ pending, slices }: ConnectionState): boolean {
+  return pending.length > 0 && (pending.length >= UNANSWERED_MAX || slices >= UNANSWERED_MAX);
 }
 
 /** Whether the service has nothing to do on a connection until its client sends or takes something. */

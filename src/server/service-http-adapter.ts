@@ -2,6 +2,7 @@ import { createServer, IncomingMessage, type ServerOptions, ServerResponse } fro
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type Express } from 'express';
 import { Connections } from './connections.js';
+import { HEADERS_MAX } from './framing.js';
 
 /** Milliseconds and bytes; `docs/operations.md` gives the reasons. */
 const SERVER_OPTIONS = {
@@ -43,8 +44,8 @@ export class ServiceHttpAdapter extends ExpressAdapter {
   override initHttpServer(): void {
     const server = createServer({ ...SERVER_OPTIONS, ...expressMessages(this.getInstance<Express>()) });
     this.connections.watch(server, this.connectionsMax);
-    // By default Node silently drops the headers after the 2,000th, a second `Authorization` for instance.
-    server.maxHeadersCount = 0;
+    // Node silently drops further ones, a second `Authorization` for instance. `framingError` rejects a request with that many.
+    server.maxHeadersCount = HEADERS_MAX + 1;
     // Milliseconds without a byte in either direction, also while the client takes none of a response.
     server.timeout = 300_000;
     this.setHttpServer(server);

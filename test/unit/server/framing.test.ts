@@ -15,7 +15,8 @@ function errorOf({ headers, version = '1.1' }: Framing): string | undefined {
     const before = joined[name.toLowerCase()];
     joined[name.toLowerCase()] = before === undefined ? value : `${before}, ${value}`;
   }
-  const fault = framingError({ headers: joined, httpVersion: version } as unknown as IncomingMessage);
+  const rawHeaders = headers.flatMap((header) => header.split(/(?<=^[\w-]+): /));
+  const fault = framingError({ headers: joined, rawHeaders, httpVersion: version } as unknown as IncomingMessage);
   return fault && `${fault.code}: ${fault.message}`;
 }
 
