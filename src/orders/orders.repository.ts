@@ -53,12 +53,12 @@ export class OrdersRepository {
           SELECT id, status FROM orders WHERE id = ANY(${list}::text::bigint[]) FOR NO KEY UPDATE SKIP LOCKED
         ), updated AS (
           UPDATE orders SET status = 'cancelled', cancelled_at = now()
-          WHERE id = ANY(ARRAY(SELECT id FROM locked WHERE status = 'pending')) RETURNING id
+          WHERE id = ANY(ARRAY(SELECT id FROM locked WHERE status = 'pending')) RETURNING id, status
         )
         SELECT json_object_agg(id, result)::text FROM (
           SELECT id, CASE
             WHEN status <> 'pending' THEN 'already_' || status
-            WHEN id IN (SELECT id FROM updated) THEN 'cancelled'
+            WHEN id IN (SELECT id FROM updated WHERE status = 'cancelled') THEN 'cancelled'
             ELSE 'suppressed'
           END AS result FROM locked
           UNION ALL
@@ -78,15 +78,16 @@ export class OrdersRepository {
    * @throws {DomainError} `service_unavailable`, also when the row stays locked
    */
   async cancelAlone(id: bigint, lock = Prisma.empty): Promise<CancelResult | undefined> {
-    const updated = await this.#update(1, () =>
-      this.prisma.execute(Prisma.sql`
+    const updated = await this.#text(
+      1,
+      Prisma.sql`
         UPDATE orders SET status = 'cancelled', cancelled_at = now()
         WHERE id = (
           SELECT CASE status WHEN 'pending' THEN id END
           FROM orders WHERE id = ${String(id)}::text::bigint FOR NO KEY UPDATE ${lock}
-        )`),
+        ) RETURNING status::text`,
     );
-    if (updated === 1) {
+    if (updated === 'cancelled') {
       return 'cancelled';
     }
     const result = await this.#text(
@@ -101,26 +102,22 @@ export class OrdersRepository {
   }
 
   async #text(batchSize: number, statement: Prisma.Sql): Promise<string | null | undefined> {
-    const [row] = await this.#update(batchSize, () => this.prisma.queryRows<[string | null]>(statement));
-    return row?.[0];
-  }
-
-  #update<T>(batchSize: number, statement: () => Promise<T>): Promise<T> {
-    const run = (): Promise<T> =>
-      this.prisma
-        .beforeWrite()
-        .then(statement)
+    const query = (): Promise<[string | null][]> =>
+      this.prisma.beforeWrite().then(() => this.prisma.queryRows(statement));
+    const run = (): Promise<[string | null][]> =>
+      query()
         .catch((error: unknown) => {
           if (sqlStateOf(error) === SERIALIZATION_FAILURE) {
             // Perhaps another transaction moved an order to another partition: the next snapshot shows it there.
-            return statement();
+            return query();
           }
           throw error;
         })
         .catch((error: unknown) => {
           throw sqlStateOf(error) === LOCK_NOT_AVAILABLE ? orderLocked(error) : error;
         });
-    return traced({ operation: 'UPDATE', table: 'orders', batchSize }, () => databaseCall(run));
+    const [row] = await traced({ operation: 'UPDATE', table: 'orders', batchSize }, () => databaseCall(run));
+    return row?.[0];
   }
 }
 

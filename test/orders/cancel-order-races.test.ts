@@ -54,9 +54,9 @@ describe('concurrent cancels', () => {
     const id = await insertOrder(service.db);
     const release = await lockOrder(service.db, id);
     const prisma = service.app.get(PrismaService);
-    const execute = prisma.execute.bind(prisma);
-    jest.spyOn(prisma, 'execute').mockImplementationOnce(async (statement) => {
-      const updated = await execute(statement);
+    const query = prisma.queryRows.bind(prisma);
+    jest.spyOn(prisma, 'queryRows').mockImplementationOnce(async (statement) => {
+      const updated = await query(statement);
       await release();
       return updated;
     });
@@ -104,6 +104,7 @@ describe('a trigger for one order', () => {
     ['raises an error', "RAISE EXCEPTION 'not this one' USING ERRCODE = 'P0001';", '500 internal_error'],
     ['reports a conflict', "RAISE EXCEPTION 'not this one' USING ERRCODE = '40001';", '503 service_unavailable'],
     ['suppresses the update', 'RETURN NULL;', '500 internal_error'],
+    ['keeps the status', 'NEW.status := OLD.status; NEW.cancelled_at := NULL;', '500 internal_error'],
   ])('that %s fails the cancel of this order alone, of sixty in a batch', async (_what, body, expected) => {
     const ids = await insertOrders(service.db, 60);
     const bad = ids[59]!;
@@ -117,5 +118,7 @@ describe('a trigger for one order', () => {
     expect(outcomes).toEqual([...Array<string>(59).fill('204'), expected]);
     expect(await statusOf(service.db, bad)).toBe('pending');
     expect(await statusOf(service.db, ids[30]!)).toBe('cancelled');
+    // Alone, too.
+    expect(await outcome(bad)).toBe(expected);
   });
 });
