@@ -45,10 +45,8 @@ export interface AppOptions {
   controllers: [HealthController],
   providers: [
     HealthService,
-    // Keys, and what each does.
-    ...[ApiKeysRepository, IssuedDigests, ApiKeysService, ApiKeyNotifications, UsageRecorder],
     // Who calls, and whether they may. The first guard rejects by limits, the second by key.
-    ...[AdmissionService, ClientAddress, RateLimiter],
+    ...[IssuedDigests, ApiKeysService, ApiKeyNotifications, AdmissionService, ClientAddress, RateLimiter],
     { provide: APP_GUARD, useClass: PlanThrottlerGuard },
     { provide: APP_GUARD, useClass: ApiKeyGuard },
     // The HTTP server.
@@ -62,7 +60,7 @@ export class AppModule {
       { provide: CONFIG, useValue: config },
       { provide: CLOCK, useValue: options.clock ?? Date },
       { provide: REQUEST_LOG, useValue: options.requestLog ?? null },
-      ...[Metrics, Pools, PrismaService, DatabaseListener],
+      ...[Metrics, Pools, PrismaService, DatabaseListener, ApiKeysRepository, UsageRecorder],
     ];
     return { module: AppModule, imports: [{ module: SharedModule, global: true, providers, exports: providers }] };
   }

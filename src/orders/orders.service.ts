@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { UsageRecorder } from '../api-keys/usage/usage-recorder.js';
 import { DomainError } from '../errors/domain-error.js';
 import { Metrics } from '../metrics/metrics.js';
 import { CancelBatcher } from './cancel-batcher.js';
@@ -16,24 +17,25 @@ export class OrdersService {
   constructor(
     private readonly batcher: CancelBatcher,
     private readonly metrics: Metrics,
+    private readonly usage: UsageRecorder,
   ) {}
 
   /**
    * Cancels a pending order.
-   * @param caller whose share of the waits for locked orders this cancel may use
+   * @param caller the key; this cancel may use its share of the waits for locked orders, and counts as its usage
    * @throws {DomainError} `order_not_found`, `order_already_shipped`, `order_already_cancelled`, `service_unavailable`, also when
    * the row stays locked by another transaction
    */
   async cancel(id: bigint, caller: string): Promise<void> {
     const outcome = (await this.batcher.cancel(id, caller)) ?? 'not_found';
     if (outcome === 'suppressed') {
-      throw new Error(
-        'PostgreSQL did not update a pending order: a trigger or rule on "orders" suppresses the update.',
-      );
+      throw new Error('A trigger or rule on "orders" suppresses the update of a pending order.');
     }
     this.metrics.cancels.labels(outcome).inc();
     if (outcome !== 'cancelled') {
       throw new DomainError(`order_${outcome}`);
     }
+    // Also when its client has left before the response.
+    this.usage.add(caller, { cancels: 1 });
   }
 }

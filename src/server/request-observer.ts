@@ -19,7 +19,7 @@ const ALERTED = [
   ['DELETE', ORDER_ROUTE, 204, 500, 503],
 ] as const;
 
-/** Measures, logs and adds to the usage of its key every request once, when its response has ended or its connection is lost. */
+/** Measures and logs every request once, and counts it as a list of its key, when its response has ended or its connection is lost. */
 @Injectable()
 export class RequestObserver {
   constructor(
@@ -56,20 +56,12 @@ export class RequestObserver {
     const outcome = aborted || status === undefined ? ['', 'aborted'] : [status];
     this.metrics.requestDurations.labels(method, route ?? UNMATCHED_ROUTE, ...outcome).observe(durationMs / 1_000);
     const key = keyOf(context.admission);
-    if (key !== undefined) {
-      this.#addToUsage(key.id, request, context.bodyBytes);
+    if (key !== undefined && route === LIST_ROUTE && method === 'GET' && (status === 200 || status === 304)) {
+      this.usage.add(key.id, { lists: 1, listBytes: context.bodyBytes });
     }
     context.ended = request;
     requests.asyncEnd.publish(context);
     this.log?.(lineOf(request, durationMs, context));
-  }
-
-  #addToUsage(keyId: string, { method, route, status }: EndedRequest, bodyBytes: number): void {
-    if (route === LIST_ROUTE && method === 'GET' && (status === 200 || status === 304)) {
-      this.usage.add(keyId, { lists: 1, listBytes: bodyBytes });
-    } else if (route === ORDER_ROUTE && method === 'DELETE' && status === 204) {
-      this.usage.add(keyId, { cancels: 1 });
-    }
   }
 }
 

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { connect } from 'node:net';
 import { ANONYMOUS_ID } from '../../src/plans/plans.js';
 import { UsageRecorder } from '../../src/api-keys/usage/usage-recorder.js';
 import { ApiKeysRepository } from '../../src/api-keys/api-keys.repository.js';
@@ -7,13 +8,15 @@ import { type Config, loadConfig } from '../../src/config/config.js';
 import { Pools } from '../../src/database/pools.js';
 import { PrismaService } from '../../src/database/prisma.service.js';
 import { Metrics } from '../../src/metrics/metrics.js';
+import { RequestObserver } from '../../src/server/request-observer.js';
 import { lockOrder, openTransaction, untilLockWaits } from '../helpers/lock-waits.js';
 import { call, cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { ManualClock } from '../helpers/manual-clock.js';
 import { requestRaw } from '../helpers/raw-http.js';
 import { startTestService, useTestService } from '../helpers/test-service.js';
-import { exchange } from '../helpers/wire.js';
+import { waitFor } from '../helpers/wait-for.js';
+import { exchange, requestText } from '../helpers/wire.js';
 
 const DAY_MS = 86_400_000;
 const NOTHING = { admitted: '0', rejected: '0', banned: '0', lists: '0', cancels: '0', list_bytes: '0' };
@@ -23,8 +26,8 @@ const context = useTestService({ environment: { RATE_LIMIT_BAN_THRESHOLD: '3' } 
 const flush = (): Promise<void> => context.service.app.get(UsageRecorder).flush();
 
 /** @param day by default any: it may change during a test */
-async function usageOf(id: string, day = 'day'): Promise<unknown> {
-  const { rows } = await context.service.db.query(
+async function usageOf(id: string, day = 'day'): Promise<Record<string, unknown> | undefined> {
+  const { rows } = await context.service.db.query<Record<string, unknown>>(
     `SELECT admitted, rejected, banned, lists, cancels, list_bytes FROM api_key_usage WHERE key_id = $1 AND day = ${day}`,
     [id],
   );
@@ -63,8 +66,18 @@ describe('the usage of a key', () => {
     for (const wanted of [order, order, '987654321']) {
       await cancelOrder(context.service.baseUrl, wanted, key);
     }
-    await flush();
-    expect(await usageOf(id)).toEqual({ ...NOTHING, admitted: '3', cancels: '1' });
+    // Also one whose client leaves before it is cancelled.
+    const late = await insertOrder(context.service.db);
+    const release = await lockOrder(context.service.db, late);
+    const leaving = connect(context.service.port, '127.0.0.1');
+    leaving.write(requestText('DELETE', `/v1/store/orders/${late}`, { key }));
+    await untilLockWaits(context.service.db);
+    const left = jest.spyOn(context.service.app.get(RequestObserver), 'ended');
+    leaving.destroy();
+    await waitFor(() => left.mock.calls.length > 0, 'the request has ended');
+    await release();
+    await waitFor(async () => (await flush(), (await usageOf(id))?.cancels === '2'), 'both are counted');
+    expect(await usageOf(id)).toEqual({ ...NOTHING, admitted: '4', cancels: '2' });
   });
 
   it('includes a response that ends during the stop', async () => {

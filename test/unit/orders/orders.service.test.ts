@@ -1,14 +1,12 @@
-import type { Metrics } from '../../../src/metrics/metrics.js';
-import type { CancelBatcher } from '../../../src/orders/cancel-batcher.js';
 import type { CancelOutcome } from '../../../src/orders/orders.repository.js';
 import { OrdersService } from '../../../src/orders/orders.service.js';
 
 it.each<[CancelOutcome | undefined, RegExp, string[]]>([
-  ['cancelled', /^undefined: undefined$/, ['cancelled']],
+  ['cancelled', /^undefined: undefined$/, ['cancelled', 'a {"cancels":1}']],
   ['already_cancelled', /^order_already_cancelled: .*already been cancelled/, ['already_cancelled']],
   ['already_shipped', /^order_already_shipped: .*already shipped and cannot be cancelled/, ['already_shipped']],
   [undefined, /^order_not_found: No order has this id/, ['not_found']],
-  ['suppressed', /^undefined: .* a trigger or rule on "orders" suppresses the update/, []],
+  ['suppressed', /^undefined: A trigger or rule on "orders" suppresses the update/, []],
 ])(
   'OrdersService.cancel turns the outcome %s into the error %s and counts it as %j',
   async (outcome, expected, counted) => {
@@ -17,7 +15,8 @@ it.each<[CancelOutcome | undefined, RegExp, string[]]>([
     };
     const counts: string[] = [];
     const metrics = { cancels: { labels: (label: string) => ({ inc: () => counts.push(label) }) } };
-    const service = new OrdersService(batcher as unknown as CancelBatcher, metrics as unknown as Metrics);
+    const usage = { add: (caller: string, added: object) => counts.push(`${caller} ${JSON.stringify(added)}`) };
+    const service = new OrdersService(batcher as never, metrics as never, usage as never);
     const error = await service
       .cancel(7n, 'a')
       .catch((reason: unknown) => reason as { code?: string; message: string });
