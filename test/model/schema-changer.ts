@@ -29,16 +29,8 @@ export interface SchemaChange {
 
 export const SCHEMA_CHANGES: readonly SchemaChange[] = [
   { what: 'the triggers are disabled', apply: DISABLE, undo: ENABLE },
-  {
-    what: 'one trigger is disabled',
-    apply: 'ALTER TABLE orders DISABLE TRIGGER orders_note_update',
-    undo: ENABLE,
-  },
-  {
-    what: 'the triggers do not fire for replication',
-    apply: 'ALTER TABLE orders ENABLE TRIGGER ALL',
-    undo: ENABLE,
-  },
+  { what: 'one trigger is disabled', apply: 'ALTER TABLE orders DISABLE TRIGGER orders_note_update', undo: ENABLE },
+  { what: 'the triggers do not fire for replication', apply: 'ALTER TABLE orders ENABLE TRIGGER ALL', undo: ENABLE },
   { what: 'the triggers are missing', apply: DROP_TRIGGERS, undo: RESTORE_TRIGGERS },
   {
     what: 'a trigger has another condition',
@@ -97,10 +89,12 @@ export const SCHEMA_CHANGES: readonly SchemaChange[] = [
     undo: 'ALTER TABLE orders ADD CONSTRAINT orders_pkey PRIMARY KEY (id)',
   },
   {
-    what: 'the table is unlogged',
-    apply: 'ALTER TABLE orders SET UNLOGGED',
-    undo: 'ALTER TABLE orders SET LOGGED',
+    what: 'only orders from now on must have an id',
+    apply: `ALTER TABLE orders DROP CONSTRAINT orders_pkey; ALTER TABLE orders ALTER COLUMN id DROP IDENTITY IF EXISTS;
+      ALTER TABLE orders ALTER COLUMN id DROP NOT NULL; ALTER TABLE orders ADD CONSTRAINT has_id NOT NULL id NOT VALID`,
+    undo: 'ALTER TABLE orders DROP CONSTRAINT has_id; ALTER TABLE orders ADD CONSTRAINT orders_pkey PRIMARY KEY (id)',
   },
+  { what: 'the table is unlogged', apply: 'ALTER TABLE orders SET UNLOGGED', undo: 'ALTER TABLE orders SET LOGGED' },
   {
     what: 'the tokens are unlogged',
     apply: 'ALTER TABLE order_list_changes SET UNLOGGED',
