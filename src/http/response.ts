@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { type DomainError, ERRORS } from '../errors/domain-error.js';
 import { type HeaderPair, RequestContext } from './request-context.js';
@@ -70,6 +70,13 @@ export function abortResponse(res: ServerResponse): void {
   if (res.socket === null) {
     // A response behind another one. `destroy` leaves its connection open from Node 24 on.
     res.once('socket', (socket: Socket) => socket.destroy());
+  } else {
+    breakConnection(res.req);
   }
   res.destroy();
+}
+
+/** Closes a connection in the middle of a response: in HTTP/1.0 a regular end of it may be the end of the body. */
+export function breakConnection({ httpVersionMinor, socket }: IncomingMessage): void {
+  socket[httpVersionMinor === 0 ? 'resetAndDestroy' : 'destroy']();
 }

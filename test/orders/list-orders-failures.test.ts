@@ -1,4 +1,5 @@
-import { connect, type Server } from 'node:net';
+import { once } from 'node:events';
+import { connect, type Server, type Socket } from 'node:net';
 import { promisify } from 'node:util';
 import { Pools } from '../../src/database/pools.js';
 import { ListTransactions } from '../../src/orders/list/list-transaction.js';
@@ -6,6 +7,7 @@ import { LIST_ROUTE } from '../../src/http/paths.js';
 import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { lockTable, untilLockWaits } from '../helpers/lock-waits.js';
+import { RawClient } from '../helpers/raw-client.js';
 import { StalledClient } from '../helpers/raw-http.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { useTestDatabase } from '../helpers/test-database.js';
@@ -125,14 +127,8 @@ describe('a list whose database connection', () => {
 
   beforeEach(async () => {
     proxy = await TcpProxy.start(database.url);
-    service = await startTestService({
-      database,
-      environment: {
-        DATABASE_URL: proxy.urlFor(database.url),
-        LIST_CONCURRENCY: '1',
-        LIST_CACHE_MB: '0',
-      },
-    });
+    const environment = { DATABASE_URL: proxy.urlFor(database.url), LIST_CONCURRENCY: '1', LIST_CACHE_MB: '0' };
+    service = await startTestService({ database, environment });
   });
   afterEach(async () => {
     reader?.disconnect();
@@ -149,24 +145,29 @@ describe('a list whose database connection', () => {
     await expectWholeList();
   });
 
-  it('stops delivering rows is aborted and releases its slot', async () => {
-    reader = await StalledClient.open(service.port, key);
-    proxy.stall();
-    const ended = reader.readToEnd();
+  it('is closed is aborted by a reset in HTTP/1.0, where a regular end could be that of the body', async () => {
+    const accepted = once(service.app.getHttpServer(), 'connection') as Promise<[Socket]>;
+    const text = requestText('GET', LIST_ROUTE, { key }).replace('HTTP/1.1', 'HTTP/1.0');
+    const client = await RawClient.open(service.port, text);
+    await client.stall();
+    // Node's client takes a reset behind data for a regular end.
+    const reset = jest.spyOn((await accepted)[0], 'resetAndDestroy');
+    proxy.closeConnections();
     await untilNoListRuns();
-    await ended;
-    expect(reader.isComplete).toBe(false);
-    proxy.restore();
-    await expectWholeList();
+    expect(reset).toHaveBeenCalled();
+    client.socket.destroy();
   });
 
-  it('no longer transmits to PostgreSQL is sent completely and releases its slot', async () => {
+  it.each([
+    ['stops delivering rows is aborted', 'stall', false],
+    ['no longer transmits to PostgreSQL is sent completely', 'holdClientData', true],
+  ] as const)('%s, and releases its slot', async (_what, fault, isSent) => {
     reader = await StalledClient.open(service.port, key);
-    proxy.holdClientData();
+    proxy[fault]();
     const ended = reader.readToEnd();
     await untilNoListRuns();
     await ended;
-    expect(reader.isComplete).toBe(true);
+    expect(reader.isComplete).toBe(isSent);
     proxy.restore();
     await expectWholeList();
   });

@@ -105,11 +105,7 @@ describe('a temporary ban', () => {
 describe('the configuration of bans', () => {
   it('sets the threshold, the window and the duration of bans', async () => {
     const service = await startTestService({
-      environment: {
-        RATE_LIMIT_BAN_THRESHOLD: '2',
-        RATE_LIMIT_BAN_WINDOW_SECONDS: '5',
-        RATE_LIMIT_BAN_SECONDS: '7',
-      },
+      environment: { RATE_LIMIT_BAN_THRESHOLD: '2', RATE_LIMIT_BAN_WINDOW_SECONDS: '5', RATE_LIMIT_BAN_SECONDS: '7' },
     });
     const { key } = await insertKey(service.db, { requests_per_minute: 1, requests_per_day: 10 });
     const outcomes: [code: string, retryAfter: number | undefined][] = [];

@@ -7,7 +7,7 @@ import { databaseCall } from '../../database/postgres-errors.js';
 import { DomainError } from '../../errors/domain-error.js';
 import { LIST_ROUTE } from '../../http/paths.js';
 import type { HeaderPair } from '../../http/request-context.js';
-import { abortResponse, API_SECURITY_HEADERS, writeHead } from '../../http/response.js';
+import { abortResponse, API_SECURITY_HEADERS, breakConnection, writeHead } from '../../http/response.js';
 import { Metrics } from '../../metrics/metrics.js';
 import { traced } from '../../tracing/tracing.js';
 import { etagOf, matchesEtag } from './etag.js';
@@ -80,7 +80,7 @@ export class OrderListResponder {
     const cut = (): void => {
       if (!res.writableFinished && !req.socket.destroyed) {
         isCut = true;
-        req.socket.destroy();
+        breakConnection(req);
       }
     };
     const request = { caller, isCompressed, cut, isLost: () => req.socket.destroyed };
