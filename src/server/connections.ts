@@ -6,9 +6,9 @@ import { readInSlices } from './reading.js';
 const STATE = Symbol('connection state');
 
 /**
- * A connection with this many requests without a response, or slices that were read meanwhile, is not read further: otherwise a client
- * that pipelines faster than it is served fills the memory, and others wait until all of its requests have been handled. The rest of a
- * slice is still handled.
+ * A connection is not read further while it has this many pending responses, or once this many slices were read while one is pending:
+ * otherwise a client that pipelines faster than it is served fills the memory, and others wait until all of its requests have been
+ * handled. The rest of a slice is still handled.
  */
 const UNANSWERED_MAX = 16;
 /** What is read of a body after its response; more would cost others the time that reading it takes. No operation takes one. */
@@ -26,7 +26,7 @@ const LONG_BYTES = 65_536;
 interface ConnectionState {
   /** Responses that have not ended, in the order of their requests; several when requests are pipelined. */
   readonly pending: ServerResponse[];
-  /** Slices that were handed on since no response was pending. */
+  /** Slices that were handed on since the last pending response ended. */
   slices: number;
   /** The latest request, until it has been received completely and its response has ended. */
   latest: IncomingMessage | undefined;
@@ -133,7 +133,7 @@ export class Connections {
   begin(req: IncomingMessage, res: ServerResponse): boolean {
     const connection = req.socket as Connection;
     const state = connection[STATE];
-    if (state.closing) {
+    if (state.closing || !connection.writable) {
       state.deaf = true;
       return false;
     }
@@ -171,12 +171,12 @@ export class Connections {
   }
 
   /**
-   * Whether an error of the parser is to be ignored: on a closing connection, which is ended by its last response, and a timeout while
-   * nothing is read because of the pending responses.
+   * Whether an error of the parser is to be ignored: on a closing connection, which is ended by its last response and not read further,
+   * and a timeout while nothing is read because of the pending responses.
    */
   ignores(socket: Socket, isTimeout: boolean): boolean {
     const state = (socket as Connection)[STATE];
-    return state.closing || (isTimeout && (socket.isPaused() || isFull(state)));
+    return (state.deaf ||= state.closing) || (isTimeout && (socket.isPaused() || isFull(state)));
   }
 
   /**

@@ -1,4 +1,5 @@
 import type { PoolClient } from 'pg';
+import { CancelBatcher } from '../../src/orders/cancel-batcher.js';
 import type { ServiceHttpAdapter } from '../../src/server/service-http-adapter.js';
 import { untilLockWaits } from '../helpers/lock-waits.js';
 import { insertKey, insertOrder, insertOrders, statusOf } from '../helpers/builders.js';
@@ -126,14 +127,24 @@ describe('closing the server', () => {
     ],
   ])('closes a connection at once that %s', async (_condition, text) => {
     const client = await RawClient.open(service.port, text);
-    if (text.includes('\r\n\r\n')) {
-      await waitFor(() => client.responses.length === 1, 'the response arrives');
-    } else {
-      await waitFor(async () => (await connections()) > 0, 'the connection is accepted');
-    }
+    const count = text.includes('\r\n\r\n') ? 1 : 0;
+    await waitFor(async () => (await connections()) > 0 && client.responses.length === count, 'it is as described');
     await service.app.close();
     await client.untilClosed();
-    expect(client.responses).toHaveLength(text.includes('\r\n\r\n') ? 1 : 0);
+    expect(client.responses).toHaveLength(count);
+  });
+
+  it('executes no request whose end arrives later', async () => {
+    const id = await insertOrder(service.db);
+    const client = await RawClient.open(service.port, cancel(id).slice(0, -1));
+    await waitFor(async () => (await connections()) > 0, 'the connection is accepted');
+    const executed = jest.spyOn(service.app.get(CancelBatcher), 'cancel');
+    adapter().connections.closeIdle();
+    client.socket.write(cancel(id).slice(-1));
+    await client.untilClosed();
+    // Would be executed after this one.
+    await fetch(`${service.baseUrl}/v1/nowhere`, { headers: { Authorization: `Bearer ${key}` } });
+    expect(executed).not.toHaveBeenCalled();
   });
 });
 
