@@ -21,7 +21,7 @@ import { exchange, requestText } from '../helpers/wire.js';
 const DAY_MS = 86_400_000;
 const NOTHING = { admitted: '0', rejected: '0', banned: '0', lists: '0', cancels: '0', list_bytes: '0' };
 
-const context = useTestService({ environment: { RATE_LIMIT_BAN_THRESHOLD: '3' } });
+const context = useTestService({ environment: { RATE_LIMIT_BAN_THRESHOLD: '3', CANCEL_LOCK_TIMEOUT_MS: '30000' } });
 
 const flush = (): Promise<void> => context.service.app.get(UsageRecorder).flush();
 

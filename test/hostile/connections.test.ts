@@ -39,9 +39,9 @@ describe('a client that resets its connection', () => {
 
 describe('a request with more headers than are read', () => {
   it('is rejected, and never with the first of two Authorization headers', async () => {
-    const respond = async (count: number, ...more: string[]): Promise<WireResponse> => {
-      // With Host and the key.
-      const headers = [...Array.from({ length: count - 2 }, () => 'a:'), ...more];
+    /** With Host and the key. */
+    const respond = (count: number, ...more: string[]): Promise<WireResponse> => {
+      const headers = [...Array<string>(count - 2).fill('a:'), ...more];
       return responseTo(context.service.port, 'GET', '/v1/nowhere', { key: context.key, headers });
     };
     expectErrorResponse(await respond(100), 404, 'route_not_found');
