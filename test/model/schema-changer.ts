@@ -91,8 +91,9 @@ export const SCHEMA_CHANGES: readonly SchemaChange[] = [
   {
     what: 'only orders from now on must have an id',
     apply: `ALTER TABLE orders DROP CONSTRAINT orders_pkey; ALTER TABLE orders ALTER COLUMN id DROP IDENTITY IF EXISTS;
-      ALTER TABLE orders ALTER COLUMN id DROP NOT NULL; ALTER TABLE orders ADD CONSTRAINT has_id NOT NULL id NOT VALID`,
-    undo: 'ALTER TABLE orders DROP CONSTRAINT has_id; ALTER TABLE orders ADD CONSTRAINT orders_pkey PRIMARY KEY (id)',
+      ALTER TABLE orders ALTER COLUMN id DROP NOT NULL; DO $do$ BEGIN IF current_setting('server_version_num')::int >= 180000
+      THEN EXECUTE 'ALTER TABLE orders ADD CONSTRAINT has_id NOT NULL id NOT VALID'; END IF; END $do$`,
+    undo: 'ALTER TABLE orders DROP CONSTRAINT IF EXISTS has_id; ALTER TABLE orders ADD CONSTRAINT orders_pkey PRIMARY KEY (id)',
   },
   { what: 'the table is unlogged', apply: 'ALTER TABLE orders SET UNLOGGED', undo: 'ALTER TABLE orders SET LOGGED' },
   {

@@ -39,7 +39,7 @@ export const SELECT_FACTS = `
       CASE WHEN relhasrules AND relname <> 'orders' THEN ', with rules' END) FROM relation
     UNION ALL
     SELECT concat('column ', relname, '.', attname, ' ', format_type(atttypid, atttypmod), CASE WHEN attname = 'id' AND attnotnull
-      AND NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = attrelid AND contype = 'n' AND NOT convalidated) THEN ' NOT NULL' END)
+      AND NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = attrelid AND conkey = ARRAY[attnum] AND contype = 'n' AND NOT convalidated) THEN ' NOT NULL' END)
     FROM relation JOIN pg_attribute ON attrelid = relation.oid
     WHERE attname IN ('id', 'pet_id', 'quantity', 'ship_date', 'complete', 'block', 'token')
     UNION ALL
