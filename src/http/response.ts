@@ -76,7 +76,7 @@ export function abortResponse(res: ServerResponse): void {
   res.destroy();
 }
 
-/** Closes a connection in the middle of a response: in HTTP/1.0 a regular end of it may be the end of the body. */
+/** Closes a connection during a response; in HTTP/1.0 by a reset, because a regular close may mark the end of the body. */
 export function breakConnection({ httpVersionMinor, socket }: IncomingMessage): void {
   socket[httpVersionMinor === 0 ? 'resetAndDestroy' : 'destroy']();
 }

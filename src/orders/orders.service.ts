@@ -29,7 +29,7 @@ export class OrdersService {
   async cancel(id: bigint, caller: string): Promise<void> {
     const outcome = (await this.batcher.cancel(id, caller)) ?? 'not_found';
     if (outcome === 'suppressed') {
-      throw new Error('A trigger or rule on "orders" suppresses the update of a pending order.');
+      throw new Error('A trigger on "orders" keeps a pending order from being cancelled.');
     }
     this.metrics.cancels.labels(outcome).inc();
     if (outcome !== 'cancelled') {

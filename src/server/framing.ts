@@ -4,12 +4,12 @@ import { DomainError } from '../errors/domain-error.js';
 /** `uri-host [ ":" port ]` (RFC 9110 section 7.2); the inside of an IP literal's brackets is not validated. */
 const WELL_FORMED_HOST = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9\-._~!$&'()*+,;=%]*)(?::\d*)?$/;
 
-/** As in Apache's server. Each takes a hundred bytes and more in memory, however small it is. */
+/** The default of Apache httpd. Each header takes more than 100 bytes of memory, however small it is. */
 export const HEADERS_MAX = 100;
 
 /** @returns the framing error of a request that Node's parser accepts; undefined when there is none */
 export function framingError({ headers, rawHeaders, httpVersion }: IncomingMessage): DomainError | undefined {
-  // Each with its name and its value.
+  // Names and values alternate.
   if (rawHeaders.length > 2 * HEADERS_MAX) {
     return new DomainError('request_header_fields_too_large');
   }

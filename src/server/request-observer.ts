@@ -19,7 +19,7 @@ const ALERTED = [
   ['DELETE', ORDER_ROUTE, 204, 500, 503],
 ] as const;
 
-/** Measures and logs every request once, and counts it as a list of its key, when its response has ended or its connection is lost. */
+/** Measures and logs every request once, and counts each list for its key, when the response has ended or its connection is lost. */
 @Injectable()
 export class RequestObserver {
   constructor(

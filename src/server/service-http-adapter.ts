@@ -34,7 +34,7 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     super(app);
   }
 
-  /** Resolves when every pending response has ended. Connections without one are closed at once. */
+  /** Resolves when every pending response has ended. Connections without one are ended at once. */
   override close(): Promise<void> | undefined {
     this.connections.startDraining();
     this.connections.closeIdle();
@@ -44,7 +44,7 @@ export class ServiceHttpAdapter extends ExpressAdapter {
   override initHttpServer(): void {
     const server = createServer({ ...SERVER_OPTIONS, ...expressMessages(this.getInstance<Express>()) });
     this.connections.watch(server, this.connectionsMax);
-    // Node silently drops further ones, a second `Authorization` for instance. `framingError` rejects a request with that many.
+    // Node silently drops headers beyond this number, such as a second `Authorization`. `framingError` rejects a request that reaches it.
     server.maxHeadersCount = HEADERS_MAX + 1;
     // Milliseconds without a byte in either direction, also while the client takes none of a response.
     server.timeout = 300_000;

@@ -6,7 +6,7 @@ it.each<[CancelOutcome | undefined, RegExp, string[]]>([
   ['already_cancelled', /^order_already_cancelled: .*already been cancelled/, ['already_cancelled']],
   ['already_shipped', /^order_already_shipped: .*already shipped and cannot be cancelled/, ['already_shipped']],
   [undefined, /^order_not_found: No order has this id/, ['not_found']],
-  ['suppressed', /^undefined: A trigger or rule on "orders" suppresses the update/, []],
+  ['suppressed', /^undefined: A trigger on "orders" keeps a pending order from being cancelled/, []],
 ])(
   'OrdersService.cancel turns the outcome %s into the error %s and counts it as %j',
   async (outcome, expected, counted) => {
