@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { connect } from 'node:net';
 import { ANONYMOUS_ID } from '../../src/plans/plans.js';
 import { UsageRecorder } from '../../src/api-keys/usage/usage-recorder.js';
 import { ApiKeysRepository } from '../../src/api-keys/api-keys.repository.js';
@@ -13,6 +12,7 @@ import { lockOrder, openTransaction, untilLockWaits } from '../helpers/lock-wait
 import { call, cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { ManualClock } from '../helpers/manual-clock.js';
+import { RawClient } from '../helpers/raw-client.js';
 import { requestRaw } from '../helpers/raw-http.js';
 import { startTestService, useTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
@@ -69,14 +69,16 @@ describe('the usage of a key', () => {
     // Also one whose client leaves before it is cancelled.
     const late = await insertOrder(context.service.db);
     const release = await lockOrder(context.service.db, late);
-    const leaving = connect(context.service.port, '127.0.0.1');
-    leaving.write(requestText('DELETE', `/v1/store/orders/${late}`, { key }));
+    const client = await RawClient.open(context.service.port, requestText('DELETE', `/v1/store/orders/${late}`, { key }));
     await untilLockWaits(context.service.db);
     const left = jest.spyOn(context.service.app.get(RequestObserver), 'ended');
-    leaving.destroy();
+    client.socket.destroy();
     await waitFor(() => left.mock.calls.length > 0, 'the request has ended');
     await release();
-    await waitFor(async () => (await flush(), (await usageOf(id))?.cancels === '2'), 'both are counted');
+    await waitFor(async () => {
+      await flush();
+      return (await usageOf(id))?.cancels === '2';
+    }, 'both are counted');
     expect(await usageOf(id)).toEqual({ ...NOTHING, admitted: '4', cancels: '2' });
   });
 

@@ -44,6 +44,13 @@ export function insertOrders(db: pg.Pool, count: number): Promise<string[]> {
   return Promise.all(Array.from({ length: count }, () => insertOrder(db)));
 }
 
+/** Inserts pending orders with the ids 1,000,001 and above, in one statement. */
+export async function insertMany(db: pg.Pool, count: number): Promise<void> {
+  await db.query(
+    `INSERT INTO orders (id, pet_id, quantity) SELECT 1000000 + n, n, 1 FROM generate_series(1, ${count}) AS n`,
+  );
+}
+
 export async function statusOf(db: pg.Pool, id: string): Promise<string | undefined> {
   const { rows } = await db.query<{ status: string }>('SELECT status::text FROM orders WHERE id = $1', [id]);
   return rows[0]?.status;

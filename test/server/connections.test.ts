@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { RateLimiter } from '../../src/rate-limit/rate-limiter.js';
 import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
-import { insertOrder, statusOf } from '../helpers/builders.js';
+import { insertMany, insertOrder, statusOf } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
 import { RawClient } from '../helpers/raw-client.js';
 import { ServiceMetrics } from '../helpers/service-metrics.js';
@@ -28,12 +28,6 @@ describe('pipelined requests', () => {
     const text = requestText('GET', '/v1/nowhere', { key: context.key, headers: [PADDING] }).repeat(count);
     expect((await exchange(context.service.port, text, { until: count })).responses).toHaveLength(count);
   }
-
-  /** Orders with ids above 1,000,000. */
-  const insertMany = (count: number): Promise<unknown> =>
-    context.service.db.query(
-      `INSERT INTO orders (id, pet_id, quantity) SELECT 1000000 + n, n, 1 FROM generate_series(1, ${count}) AS n`,
-    );
 
   const listsLost = (): Promise<number> => metric('petstore_lists_total', 'lost_reader');
   const listsSent = (): Promise<number> => metric('petstore_lists_running');
@@ -239,7 +233,7 @@ describe('pipelined requests', () => {
   it('are read further only when Node reads, too, which pauses while a response takes much memory', async () => {
     const { app, db, port } = context.service;
     const id = await insertOrder(db);
-    await insertMany(5_000);
+    await insertMany(context.service.db, 5_000);
     const counted = jest.spyOn(app.get(RateLimiter).addresses, 'consume');
     const release = await lockOrder(context.service.db, id);
     const anonymous = requestText('GET', '/v1/nowhere', { headers: [`X-Padding: ${'x'.repeat(800)}`] });
@@ -262,7 +256,7 @@ describe('pipelined requests', () => {
     const { app, db, port } = context.service;
     const id = await insertOrder(db);
     // About 350 KB as JSON: not all of it fits into the client's buffer, but all into those of both ends.
-    await insertMany(5_000);
+    await insertMany(context.service.db, 5_000);
     const release = await lockOrder(db, id);
     const server = app.getHttpServer();
     const accepted = once(server, 'connection') as Promise<[Socket]>;
@@ -289,7 +283,7 @@ describe('pipelined requests', () => {
 
   it('get the response to a malformed request after the list that is being sent', async () => {
     // About 20 MB as JSON: more than the buffers of both ends of the connection hold.
-    await insertMany(300_000);
+    await insertMany(context.service.db, 300_000);
     const list = requestText('GET', '/v1/store/orders', { key: context.key });
     const client = await RawClient.open(context.service.port, list);
     await client.stall();

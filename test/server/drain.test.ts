@@ -2,7 +2,7 @@ import type { PoolClient } from 'pg';
 import { CancelBatcher } from '../../src/orders/cancel-batcher.js';
 import type { ServiceHttpAdapter } from '../../src/server/service-http-adapter.js';
 import { untilLockWaits } from '../helpers/lock-waits.js';
-import { insertKey, insertOrder, insertOrders, statusOf } from '../helpers/builders.js';
+import { insertKey, insertMany, insertOrder, insertOrders, statusOf } from '../helpers/builders.js';
 import { RawClient } from '../helpers/raw-client.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
@@ -86,9 +86,7 @@ describe('pipelined cancels during a drain', () => {
 describe('a list whose headers were sent before the drain', () => {
   async function startList(): Promise<RawClient> {
     // About 20 MB: more than the buffers of both ends of a connection hold.
-    await service.db.query(
-      'INSERT INTO orders (id, pet_id, quantity) SELECT 1000000 + n, n, 1 FROM generate_series(1, 300000) AS n',
-    );
+    await insertMany(service.db, 300_000);
     const client = await RawClient.open(service.port, requestText('GET', '/v1/store/orders', { key }));
     await client.stall();
     return client;
