@@ -10,7 +10,7 @@ export type CancelOutcome =
   | 'cancelled'
   | 'already_cancelled'
   | 'already_shipped'
-  /** A trigger or rule of the database kept a pending order from being updated. */
+  /** A trigger of the database kept a pending order from being cancelled. */
   | 'suppressed';
 
 /** `retry`: the order exists, but was not locked, because another transaction locked, deleted or moved it. */
@@ -47,7 +47,6 @@ export class OrdersRepository {
   async #cancelBatch(ids: readonly bigint[]): Promise<Map<bigint, CancelResult>> {
     const list = `{${ids.join()}}`;
     const json = await this.#text(
-      ids.length,
       Prisma.sql`
         WITH locked AS MATERIALIZED (
           SELECT id, status FROM orders WHERE id = ANY(${list}::text::bigint[]) FOR NO KEY UPDATE SKIP LOCKED
@@ -65,6 +64,7 @@ export class OrdersRepository {
           SELECT id, 'retry' FROM orders WHERE id = ANY(${list}::text::bigint[])
             AND (SELECT count(*) FROM locked) < ${String(ids.length)}::text::int AND id NOT IN (SELECT id FROM locked)
         ) AS each`,
+      ids.length,
     );
     const results = JSON.parse(json ?? '{}') as Record<string, CancelResult>;
     return new Map(Object.entries(results).map(([id, result]) => [BigInt(id), result]));
@@ -78,30 +78,24 @@ export class OrdersRepository {
    * @throws {DomainError} `service_unavailable`, also when the row stays locked
    */
   async cancelAlone(id: bigint, lock = Prisma.empty): Promise<CancelResult | undefined> {
-    const updated = await this.#text(
-      1,
-      Prisma.sql`
-        UPDATE orders SET status = 'cancelled', cancelled_at = now()
-        WHERE id = (
-          SELECT CASE status WHEN 'pending' THEN id END
-          FROM orders WHERE id = ${String(id)}::text::bigint FOR NO KEY UPDATE ${lock}
-        ) RETURNING status::text`,
-    );
+    const updated = await this.#text(Prisma.sql`
+      UPDATE orders SET status = 'cancelled', cancelled_at = now()
+      WHERE id = (
+        SELECT CASE status WHEN 'pending' THEN id END
+        FROM orders WHERE id = ${String(id)}::text::bigint FOR NO KEY UPDATE ${lock}
+      ) RETURNING status::text`);
     if (updated === 'cancelled') {
       return 'cancelled';
     }
-    const result = await this.#text(
-      1,
-      Prisma.sql`
-        SELECT coalesce((
-          SELECT CASE status WHEN 'pending' THEN 'suppressed' ELSE 'already_' || status END
-          FROM orders WHERE id = ${String(id)}::text::bigint FOR NO KEY UPDATE ${lock}
-        ), (SELECT 'retry' FROM orders WHERE id = ${String(id)}::text::bigint))`,
-    );
+    const result = await this.#text(Prisma.sql`
+      SELECT coalesce((
+        SELECT CASE status WHEN 'pending' THEN 'suppressed' ELSE 'already_' || status END
+        FROM orders WHERE id = ${String(id)}::text::bigint FOR NO KEY UPDATE ${lock}
+      ), (SELECT 'retry' FROM orders WHERE id = ${String(id)}::text::bigint))`);
     return (result ?? undefined) as CancelResult | undefined;
   }
 
-  async #text(batchSize: number, statement: Prisma.Sql): Promise<string | null | undefined> {
+  async #text(statement: Prisma.Sql, batchSize = 1): Promise<string | null | undefined> {
     const query = (): Promise<[string | null][]> =>
       this.prisma.beforeWrite().then(() => this.prisma.queryRows(statement));
     const run = (): Promise<[string | null][]> =>

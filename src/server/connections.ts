@@ -93,6 +93,7 @@ export class Connections {
     this.#open.add(connection);
     const idleSince = performance.now();
     const pending: ServerResponse[] = [];
+    // Counts each slice that is handed on.
     const readOn = readInSlices(connection, () => !state.deaf && !isFull(state) && ++state.slices > 0);
     const state = { pending, slices: 0, latest: undefined, closing: false, deaf: false, idleSince, peer, readOn };
     // Node calls it after the last response. The client may neither read nor close, and unread input would reset the connection at
@@ -141,9 +142,13 @@ export class Connections {
     state.latest = req;
     res.once('close', () => {
       state.pending.splice(state.pending.indexOf(res), 1);
-      state.slices = state.pending.length === 0 ? 0 : state.slices;
+      if (state.pending.length === 0) {
+        state.slices = 0;
+      }
       state.readOn();
-      state.latest = state.latest === req && req.complete ? undefined : state.latest;
+      if (state.latest === req && req.complete) {
+        state.latest = undefined;
+      }
       if (connection.writable && !req.complete && !(Number(req.headers['content-length']) <= UNUSED_BODY_MAX_BYTES)) {
         // Reads no more of the body.
         Object.assign(state, { closing: true, deaf: true });
