@@ -62,14 +62,14 @@ describe('the usage of a key', () => {
 
   it('has the orders that it cancelled, and not the cancels that failed', async () => {
     const { id, key } = await insertKey(context.service.db);
-    const order = await insertOrder(context.service.db);
+    const [order, late] = [await insertOrder(context.service.db), await insertOrder(context.service.db)];
     for (const wanted of [order, order, '987654321']) {
       await cancelOrder(context.service.baseUrl, wanted, key);
     }
     // Also one whose client leaves before it is cancelled.
-    const late = await insertOrder(context.service.db);
     const release = await lockOrder(context.service.db, late);
-    const client = await RawClient.open(context.service.port, requestText('DELETE', `/v1/store/orders/${late}`, { key }));
+    const text = requestText('DELETE', `/v1/store/orders/${late}`, { key });
+    const client = await RawClient.open(context.service.port, text);
     await untilLockWaits(context.service.db);
     const left = jest.spyOn(context.service.app.get(RequestObserver), 'ended');
     client.socket.destroy();
