@@ -91,9 +91,8 @@ export class RequestHandler implements OnModuleInit {
       // It carries no key: were it counted, a page's requests with a key would exhaust the limit of its address.
       this.#cors.respondToPreflight(req, res, isApi ? rateLimitHeaders(this.admission.unconsumed()) : []);
       return;
-    } else {
-      this.#cors.addHeaders(req, res);
     }
+    this.#cors.addHeaders(req, res);
     const decided = isApi ? this.admission.admit(req, context) : undefined;
     // Not decided yet: a round trip is needed. Does nothing for other routes.
     if (isApi && context.admission === undefined) {
