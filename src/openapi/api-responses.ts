@@ -1,12 +1,19 @@
 import { applyDecorators } from '@nestjs/common';
 import { ApiProperty, ApiResponse, type ApiResponseOptions, getSchemaPath } from '@nestjs/swagger';
 import { type ErrorCode, ERRORS } from '../errors/domain-error.js';
+import { REQUEST_ID_HEADER } from '../http/request-context.js';
 import { LIMIT_HEADER_NAMES } from '../rate-limit/headers.js';
 
 export type Headers = NonNullable<ApiResponseOptions['headers']>;
 
 /** Every documented response header: `components.headers` of the document. */
 export const HEADER_COMPONENTS: Headers = {
+  [REQUEST_ID_HEADER]: {
+    required: true,
+    description: 'The id of the request in the log of the service: that of the request header, or a new one.',
+    schema: { type: 'string', minLength: 1, maxLength: 64, pattern: '^[A-Za-z0-9._-]+$' },
+    example: '5f0c7a3e-8f0e-4c1b-9a57-2f6f0f4f1f6d',
+  },
   'X-RateLimit-Limit': {
     required: true,
     description: 'The limit that applies: of the two windows, the one with the fewest requests remaining.',
@@ -64,7 +71,7 @@ export function headers(...names: readonly string[]): Headers {
 }
 
 /** Headers of every response under the version segment. */
-export const LIMIT_HEADERS = headers(...LIMIT_HEADER_NAMES);
+export const COMMON_HEADERS = headers(REQUEST_ID_HEADER, ...LIMIT_HEADER_NAMES);
 
 /** The Error object of the interface, for the document. */
 export class ErrorSchema {
@@ -98,7 +105,7 @@ export class ErrorSchema {
 }
 Object.defineProperty(ErrorSchema, 'name', { value: 'Error' });
 
-const HEADERS_BY_STATUS: Readonly<Record<number, Headers>> = {
+const HEADERS_BY_STATUS: Readonly<Record<string, Headers>> = {
   401: headers('WWW-Authenticate'),
   429: headers('Retry-After'),
   503: headers('Retry-After'),
@@ -120,7 +127,7 @@ export function ApiError(
   return ApiResponse({
     status,
     description,
-    headers: { ...LIMIT_HEADERS, ...(status === 'default' ? {} : HEADERS_BY_STATUS[status]) },
+    headers: { ...COMMON_HEADERS, ...HEADERS_BY_STATUS[status] },
     content: {
       'application/json': {
         schema: { $ref: getSchemaPath('Error') },
@@ -149,10 +156,9 @@ export const ApiCommonErrors = (): MethodDecorator =>
       'The service is temporarily unavailable: the database is unreachable or overloaded, or the order is locked. Retry after ' +
         'the number of seconds in `Retry-After`.',
     ),
-    ApiError('default', 'Any other error, in the same shape: the request did not reach this operation.', [
-      'route_not_found',
-      'method_not_allowed',
-      'request_timeout',
-      'request_header_fields_too_large',
-    ]),
+    ApiError(
+      'default',
+      'Any other error, in the same shape: the request did not reach this operation. 405 has the header `Allow`.',
+      ['route_not_found', 'method_not_allowed', 'request_timeout', 'request_header_fields_too_large'],
+    ),
   );

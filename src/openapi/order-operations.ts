@@ -12,7 +12,7 @@ import {
   getSchemaPath,
 } from '@nestjs/swagger';
 import { OrdersController } from '../orders/orders.controller.js';
-import { ApiCommonErrors, ApiError, ErrorSchema, headers, LIMIT_HEADERS } from './api-responses.js';
+import { ApiCommonErrors, ApiError, COMMON_HEADERS, ErrorSchema, headers } from './api-responses.js';
 
 /** The Order of the interface, for the document only: the list is encoded without an object per order. */
 export class Order {
@@ -50,7 +50,7 @@ export class Order {
   complete?: boolean;
 }
 
-const LIST_HEADERS = { ...LIMIT_HEADERS, ...headers('ETag') };
+const LIST_HEADERS = { ...COMMON_HEADERS, ...headers('ETag') };
 
 /** `GET /store/orders`. */
 const ApiListOrders = (): MethodDecorator =>
@@ -116,7 +116,7 @@ const ApiCancelOrder = (): MethodDecorator =>
       schema: { type: 'integer', format: 'int64' },
       example: 11,
     }),
-    ApiResponse({ status: 204, description: 'Order cancelled.', headers: LIMIT_HEADERS }),
+    ApiResponse({ status: 204, description: 'Order cancelled.', headers: COMMON_HEADERS }),
     ApiError(400, 'The order id is not a decimal int64, or the request is malformed.'),
     ApiError(404, 'The order cannot be found.', ['order_not_found']),
     ApiError(409, 'The order cannot be cancelled because it has already shipped or is already cancelled.'),
