@@ -113,7 +113,7 @@ export class Metrics {
   constructor() {
     collectDefaultMetrics({ register: this.registry });
     // For Prometheus a series that begins with 1 has not increased, so the series that alerts read begin with 0.
-    ['complete', 'lost_reader', 'cut', 'failed'].forEach((end) => this.lists.labels(end));
+    ['complete', 'disconnected', 'cut', 'failed'].forEach((end) => this.lists.labels(end));
     ['memory', 'database'].forEach((source) => this.listPieces.labels(source));
     ['admitted', 'limited', 'banned'].forEach((outcome) => this.limiterDecisions.labels('anonymous', outcome));
   }

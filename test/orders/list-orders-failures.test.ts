@@ -47,7 +47,7 @@ function listConnectionsInUse(): number {
   return list.totalCount - list.idleCount;
 }
 
-async function listsThatEnded(end: 'lost_reader' | 'cut'): Promise<number> {
+async function listsThatEnded(end: 'disconnected' | 'cut'): Promise<number> {
   return (await ServiceMetrics.of(service.app)).sum('petstore_lists_total', `end="${end}"`);
 }
 
@@ -115,8 +115,8 @@ describe('a list that is interrupted', () => {
       await waitFor(async () => (await connections()) === 0, 'the connection is closed');
       await unlock();
       await untilNoListRuns();
-      await waitFor(async () => (await listsThatEnded('lost_reader')) >= 8, 'all lists have ended');
-      expect(await listsThatEnded('lost_reader')).toBe(8);
+      await waitFor(async () => (await listsThatEnded('disconnected')) >= 8, 'all lists have ended');
+      expect(await listsThatEnded('disconnected')).toBe(8);
     },
   );
 });
@@ -209,13 +209,13 @@ describe('more concurrent lists than LIST_CONCURRENCY', () => {
     await expectWholeList();
   });
 
-  it('get one that a key with two gives up, whose list counts as cut', async () => {
+  it('get a slot from a key that holds two, whose list counts as cut', async () => {
     const other = await insertKey(database.db, { plan: 'business' });
     const list = await listOrders(service.baseUrl, other.key);
     expect(list.status).toBe(200);
     await list.text();
     expect(await listsThatEnded('cut')).toBe(1);
-    expect(await listsThatEnded('lost_reader')).toBe(0);
+    expect(await listsThatEnded('disconnected')).toBe(0);
   });
 
   it('do not leak a slot when a client disconnects while it waits for one', async () => {

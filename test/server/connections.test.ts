@@ -29,7 +29,7 @@ describe('pipelined requests', () => {
     expect((await exchange(context.service.port, text, { until: count })).responses).toHaveLength(count);
   }
 
-  const listsLost = (): Promise<number> => metric('petstore_lists_total', 'lost_reader');
+  const listsLost = (): Promise<number> => metric('petstore_lists_total', 'disconnected');
   const listsSent = (): Promise<number> => metric('petstore_lists_running');
 
   it('get their responses in order, errors and successes', async () => {

@@ -119,7 +119,7 @@ export class OrderListResponder {
     }
     const isDisconnected = error instanceof ClientDisconnected;
     if (isDisconnected || res.headersSent) {
-      const reason = isCut ? 'cut' : 'lost_reader';
+      const reason = isCut ? 'cut' : 'disconnected';
       this.metrics.lists.labels(isDisconnected ? reason : 'failed').inc();
       abortResponse(res);
     }
