@@ -1,15 +1,16 @@
 import { InvalidArgumentError } from 'commander';
-import { isIdPrefix } from '../api-keys/key-id.js';
 import { parseTime } from '../common/rfc3339.js';
-import { UNPRINTABLE } from './output.js';
+import { ANONYMOUS_ID } from '../plans/plans.js';
+import { ID_PREFIX_LENGTH, UNPRINTABLE } from './output.js';
 
 const INT32_MAX = 2_147_483_647;
 const FIRST_DAY = '2000-01-01';
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const DURATION = /^(\d{1,6})(s|m|h|d)$/;
 
 const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** The arguments are valid by themselves, but the command cannot run with them in this environment. */
+/** The command cannot run as given, and nothing was done. The message does not quote the argument. */
 export class UsageError extends Error {}
 
 /** An integer from `min` to `max`; by default up to the largest integer of the database column. */
@@ -25,7 +26,7 @@ export function integer(min: number, max: number = INT32_MAX): (text: string) =>
 
 /** The id of a key or the first characters of it. The message does not contain the text: it may be the key itself. */
 export function keyId(text: string): string {
-  if (!isIdPrefix(text)) {
+  if (text.length < ID_PREFIX_LENGTH || !UUID.test(text + ANONYMOUS_ID.slice(text.length))) {
     throw new UsageError(
       'The id must be the UUID of a key, or its first 8 characters or more, and not the key; "petstore keys list" shows the ids.',
     );

@@ -7,6 +7,7 @@ import {
   LOCK_NOT_AVAILABLE,
   READ_ONLY_TRANSACTION,
   sqlStateOf,
+  UNDEFINED_TABLE,
 } from '../database/postgres-errors.js';
 import { sessionSettings } from '../database/session-settings.js';
 import { UsageError } from './arguments.js';
@@ -20,7 +21,6 @@ const SETTINGS = sessionSettings({
   idle_in_transaction_session_timeout: 30_000,
 });
 
-const UNDEFINED_TABLE = '42P01';
 const INSUFFICIENT_PRIVILEGE = '42501';
 
 /** What an operator can do about an error of PostgreSQL. */
@@ -50,11 +50,11 @@ export async function withDatabase<T>(work: (db: pg.Client) => Promise<T>): Prom
     await db.query(SETTINGS);
     return await work(db);
   } catch (error) {
-    // Also by a server that says so before it ends the session.
+    // The server may report it before it ends the session.
     if (db.connection.stream.destroyed || (sqlStateOf(error) !== undefined && isOutcomeUnknown(error))) {
       throw new Error(
         `The connection to the database was lost (${asError(error).message}). ` +
-          'If the command changes something, look whether it has before you repeat it.',
+          'If the command changes something, check whether it did before you repeat it.',
         { cause: error },
       );
     }

@@ -14,7 +14,7 @@ const ORDERS_MAX = 100_000_000;
 const PROGRESS_MS = 10_000;
 /** 128 + SIGINT, as a shell reports it. */
 const EXIT_INTERRUPTED = 130;
-const COMMITTING = 'the commit had begun; look whether the orders exist before you repeat it.';
+const COMMITTING = 'the commit had begun; check whether the orders exist before you repeat it.';
 
 const IMPORT_HELP = `
 The file is CSV with a header line that names these fields in any order:
@@ -46,7 +46,7 @@ export function addOrderCommands(program: Command): void {
     .description('insert generated orders, the same ones every time; existing orders stay as they are')
     .option('--orders <n>', 'number of orders', integer(1, ORDERS_MAX), ORDERS_DEFAULT)
     .option('--force', 'run with NODE_ENV=production too')
-    .option('--json', 'print {"made", "existing"}')
+    .option('--json', 'print {"inserted", "existing"}')
     .addHelpText('after', '\nExample:\n  petstore seed --orders 1000000')
     .action(seed);
 }
@@ -87,9 +87,10 @@ async function seed({ orders, force, json }: SeedOptions): Promise<void> {
       'NODE_ENV is production, where generated orders are rarely wanted; pass --force to insert them.',
     );
   }
-  const made = await load((db, progress) => seedOrders(db, orders, progress));
-  const existing = orders - made;
-  await printResult(json, { made, existing }, `${count(made)} orders inserted, ${count(existing)} existed already.`);
+  const inserted = await load((db, progress) => seedOrders(db, orders, progress));
+  const existing = orders - inserted;
+  const text = `${count(inserted)} orders inserted, ${count(existing)} existed already.`;
+  await printResult(json, { inserted, existing }, text);
 }
 
 /**

@@ -1,12 +1,14 @@
 import { fstatSync, statSync } from 'node:fs';
 import { redactKeys } from '../api-keys/key-format.js';
-import { ID_PREFIX_LENGTH } from '../api-keys/key-id.js';
 import { asError } from '../common/as-error.js';
 
 /** Control characters, and the marks that break a line or change the direction of a text. */
 export const UNPRINTABLE = '[\\p{Cc}\\p{Zl}\\p{Zp}\\p{Bidi_Control}]';
 /** But the ends of lines. */
 const ESCAPED = new RegExp(`(?!\\n)${UNPRINTABLE}`, 'gu');
+
+/** Characters of an id that tables show, and that commands need at least to find it. */
+export const ID_PREFIX_LENGTH = 8;
 
 const NUMBER = /^[\d,.% -]*$/;
 

@@ -29,7 +29,7 @@ export async function checkClock(server: string, readServerMs: () => Promise<num
   const difference = (sentMs + Date.now()) / 2 - serverMs;
   const distance = Math.abs(difference);
   if (distance <= TOLERATED_MS) {
-    return ok('the same as of this host, within a second');
+    return ok('within a second of the clock of this host');
   }
   const message = `this host is ${(distance / 1_000).toFixed(1)} s ${difference > 0 ? 'ahead of' : 'behind'} ${server}`;
   const remedy = 'Synchronise the clocks of all hosts with NTP: windows of limits and expiry times depend on them.';

@@ -45,7 +45,7 @@ export async function checkDatabase(config: Config): Promise<Results> {
   await withDeadline(runDatabaseChecks(databaseUrl, config, results), DATABASE_TIMEOUT_MS).catch(() => undefined);
   const missing =
     results.database?.status === 'ok'
-      ? error('not checked: another connection was rejected, or is too slow', 'Are there too many connections?')
+      ? error('not checked: another connection was rejected, or is too slow', 'Check the connection limit.')
       : skipped('the database cannot be used');
   for (const name of Object.keys(CHECKS)) {
     results[name] ??= missing;
@@ -130,6 +130,6 @@ async function checkExpiringKeys(db: pg.Client): Promise<Result> {
     ? ok('none within 30 days')
     : warning(
         `${keys.length} within 30 days: ${keys.slice(0, 5).join(', ')}${keys.length > 5 ? ' and more' : ''}`,
-        'Hand their holders new keys of "petstore keys issue" and revoke these. Keys that were rotated need nothing.',
+        'Issue new keys with "petstore keys issue", then revoke these. Keys that were rotated need nothing.',
       );
 }

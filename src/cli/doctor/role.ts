@@ -101,7 +101,7 @@ export async function checkRole(db: pg.Client, { databaseUrl }: Config): Promise
   }
   if (isMember === false) {
     const grant = `GRANT ${SERVICE_ROLE} TO "${login}"`;
-    return error(message, `Run as a superuser or who created ${SERVICE_ROLE}: ${grant}. Then run doctor again.`);
+    return error(message, `Run as a superuser or the creator of ${SERVICE_ROLE}: ${grant}. Then run doctor again.`);
   }
   const grantee = isMember === null ? `"${login}"` : SERVICE_ROLE;
   return error(message, `Run as the owner: ${missing.map((grant) => `GRANT ${grant} TO ${grantee}`).join('; ')}.`);

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { SELECT_STATE } from '../../api-keys/api-key-notifications.js';
 import { asError } from '../../common/as-error.js';
 import { onlyRow } from '../../database/only-row.js';
-import { sqlStateOf } from '../../database/postgres-errors.js';
+import { sqlStateOf, UNDEFINED_TABLE } from '../../database/postgres-errors.js';
 import { NO_RENEWALS, problemsOf, SELECT_FACTS } from '../../orders/list/list-integrity.js';
 import { error, ok, type Result, skipped, warning } from './check.js';
 
@@ -11,8 +11,6 @@ const TABLES = ['orders', 'api_keys', 'order_list_changes', 'api_key_usage'];
 /** Fails where psql applied the migrations: there is no record of Prisma, or no right to read it. */
 const UNFINISHED = `
   SELECT migration_name AS name FROM _prisma_migrations WHERE finished_at IS NULL AND rolled_back_at IS NULL`;
-
-const UNDEFINED_TABLE = '42P01';
 
 const MIGRATE =
   'Apply the migrations: "docker compose run --rm migrate", or "npm run db:migrate" with the URL of the owner. If they are recorded as applied, ' +
@@ -58,6 +56,6 @@ export async function checkList(db: pg.Client): Promise<Result> {
     : warning(
         problems.join('; '),
         'Make it as 20261122000001_order_list_versions/migration.sql does, such as with ALTER TABLE orders ENABLE ALWAYS ' +
-          'TRIGGER NAME. Until then every list is read whole, without ETag: right, but slow.',
+          'TRIGGER NAME. Until then every list is read whole, without ETag: correct, but slow.',
       );
 }

@@ -1,6 +1,6 @@
 import { shownId, table } from '../../../src/cli/output.js';
 
-it('table aligns columns, and names of any width move nothing', () => {
+it('table aligns columns, and a wide name shifts none', () => {
   const rows = [
     ['a', '1,000', '株式会社'],
     ['bb', '7', '🦜 Ltd.'],

@@ -30,7 +30,7 @@ test.each([
 });
 
 test.each([
-  [1_000, 'ok', 'the same as of this host, within a second'],
+  [1_000, 'ok', 'within a second of the clock of this host'],
   [2_000, 'warning', 'this host is 2.0 s behind Redis'],
   [-86_400_000, 'error', 'this host is 86400.0 s ahead of Redis'],
 ])('a server %d ms ahead: %s', async (ahead, status, message) => {
