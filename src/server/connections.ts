@@ -10,12 +10,12 @@ const STATE = Symbol('connection state');
  * otherwise a client that pipelines faster than it is served fills the memory, and others wait until all of its requests have been
  * handled. The rest of a slice is still handled.
  */
-const UNANSWERED_MAX = 16;
+const PENDING_MAX = 16;
 /** What is read of a body after its response; more would cost others the time that reading it takes. No operation takes one. */
 const UNUSED_BODY_MAX_BYTES = 65_536;
 /** How long a closed connection stays open for its client to read the last response. Milliseconds. */
 const LINGER_MS = 1_000;
-/** The same after more bytes than these, which may be those of a list. Meanwhile nothing is read, and others may take its place. */
+/** The same on a connection that was sent more than {@link LONG_BYTES}. Meanwhile nothing is read, and others may take its place. */
 const LONG_LINGER_MS = 60_000;
 const LONG_BYTES = 65_536;
 
@@ -33,7 +33,7 @@ interface ConnectionState {
   /** The connection ends with its last pending response: later requests on it are not executed (RFC 9112 section 9.6). */
   closing: boolean;
   /** Nothing more is read. */
-  deaf: boolean;
+  stopped: boolean;
   /** When it was opened or its last response ended; milliseconds. */
   idleSince: number;
   readonly peer: Peer;
@@ -94,8 +94,8 @@ export class Connections {
     const idleSince = performance.now();
     const pending: ServerResponse[] = [];
     // Counts each slice that is handed on.
-    const readOn = readInSlices(connection, () => !state.deaf && !isFull(state) && ++state.slices > 0);
-    const state = { pending, slices: 0, latest: undefined, closing: false, deaf: false, idleSince, peer, readOn };
+    const readOn = readInSlices(connection, () => !state.stopped && !isFull(state) && ++state.slices > 0);
+    const state = { pending, slices: 0, latest: undefined, closing: false, stopped: false, idleSince, peer, readOn };
     // Node calls it after the last response. The client may neither read nor close, and unread input would reset the connection at
     // once (RFC 9112 section 9.6).
     connection.destroySoon = () => {
@@ -135,7 +135,7 @@ export class Connections {
     const connection = req.socket as Connection;
     const state = connection[STATE];
     if (state.closing || !connection.writable) {
-      state.deaf = true;
+      state.stopped = true;
       return false;
     }
     state.pending.push(res);
@@ -151,7 +151,7 @@ export class Connections {
       }
       if (connection.writable && !req.complete && !(Number(req.headers['content-length']) <= UNUSED_BODY_MAX_BYTES)) {
         // Reads no more of the body.
-        Object.assign(state, { closing: true, deaf: true });
+        Object.assign(state, { closing: true, stopped: true });
         connection.destroySoon();
       }
       state.idleSince = performance.now();
@@ -181,7 +181,8 @@ export class Connections {
    */
   ignores(socket: Socket, isTimeout: boolean): boolean {
     const state = (socket as Connection)[STATE];
-    return (state.deaf ||= state.closing) || (isTimeout && (socket.isPaused() || isFull(state)));
+    state.stopped ||= state.closing;
+    return state.stopped || (isTimeout && (socket.isPaused() || isFull(state)));
   }
 
   /**
@@ -193,7 +194,7 @@ export class Connections {
     const state = (socket as Connection)[STATE];
     const { pending, latest } = state;
     const isInBody = latest !== undefined && !latest.complete;
-    Object.assign(state, { closing: true, deaf: true });
+    Object.assign(state, { closing: true, stopped: true });
     await Promise.all(pending.map((res) => new Promise((resolve) => res.once('close', resolve))));
     return isInBody;
   }
@@ -229,7 +230,7 @@ export class Connections {
 
 /** Whether nothing more is read until responses have ended: each that is pending keeps its request in memory. */
 function isFull({ pending, slices }: ConnectionState): boolean {
-  return pending.length > 0 && (pending.length >= UNANSWERED_MAX || slices >= UNANSWERED_MAX);
+  return pending.length > 0 && (pending.length >= PENDING_MAX || slices >= PENDING_MAX);
 }
 
 /** Whether the service has nothing to do on a connection until its client sends or takes something. */
