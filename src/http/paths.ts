@@ -10,7 +10,9 @@ export const ORDERS_PATH = `${API_VERSION}/store/orders`;
 export const LIST_ROUTE = `/${ORDERS_PATH}`;
 export const ORDER_ROUTE = `${LIST_ROUTE}/{orderId}`;
 
-const FIXED_ROUTES = new Set([LIST_ROUTE, '/health/live', '/health/ready', '/docs']);
+export const DOCS_PATH = '/docs';
+
+const FIXED_ROUTES = new Set([LIST_ROUTE, '/health/live', '/health/ready', DOCS_PATH]);
 
 /**
  * The route template that a request target matches, for logs, metrics and spans; also for requests that are rejected
@@ -25,7 +27,7 @@ export function routeTemplateOf(target: string): string | undefined {
   if (path.startsWith(`${LIST_ROUTE}/`)) {
     return path.includes('/', LIST_ROUTE.length + 1) ? undefined : ORDER_ROUTE;
   }
-  return path.startsWith('/docs/') ? '/docs' : undefined;
+  return path.startsWith(`${DOCS_PATH}/`) ? DOCS_PATH : undefined;
 }
 
 /** Whether a request target lies under the API's version segment, and so under keys and limits. */
@@ -60,7 +62,7 @@ export function originForm(sent: string): string | undefined {
 const SCHEME_AND_AUTHORITY = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/(?:[^/?#[\]]|\[[0-9A-Fa-f:.]+\])*(?=[/?#]|$)/;
 
 /**
- * Reads the percent signs of a path that cannot be decoded literally. Otherwise the router would reject such a target before any
+ * Escapes the percent signs of a path that cannot be decoded. Otherwise the router would reject such a target before any
  * route; no route has a parameter whose value needs them decoded.
  */
 export function withLiteralPercents(target: string): string {

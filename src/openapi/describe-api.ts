@@ -39,10 +39,5 @@ export function describeApi(app: INestApplication): OpenAPIObject {
 
 function relativeToVersion(paths: OpenAPIObject['paths']): OpenAPIObject['paths'] {
   const prefix = `/${API_VERSION}`;
-  return Object.fromEntries(
-    Object.entries(paths).map(([path, item]) => [
-      path.startsWith(`${prefix}/`) ? path.slice(prefix.length) : path,
-      item,
-    ]),
-  );
+  return Object.fromEntries(Object.entries(paths).map(([path, item]) => [path.slice(prefix.length), item]));
 }

@@ -2,10 +2,8 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { Request, Response } from 'express';
 import type { Config } from '../config/config.js';
 import { DomainError } from '../errors/domain-error.js';
-import { pathOf } from '../http/paths.js';
+import { DOCS_PATH, pathOf } from '../http/paths.js';
 import type { DocsFile } from './swagger-ui-page.js';
-
-const DOCS_PATH = '/docs';
 
 /**
  * Serves Swagger UI and the document, outside the version segment and without key or limits. Both are loaded by the first

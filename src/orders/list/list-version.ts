@@ -77,12 +77,12 @@ export function nextLevel(level: number, { count }: PiecesRow): number {
 
 /** See {@link ListVersion.name}. */
 export function nameOf(row: NameRow): string {
-  return `${fingerprintOf(row)}-${wrapped(row.tokens)}`;
+  return `${prefixOf(row)}-${wrapped(row.tokens)}`;
 }
 
 /** @param level what the row was read with */
 export function parseVersion(row: PiecesRow, level: number): ListVersion {
-  const fingerprint = fingerprintOf(row);
+  const prefix = prefixOf(row);
   const shift = BLOCK_BITS + BigInt(level);
   const found = (row.pieces ?? '0 0').split(',').map((text) => {
     const [block = '', token = ''] = text.split(' ');
@@ -92,7 +92,7 @@ export function parseVersion(row: PiecesRow, level: number): ListVersion {
     // The first piece begins with the lowest id, so rows in blocks without a token are read with the piece before them.
     const from = index === 0 ? INT64_MIN : first;
     const to = (found[index + 1]?.first ?? INT64_MAX + 1n) - 1n;
-    return { key: `${fingerprint}/${from}/${to}/${version}`, first: from.toString(), last: to.toString() };
+    return { key: `${prefix}/${from}/${to}/${version}`, first: from.toString(), last: to.toString() };
   });
   return { name: nameOf(row), pieces, blocksPerGroup: 2 ** level };
 }
@@ -103,6 +103,6 @@ function wrapped(sum: string | null): string {
 }
 
 /** What every piece depends on. */
-function fingerprintOf({ catalogue, renewals }: NameRow): string {
+function prefixOf({ catalogue, renewals }: NameRow): string {
   return `${catalogue}-${wrapped(renewals)}`;
 }

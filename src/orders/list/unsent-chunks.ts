@@ -45,7 +45,7 @@ export class UnsentChunks {
   #onFreed: () => void = () => undefined;
   #clientPacedMs = 0;
   /** Whether no more chunks will be taken. */
-  isClosed = false;
+  #isClosed = false;
 
   /** @param recycle called with the plain bytes of a chunk when they are not needed any more */
   constructor(
@@ -55,7 +55,7 @@ export class UnsentChunks {
 
   /** Call when no more chunks will be taken. */
   close(): void {
-    this.isClosed = true;
+    this.#isClosed = true;
     this.#giveBack(this.#reserved);
     this.#onFreed();
   }
@@ -64,7 +64,7 @@ export class UnsentChunks {
   async room(): Promise<void> {
     const ownBytes = (): number => [...this.#own].reduce((sum, chunk) => sum + chunk.ownBytes, 0);
     await this.#until(() => ownBytes() <= OWN_BYTES_MAX);
-    if (this.isClosed) {
+    if (this.#isClosed) {
       throw new ClientDisconnected();
     }
   }
@@ -72,7 +72,7 @@ export class UnsentChunks {
   /** @param piece which it is the next chunk of */
   add(bytes: Buffer, piece: ReadPiece): ReadChunk {
     const { cache, isCompressed, onFilled } = this.options;
-    const reserved = piece.chunks === undefined || this.isClosed ? 0 : cache.reserve(expectedSize(bytes));
+    const reserved = piece.chunks === undefined || this.#isClosed ? 0 : cache.reserve(expectedSize(bytes));
     const chunk = new ReadChunk(bytes, isCompressed || reserved > 0 ? deflate(bytes) : undefined);
     this.#own.add(chunk);
     if (reserved > 0) {
@@ -107,7 +107,7 @@ export class UnsentChunks {
   async #follow(chunk: ReadChunk, piece: ReadPiece): Promise<void> {
     const wasCandidate = piece.chunks !== undefined;
     this.#compressing++;
-    // Whoever sends the chunk gets the error.
+    // Handled where it is awaited.
     chunk.compressed = await chunk.compressing?.catch(() => undefined);
     this.#compressing--;
     if (this.options.isCompressed || (chunk.compressed !== undefined && !chunk.isTaken)) {
@@ -166,7 +166,7 @@ export class UnsentChunks {
   }
 
   async #until(isEnough: () => boolean): Promise<void> {
-    while (!this.isClosed && !isEnough()) {
+    while (!this.#isClosed && !isEnough()) {
       const freed = new Promise<void>((resolve) => (this.#onFreed = resolve));
       await (this.#compressing > 0 ? freed : this.#waitForClient(freed));
     }
