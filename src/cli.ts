@@ -5,5 +5,5 @@ import { runCommand } from './cli/run-command.js';
 process.stdout.on('error', () => undefined);
 process.stderr.on('error', () => undefined);
 
-// Not an end by itself: a hanging look-up of a host name cannot be cancelled and would outlast the 15 seconds of doctor.
+// Explicit: a hanging look-up of a host name cannot be cancelled and would outlast the 15 seconds of doctor.
 process.exit(await runCommand(process.argv.slice(2)));

@@ -87,5 +87,5 @@ try {
     process.exitCode = 1;
   }
 }
-// Not an end by itself, in which Node removes its signal handlers first: a late signal would end the process instead.
+// Explicit: at an end by itself Node removes its signal handlers first, and a late signal would end the process instead.
 process.exit();

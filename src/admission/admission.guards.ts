@@ -13,7 +13,7 @@ function admissionIn(context: ExecutionContext): Admission | undefined {
   return RequestContext.of(context.switchToHttp().getRequest<IncomingMessage>())?.admission;
 }
 
-/** The id of the key that a request was admitted with: what is bounded for all is shared fairly between these. */
+/** The id of the key that a request was admitted with: shared slots are divided fairly by this id. */
 export const CallerId = createParamDecorator((_data: unknown, context: ExecutionContext): string => {
   const { account, error } = admissionIn(context) ?? {};
   if (account === undefined || error !== undefined) {

@@ -70,7 +70,7 @@ export class AdmissionService {
     if (!(lookup instanceof Promise)) {
       return lookup === undefined ? anonymous(network(), INVALID_API_KEY) : { account: lookup };
     }
-    // Whoever awaits it gets the error; it is not awaited when the address cannot be read.
+    // Handled where it is awaited, if it is: not when the address cannot be read.
     lookup.catch(() => undefined);
     // Built before the look-up ends: a socket that the client resets meanwhile has no address.
     const invalid = anonymous(network(), INVALID_API_KEY);

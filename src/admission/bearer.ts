@@ -2,7 +2,7 @@ import { INVALID_API_KEY, MISSING_API_KEY } from './rejection.js';
 
 /** `b64token` of RFC 6750 section 2.1; the scheme is case-insensitive (RFC 9110 section 11.1). */
 const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i;
-/** Also in the second of two headers. */
+/** In any of several headers. */
 const BEARER_SCHEME = /(?:^|, )bearer /i;
 
 /**

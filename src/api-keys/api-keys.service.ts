@@ -23,7 +23,7 @@ interface CachedKey {
 }
 
 /**
- * Verifies API keys. A key that was never issued is invalid without a query. The others are looked up and cached for
+ * Verifies API keys. A key that is not among the issued digests is invalid without a query. The others are looked up and cached for
  * `API_KEY_CACHE_SECONDS`; concurrent look-ups of one key share a query. While notifications of new keys may be missed, a few
  * unknown keys at a time are looked up, too.
  */

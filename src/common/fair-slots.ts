@@ -29,7 +29,7 @@ export class FairSlots {
   /** In the order in which they got their slots. */
   readonly #holders = new Set<Holder>();
   readonly #held = new Map<string, number>();
-  /** By owner, the one whose turn it is first: whoever waits often makes it no slower to find the next. */
+  /** By owner, the next in turn first. */
   readonly #waiters = new Map<string, Set<Admit>>();
   /** The holder whose slot has been taken away, until it releases it. */
   #ending: Holder | undefined;

@@ -44,7 +44,7 @@ export async function checkServer({ databaseUrl }: Config): Promise<void> {
   }
 }
 
-/** What keeps the service from using its server; `petstore doctor` reports a passing problem, too. */
+/** What keeps the service from using its server; `petstore doctor` reports transient problems, too. */
 export async function serverProblem(url: string): Promise<ServerProblem | undefined> {
   try {
     connectionOf(url);
@@ -75,7 +75,7 @@ export async function serverProblem(url: string): Promise<ServerProblem | undefi
       }
     }
     return server.isReadOnly
-      ? passing(
+      ? transient(
           'must lead to a primary server that can be written (got a standby, or default_transaction_read_only is on for the server, ' +
             'database or role)',
         )
@@ -88,7 +88,7 @@ export async function serverProblem(url: string): Promise<ServerProblem | undefi
 }
 
 const fatal = (message: string): ServerProblem => ({ message: `DATABASE_URL ${message}`, isFatal: true });
-const passing = (message: string): ServerProblem => ({ message: `DATABASE_URL ${message}`, isFatal: false });
+const transient = (message: string): ServerProblem => ({ message: `DATABASE_URL ${message}`, isFatal: false });
 
 /** A pooler gives its clients process ids of its own. `processID` is not in the types of `pg`. */
 export function hasPooler(client: pg.Client, process: number): boolean {
@@ -113,12 +113,12 @@ async function serverOf(client: pg.Client): Promise<Server> {
   return onlyRow((await client.query<Server>(SELECT_SERVER)).rows);
 }
 
-/** TLS and logins do not get right by themselves; otherwise the server is unavailable. */
+/** Errors of TLS and logins persist; with any other the server is unavailable. */
 function connectionProblem({ code, message }: ConnectionError): ServerProblem {
   if (isTlsError(code)) {
     return fatal(`must lead to a server with which TLS can be established: ${message} (${code})`);
   }
   return code?.startsWith(INVALID_AUTHORIZATION)
     ? fatal(`must contain a login that the server accepts: ${message} (${code})`)
-    : passing(`is unreachable: ${message}`);
+    : transient(`is unreachable: ${message}`);
 }

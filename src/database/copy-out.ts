@@ -39,7 +39,7 @@ export class CopyOut extends Readable implements Submittable {
 
   constructor(private readonly copies: readonly string[]) {
     super({ objectMode: true, highWaterMark: WAITING_MAX });
-    // Whoever reads gets the error.
+    // Handled where it is awaited.
     this.on('error', () => undefined);
   }
 

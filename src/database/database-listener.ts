@@ -27,7 +27,7 @@ export type Query = <Row extends object>(text: string, values?: unknown[]) => Pr
 /**
  * Receives notifications of PostgreSQL (`NOTIFY`) on its own connection, which is reopened when it is lost. Emits the messages of a
  * channel under its name, for handlers that are added before the application has started. PostgreSQL does not store messages for a
- * disconnected listener, so who needs all of them synchronizes.
+ * disconnected listener, so a handler that needs all of them sets `synchronize`.
  */
 @Injectable()
 export class DatabaseListener
@@ -70,7 +70,7 @@ export class DatabaseListener
     this.#end();
   }
 
-  /** @param onAttempt called when the connection is established, and when it is lost */
+  /** @param onAttempt called each time it has synchronized, and when the connection is lost */
   async #run(onAttempt: () => void): Promise<void> {
     let retryMs = RECONNECT_FIRST_MS;
     while (!this.#isStopped) {

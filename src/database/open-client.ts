@@ -23,7 +23,7 @@ export function connectionOf(url: string): pg.ClientConfig {
 
 /**
  * The clients of a pool. Each reads the files that the URL names, so that replaced certificates are used. While one cannot be used,
- * those of the client before are: an error here would end the process, because the pool makes clients in handlers of events.
+ * its contents before that are: an error here would end the process, because the pool makes clients in handlers of events.
  */
 export function clientsOf(url: string): new (options?: pg.ClientConfig) => pg.Client {
   let latest = connectionOf(url);

@@ -21,12 +21,12 @@ const MAIN_QUERY_TIMEOUT_MS = 4_000;
  */
 const MAIN_PLANNING = { plan_cache_mode: 'force_generic_plan', enable_seqscan: 'off' };
 
-/** Of this role, whose statements take no such time otherwise. */
+/** Commits that wait for a standby, of the sessions that this role may see. */
 const SELECT_STUCK_COMMITS = `SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query_start < clock_timestamp() - interval '3 s'`;
 
 /** Shorter than the timeout of a list's transaction, so that the server ends the wait and no backend is left behind. */
 const LIST_LOCK_TIMEOUT_MS = 3_000;
-/** A list is bounded by its client's stall timeout; this bounds a client that never quite stalls. */
+/** Bounds one `COPY`. Its client is bounded by `CLIENT_PACED_MAX_MS`. */
 const LIST_STATEMENT_TIMEOUT_MS = 600_000;
 const LIST_SETTINGS = {
   // Lists are read in the order of the index, so the first rows come at once. A sort reads everything before it returns a

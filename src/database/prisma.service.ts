@@ -8,8 +8,8 @@ import { throwAsStatementError } from './postgres-errors.js';
 const statementNames = new Map<string, string>();
 
 /**
- * A named statement stays parsed and planned for the connection. The texts are few: the constants in our code and the
- * queries that Prisma generates, with values as parameters.
+ * A named statement stays parsed and planned for the connection. The texts are few: constants in our code, with values as
+ * parameters.
  */
 function statementNameOf(sql: string): string {
   let name = statementNames.get(sql);
@@ -31,8 +31,8 @@ function sqlQueryOf({ text, values }: Prisma.Sql): SqlQuery {
  * The Prisma client over the main pool. It does not own the pool, and holds nothing that must end.
  *
  * `execute` and `queryRows` are `$executeRaw` and `$queryRaw` without the client's engine: they call Prisma's driver adapter
- * directly, which saves 90 µs of CPU time per statement (docs/decisions/0002). Their parameters must be texts, and they cannot
- * be part of a `$transaction`.
+ * directly, which costs less (docs/decisions/0002). Their parameters must be texts, and they cannot be part of a `$transaction`.
+ * The client's models do not work in production (docs/decisions/0010).
  */
 @Injectable()
 export class PrismaService extends PrismaClient {

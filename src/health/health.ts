@@ -12,7 +12,7 @@ const PING_TIMEOUT_MS = 1_000;
 @Injectable()
 export class HealthService {
   #draining = false;
-  /** The ping in flight. Everyone may ask, so that a flood must not take the connections that cancels need. */
+  /** The ping in flight. Anyone may ask, and a flood must not take the connections that cancels need. */
   #ping: Promise<boolean> | undefined;
 
   constructor(

@@ -9,7 +9,7 @@ import { type CancelOutcome, type CancelResult, orderLocked, OrdersRepository } 
 
 /** Statements that run at once; cancels that arrive meanwhile form the next batch. */
 const BATCH_SLOTS = 2;
-/** How long a batch waits while statements run: a burst of 80,000 cancels is executed, a silent server is given up. Milliseconds. */
+/** How long a batch waits while statements run: a burst of 80,000 cancels is executed, an unresponsive server is not awaited longer. Milliseconds. */
 const BATCH_TIMEOUT_MS = 10_000;
 /** Orders in one statement. */
 const BATCH_SIZE_MAX = 500;

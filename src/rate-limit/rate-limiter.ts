@@ -7,7 +7,7 @@ import { Metrics } from '../metrics/metrics.js';
 import { MemoryQuotaStore, type QuotaStore, type QuotaStoreOptions } from './memory-quota-store.js';
 import type { RedisQuotaStore } from './redis-quota-store.js';
 
-/** Has the counts of keys, in Redis when `REDIS_URL` is set, and those of addresses, which are always in memory. */
+/** Counts the requests of keys (in Redis if `REDIS_URL` is set) and of addresses (in memory). */
 @Injectable()
 export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
   /** By the id of the key. */

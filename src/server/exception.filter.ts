@@ -5,7 +5,7 @@ import { DomainError } from '../errors/domain-error.js';
 import { RequestContext } from '../http/request-context.js';
 import { abortResponse, sendError } from '../http/response.js';
 
-/** Writes every error response in the one error shape, and logs errors of the service once. */
+/** Writes the error responses other than early rejections, in the one error shape. Logs 500 and 503 once. */
 @Catch()
 export class AllExceptionsFilter implements ExceptionFilter {
   readonly #logger = new Logger('Errors');

@@ -1,4 +1,4 @@
-/** Nothing of what a key may do. */
+/** All counts at zero. */
 export const NO_USAGE = Object.freeze({
   /** Decisions of the limiter: admitted, over a limit, and during a ban. */
   admitted: 0,

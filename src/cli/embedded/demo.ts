@@ -56,7 +56,7 @@ export function demoBanner(baseUrl: string, databaseUrl: string, keys: DemoKeys,
   return lines.join('\n');
 }
 
-/** Keys that stay the same after a restart, without being stored: only who has the password of the database can compute them. */
+/** Keys that stay the same after a restart, without being stored: computing them takes the password of the database. */
 function demoKeysOf(password: string): DemoKeys {
   const secretOf = (plan: Plan): string => createHmac('sha256', password).update(plan).digest('base64url');
   return Object.fromEntries(PLANS.map((plan) => [plan, `pst_${secretOf(plan).replace(/[-_]/g, 'x')}`])) as DemoKeys;

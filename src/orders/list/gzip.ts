@@ -2,7 +2,7 @@ import { promisify } from 'node:util';
 import { constants, crc32, deflateRaw, deflateRawSync, inflateRaw, inflateRawSync } from 'node:zlib';
 import { freeBuffer } from '../../common/free-buffer.js';
 
-/** Fast rather than small: level 1 makes the list 8 to 10 times smaller, and higher levels cost several times the CPU. */
+/** Fast rather than small: level 1 makes the list 5 times smaller, and higher levels cost several times the CPU. */
 const LEVEL = 1;
 /** Room beyond the expected size, so that nearly every chunk takes one pass through the thread pool and one allocation. */
 const ROOM = 1.04;

@@ -41,7 +41,7 @@ export function* chunksOf(pieces: Iterable<{ readonly chunks: readonly DeflatedC
 }
 
 const NOT_COMPRESSED = Promise.reject<DeflatedChunk>(new TypeError('The chunk is not compressed.'));
-// Whoever asks for it gets the error.
+// Handled where it is awaited.
 NOT_COMPRESSED.catch(() => undefined);
 
 /** A chunk that has just been read, plain. It is compressed when its client or the cache needs that. {@link UnsentChunks} follows it. */

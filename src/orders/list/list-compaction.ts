@@ -10,9 +10,7 @@ const UNCOMPACTED_MAX = 256;
 /** A compaction that fails is not repeated for every list. */
 const INTERVAL_MS = 1_000;
 
-/**
- * Keeps the tokens that the versions are computed from few, and names the blocks that have none. It changes no version.
- */
+/** Compacts the tokens of the versions, and notes blocks that have none. It changes no version. */
 @Injectable()
 export class ListCompaction {
   readonly #logger = new Logger('OrderList');

@@ -44,7 +44,7 @@ export class ListReading {
     this.#unsent = new UnsentChunks(options, (plain) => {
       this.#encoder.recycle(plain);
     });
-    // Whoever takes the chunks gets the error.
+    // Handled where it is awaited.
     this.#read.on('error', () => undefined);
   }
 

@@ -61,7 +61,7 @@ export class ListWriter {
     let adding: Promise<void> = Promise.resolve();
     for await (const chunk of chunks) {
       const content = this.isCompressed ? chunk.deflated() : chunk.plain();
-      // Whoever adds the chunk gets the error.
+      // Handled where it is awaited.
       content.catch(() => undefined);
       await adding;
       adding = this.#addChunk(chunk, content);

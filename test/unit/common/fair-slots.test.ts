@@ -23,7 +23,7 @@ describe('fair slots', () => {
     expect(cut).toEqual([]);
   });
 
-  it('are taken from the owner of the most until nobody has two more than one who waits', async () => {
+  it('move from the owner with the most until none has two more than a waiter', async () => {
     const slots = new FairSlots(4, TIMEOUT);
     const cut: string[] = [];
     await Promise.all(['a', 'a', 'a', 'a'].map((owner) => hold(slots, owner, cut)));

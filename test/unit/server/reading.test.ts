@@ -16,7 +16,7 @@ describe('a connection that is read in slices', () => {
     return taken;
   }
 
-  it('hands on only as much as it may, whatever has been received at once', async () => {
+  it('hands on one slice per permission, however much has been received at once', async () => {
     connection.push(Buffer.alloc(65_536));
     expect([await takenWith(3), await takenWith(5), await takenWith(20)]).toEqual([3, 5, 20]);
   });

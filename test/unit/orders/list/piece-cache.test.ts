@@ -172,7 +172,7 @@ it('keeps no piece that does not fit as a whole', () => {
   expect([cache.get('one'), cache.hasRoomFor(90_000)]).toEqual([undefined, false]);
 });
 
-it('keeps one of a piece that two lists have read', () => {
+it('keeps one copy of a piece that two lists have read', () => {
   const cache = new PieceCache(200_000);
   cache.show(shown('piece'));
   const user = anyList(cache);
