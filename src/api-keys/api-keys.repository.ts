@@ -52,8 +52,8 @@ export class ApiKeysRepository {
   }
 
   /** Resolves when the database responds and commits. */
-  ping(): Promise<void> {
-    return this.prisma.beforeWrite().then(() => this.prisma.ping());
+  ping(): Promise<unknown> {
+    return this.prisma.beforeWrite().then(() => this.prisma.isUsable());
   }
 
   /**

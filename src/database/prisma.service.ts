@@ -22,6 +22,9 @@ function statementNameOf(sql: string): string {
 
 const TEXT = { scalarType: 'string', arity: 'scalar' } as const;
 
+const SELECT_USABLE = Prisma.sql`
+  SELECT has_any_column_privilege('orders', 'SELECT') AND has_any_column_privilege('api_keys', 'SELECT')`;
+
 /** A statement whose parameters are texts, as the driver adapter takes it. */
 function sqlQueryOf({ text, values }: Prisma.Sql): SqlQuery {
   return { sql: text, args: values, argTypes: values.map(() => TEXT) };
@@ -61,8 +64,9 @@ export class PrismaService extends PrismaClient {
     return rows as Row[];
   }
 
-  /** Resolves when the database responds. */
-  async ping(): Promise<void> {
-    await this.execute(Prisma.sql`SELECT 1`);
+  /** Whether this role can read the tables. Locks none of them. @throws {Error} (by rejection) when there are none */
+  async isUsable(): Promise<boolean> {
+    const [row] = await this.queryRows<[boolean]>(SELECT_USABLE);
+    return row?.[0] === true;
   }
 }

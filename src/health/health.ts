@@ -32,11 +32,8 @@ export class HealthService {
     if (this.#draining) {
       return false;
     }
-    this.#ping ??= withDeadline(this.prisma.ping(), PING_TIMEOUT_MS)
-      .then(
-        () => true,
-        () => false,
-      )
+    this.#ping ??= withDeadline(this.prisma.isUsable(), PING_TIMEOUT_MS)
+      .catch(() => false)
       .finally(() => {
         this.#ping = undefined;
       });
@@ -60,7 +57,7 @@ export class HealthController {
     return OK;
   }
 
-  /** Whether to send requests here: the database responds and the service is not shutting down. */
+  /** Whether to send requests here: the database responds with its tables, and the service is not shutting down. */
   @Get('ready')
   @NoStore()
   async ready(): Promise<typeof OK> {

@@ -40,17 +40,19 @@ describe('health', () => {
     expect(await response.json()).toEqual({ status: 'ok' });
   });
 
-  it.each([
+  it.each<[string, () => unknown]>([
     ['rejects connections', () => proxy.rejectConnections()],
     ['does not respond', () => proxy.stall()],
+    ['has no orders', () => database.db.query('ALTER TABLE orders RENAME TO hidden')],
   ])('is unready but live while the database %s, and ready when it is available again', async (_how, fail) => {
-    fail();
+    await fail();
     const response = await ask('ready');
     expect(response.status).toBe(503);
     expect((await errorOf(response)).code).toBe('service_unavailable');
     expect((await ask('live')).status).toBe(200);
     expect(await exported()).toBe(0);
     proxy.restore();
+    await database.db.query('ALTER TABLE IF EXISTS hidden RENAME TO orders');
     await waitFor(async () => (await ask('ready')).status === 200, 'the service is ready again');
     expect(await exported()).toBe(1);
   });
@@ -58,15 +60,8 @@ describe('health', () => {
   it('is unready before statements that get no response have failed', async () => {
     proxy.stall();
     // On connections of every age.
-    const statements = Array.from({ length: 4 }, () =>
-      service.app
-        .get(PrismaService)
-        .execute(Prisma.sql`SELECT 1`)
-        .then(
-          () => 'a statement',
-          () => 'a statement',
-        ),
-    );
+    const run = (): Promise<unknown> => service.app.get(PrismaService).execute(Prisma.sql`SELECT 1`);
+    const statements = Array.from({ length: 4 }, () => run().catch(() => 'a statement'));
     expect(await Promise.race([...statements, ask('ready').then(({ status }) => status)])).toBe(503);
     proxy.restore();
     await Promise.all(statements);
@@ -74,10 +69,10 @@ describe('health', () => {
 
   it('asks the database once for callers at the same time', async () => {
     const health = service.app.get(HealthService);
-    const execute = jest.spyOn(service.app.get(PrismaService), 'execute');
+    const isUsable = jest.spyOn(service.app.get(PrismaService), 'isUsable');
     const ready = await Promise.all(Array.from({ length: 20 }, () => health.isReady()));
-    expect([ready.every(Boolean), execute.mock.calls.length]).toEqual([true, 1]);
+    expect([ready.every(Boolean), isUsable.mock.calls.length]).toEqual([true, 1]);
     expect(await health.isReady()).toBe(true);
-    expect(execute).toHaveBeenCalledTimes(2);
+    expect(isUsable).toHaveBeenCalledTimes(2);
   });
 });
