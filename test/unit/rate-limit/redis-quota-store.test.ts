@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events';
 import { Logger } from '@nestjs/common';
 import { ReplyError } from 'ioredis';
 import type { Quotas } from '../../../src/plans/plans.js';
+import type { BanRule } from '../../../src/rate-limit/decision.js';
 import { rateLimitHeaders } from '../../../src/rate-limit/headers.js';
 import type { LimitRedis } from '../../../src/rate-limit/redis-connection.js';
 import type { ConsumeReply } from '../../../src/rate-limit/redis-script.js';
@@ -46,16 +47,18 @@ class SlowRedis extends EventEmitter {
 let clock: ManualClock;
 let redis: SlowRedis;
 let store: RedisQuotaStore;
+let banRule: BanRule;
 beforeAll(() => {
   Logger.overrideLogger(false);
 });
 beforeEach(() => {
   clock = new ManualClock(Date.UTC(2026, 10, 21, 12, 0, 30));
   redis = new SlowRedis(clock);
+  banRule = { threshold: 0, windowSeconds: 60, durationSeconds: 300 };
   store = new RedisQuotaStore({
     redis: redis as unknown as LimitRedis,
     clock,
-    banRule: { threshold: 0, windowSeconds: 60, durationSeconds: 300 },
+    banRule,
     recoveries: { inc: () => undefined },
   });
 });
@@ -89,9 +92,13 @@ describe('RedisQuotaStore with slow replies', () => {
   it('asks Redis once more when the window ends before the reply arrives', async () => {
     await store.consume('a', ONE);
     clock.set(endOfMinuteMs - 10);
+    Object.assign(banRule, { threshold: 10 });
+    const consume = jest.spyOn(redis, 'consume');
     const verdict = store.consume('a', ONE);
     redis.startNextMinute();
     expect((await verdict).outcome).toBe('admitted');
+    // The request is not counted towards a ban again.
+    expect(consume.mock.calls.map((sent: unknown[]) => sent[3])).toEqual([10, 0]);
   });
 });
 
