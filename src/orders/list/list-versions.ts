@@ -90,7 +90,8 @@ export class ListVersions implements OnApplicationBootstrap {
     if (renewals === null) {
       return this.#report([NO_RENEWALS]);
     }
-    if (this.#checked.catalogue !== catalogue) {
+    // Not all that repairs a list changes the catalogue, such as the validation of a constraint.
+    if (this.#checked.catalogue !== catalogue || this.#checked.problems.length > 0) {
       const { facts } = await this.#select<{ facts: string[] }>('list_facts', SELECT_FACTS);
       const after = await this.#select<NameRow>('list_name', SELECT_NAME);
       if (after.catalogue !== catalogue) {
