@@ -38,6 +38,5 @@ export function describeApi(app: INestApplication): OpenAPIObject {
 }
 
 function relativeToVersion(paths: OpenAPIObject['paths']): OpenAPIObject['paths'] {
-  const prefix = `/${API_VERSION}`;
-  return Object.fromEntries(Object.entries(paths).map(([path, item]) => [path.slice(prefix.length), item]));
+  return Object.fromEntries(Object.entries(paths).map(([path, item]) => [path.slice(API_VERSION.length + 1), item]));
 }

@@ -188,18 +188,18 @@ export class PieceCache {
 
   /** By caller, its lists that hold outdated pieces. */
   #sharesOfOutdated(): OutdatedList[][] {
-    const shares = new Map<string, { readonly pieces: Set<CachedPiece>; readonly lists: OutdatedList[] }>();
+    const shares = new Map<string, { readonly seen: Set<unknown>; readonly lists: OutdatedList[] }>();
     for (const user of [...this.#users].reverse()) {
-      const outdated = user.pieces.filter(({ isOutdated }) => isOutdated);
+      const { caller, pieces } = user;
+      const outdated = pieces.filter(({ isOutdated }) => isOutdated);
       if (outdated.length > 0) {
-        const { pieces, lists } = shares.get(user.caller) ?? { pieces: new Set(), lists: [] };
-        const bytes = outdated.reduce(
-          (sum, piece) => sum + (pieces.has(piece) ? 0 : piece.bytes),
-          lists.at(-1)?.bytes ?? 0,
-        );
-        outdated.forEach((piece) => pieces.add(piece));
+        const { seen, lists } = shares.get(caller) ?? { seen: new Set(), lists: [] };
+        // Thousands of lists may share one array of thousands of pieces.
+        const unseen = seen.has(pieces) ? [] : outdated.filter((piece) => !seen.has(piece));
+        const bytes = unseen.reduce((sum, piece) => sum + piece.bytes, lists.at(-1)?.bytes ?? 0);
+        [pieces, ...unseen].forEach((item) => seen.add(item));
         lists.push({ user, bytes });
-        shares.set(user.caller, { pieces, lists });
+        shares.set(caller, { seen, lists });
       }
     }
     return Array.from(shares.values(), ({ lists }) => lists);

@@ -47,15 +47,11 @@ it('counts the bytes that a caller holds, not its lists', () => {
   const cache = new PieceCache(250_000);
   const cuts: string[] = [];
   cache.show(shown('one'));
-  const first = read(
-    cache,
-    'one',
-    cache.startUsing('lists', () => cuts.push('lists')),
-  );
-  for (let list = 0; list < 3; list++) {
-    const user = cache.startUsing('lists', () => cuts.push('lists'));
-    cache.hold(user, first);
-  }
+  const start = (whole?: CachedPiece[]): PieceUser => cache.startUsing('lists', () => cuts.push('lists'), whole);
+  const first = read(cache, 'one', start());
+  cache.hold(start(), first);
+  start(cache.whole('one'));
+  start(cache.whole('one'));
   for (const version of ['two', 'three', 'four']) {
     cache.show(shown(version));
     const user = cache.startUsing('bytes', () => cuts.push(version));
