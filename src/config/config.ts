@@ -41,7 +41,7 @@ const SETTINGS = {
       (text) => (/^(?:[1-9]|[12]\d|3[0-2])$/.test(text) ? Number(text) : listOf(text, isNetwork)),
     ),
   /** Maximum number of open client connections. */
-  connectionsMax: (env) => env.integer('MAX_CONNECTIONS', 1, 1_000_000) ?? 5_000,
+  connectionsMax: (env) => env.integer('MAX_CONNECTIONS', 1, 1_000_000) ?? 1_000,
   publicBaseUrl: (env) => env.text('PUBLIC_BASE_URL', BASE_URL, isBaseUrl),
   stagingBaseUrl: (env) => env.text('STAGING_BASE_URL', BASE_URL, isBaseUrl),
   logLevel: (env) =>

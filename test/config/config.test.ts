@@ -19,7 +19,7 @@ const SETTINGS: [string, string, string, unknown, unknown][] = [
   ['HOST', '0.0.0.0', 'host', '0.0.0.0', '127.0.0.1'],
   ['PORT', '8080', 'port', 8_080, 3_000],
   ['TRUST_PROXY', '10.0.0.0/8, fd00::/8,192.0.2.1', 'trustProxy', ['10.0.0.0/8', 'fd00::/8', '192.0.2.1'], undefined],
-  ['MAX_CONNECTIONS', '100', 'connectionsMax', 100, 5_000],
+  ['MAX_CONNECTIONS', '100', 'connectionsMax', 100, 1_000],
   ['OTEL_EXPORTER_OTLP_ENDPOINT', 'http://collector:4318', 'tracing', true, false],
   ['OTEL_EXPORTER_OTLP_PROTOCOL', 'http/json', 'tracingProtocol', 'http/json', undefined],
   ['PUBLIC_BASE_URL', 'https://api.example.com/v1', 'publicBaseUrl', 'https://api.example.com/v1', undefined],
