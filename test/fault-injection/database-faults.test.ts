@@ -40,11 +40,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     for (let crash = 0; crash < 2; crash++) {
       await postgres.crash();
       await traffic.until({ [UNAVAILABLE]: 1 });
-      const hasRecovered = (): Promise<boolean> =>
-        postgres.run('SELECT 1').then(
-          () => true,
-          () => false,
-        );
+      const hasRecovered = (): Promise<boolean> => postgres.run('SELECT 1').then(Boolean, () => false);
       await waitFor(hasRecovered, 'PostgreSQL has recovered');
       await traffic.until({ '204': 1 });
     }
@@ -143,10 +139,7 @@ async function replaceService(signal: NodeJS.Signals): Promise<void> {
 async function holdConnection(): Promise<pg.Client | undefined> {
   const client = new pg.Client(postgres.url);
   client.on('error', () => undefined);
-  return client.connect().then(
-    () => client,
-    () => undefined,
-  );
+  return client.connect().catch(() => undefined);
 }
 
 /** @param fixed the failure, by default a random one @returns its name */
