@@ -53,7 +53,7 @@ export class ApiKeysRepository {
 
   /** Resolves when the database responds and commits. */
   ping(): Promise<unknown> {
-    return this.prisma.beforeWrite().then(() => this.prisma.isUsable());
+    return this.prisma.beforeWrite().then(() => this.prisma.execute(Prisma.sql`SELECT 1`));
   }
 
   /**

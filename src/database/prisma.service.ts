@@ -23,7 +23,7 @@ function statementNameOf(sql: string): string {
 const TEXT = { scalarType: 'string', arity: 'scalar' } as const;
 
 const SELECT_USABLE = Prisma.sql`
-  SELECT has_any_column_privilege('orders', 'SELECT') AND has_any_column_privilege('api_keys', 'SELECT')`;
+  SELECT has_table_privilege('orders', 'SELECT') AND has_any_column_privilege('api_keys', 'SELECT')`;
 
 /** A statement whose parameters are texts, as the driver adapter takes it. */
 function sqlQueryOf({ text, values }: Prisma.Sql): SqlQuery {

@@ -43,7 +43,7 @@ describe('health', () => {
   it.each<[string, () => unknown]>([
     ['rejects connections', () => proxy.rejectConnections()],
     ['does not respond', () => proxy.stall()],
-    ['has no orders', () => database.db.query('ALTER TABLE orders RENAME TO hidden')],
+    ['has no table of orders', () => database.db.query('ALTER TABLE orders RENAME TO hidden')],
   ])('is unready but live while the database %s, and ready when it is available again', async (_how, fail) => {
     await fail();
     const response = await ask('ready');
