@@ -44,7 +44,7 @@ export class ListReading {
     this.#unsent = new UnsentChunks(options, (plain) => {
       this.#encoder.recycle(plain);
     });
-    // Handled where it is awaited.
+    // Handled where it is read.
     this.#read.on('error', () => undefined);
   }
 

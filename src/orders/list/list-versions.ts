@@ -81,7 +81,8 @@ export class ListVersions implements OnApplicationBootstrap {
   }
 
   /**
-   * Checks a catalogue that is not the one that was checked last. The check reads the latest catalogue, which may be a newer one than
+   * Checks a catalogue that is not the one that was checked last, or was not intact: not every repair changes it, such as the validation
+   * of a constraint. The check reads the latest catalogue, which may be a newer one than
    * that of the row. So the catalogue is read again afterwards: each change gives it another text for good, so the same text means that
    * nothing has changed in between.
    * @returns whether everything is intact
@@ -90,14 +91,13 @@ export class ListVersions implements OnApplicationBootstrap {
     if (renewals === null) {
       return this.#report([NO_RENEWALS]);
     }
-    // Not all that repairs a list changes the catalogue, such as the validation of a constraint.
     if (this.#checked.catalogue !== catalogue || this.#checked.problems.length > 0) {
       const { facts } = await this.#select<{ facts: string[] }>('list_facts', SELECT_FACTS);
-      const after = await this.#select<NameRow>('list_name', SELECT_NAME);
-      if (after.catalogue !== catalogue) {
-        return this.#report(['the tables of the list are being changed']);
+      const problems = problemsOf(facts);
+      if (problems.length === 0 && (await this.#select<NameRow>('list_name', SELECT_NAME)).catalogue !== catalogue) {
+        problems.push('the tables of the list are being changed');
       }
-      this.#checked = { catalogue, problems: problemsOf(facts) };
+      this.#checked = { catalogue, problems };
     }
     return this.#report(this.#checked.problems);
   }

@@ -191,11 +191,12 @@ export class PieceCache {
     const shares = new Map<string, { readonly seen: Set<unknown>; readonly lists: OutdatedList[] }>();
     for (const user of [...this.#users].reverse()) {
       const { caller, pieces } = user;
-      const outdated = pieces.filter(({ isOutdated }) => isOutdated);
-      if (outdated.length > 0) {
-        const { seen, lists } = shares.get(caller) ?? { seen: new Set(), lists: [] };
-        // Thousands of lists may share one array of thousands of pieces.
-        const unseen = seen.has(pieces) ? [] : outdated.filter((piece) => !seen.has(piece));
+      const { seen, lists } = shares.get(caller) ?? { seen: new Set(), lists: [] };
+      // Thousands of lists may share one array of thousands of pieces.
+      const isSeen = seen.has(pieces);
+      const outdated = isSeen ? [] : pieces.filter(({ isOutdated }) => isOutdated);
+      if (isSeen || outdated.length > 0) {
+        const unseen = outdated.filter((piece) => !seen.has(piece));
         const bytes = unseen.reduce((sum, piece) => sum + piece.bytes, lists.at(-1)?.bytes ?? 0);
         [pieces, ...unseen].forEach((item) => seen.add(item));
         lists.push({ user, bytes });

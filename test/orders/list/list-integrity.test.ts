@@ -70,37 +70,20 @@ it('returns 500 when JSON cannot express the first order, which another request 
   await run(['UPDATE orders SET quantity = 1', 'ALTER TABLE orders ALTER quantity SET NOT NULL']);
 });
 
+const CHANGE = 'UPDATE orders SET quantity = 9';
+
 describe('a list', () => {
   it.each<[string, ...string[]]>([
-    [
-      'triggers were disabled for one transaction',
-      `BEGIN; ${DISABLE}; UPDATE orders SET quantity = 9; ${ENABLE}; COMMIT`,
-    ],
+    ['triggers were disabled for one transaction', `BEGIN; ${DISABLE}; ${CHANGE}; ${ENABLE}; COMMIT`],
     [
       'orders were inserted by a replica role',
       'SET session_replication_role = replica',
       'INSERT INTO orders (id, pet_id, quantity) SELECT n, n, 1 FROM generate_series(100, 40000, 300) AS n',
     ],
-    [
-      'tokens were deleted by hand after a change',
-      'UPDATE orders SET quantity = 9',
-      'DELETE FROM order_list_changes WHERE block = 0',
-    ],
-    [
-      'tokens were changed by hand after a change',
-      'UPDATE orders SET quantity = 9',
-      'UPDATE order_list_changes SET token = 0 WHERE block IS NOT NULL',
-    ],
-    [
-      'its schema was another one for a while',
-      'ALTER SCHEMA public RENAME TO old',
-      'ALTER SCHEMA old RENAME TO public',
-    ],
-    [
-      'tokens were restored twice after a change',
-      'UPDATE orders SET quantity = 9',
-      'INSERT INTO order_list_changes SELECT * FROM order_list_changes',
-    ],
+    ['tokens were deleted after a change', CHANGE, 'DELETE FROM order_list_changes WHERE block = 0'],
+    ['tokens were changed', CHANGE, 'UPDATE order_list_changes SET token = 0 WHERE block IS NOT NULL'],
+    ['its schema was renamed and back', 'ALTER SCHEMA public RENAME TO old', 'ALTER SCHEMA old RENAME TO public'],
+    ['tokens were restored twice', CHANGE, 'INSERT INTO order_list_changes SELECT * FROM order_list_changes'],
   ])('is current and has a new ETag when %s', async (_what, ...statements) => {
     const before = await expectCurrent();
     await run(statements);
@@ -163,7 +146,7 @@ function trigger(body: string): string {
     CREATE TRIGGER spoil BEFORE INSERT ON order_list_changes FOR EACH ROW EXECUTE FUNCTION spoil()`;
 }
 
-/** Runs this when the service checks the tables next, in place of the check if it returns a result. */
+/** Calls `work` when the service next checks the tables; its result, if any, replaces that of the check. */
 function duringNextCheck(work: () => Promise<unknown>): void {
   const { main } = context.service.app.get(Pools);
   const query = main.query.bind(main) as (statement: { name?: string }) => Promise<pg.QueryResult>;
@@ -251,5 +234,21 @@ describe('a child table that is attached while a list is read', () => {
     duringNextList('after', ATTACH);
     await expect(list()).rejects.toThrow('socket hang up');
     await expectChildInNextList();
+  });
+
+  it('cuts a list that is read whole when it is rewritten after it was attached', async () => {
+    await run([DISABLE]);
+    const { list: pool } = context.service.app.get(Pools);
+    const client = await pool.connect();
+    const query = client.query.bind(client) as (text: string) => Promise<pg.QueryResult>;
+    jest.spyOn(pool, 'connect').mockImplementationOnce((() => Promise.resolve(client)) as () => void);
+    // The list has locked what was attached before.
+    const begin = (text: string): Promise<unknown> => {
+      Object.assign(client, { query });
+      return query(text).finally(() => run([ATTACH]));
+    };
+    Object.assign(client, { query: begin });
+    duringNextList('after', 'ALTER TABLE child SET UNLOGGED');
+    await expect(list()).rejects.toThrow('socket hang up');
   });
 });

@@ -50,6 +50,7 @@ it('counts the bytes that a caller holds, not its lists', () => {
   const start = (whole?: CachedPiece[]): PieceUser => cache.startUsing('lists', () => cuts.push('lists'), whole);
   const first = read(cache, 'one', start());
   cache.hold(start(), first);
+  expect(cache.whole('one')).toEqual([first]);
   start(cache.whole('one'));
   start(cache.whole('one'));
   for (const version of ['two', 'three', 'four']) {
