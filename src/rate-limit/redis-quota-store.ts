@@ -10,7 +10,7 @@ import { BAN_FIELDS, consumeArguments, type ConsumeReply } from './redis-script.
 
 /** How long a remembered rejection is used before one request asks Redis again, for bans and unbans by other processes. */
 const RECHECK_MS = 1_000;
-/** Redis has counted the rejection of a request already: one that is remembered or repeated must not be counted a second time. */
+/** Redis counts rejections and decides bans: a rejection from remembered counts must not be counted a second time. */
 const WITHOUT_BANS: BanRule = { threshold: 0, windowSeconds: 0, durationSeconds: 0 };
 
 /** What Redis has rejected. Not the verdict: the plan may change. */
@@ -101,9 +101,9 @@ export class RedisQuotaStore implements QuotaStore {
       });
   }
 
-  async #consumeInRedis(keyId: string, quotas: Quotas, banRule = this.options.banRule): Promise<Verdict> {
-    const { clock } = this.options;
-    const values = consumeArguments(quotas, banRule);
+  async #consumeInRedis(keyId: string, quotas: Quotas, repeatedWith?: BanRule): Promise<Verdict> {
+    const { clock, banRule } = this.options;
+    const values = consumeArguments(quotas, repeatedWith ?? banRule);
     const sentAtMs = clock.now();
     let reply: ConsumeReply;
     try {
@@ -120,9 +120,13 @@ export class RedisQuotaStore implements QuotaStore {
     const verdict = this.#verdictOf(keyId, quotas, reply);
     this.#clockOffsetMs = clockOffsetMs;
     const hasEnded = redisNowMs + latencyMs >= bindingWindow(verdict).resetAtSeconds * 1_000;
-    if (banRule !== WITHOUT_BANS && verdict.outcome !== 'admitted' && hasEnded) {
-      // What rejects may have ended while the reply was on its way.
-      return this.#consumeInRedis(keyId, quotas, WITHOUT_BANS);
+    if (repeatedWith === undefined && verdict.outcome !== 'admitted' && hasEnded) {
+      // What rejects may have ended while the reply was on its way. Redis has counted a rejection by a limit already.
+      return this.#consumeInRedis(
+        keyId,
+        quotas,
+        verdict.outcome === 'limited' ? { ...banRule, threshold: 0 } : banRule,
+      );
     }
     if (this.#isKnownInAdvance(verdict)) {
       this.#rejected.set(keyId, { counts: countsOf(reply), clockOffsetMs, latencyMs, checkedAtMs });
