@@ -102,12 +102,12 @@ export interface components {
     requestBodies: never;
     headers: {
         /**
-         * @description The id of the request in the log of the service: that of the request header, or a new one.
+         * @description The id of the request in the log: the one that the client sent, if well-formed, or a new one.
          * @example 5f0c7a3e-8f0e-4c1b-9a57-2f6f0f4f1f6d
          */
         "X-Request-Id": string;
         /**
-         * @description The limit that applies: of the two windows, the one with the fewest requests remaining.
+         * @description The limit of the window, minute or day, with the fewest requests remaining.
          * @example 60
          */
         "X-RateLimit-Limit": number;
@@ -117,7 +117,7 @@ export interface components {
          */
         "X-RateLimit-Remaining": number;
         /**
-         * @description Unix timestamp, in seconds, at which that limit resets.
+         * @description Unix timestamp, in seconds, at which that window or a ban ends.
          * @example 1795255260
          */
         "X-RateLimit-Reset": bigint;

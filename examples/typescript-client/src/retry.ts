@@ -26,7 +26,7 @@ export const DEFAULT_RETRY: RetryOptions = {
 };
 
 /**
- * Retries a request after 429, 503 or a failed connection. Waits for `Retry-After` plus exponential backoff with full
+ * Retries a request after 429, 502, 503, 504 or a failed connection. Waits for `Retry-After` plus exponential backoff with full
  * jitter, so that clients that were rejected together do not retry together. All other errors, and aborts, are final.
  */
 export async function withRetries<T>(
@@ -51,7 +51,7 @@ export async function withRetries<T>(
 
 function isRetryable(error: unknown, { maxRetryAfterSeconds }: RetryOptions): boolean {
   if (error instanceof ApiError) {
-    const isTemporary = error.status === 429 || error.status === 503;
+    const isTemporary = [429, 502, 503, 504].includes(error.status);
     return isTemporary && (error.retryAfterSeconds ?? 0) <= maxRetryAfterSeconds;
   }
   // `fetch` rejects with a TypeError when there is no response: connection refused, reset or timed out.
