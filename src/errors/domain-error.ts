@@ -50,7 +50,7 @@ const DEFINITIONS = {
     message:
       'This address is temporarily banned because it kept sending requests without a valid API key after its limit was exceeded. See Retry-After.',
   },
-  request_header_fields_too_large: { status: 431, message: 'The headers exceed 16 KiB, or there are more than 100.' },
+  request_header_fields_too_large: { status: 431, message: 'The request head exceeds 16 KiB or 100 header fields.' },
   internal_error: { status: 500, message: 'Internal server error.' },
   // RFC 9110 section 10.2.3: seconds until the client should retry.
   service_unavailable: {

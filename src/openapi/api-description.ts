@@ -24,12 +24,12 @@ Every response carries the current state of the limits:
 
 | Header | Meaning |
 |---|---|
-| \`X-RateLimit-Limit\` | The limit that applies: of minute and day, the window with the fewest requests remaining |
+| \`X-RateLimit-Limit\` | The limit of the window, minute or day, with the fewest requests remaining |
 | \`X-RateLimit-Remaining\` | Requests remaining in that window |
-| \`X-RateLimit-Reset\` | When that window ends, as a Unix timestamp in seconds |
+| \`X-RateLimit-Reset\` | When that window or a ban ends, as a Unix timestamp in seconds |
 | \`RateLimit-Policy\`, \`RateLimit\` | Both windows, in the format of the IETF draft |
 
-A request beyond the limit gets **429**, has no effect and consumes no quota. Wait for the number of seconds in \`Retry-After\` before you retry, and use exponential backoff if the retry is rejected, too. A key that keeps sending requests is temporarily banned. Requests without a valid key count against the address of the client.
+A request beyond the limit gets **429**, has no effect and consumes no quota. Wait for the number of seconds in \`Retry-After\` before you retry, and use exponential backoff if the retry is rejected, too. A key that keeps exceeding its limits is temporarily banned. Requests without a valid key count against the address of the client.
 
 ### Errors
 

@@ -10,13 +10,13 @@ export type Headers = NonNullable<ApiResponseOptions['headers']>;
 export const HEADER_COMPONENTS: Headers = {
   [REQUEST_ID_HEADER]: {
     required: true,
-    description: 'The id of the request in the log of the service: that of the request header, or a new one.',
+    description: 'The id of the request in the log: the one that the client sent, if well-formed, or a new one.',
     schema: { type: 'string', minLength: 1, maxLength: 64, pattern: '^[A-Za-z0-9._-]+$' },
     example: '5f0c7a3e-8f0e-4c1b-9a57-2f6f0f4f1f6d',
   },
   'X-RateLimit-Limit': {
     required: true,
-    description: 'The limit that applies: of the two windows, the one with the fewest requests remaining.',
+    description: 'The limit of the window, minute or day, with the fewest requests remaining.',
     schema: { type: 'integer', format: 'int32', minimum: 1, maximum: 2_147_483_647 },
     example: 60,
   },
@@ -28,7 +28,7 @@ export const HEADER_COMPONENTS: Headers = {
   },
   'X-RateLimit-Reset': {
     required: true,
-    description: 'Unix timestamp, in seconds, at which that limit resets.',
+    description: 'Unix timestamp, in seconds, at which that window or a ban ends.',
     schema: { type: 'integer', format: 'int64', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
     example: 1_795_255_260,
   },

@@ -21,12 +21,12 @@ export function framingError({ headers, rawHeaders, httpVersion }: IncomingMessa
   const { host } = headers;
   const isValid = host === undefined ? httpVersion === '1.0' : WELL_FORMED_HOST.test(host);
   if (!isValid) {
-    return new DomainError('bad_request', 'There must be one Host header with a host.');
+    return new DomainError('bad_request', 'The request must have exactly one valid Host header.');
   }
   const coding = headers['transfer-encoding'];
   // RFC 9112 section 6.1: with a coding that does not end in chunked, or any coding in HTTP/1.0, the end of the request is
   // ambiguous.
   return coding === undefined || (coding.toLowerCase() === 'chunked' && httpVersion === '1.1')
     ? undefined
-    : new DomainError('bad_request', 'The only transfer coding that is understood is chunked.');
+    : new DomainError('bad_request', 'Transfer-Encoding must be chunked, and requires HTTP/1.1.');
 }

@@ -46,7 +46,7 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     this.connections.watch(server, this.connectionsMax);
     // Node silently drops headers beyond this number, such as a second `Authorization`. `framingError` rejects a request that reaches it.
     server.maxHeadersCount = HEADERS_MAX + 1;
-    // Milliseconds without a byte in either direction, also while the client takes none of a response.
+    // Milliseconds without a byte in either direction; Node waits twice as long while the client takes none of a response.
     server.timeout = 300_000;
     this.setHttpServer(server);
   }

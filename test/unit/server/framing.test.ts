@@ -20,8 +20,8 @@ function errorOf({ headers, version = '1.1' }: Framing): string | undefined {
   return fault && `${fault.code}: ${fault.message}`;
 }
 
-const HOST_ERROR = 'bad_request: There must be one Host header with a host.';
-const CODING_ERROR = 'bad_request: The only transfer coding that is understood is chunked.';
+const HOST_ERROR = 'bad_request: The request must have exactly one valid Host header.';
+const CODING_ERROR = 'bad_request: Transfer-Encoding must be chunked, and requires HTTP/1.1.';
 
 describe('framingError for the Host header', () => {
   it.each([

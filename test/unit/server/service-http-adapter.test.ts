@@ -23,7 +23,7 @@ it('expressMessages creates messages whose prototypes Express does not change', 
   expect(prototypes[3]).toBe(prototypes[1]);
 });
 
-it('a connection whose client reads nothing of a response is closed after five minutes', async () => {
+it('a connection whose client reads nothing of a response is closed after its timeout', async () => {
   const adapter = new ServiceHttpAdapter();
   adapter.initHttpServer();
   const server = adapter.getHttpServer() as Server;
