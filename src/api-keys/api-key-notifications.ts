@@ -74,7 +74,7 @@ export class ApiKeyNotifications {
       await this.issued.load(() => readDigests(query));
       this.issued.isComplete = true;
     } else {
-      this.#logger.warn('the trigger of api_keys does not announce all keys, looking unknown keys up');
+      this.#logger.warn('the trigger of api_keys does not report every changed key, looking up unknown keys');
     }
     this.#version = state.version;
   }

@@ -1,16 +1,17 @@
 import { InvalidArgumentError } from 'commander';
 import { parseTime } from '../common/rfc3339.js';
-import { ANONYMOUS_ID } from '../plans/plans.js';
 import { ID_PREFIX_LENGTH, UNPRINTABLE } from './output.js';
 
 const INT32_MAX = 2_147_483_647;
 const FIRST_DAY = '2000-01-01';
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+/** RFC 9562 section 5.9. */
+const NIL_UUID = '00000000-0000-0000-0000-000000000000';
 const DURATION = /^(\d{1,6})(s|m|h|d)$/;
 
 const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** The command cannot run as given, and nothing was done. The message does not quote the argument. */
+/** The command cannot run as given, and nothing was done. */
 export class UsageError extends Error {}
 
 /** An integer from `min` to `max`; by default up to the largest integer of the database column. */
@@ -26,9 +27,9 @@ export function integer(min: number, max: number = INT32_MAX): (text: string) =>
 
 /** The id of a key or the first characters of it. The message does not contain the text: it may be the key itself. */
 export function keyId(text: string): string {
-  if (text.length < ID_PREFIX_LENGTH || !UUID.test(text + ANONYMOUS_ID.slice(text.length))) {
+  if (text.length < ID_PREFIX_LENGTH || !UUID.test(text + NIL_UUID.slice(text.length))) {
     throw new UsageError(
-      'The id must be the UUID of a key, or its first 8 characters or more, and not the key; "petstore keys list" shows the ids.',
+      'The id must be the UUID of a key or at least its first 8 characters, not the key itself; "petstore keys list" shows the ids.',
     );
   }
   return text.toLowerCase();
@@ -45,7 +46,7 @@ export function keyName(text: string): string {
   // Code points: a character such as an emoji can take two units of a string.
   if (isBlank || Array.from(name).length > 200 || new RegExp(UNPRINTABLE, 'u').test(name)) {
     throw new InvalidArgumentError(
-      'It must have 1 to 200 characters, a visible one, no control characters and no marks that change the direction of text.',
+      'It must have 1 to 200 characters, at least one visible, and no control characters or marks that change text direction.',
     );
   }
   return name;

@@ -29,7 +29,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   [INSUFFICIENT_PRIVILEGE]:
     'Set DATABASE_URL to the login of an administrator; in containers use "docker compose run --rm admin".',
   [LOCK_NOT_AVAILABLE]:
-    'Another transaction holds the lock, such as that of another load of orders. Nothing was changed; retry when it has ended.',
+    'Another transaction, such as another import, holds the lock. Nothing was changed; retry when it has ended.',
   [READ_ONLY_TRANSACTION]: 'Set DATABASE_URL to the primary server; a standby is read-only.',
 };
 

@@ -15,7 +15,7 @@ Exit codes: 0 all checks passed, 1 warnings, 2 errors.`;
 export function addDoctorCommand(program: Command, exitWith: (code: number) => void): void {
   program
     .command('doctor')
-    .description('check whether this deployment is set up correctly, within 15 seconds; changes nothing')
+    .description('check within 15 seconds whether this deployment is set up correctly; changes nothing')
     .option('--json', 'print {"status", "checks": [{"name", "status", "message", "remedy"}]}')
     .addHelpText('after', HELP)
     .action(async ({ json }: { json?: true }) => {

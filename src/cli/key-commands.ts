@@ -52,7 +52,7 @@ const COMMANDS: Readonly<Record<string, KeyCommand>> = {
     },
   },
   list: {
-    description: 'list all keys, the newest first; the remaining requests of today need REDIS_URL',
+    description: "list all keys, the newest first; today's remaining requests and bans need REDIS_URL",
     json: 'an array of objects',
     run: async (admin, { json }) => {
       const views = await viewsOf(await admin.list());
@@ -78,7 +78,7 @@ const COMMANDS: Readonly<Record<string, KeyCommand>> = {
     },
   },
   'rotate <id>': {
-    description: 'issue a successor of a key, which is printed once; the old key expires after the overlap',
+    description: 'issue a successor of a key and print it once; the old key expires after the overlap',
     json: '{"id", "key", "expiresAt"}',
     options: [OVERLAP, EXPIRES_AT],
     run: (admin, options, id) =>
@@ -127,7 +127,7 @@ export function addKeyCommands(program: Command): void {
   for (const [usage, { description, json, options = [], run }] of Object.entries(COMMANDS)) {
     const command = keys.command(usage).description(description).option('--json', `print ${json}`);
     for (const argument of command.registeredArguments) {
-      argument.argParser(keyId).description = 'id of the key, or its first 8 characters';
+      argument.argParser(keyId).description = 'id of the key, or at least its first 8 characters';
     }
     for (const option of options) {
       command.addOption(option);

@@ -35,7 +35,7 @@ export function addOrderCommands(program: Command): void {
     .description('load orders')
     .command('import')
     .description('import the orders of a CSV file: all of them, or none and a list of the errors')
-    .argument('<file>', 'path of the file, or - for stdin, whose end is taken for that of the file')
+    .argument('<file>', 'path of the file, or - for stdin, whose end counts as the end of the file')
     .option('--dry-run', 'check everything, also against the existing orders, and change nothing')
     .option('--allow-empty', 'accept a file without orders')
     .option('--json', 'print {"orders", "dryRun"}')

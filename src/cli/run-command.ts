@@ -39,7 +39,7 @@ export async function runCommand(args: readonly string[]): Promise<number> {
     .addHelpText('after', HELP);
   program
     .command('serve')
-    .description('run the service until it is stopped; without DATABASE_URL on an embedded PostgreSQL with demo data')
+    .description('run the service until it is stopped; without DATABASE_URL, on an embedded PostgreSQL with demo data')
     // The same as `npm run start:prod`. Loaded here, so that the other commands need not wait for the framework.
     .action(async () => {
       await import('../main.js');

@@ -22,7 +22,7 @@ export function addUsageCommand(keys: Command): void {
   keys
     .command('usage')
     .description('show what all keys did, or what one key did on each day')
-    .argument('[id]', 'id of a key, or its first 8 characters', keyId)
+    .argument('[id]', 'id of a key, or at least its first 8 characters', keyId)
     .option('--days <n>', 'number of days, the last one included', integer(1, DAYS_MAX), DAYS_DEFAULT)
     .option('--until <day>', 'last day in UTC, like 2026-10-31 (default: today)', pastDay)
     .option('--json', 'print one object with all figures')

@@ -18,7 +18,7 @@ const SETTINGS = {
   databaseUrl: (env) =>
     env.text(
       'DATABASE_URL',
-      'a URL like postgresql://user:password@host:5432/database, with special characters percent-encoded and no schema or search_path but public',
+      'a URL like postgresql://user:password@host:5432/database, with special characters percent-encoded, no search_path, and no schema other than public',
       isDatabaseUrl,
       'file',
     ),
@@ -105,7 +105,7 @@ export function loadConfig(variables: NodeJS.ProcessEnv): Config {
   const { production, databaseUrl, port, metricsPort } = config;
   if (production && databaseUrl === undefined && !problems.some((problem) => problem.startsWith('DATABASE_URL'))) {
     problems.push(
-      'DATABASE_URL (or DATABASE_URL_FILE) must be set in production, a URL like postgresql://user:password@host:5432/database',
+      'DATABASE_URL (or DATABASE_URL_FILE) must be set in production to a URL like postgresql://user:password@host:5432/database',
     );
   }
   if (problems.length === 0 && metricsPort !== 0 && metricsPort === port) {

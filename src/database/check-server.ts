@@ -49,7 +49,7 @@ export async function serverProblem(url: string): Promise<ServerProblem | undefi
   try {
     connectionOf(url);
   } catch (error) {
-    return fatal(`must have parameters that can be used: ${asError(error).message}`);
+    return fatal(`must have valid parameters: ${asError(error).message}`);
   }
   const clients: pg.Client[] = [];
   const connect = async (): Promise<pg.Client> => {
@@ -61,7 +61,7 @@ export async function serverProblem(url: string): Promise<ServerProblem | undefi
     const client = await connect();
     const server = await serverOf(client);
     if (Number.parseInt(server.version) < POSTGRES_VERSION_MIN) {
-      return fatal(`must lead to PostgreSQL ${POSTGRES_VERSION_MIN} or later (got ${server.version})`);
+      return fatal(`must point to PostgreSQL ${POSTGRES_VERSION_MIN} or later (got ${server.version})`);
     }
     if (hasPooler(client, server.process)) {
       while (clients.length < COMPARED) {
@@ -69,14 +69,14 @@ export async function serverProblem(url: string): Promise<ServerProblem | undefi
       }
       if (!(await keepTheirServers(clients))) {
         return fatal(
-          'must lead to PostgreSQL itself, or to a pooler that keeps a server connection for each client, like pool_mode = session ' +
+          'must point to PostgreSQL itself, or to a pooler that keeps a server connection for each client, like pool_mode = session ' +
             'of PgBouncer (got a pooler that does not)',
         );
       }
     }
     return server.isReadOnly
       ? transient(
-          'must lead to a primary server that can be written (got a standby, or default_transaction_read_only is on for the server, ' +
+          'must point to a writable primary server (got a standby, or default_transaction_read_only is on for the server, ' +
             'database or role)',
         )
       : undefined;
@@ -116,7 +116,7 @@ async function serverOf(client: pg.Client): Promise<Server> {
 /** Errors of TLS and logins persist; with any other the server is unavailable. */
 function connectionProblem({ code, message }: ConnectionError): ServerProblem {
   if (isTlsError(code)) {
-    return fatal(`must lead to a server with which TLS can be established: ${message} (${code})`);
+    return fatal(`must point to a server with which TLS can be established: ${message} (${code})`);
   }
   return code?.startsWith(INVALID_AUTHORIZATION)
     ? fatal(`must contain a login that the server accepts: ${message} (${code})`)

@@ -39,7 +39,7 @@ export class CopyOut extends Readable implements Submittable {
 
   constructor(private readonly copies: readonly string[]) {
     super({ objectMode: true, highWaterMark: WAITING_MAX });
-    // Handled where it is awaited.
+    // Handled where it is read.
     this.on('error', () => undefined);
   }
 

@@ -93,7 +93,7 @@ export class DatabaseListener
     this.#isEstablished = false;
     if (!this.#isStopped) {
       this.onLost();
-      this.#logger.warn(`no connection to listen on, reconnecting: ${message}`);
+      this.#logger.warn(`no connection for notifications, reconnecting: ${message}`);
     }
   }
 

@@ -212,7 +212,7 @@ describe('loadConfig, for a variable that holds a secret,', () => {
   test.each<[string, RegExp, string[]]>([
     [
       'DATABASE_URL',
-      /^DATABASE_URL must be a URL like postgresql:\/\/user:password@host:5432\/database, with special characters percent-encoded and no schema or search_path but public$/,
+      /^DATABASE_URL must be a URL like postgresql:\/\/user:password@host:5432\/database, with special characters percent-encoded, no search_path, and no schema other than public$/,
       [
         'mysql://user:hunter2@host/database',
         'user:hunter2@host/database',
@@ -274,7 +274,7 @@ describe('ConfigurationError', () => {
 
   it('reports once that no database is set in production', () => {
     expect(problemsOf({ NODE_ENV: 'production' })).toEqual([
-      'DATABASE_URL (or DATABASE_URL_FILE) must be set in production, a URL like postgresql://user:password@host:5432/database',
+      'DATABASE_URL (or DATABASE_URL_FILE) must be set in production to a URL like postgresql://user:password@host:5432/database',
     ]);
     expect(problemsOf({ NODE_ENV: 'production', DATABASE_URL: 'x' })).toHaveLength(1);
     expect(problemsOf({ NODE_ENV: 'production', DATABASE_URL: 'postgresql://host/database' })).toEqual([]);

@@ -11,7 +11,7 @@ const MEGABYTE = 1_024 * 1_024;
 /** Longer than the header timeout and the interval of its check. */
 const DISCONNECT_WITHIN_MS = 25_000;
 
-const context = useServiceProcess({ RATE_LIMIT_BAN_THRESHOLD: '0' });
+const context = useServiceProcess({ RATE_LIMIT_BAN_THRESHOLD: '0', MAX_CONNECTIONS: '5000' });
 let clients: RawClient[];
 
 beforeEach(() => {

@@ -91,7 +91,7 @@ describeWith('openssl')('PostgreSQL with TLS, a private authority and client cer
     }
   });
 
-  const NO_TLS = 'DATABASE_URL must lead to a server with which TLS can be established: .*';
+  const NO_TLS = 'DATABASE_URL must point to a server with which TLS can be established: .*';
   const HERE = 'DNS:localhost,IP:127.0.0.1';
   it.each<[what: string, issued: [hosts: string, days?: number], parameters: () => Record<string, string>, RegExp]>([
     [
@@ -111,13 +111,13 @@ describeWith('openssl')('PostgreSQL with TLS, a private authority and client cer
       'a certificate file is missing',
       [HERE],
       () => ({ ...withClient(), sslrootcert: '/nothing-here.crt' }),
-      /DATABASE_URL must have parameters that can be used: ENOENT: .* '\/nothing-here\.crt'\n$/,
+      /DATABASE_URL must have valid parameters: ENOENT: .* '\/nothing-here\.crt'\n$/,
     ],
     [
       'its parameters contradict each other',
       [HERE],
       () => ({ uselibpqcompat: 'true', sslmode: 'verify-ca', sslrootcert: '' }),
-      /DATABASE_URL must have parameters that can be used: .*sslrootcert/,
+      /DATABASE_URL must have valid parameters: .*sslrootcert/,
     ],
     [
       'it rejects the client certificate',

@@ -75,7 +75,7 @@ describeWith('pgbouncer')('PgBouncer in session mode, as Debian configures it,',
 
 describeWith('pgbouncer')('PgBouncer in transaction mode', () => {
   const REJECTION =
-    'DATABASE_URL must lead to PostgreSQL itself, or to a pooler that keeps a server connection for each client, ' +
+    'DATABASE_URL must point to PostgreSQL itself, or to a pooler that keeps a server connection for each client, ' +
     'like pool_mode = session of PgBouncer (got a pooler that does not)';
 
   // As many as the service compares: it must see through both orders in which PgBouncer lends its server connections.

@@ -39,7 +39,7 @@ export async function checkDatabase(config: Config): Promise<Results> {
   const databaseUrl = config.databaseUrl ?? runningEmbeddedDatabaseUrl();
   if (databaseUrl === undefined) {
     const remedy = 'Set DATABASE_URL, or start the embedded database with "npm start".';
-    return { database: warning('DATABASE_URL is not set, and the embedded database does not run', remedy) };
+    return { database: warning('DATABASE_URL is not set, and the embedded database is not running', remedy) };
   }
   const results: Results = { database: error('the server of DATABASE_URL does not respond', CORRECT_URL) };
   await withDeadline(runDatabaseChecks(databaseUrl, config, results), DATABASE_TIMEOUT_MS).catch(() => undefined);
@@ -73,7 +73,7 @@ async function runDatabaseChecks(databaseUrl: string, config: Config, results: R
       results[name] = await check(db, config).catch((failure: unknown) =>
         error(
           asError(failure).message,
-          'Correct what it says, or what the other checks report; the log of PostgreSQL has the statement.',
+          'Correct this error or those of the other checks; the log of PostgreSQL has the statement.',
         ),
       );
     }
@@ -104,7 +104,7 @@ async function checkConnectionLimit(db: pg.Client, config: Config): Promise<Resu
   const perProcess = MAIN_CONNECTIONS_MAX + config.list.concurrency + 1;
   // One more process runs during a rolling update.
   const needed = (Math.max(1, processes) + 1) * perProcess + COMMAND_CONNECTIONS;
-  const found = `${limit} connections for ${processes} running (${perProcess} each)`;
+  const found = `${limit} connections for ${processes} running processes (${perProcess} each)`;
   return limit >= needed
     ? ok(found)
     : warning(

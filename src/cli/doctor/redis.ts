@@ -14,7 +14,8 @@ export async function checkRedis({ redisUrl }: Config): Promise<Results> {
     Redis: redisResult(new URL(redisUrl).host, await redis.info()),
     'clock of Redis': await checkClock('Redis', () => timeOf(redis)),
   })).catch((failure: unknown) => {
-    const remedy = 'Check REDIS_URL and that Redis runs; each process counts limits in its own memory meanwhile.';
+    const remedy =
+      'Check REDIS_URL and that Redis is running; until then, each process counts limits in its own memory.';
     return { Redis: error(asError(failure).message, remedy) };
   });
 }
@@ -33,12 +34,11 @@ export function redisResult(address: string, info: string): Result {
     return error(`${address} is a read-only replica`, remedy);
   }
   if (field('cluster_enabled') === '1') {
-    const remedy =
-      'Set REDIS_URL to a Redis that is no cluster; most keys are counted by each process alone meanwhile.';
+    const remedy = 'Set REDIS_URL to a Redis that is not a cluster; until then, each process counts most keys alone.';
     return error(`${address} is a node of a Redis Cluster, which is not supported`, remedy);
   }
   if (memoryLimit > 0 && field('maxmemory_policy') !== 'noeviction') {
-    const remedy = 'Set maxmemory-policy to noeviction: an evicted count is a new quota, and lifts a ban.';
+    const remedy = 'Set maxmemory-policy to noeviction: evicting a count resets a quota or lifts a ban.';
     return error(`${address} evicts counts (${field('maxmemory_policy')})`, remedy);
   }
   if (field('aof_last_write_status') === 'err' || field('rdb_last_bgsave_status') === 'err') {

@@ -16,7 +16,7 @@ const MIGRATE =
   'Apply the migrations: "docker compose run --rm migrate", or "npm run db:migrate" with the URL of the owner. If they are recorded as applied, ' +
   'that does nothing: restore the table from a backup, or run its statements from prisma/migrations/ as the owner.';
 const readableAgain = (table: string): string =>
-  `Run as the owner: ALTER TABLE ${table} DISABLE ROW LEVEL SECURITY; or grant what the check of the role names.`;
+  `Run as the owner: ALTER TABLE ${table} DISABLE ROW LEVEL SECURITY. Or grant what the check "role" reports as missing.`;
 
 /** What the migrations have made, apart from the list and from grants, which have checks of their own. */
 export async function checkSchema(db: pg.Client): Promise<Result> {
@@ -37,7 +37,7 @@ export async function checkSchema(db: pg.Client): Promise<Result> {
   return (await db.query<{ announcesAll: boolean }>(SELECT_STATE)).rows[0]?.announcesAll === true
     ? ok('as the migrations made it')
     : error(
-        'the trigger api_keys_notify_changed does not announce all keys, so revoked keys are accepted from the cache',
+        'the trigger api_keys_notify_changed does not report every changed key, so a revoked key is accepted while it is cached',
         'Run as the owner: ALTER TABLE api_keys ENABLE ALWAYS TRIGGER api_keys_notify_changed.',
       );
 }
@@ -55,7 +55,7 @@ export async function checkList(db: pg.Client): Promise<Result> {
     ? ok('served from versions')
     : warning(
         problems.join('; '),
-        'Make it as 20261122000001_order_list_versions/migration.sql does, such as with ALTER TABLE orders ENABLE ALWAYS ' +
+        'Restore what 20261122000001_order_list_versions/migration.sql made, for example with ALTER TABLE orders ENABLE ALWAYS ' +
           'TRIGGER NAME. Until then every list is read whole, without ETag: correct, but slow.',
       );
 }

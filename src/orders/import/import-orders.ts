@@ -128,8 +128,8 @@ async function insertStaged(db: pg.ClientBase): Promise<void> {
     }
     const { message, detail = '' } = error as pg.DatabaseError;
     throw new Error(
-      `An id of the file, or the next id of an order without one, is not free any more (${message} ${detail}); ` +
-        'nothing was imported. Import again, which names the line, or give every order an id.',
+      `An id in the file, or the next id for an order without one, is already in use (${message} ${detail}); ` +
+        'nothing was imported. Import again to see the line, or give every order an id.',
       { cause: error },
     );
   }

@@ -24,14 +24,14 @@ export async function* readCsv(
       } else if (values.length === header.length) {
         yield [line, Object.fromEntries(header.map((field, index) => [field, values[index]]))];
       } else if (values.length > 1 || values[0] !== '') {
-        errors.add(line, `must have ${header.length} values, as the header (got ${values.length})`);
+        errors.add(line, `must have ${header.length} values, like the header (got ${values.length})`);
       }
     }
   } catch (error) {
     if (!(error instanceof CsvError)) {
       throw error;
     }
-    const problem = `is not valid CSV, or is behind a quote that is not closed, perhaps many lines before: ${error.message}`;
+    const problem = `is not valid CSV, or follows an unclosed quote, perhaps many lines earlier: ${error.message}`;
     errors.add(Number(error.lines), problem);
   }
 }

@@ -131,7 +131,7 @@ const CHANGES: readonly [check: string, change: string, undo: string, found: str
     'database',
     'ALTER ROLE LOGIN SET default_transaction_read_only = on',
     'ALTER ROLE LOGIN RESET default_transaction_read_only',
-    'error: DATABASE_URL must lead to a primary server that can be written',
+    'error: DATABASE_URL must point to a writable primary server',
   ],
   [
     'list',
@@ -225,7 +225,7 @@ describe('runChecks', () => {
     await database.db.query('ALTER TABLE api_keys DISABLE TRIGGER api_keys_notify_changed');
     const { schema } = await check();
     await database.db.query(/ALTER TABLE.*changed/.exec(schema ?? '')?.[0] ?? '');
-    expect(schema).toMatch(/^error: the trigger api_keys_notify_changed does not announce all keys/);
+    expect(schema).toMatch(/^error: the trigger api_keys_notify_changed does not report every changed key/);
     expect(problemsIn(await check())).toEqual([]);
   });
 
@@ -250,7 +250,7 @@ describe('runChecks', () => {
     await Promise.all(services.map((service) => service.stop()));
     await database.db.query(`ALTER ROLE ${login.role} CONNECTION LIMIT -1`);
     expect(found['connection limit']).toMatch(
-      /^warning: 50 connections for 2 running \(19 each\) leave too few for a rolling update → .*so that 67 are available/,
+      /^warning: 50 connections for 2 running processes \(19 each\) leave too few for a rolling update → .*so that 67 are available/,
     );
   });
 

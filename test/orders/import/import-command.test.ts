@@ -64,7 +64,7 @@ describe('petstore orders import', () => {
         'Errors in the file; nothing was imported:\n' +
           '  - line 3, quantity must be an integer from 1 to 2147483647 (got 0)\n' +
           '  - line 4, quantity is missing; it must be an integer from 1 to 2147483647\n' +
-          '  - line 5 is not valid CSV, or is behind a quote that is not closed, perhaps many lines before: Quote Not Closed: the parsing is finished with an opening quote at line 5',
+          '  - line 5 is not valid CSV, or follows an unclosed quote, perhaps many lines earlier: Quote Not Closed: the parsing is finished with an opening quote at line 5',
       ),
     );
     expect(await orderIds()).toEqual([]);

@@ -31,7 +31,7 @@ function importIds(ids: readonly number[]): Promise<number> {
   return importOrders(importer, Readable.from([Buffer.from(HEADER + ids.map(row).join(''))]));
 }
 
-const TAKEN = 'is not free any more (duplicate key value violates unique constraint "orders_pkey" Key (id)=(2) already';
+const TAKEN = 'is already in use (duplicate key value violates unique constraint "orders_pkey" Key (id)=(2) already';
 const LOCKED = { code: LOCK_NOT_AVAILABLE };
 
 /** Runs something before or after the importer's statement that begins like this. */

@@ -200,14 +200,14 @@ describe('importOrders rejects the whole file and names line and field, for', ()
     ['a field twice', 'petId,quantity,petId\n', '1 petId: occurs twice in the header'],
     ['an empty field', 'petId,quantity,\n', '1 a column without a name: is not a field'],
     ['no petId in the header', 'quantity\n1\n', '2 petId: is missing; it must be'],
-    ['a missing value', 'id,petId,quantity\n1,2\n', '2: must have 3 values, as the header (got 2)'],
-    ['an extra value', 'petId,quantity\n1,2,3\n', '2: must have 2 values, as the header (got 3)'],
-    ['an unclosed quote', 'petId,quantity\n7,1\n7,"1\n', 'is behind a quote that is not closed'],
-    ['an overlong quoted value', `petId,quantity\n7,"${'1'.repeat(200_000)}`, 'is behind a quote that is not closed'],
+    ['a missing value', 'id,petId,quantity\n1,2\n', '2: must have 3 values, like the header (got 2)'],
+    ['an extra value', 'petId,quantity\n1,2,3\n', '2: must have 2 values, like the header (got 3)'],
+    ['an unclosed quote', 'petId,quantity\n7,1\n7,"1\n', 'follows an unclosed quote'],
+    ['an overlong quoted value', `petId,quantity\n7,"${'1'.repeat(200_000)}`, 'follows an unclosed quote'],
     [
       'JSON',
       '{"petId":7,"quantity":1}\n',
-      '1: is not valid CSV, or is behind a quote that is not closed, perhaps many lines before: Invalid Opening Quote',
+      '1: is not valid CSV, or follows an unclosed quote, perhaps many lines earlier: Invalid Opening Quote',
     ],
   ])('a file with %s', async (_what, text, expected) => {
     const errors = await errorsOf(text, { chunkBytes: 4_096 });
@@ -232,7 +232,7 @@ describe('importOrders rejects the whole file and names line and field, for', ()
     await insertOrder(database.db, { id: '4611686018427387904' });
     const importing = importText('id,petId,quantity\n5,7,1\n,7,1');
     await expect(importing).rejects.toThrow(
-      /the next id of an order without one, is not free .* give every order an id/,
+      /the next id for an order without one, is already in use .* give every order an id/,
     );
     expect(await storedOrders()).toHaveLength(1);
   });
