@@ -161,7 +161,7 @@ describeHere('backup and restore', () => {
     }
     for (const { time, orders } of moments) {
       await server.stop();
-      await run(restore!.replaceAll('/backup', archive).replace('2026-11-22 12:00:00+00', time), { PGDATA: data });
+      await run(restore!.replace('2026-11-22 12:00:00+00', time), { PGDATA: data });
       const [kept] = readdirSync(dirname(data)).filter((name) => /^data\.\d+$/.test(name));
       // In the container everything belongs to its user.
       execFileSync('chown', ['--recursive', `--reference=${join(dirname(data), kept!)}`, data, archive]);
@@ -189,7 +189,7 @@ describeHere('backup and restore', () => {
   function documented(section: string, user: string): string[] {
     const text = OPERATIONS.split(`\n### ${section}\n`)[1]!.split('\n## ')[0]!.split('\n### ')[0]!;
     return [...text.matchAll(/```(?:sh|yaml)\n(.*?)```/gs)].map(([, block = '']) =>
-      block.replaceAll('--username postgres', `--username ${user}`),
+      block.replaceAll('--username postgres', `--username ${user}`).replaceAll('/backup', archive),
     );
   }
 
