@@ -52,4 +52,5 @@ for container in $old; do
   exit_code=$(docker inspect --format '{{.State.ExitCode}}' "$container")
   docker rm "$container" >/dev/null
   echo "$(name_of "$new") is ready; $old_name exited with code $exit_code"
+  [ "$exit_code" -ne 137 ] || echo "warning: $old_name was killed, and its requests were cut; raise STOP_GRACE_PERIOD" >&2
 done

@@ -17,6 +17,11 @@ sql() { $compose exec -T postgres psql --quiet --tuples-only --no-align --set ON
 password() { head -c 24 /dev/urandom | base64 | tr '+/' '-_' | grep -x '.\{32\}'; }
 login_of() { sed -E 's|^.*//([^:]*):.*$|\1|' "deploy/secrets/$1_database_url"; }
 
+reject_other_server() {
+  grep -q '@postgres:5432/petstore$' "deploy/secrets/$1_database_url" ||
+    { echo "error: deploy/secrets/$1_database_url is not for the PostgreSQL of Compose; change the password where it is" >&2; exit 1; }
+}
+
 # The file is replaced, not rewritten: running containers keep the file that they were started with.
 write_url() {
   umask 077
@@ -28,12 +33,14 @@ write_url() {
 
 case ${1:-} in
   owner)
+    reject_other_server owner
     password=$(password)
     echo "ALTER ROLE $(login_of owner) PASSWORD '$password'" | sql
     write_url owner "$(login_of owner)" "$password"
     echo 'Changed the password of the owner.'
     ;;
   service)
+    reject_other_server service
     login=petstore_app_$(date -u +%Y%m%d%H%M%S)
     password=$(password)
     echo "CREATE ROLE $login LOGIN PASSWORD '$password' IN ROLE petstore_service" | sql
