@@ -68,8 +68,8 @@ RUN node dist/cli.js openapi | cmp - openapi.json && node --eval "require.resolv
  && PORT=0 METRICS_PORT=0 DATABASE_URL=postgresql://nobody@127.0.0.1:1/none timeout --preserve-status 5 node dist/main.js
 
 EXPOSE 3000 9464
-# Liveness, not readiness: a failed check restarts the container, which does not help when the database is unavailable.
-# Load balancers use /health/ready.
+# Liveness, not readiness, which load balancers use: a restart does not help when the database is unavailable. Docker alone only
+# shows that a container is unhealthy; Swarm replaces it.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s --retries=3 CMD ["node", "deploy/healthcheck.mjs"]
 CMD ["node", "dist/main.js"]
 
