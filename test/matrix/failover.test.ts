@@ -54,7 +54,7 @@ describe('a primary and a synchronous standby behind one address', () => {
   it('is checked at start: the address must point to the primary, which the service waits for', async () => {
     expect(await serverProblem(url)).toBeUndefined();
     expect(await serverProblem(postgres.standbyUrl)).toEqual({
-      message: expect.stringMatching(/^DATABASE_URL must point to a primary server .*got a standby/) as unknown,
+      message: expect.stringMatching(/^DATABASE_URL must point to a writable .*got a standby/) as unknown,
       isFatal: false,
     });
   });
