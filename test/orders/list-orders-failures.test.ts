@@ -5,7 +5,7 @@ import { Pools } from '../../src/database/pools.js';
 import { ListTransactions } from '../../src/orders/list/list-transaction.js';
 import { LIST_ROUTE } from '../../src/http/paths.js';
 import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
-import { insertKey, insertOrder } from '../helpers/builders.js';
+import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { lockTable, untilLockWaits } from '../helpers/lock-waits.js';
 import { RawClient } from '../helpers/raw-client.js';
 import { StalledClient } from '../helpers/raw-http.js';
@@ -259,6 +259,7 @@ it('more stalled lists than the main pool has connections delay neither cancels,
     await untilHeld(readers.length);
   }
   const ids = await Promise.all(Array.from({ length: 20 }, () => insertOrder(database.db, { id: nextId() })));
+  const untouched = await insertOrder(database.db, { id: nextId() });
   for (const id of ids) {
     expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
   }
@@ -266,6 +267,7 @@ it('more stalled lists than the main pool has connections delay neither cancels,
   expect((await call(service.baseUrl, 'HEAD', '/store/orders', key)).status).toBe(200);
   // All of them had their response while every list still had its connection.
   expect(listConnectionsInUse()).toBe(READERS);
+  expect(await statusOf(database.db, untouched)).toBe('pending');
   for (const reader of readers) {
     reader.disconnect();
   }
