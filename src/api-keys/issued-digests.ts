@@ -6,9 +6,9 @@ export const HELD_BYTES = 6;
 const SHA256 = /^[0-9a-f]{64}$/;
 
 /**
- * The first bytes of the digests of all keys, so that invented keys are rejected without a query. A key that is not in here
- * does not exist or is revoked, as far as `isComplete`; one that is in here may be revoked meanwhile, or share its first bytes with another, which
- * costs a query.
+ * The first bytes of the digests of all unrevoked keys, so that invented keys are rejected without a query. A key that is not in
+ * here does not exist or is revoked, as far as `isComplete`; one that is in here may be revoked meanwhile, or share its first bytes
+ * with another, which costs a query.
  *
  * Loaded keys take 6 bytes each, and up to 18 while they are loaded again. One that was announced since takes about 50.
  */

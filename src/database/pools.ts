@@ -26,7 +26,7 @@ const SELECT_STUCK_COMMITS = `SELECT FROM pg_stat_activity WHERE wait_event = 'S
 
 /** Shorter than the timeout of a list's transaction, so that the server ends the wait and no backend is left behind. */
 const LIST_LOCK_TIMEOUT_MS = 3_000;
-/** Bounds one `COPY`. Its client is bounded by `CLIENT_PACED_MAX_MS`. */
+/** Bounds one `COPY` and a pause between two. A client is bounded by `CLIENT_PACED_MAX_MS`. */
 const LIST_STATEMENT_TIMEOUT_MS = 600_000;
 const LIST_SETTINGS = {
   // Lists are read in the order of the index, so the first rows come at once. A sort reads everything before it returns a
