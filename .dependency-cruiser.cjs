@@ -4,21 +4,18 @@ const LAYERS = [
   ['cli', 'cli.ts'],
   ['main.ts'],
   ['app.setup.ts', 'app.module.ts'],
-  ['server', 'openapi'],
+  ['openapi'],
   ['orders', 'health'],
-  ['admission'],
+  ['api-keys'],
+  ['rate-limit'],
+  ['usage'],
   ['http'],
-  ['api-keys', 'rate-limit'],
   ['database', 'logging', 'tracing'],
   ['plans', 'errors', 'metrics', 'config', 'common'],
 ];
 
 /** Folders of one layer that may not import each other. */
-const SEPARATE_SIBLINGS = [
-  ['server', 'openapi'],
-  ['api-keys', 'rate-limit'],
-  ['orders', 'health'],
-];
+const SEPARATE_SIBLINGS = [['orders', 'health']];
 
 /** What main.ts loads from the layer above when it is needed. */
 const ON_DEMAND = '^src/cli/embedded/embedded-database\\.ts$';
@@ -27,12 +24,11 @@ const ON_DEMAND = '^src/cli/embedded/embedded-database\\.ts$';
 const PURE_FILES = [
   'plans/plans',
   'rate-limit/(decision|headers)',
-  'admission/(bearer|rejection)',
-  'api-keys/key-format',
+  'api-keys/(bearer|key-format)',
   'orders/order-id',
   'orders/list/(piece-cache|etag|gzip|list-writer|list-chunk|list-version|order-list-encoder)',
   'orders/import/(import-errors|order-fields|read-csv)',
-  'http/(paths|request-context|response)',
+  'http/(paths|error-responses)',
   'errors/domain-error',
 ];
 

@@ -1,29 +1,19 @@
 import { type DynamicModule, type LoggerService, Module, type Provider } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD } from '@nestjs/core';
-import { ThrottlerModule } from '@nestjs/throttler';
-import { ApiKeyGuard, PlanThrottlerGuard } from './admission/admission.guards.js';
-import { AdmissionService } from './admission/admission.service.js';
-import { ClientAddress } from './admission/client-address.js';
-import { ApiKeyNotifications } from './api-keys/api-key-notifications.js';
-import { ApiKeysRepository } from './api-keys/api-keys.repository.js';
-import { ApiKeysService } from './api-keys/api-keys.service.js';
-import { IssuedDigests } from './api-keys/issued-digests.js';
-import { UsageRecorder } from './api-keys/usage/usage-recorder.js';
+import { ApiKeyGuard } from './api-keys/api-key.guard.js';
+import { ApiKeysModule } from './api-keys/api-keys.module.js';
 import { CLOCK, type Clock } from './common/clock.js';
 import { CONFIG, type Config } from './config/config.js';
-import { DatabaseListener } from './database/database-listener.js';
-import { Pools } from './database/pools.js';
-import { PrismaService } from './database/prisma.service.js';
-import { HealthController, HealthService } from './health/health.js';
+import { HealthModule } from './health/health.module.js';
+import { Drain } from './http/drain.js';
+import { AllExceptionsFilter } from './http/exception.filter.js';
+import { RequestObserver } from './http/request-observer.js';
+import { UnmatchedController } from './http/unmatched.controller.js';
 import { REQUEST_LOG, type RequestLog } from './logging/json-logger.js';
 import { Metrics } from './metrics/metrics.js';
 import { OrdersModule } from './orders/orders.module.js';
-import { ANONYMOUS_QUOTAS } from './plans/plans.js';
-import { MINUTE_MS } from './rate-limit/decision.js';
-import { RateLimiter } from './rate-limit/rate-limiter.js';
-import { AllExceptionsFilter } from './server/exception.filter.js';
-import { RequestHandler } from './server/request-handler.js';
-import { RequestObserver } from './server/request-observer.js';
+import { PlanThrottlerGuard } from './rate-limit/plan-throttler.guard.js';
+import { RateLimitModule } from './rate-limit/rate-limit.module.js';
 
 /** What the application is given besides its configuration. */
 export interface AppOptions {
@@ -37,21 +27,15 @@ export interface AppOptions {
 }
 
 @Module({
-  imports: [
-    OrdersModule,
-    // The library's guard needs a throttler; PlanThrottlerGuard skips it.
-    ThrottlerModule.forRoot([{ ttl: MINUTE_MS, limit: ANONYMOUS_QUOTAS.requestsPerMinute }]),
-  ],
-  controllers: [HealthController],
+  imports: [ApiKeysModule, RateLimitModule, OrdersModule, HealthModule],
+  controllers: [UnmatchedController],
   providers: [
-    HealthService,
-    // Who calls, and whether they may. The first guard rejects by limits, the second by key.
-    ...[IssuedDigests, ApiKeysService, ApiKeyNotifications, AdmissionService, ClientAddress, RateLimiter],
-    { provide: APP_GUARD, useClass: PlanThrottlerGuard },
+    // In this order, so not in their modules: who calls (401), then whether the caller is over a limit (429).
     { provide: APP_GUARD, useClass: ApiKeyGuard },
-    // The HTTP server.
-    ...[RequestHandler, RequestObserver, AllExceptionsFilter],
-    { provide: APP_FILTER, useExisting: AllExceptionsFilter },
+    { provide: APP_GUARD, useClass: PlanThrottlerGuard },
+    { provide: APP_FILTER, useClass: AllExceptionsFilter },
+    RequestObserver,
+    Drain,
   ],
 })
 export class AppModule {
@@ -60,11 +44,11 @@ export class AppModule {
       { provide: CONFIG, useValue: config },
       { provide: CLOCK, useValue: options.clock ?? Date },
       { provide: REQUEST_LOG, useValue: options.requestLog ?? null },
-      ...[Metrics, Pools, PrismaService, DatabaseListener, ApiKeysRepository, UsageRecorder],
+      Metrics,
     ];
-    return { module: AppModule, imports: [{ module: SharedModule, global: true, providers, exports: providers }] };
+    return { module: AppModule, imports: [{ module: SettingsModule, global: true, providers, exports: providers }] };
   }
 }
 
 /** What every module may use. */
-class SharedModule {}
+class SettingsModule {}

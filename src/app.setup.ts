@@ -1,22 +1,54 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
+import type { Request, Response } from 'express';
 import { AppModule, type AppOptions } from './app.module.js';
 import type { Config } from './config/config.js';
+import { corsOptionsOf } from './http/cors.js';
+import { rejectMalformed } from './http/framing.js';
+import { respondToParserError } from './http/parser-errors.js';
+import { API_VERSION } from './http/paths.js';
+import { REQUEST_ID_HEADER } from './http/request.js';
+import { RequestObserver } from './http/request-observer.js';
+import { ServiceHttpAdapter } from './http/service-http-adapter.js';
 import { Metrics } from './metrics/metrics.js';
 import { setUpSwaggerUi } from './openapi/swagger-ui.js';
-import { ServiceHttpAdapter } from './server/service-http-adapter.js';
+import { RATE_LIMIT_HEADER_NAMES } from './rate-limit/headers.js';
+import { RateLimiter } from './rate-limit/rate-limiter.js';
+
+/** What a page may read besides the body. */
+const EXPOSED_HEADERS = [...RATE_LIMIT_HEADER_NAMES, 'ETag', REQUEST_ID_HEADER, 'WWW-Authenticate'];
 
 /** Assembles the application that the server runs and the tests call. The configuration must have a database URL. */
 export async function createApp(config: Config, options: AppOptions = {}): Promise<NestExpressApplication> {
-  const adapter = new ServiceHttpAdapter(config.connectionsMax);
+  const adapter = new ServiceHttpAdapter(config);
   const app = await NestFactory.create<NestExpressApplication>(AppModule.with(config, options), adapter, {
     bodyParser: false,
+    // The controller of all other paths under /v1 comes last.
+    routeResolutionStrategy: 'specificity',
     ...(options.logger === undefined ? {} : { logger: options.logger }),
   });
+  const { observe } = app.get(RequestObserver);
+  const limiter = app.get(RateLimiter);
+  app.use(observe);
+  // What is not counted, such as a preflight, has these; the guards overwrite them.
+  app.use(`/${API_VERSION}`, (_req: Request, res: Response, next: () => void) => {
+    limiter.setUnusedHeaders(res);
+    next();
+  });
+  app.enableCors(corsOptionsOf(config.corsOrigins, EXPOSED_HEADERS));
+  app.use(rejectMalformed(adapter.connections));
   if (config.docsEnabled) {
     setUpSwaggerUi(app, config, options.demoKey);
   }
-  app.get(Metrics).watchConnections(adapter.getHttpServer());
+  const server = adapter.getHttpServer();
+  server.on('clientError', (error: Error, socket: Socket) => {
+    respondToParserError(error, socket, adapter.connections, (req: IncomingMessage, res: ServerResponse) => {
+      observe(req as Request, res as Response, () => undefined);
+    });
+  });
+  app.get(Metrics).watchConnections(server);
   await app.init();
   return app;
 }

@@ -8,10 +8,9 @@ import type { EmbeddedDatabase } from './cli/embedded/embedded-database.js';
 import { asError } from './common/as-error.js';
 import { type Config, ConfigurationError, loadConfig } from './config/config.js';
 import { checkServer } from './database/check-server.js';
+import { serveMetrics } from './http/metrics-server.js';
 import { JsonLogger } from './logging/json-logger.js';
 import { Metrics } from './metrics/metrics.js';
-import { serveMetrics } from './server/metrics-server.js';
-import { shutDown, stopOnSignals } from './server/shutdown.js';
 import type { OpenTelemetry } from './tracing/open-telemetry.js';
 
 /**
@@ -50,7 +49,7 @@ async function serve(stop: AbortController): Promise<never> {
     }
     await stopped;
     logger.log('stopping');
-    await shutDown(app, config);
+    await app.close();
     logger.log('stopped');
     throw stop.signal.reason;
   } finally {
@@ -77,7 +76,13 @@ async function listen(app: NestExpressApplication, config: Config, stop: AbortSi
   }
 }
 
-const stop = stopOnSignals();
+const stop = new AbortController();
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) {
+  // Later signals change nothing: they would cut in-flight requests.
+  process.on(signal, () => {
+    stop.abort(signal);
+  });
+}
 try {
   await serve(stop);
 } catch (error) {

@@ -1,7 +1,7 @@
 import { NestFactory } from '@nestjs/core';
 import { AppModule } from '../app.module.js';
 import { loadConfig } from '../config/config.js';
-import { ServiceHttpAdapter } from '../server/service-http-adapter.js';
+import { ServiceHttpAdapter } from '../http/service-http-adapter.js';
 import { buildOpenApiDocument } from '../openapi/openapi-document.js';
 
 /**

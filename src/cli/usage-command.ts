@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { onlyKey } from '../api-keys/api-keys.admin.js';
-import { type DayUsage, type KeyUsage, type Period, usageOfDays, usageOfKeys } from '../api-keys/usage/usage-report.js';
+import { type DayUsage, type KeyUsage, type Period, usageOfDays, usageOfKeys } from '../api-keys/usage-report.js';
 import { integer, keyId, pastDay } from './arguments.js';
 import { withDatabase } from './command-database.js';
 import { count, details, print, shownId, table } from './output.js';

@@ -42,6 +42,8 @@ const SETTINGS = {
     ),
   /** Maximum number of open client connections. */
   connectionsMax: (env) => env.integer('MAX_CONNECTIONS', 1, 1_000_000) ?? 1_000,
+  /** How long an idle connection stays open. Longer than the balancer keeps it, which else sends a request on a connection that closes. */
+  keepAliveTimeoutSeconds: (env) => env.integer('KEEP_ALIVE_TIMEOUT_SECONDS', 1, 3_600) ?? 65,
   publicBaseUrl: (env) => env.text('PUBLIC_BASE_URL', BASE_URL, isBaseUrl),
   stagingBaseUrl: (env) => env.text('STAGING_BASE_URL', BASE_URL, isBaseUrl),
   logLevel: (env) =>

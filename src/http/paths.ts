@@ -61,6 +61,11 @@ export function originForm(sent: string): string | undefined {
 
 const SCHEME_AND_AUTHORITY = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/(?:[^/?#[\]]|\[[0-9A-Fa-f:.]+\])*(?=[/?#]|$)/;
 
+/** What Express routes in the place of a target as it was sent; `*`, which no route matches, for one that is not well-formed. */
+export function routableTarget(sent: string): string {
+  return withLiteralPercents(originForm(sent) ?? '*');
+}
+
 /**
  * Escapes the percent signs of a path that cannot be decoded. Otherwise the router would reject such a target before any
  * route; no route has a parameter whose value needs them decoded.

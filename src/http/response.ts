@@ -1,65 +1,31 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { type DomainError, ERRORS } from '../errors/domain-error.js';
-import { type HeaderPair, RequestContext } from './request-context.js';
+import type { DomainError } from '../errors/domain-error.js';
+import { ERROR_RESPONSES } from './error-responses.js';
 
 /**
- * Headers of every response that is not a page: nothing may be sniffed, framed or loaded from a JSON document (OWASP REST
- * Security Cheat Sheet). The documentation pages carry their own policy.
+ * Headers of every response that does not set its own: nothing may be stored, sniffed, framed or loaded from a JSON document (OWASP REST
+ * Security Cheat Sheet).
  */
-export const API_SECURITY_HEADERS: readonly HeaderPair[] = [
-  ['X-Content-Type-Options', 'nosniff'],
-  ['Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'"],
-];
+const DEFAULT_HEADERS = Object.entries({
+  'Cache-Control': 'no-store',
+  'X-Content-Type-Options': 'nosniff',
+  'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
+});
 
-export const NO_STORE_HEADERS: readonly HeaderPair[] = [['Cache-Control', 'no-store'], ...API_SECURITY_HEADERS];
-
-/** Writes the status line and headers: those that were deferred first, then these. */
-export function writeHead(res: ServerResponse, status: number, headers: readonly HeaderPair[]): void {
-  const all: string[] = [];
-  for (const [name, value] of [...(RequestContext.of(res.req)?.headers ?? []), ...headers]) {
-    all.push(name, value);
+export function setDefaultHeaders(res: ServerResponse): void {
+  for (const [name, value] of DEFAULT_HEADERS) {
+    res.setHeader(name, value);
   }
-  res.writeHead(status, all);
-}
-
-/** Responds with 204. */
-export function sendNoContent(res: ServerResponse): void {
-  writeHead(res, 204, NO_STORE_HEADERS);
-  res.end();
-}
-
-/** An error response without its per-request headers, so that it can be built once and written often. */
-export interface ErrorResponse {
-  readonly status: number;
-  readonly headers: readonly HeaderPair[];
-  readonly body: string;
-}
-
-export function errorResponse({ code, message }: DomainError): ErrorResponse {
-  const { status, headers = {} } = ERRORS[code];
-  // With the keys in the published order.
-  const body = JSON.stringify({ code, message, status });
-  return {
-    status,
-    headers: [
-      ['Content-Type', 'application/json'],
-      ['Content-Length', String(Buffer.byteLength(body))],
-      ...NO_STORE_HEADERS,
-      ...Object.entries(headers),
-    ],
-    body,
-  };
-}
-
-export function writeErrorResponse(res: ServerResponse, { status, headers, body }: ErrorResponse): void {
-  writeHead(res, status, headers);
-  res.end(body);
 }
 
 /** Responds with an error; Node leaves the body out of a response to HEAD. */
-export function sendError(res: ServerResponse, error: DomainError): void {
-  writeErrorResponse(res, errorResponse(error));
+export function sendError(res: ServerResponse, { code, message }: DomainError): void {
+  const { status, headers = {} } = ERROR_RESPONSES[code];
+  // With the keys in the published order.
+  const body = JSON.stringify({ code, message, status });
+  res.writeHead(status, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body), ...headers });
+  res.end(body);
 }
 
 /**

@@ -107,7 +107,7 @@ export class Metrics {
 
   readonly connectionsDropped = this.#counter(
     'petstore_connections_dropped_total',
-    'Connections closed because MAX_CONNECTIONS were open: those that waited for their clients, or new ones while none did.',
+    'Connections closed at once because MAX_CONNECTIONS were open.',
   );
 
   constructor() {

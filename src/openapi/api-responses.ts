@@ -1,7 +1,8 @@
 import { applyDecorators } from '@nestjs/common';
 import { ApiProperty, ApiResponse, type ApiResponseOptions, getSchemaPath } from '@nestjs/swagger';
-import { type ErrorCode, ERRORS } from '../errors/domain-error.js';
-import { REQUEST_ID_HEADER } from '../http/request-context.js';
+import { ERROR_MESSAGES, type ErrorCode } from '../errors/domain-error.js';
+import { ERROR_RESPONSES } from '../http/error-responses.js';
+import { REQUEST_ID_HEADER } from '../http/request.js';
 import { LIMIT_HEADER_NAMES } from '../rate-limit/headers.js';
 
 export type Headers = NonNullable<ApiResponseOptions['headers']>;
@@ -81,7 +82,7 @@ export class ErrorSchema {
     example: 'order_not_found',
     maxLength: 64,
     pattern: '^[a-z]+(_[a-z]+)*$',
-    'x-extensible-enum': Object.keys(ERRORS),
+    'x-extensible-enum': Object.keys(ERROR_MESSAGES),
   } as object)
   code!: ErrorCode;
 
@@ -122,7 +123,7 @@ export function ApiError(
 ): MethodDecorator {
   const examples = codes.map((code) => [
     code,
-    { value: { code, message: ERRORS[code].message, status: ERRORS[code].status } },
+    { value: { code, message: ERROR_MESSAGES[code], status: ERROR_RESPONSES[code].status } },
   ]);
   return ApiResponse({
     status,
@@ -138,7 +139,7 @@ export function ApiError(
 }
 
 function codesOf(status: number | 'default'): ErrorCode[] {
-  return (Object.keys(ERRORS) as ErrorCode[]).filter((code) => ERRORS[code].status === status);
+  return (Object.keys(ERROR_MESSAGES) as ErrorCode[]).filter((code) => ERROR_RESPONSES[code].status === status);
 }
 
 /** The error responses of every operation. */

@@ -1,5 +1,5 @@
-/** An int64 has up to 19 digits. */
-const CANONICAL_DECIMAL = /^-?(?:0|[1-9][0-9]{0,18})$/;
+/** An int64 has up to 19 digits; zero has no sign. */
+const CANONICAL_DECIMAL = /^(?:0|-?[1-9][0-9]{0,18})$/;
 
 /**
  * Parses an order id: a decimal int64 in canonical form. A JavaScript number would round 9007199254740993 to

@@ -1,24 +1,11 @@
-import { All, Controller, Delete, Get, Param, type PipeTransform, Req, Res } from '@nestjs/common';
+import { All, Controller, Delete, Get, HttpCode, Param, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { CallerId } from '../admission/admission.guards.js';
-import { ORDERS_PATH } from '../http/paths.js';
-import { sendNoContent } from '../http/response.js';
 import { DomainError } from '../errors/domain-error.js';
-import { parseOrderId } from './order-id.js';
+import { CallerId } from '../http/decorators.js';
+import { ORDERS_PATH } from '../http/paths.js';
 import { OrderListResponder } from './list/order-list.responder.js';
+import { OrderIdPipe } from './order-id.pipe.js';
 import { OrdersService } from './orders.service.js';
-
-/** Validates and parses the path parameter `orderId`. */
-const ORDER_ID: PipeTransform<string, bigint> = {
-  /** @throws {DomainError} `invalid_order_id` */
-  transform: (text) => {
-    const id = parseOrderId(text);
-    if (id === undefined) {
-      throw new DomainError('invalid_order_id');
-    }
-    return id;
-  },
-};
 
 /** The operations of the interface; `openapi/order-operations.ts` describes them. */
 @Controller(ORDERS_PATH)
@@ -35,13 +22,9 @@ export class OrdersController {
   }
 
   @Delete(':orderId')
-  async cancelOrder(
-    @Param('orderId', ORDER_ID) id: bigint,
-    @Res() res: Response,
-    @CallerId() caller: string,
-  ): Promise<void> {
+  @HttpCode(204)
+  async cancelOrder(@Param('orderId', OrderIdPipe) id: bigint, @CallerId() caller: string): Promise<void> {
     await this.orders.cancel(id, caller);
-    sendNoContent(res);
   }
 
   /** RFC 9110 section 15.5.6: a 405 lists the methods that the resource supports. */

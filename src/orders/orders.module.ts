@@ -1,4 +1,6 @@
 import { Module } from '@nestjs/common';
+import { DatabaseModule } from '../database/database.module.js';
+import { UsageModule } from '../usage/usage.module.js';
 import { CancelBatcher } from './cancel-batcher.js';
 import { ListCompaction } from './list/list-compaction.js';
 import { ListTransactions } from './list/list-transaction.js';
@@ -10,6 +12,7 @@ import { OrdersRepository } from './orders.repository.js';
 import { OrdersService } from './orders.service.js';
 
 @Module({
+  imports: [DatabaseModule, UsageModule],
   controllers: [OrdersController],
   providers: [
     // Cancelling: the rule, its execution in batches, the statements.
@@ -23,6 +26,5 @@ import { OrdersService } from './orders.service.js';
     ListCompaction,
     ListTransactions,
   ],
-  exports: [OrderListResponder],
 })
 export class OrdersModule {}

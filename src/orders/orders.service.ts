@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { UsageRecorder } from '../api-keys/usage/usage-recorder.js';
+import { UsageRecorder } from '../usage/usage-recorder.js';
 import { DomainError } from '../errors/domain-error.js';
 import { Metrics } from '../metrics/metrics.js';
 import { CancelBatcher } from './cancel-batcher.js';

@@ -15,6 +15,14 @@ export const PLAN_QUOTAS: Readonly<Record<Exclude<Plan, 'enterprise'>, Quotas>> 
   business: Object.freeze({ requestsPerMinute: 1_000, requestsPerDay: 100_000 }),
 });
 
+/** What a request is counted against: a key, or the address of a request without a valid one. */
+export interface Caller {
+  /** The id of the key, or the network of the address. */
+  readonly id: string;
+  readonly plan: Plan | 'anonymous';
+  readonly quotas: Quotas;
+}
+
 /** The id under which the usage of requests without a valid key is counted: the nil UUID (RFC 9562 section 5.9). */
 export const ANONYMOUS_ID = '00000000-0000-0000-0000-000000000000';
 

@@ -1,13 +1,21 @@
 import { Inject, Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import type { Response } from 'express';
 import { CLOCK, type Clock } from '../common/clock.js';
 import { CONFIG, type Config } from '../config/config.js';
 import { DatabaseListener } from '../database/database-listener.js';
 import { API_KEY_UNBANNED_CHANNEL } from '../database/notification-channels.js';
+import { DomainError } from '../errors/domain-error.js';
 import { Metrics } from '../metrics/metrics.js';
+import { ANONYMOUS_ID, ANONYMOUS_QUOTAS, type Caller } from '../plans/plans.js';
+import { UsageRecorder } from '../usage/usage-recorder.js';
+import { bindingWindow, type Verdict, verdictOfUnused } from './decision.js';
+import { rateLimitHeaders } from './headers.js';
 import { MemoryQuotaStore, type QuotaStore, type QuotaStoreOptions } from './memory-quota-store.js';
 import type { RedisQuotaStore } from './redis-quota-store.js';
 
-/** Counts the requests of keys (in Redis if `REDIS_URL` is set) and of addresses (in memory). */
+const USAGE_OF = { admitted: { admitted: 1 }, limited: { rejected: 1 }, banned: { banned: 1 } } as const;
+
+/** Counts the requests of keys (in Redis if `REDIS_URL` is set) and of addresses (in memory), and rejects those over a limit. */
 @Injectable()
 export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
   /** By the id of the key. */
@@ -17,9 +25,10 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
   readonly #redisStore: Promise<RedisQuotaStore> | undefined;
 
   constructor(
-    @Inject(CLOCK) clock: Clock,
+    @Inject(CLOCK) private readonly clock: Clock,
     @Inject(CONFIG) { redisUrl, ban: banRule }: Config,
     listener: DatabaseListener,
+    private readonly usage: UsageRecorder,
     private readonly metrics: Metrics,
   ) {
     this.addresses = new MemoryQuotaStore({ clock, banRule, bans: metrics.bans.labels('address') });
@@ -29,6 +38,31 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
     listener.on(API_KEY_UNBANNED_CHANNEL, (keyId) => {
       this.keys.liftBan(keyId);
     });
+  }
+
+  /**
+   * Counts a request against its caller, and sets the rate-limit headers of its response.
+   * @throws {DomainError} (by rejection) `rate_limit_exceeded`, `api_key_banned` or `address_banned`
+   */
+  async enforce({ id, plan, quotas }: Caller, res: Response): Promise<void> {
+    const isAnonymous = plan === 'anonymous';
+    const verdict = await (isAnonymous ? this.addresses : this.keys).consume(id, quotas);
+    this.metrics.limiterDecisions.labels(plan, verdict.outcome).inc();
+    this.usage.add(isAnonymous ? ANONYMOUS_ID : id, USAGE_OF[verdict.outcome]);
+    setRateLimitHeaders(res, verdict);
+    if (verdict.outcome === 'limited') {
+      res.req.rejection = bindingWindow(verdict) === verdict.minute ? 'per_minute' : 'per_day';
+      throw new DomainError('rate_limit_exceeded');
+    }
+    if (verdict.outcome === 'banned') {
+      res.req.rejection = 'banned';
+      throw new DomainError(isAnonymous ? 'address_banned' : 'api_key_banned');
+    }
+  }
+
+  /** Sets the headers of a caller without requests: those of a response to a request that is not counted, such as a CORS preflight. */
+  setUnusedHeaders(res: Response): void {
+    setRateLimitHeaders(res, verdictOfUnused(ANONYMOUS_QUOTAS, this.clock.now()));
   }
 
   async onModuleInit(): Promise<void> {
@@ -47,5 +81,11 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
     this.metrics.watch('limiterDegraded', () => store.degraded);
     this.metrics.watch('limiterClockOffset', () => store.clockOffsetMs / 1_000);
     return store;
+  }
+}
+
+function setRateLimitHeaders(res: Response, verdict: Verdict): void {
+  for (const [name, value] of rateLimitHeaders(verdict)) {
+    res.setHeader(name, value);
   }
 }

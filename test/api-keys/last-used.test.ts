@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { UsageRecorder } from '../../src/api-keys/usage/usage-recorder.js';
+import { UsageRecorder } from '../../src/usage/usage-recorder.js';
 import { call } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { useTestService } from '../helpers/test-service.js';

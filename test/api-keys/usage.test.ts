@@ -1,19 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { ANONYMOUS_ID } from '../../src/plans/plans.js';
-import { UsageRecorder } from '../../src/api-keys/usage/usage-recorder.js';
-import { ApiKeysRepository } from '../../src/api-keys/api-keys.repository.js';
-import type { UsageRow } from '../../src/api-keys/usage/usage-counts.js';
+import { UsageRecorder } from '../../src/usage/usage-recorder.js';
+import { UsageRepository } from '../../src/usage/usage.repository.js';
+import type { UsageRow } from '../../src/usage/usage-counts.js';
 import { type Config, loadConfig } from '../../src/config/config.js';
 import { Pools } from '../../src/database/pools.js';
 import { PrismaService } from '../../src/database/prisma.service.js';
 import { Metrics } from '../../src/metrics/metrics.js';
-import { RequestObserver } from '../../src/server/request-observer.js';
 import { lockOrder, openTransaction, untilLockWaits } from '../helpers/lock-waits.js';
 import { call, cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { ManualClock } from '../helpers/manual-clock.js';
 import { RawClient } from '../helpers/raw-client.js';
 import { requestRaw } from '../helpers/raw-http.js';
+import { ServiceMetrics } from '../helpers/service-metrics.js';
 import { startTestService, useTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { exchange, requestText } from '../helpers/wire.js';
@@ -71,9 +71,11 @@ describe('the usage of a key', () => {
     const text = requestText('DELETE', `/v1/store/orders/${late}`, { key });
     const client = await RawClient.open(context.service.port, text);
     await untilLockWaits(context.service.db);
-    const left = jest.spyOn(context.service.app.get(RequestObserver), 'ended');
+    const aborted = async (): Promise<number> =>
+      (await ServiceMetrics.of(context.service.app)).sum('http_server_request_duration_seconds_count', 'aborted');
+    const before = await aborted();
     client.socket.destroy();
-    await waitFor(() => left.mock.calls.length > 0, 'the request has ended');
+    await waitFor(async () => (await aborted()) > before, 'the request has ended');
     await release();
     await waitFor(async () => {
       await flush();
@@ -101,10 +103,11 @@ describe('the usage of a key', () => {
     await context.service.db.query('DELETE FROM api_key_usage');
     await call(context.service.baseUrl, 'GET', '/store/orders');
     await call(context.service.baseUrl, 'GET', '/store/orders', 'not-a-key');
+    // Never becomes a request.
     await exchange(context.service.port, 'GET /v1/store/orders HTTP/1.1\r\nBad Header\r\n\r\n', { until: 'closed' });
     await flush();
     const { rows } = await context.service.db.query('SELECT * FROM api_key_usage');
-    expect(rows).toEqual([{ key_id: ANONYMOUS_ID, day: expect.any(Date) as Date, ...NOTHING, admitted: '3' }]);
+    expect(rows).toEqual([{ key_id: ANONYMOUS_ID, day: expect.any(Date) as Date, ...NOTHING, admitted: '2' }]);
   });
 
   it('stays when the key is deleted, and a deleted key does not stop the others', async () => {
@@ -121,11 +124,11 @@ describe('the usage of a key', () => {
 describe('the usage recorder', () => {
   let config: Config;
   let pools: Pools;
-  let repository: ApiKeysRepository;
+  let repository: UsageRepository;
   beforeAll(() => {
     config = loadConfig({ DATABASE_URL: context.service.url });
     pools = new Pools(config, new Metrics());
-    repository = new ApiKeysRepository(new PrismaService(pools));
+    repository = new UsageRepository(new PrismaService(pools));
   });
   afterAll(() => pools.onApplicationShutdown());
 

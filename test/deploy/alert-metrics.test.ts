@@ -1,4 +1,4 @@
-import { UsageRecorder } from '../../src/api-keys/usage/usage-recorder.js';
+import { UsageRecorder } from '../../src/usage/usage-recorder.js';
 import { Metrics } from '../../src/metrics/metrics.js';
 import { cancelOrder } from '../helpers/api.js';
 import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';

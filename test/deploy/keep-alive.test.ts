@@ -19,3 +19,10 @@ it.each([
   const [, seconds] = setting.exec(readFileSync(join(__dirname, '..', '..', 'deploy', file), 'utf8')) ?? [];
   expect(Number(seconds) * periods).toBeLessThan(Number(serviceSeconds));
 });
+
+it('KEEP_ALIVE_TIMEOUT_SECONDS is how long the service keeps an idle connection', async () => {
+  const service = await startTestService({ environment: { KEEP_ALIVE_TIMEOUT_SECONDS: '120' } });
+  const response = await fetch(`${service.baseUrl}/health/live`, { headers: { connection: 'keep-alive' } });
+  await service.stop();
+  expect(response.headers.get('keep-alive')).toBe('timeout=120');
+});

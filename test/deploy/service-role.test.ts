@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { UsageRecorder } from '../../src/api-keys/usage/usage-recorder.js';
+import { UsageRecorder } from '../../src/usage/usage-recorder.js';
 import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
 import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';

@@ -1,6 +1,6 @@
 import { Prisma } from '../../src/database/generated/client.js';
 import { PrismaService } from '../../src/database/prisma.service.js';
-import { HealthService } from '../../src/health/health.js';
+import { HealthService } from '../../src/health/health.service.js';
 import { Metrics } from '../../src/metrics/metrics.js';
 import { errorOf } from '../helpers/api.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';

@@ -82,8 +82,11 @@ function targetsApi(bytes: string | Buffer): boolean {
   return targets.length > 0 && targets.every((target) => /^\/v1(?:\/|$)/.test(target)) && !isPreflight;
 }
 
+/** The statuses of errors of the HTTP parser: a response to input that never becomes a request has no rate-limit headers. */
+const PARSER_STATUSES = new Set([400, 408, 431]);
+
 function checkResponse({ status, headers, body }: WireResponse, method: string | undefined): void {
-  if (status < 200) {
+  if (status < 200 || (PARSER_STATUSES.has(status) && !headers.has('x-ratelimit-limit'))) {
     return;
   }
   const header = (name: string): string | null | undefined => {

@@ -64,10 +64,10 @@ async function expectNotExecuted(method: string, headers: readonly string[], bod
     'pending',
     'pending',
   ]);
-  // The request is rejected or executed; nothing after it on the connection is.
+  // The request is rejected or executed; nothing after it on the connection is. Without a response when it is pending.
   expect(closed).toBe(true);
   const responses = parseResponses(Buffer.from(text, 'latin1'), closed, []);
-  expect([1, 2]).toContain(responses.length);
+  expect(responses.length).toBeLessThanOrEqual(2);
   for (const response of responses) {
     expectErrorResponse(response, response.status, (JSON.parse(response.body) as { code: string }).code);
   }

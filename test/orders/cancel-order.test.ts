@@ -85,15 +85,23 @@ describe('DELETE /v1/store/orders/{orderId}', () => {
   });
 
   // The property tests of `parseOrderId` cover other notations; these also pass Node, the router and the decoding.
-  it.each(['007', '%201', '1%00', '1%2F2', '%2531', '%31%zz', '%EF%BC%91', '9223372036854775808', '1'.repeat(4_000)])(
-    'returns 400 for the order id %s',
-    async (id) => {
-      // None of the ids may be read as 1.
-      await insertOrder(service.db, { id: '1' });
-      expect(await errorForOutcome(id)).toBe('400 invalid_order_id');
-      expect(await statusOf(service.db, '1')).toBe('pending');
-    },
-  );
+  it.each([
+    '007',
+    '-0',
+    '%201',
+    '1%00',
+    '1%2F2',
+    '%2531',
+    '%31%zz',
+    '%EF%BC%91',
+    '9223372036854775808',
+    '1'.repeat(4_000),
+  ])('returns 400 for the order id %s', async (id) => {
+    // None of the ids may be read as 1.
+    await insertOrder(service.db, { id: '1' });
+    expect(await errorForOutcome(id)).toBe('400 invalid_order_id');
+    expect(await statusOf(service.db, '1')).toBe('pending');
+  });
 
   it.each([
     ['0', '0', '1'],

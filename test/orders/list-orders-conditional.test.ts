@@ -5,7 +5,7 @@ import { requestRaw } from '../helpers/raw-http.js';
 import { type TestService, useTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
-const CACHING = { 'cache-control': 'private, no-cache', vary: 'Authorization, Accept-Encoding' };
+const CACHING = { 'cache-control': 'private, no-cache', vary: 'Origin, Authorization, Accept-Encoding' };
 
 const context = useTestService();
 let service: TestService;
@@ -64,6 +64,14 @@ describe('GET /v1/store/orders with If-None-Match', () => {
     const etag = String(headers.etag);
     const again = await requestRaw(service.baseUrl, { method: 'HEAD', key, headers: { 'If-None-Match': etag } });
     expect([again.status, again.headers.etag, again.body.length]).toEqual([304, etag, 0]);
+  });
+
+  it.each(['gzip', 'identity'])('returns the Content-Encoding of GET for HEAD: %s', async (encoding) => {
+    const request = { key, headers: { 'Accept-Encoding': encoding } };
+    const { headers } = await requestRaw(service.baseUrl, request);
+    const head = await requestRaw(service.baseUrl, { ...request, method: 'HEAD' });
+    expect(head.headers['content-encoding']).toBe(headers['content-encoding']);
+    expect(headers['content-encoding']).toBe(encoding === 'gzip' ? 'gzip' : undefined);
   });
 
   it('never returns 304 for a tag from before a change, also during a poll that began before it', async () => {

@@ -1,5 +1,5 @@
 import { HttpException, Logger, type Type } from '@nestjs/common';
-import { UsageRecorder } from '../../src/api-keys/usage/usage-recorder.js';
+import { UsageRecorder } from '../../src/usage/usage-recorder.js';
 import { PrismaService } from '../../src/database/prisma.service.js';
 import { DomainError } from '../../src/errors/domain-error.js';
 import { Metrics } from '../../src/metrics/metrics.js';

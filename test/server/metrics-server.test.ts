@@ -1,7 +1,7 @@
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Counter, Gauge, Registry } from 'prom-client';
-import { serveMetrics } from '../../src/server/metrics-server.js';
+import { serveMetrics } from '../../src/http/metrics-server.js';
 
 describe('the metrics server', () => {
   const registry = new Registry();

@@ -1,7 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { RequestContext } from '../../http/request-context.js';
 import { abortResponse } from '../../http/response.js';
 import { combineCrc32, type DeflatedChunk, deflateNow, GZIP_HEADER, gzipTrailer } from './gzip.js';
 import type { ListChunk } from './list-chunk.js';
@@ -31,6 +30,8 @@ export class ClientDisconnected extends Error {
  * first. Written at the pace of its client.
  */
 export class ListWriter {
+  /** Bytes of the body that the operating system has accepted. */
+  sentBytes = 0;
   /** What has not been written. */
   #parts: Buffer[] = [];
   #chunks: ListChunk[] = [];
@@ -110,7 +111,9 @@ export class ListWriter {
     const [parts, chunks] = [this.#parts, this.#chunks];
     [this.#parts, this.#chunks] = [[], []];
     try {
-      await writeAll(this.res, parts, isEnd, this.stallMs);
+      await writeAll(this.res, parts, isEnd, this.stallMs, (bytes) => {
+        this.sentBytes += bytes;
+      });
     } catch (error) {
       abortResponse(this.res);
       if (!this.res.req.socket.destroyed) {
@@ -130,12 +133,17 @@ export class ListWriter {
  * Node collects what is written in one turn of the event loop into one system call. With `res.cork()`, Node 22 and 24 send the end of
  * the body before its last parts.
  */
-async function writeAll(res: ServerResponse, parts: readonly Buffer[], isEnd: boolean, stallMs: number): Promise<void> {
+async function writeAll(
+  res: ServerResponse,
+  parts: readonly Buffer[],
+  isEnd: boolean,
+  stallMs: number,
+  onSent: (bytes: number) => void,
+): Promise<void> {
   // A connection that is closed already emits no further event.
   if (res.destroyed) {
     throw new ClientDisconnected();
   }
-  const sent = RequestContext.of(res.req) ?? { bodyBytes: 0 };
   let onDisconnected = (): void => undefined;
   const written = new Promise<void>((resolve, reject) => {
     onDisconnected = () => {
@@ -144,7 +152,7 @@ async function writeAll(res: ServerResponse, parts: readonly Buffer[], isEnd: bo
     for (const [index, part] of parts.entries()) {
       res.write(part, (error) => {
         if (error == null) {
-          sent.bodyBytes += part.length;
+          onSent(part.length);
           if (index === parts.length - 1) {
             // The end of the response is no loss, whose error would cost a tenth of a short list.
             res.off('close', onDisconnected);

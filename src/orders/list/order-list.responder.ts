@@ -1,15 +1,13 @@
-import type { IncomingMessage } from 'node:http';
 import { Inject, Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { FairSlots } from '../../common/fair-slots.js';
 import { CONFIG, type Config } from '../../config/config.js';
 import { databaseCall } from '../../database/postgres-errors.js';
 import { DomainError } from '../../errors/domain-error.js';
-import { LIST_ROUTE } from '../../http/paths.js';
-import type { HeaderPair } from '../../http/request-context.js';
-import { abortResponse, API_SECURITY_HEADERS, breakConnection, writeHead } from '../../http/response.js';
+import { abortResponse, breakConnection } from '../../http/response.js';
 import { Metrics } from '../../metrics/metrics.js';
 import { traced } from '../../tracing/tracing.js';
+import { UsageRecorder } from '../../usage/usage-recorder.js';
 import { etagOf, matchesEtag } from './etag.js';
 import { CorruptChunk } from './gzip.js';
 import { ClientDisconnected, ListWriter } from './list-writer.js';
@@ -35,29 +33,15 @@ export class OrderListResponder {
     UNCOMPRESSED_MAX,
     'Too many uncompressed order lists are being sent; send "Accept-Encoding: gzip" or retry shortly.',
   );
-  /** The names of the version that are read ahead for requests. */
-  readonly #ahead = new WeakMap<IncomingMessage, Promise<string | undefined>>();
 
   constructor(
     private readonly versions: ListVersions,
     private readonly reader: OrderListReader,
     @Inject(CONFIG) { list }: Config,
+    private readonly usage: UsageRecorder,
     private readonly metrics: Metrics,
   ) {
     this.#stallMs = list.stallSeconds * 1_000;
-  }
-
-  /**
-   * Begins to read the version for a request that is being admitted, which may take a round trip. Reading changes nothing, and calls share their
-   * queries, so a request that is then rejected costs little. Never throws.
-   */
-  readAhead(req: IncomingMessage): void {
-    if (req.url === LIST_ROUTE && (req.method === 'GET' || req.method === 'HEAD')) {
-      const name = this.versions.currentName();
-      // Awaited by the request, if it is admitted.
-      name.catch(() => undefined);
-      this.#ahead.set(req, name);
-    }
   }
 
   /**
@@ -65,16 +49,19 @@ export class OrderListResponder {
    * @throws {DomainError} `service_unavailable`
    */
   async respond(req: Request, res: Response, caller: string): Promise<void> {
-    const name = await databaseCall(() => this.#ahead.get(req) ?? this.versions.currentName());
+    const name = await databaseCall(() => this.versions.currentName());
     // A later turn of the event loop when many responses have begun in this one, so that others go on between them.
     const turn = await this.#begun.acquire(caller);
     setImmediate(turn.release);
     const isUnchanged = name !== undefined && matchesEtag(req.headers['if-none-match'], etagOf(name));
+    const isCompressed = req.acceptsEncodings('gzip', 'identity') === 'gzip';
     if (isUnchanged || req.method === 'HEAD') {
-      startResponse(res, isUnchanged ? 304 : 200, name).end();
+      startResponse(res, isUnchanged ? 304 : 200, name, isCompressed).end();
+      if (req.method === 'GET') {
+        this.usage.add(caller, { lists: 1 });
+      }
       return;
     }
-    const isCompressed = req.acceptsEncodings('gzip', 'identity') === 'gzip';
     let isCut = false;
     // The connection: a response that waits behind another one could not be ended at once. Not once the client has all of it.
     const cut = (): void => {
@@ -100,11 +87,12 @@ export class OrderListResponder {
     const slots = isCompressed ? this.#compressed : this.#uncompressed;
     const sent = slots.run(caller, async (slot) => {
       slot.yieldBy(cut);
-      startResponse(res, 200, list.version, isCompressed ? [GZIP_ENCODING] : []);
+      startResponse(res, 200, list.version, isCompressed);
       this.metrics.listsRunning.inc();
-      const body = new ListWriter(res, isCompressed, this.#stallMs).send(list.chunks);
-      const bytes = await body.finally(() => {
+      const writer = new ListWriter(res, isCompressed, this.#stallMs);
+      const bytes = await writer.send(list.chunks).finally(() => {
         this.metrics.listsRunning.dec();
+        this.usage.add(caller, { lists: 1, listBytes: writer.sentBytes });
       });
       this.metrics.listBytes.inc(bytes);
       this.metrics.lists.labels('complete').inc();
@@ -134,26 +122,17 @@ function slotsFor(size: number, message: string): FairSlots {
 }
 
 /** @param version see {@link OrderList.version} */
-function startResponse(
-  res: Response,
-  status: 200 | 304,
-  version: string | undefined,
-  more: readonly HeaderPair[] = [],
-): Response {
-  // The CORS handler may have set `Vary: Origin`.
-  res.vary('Authorization, Accept-Encoding');
-  const vary = res.getHeader('Vary');
-  res.removeHeader('Vary');
-  writeHead(res, status, [
-    ...(status === 200 ? [JSON_TYPE] : []),
-    ...(version === undefined ? [] : [['ETag', etagOf(version)] as const]),
-    ['Cache-Control', 'private, no-cache'],
-    ['Vary', String(vary)],
-    ...API_SECURITY_HEADERS,
-    ...more,
-  ]);
-  return res;
+function startResponse(res: Response, status: 200 | 304, version: string | undefined, isCompressed: boolean): Response {
+  if (status === 200) {
+    res.setHeader('Content-Type', 'application/json');
+    if (isCompressed) {
+      res.setHeader('Content-Encoding', 'gzip');
+    }
+  }
+  if (version !== undefined) {
+    res.setHeader('ETag', etagOf(version));
+  }
+  res.setHeader('Cache-Control', 'private, no-cache');
+  // `cors` has set `Vary: Origin`.
+  return res.vary('Authorization, Accept-Encoding').writeHead(status);
 }
-
-const JSON_TYPE: HeaderPair = ['Content-Type', 'application/json'];
-const GZIP_ENCODING: HeaderPair = ['Content-Encoding', 'gzip'];

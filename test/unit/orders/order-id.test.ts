@@ -15,15 +15,12 @@ describe('parseOrderId', () => {
   });
 
   it('accepts only the canonical form of an int64', () => {
-    // Minus zero is the only canonical form that is no id of its own.
-    const text = fc
-      .oneof(
-        fc.bigInt({ min: -(2n ** 64n), max: 2n ** 64n }).map(String),
-        fc.constantFrom(String(INT64_MIN - 1n), String(INT64_MAX + 1n), '0x1', '1_0', '1\n', '1\0', '\u0661'),
-        fc.stringMatching(/^[-+ ]?[01][0-9]{0,20}(?:[ n]|\.0|e0)?$/),
-        fc.string(),
-      )
-      .filter((each) => each !== '-0');
+    const text = fc.oneof(
+      fc.bigInt({ min: -(2n ** 64n), max: 2n ** 64n }).map(String),
+      fc.constantFrom('-0', String(INT64_MIN - 1n), String(INT64_MAX + 1n), '0x1', '1_0', '1\n', '1\0', '\u0661'),
+      fc.stringMatching(/^[-+ ]?[01][0-9]{0,20}(?:[ n]|\.0|e0)?$/),
+      fc.string(),
+    );
     fc.assert(
       fc.property(text, (written) => {
         const id = parseOrderId(written);

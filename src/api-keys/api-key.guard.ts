@@ -1,0 +1,60 @@
+import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
+import { Reflector } from '@nestjs/core';
+import type { Request, Response } from 'express';
+import { DomainError } from '../errors/domain-error.js';
+import { isPublic } from '../http/decorators.js';
+import { ANONYMOUS_QUOTAS } from '../plans/plans.js';
+import { ClientAddress } from '../rate-limit/client-address.js';
+import { RateLimiter } from '../rate-limit/rate-limiter.js';
+import type { VerifiedKey } from './api-keys.repository.js';
+import { ApiKeysService } from './api-keys.service.js';
+import { readBearer } from './bearer.js';
+
+/**
+ * Lets only requests with a valid API key pass, and attaches the key as their caller. The others are counted here, and limits come
+ * first: an address that is over its limit or banned does not learn whether its guesses exist.
+ */
+@Injectable()
+export class ApiKeyGuard implements CanActivate {
+  constructor(
+    private readonly reflector: Reflector,
+    private readonly apiKeys: ApiKeysService,
+    private readonly limiter: RateLimiter,
+    private readonly clientAddress: ClientAddress,
+  ) {}
+
+  /**
+   * @throws {DomainError} (by rejection) `rate_limit_exceeded`, `address_banned` or `api_key_banned`; otherwise `missing_api_key`,
+   * `invalid_api_key` (unknown, revoked and expired keys alike), or `service_unavailable` when the key cannot be verified
+   */
+  async canActivate(context: ExecutionContext): Promise<boolean> {
+    if (isPublic(this.reflector, context)) {
+      return true;
+    }
+    const http = context.switchToHttp();
+    const [req, res] = [http.getRequest<Request>(), http.getResponse<Response>()];
+    // Before the look-up: a socket that the client resets meanwhile has no address.
+    const address = this.clientAddress.networkOf(req);
+    const token = readBearer(req.headers.authorization);
+    const key = token instanceof DomainError ? token : await this.#verify(token, address, res);
+    if (key instanceof DomainError) {
+      await this.limiter.enforce({ id: address, plan: 'anonymous', quotas: ANONYMOUS_QUOTAS }, res);
+      throw key;
+    }
+    req.caller = key;
+    return true;
+  }
+
+  async #verify(token: string, address: string, res: Response): Promise<VerifiedKey | DomainError> {
+    try {
+      return (await this.apiKeys.verify(token, () => address)) ?? new DomainError('invalid_api_key');
+    } catch (error) {
+      // Counts against the key as it was last known or, if this process has never seen it, against nobody.
+      const lastKnown = this.apiKeys.lastKnown(token);
+      if (lastKnown !== undefined) {
+        await this.limiter.enforce(lastKnown, res);
+      }
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,50 @@
+import { type ArgumentsHost, Catch, type ExceptionFilter, Logger, NotFoundException } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { logBackgroundError } from '../common/in-background.js';
+import { DomainError } from '../errors/domain-error.js';
+import { abortResponse, sendError } from './response.js';
+
+/** Writes every error response, in the one error shape. Logs 500 and 503 once. */
+@Catch()
+export class AllExceptionsFilter implements ExceptionFilter {
+  readonly #logger = new Logger('Errors');
+
+  /** Ends a request with an error. Never throws: nothing is left that could handle it. */
+  catch(exception: unknown, host: ArgumentsHost): void {
+    const http = host.switchToHttp();
+    const [req, res] = [http.getRequest<Request>(), http.getResponse<Response>()];
+    const error = toDomainError(exception);
+    try {
+      if (res.headersSent) {
+        abortResponse(res);
+      } else {
+        sendError(res, error);
+      }
+      this.#log(error, req);
+    } catch (failure) {
+      logBackgroundError(failure);
+      logBackgroundError(exception);
+      if (!res.writableEnded) {
+        abortResponse(res);
+      }
+    }
+  }
+
+  #log({ code, message, cause }: DomainError, req: Request): void {
+    const fields = { requestId: req.id, method: req.method };
+    if (code === 'internal_error') {
+      this.#logger.error('request failed', { ...fields, detail: cause instanceof Error ? cause.stack : String(cause) });
+    } else if (code === 'service_unavailable') {
+      this.#logger.warn('service unavailable', { ...fields, detail: cause instanceof Error ? cause.message : message });
+    }
+  }
+}
+
+function toDomainError(exception: unknown): DomainError {
+  if (exception instanceof DomainError) {
+    return exception;
+  }
+  // Nest's own, for a path without a route.
+  const code = exception instanceof NotFoundException ? 'route_not_found' : 'internal_error';
+  return new DomainError(code, undefined, { cause: exception });
+}

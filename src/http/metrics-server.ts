@@ -1,0 +1,31 @@
+import { createServer, type Server } from 'node:http';
+import type { Registry } from 'prom-client';
+import { DomainError } from '../errors/domain-error.js';
+import { sendError, setDefaultHeaders } from './response.js';
+
+/**
+ * Serves `/metrics` on a separate port, so that the public port never exposes it.
+ * @throws {Error} (by rejection) when the port is taken
+ */
+export async function serveMetrics(registry: Registry, host: string, port: number): Promise<Server> {
+  const server = createServer((req, res) => {
+    setDefaultHeaders(res);
+    if (req.url !== '/metrics') {
+      sendError(res, new DomainError('route_not_found', 'Metrics are at /metrics.'));
+      return;
+    }
+    registry.metrics().then(
+      (text) => {
+        res.setHeader('Content-Type', registry.contentType);
+        res.end(text);
+      },
+      () => {
+        sendError(res, new DomainError('internal_error', 'The metrics could not be collected.'));
+      },
+    );
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject).listen(port, host, resolve);
+  });
+  return server;
+}

@@ -1,0 +1,94 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { NextFunction, Request, Response } from 'express';
+import { logBackgroundError } from '../common/in-background.js';
+import { LEVELS, REQUEST_LOG, type RequestLog } from '../logging/json-logger.js';
+import { Metrics } from '../metrics/metrics.js';
+import { type EndedRequest, requests } from '../tracing/tracing.js';
+import { LIST_ROUTE, ORDER_ROUTE, routeTemplateOf } from './paths.js';
+import { REQUEST_ID_HEADER, requestIdFrom } from './request.js';
+import { setDefaultHeaders } from './response.js';
+
+/** The methods that the OpenTelemetry conventions list; all others are `_OTHER`, since clients can make up any number. */
+const LISTED_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'TRACE', 'PATCH']);
+const OTHER_METHOD = '_OTHER';
+/** The label of every path without a route: made-up paths have unbounded cardinality. */
+const UNMATCHED_ROUTE = 'unmatched';
+const ALERTED = [
+  ['GET', LIST_ROUTE, 200, 500, 503],
+  ['DELETE', ORDER_ROUTE, 204, 500, 503],
+] as const;
+
+/** The first middleware: request id, default headers, span, and one measurement and log line when the response has ended. */
+@Injectable()
+export class RequestObserver {
+  constructor(
+    private readonly metrics: Metrics,
+    @Inject(REQUEST_LOG) private readonly log: RequestLog,
+  ) {
+    // The series that alerts read begin with 0; see Metrics.
+    for (const [method, route, ...statuses] of ALERTED) {
+      for (const status of statuses) {
+        metrics.requestDurations.labels(method, route, status);
+      }
+    }
+  }
+
+  readonly observe = (req: Request, res: Response, next: NextFunction): void => {
+    const startedAtMs = performance.now();
+    req.id = requestIdFrom(req.headers['x-request-id']);
+    res.setHeader(REQUEST_ID_HEADER, req.id);
+    setDefaultHeaders(res);
+    const traced: { id: string; req: Request; ended?: EndedRequest } = { id: req.id, req };
+    // Also when its connection is lost.
+    res.once('close', () => {
+      try {
+        traced.ended = endedRequest(res);
+        this.#record(traced.ended, req, performance.now() - startedAtMs);
+        requests.asyncEnd.publish(traced);
+      } catch (error) {
+        // No request is left to fail.
+        logBackgroundError(error);
+      }
+    });
+    // In the span of the request, if there is one.
+    requests.start.runStores(traced, () => {
+      next();
+    });
+  };
+
+  #record(ended: EndedRequest, req: Request, durationMs: number): void {
+    const { method, route, status, aborted } = ended;
+    const outcome = aborted || status === undefined ? ['', 'aborted'] : [status];
+    this.metrics.requestDurations.labels(method, route ?? UNMATCHED_ROUTE, ...outcome).observe(durationMs / 1_000);
+    this.log?.(lineOf(ended, durationMs, req));
+  }
+}
+
+function endedRequest({ req, headersSent, statusCode, writableFinished }: Response): EndedRequest {
+  const { method } = req;
+  return {
+    method: LISTED_METHODS.has(method) ? method : OTHER_METHOD,
+    route: routeTemplateOf(req.originalUrl),
+    status: headersSent ? statusCode : undefined,
+    // A response whose end is still buffered when its connection is destroyed counts as finished for Node.
+    aborted: !writableFinished || req.socket.destroyed,
+  };
+}
+
+/**
+ * The log line of a request, as `JSON.stringify` would write it at many times the cost. Its values come from small sets or have been checked,
+ * so that none needs an escape.
+ */
+function lineOf(
+  { method, route = UNMATCHED_ROUTE, status, aborted }: EndedRequest,
+  durationMs: number,
+  { id, caller, rejection }: Request,
+): string {
+  return (
+    `{"level":${LEVELS.log},"time":"${new Date().toISOString()}","requestId":"${id}"` +
+    `,"method":"${method}","route":"${route}"${status === undefined ? '' : `,"status":${status}`}` +
+    `,"durationMs":${Math.round(durationMs * 1_000) / 1_000}${aborted ? ',"aborted":true' : ''}` +
+    (rejection === undefined ? '' : `,"rejection":"${rejection}"`) +
+    `${caller === undefined ? '' : `,"keyId":"${caller.id}","plan":"${caller.plan}"`}}\n`
+  );
+}

@@ -1,0 +1,20 @@
+import { Module } from '@nestjs/common';
+import { ThrottlerModule } from '@nestjs/throttler';
+import { DatabaseModule } from '../database/database.module.js';
+import { ANONYMOUS_QUOTAS } from '../plans/plans.js';
+import { UsageModule } from '../usage/usage.module.js';
+import { ClientAddress } from './client-address.js';
+import { MINUTE_MS } from './decision.js';
+import { RateLimiter } from './rate-limiter.js';
+
+@Module({
+  imports: [
+    DatabaseModule,
+    UsageModule,
+    // One throttler, so that PlanThrottlerGuard counts once. It takes the numbers from the caller's plan instead of these.
+    ThrottlerModule.forRoot([{ ttl: MINUTE_MS, limit: ANONYMOUS_QUOTAS.requestsPerMinute }]),
+  ],
+  providers: [ClientAddress, RateLimiter],
+  exports: [ClientAddress, RateLimiter],
+})
+export class RateLimitModule {}

@@ -1,0 +1,153 @@
+import { Inject, Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { asError } from '../common/as-error.js';
+import { CLOCK, type Clock } from '../common/clock.js';
+import { inBackground } from '../common/in-background.js';
+import { CONFIG, type Config } from '../config/config.js';
+import { isOutcomeUnknown } from '../database/postgres-errors.js';
+import { Metrics } from '../metrics/metrics.js';
+import { NO_USAGE, type UsageCounts, type UsageRow } from './usage-counts.js';
+import { UsageRepository } from './usage.repository.js';
+
+const COUNTS = Object.keys(NO_USAGE) as (keyof UsageCounts)[];
+
+/** Rows that are held while they cannot be written, about 300 bytes each. Further keys are not counted. */
+export const ROWS_MAX = 100_000;
+
+const DAY_MS = 86_400_000;
+/** A process that is killed loses the counts of this time. Milliseconds. */
+const FLUSH_MS = 10_000;
+const PRUNE_MS = 3_600_000;
+/** More than one day of 10,000 keys; they take less than a second, and the statement may take three. */
+const PRUNED_ROWS_MAX = 100_000;
+
+/**
+ * Counts what each key does, in memory on the request path. Outside of it, writes the counts and the last use of each key, and removes
+ * old days.
+ */
+@Injectable()
+export class UsageRecorder implements OnApplicationBootstrap, OnApplicationShutdown {
+  readonly #logger = new Logger('Usage');
+  /** By day and key. */
+  readonly #rows = new Map<string, UsageRow>();
+  #timer: NodeJS.Timeout | undefined;
+  #flushed: Promise<void> = Promise.resolve();
+  #prunedAtMs = -Infinity;
+
+  constructor(
+    private readonly repository: UsageRepository,
+    @Inject(CLOCK) private readonly clock: Clock,
+    @Inject(CONFIG) private readonly config: Config,
+    private readonly metrics: Metrics,
+  ) {
+    metrics.watch('unflushedUsage', () => this.#rows.size);
+  }
+
+  onApplicationBootstrap(): void {
+    this.#timer = setInterval(() => {
+      inBackground(this.flush());
+      inBackground(this.prune());
+    }, FLUSH_MS).unref();
+  }
+
+  /** Runs after the HTTP server has closed, so that no count is missing, and before the pools end. */
+  async onApplicationShutdown(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.flush();
+    this.#drop(this.#take(), 'it could not be written before the stop');
+  }
+
+  /** Adds to what a key did, by default today. */
+  add(keyId: string, counts: Partial<UsageCounts>, day = this.#today()): void {
+    const id = `${day} ${keyId}`;
+    let row = this.#rows.get(id);
+    if (row === undefined) {
+      if (this.#rows.size === ROWS_MAX) {
+        this.metrics.usageLost.inc(requestsIn(counts));
+        return;
+      }
+      row = { keyId, day, ...NO_USAGE };
+      this.#rows.set(id, row);
+    }
+    for (const count of COUNTS) {
+      row[count] += counts[count] ?? 0;
+    }
+  }
+
+  /**
+   * Writes the counts. After a failure they are kept and written by a later call, unless they may have been written: nothing is
+   * counted twice. Never rejects.
+   */
+  flush(): Promise<void> {
+    return (this.#flushed = this.#flushed.then(() => this.#flush()));
+  }
+
+  /** Removes rows of days that are too old, once an hour. Never rejects. */
+  async prune(): Promise<void> {
+    if (this.clock.now() - this.#prunedAtMs < PRUNE_MS) {
+      return;
+    }
+    this.#prunedAtMs = this.clock.now();
+    await this.#attempt('remove old usage', () =>
+      this.repository.removeOldUsage(this.config.usageRetentionDays, PRUNED_ROWS_MAX),
+    );
+  }
+
+  async #flush(): Promise<void> {
+    if (this.#rows.size === 0) {
+      return;
+    }
+    // While the database does not respond, nothing can have been written.
+    if ((await this.#attempt('reach the database for usage', () => this.repository.ping())) !== undefined) {
+      this.metrics.usageFlushFailures.inc();
+      return;
+    }
+    const rows = this.#take();
+    const failure = await this.#attempt('write usage', () => this.repository.addUsage(rows, this.#today()));
+    if (failure === undefined) {
+      await this.#attempt('record the last use of keys', () => this.repository.touch(rows.map(({ keyId }) => keyId)));
+      return;
+    }
+    this.metrics.usageFlushFailures.inc();
+    if (isOutcomeUnknown(failure)) {
+      this.#drop(rows, 'the connection was lost while it was written');
+      return;
+    }
+    for (const row of rows) {
+      this.add(row.keyId, row, row.day);
+    }
+  }
+
+  #today(): number {
+    return Math.floor(this.clock.now() / DAY_MS);
+  }
+
+  #take(): UsageRow[] {
+    const rows = [...this.#rows.values()];
+    this.#rows.clear();
+    return rows;
+  }
+
+  #drop(rows: readonly UsageRow[], reason: string): void {
+    const requests = rows.reduce((sum, row) => sum + requestsIn(row), 0);
+    this.metrics.usageLost.inc(requests);
+    if (requests > 0) {
+      this.#logger.warn(`lost the usage of ${requests} requests: ${reason}`);
+    }
+  }
+
+  /** @returns the error */
+  async #attempt(what: string, action: () => Promise<unknown>): Promise<Error | undefined> {
+    try {
+      await action();
+      return undefined;
+    } catch (error) {
+      this.#logger.warn(`cannot ${what}, will retry: ${asError(error).message}`);
+      return asError(error);
+    }
+  }
+}
+
+/** All requests that the limiter has decided about. */
+function requestsIn({ admitted = 0, rejected = 0, banned = 0 }: Partial<UsageCounts>): number {
+  return admitted + rejected + banned;
+}

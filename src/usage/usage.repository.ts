@@ -1,0 +1,54 @@
+import { Injectable } from '@nestjs/common';
+import { Prisma } from '../database/generated/client.js';
+import { PrismaService } from '../database/prisma.service.js';
+import type { UsageRow } from './usage-counts.js';
+
+/** The statements that record usage. The report has its own. */
+@Injectable()
+export class UsageRepository {
+  constructor(private readonly prisma: PrismaService) {}
+
+  /** Records by the database's clock when keys were last used, at most once a minute: each record is a new version of a row. */
+  async touch(ids: readonly string[]): Promise<void> {
+    await this.prisma.execute(Prisma.sql`
+      UPDATE api_keys SET last_used_at = now()
+      WHERE id = ANY(${`{${ids.join()}}`}::text::uuid[])
+        AND (last_used_at IS NULL OR last_used_at <= now() - interval '1 minute')`);
+  }
+
+  /** Resolves when the database responds and commits. */
+  ping(): Promise<unknown> {
+    return this.prisma.beforeWrite().then(() => this.prisma.execute(Prisma.sql`SELECT 1`));
+  }
+
+  /**
+   * Adds rows. They are counted back from the day of PostgreSQL's clock, so that replicas whose clocks differ write the same
+   * days. In the order of the primary key, so that replicas cannot deadlock.
+   * @param today the day of the clock that counted the rows
+   */
+  async addUsage(rows: readonly UsageRow[], today: number): Promise<void> {
+    await this.prisma.execute(Prisma.sql`
+      INSERT INTO api_key_usage AS usage (day, key_id, admitted, rejected, banned, lists, cancels, list_bytes)
+      SELECT (now() AT TIME ZONE 'UTC')::date - (${String(today)}::int - day),
+             "keyId", admitted, rejected, banned, lists, cancels, "listBytes"
+      FROM json_to_recordset(${JSON.stringify(rows)}::json) AS counted
+        (day int, "keyId" uuid, admitted bigint, rejected bigint, banned bigint, lists bigint, cancels bigint, "listBytes" bigint)
+      ORDER BY 1, 2
+      ON CONFLICT (day, key_id) DO UPDATE SET
+        admitted = usage.admitted + excluded.admitted, rejected = usage.rejected + excluded.rejected,
+        banned = usage.banned + excluded.banned, lists = usage.lists + excluded.lists,
+        cancels = usage.cancels + excluded.cancels, list_bytes = usage.list_bytes + excluded.list_bytes`);
+  }
+
+  /**
+   * Removes the oldest rows of the days that are too old. Replicas that do it at the same time remove different rows.
+   * @param rowsMax few enough for the statement timeout
+   * @returns the number of rows removed
+   */
+  removeOldUsage(retentionDays: number, rowsMax: number): Promise<number> {
+    return this.prisma.execute(Prisma.sql`
+      DELETE FROM api_key_usage WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM api_key_usage WHERE day < (now() AT TIME ZONE 'UTC')::date - ${String(retentionDays)}::int
+        ORDER BY day LIMIT ${String(rowsMax)}::int FOR UPDATE SKIP LOCKED))`);
+  }
+}

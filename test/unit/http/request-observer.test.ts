@@ -1,0 +1,41 @@
+import { once } from 'node:events';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import type { Request, Response } from 'express';
+import { RequestObserver } from '../../../src/http/request-observer.js';
+import { Metrics } from '../../../src/metrics/metrics.js';
+
+describe('the request observer', () => {
+  let server: Server;
+  const lines: string[] = [];
+  const observer = new RequestObserver(new Metrics(), (line) => lines.push(line));
+
+  afterEach(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+
+  it('logs a response as aborted when it is destroyed before the client has received all of it', async () => {
+    server = createServer((req, res) => {
+      Object.assign(req, { originalUrl: req.url });
+      observer.observe(req as Request, res as Response, () => {
+        // More than the buffers of both ends of a connection hold.
+        res.writeHead(200).end(Buffer.alloc(64 * 1024 * 1024));
+        setImmediate(() => res.destroy());
+      });
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const ended = new Promise<ServerResponse>((resolve) => {
+      server.on('request', (_req, res: ServerResponse) => res.once('close', resolve));
+    });
+    const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    client.on('error', () => undefined);
+    client.pause();
+    client.write('GET /v1/store/orders HTTP/1.1\r\nHost: a\r\nX-Request-Id: id-1\r\n\r\n');
+    await ended;
+    client.destroy();
+    expect(lines.map((line) => JSON.parse(line) as unknown)).toEqual([
+      expect.objectContaining({ requestId: 'id-1', status: 200, aborted: true }),
+    ]);
+  });
+});

@@ -1,0 +1,91 @@
+import type { IncomingMessage } from 'node:http';
+import fc from 'fast-check';
+import { loadConfig } from '../../../src/config/config.js';
+import { ClientAddress, networkOf } from '../../../src/rate-limit/client-address.js';
+
+const SOCKET_ADDRESS = '10.0.0.1';
+
+function networkBy(trustProxy: string | undefined, forwardedFor: string | undefined, remoteAddress?: string): string {
+  const config = loadConfig(trustProxy === undefined ? {} : { TRUST_PROXY: trustProxy });
+  const req = {
+    socket: { remoteAddress },
+    headers: forwardedFor === undefined ? {} : { 'x-forwarded-for': forwardedFor },
+  };
+  return new ClientAddress(config).networkOf(req as unknown as IncomingMessage);
+}
+
+describe('ClientAddress', () => {
+  test.each([
+    // TRUST_PROXY        X-Forwarded-For                              is
+    [undefined, undefined, SOCKET_ADDRESS],
+    [undefined, '203.0.113.1', SOCKET_ADDRESS],
+    ['1', undefined, SOCKET_ADDRESS],
+    ['1', '', SOCKET_ADDRESS],
+    ['1', '203.0.113.1', '203.0.113.1'],
+    ['1', '198.51.100.1, 203.0.113.1', '203.0.113.1'],
+    ['1', 'nonsense', SOCKET_ADDRESS],
+    ['1', '203.0.113.1:443', '203.0.113.1'],
+    ['1', '[2001:db8::1]:443', '2001:db8::1'],
+    ['1', '[2001:db8::1]', '2001:db8::1'],
+    ['1', '203.0.113.1:', SOCKET_ADDRESS],
+    ['1', '203.0.113.256:443', SOCKET_ADDRESS],
+    ['1', '[203.0.113.1', SOCKET_ADDRESS],
+    ['1', '2001:db8::1', '2001:db8::1'],
+    ['2', '192.0.2.1, 198.51.100.1, 203.0.113.1', '198.51.100.1'],
+    ['2', '203.0.113.1', '203.0.113.1'],
+    ['10.0.0.0/8', '203.0.113.1:50000, 10.9.9.9:443', '203.0.113.1'],
+    ['fd00::/8,10.0.0.0/8', '[2001:db8::1]:50000, [fd00::1]:443', '2001:db8::1'],
+    ['10.0.0.0/8', '10.1.1.1, 10.9.9.9', '10.1.1.1'], // all trusted: the first one
+    ['10.0.0.0/8', '203.0.113.1, 198.51.100.1', '198.51.100.1'],
+    ['10.0.0.0/8', 'nonsense, 10.9.9.9', SOCKET_ADDRESS],
+    ['10.0.0.1', '203.0.113.1', '203.0.113.1'],
+    ['10.0.0.2', '203.0.113.1', SOCKET_ADDRESS],
+    ['192.168.0.0/16,fd00::/8', '203.0.113.1', SOCKET_ADDRESS],
+  ])('with TRUST_PROXY %p and X-Forwarded-For %p returns the network of %s', (trustProxy, forwardedFor, expected) => {
+    expect(networkBy(trustProxy, forwardedFor, SOCKET_ADDRESS)).toBe(networkOf(expected));
+  });
+
+  it('looks at no more than 32 trusted addresses', () => {
+    expect(networkBy('10.0.0.0/8', `203.0.113.1${', 10.9.9.9'.repeat(31)}`, SOCKET_ADDRESS)).toBe('203.0.113.1');
+    expect(networkBy('10.0.0.0/8', `203.0.113.1${', 10.9.9.9'.repeat(32)}`, SOCKET_ADDRESS)).toBe('10.9.9.9');
+  });
+
+  it('returns unknown when the connection is closed already', () => {
+    expect(networkBy(undefined, '203.0.113.1')).toBe('unknown');
+  });
+
+  it('matches trusted networks for an IPv4 address on a dual-stack socket', () => {
+    expect(networkBy('10.0.0.0/8', '203.0.113.1', '::ffff:10.0.0.1')).toBe('203.0.113.1');
+  });
+
+  it('always returns an address, whatever the header contains', () => {
+    const headers = fc.string({ unit: fc.constantFrom('1', '.', ':', ',', ' ', 'a', '203.0.113.1', '10.0.0.9', '\t') });
+    fc.assert(
+      fc.property(fc.constantFrom('1', '2', '10.0.0.0/8'), headers, (trustProxy, header) => {
+        expect(networkBy(trustProxy, header, SOCKET_ADDRESS)).toMatch(/^[0-9a-f.:]+(?:\/64)?$/);
+      }),
+    );
+  });
+});
+
+describe('networkOf', () => {
+  test.each([
+    ['203.0.113.7', '203.0.113.7'],
+    // IPv4 inside IPv6 (RFC 4291 section 2.5.5.2), as a dual-stack socket names its clients.
+    ['::FFFF:203.0.113.7', '203.0.113.7'],
+    ['::ffff:cb00:7107', '203.0.113.7'], // the same in hexadecimal: 0xcb = 203, 0x71 = 113, 0x07 = 7
+    // A customer usually gets a /64 and can choose the lower half of the address.
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['2001:0DB8:0001:0002:ffff:ffff:ffff:ffff', '2001:db8:1:2::/64'],
+    ['::1', '0:0:0:0::/64'],
+    ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+    // Zones that ipaddr.js does not read, and Node does.
+    ['fe80::1%eth0.100', 'fe80::1%eth0.100'],
+    ['fe80::1%br-lan', 'fe80::1%br-lan'],
+    // An invalid address is counted as it is and never rejects a request.
+    ['unknown', 'unknown'],
+    ['::ffff:999.1.1.1', '::ffff:999.1.1.1'],
+  ])('for %p returns %p', (address, network) => {
+    expect(networkOf(address)).toBe(network);
+  });
+});

@@ -1,0 +1,157 @@
+import { Logger } from '@nestjs/common';
+import type { UsageRepository } from '../../../src/usage/usage.repository.js';
+import { NO_USAGE, type UsageRow } from '../../../src/usage/usage-counts.js';
+import { ROWS_MAX, UsageRecorder } from '../../../src/usage/usage-recorder.js';
+import { loadConfig } from '../../../src/config/config.js';
+import { Metrics } from '../../../src/metrics/metrics.js';
+import { ANONYMOUS_ID } from '../../../src/plans/plans.js';
+import { ManualClock } from '../../helpers/manual-clock.js';
+
+const DAY = Date.UTC(2026, 10, 21) / 86_400_000;
+const REJECTED = Object.assign(new Error('failed'), { code: '42P01' });
+
+let clock: ManualClock;
+let metrics: Metrics;
+let repository: Record<'ping' | 'touch' | 'addUsage' | 'removeOldUsage', jest.Mock>;
+let recorder: UsageRecorder;
+beforeEach(() => {
+  clock = new ManualClock(Date.UTC(2026, 10, 21, 23, 59, 50));
+  metrics = new Metrics();
+  const done = (): jest.Mock => jest.fn(() => Promise.resolve());
+  repository = { ping: done(), touch: done(), addUsage: done(), removeOldUsage: done() };
+  const config = loadConfig({ DATABASE_URL: 'postgresql://localhost/petstore' });
+  recorder = new UsageRecorder(repository as unknown as UsageRepository, clock, config, metrics);
+});
+
+const value = async (name: string): Promise<number | undefined> =>
+  (await metrics.registry.getSingleMetric(name)?.get())?.values[0]?.value;
+
+/** What each attempt to write has sent. */
+const attempts = (): [rows: UsageRow[], today: number][] => repository.addUsage.mock.calls as [UsageRow[], number][];
+
+describe('UsageRecorder', () => {
+  it('adds up what each key does', async () => {
+    for (const count of ['admitted', 'admitted', 'rejected', 'banned']) {
+      recorder.add('a', { [count]: 1 });
+    }
+    recorder.add('a', { lists: 1, listBytes: 1_000 });
+    recorder.add('a', { lists: 1, listBytes: 24 });
+    recorder.add('a', { cancels: 1 });
+    recorder.add(ANONYMOUS_ID, { admitted: 1 });
+    await recorder.flush();
+    await recorder.flush();
+    const rows = [
+      { keyId: 'a', day: DAY, admitted: 2, rejected: 1, banned: 1, lists: 2, cancels: 1, listBytes: 1_024 },
+      { keyId: ANONYMOUS_ID, day: DAY, ...NO_USAGE, admitted: 1 },
+    ];
+    expect(attempts()).toEqual([[rows, DAY]]);
+  });
+
+  it('counts each request on its own UTC day', async () => {
+    recorder.add('a', { admitted: 1 });
+    clock.advance(9_999);
+    recorder.add('a', { admitted: 1 });
+    clock.advance(1);
+    recorder.add('a', { rejected: 1 });
+    await recorder.flush();
+    const rows = [
+      { keyId: 'a', day: DAY, ...NO_USAGE, admitted: 2 },
+      { keyId: 'a', day: DAY + 1, ...NO_USAGE, rejected: 1 },
+    ];
+    expect(attempts()).toEqual([[rows, DAY + 1]]);
+  });
+
+  it('adds what could not be written to what was counted since, on the day on which it was counted', async () => {
+    recorder.add('a', { admitted: 1 });
+    recorder.add('a', { lists: 1, listBytes: 10 });
+    repository.addUsage.mockImplementationOnce(() => {
+      recorder.add('a', { admitted: 1 });
+      clock.advance(10_000);
+      recorder.add('a', { admitted: 1 });
+      return Promise.reject(REJECTED);
+    });
+    await recorder.flush();
+    await recorder.flush();
+    expect(attempts()[1]?.[0]).toEqual([
+      { keyId: 'a', day: DAY, ...NO_USAGE, admitted: 2, lists: 1, listBytes: 10 },
+      { keyId: 'a', day: DAY + 1, ...NO_USAGE, admitted: 1 },
+    ]);
+  });
+
+  it('holds a bounded number of rows, and counts the requests that it loses', async () => {
+    recorder.add('first', { admitted: 1 });
+    recorder.add('first', { banned: 1 });
+    repository.addUsage.mockImplementationOnce(() => {
+      for (let id = 0; id < ROWS_MAX + 3; id++) {
+        recorder.add(String(id), { admitted: 1 });
+      }
+      recorder.add('0', { rejected: 1 });
+      return Promise.reject(REJECTED);
+    });
+    await recorder.flush();
+    expect(await value('petstore_usage_unflushed_rows')).toBe(ROWS_MAX);
+    expect(await value('petstore_usage_lost_requests_total')).toBe(5);
+    await recorder.flush();
+    expect(attempts()[1]?.[0][0]).toMatchObject({ keyId: '0', admitted: 1, rejected: 1 });
+    expect(await value('petstore_usage_unflushed_rows')).toBe(0);
+  });
+
+  /** @returns the counts that each attempt has sent, when the first one fails with an error, and the requests that are lost */
+  async function writesAfter(
+    error: Error,
+    failing: 'ping' | 'addUsage' = 'addUsage',
+  ): Promise<{ sent: number[]; lost: number | undefined }> {
+    repository[failing].mockRejectedValueOnce(error);
+    recorder.add('one', { admitted: 1 });
+    await recorder.flush();
+    recorder.add('one', { admitted: 1 });
+    await recorder.flush();
+    const sent = attempts().map(([rows]) => rows.reduce((sum, { admitted }) => sum + admitted, 0));
+    return { sent, lost: await value('petstore_usage_lost_requests_total') };
+  }
+
+  it.each([
+    ['the server has rejected the statement', { code: '42P01' }],
+    ['the statement has timed out in the server', { code: '57014' }],
+    ['no connection could be opened', { code: 'ECONNREFUSED' }],
+  ])('writes counts again when %s', async (_what, fields) => {
+    expect(await writesAfter(Object.assign(new Error('failed'), fields))).toEqual({ sent: [1, 2], lost: 0 });
+  });
+
+  it('keeps counts while the database does not respond', async () => {
+    expect(await writesAfter(new Error('Connection terminated'), 'ping')).toEqual({ sent: [2], lost: 0 });
+  });
+
+  it.each([
+    ['the connection was lost', {}],
+    ['the connection was reset', { code: 'ECONNRESET' }],
+    ['the server has ended the session', { code: '57P01' }],
+  ])('drops counts that may have been written, because %s', async (_what, fields) => {
+    expect(await writesAfter(Object.assign(new Error('failed'), fields))).toEqual({ sent: [1, 1], lost: 1 });
+  });
+
+  it('does not wait for a second statement when the first has failed', async () => {
+    repository.addUsage.mockRejectedValueOnce(new Error('no response'));
+    recorder.add('one', { admitted: 1 });
+    await recorder.flush();
+    expect(repository.touch).not.toHaveBeenCalled();
+  });
+
+  it('says how many requests a stop has lost', async () => {
+    const warn = jest.spyOn(Logger.prototype, 'warn').mockReturnValue();
+    repository.addUsage.mockRejectedValueOnce(REJECTED);
+    recorder.add('one', { admitted: 1 });
+    recorder.add('one', { rejected: 1 });
+    await recorder.onApplicationShutdown();
+    expect(warn).toHaveBeenLastCalledWith('lost the usage of 2 requests: it could not be written before the stop');
+  });
+
+  it('removes rows of days that are too old once an hour', async () => {
+    await recorder.prune();
+    await recorder.prune();
+    expect(repository.removeOldUsage.mock.calls).toEqual([[400, 100_000]]);
+    clock.advance(3_600_000);
+    await recorder.prune();
+    expect(repository.removeOldUsage).toHaveBeenCalledTimes(2);
+  });
+});
