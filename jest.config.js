@@ -21,7 +21,6 @@ export const LONG_SUITES = [
   'openapi/swagger-ui',
   'orders/list/schema-changes.model',
   'orders/list-orders-memory',
-  'production/build-state',
 ].map((name) => `**/test/${name}.test.ts`);
 
 /** @type {import('jest').Config} */

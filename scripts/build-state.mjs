@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join, relative } from 'node:path';
 
 /** What a build is made from; the last one changes when packages are installed. */
 const INPUTS = [
@@ -8,43 +8,38 @@ const INPUTS = [
   ...['tsconfig.json', 'tsconfig.build.json', 'package.json', 'node_modules/.package-lock.json'],
 ];
 const GENERATED = join('src', 'database', 'generated');
-const OUTPUTS = ['dist', GENERATED];
-const STATE = join('dist', '.build-state');
+export const STATE = join('dist', '.build-state');
 
-/** Whether the last build was made from the inputs as they are now, and nothing has written to its outputs since. */
-export function isUpToDate(root) {
-  const path = join(root, STATE);
-  return existsSync(path) && readFileSync(path, 'utf8') === stateOf(root);
-}
-
-/** Call after a successful build. */
-export function rememberBuild(root) {
-  writeFileSync(join(root, STATE), stateOf(root));
-}
-
-function stateOf(root) {
-  const inputs = filesIn(root, INPUTS).filter((file) => !file.startsWith(GENERATED));
-  const outputs = filesIn(root, OUTPUTS).filter((file) => file !== STATE);
-  const state = createHash('sha256').update(process.version);
-  for (const file of inputs) {
-    state.update(`\0${file}\0`).update(readFileSync(join(root, file)));
+/** A digest of what a build would be made from. Take it before the build: a file that is saved during the build is for the next one. */
+export function inputsOf(root) {
+  const digest = createHash('sha256').update(process.version);
+  for (const file of filesIn(root, INPUTS).filter((path) => !path.startsWith(GENERATED))) {
+    digest.update(`\0${file}\0`).update(readFileSync(join(root, file)));
   }
-  for (const file of outputs) {
+  return digest.digest('hex');
+}
+
+/** A digest that changes when anything writes to the outputs of a build, or deletes one. */
+export function outputsOf(root) {
+  const digest = createHash('sha256');
+  for (const file of filesIn(root, ['dist', GENERATED]).filter((path) => path !== STATE)) {
     const { size, mtimeMs } = statSync(join(root, file));
-    state.update(`\0${file}\0${size}\0${mtimeMs}`);
+    digest.update(`\0${file}\0${size}\0${mtimeMs}`);
   }
-  return state.digest('hex');
+  return digest.digest('hex');
 }
 
+/** All files at and below the paths that exist, in order. */
 function filesIn(root, paths) {
-  return paths
-    .filter((path) => existsSync(join(root, path)))
-    .flatMap((path) =>
-      statSync(join(root, path)).isDirectory()
-        ? readdirSync(join(root, path), { recursive: true, withFileTypes: true })
-            .filter((entry) => entry.isFile())
-            .map((entry) => join(entry.parentPath.slice(root.length + 1), entry.name))
-        : [path],
-    )
-    .sort();
+  const files = paths.flatMap((path) => {
+    const stat = statSync(join(root, path), { throwIfNoEntry: false });
+    return stat?.isDirectory()
+      ? readdirSync(join(root, path), { recursive: true, withFileTypes: true })
+          .filter((entry) => entry.isFile())
+          .map((entry) => relative(root, join(entry.parentPath, entry.name)))
+      : stat === undefined
+        ? []
+        : [path];
+  });
+  return files.sort();
 }

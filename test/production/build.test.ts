@@ -1,0 +1,100 @@
+import { spawnSync } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { useTemporaryFolder } from '../helpers/temporary-folder.js';
+
+const SCRIPTS = join(__dirname, '..', '..', 'scripts');
+const folder = useTemporaryFolder('build');
+
+const COMPILER = 'node_modules/@nestjs/cli/bin/nest.js';
+/** "Compiles" a source file by copying it. */
+const COMPILE = "const fs = require('fs'); fs.mkdirSync('dist'); fs.copyFileSync('src/main.ts', 'dist/main.js');";
+const FILES = {
+  'src/main.ts': 'first',
+  'src/database/generated/client.ts': 'generated',
+  'prisma/schema.prisma': 'schema',
+  'prisma/generate.mjs': '',
+  'node_modules/.package-lock.json': '{}',
+  'scripts/bundle.mjs': "import fs from 'node:fs'; fs.mkdirSync('dist/bundle');",
+  [COMPILER]: COMPILE,
+};
+
+function write(file: string, content: string): void {
+  mkdirSync(dirname(join(folder, file)), { recursive: true });
+  writeFileSync(join(folder, file), content);
+}
+
+/** Runs the real scripts with a compiler and a bundler that do little. */
+function build(): { status: number | null; upToDate: boolean; stdout: string } {
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['scripts/build.mjs'], { cwd: folder });
+  return { status, upToDate: stderr.toString() === 'dist/ is up to date.\n', stdout: stdout.toString() };
+}
+
+const compiled = (): string => readFileSync(join(folder, 'dist/main.js'), 'utf8');
+
+beforeEach(() => {
+  for (const name of ['build.mjs', 'build-state.mjs']) {
+    cpSync(join(SCRIPTS, name), join(folder, 'scripts', name));
+  }
+  for (const [file, content] of Object.entries(FILES)) {
+    write(file, content);
+  }
+  build();
+});
+afterEach(() => {
+  for (const name of ['src', 'dist', 'prisma']) {
+    rmSync(join(folder, name), { recursive: true });
+  }
+});
+
+describe('the build', () => {
+  it('compiles when there is no build', () => {
+    rmSync(join(folder, 'dist'), { recursive: true });
+    expect(build()).toEqual({ status: 0, upToDate: false, stdout: '' });
+    expect(compiled()).toBe('first');
+  });
+
+  it('does nothing and says so when nothing has changed, also after a file was saved unchanged', () => {
+    write('src/main.ts', 'first');
+    expect(build()).toEqual({ status: 0, upToDate: true, stdout: '' });
+  });
+
+  it.each([
+    'src/main.ts',
+    'src/database/generated/client.ts',
+    'prisma/schema.prisma',
+    'node_modules/.package-lock.json',
+  ])('builds again when %s has changed', (file) => {
+    write(file, 'other');
+    expect(build()).toMatchObject({ status: 0, upToDate: false });
+  });
+
+  it.each([
+    ['a source file is new', () => write('src/new.ts', '')],
+    ['a compiled file is gone', () => unlinkSync(join(folder, 'dist/main.js'))],
+    ['a compiled file was written again', () => utimesSync(join(folder, 'dist/main.js'), 1, 1)],
+  ])('builds again when %s', (_what, change) => {
+    change();
+    expect(build()).toMatchObject({ status: 0, upToDate: false });
+    expect(compiled()).toBe('first');
+  });
+
+  it('builds a file that was saved during a build the next time', () => {
+    write(COMPILER, `${COMPILE} fs.writeFileSync('src/main.ts', 'saved during the build');`);
+    write('src/main.ts', 'second');
+    build();
+    expect(compiled()).toBe('second');
+    expect(build()).toMatchObject({ status: 0, upToDate: false });
+    expect(compiled()).toBe('saved during the build');
+    expect(build()).toMatchObject({ status: 0, upToDate: true });
+  });
+
+  it('leaves nothing that could run when it fails, and builds again', () => {
+    write(COMPILER, `${COMPILE} process.exit(3);`);
+    write('src/main.ts', 'invalid');
+    expect(build()).toMatchObject({ status: 3, upToDate: false });
+    expect(existsSync(join(folder, 'dist'))).toBe(false);
+    write(COMPILER, COMPILE);
+    expect(build()).toMatchObject({ status: 0, upToDate: false });
+  });
+});
