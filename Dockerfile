@@ -65,13 +65,13 @@ RUN mkdir compile-cache && chown node compile-cache
 USER node
 # A missing file fails here and not in production. The service starts and stops without its database, too.
 RUN node dist/cli.js openapi | cmp - openapi.json && node --eval "require.resolve('swagger-ui-dist')" \
- && PORT=0 METRICS_PORT=0 DATABASE_URL=postgresql://nobody@127.0.0.1:1/none timeout --preserve-status 5 node dist/main.js
+ && PORT=0 METRICS_PORT=0 DATABASE_URL=postgresql://nobody@127.0.0.1:1/none timeout --preserve-status 5 node --enable-source-maps dist/main.js
 
 EXPOSE 3000 9464
 # Liveness, not readiness, which load balancers use: a restart does not help when the database is unavailable. Docker alone only
 # shows that a container is unhealthy; Swarm replaces it.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s --retries=3 CMD ["node", "deploy/healthcheck.mjs"]
-CMD ["node", "dist/main.js"]
+CMD ["node", "--enable-source-maps", "dist/main.js"]
 
 ARG VERSION
 ARG REVISION

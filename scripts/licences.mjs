@@ -20,9 +20,14 @@ export function licencesOf(root, files) {
 
 function licenceOf(folder) {
   const manifest = join(folder, 'package.json');
-  const { name, version, license } = existsSync(manifest) ? JSON.parse(readFileSync(manifest, 'utf8')) : {};
+  const {
+    name,
+    version,
+    license,
+    licenses = [],
+  } = existsSync(manifest) ? JSON.parse(readFileSync(manifest, 'utf8')) : {};
   const texts = readdirSync(folder)
     .filter((file) => LICENCE_FILE.test(file))
     .map((file) => readFileSync(join(folder, file), 'utf8').trim());
-  return [`${name} ${version} (${license})`, ...texts, ''].join('\n\n');
+  return [`${name} ${version} (${license ?? licenses.map(({ type }) => type).join(', ')})`, ...texts, ''].join('\n\n');
 }

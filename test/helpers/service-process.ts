@@ -6,7 +6,7 @@ import { ServiceMetrics } from './service-metrics.js';
 import { createTestDatabase, type TestDatabase } from './test-database.js';
 import { waitFor } from './wait-for.js';
 
-/** The built service in its own process, on a free port, with the real clock. */
+/** The built service in its own process, as `npm start` runs it, on a free port, with the real clock. */
 export class ServiceProcess {
   #output = '';
   #port = 0;
@@ -21,7 +21,7 @@ export class ServiceProcess {
   }
 
   static async start(environment: Readonly<Record<string, string>>, cli = CLI): Promise<ServiceProcess> {
-    const child = spawn(process.execPath, [cli, 'serve'], {
+    const child = spawn(process.execPath, ['--enable-source-maps', cli, 'serve'], {
       env: { ...process.env, NODE_ENV: 'test', PORT: '0', METRICS_PORT: '0', ...environment },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
