@@ -1,10 +1,12 @@
 import { Controller, Get } from '@nestjs/common';
+import { ApiExcludeController } from '@nestjs/swagger';
 import { DomainError } from '../errors/domain-error.js';
 import { Public } from '../http/decorators.js';
 import { HealthService } from './health.service.js';
 
 const OK = { status: 'ok' } as const;
 
+@ApiExcludeController()
 @Public()
 @Controller('health')
 export class HealthController {

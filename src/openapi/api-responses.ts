@@ -1,5 +1,5 @@
 import { applyDecorators } from '@nestjs/common';
-import { ApiProperty, ApiResponse, type ApiResponseOptions, getSchemaPath } from '@nestjs/swagger';
+import { ApiProperty, ApiResponse, type ApiResponseOptions, ApiSchema, getSchemaPath } from '@nestjs/swagger';
 import { ERROR_MESSAGES, type ErrorCode } from '../errors/domain-error.js';
 import { ERROR_RESPONSES } from '../http/error-responses.js';
 import { REQUEST_ID_HEADER } from '../http/request.js';
@@ -75,6 +75,7 @@ export function headers(...names: readonly string[]): Headers {
 export const COMMON_HEADERS = headers(REQUEST_ID_HEADER, ...LIMIT_HEADER_NAMES);
 
 /** The Error object of the interface, for the document. */
+@ApiSchema({ name: 'Error' })
 export class ErrorSchema {
   @ApiProperty({
     type: 'string',
@@ -104,7 +105,6 @@ export class ErrorSchema {
   })
   status!: number;
 }
-Object.defineProperty(ErrorSchema, 'name', { value: 'Error' });
 
 const HEADERS_BY_STATUS: Readonly<Record<string, Headers>> = {
   401: headers('WWW-Authenticate'),
@@ -131,7 +131,7 @@ export function ApiError(
     headers: { ...COMMON_HEADERS, ...HEADERS_BY_STATUS[status] },
     content: {
       'application/json': {
-        schema: { $ref: getSchemaPath('Error') },
+        schema: { $ref: getSchemaPath(ErrorSchema) },
         examples: Object.fromEntries(examples) as Record<string, { value: unknown }>,
       },
     },
