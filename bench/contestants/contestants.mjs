@@ -8,7 +8,7 @@ const FASTIFY = [file('../peers/fastify-pg.mjs')];
 const NEST = [file('../peers/nest-prisma.mjs')];
 
 /** A contestant: its name in the report, program, environment, and status for a missing order. */
-export const OWN = contestant('this service', [file('../../dist/bundle/main.js')], {
+export const OWN = contestant('this service', ['--enable-source-maps', file('../../dist/bundle/main.js')], {
   METRICS_PORT: '0',
   LOG_LEVEL: 'warn',
 });
