@@ -2,6 +2,8 @@ import type { Quotas } from '../plans/plans.js';
 
 export const MINUTE_MS = 60_000;
 export const DAY_MS = 86_400_000;
+/** So long after a first rejection a client may still have requests in flight that it sent before. */
+const IN_FLIGHT_MS = 2_000;
 
 /**
  * The end of the fixed window that contains `nowMs`, in Unix seconds. Windows are aligned to the UTC minute and the UTC
@@ -32,22 +34,30 @@ export interface Verdict {
 
 /** When repeated rejections lead to a temporary ban. */
 export interface BanRule {
-  /** Rejections within the window that ban the key or address; 0 turns bans off. */
+  /**
+   * Counted rejections within the window that ban the key or address; 0 turns bans off. The first one of a window never bans,
+   * so 1 means the same as 2.
+   */
   readonly threshold: number;
   /** Begins with a rejection and does not slide, so that a start and a count describe it. */
   readonly windowSeconds: number;
   readonly durationSeconds: number;
 }
 
+/** The requests counted in one window. */
+export interface WindowCount {
+  readonly used: number;
+  /** Unix seconds at which the counted window ends. */
+  readonly endSeconds: number;
+}
+
 /** The counts of one key or address between its requests. */
 export interface Counts {
-  /** Unix milliseconds in the minute and day that are counted. */
-  readonly countedMs: number;
-  readonly minuteUsed: number;
-  readonly dayUsed: number;
+  readonly minute: WindowCount;
+  readonly day: WindowCount;
   /** Unix milliseconds of the rejection that began the ban window. */
   readonly banWindowStartMs: number;
-  /** Rejections in the ban window; fewer than the ban threshold. */
+  /** Counted rejections in the ban window. */
   readonly rejections: number;
   /** Unix milliseconds; 0 when there has been no ban. */
   readonly bannedUntilMs: number;
@@ -55,9 +65,8 @@ export interface Counts {
 
 /** The counts without any requests. */
 export const UNUSED: Counts = Object.freeze({
-  countedMs: 0,
-  minuteUsed: 0,
-  dayUsed: 0,
+  minute: Object.freeze({ used: 0, endSeconds: 0 }),
+  day: Object.freeze({ used: 0, endSeconds: 0 }),
   banWindowStartMs: 0,
   rejections: 0,
   bannedUntilMs: 0,
@@ -74,12 +83,17 @@ export interface Decision {
  * neither otherwise. Pure: the same counts, quotas, rule and time always give the same decision.
  */
 export function decide(counts: Counts, quotas: Quotas, rule: BanRule, nowMs: number): Decision {
-  const current = inWindowsAt(counts, nowMs);
+  const current = countsAt(counts, rule, nowMs);
+  const { minute, day } = current;
   if (nowMs < current.bannedUntilMs) {
     return { verdict: verdictOf('banned', current, quotas, nowMs), next: current };
   }
-  if (current.minuteUsed < quotas.requestsPerMinute && current.dayUsed < quotas.requestsPerDay) {
-    const next = { ...current, minuteUsed: current.minuteUsed + 1, dayUsed: current.dayUsed + 1 };
+  if (minute.used < quotas.requestsPerMinute && day.used < quotas.requestsPerDay) {
+    const next = {
+      ...current,
+      minute: { ...minute, used: minute.used + 1 },
+      day: { ...day, used: day.used + 1 },
+    };
     return { verdict: verdictOf('admitted', next, quotas, nowMs), next };
   }
   const next = withRejection(current, rule, nowMs);
@@ -88,45 +102,69 @@ export function decide(counts: Counts, quotas: Quotas, rule: BanRule, nowMs: num
 
 /** The verdict for a key or address that has used nothing. */
 export function verdictOfUnused(quotas: Quotas, nowMs: number): Verdict {
-  return verdictOf('admitted', inWindowsAt(UNUSED, nowMs), quotas, nowMs);
+  const unused = {
+    ...UNUSED,
+    minute: windowAt(UNUSED.minute, MINUTE_MS, nowMs),
+    day: windowAt(UNUSED.day, DAY_MS, nowMs),
+  };
+  return verdictOf('admitted', unused, quotas, nowMs);
 }
 
-/** The counts in the windows of this time: a window that has ended starts over. */
-function inWindowsAt(counts: Counts, nowMs: number): Counts {
-  const isIn = (windowMs: number): boolean => Math.floor(counts.countedMs / windowMs) === Math.floor(nowMs / windowMs);
-  // A day ends with one of its minutes.
-  return isIn(MINUTE_MS)
-    ? counts
-    : { ...counts, countedMs: nowMs, minuteUsed: 0, dayUsed: isIn(DAY_MS) ? counts.dayUsed : 0 };
+/** The counts at this time. A ban that began while a clock was ahead ends after its duration from now. */
+function countsAt(counts: Counts, { durationSeconds }: BanRule, nowMs: number): Counts {
+  return {
+    ...counts,
+    minute: windowAt(counts.minute, MINUTE_MS, nowMs),
+    day: windowAt(counts.day, DAY_MS, nowMs),
+    bannedUntilMs: Math.min(counts.bannedUntilMs, nowMs + durationSeconds * 1_000),
+  };
 }
 
-/** Adds a rejection. One that reaches the threshold starts a ban and resets the rejections; the windows continue. */
-function withRejection(counts: Counts, rule: BanRule, nowMs: number): Counts {
-  if (rule.threshold === 0) {
+/**
+ * The window to count in: the counted one until it ends, then the current one, from 0. A counted window that begins within a
+ * minute from now stays, too: a clock that is set back and corrected must not admit its requests twice.
+ */
+function windowAt(counted: WindowCount, windowMs: number, nowMs: number): WindowCount {
+  const endMs = counted.endSeconds * 1_000;
+  return nowMs < endMs && endMs - windowMs <= nowMs + MINUTE_MS
+    ? counted
+    : { used: 0, endSeconds: windowEndSeconds(nowMs, windowMs) };
+}
+
+/**
+ * Adds a rejection. A ban is for requests that are repeated after a 429: those that were in flight when the ban window began
+ * do not count. One that reaches the threshold starts a ban and resets the rejections; the windows continue.
+ */
+function withRejection(counts: Counts, { threshold, windowSeconds, durationSeconds }: BanRule, nowMs: number): Counts {
+  if (threshold === 0) {
     return counts;
   }
-  const isInWindow = nowMs < counts.banWindowStartMs + rule.windowSeconds * 1_000;
-  const rejections = isInWindow ? counts.rejections + 1 : 1;
-  return rejections < rule.threshold
-    ? { ...counts, banWindowStartMs: isInWindow ? counts.banWindowStartMs : nowMs, rejections }
-    : { ...counts, banWindowStartMs: 0, rejections: 0, bannedUntilMs: nowMs + rule.durationSeconds * 1_000 };
+  const windowMs = windowSeconds * 1_000;
+  const elapsedMs = nowMs - counts.banWindowStartMs;
+  if (elapsedMs < 0 || elapsedMs >= windowMs) {
+    return { ...counts, banWindowStartMs: nowMs, rejections: 1 };
+  }
+  if (elapsedMs < Math.min(IN_FLIGHT_MS, windowMs / 2)) {
+    return counts;
+  }
+  const rejections = counts.rejections + 1;
+  return rejections < threshold
+    ? { ...counts, rejections }
+    : { ...counts, banWindowStartMs: 0, rejections: 0, bannedUntilMs: nowMs + durationSeconds * 1_000 };
 }
 
-/** An outcome with both windows, which contain `nowMs`. */
+/** An outcome with both windows, which are those of `nowMs`. */
 export function verdictOf(outcome: Verdict['outcome'], counts: Counts, quotas: Quotas, nowMs: number): Verdict {
   const banEndSeconds = outcome === 'banned' ? Math.ceil(counts.bannedUntilMs / 1_000) : undefined;
+  const windowVerdict = (limit: number, { used, endSeconds }: WindowCount): WindowVerdict => ({
+    limit,
+    remaining: Math.max(0, limit - used),
+    resetAtSeconds: banEndSeconds ?? endSeconds,
+  });
   return {
     outcome,
-    minute: {
-      limit: quotas.requestsPerMinute,
-      remaining: Math.max(0, quotas.requestsPerMinute - counts.minuteUsed),
-      resetAtSeconds: banEndSeconds ?? windowEndSeconds(nowMs, MINUTE_MS),
-    },
-    day: {
-      limit: quotas.requestsPerDay,
-      remaining: Math.max(0, quotas.requestsPerDay - counts.dayUsed),
-      resetAtSeconds: banEndSeconds ?? windowEndSeconds(nowMs, DAY_MS),
-    },
+    minute: windowVerdict(quotas.requestsPerMinute, counts.minute),
+    day: windowVerdict(quotas.requestsPerDay, counts.day),
     decidedAtMs: nowMs,
   };
 }

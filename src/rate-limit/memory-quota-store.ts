@@ -50,7 +50,7 @@ export class MemoryQuotaStore implements QuotaStore {
   liftBan(id: string): void {
     const counts = this.#counts.get(id);
     if (counts !== undefined && (counts.rejections > 0 || counts.bannedUntilMs > 0)) {
-      this.#counts.set(id, { ...counts, rejections: 0, bannedUntilMs: 0 });
+      this.#counts.set(id, { ...counts, banWindowStartMs: 0, rejections: 0, bannedUntilMs: 0 });
     }
   }
 }

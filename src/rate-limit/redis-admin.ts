@@ -1,7 +1,7 @@
 import { asError } from '../common/as-error.js';
 import { withDeadline } from '../common/deadline.js';
 import { DAY_MS, windowEndSeconds } from './decision.js';
-import { connectRedis, type LimitRedis, untilReady } from './redis-connection.js';
+import { connectRedis, type LimitRedis, onConnectionLost, untilReady } from './redis-connection.js';
 import { BAN_FIELDS, redisKeyOf } from './redis-script.js';
 
 /** For all commands together: an operator waits at a terminal. */
@@ -55,19 +55,16 @@ export async function liftBanInRedis(redisUrl: string, keyId: string): Promise<v
  */
 export async function withRedis<T>(redisUrl: string, work: (redis: LimitRedis) => Promise<T>): Promise<T> {
   const redis = connectRedis(redisUrl);
-  let connectionError: Error | undefined;
-  redis.on('error', (error: Error) => {
-    connectionError = error;
-  });
-  redis.on('ready', () => {
-    connectionError = undefined;
+  let lostBecause: string | undefined;
+  onConnectionLost(redis, (reason) => {
+    lostBecause = reason;
   });
   try {
     await untilReady(redis);
     return await withDeadline(work(redis), COMMANDS_TIMEOUT_MS);
   } catch (error) {
-    const { message, name } = connectionError ?? asError(error);
-    throw new Error(`Redis cannot be used (${message || name})`, { cause: error });
+    const reason = redis.status === 'ready' ? undefined : lostBecause;
+    throw new Error(`Redis cannot be used (${reason ?? asError(error).message})`, { cause: error });
   } finally {
     redis.disconnect();
   }

@@ -3,12 +3,12 @@ import { ReplyError } from 'ioredis';
 import { asError } from '../common/as-error.js';
 import { withDeadline } from '../common/deadline.js';
 import { lruCache } from '../common/lru-cache.js';
-import { CoalescedWrites, type LimitRedis } from './redis-connection.js';
-import { redisKeyOf } from './redis-script.js';
+import { type LimitRedis, onConnectionLost } from './redis-connection.js';
+import { type ConsumeReply, redisKeyOf } from './redis-script.js';
 
 /** How long a command may take before the request is decided without Redis. Milliseconds. */
 const COMMAND_TIMEOUT_MS = 100;
-/** Consecutive failures of commands and connection attempts that open the breaker. */
+/** Consecutive failures of requests and connections that open the breaker. */
 const BREAKER_FAILURES = 3;
 /** How often an open breaker lets a command through. Milliseconds. */
 const PROBE_INTERVAL_MS = 1_000;
@@ -19,10 +19,11 @@ const SERVER_ERROR =
 /** Keys whose errors have been logged. */
 const LOGGED_KEYS_MAX = 1_000;
 
+const CLOSED = 'connection closed';
 const UNAVAILABLE = new Error('Redis is unavailable');
 
 /**
- * A circuit breaker around Redis. Logs each change of its state once. While it is open, one command a second probes Redis; PING would
+ * A circuit breaker around Redis. Logs each change of its state once, and why it cannot connect when that shows only later. While it is open, one request a second probes Redis; PING would
  * not do, because a server that responds to it may still reject writes. An error that concerns one key, such as WRONGTYPE, does
  * not open it.
  */
@@ -32,30 +33,39 @@ export class RedisCircuitBreaker {
   #failures = 0;
   /** When it opened or last let a command through, by `performance.now()`. */
   #probedAtMs = 0;
+  /** The first error of a connection since Redis was available. */
+  #unreachableBecause: string | undefined;
   readonly #loggedKeys = lruCache<string, true>(LOGGED_KEYS_MAX);
-  readonly #writes: CoalescedWrites;
 
   /** @param recoveries counts how often Redis is available again */
   constructor(
     private readonly redis: LimitRedis,
     private readonly recoveries: { inc(): void },
   ) {
-    this.#writes = new CoalescedWrites(redis);
-    redis.on('error', (error: Error) => {
-      this.#countFailure(error);
+    onConnectionLost(redis, (reason) => {
+      if (this.isOpen && this.#unreachableBecause === undefined && reason !== undefined) {
+        this.#logger.error(`cannot connect to Redis (${reason})`);
+      }
+      this.#unreachableBecause ??= reason;
+      this.#countFailure(reason ?? CLOSED);
     });
   }
 
-  /** Whether Redis is unavailable, as far as the latest command knows. */
+  /** Whether Redis is unavailable, as far as the latest request knows. */
   get isOpen(): boolean {
     return this.#failures >= BREAKER_FAILURES;
   }
 
   /**
-   * Sends a command for the counts of this API key, together with those that other requests send in the same turn of the event loop.
+   * Counts a request of this API key.
+   * @param values those of `consumeArguments`
    * @throws {Error} (by rejection) when the command fails or times out; at once while the breaker is open, but for a probe
    */
-  async execute<T>(keyId: string, command: (redis: LimitRedis, key: string) => Promise<T>): Promise<T> {
+  async consume(keyId: string, values: readonly number[]): Promise<ConsumeReply> {
+    if (this.redis.status !== 'ready') {
+      this.#countFailure(this.#unreachableBecause ?? CLOSED);
+      throw UNAVAILABLE;
+    }
     const isProbe = this.isOpen;
     if (isProbe) {
       if (performance.now() - this.#probedAtMs < PROBE_INTERVAL_MS) {
@@ -64,32 +74,31 @@ export class RedisCircuitBreaker {
       this.#probedAtMs = performance.now();
     }
     const key = redisKeyOf(keyId);
-    this.#writes.batch();
     try {
-      const reply = await withDeadline(command(this.redis, key), COMMAND_TIMEOUT_MS);
-      this.#countResponse(isProbe);
+      const reply = await withDeadline(this.redis.consume(key, ...values), COMMAND_TIMEOUT_MS);
+      this.#countSuccess(isProbe);
       return reply;
-    } catch (error) {
-      if (isUnavailable(error)) {
-        this.#countFailure(asError(error));
-      } else {
-        this.#countResponse(isProbe);
-        this.#logOnce(key, asError(error));
+    } catch (thrown) {
+      const error = asError(thrown);
+      if (isServerFailure(error)) {
+        this.#countFailure(error.message);
+      } else if (error instanceof ReplyError) {
+        this.#logOnce(key, error);
       }
       throw error;
     }
   }
 
-  #countFailure(error: Error): void {
+  #countFailure(reason: string): void {
     this.#failures++;
     if (this.#failures === BREAKER_FAILURES) {
       this.#probedAtMs = performance.now();
-      this.#logger.error(`Redis unavailable (${error.message}), counting in memory`);
+      this.#logger.error(`Redis unavailable (${reason}), counting in memory`);
     }
   }
 
   /** A late response to a command from before it opened does not close it: in between it would open and close many times. */
-  #countResponse(isProbe: boolean): void {
+  #countSuccess(isProbe: boolean): void {
     if (this.isOpen && !isProbe) {
       return;
     }
@@ -98,6 +107,7 @@ export class RedisCircuitBreaker {
       this.recoveries.inc();
     }
     this.#failures = 0;
+    this.#unreachableBecause = undefined;
   }
 
   #logOnce(key: string, { message }: Error): void {
@@ -108,7 +118,7 @@ export class RedisCircuitBreaker {
   }
 }
 
-/** Lost connections, timeouts and {@link SERVER_ERROR}. */
-function isUnavailable(error: unknown): boolean {
-  return !(error instanceof ReplyError) || SERVER_ERROR.test((error as Error).message);
+/** A timeout or {@link SERVER_ERROR}. A lost connection is counted once, not for each of its commands. */
+function isServerFailure(error: Error & { code?: string }): boolean {
+  return error.code === 'ETIMEDOUT' || (error instanceof ReplyError && SERVER_ERROR.test(error.message));
 }

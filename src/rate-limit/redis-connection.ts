@@ -1,4 +1,3 @@
-import type { Duplex } from 'node:stream';
 import { Redis, type RedisOptions } from 'ioredis';
 import { withDeadline } from '../common/deadline.js';
 import { CONSUME_SCRIPT, type ConsumeReply } from './redis-script.js';
@@ -17,15 +16,16 @@ const READY_TIMEOUT_MS = 2_000;
 const WRONG_SERVER_ERROR = /\b(?:READONLY|LOADING|MASTERDOWN|NOAUTH)\b/;
 
 /**
- * Every command is sent at most once and never queued: a script that timed out may have counted, and queued commands
- * would all run late, when Redis returns. Only `NOSCRIPT` makes the client send the script's text, because then nothing
- * was counted.
+ * Every command is sent at most once and never queued while there is no connection: a script that timed out may have counted,
+ * and queued commands would all run late, when Redis returns. Only `NOSCRIPT` makes the client send the script's text, because
+ * then nothing was counted.
  */
 const COMMAND_OPTIONS = {
   enableOfflineQueue: false,
   autoResendUnfulfilledCommands: false,
   maxRetriesPerRequest: 0,
-  connectTimeout: 2_000,
+  enableAutoPipelining: true,
+  connectTimeout: 1_500,
   // A connection on which a command gets no reply for this long is replaced. Well above the timeout of a command, so
   // that neither a slow reply nor a busy event loop breaks it.
   socketTimeout: 2_000,
@@ -37,45 +37,32 @@ export function connectRedis(url: string): LimitRedis {
   const retryStrategy = (attempt: number): number => Math.min(attempt * 50, RECONNECT_MAX_MS);
   const redis = new Redis(url, { ...COMMAND_OPTIONS, retryStrategy });
   redis.defineCommand('consume', { numberOfKeys: 1, lua: CONSUME_SCRIPT });
+  redis.on('error', (error: Error & { command?: { name: string } }) => {
+    // ioredis would go on in database 0.
+    if (error.command?.name === 'select') {
+      redis.disconnect(true);
+    }
+  });
   return redis as LimitRedis;
+}
+
+/** Calls the listener when a connection ends or an attempt to connect fails, with the error if there was one. */
+export function onConnectionLost(redis: LimitRedis, listener: (reason: string | undefined) => void): void {
+  // The errors after the first one are its consequences.
+  let reason: string | undefined;
+  redis.on('error', ({ message, code }: NodeJS.ErrnoException) => {
+    // A server without TLS waits for the rest of what it takes for a command.
+    const hint = code === 'ETIMEDOUT' && redis.options.tls ? '; check that the server uses TLS' : '';
+    reason ??= `${message || code}${hint}`;
+  });
+  redis.on('close', () => {
+    listener(reason);
+    reason = undefined;
+  });
 }
 
 /** Resolves when Redis is ready, or after two seconds. Call as soon as it is connected. */
 export async function untilReady(redis: LimitRedis): Promise<void> {
   const ready = new Promise((resolve) => redis.once('ready', resolve));
   await withDeadline(ready, READY_TIMEOUT_MS).catch(() => undefined);
-}
-
-/** Commands written together at most: Redis runs them while we read the next requests. */
-const BATCH_MAX = 16;
-
-/**
- * Writes the commands of one turn of the event loop in few system calls. Each stays a command of its own; the pipelining
- * of ioredis would do the same, but does not load a script again that Redis has evicted.
- */
-export class CoalescedWrites {
-  /** The connection that is corked until this turn ends. */
-  #corked: Duplex | undefined;
-  #batched = 0;
-
-  constructor(private readonly redis: LimitRedis) {}
-
-  /** Call before a command is sent. */
-  batch(): void {
-    if (this.#corked === undefined && this.redis.status === 'ready') {
-      this.#corked = this.redis.stream;
-      this.#corked.cork();
-      setImmediate(this.#uncork);
-    } else if (this.#batched % BATCH_MAX === 0) {
-      this.#corked?.uncork();
-      this.#corked?.cork();
-    }
-    this.#batched++;
-  }
-
-  readonly #uncork = (): void => {
-    this.#corked?.uncork();
-    this.#corked = undefined;
-    this.#batched = 0;
-  };
 }

@@ -2,20 +2,18 @@ import { Logger } from '@nestjs/common';
 import { asError } from '../common/as-error.js';
 import { lruCache } from '../common/lru-cache.js';
 import type { Quotas } from '../plans/plans.js';
-import { type BanRule, bindingWindow, type Counts, decide, UNUSED, type Verdict, verdictOf } from './decision.js';
+import { type BanRule, bindingWindow, type Counts, decide, type Verdict, verdictOf } from './decision.js';
 import { COUNTED_MAX, MemoryQuotaStore, type QuotaStore, type QuotaStoreOptions } from './memory-quota-store.js';
 import { RedisCircuitBreaker } from './redis-circuit-breaker.js';
 import { connectRedis, type LimitRedis, untilReady } from './redis-connection.js';
-import { BAN_FIELDS, consumeArguments, type ConsumeReply } from './redis-script.js';
+import { BAN_FIELDS, consumeArguments, type ConsumeReply, countsOf, redisKeyOf } from './redis-script.js';
 
 /** How long a remembered rejection is used before one request asks Redis again, for bans and unbans by other processes. */
 const RECHECK_MS = 1_000;
-/** Redis counts rejections and decides bans: a rejection from remembered counts must not be counted a second time. */
-const WITHOUT_BANS: BanRule = { threshold: 0, windowSeconds: 0, durationSeconds: 0 };
 
 /** What Redis has rejected. Not the verdict: the plan may change. */
 interface Rejected {
-  readonly counts: Counts;
+  counts: Counts;
   /**
    * The clock of Redis less ours when the command was sent, in milliseconds. An upper bound: a remembered window ends at
    * the latest when it ends in Redis, so no reset of the past is reported.
@@ -43,10 +41,13 @@ export class RedisQuotaStore implements QuotaStore {
   readonly #memory: MemoryQuotaStore;
   /** Keys that no request can be admitted for: bans and, without bans, windows without requests remaining. */
   readonly #rejected = lruCache<string, Rejected>(COUNTED_MAX);
+  /** Redis counts rejections and decides bans: a rejection must not be counted a second time. */
+  readonly #withoutNewBans: BanRule;
   /** The clock of Redis less ours, as of the latest reply. */
   #clockOffsetMs = 0;
 
   constructor(private readonly options: RedisQuotaStoreOptions) {
+    this.#withoutNewBans = { ...options.banRule, threshold: 0 };
     this.#breaker = new RedisCircuitBreaker(options.redis, options.recoveries);
     this.#memory = new MemoryQuotaStore(options);
   }
@@ -90,24 +91,23 @@ export class RedisQuotaStore implements QuotaStore {
 
   liftBan(keyId: string): void {
     this.#memory.liftBan(keyId);
-    this.#breaker
-      .execute(keyId, (redis, key) => redis.hdel(key, ...BAN_FIELDS))
+    this.options.redis
+      .hdel(redisKeyOf(keyId), ...BAN_FIELDS)
       .catch((error: unknown) => {
         this.#logger.warn(`could not lift the ban of ${keyId} in Redis: ${asError(error).message}`);
       })
       .finally(() => {
-        // Only now: a reply that Redis has sent before may still have restored the ban.
-        this.#rejected.delete(keyId);
+        // Only when the replies that Redis has sent before are handled: they may still restore the ban.
+        setImmediate(() => this.#rejected.delete(keyId));
       });
   }
 
   async #consumeInRedis(keyId: string, quotas: Quotas, repeatedWith?: BanRule): Promise<Verdict> {
     const { clock, banRule } = this.options;
-    const values = consumeArguments(quotas, repeatedWith ?? banRule);
-    const sentAtMs = clock.now();
+    const sentAtMs = performance.now();
     let reply: ConsumeReply;
     try {
-      reply = await this.#breaker.execute(keyId, (redis, key) => redis.consume(key, ...values));
+      reply = await this.#breaker.consume(keyId, consumeArguments(quotas, repeatedWith ?? banRule));
     } catch {
       const rejected = this.#rejected.get(keyId);
       const rejection = rejected && this.#rejectionBy(rejected, quotas);
@@ -115,18 +115,15 @@ export class RedisQuotaStore implements QuotaStore {
     }
     const [redisNowMs] = reply;
     const checkedAtMs = clock.now();
-    const latencyMs = Math.max(0, checkedAtMs - sentAtMs);
-    const clockOffsetMs = redisNowMs - sentAtMs;
+    // Not by the clock, which may be set meanwhile.
+    const latencyMs = Math.ceil(performance.now() - sentAtMs);
+    const clockOffsetMs = redisNowMs - (checkedAtMs - latencyMs);
     const verdict = this.#verdictOf(keyId, quotas, reply);
     this.#clockOffsetMs = clockOffsetMs;
     const hasEnded = redisNowMs + latencyMs >= bindingWindow(verdict).resetAtSeconds * 1_000;
     if (repeatedWith === undefined && verdict.outcome !== 'admitted' && hasEnded) {
       // What rejects may have ended while the reply was on its way. Redis has counted a rejection by a limit already.
-      return this.#consumeInRedis(
-        keyId,
-        quotas,
-        verdict.outcome === 'limited' ? { ...banRule, threshold: 0 } : banRule,
-      );
+      return this.#consumeInRedis(keyId, quotas, verdict.outcome === 'limited' ? this.#withoutNewBans : banRule);
     }
     if (this.#isKnownInAdvance(verdict)) {
       this.#rejected.set(keyId, { counts: countsOf(reply), clockOffsetMs, latencyMs, checkedAtMs });
@@ -137,7 +134,7 @@ export class RedisQuotaStore implements QuotaStore {
   }
 
   #verdictOf(keyId: string, quotas: Quotas, reply: ConsumeReply): Verdict {
-    const [nowMs, counted, , , bannedUntilMs, banBegan] = reply;
+    const [nowMs, counted, , , , , bannedUntilMs, banBegan] = reply;
     // Redis decides again, so a ban of the memory has ended.
     this.#memory.liftBan(keyId);
     if (banBegan === 1) {
@@ -148,18 +145,20 @@ export class RedisQuotaStore implements QuotaStore {
   }
 
   /** The rejection of a request by what is remembered; undefined when Redis has to decide. */
-  #rejectionBy({ counts, clockOffsetMs, latencyMs }: Rejected, quotas: Quotas): Verdict | undefined {
-    const { verdict } = decide(counts, quotas, WITHOUT_BANS, this.options.clock.now() + clockOffsetMs);
+  #rejectionBy(rejected: Rejected, quotas: Quotas): Verdict | undefined {
+    const { counts, clockOffsetMs, latencyMs } = rejected;
+    const { verdict, next } = decide(counts, quotas, this.#withoutNewBans, this.options.clock.now() + clockOffsetMs);
+    if (!this.#isKnownInAdvance(verdict)) {
+      return undefined;
+    }
+    // The clock may have been set back, which cuts a ban.
+    rejected.counts = next;
     // A lower bound of the time, so that Retry-After is never too short.
-    return this.#isKnownInAdvance(verdict) ? { ...verdict, decidedAtMs: verdict.decidedAtMs - latencyMs } : undefined;
+    return { ...verdict, decidedAtMs: verdict.decidedAtMs - latencyMs };
   }
 
   /** Whether the next request gets this rejection too. With bans, one over a limit counts towards a ban in Redis. */
   #isKnownInAdvance({ outcome }: Verdict): boolean {
     return outcome === 'banned' || (outcome === 'limited' && this.options.banRule.threshold === 0);
   }
-}
-
-function countsOf([nowMs, , minuteUsed, dayUsed, bannedUntilMs]: ConsumeReply): Counts {
-  return { ...UNUSED, countedMs: nowMs, minuteUsed, dayUsed, bannedUntilMs };
 }

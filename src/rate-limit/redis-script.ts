@@ -1,5 +1,5 @@
 import type { Quotas } from '../plans/plans.js';
-import type { BanRule } from './decision.js';
+import type { BanRule, Counts } from './decision.js';
 
 /**
  * Decides ban, minute and day together and counts the request, or its rejection; the same rule as `decide` in
@@ -8,46 +8,52 @@ import type { BanRule } from './decision.js';
  * KEYS: the hash of one API key. `me`/`de`: the ends of the counted minute and day (Unix seconds);
  * `mu`/`du`: the requests counted in them; `rs`/`rc`: the start of the ban window (Unix milliseconds) and its rejections;
  * `bu`: the end of a ban (Unix milliseconds). It expires when day, ban window and ban have ended.
- * ARGV: {@link consumeArguments}. Returns {@link ConsumeReply}. The ends of the windows follow from the time.
+ * ARGV: {@link consumeArguments}. Returns {@link ConsumeReply}.
+ *
+ * It writes whatever it decides: any request finds out whether Redis accepts writes, those of a banned key included.
  */
 export const CONSUME_SCRIPT = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local minuteEnd = (math.floor(now / 60000) + 1) * 60
-local dayEnd = (math.floor(now / 86400000) + 1) * 86400
+local perMinute, perDay, threshold = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local banWindow, banDuration = tonumber(ARGV[4]), tonumber(ARGV[5])
 local state = redis.call('HMGET', KEYS[1], 'me', 'mu', 'de', 'du', 'rs', 'rc', 'bu')
-local minuteUsed = tonumber(state[1]) == minuteEnd and tonumber(state[2]) or 0
-local dayUsed = tonumber(state[3]) == dayEnd and tonumber(state[4]) or 0
-local windowStart, rejections = tonumber(state[5]) or 0, tonumber(state[6]) or 0
-local bannedUntil = tonumber(state[7]) or 0
-local threshold, windowMs = tonumber(ARGV[3]), tonumber(ARGV[4])
+for field = 1, 7 do
+  state[field] = tonumber(state[field]) or 0
+end
+
+local function windowAt(windowEnd, used, seconds)
+  if now < windowEnd * 1000 and (windowEnd - seconds) * 1000 <= now + 60000 then
+    return windowEnd, used
+  end
+  return (math.floor(now / 1000 / seconds) + 1) * seconds, 0
+end
+local minuteEnd, minuteUsed = windowAt(state[1], state[2], 60)
+local dayEnd, dayUsed = windowAt(state[3], state[4], 86400)
+local windowStart, rejections = state[5], state[6]
+local bannedUntil = math.min(state[7], now + banDuration)
+
 local counted, banBegan = 0, 0
 if now >= bannedUntil then
-  if minuteUsed < tonumber(ARGV[1]) and dayUsed < tonumber(ARGV[2]) then
-    minuteUsed = minuteUsed + 1
-    dayUsed = dayUsed + 1
-    counted = 1
-    redis.call('HSET', KEYS[1], 'me', minuteEnd, 'mu', minuteUsed, 'de', dayEnd, 'du', dayUsed)
+  if minuteUsed < perMinute and dayUsed < perDay then
+    minuteUsed, dayUsed, counted = minuteUsed + 1, dayUsed + 1, 1
   elseif threshold > 0 then
-    if now >= windowStart + windowMs then
-      windowStart, rejections = now, 0
+    local elapsed = now - windowStart
+    if elapsed < 0 or elapsed >= banWindow then
+      windowStart, rejections = now, 1
+    elseif elapsed >= math.min(2000, banWindow / 2) then
+      rejections = rejections + 1
+      if rejections >= threshold then
+        windowStart, rejections, bannedUntil, banBegan = 0, 0, now + banDuration, 1
+      end
     end
-    rejections = rejections + 1
-    if rejections < threshold then
-      redis.call('HSET', KEYS[1], 'rs', windowStart, 'rc', rejections)
-    else
-      banBegan = 1
-      bannedUntil = now + tonumber(ARGV[5])
-      redis.call('HSET', KEYS[1], 'bu', bannedUntil)
-      redis.call('HDEL', KEYS[1], 'rs', 'rc')
-    end
-  end
-  if counted == 1 or threshold > 0 then
-    local expiry = math.max(dayEnd * 1000, windowStart + windowMs, bannedUntil)
-    redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', expiry))
   end
 end
-return {now, counted, minuteUsed, dayUsed, bannedUntil, banBegan}`;
+
+redis.call('HSET', KEYS[1], 'me', minuteEnd, 'mu', minuteUsed, 'de', dayEnd, 'du', dayUsed,
+  'rs', windowStart, 'rc', rejections, 'bu', bannedUntil)
+redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', math.max(dayEnd * 1000, windowStart + banWindow, bannedUntil)))
+return {now, counted, minuteUsed, minuteEnd, dayUsed, dayEnd, bannedUntil, banBegan}`;
 
 /** @returns the ARGV of {@link CONSUME_SCRIPT} */
 export function consumeArguments(quotas: Quotas, rule: BanRule): number[] {
@@ -55,15 +61,32 @@ export function consumeArguments(quotas: Quotas, rule: BanRule): number[] {
   return [quotas.requestsPerMinute, quotas.requestsPerDay, threshold, windowSeconds * 1_000, durationSeconds * 1_000];
 }
 
-/** What {@link CONSUME_SCRIPT} returns; `banBegan` is 1 for the request that starts a ban. Times in Unix milliseconds. */
+/**
+ * What {@link CONSUME_SCRIPT} returns; `banBegan` is 1 for the request that starts a ban. The ends of windows are in Unix
+ * seconds, the other times in Unix milliseconds.
+ */
 export type ConsumeReply = [
   nowMs: number,
   counted: 0 | 1,
   minuteUsed: number,
+  minuteEndSeconds: number,
   dayUsed: number,
+  dayEndSeconds: number,
   bannedUntilMs: number,
   banBegan: 0 | 1,
 ];
+
+/** The counts in a reply, without the rejections: Redis alone counts those. */
+export function countsOf(reply: ConsumeReply): Counts {
+  const [, , minuteUsed, minuteEndSeconds, dayUsed, dayEndSeconds, bannedUntilMs] = reply;
+  return {
+    minute: { used: minuteUsed, endSeconds: minuteEndSeconds },
+    day: { used: dayUsed, endSeconds: dayEndSeconds },
+    banWindowStartMs: 0,
+    rejections: 0,
+    bannedUntilMs,
+  };
+}
 
 /** The fields of the hash whose removal ends a ban and resets the rejections that led to it. */
 export const BAN_FIELDS = ['bu', 'rs', 'rc'] as const;

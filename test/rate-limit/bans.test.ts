@@ -6,6 +6,8 @@ import { waitFor } from '../helpers/wait-for.js';
 
 const ABSENT = '404404';
 const BAN_SECONDS = 300;
+/** So long after its first rejection, those of a client count towards a ban. */
+const IN_FLIGHT_MS = 2_000;
 
 describe('a temporary ban', () => {
   const context = useTestService();
@@ -29,12 +31,20 @@ describe('a temporary ban', () => {
   const insertSmallKey = (): Promise<{ id: string; key: string }> =>
     insertKey(context.service.db, { requests_per_minute: 1, requests_per_day: 1_000 });
 
-  const BAN_AFTER_TEN = ['order_not_found', ...Array<string>(9).fill('rate_limit_exceeded'), 'api_key_banned'];
+  const BAN_AFTER_TEN = [...Array<string>(9).fill('rate_limit_exceeded'), 'api_key_banned'];
+
+  /** Sends requests of a caller that exceeds its limit with the first one, and that goes on after it has received its first 429. */
+  async function codesOfRepeated(count: number, key?: string): Promise<string[]> {
+    const first = await codesOf(1, key);
+    context.service.clock.advance(IN_FLIGHT_MS);
+    return [...first, ...(await codesOf(count - 1, key))];
+  }
 
   describe('a key', () => {
     it('is banned with its tenth rejection within a minute, and gets the end of its ban in the headers', async () => {
       const { key } = await insertSmallKey();
-      expect(await codesOf(12, key)).toEqual([...BAN_AFTER_TEN, 'api_key_banned']);
+      expect(await codesOf(1, key)).toEqual(['order_not_found']);
+      expect(await codesOfRepeated(11, key)).toEqual([...BAN_AFTER_TEN, 'api_key_banned']);
       const response = await request(key);
       expect(stateOf(response)).toMatchObject({
         limit: 1,
@@ -47,9 +57,21 @@ describe('a temporary ban', () => {
       expect((await errorOf(response)).message).toContain('Retry-After');
     });
 
+    it('is not banned for what it had in flight when it received its first 429', async () => {
+      const { key } = await insertSmallKey();
+      const responses = await Promise.all(Array.from({ length: 100 }, () => request(key)));
+      expect(responses.map(({ status }) => status).sort()).toEqual([404, ...Array<number>(99).fill(429)]);
+      context.service.clock.advance(IN_FLIGHT_MS - 1);
+      expect(await codesOf(20, key)).toEqual(Array(20).fill('rate_limit_exceeded'));
+      // The first of the burst counts; nine that follow it make ten.
+      context.service.clock.advance(1);
+      expect(await codesOf(9, key)).toEqual(BAN_AFTER_TEN.slice(1));
+    });
+
     it('is banned for exactly five minutes, whatever it sends meanwhile', async () => {
       const { key } = await insertSmallKey();
-      await codesOf(11, key);
+      await codesOf(1, key);
+      await codesOfRepeated(10, key);
       context.service.clock.advance(150_000);
       const halfway = await request(key);
       expect(stateOf(halfway)).toMatchObject({ retryAfter: 150 });
@@ -66,9 +88,8 @@ describe('a temporary ban', () => {
   it('begins for an address with its tenth rejection within a minute, and not for valid keys from it', async () => {
     // Issued first: a process learns of a new key by a notification.
     const { key } = await insertSmallKey();
-    const codes = await codesOf(72);
-    expect(codes.slice(0, 60)).toEqual(Array(60).fill('missing_api_key'));
-    expect(codes.slice(60)).toEqual([
+    expect(await codesOf(60)).toEqual(Array(60).fill('missing_api_key'));
+    expect(await codesOfRepeated(12)).toEqual([
       ...Array<string>(9).fill('rate_limit_exceeded'),
       'address_banned',
       'address_banned',
@@ -84,8 +105,10 @@ describe('a temporary ban', () => {
 
   it('ends for a key by a notification with its id, which keeps its counts', async () => {
     const [{ id, key }, other] = [await insertSmallKey(), await insertSmallKey()];
-    await codesOf(11, key);
-    await codesOf(11, other.key);
+    for (const each of [key, other.key]) {
+      await codesOf(1, each);
+      await codesOfRepeated(10, each);
+    }
     context.service.clock.advance(60_000);
     expect(await codesOf(1, key)).toEqual(['api_key_banned']);
     await context.service.db.query("SELECT pg_notify('api_key_unbanned', $1)", [id]);
@@ -97,7 +120,7 @@ describe('a temporary ban', () => {
     expect(response.status).toBe(404);
     expect(stateOf(response)).toMatchObject({ day: { remaining: 998 } });
     // Its rejections are cleared, and the other key is still banned.
-    expect(await codesOf(10, key)).toEqual(BAN_AFTER_TEN.slice(1));
+    expect(await codesOfRepeated(10, key)).toEqual(BAN_AFTER_TEN);
     expect(await codesOf(1, other.key)).toEqual(['api_key_banned']);
   });
 });
@@ -109,8 +132,8 @@ describe('the configuration of bans', () => {
     });
     const { key } = await insertKey(service.db, { requests_per_minute: 1, requests_per_day: 10 });
     const outcomes: [code: string, retryAfter: number | undefined][] = [];
-    // The clock starts at half a minute: 30 s, 31 s, 36 s (the rejection at 31 s no longer counts), 37 s.
-    for (const advanceMs of [0, 1_000, 5_000, 1_000]) {
+    // The clock starts at half a minute: 30 s, 31 s, 36 s (the rejection at 31 s no longer counts), 38 s.
+    for (const advanceMs of [0, 1_000, 5_000, 2_000]) {
       service.clock.advance(advanceMs);
       const response = await cancelOrder(service.baseUrl, ABSENT, key);
       const { retryAfter } = parseLimitHeaders(response.headers, service.clock.now());

@@ -20,10 +20,10 @@ const quotas = fc.record({
 });
 const rules = fc.record({
   threshold: fc.integer({ min: 0, max: 4 }),
-  windowSeconds: fc.constantFrom(1, 2, 60),
+  windowSeconds: fc.constantFrom(1, 3, 60),
   durationSeconds: fc.constantFrom(1, 2, 90),
 });
-/** How far the clock moves before each request: mostly a little, sometimes into another minute or day. */
+/** How far the clock moves before each request: mostly a little, sometimes into another minute or day, sometimes back. */
 const steps = fc.array(
   fc.oneof(
     { weight: 4, arbitrary: fc.constant(0) },
@@ -31,6 +31,8 @@ const steps = fc.array(
     { weight: 4, arbitrary: fc.constantFrom(1, 500, 999, 1_000, 1_001, 2_000) },
     { weight: 2, arbitrary: fc.integer({ min: 2_000, max: 3 * MINUTE_MS }) },
     { weight: 1, arbitrary: fc.integer({ min: MINUTE_MS, max: 2 * DAY_MS }) },
+    { weight: 1, arbitrary: fc.constantFrom(-1, -1_000, -30_000, -MINUTE_MS, -MINUTE_MS - 1, -DAY_MS) },
+    { weight: 1, arbitrary: fc.integer({ min: -3 * MINUTE_MS, max: -1 }) },
   ),
   { minLength: 1, maxLength: 60 },
 );
@@ -52,45 +54,82 @@ function play(rule: BanRule, quota: Quotas, advances: readonly number[]): Step[]
   });
 }
 
+/** The admitted requests of one window, by their times. */
+class WindowHistory {
+  private number = -1;
+  private admitted: number[] = [];
+
+  constructor(
+    private readonly windowMs: number,
+    private readonly limit: number,
+  ) {}
+
+  /** Moves to the window of this time, unless a clock that was set back has left one that begins within a minute. */
+  at(now: number): this {
+    const number = Math.floor(now / this.windowMs);
+    const isAhead = this.number > number && this.number * this.windowMs - now <= 60_000;
+    if (number !== this.number && !isAhead) {
+      this.number = number;
+      this.admitted = [];
+    }
+    return this;
+  }
+
+  get isFree(): boolean {
+    return this.admitted.length < this.limit;
+  }
+
+  admit(now: number): void {
+    this.admitted.push(now);
+  }
+
+  verdict(banEndSeconds?: number): WindowVerdict {
+    const resetAtSeconds = banEndSeconds ?? ((this.number + 1) * this.windowMs) / 1_000;
+    return { limit: this.limit, remaining: this.limit - this.admitted.length, resetAtSeconds };
+  }
+}
+
 /**
  * A second implementation of the rules, from the whole history instead of from counters. It is slow and simple, and shares
  * no code with the decision.
  */
 function verdictsByHistory(rule: BanRule, quota: Quotas, times: readonly number[]): Verdict[] {
-  const admitted: number[] = [];
+  const minute = new WindowHistory(MINUTE_MS, quota.requestsPerMinute);
+  const day = new WindowHistory(DAY_MS, quota.requestsPerDay);
+  const windowMs = rule.windowSeconds * 1_000;
   let rejected: number[] = [];
-  let bannedUntilMs = 0;
-  const windowAt = (now: number, windowMs: number, limit: number): WindowVerdict => {
-    const number = Math.floor(now / windowMs);
-    const used = admitted.filter((time) => Math.floor(time / windowMs) === number).length;
-    const banEndSeconds = now < bannedUntilMs ? Math.ceil(bannedUntilMs / 1_000) : undefined;
-    return { limit, remaining: limit - used, resetAtSeconds: banEndSeconds ?? ((number + 1) * windowMs) / 1_000 };
-  };
-  const windowsAt = (now: number): Pick<Verdict, 'minute' | 'day'> => ({
-    minute: windowAt(now, MINUTE_MS, quota.requestsPerMinute),
-    day: windowAt(now, DAY_MS, quota.requestsPerDay),
-  });
+  let banBeganMs = -Infinity;
   const outcomeAt = (now: number): Verdict['outcome'] => {
-    if (now < bannedUntilMs) {
+    // No ban has begun in the future.
+    banBeganMs = Math.min(banBeganMs, now);
+    if (now - banBeganMs < rule.durationSeconds * 1_000) {
       return 'banned';
     }
-    const { minute, day } = windowsAt(now);
-    if (minute.remaining > 0 && day.remaining > 0) {
-      admitted.push(now);
+    if (minute.at(now).isFree && day.at(now).isFree) {
+      minute.admit(now);
+      day.admit(now);
       return 'admitted';
     }
-    const [first = now] = rejected;
-    rejected = now - first < rule.windowSeconds * 1_000 ? [...rejected, now] : [now];
-    if (rule.threshold > 0 && rejected.length >= rule.threshold) {
+    const [first = Infinity] = rejected;
+    rejected = first <= now && now < first + windowMs ? [...rejected, now] : [now];
+    // Those that a client may have sent before it received the first one do not count.
+    const repeated = rejected.slice(1).filter((time) => time - rejected[0]! >= Math.min(2_000, windowMs / 2));
+    if (rule.threshold > 0 && repeated.length > 0 && 1 + repeated.length >= rule.threshold) {
       rejected = [];
-      bannedUntilMs = now + rule.durationSeconds * 1_000;
+      banBeganMs = now;
       return 'banned';
     }
     return 'limited';
   };
   return times.map((now) => {
     const outcome = outcomeAt(now);
-    return { outcome, ...windowsAt(now), decidedAtMs: now };
+    const banEnd = outcome === 'banned' ? Math.ceil(banBeganMs / 1_000 + rule.durationSeconds) : undefined;
+    return {
+      outcome,
+      minute: minute.at(now).verdict(banEnd),
+      day: day.at(now).verdict(banEnd),
+      decidedAtMs: now,
+    };
   });
 }
 
@@ -129,9 +168,17 @@ describe('decide, for any sequence of requests', () => {
   });
 
   it('stores fewer rejections than the ban threshold', () => {
-    expectForAll((played, _quota, rule) => {
+    expectForAll((played, _quota, { threshold }) => {
       for (const { after } of played) {
-        expect(after.rejections).toBeLessThanOrEqual(Math.max(0, rule.threshold - 1));
+        expect(after.rejections).toBeLessThan(threshold === 0 ? 1 : Math.max(2, threshold));
+      }
+    });
+  });
+
+  it('stores no ban that ends later than its duration from now, whatever the clock did', () => {
+    expectForAll((played, _quota, rule) => {
+      for (const { now, after } of played) {
+        expect(after.bannedUntilMs).toBeLessThanOrEqual(now + rule.durationSeconds * 1_000);
       }
     });
   });
@@ -158,5 +205,84 @@ describe('decide, for any sequence of requests', () => {
         expect(retried.verdict.outcome === 'banned' && retried.next.bannedUntilMs === after.bannedUntilMs).toBe(false);
       }
     });
+  });
+});
+
+describe('decide, when the clock is set back', () => {
+  const NOON = Date.UTC(2026, 10, 21, 12, 0, 0);
+  const FREE: Quotas = { requestsPerMinute: 60, requestsPerDay: 1_000 };
+  const RULE: BanRule = { threshold: 2, windowSeconds: 60, durationSeconds: 300 };
+
+  /** The counts after so many requests at one time. */
+  const after = (counts: Counts, requests: number, now: number, rule = RULE): Counts =>
+    Array.from({ length: requests }).reduce<Counts>((current) => decide(current, FREE, rule, now).next, counts);
+
+  it('by a minute and forward again, does not admit the requests of a minute twice', () => {
+    const used = after(UNUSED, 60, NOON + 30_000);
+    const behind = decide(used, FREE, RULE, NOON - 30_000);
+    expect(behind.verdict).toMatchObject({
+      outcome: 'limited',
+      minute: { remaining: 0, resetAtSeconds: NOON / 1_000 + 60 },
+    });
+    const headers = new Map(rateLimitHeaders(behind.verdict));
+    // Until the end of the counted minute, so the retry is admitted.
+    expect([headers.get('Retry-After'), headers.get('RateLimit')?.split(',')[0]]).toEqual(['90', '"minute";r=0;t=90']);
+    expect(decide(behind.next, FREE, RULE, NOON + 30_000).verdict.outcome).toBe('limited');
+    expect(decide(behind.next, FREE, RULE, NOON + 60_000).verdict.outcome).toBe('admitted');
+  });
+
+  test.each([
+    // counted from   now                    remaining in the minute and the day afterwards
+    ['a minute', NOON, NOON - 60_000, 9, 949],
+    ['more than a minute', NOON, NOON - 60_001, 59, 949],
+    ['over midnight by a minute', NOON + DAY_MS / 2, NOON + DAY_MS / 2 - 60_000, 9, 949],
+    ['over midnight by more than a minute', NOON + DAY_MS / 2, NOON + DAY_MS / 2 - 60_001, 59, 999],
+  ])('by %s, keeps the counts of windows that begin within a minute', (_by, countedMs, now, minute, day) => {
+    const { verdict } = decide(after(UNUSED, 50, countedMs), FREE, RULE, now);
+    expect([verdict.minute.remaining, verdict.day.remaining]).toEqual([minute, day]);
+  });
+
+  it('cuts a ban that began a day ahead to its duration from the next request, once', () => {
+    const banned = after(after(UNUSED, 61, NOON + DAY_MS), 1, NOON + DAY_MS + 2_000);
+    expect(banned.bannedUntilMs).toBe(NOON + DAY_MS + 302_000);
+    const first = decide(banned, FREE, RULE, NOON);
+    expect(first.verdict).toMatchObject({ outcome: 'banned', minute: { resetAtSeconds: NOON / 1_000 + 300 } });
+    expect(decide(first.next, FREE, RULE, NOON + 299_999).verdict.outcome).toBe('banned');
+    expect(decide(first.next, FREE, RULE, NOON + 300_000).verdict.outcome).toBe('admitted');
+  });
+
+  it('starts a ban window over that began a day ahead', () => {
+    const ahead = after(UNUSED, 61, NOON + DAY_MS);
+    const behind = after(ahead, 61, NOON);
+    expect([ahead, behind].map(({ banWindowStartMs }) => banWindowStartMs)).toEqual([NOON + DAY_MS, NOON]);
+    expect(decide(behind, FREE, RULE, NOON + 2_000).verdict.outcome).toBe('banned');
+  });
+});
+
+describe('decide, for rejections', () => {
+  const ONE: Quotas = { requestsPerMinute: 1, requestsPerDay: 1_000 };
+
+  test.each<[threshold: number, windowSeconds: number, times: number[], banned: number | undefined]>([
+    // Those of a burst count once, however many they are.
+    [2, 60, [0, 0, 1, 1_999, 1_999, 1_999], undefined],
+    [2, 60, [0, 2_000], 2_000],
+    [3, 60, [0, 1_999, 2_000, 2_000], 2_000],
+    [3, 60, [0, 500, 2_000, 2_001], 2_001],
+    // The first rejection of a window never bans.
+    [1, 60, [0, 1_999, 2_000], 2_000],
+    // Half of a short window.
+    [2, 3, [0, 1_499, 1_500], 1_500],
+    // The next window begins with a rejection that counts, and again with those in flight.
+    [2, 3, [0, 3_000, 4_499, 4_500], 4_500],
+    [0, 60, [0, 2_000, 4_000, 6_000], undefined],
+  ])('with threshold %i and a window of %i s at %j ms bans at %s ms', (threshold, windowSeconds, times, banned) => {
+    const rule: BanRule = { threshold, windowSeconds, durationSeconds: 300 };
+    let counts = decide(UNUSED, ONE, rule, START).next;
+    const bans = times.filter((time) => {
+      const { verdict, next } = decide(counts, ONE, rule, START + time);
+      counts = next;
+      return verdict.outcome === 'banned';
+    });
+    expect(bans[0]).toBe(banned);
   });
 });

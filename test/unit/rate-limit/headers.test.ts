@@ -95,7 +95,7 @@ describe('rateLimitHeaders for a banned request, whatever remains in its windows
   ])('at %s for a ban until %s returns Reset %s and Retry-After %s', (now, until, reset, retryAfter) => {
     const value = verdictOf(
       'banned',
-      { ...UNUSED, dayUsed: 60, bannedUntilMs: Date.parse(`2026-11-21T${until}Z`) },
+      { ...UNUSED, day: { used: 60, endSeconds: DAY_END }, bannedUntilMs: Date.parse(`2026-11-21T${until}Z`) },
       { requestsPerMinute: 60, requestsPerDay: 1_000 },
       Date.parse(`2026-11-21T${now}Z`),
     );

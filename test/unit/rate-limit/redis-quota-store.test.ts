@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events';
 import { Logger } from '@nestjs/common';
 import { ReplyError } from 'ioredis';
 import type { Quotas } from '../../../src/plans/plans.js';
-import type { BanRule } from '../../../src/rate-limit/decision.js';
+import { type BanRule, DAY_MS, MINUTE_MS, windowEndSeconds } from '../../../src/rate-limit/decision.js';
 import { rateLimitHeaders } from '../../../src/rate-limit/headers.js';
 import type { LimitRedis } from '../../../src/rate-limit/redis-connection.js';
 import type { ConsumeReply } from '../../../src/rate-limit/redis-script.js';
@@ -14,7 +14,7 @@ const LATENCY_MS = 90;
 
 /** A Redis whose commands or replies take {@link LATENCY_MS}, while the others arrive at once. */
 class SlowRedis extends EventEmitter {
-  readonly status = 'connecting';
+  readonly status = 'ready';
   slow: 'commands' | 'replies' = 'replies';
   /** Its clock less ours. */
   offsetMs = 0;
@@ -32,7 +32,8 @@ class SlowRedis extends EventEmitter {
     const counted = this.bannedUntilMs === 0 && this.used < perMinute ? 1 : 0;
     this.used += counted;
     const { used } = this;
-    return Promise.resolve([nowMs, counted, used, used, this.bannedUntilMs, 0]);
+    const ends = [MINUTE_MS, DAY_MS].map((windowMs) => windowEndSeconds(nowMs, windowMs)) as [number, number];
+    return Promise.resolve([nowMs, counted, used, ends[0], used, ends[1], this.bannedUntilMs, 0]);
   }
 
   hdel(): Promise<number> {
@@ -44,6 +45,8 @@ class SlowRedis extends EventEmitter {
   }
 }
 
+const timeout = (): Error => Object.assign(new Error('no response within 100 ms'), { code: 'ETIMEDOUT' });
+
 let clock: ManualClock;
 let redis: SlowRedis;
 let store: RedisQuotaStore;
@@ -53,6 +56,7 @@ beforeAll(() => {
 });
 beforeEach(() => {
   clock = new ManualClock(Date.UTC(2026, 10, 21, 12, 0, 30));
+  jest.spyOn(performance, 'now').mockImplementation(() => clock.now());
   redis = new SlowRedis(clock);
   banRule = { threshold: 0, windowSeconds: 60, durationSeconds: 300 };
   store = new RedisQuotaStore({
@@ -128,6 +132,36 @@ describe('RedisQuotaStore', () => {
     expect((await store.consume('a', ONE)).outcome).toBe('admitted');
   });
 
+  it('rejects for no longer than a ban lasts when the clock was set back, and asks Redis about it', async () => {
+    redis.bannedUntilMs = clock.now() + 300_000;
+    await store.consume('a', ONE);
+    clock.advance(-DAY_MS);
+    redis.consume = () => Promise.reject(new Error('lost'));
+    const cut = await store.consume('a', ONE);
+    expect(cut).toMatchObject({ outcome: 'banned', minute: { resetAtSeconds: Math.ceil(clock.now() / 1_000) + 300 } });
+    // The end is stored: it does not move with the clock.
+    clock.advance(200_000);
+    expect((await store.consume('a', ONE)).minute.resetAtSeconds).toBe(cut.minute.resetAtSeconds);
+    clock.advance(100_000);
+    expect((await store.consume('a', ONE)).outcome).toBe('admitted');
+  });
+
+  it('returns Retry-After for the ban when the clock is set between command and reply', async () => {
+    redis.bannedUntilMs = clock.now() + 300_000;
+    const consume = redis.consume.bind(redis);
+    redis.consume = (...args) => {
+      const reply = consume(...args);
+      // The monotonic clock goes on.
+      const elapsedMs = clock.now();
+      jest.spyOn(performance, 'now').mockReturnValue(elapsedMs);
+      clock.advance(DAY_MS);
+      return reply;
+    };
+    await store.consume('a', ONE);
+    const headers = new Map(rateLimitHeaders(await store.consume('a', ONE)));
+    expect(headers.get('Retry-After')).toBe('300');
+  });
+
   it('decides by the clock of Redis while Redis fails', async () => {
     redis.offsetMs = 3_600_000;
     await store.consume('a', ONE);
@@ -137,7 +171,7 @@ describe('RedisQuotaStore', () => {
 
   it('is degraded after three consecutive failures', async () => {
     const consume = redis.consume.bind(redis);
-    const lost = (): Promise<never> => Promise.reject(new Error('lost'));
+    const lost = (): Promise<never> => Promise.reject(timeout());
     const degraded = [];
     for (const works of [false, false, true, false, false, false]) {
       redis.consume = works ? consume : lost;
@@ -147,21 +181,37 @@ describe('RedisQuotaStore', () => {
     expect(degraded).toEqual([false, false, false, false, false, true]);
   });
 
-  it('asks Redis with one request a second while it is degraded, until Redis responds, if only with an error', async () => {
+  it('asks Redis with one request a second while it is degraded, until one is counted', async () => {
     const now = jest.spyOn(performance, 'now');
+    const consume = redis.consume.bind(redis);
     const WrongType = ReplyError as new (message: string) => Error;
-    const errors = [...Array.from({ length: 4 }, () => new Error('lost')), new WrongType('WRONGTYPE')];
+    // An error about one key does not say whether Redis accepts writes.
+    const errors = [timeout(), timeout(), timeout(), timeout(), new WrongType('WRONGTYPE')];
     let sent = 0;
-    redis.consume = () => Promise.reject(errors[sent++]!);
+    redis.consume = (...args) => {
+      const error = errors[sent++];
+      return error === undefined ? consume(...args) : Promise.reject(error);
+    };
     const seen = [];
-    for (const ms of [0, 999, 1_000, 1_999, 2_000]) {
+    for (const ms of [0, 999, 1_000, 1_999, 2_000, 3_000]) {
       now.mockReturnValue(ms);
       await Promise.all([1, 2, 3].map(async () => store.consume('a', ONE)));
       seen.push({ sent, degraded: store.degraded });
     }
-    now.mockRestore();
-    expect(seen.map((each) => each.sent)).toEqual([3, 3, 4, 4, 5]);
-    expect(seen.map((each) => each.degraded)).toEqual([true, true, true, true, false]);
+    expect(seen.map((each) => each.sent)).toEqual([3, 3, 4, 4, 5, 6]);
+    expect(seen.map((each) => each.degraded)).toEqual([true, true, true, true, true, false]);
+  });
+
+  it('is degraded after three lost connections, however many commands each of them had', async () => {
+    redis.consume = () => Promise.reject(new Error('lost'));
+    const degraded = [];
+    for (let connection = 0; connection < 3; connection++) {
+      await Promise.all([1, 2, 3].map(async () => store.consume('a', ONE)));
+      redis.emit('error', new Error('read ECONNRESET'));
+      redis.emit('close');
+      degraded.push(store.degraded);
+    }
+    expect(degraded).toEqual([false, false, true]);
   });
 
   it('rejects the promise of a request whose reply is not that of the script', async () => {
