@@ -54,7 +54,7 @@ export class DatabaseListener
   ) {
     super();
     this.#Client = clientsOf(databaseUrl ?? '');
-    metrics.recoveries.labels('database');
+    metrics.recoveries.inc({ dependency: 'database' }, 0);
     metrics.watch('listener', () => this.#isEstablished);
   }
 

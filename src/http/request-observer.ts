@@ -28,7 +28,11 @@ export class RequestObserver {
     // The series that alerts read begin with 0; see Metrics.
     for (const [method, route, ...statuses] of ALERTED) {
       for (const status of statuses) {
-        metrics.requestDurations.labels(method, route, status);
+        metrics.requestDurations.zero({
+          http_request_method: method,
+          http_route: route,
+          http_response_status_code: status,
+        });
       }
     }
   }
@@ -58,8 +62,12 @@ export class RequestObserver {
 
   #record(ended: EndedRequest, req: Request, durationMs: number): void {
     const { method, route, status, aborted } = ended;
-    const outcome = aborted || status === undefined ? ['', 'aborted'] : [status];
-    this.metrics.requestDurations.labels(method, route ?? UNMATCHED_ROUTE, ...outcome).observe(durationMs / 1_000);
+    const labels = {
+      http_request_method: method,
+      http_route: route ?? UNMATCHED_ROUTE,
+      ...(aborted || status === undefined ? { error_type: 'aborted' } : { http_response_status_code: status }),
+    };
+    this.metrics.requestDurations.labels(labels).observe(durationMs / 1_000);
     this.log?.(lineOf(ended, durationMs, req));
   }
 }

@@ -2,7 +2,6 @@ import type { Server } from 'node:net';
 import { promisify } from 'node:util';
 import type pg from 'pg';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { LabelledMetric } from './labelled-metric.js';
 
 /** The buckets that the OpenTelemetry semantic conventions advise for `http.server.request.duration`. Seconds. */
 const DURATION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
@@ -32,17 +31,14 @@ const GAUGES = {
 export class Metrics {
   readonly registry = new Registry();
 
-  readonly requestDurations = new LabelledMetric(
-    () =>
-      new Histogram({
-        name: 'http_server_request_duration_seconds',
-        help: 'Time from the headers of a request to the end of its response.',
-        buckets: DURATION_BUCKETS,
-        registers: [],
-      }),
-    ['http_request_method', 'http_route', 'http_response_status_code', 'error_type'],
-    this.registry,
-  );
+  /** A lost connection has `error_type` and no status. */
+  readonly requestDurations = new Histogram({
+    name: 'http_server_request_duration_seconds',
+    help: 'Time from the headers of a request to the end of its response.',
+    labelNames: ['http_request_method', 'http_route', 'http_response_status_code', 'error_type'],
+    buckets: DURATION_BUCKETS,
+    registers: [this.registry],
+  });
 
   readonly cancelBatchSize = new Histogram({
     name: 'petstore_cancel_batch_size',
@@ -57,15 +53,15 @@ export class Metrics {
     registers: [this.registry],
   });
 
-  readonly limiterDecisions = this.#labelled(
+  readonly limiterDecisions = this.#counter(
     'petstore_limiter_decisions_total',
     'Decisions of the rate limiter by plan (anonymous: counted by address) and outcome.',
     ['plan', 'outcome'],
   );
 
-  readonly bans = this.#labelled('petstore_limiter_bans_total', 'Temporary bans imposed by this process.', ['subject']);
+  readonly bans = this.#counter('petstore_limiter_bans_total', 'Temporary bans imposed by this process.', ['subject']);
 
-  readonly keyLookups = this.#labelled(
+  readonly keyLookups = this.#counter(
     'petstore_api_key_lookups_total',
     'Verifications of well-formed API keys by source of the result: memory, index or database.',
     ['source'],
@@ -73,7 +69,7 @@ export class Metrics {
 
   readonly listRows = this.#counter('petstore_list_rows_total', 'Orders written in lists.');
 
-  readonly listPieces = this.#labelled(
+  readonly listPieces = this.#counter(
     'petstore_list_pieces_total',
     'Pieces that lists needed, by where they were: compressed in memory, or in the database.',
     ['source'],
@@ -81,11 +77,11 @@ export class Metrics {
 
   readonly listBytes = this.#counter('petstore_list_bytes_total', 'Bytes of JSON in lists, before compression.');
 
-  readonly lists = this.#labelled('petstore_lists_total', 'Order lists by how they ended; cut: by the service.', [
+  readonly lists = this.#counter('petstore_lists_total', 'Order lists by how they ended; cut: by the service.', [
     'end',
   ]);
 
-  readonly cancels = this.#labelled('petstore_cancels_total', 'Attempts to cancel an order, by outcome.', ['outcome']);
+  readonly cancels = this.#counter('petstore_cancels_total', 'Attempts to cancel an order, by outcome.', ['outcome']);
 
   readonly cancelLockWaits = this.#counter('petstore_cancel_lock_waits_total', 'Cancels that waited for a lock.');
 
@@ -99,7 +95,7 @@ export class Metrics {
     'Requests missing from the usage: too many keys waited to be written, or the connection was lost while they were written.',
   );
 
-  readonly recoveries = this.#labelled(
+  readonly recoveries = this.#counter(
     'petstore_recoveries_total',
     'How often this process has used PostgreSQL (for notifications) or Redis again after it was unavailable.',
     ['dependency'],
@@ -113,9 +109,18 @@ export class Metrics {
   constructor() {
     collectDefaultMetrics({ register: this.registry });
     // For Prometheus a series that begins with 1 has not increased, so the series that alerts read begin with 0.
-    ['complete', 'disconnected', 'cut', 'failed'].forEach((end) => this.lists.labels(end));
-    ['memory', 'database'].forEach((source) => this.listPieces.labels(source));
-    ['admitted', 'limited', 'banned'].forEach((outcome) => this.limiterDecisions.labels('anonymous', outcome));
+    for (const end of ['complete', 'disconnected', 'cut', 'failed']) {
+      this.lists.inc({ end }, 0);
+    }
+    for (const source of ['memory', 'database']) {
+      this.listPieces.inc({ source }, 0);
+    }
+    for (const outcome of ['admitted', 'limited', 'banned']) {
+      this.limiterDecisions.inc({ plan: 'anonymous', outcome }, 0);
+    }
+    for (const subject of ['key', 'address']) {
+      this.bans.inc({ subject }, 0);
+    }
   }
 
   /** Exports a value that is read at scrape time. */
@@ -156,11 +161,7 @@ export class Metrics {
     this.watch('connections', promisify(server.getConnections.bind(server)));
   }
 
-  #counter(name: string, help: string): Counter {
-    return new Counter({ name, help, registers: [this.registry] });
-  }
-
-  #labelled(name: string, help: string, labelNames: readonly string[]): LabelledMetric<Counter> {
-    return new LabelledMetric(() => new Counter({ name, help, registers: [] }), labelNames, this.registry);
+  #counter<Label extends string>(name: string, help: string, labelNames: readonly Label[] = []): Counter<Label> {
+    return new Counter({ name, help, labelNames, registers: [this.registry] });
   }
 }

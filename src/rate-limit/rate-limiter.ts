@@ -76,6 +76,7 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
   async #connect(redisUrl: string, options: QuotaStoreOptions): Promise<RedisQuotaStore> {
     // Imported on demand: without Redis it would only cost time and memory.
     const { RedisQuotaStore } = await import('./redis-quota-store.js');
+    this.metrics.recoveries.inc({ dependency: 'redis' }, 0);
     const recoveries = this.metrics.recoveries.labels('redis');
     const store = await RedisQuotaStore.connect(redisUrl, { ...options, recoveries });
     this.metrics.watch('limiterDegraded', () => store.degraded);
