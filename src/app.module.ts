@@ -9,7 +9,7 @@ import { Drain } from './http/drain.js';
 import { AllExceptionsFilter } from './http/exception.filter.js';
 import { RequestObserver } from './http/request-observer.js';
 import { UnmatchedController } from './http/unmatched.controller.js';
-import { REQUEST_LOG, type RequestLog } from './logging/json-logger.js';
+import { REQUEST_LOG, type RequestLog } from './logging/create-logger.js';
 import { Metrics } from './metrics/metrics.js';
 import { OrdersModule } from './orders/orders.module.js';
 import { PlanThrottlerGuard } from './rate-limit/plan-throttler.guard.js';
@@ -20,8 +20,8 @@ export interface AppOptions {
   /** For limits and key expiry; the system's by default. */
   readonly clock?: Clock;
   readonly logger?: LoggerService | false;
-  /** Gets one line per request; nothing does by default. */
-  readonly requestLog?: RequestLog;
+  /** Gets the line of each request; nothing does by default. */
+  readonly requestLog?: RequestLog | undefined;
   /** The key of the demo data that Swagger UI is filled in with. */
   readonly demoKey?: string | undefined;
 }
@@ -43,7 +43,7 @@ export class AppModule {
     const providers: Provider[] = [
       { provide: CONFIG, useValue: config },
       { provide: CLOCK, useValue: options.clock ?? Date },
-      { provide: REQUEST_LOG, useValue: options.requestLog ?? null },
+      { provide: REQUEST_LOG, useValue: options.requestLog ?? (() => undefined) },
       Metrics,
     ];
     return { module: AppModule, imports: [{ module: SettingsModule, global: true, providers, exports: providers }] };

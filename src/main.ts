@@ -2,14 +2,15 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { Logger } from '@nestjs/common';
 import type { NestExpressApplication } from '@nestjs/platform-express';
-import { redactKeys } from './api-keys/key-format.js';
 import { createApp } from './app.setup.js';
 import type { EmbeddedDatabase } from './cli/embedded/embedded-database.js';
 import { asError } from './common/as-error.js';
+import { redactKeys } from './common/redact-keys.js';
 import { type Config, ConfigurationError, loadConfig } from './config/config.js';
 import { checkServer } from './database/check-server.js';
 import { serveMetrics } from './http/metrics-server.js';
-import { JsonLogger } from './logging/json-logger.js';
+import { createLogger } from './logging/create-logger.js';
+import { NestLogger } from './logging/nest-logger.js';
 import { Metrics } from './metrics/metrics.js';
 import type { OpenTelemetry } from './tracing/open-telemetry.js';
 
@@ -21,7 +22,8 @@ import type { OpenTelemetry } from './tracing/open-telemetry.js';
 async function serve(stop: AbortController): Promise<never> {
   const config = loadConfig(process.env);
   const stopped = once(stop.signal, 'abort');
-  const logger = new JsonLogger(config.logLevel);
+  const log = await createLogger(config.logLevel);
+  const logger = new NestLogger(log);
   Logger.overrideLogger(logger);
   let tracing: OpenTelemetry | undefined;
   let embedded: EmbeddedDatabase | undefined;
@@ -39,12 +41,12 @@ async function serve(stop: AbortController): Promise<never> {
     }
     const app = await createApp(
       { ...config, databaseUrl: config.databaseUrl ?? embedded?.url },
-      { logger, requestLog: logger.requestLog, demoKey: embedded?.demoKey },
+      { logger, requestLog: log.info.bind(log), demoKey: embedded?.demoKey },
     );
     await listen(app, config, stop.signal);
     logger.log('listening', { host: config.host, port: (app.getHttpServer().address() as AddressInfo).port });
     if (embedded !== undefined) {
-      logger.flush();
+      log.flush();
       process.stdout.write(embedded.banner(await app.getUrl(), config.docsEnabled));
     }
     await stopped;
@@ -55,7 +57,6 @@ async function serve(stop: AbortController): Promise<never> {
   } finally {
     await embedded?.stop();
     await tracing?.stop();
-    await logger.end();
   }
 }
 

@@ -11,11 +11,6 @@ export function isWellFormedKey(token: string): boolean {
   return KEY.test(token);
 }
 
-/** Cuts the keys in a text, also incomplete ones, to the part that is stored in plain text. */
-export function redactKeys(text: string): string {
-  return text.replaceAll(/(pst_\w{6})\w+/g, '$1…');
-}
-
 /** SHA-256 of the key in lower-case hexadecimal: what is stored, cached and compared. */
 export function hashKey(key: string): string {
   return hash('sha256', key, 'hex');

@@ -1,6 +1,6 @@
 import { fstatSync, statSync } from 'node:fs';
-import { redactKeys } from '../api-keys/key-format.js';
 import { asError } from '../common/as-error.js';
+import { redactKeys } from '../common/redact-keys.js';
 
 /** Control characters, and the marks that break a line or change the direction of a text. */
 export const UNPRINTABLE = '[\\p{Cc}\\p{Zl}\\p{Zp}\\p{Bidi_Control}]';

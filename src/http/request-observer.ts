@@ -1,9 +1,10 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { NextFunction, Request, Response } from 'express';
 import { logBackgroundError } from '../common/in-background.js';
-import { LEVELS, REQUEST_LOG, type RequestLog } from '../logging/json-logger.js';
+import { REQUEST_LOG, type RequestLog } from '../logging/create-logger.js';
 import { Metrics } from '../metrics/metrics.js';
 import { type EndedRequest, requests } from '../tracing/tracing.js';
+import { loggablePath } from './loggable-path.js';
 import { LIST_ROUTE, ORDER_ROUTE, routeTemplateOf } from './paths.js';
 import { REQUEST_ID_HEADER, requestIdFrom } from './request.js';
 import { setDefaultHeaders } from './response.js';
@@ -68,7 +69,20 @@ export class RequestObserver {
       ...(aborted || status === undefined ? { error_type: 'aborted' } : { http_response_status_code: status }),
     };
     this.metrics.requestDurations.labels(labels).observe(durationMs / 1_000);
-    this.log?.(lineOf(ended, durationMs, req));
+    const { id: requestId, caller, rejection, originalUrl } = req;
+    this.log({
+      requestId,
+      method,
+      route: route ?? UNMATCHED_ROUTE,
+      // A client may put data into the path of a known route.
+      path: route === undefined ? loggablePath(originalUrl) : undefined,
+      status,
+      durationMs: Math.round(durationMs * 1_000) / 1_000,
+      aborted: aborted || undefined,
+      rejection,
+      keyId: caller?.id,
+      plan: caller?.plan,
+    });
   }
 }
 
@@ -81,22 +95,4 @@ function endedRequest({ req, headersSent, statusCode, writableFinished }: Respon
     // A response whose end is still buffered when its connection is destroyed counts as finished for Node.
     aborted: !writableFinished || req.socket.destroyed,
   };
-}
-
-/**
- * The log line of a request, as `JSON.stringify` would write it at many times the cost. Its values come from small sets or have been checked,
- * so that none needs an escape.
- */
-function lineOf(
-  { method, route = UNMATCHED_ROUTE, status, aborted }: EndedRequest,
-  durationMs: number,
-  { id, caller, rejection }: Request,
-): string {
-  return (
-    `{"level":${LEVELS.log},"time":"${new Date().toISOString()}","requestId":"${id}"` +
-    `,"method":"${method}","route":"${route}"${status === undefined ? '' : `,"status":${status}`}` +
-    `,"durationMs":${Math.round(durationMs * 1_000) / 1_000}${aborted ? ',"aborted":true' : ''}` +
-    (rejection === undefined ? '' : `,"rejection":"${rejection}"`) +
-    `${caller === undefined ? '' : `,"keyId":"${caller.id}","plan":"${caller.plan}"`}}\n`
-  );
 }

@@ -2,6 +2,7 @@ import type { AddressInfo } from 'node:net';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { createApp } from '../../src/app.setup.js';
 import { type Config, loadConfig } from '../../src/config/config.js';
+import type { RequestLog } from '../../src/logging/create-logger.js';
 import { announceKeysTo } from './announced.js';
 import { insertKey } from './builders.js';
 import { ManualClock } from './manual-clock.js';
@@ -19,7 +20,7 @@ export interface TestService extends TestDatabase {
 export interface TestServiceOptions {
   readonly environment?: Readonly<Record<string, string>>;
   readonly clock?: ManualClock;
-  readonly requestLog?: (line: string) => void;
+  readonly requestLog?: RequestLog;
   /** An existing database, to run several services on one. */
   readonly database?: TestDatabase;
 }
@@ -29,7 +30,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const database = options.database ?? (await createTestDatabase());
   const clock = options.clock ?? new ManualClock();
   const config: Config = loadConfig({ DATABASE_URL: database.url, METRICS_PORT: '0', ...options.environment });
-  const app = await createApp(config, { clock, logger: false, requestLog: options.requestLog ?? null });
+  const app = await createApp(config, { clock, logger: false, requestLog: options.requestLog });
   await app.listen(0, '127.0.0.1');
   announceKeysTo(app, database.db);
   const { port } = app.getHttpServer().address() as AddressInfo;

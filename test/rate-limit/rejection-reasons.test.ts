@@ -3,15 +3,15 @@ import { insertKey } from '../helpers/builders.js';
 import { useTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
-const lines: string[] = [];
+const lines: unknown[] = [];
 const context = useTestService({
   requestLog: (line) => lines.push(line),
   environment: { RATE_LIMIT_BAN_THRESHOLD: '2', RATE_LIMIT_BAN_WINDOW_SECONDS: '60' },
 });
 
-async function lastLine(): Promise<{ status: number; rejection?: string }> {
+async function lastLine(): Promise<unknown> {
   await waitFor(() => lines.length > 0, 'the request is logged');
-  return JSON.parse(lines.splice(0).at(-1) ?? '') as { status: number; rejection?: string };
+  return lines.splice(0).at(-1);
 }
 
 describe('the log line of a request has the reason for its rejection', () => {
@@ -25,7 +25,7 @@ describe('the log line of a request has the reason for its rejection', () => {
       await call(context.service.baseUrl, 'HEAD', '/store/orders', key);
       return lastLine();
     };
-    expect(await request()).toEqual(expect.not.objectContaining({ rejection: expect.anything() as unknown }));
+    expect(await request()).toMatchObject({ status: 200, rejection: undefined });
     expect(await request()).toMatchObject({ status: 429, rejection: reason });
     // Later than what was in flight before the first rejection.
     context.service.clock.advance(3_000);

@@ -11,7 +11,7 @@ import { expectErrorResponse, expectLimits } from '../helpers/expect-error-respo
 import { useTestService } from '../helpers/test-service.js';
 import { exchange, requestText, responseTo } from '../helpers/wire.js';
 
-const requestLog = jest.fn<undefined, [string]>();
+const requestLog = jest.fn<undefined, [object]>();
 const context = useTestService({ requestLog });
 
 /** Contained in every value that is thrown below. */

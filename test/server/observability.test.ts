@@ -11,6 +11,7 @@ interface RequestLine {
   requestId: string;
   method: string;
   route: string;
+  path?: string;
   status?: number;
   durationMs: number;
   aborted?: boolean;
@@ -58,6 +59,16 @@ describe('the request log', () => {
     const line = await lineOf(requestId);
     expect(line).toMatchObject({ route: '/v1/store/orders', status: 401 });
     expect(line.keyId).toBeUndefined();
+  });
+
+  it('has the path of a request outside the known routes only, without its query', async () => {
+    const paths = ['/orders?query=1', '/store/orders/1/cancel', '/store/orders/1'];
+    for (const [index, path] of paths.entries()) {
+      await call(context.service.baseUrl, 'GET', path, context.key, { 'X-Request-Id': `path-${index}` });
+    }
+    expect(await lineOf('path-0')).toMatchObject({ route: 'unmatched', path: '/v1/orders', status: 404 });
+    expect(await lineOf('path-1')).toMatchObject({ route: 'unmatched', path: '/v1/store/orders/1/cancel' });
+    expect((await lineOf('path-2')).path).toBeUndefined();
   });
 
   it('never contains a key, valid or invalid, wherever a client puts it', async () => {

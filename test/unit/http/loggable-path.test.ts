@@ -1,0 +1,20 @@
+import { loggablePath } from '../../../src/http/loggable-path.js';
+
+const KEY = `pst_${'aB3'.repeat(14)}c`;
+
+describe('loggablePath', () => {
+  it.each([
+    ['/nothing', '/nothing'],
+    ['/nothing?secret=1', '/nothing'],
+    ['http://host/nothing#part', '/nothing'],
+    ['', undefined],
+    ['/a\x1b[2J\x9bm\u00fc', '/a%1B[2J%C2%9Bm%C3%BC'],
+    ['/a%0Ab%zz', '/a%0Ab%zz'],
+    [`/${'a'.repeat(300)}`, `/${'a'.repeat(199)}`],
+    [`/v1/${KEY}/x`, '/v1/pst_aB3aB3…/x'],
+    [`/${'a'.repeat(180)}${KEY}`, `/${'a'.repeat(180)}pst_aB3aB3…`],
+    [`/${KEY.replace('_', '%5F').replace('p', '%70').replace('B', '%42')}`, '/pst_aB3aB3…'],
+  ])('%j: %j', (target, expected) => {
+    expect(loggablePath(target)).toBe(expected);
+  });
+});

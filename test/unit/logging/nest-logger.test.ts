@@ -1,0 +1,62 @@
+import { Logger } from '@nestjs/common';
+import pino from 'pino';
+import { NestLogger } from '../../../src/logging/nest-logger.js';
+
+describe('NestLogger', () => {
+  const lines: unknown[] = [];
+  const options = { base: null, timestamp: false } as const;
+  const loggerOf = (level: pino.LevelWithSilent): NestLogger =>
+    new NestLogger(pino({ ...options, level }, { write: (line) => lines.push(JSON.parse(line)) }));
+
+  beforeEach(() => {
+    lines.length = 0;
+  });
+
+  it('writes each level of Nest with its number', () => {
+    const logger = loggerOf('trace');
+    for (const level of ['verbose', 'debug', 'log', 'warn', 'error', 'fatal'] as const) {
+      logger[level](level);
+    }
+    expect(lines).toEqual([
+      { level: 10, msg: 'verbose' },
+      { level: 20, msg: 'debug' },
+      { level: 30, msg: 'log' },
+      { level: 40, msg: 'warn' },
+      { level: 50, msg: 'error' },
+      { level: 60, msg: 'fatal' },
+    ]);
+  });
+
+  it.each<[pino.LevelWithSilent, number]>([
+    ['warn', 1],
+    ['silent', 0],
+  ])('writes nothing below the level %s', (level, expected) => {
+    const logger = loggerOf(level);
+    logger.log('info');
+    logger.error('error');
+    expect(lines).toHaveLength(expected);
+  });
+
+  it('separates context, stack and fields', () => {
+    Logger.overrideLogger(loggerOf('info'));
+    const logger = new Logger('Here');
+    logger.warn('text');
+    logger.error('text', 'Error: x\n    at y');
+    logger.error('text', { requestId: 'a', detail: 'why' });
+    logger.error(new TypeError('boom'));
+    Logger.overrideLogger(false);
+    expect(lines).toEqual([
+      { level: 40, context: 'Here', msg: 'text' },
+      { level: 50, context: 'Here', detail: 'Error: x\n    at y', msg: 'text' },
+      { level: 50, context: 'Here', requestId: 'a', detail: 'why', msg: 'text' },
+      { level: 50, context: 'Here', detail: expect.stringContaining('TypeError: boom') as unknown, msg: 'boom' },
+    ]);
+  });
+
+  it("writes Nest's lines about its own wiring for debugging only", () => {
+    const [info, debug] = [loggerOf('info'), loggerOf('debug')];
+    info.log('AppModule dependencies initialized', 'InstanceLoader');
+    debug.log('AppModule dependencies initialized', 'InstanceLoader');
+    expect(lines).toEqual([{ level: 20, context: 'InstanceLoader', msg: 'AppModule dependencies initialized' }]);
+  });
+});
