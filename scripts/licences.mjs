@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
 const LICENCE_FILE = /^(?:licen[cs]e|copying|notice)/i;
@@ -28,6 +28,13 @@ function licenceOf(folder) {
   } = existsSync(manifest) ? JSON.parse(readFileSync(manifest, 'utf8')) : {};
   const texts = readdirSync(folder)
     .filter((file) => LICENCE_FILE.test(file))
-    .map((file) => readFileSync(join(folder, file), 'utf8').trim());
+    .flatMap((file) => textsIn(join(folder, file)));
   return [`${name} ${version} (${license ?? licenses.map(({ type }) => type).join(', ')})`, ...texts, ''].join('\n\n');
+}
+
+/** The text of a file, or those of all files in a folder: the licences of copied code. */
+function textsIn(path) {
+  return statSync(path).isDirectory()
+    ? readdirSync(path).flatMap((file) => textsIn(join(path, file)))
+    : [readFileSync(path, 'utf8').trim()];
 }

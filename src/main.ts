@@ -12,7 +12,6 @@ import { serveMetrics } from './http/metrics-server.js';
 import { createLogger } from './logging/create-logger.js';
 import { NestLogger } from './logging/nest-logger.js';
 import { Metrics } from './metrics/metrics.js';
-import type { OpenTelemetry } from './tracing/open-telemetry.js';
 
 /**
  * Runs the service until `stop` aborts. During the start, that ends the start after its current step.
@@ -25,13 +24,13 @@ async function serve(stop: AbortController): Promise<never> {
   const log = await createLogger(config.logLevel);
   const logger = new NestLogger(log);
   Logger.overrideLogger(logger);
-  let tracing: OpenTelemetry | undefined;
+  let stopTracing: (() => Promise<void>) | undefined;
   let embedded: EmbeddedDatabase | undefined;
   try {
     if (config.tracing) {
       // Imported on demand: without tracing it would only cost time and memory.
-      const { OpenTelemetry } = await import('./tracing/open-telemetry.js');
-      tracing = new OpenTelemetry();
+      const { startTracing } = await import('./tracing/open-telemetry.js');
+      stopTracing = startTracing();
     }
     await checkServer(config);
     if (config.databaseUrl === undefined) {
@@ -56,7 +55,7 @@ async function serve(stop: AbortController): Promise<never> {
     throw stop.signal.reason;
   } finally {
     await embedded?.stop();
-    await tracing?.stop();
+    await stopTracing?.();
   }
 }
 

@@ -49,12 +49,13 @@ const SETTINGS = {
   logLevel: (env) =>
     env.value('LOG_LEVEL', `one of ${LOG_LEVELS.join(', ')}`, (text) => LOG_LEVELS.find((each) => each === text)) ??
     'info',
-  /**
-   * Whether spans are exported; the OpenTelemetry SDK reads the OTEL variables from the environment. The URL may contain the collector's
-   * password.
-   */
-  tracing: (env) => env.text('OTEL_EXPORTER_OTLP_ENDPOINT', COLLECTOR_URL, isHttpUrl, 'inline') !== undefined,
-  tracingProtocol: (env) => env.text('OTEL_EXPORTER_OTLP_PROTOCOL', 'http/json', (text) => text === 'http/json'),
+  /** Whether the OpenTelemetry SDK is loaded, which reads these and its other variables. The URLs may contain the collector's password. */
+  tracing: (env) => {
+    const endpoint = env.text('OTEL_EXPORTER_OTLP_ENDPOINT', COLLECTOR_URL, isHttpUrl, 'inline');
+    const tracesEndpoint = env.text('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', COLLECTOR_URL, isHttpUrl, 'inline');
+    const exporter = env.text('OTEL_TRACES_EXPORTER', 'a text', () => true);
+    return [endpoint, tracesEndpoint, exporter].some((each) => each !== undefined);
+  },
   /** 0: metrics are not served. */
   metricsPort: (env) => env.integer('METRICS_PORT', 0, 65_535) ?? 9_464,
   docsEnabled: (env) =>

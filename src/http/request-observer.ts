@@ -3,7 +3,7 @@ import type { NextFunction, Request, Response } from 'express';
 import { logBackgroundError } from '../common/in-background.js';
 import { REQUEST_LOG, type RequestLog } from '../logging/create-logger.js';
 import { Metrics } from '../metrics/metrics.js';
-import { type EndedRequest, requests } from '../tracing/tracing.js';
+import { type EndedRequest, endRequestSpan, traceRequest } from '../tracing/tracing.js';
 import { loggablePath } from './loggable-path.js';
 import { LIST_ROUTE, ORDER_ROUTE, routeTemplateOf } from './paths.js';
 import { REQUEST_ID_HEADER, requestIdFrom } from './request.js';
@@ -43,20 +43,18 @@ export class RequestObserver {
     req.id = requestIdFrom(req.headers['x-request-id']);
     res.setHeader(REQUEST_ID_HEADER, req.id);
     setDefaultHeaders(res);
-    const traced: { id: string; req: Request; ended?: EndedRequest } = { id: req.id, req };
-    // Also when its connection is lost.
-    res.once('close', () => {
-      try {
-        traced.ended = endedRequest(res);
-        this.#record(traced.ended, req, performance.now() - startedAtMs);
-        requests.asyncEnd.publish(traced);
-      } catch (error) {
-        // No request is left to fail.
-        logBackgroundError(error);
-      }
-    });
-    // In the span of the request, if there is one.
-    requests.start.runStores(traced, () => {
+    traceRequest(req, (span) => {
+      // Also when its connection is lost.
+      res.once('close', () => {
+        try {
+          const ended = endedRequest(res);
+          this.#record(ended, req, performance.now() - startedAtMs);
+          endRequestSpan(span, req.id, ended);
+        } catch (error) {
+          // No request is left to fail.
+          logBackgroundError(error);
+        }
+      });
       next();
     });
   };

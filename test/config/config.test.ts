@@ -22,7 +22,8 @@ const SETTINGS: [string, string, string, unknown, unknown][] = [
   ['MAX_CONNECTIONS', '100', 'connectionsMax', 100, 1_000],
   ['KEEP_ALIVE_TIMEOUT_SECONDS', '120', 'keepAliveTimeoutSeconds', 120, 65],
   ['OTEL_EXPORTER_OTLP_ENDPOINT', 'http://collector:4318', 'tracing', true, false],
-  ['OTEL_EXPORTER_OTLP_PROTOCOL', 'http/json', 'tracingProtocol', 'http/json', undefined],
+  ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'http://collector:4318/v1/traces', 'tracing', true, false],
+  ['OTEL_TRACES_EXPORTER', 'console', 'tracing', true, false],
   ['PUBLIC_BASE_URL', 'https://api.example.com/v1', 'publicBaseUrl', 'https://api.example.com/v1', undefined],
   ['STAGING_BASE_URL', 'https://example.com/shop/v1', 'stagingBaseUrl', 'https://example.com/shop/v1', undefined],
   ['LOG_LEVEL', 'warn', 'logLevel', 'warn', 'info'],
@@ -182,11 +183,6 @@ describe('loadConfig, for each variable,', () => {
       /^LOG_LEVEL must be one of fatal, error, warn, info, debug, trace, silent \(got "/,
       ['INFO', 'verbose', 'warning', '30', ' info', 'constructor'],
     ],
-    [
-      'OTEL_EXPORTER_OTLP_PROTOCOL',
-      /^OTEL_EXPORTER_OTLP_PROTOCOL must be http\/json \(got "/,
-      ['grpc', 'http/protobuf', 'HTTP/JSON', 'json'],
-    ],
     ['DOCS_ENABLED', /^DOCS_ENABLED must be true or false \(got "/, ['yes', 'no', '1', '0', 'TRUE', 'on', ' true']],
     [
       'CORS_ORIGINS',
@@ -250,6 +246,11 @@ describe('loadConfig, for a variable that holds a secret,', () => {
       /^OTEL_EXPORTER_OTLP_ENDPOINT must be an http or https URL like http:\/\/collector:4318$/,
       ['collector:4318', 'grpc://:hunter2@collector:4317', 'hunter2'],
     ],
+    [
+      'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
+      /^OTEL_EXPORTER_OTLP_TRACES_ENDPOINT must be an http or https URL like http:\/\/collector:4318$/,
+      ['hunter2@collector:4318', 'hunter2'],
+    ],
   ])('rejects an invalid %s without quoting it', (name, message, values) => {
     for (const value of values) {
       const problems = problemsOf({ [name]: value });
@@ -269,7 +270,10 @@ describe('loadConfig, for a variable that holds a secret,', () => {
 describe('ConfigurationError', () => {
   it('reports one problem for each invalid variable', () => {
     // Any NODE_ENV is valid, and x is the name of a host.
-    const names = SETTINGS.map(([variable]) => variable).filter((variable) => variable !== 'NODE_ENV');
+    // Those whose value may be any text have none.
+    const names = SETTINGS.map(([variable]) => variable).filter(
+      (variable) => !['NODE_ENV', 'OTEL_TRACES_EXPORTER'].includes(variable),
+    );
     const problems = problemsOf({ ...Object.fromEntries(names.map((name) => [name, 'x'])), HOST: 'a b' });
     expect(problems.map((problem) => problem.split(' ')[0]).sort()).toEqual(names.sort());
   });

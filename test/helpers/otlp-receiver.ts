@@ -25,11 +25,13 @@ interface Export {
   }[];
 }
 
-/** A collector that receives spans over OTLP/HTTP in JSON. */
+/** A collector that receives spans over OTLP/HTTP. */
 export class OtlpReceiver {
+  /** Of the exports in JSON. */
   readonly spans: ReceivedSpan[] = [];
-  /** All received bodies, as text. */
+  /** All received bodies, as text; names and values of attributes can be read in protobuf, too. */
   text = '';
+  readonly contentTypes = new Set<string | undefined>();
 
   private constructor(private readonly server: Server) {}
 
@@ -38,9 +40,14 @@ export class OtlpReceiver {
       let body = '';
       req.setEncoding('utf8').on('data', (chunk: string) => (body += chunk));
       req.on('end', () => {
-        if (req.url === '/v1/traces' && req.headers['content-type'] === 'application/json') {
+        const contentType = req.headers['content-type'];
+        receiver.contentTypes.add(contentType);
+        receiver.text += body;
+        if (req.url === '/v1/traces' && contentType === 'application/json') {
           receiver.#receive(body);
           res.end('{}');
+        } else if (req.url === '/v1/traces' && contentType === 'application/x-protobuf') {
+          res.end();
         } else {
           res.writeHead(404).end();
         }
@@ -61,7 +68,6 @@ export class OtlpReceiver {
   }
 
   #receive(body: string): void {
-    this.text += body;
     for (const { resource, scopeSpans } of (JSON.parse(body) as Export).resourceSpans) {
       for (const span of scopeSpans.flatMap(({ spans }) => spans)) {
         const attributes = valuesOf(span.attributes);
