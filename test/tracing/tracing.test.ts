@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { call, cancelOrder, listOrders } from '../helpers/api.js';
 import { UNBUNDLED_CLI } from '../helpers/build.js';
@@ -219,6 +221,17 @@ describe('OpenTelemetry', () => {
     expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
     expect(await service.stop()).toBe(0);
     expect(service.output).toMatch(/"context":"OpenTelemetry"/);
+  });
+
+  it('gives up a receiver that does not respond, at the end of the service', async () => {
+    const silent = createServer().listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const { port } = silent.address() as AddressInfo;
+    const service = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` });
+    await (await listOrders(service.baseUrl, key)).text();
+    expect(await service.stop()).toBe(0);
+    silent.close();
+    expect(service.output).toContain('failed to export the last spans: Error: no response within 2000 ms');
   });
 
   it('is not loaded without an endpoint', async () => {
