@@ -1,28 +1,16 @@
 import { randomInt } from 'node:crypto';
-import type pg from 'pg';
-import { inTransaction } from '../database/in-transaction.js';
+import type { ApiKey, Prisma, PrismaClient } from '../database/generated/client.js';
 import { API_KEY_UNBANNED_CHANNEL } from '../database/notification-channels.js';
-import { onlyRow } from '../database/only-row.js';
 import type { Plan } from '../plans/plans.js';
 import { hashKey } from './key-format.js';
+import { type KeyState, stateOf } from './key-state.js';
 
-export type KeyState = 'active' | 'expired' | 'revoked';
+/** A key as it is read: without its digest. */
+type StoredKey = Omit<ApiKey, 'keyHash'>;
 
 /** A key as an administrator sees it, without the key itself, which is shown once when it is issued. */
-export interface KeyRecord {
-  readonly id: string;
-  readonly name: string;
-  readonly keyPrefix: string;
-  readonly plan: Plan;
+export interface KeyRecord extends Readonly<StoredKey> {
   readonly state: KeyState;
-  readonly requestsPerMinute: number | null;
-  readonly requestsPerDay: number | null;
-  readonly createdAt: Date;
-  readonly expiresAt: Date | null;
-  readonly revokedAt: Date | null;
-  /** The key that `rotate` issued in place of this one. */
-  readonly successorId: string | null;
-  readonly lastUsedAt: Date | null;
 }
 
 export interface IssuedKey {
@@ -47,39 +35,20 @@ export interface NewKey extends PlanChoice {
   readonly expiresAt?: Date | null | undefined;
 }
 
-/** The {@link KeyState} of a row. */
-export const STATE = `CASE WHEN revoked_at IS NOT NULL THEN 'revoked' WHEN expires_at <= now() THEN 'expired' ELSE 'active' END`;
-
-const RECORD = `
-  id, name, key_prefix AS "keyPrefix", plan::text, ${STATE} AS state,
-  requests_per_minute AS "requestsPerMinute", requests_per_day AS "requestsPerDay", created_at AS "createdAt",
-  expires_at AS "expiresAt", revoked_at AS "revokedAt", successor_id AS "successorId", last_used_at AS "lastUsedAt"`;
-
-const INSERT_KEY = `
-  INSERT INTO api_keys (name, plan, requests_per_minute, requests_per_day, expires_at, key_prefix, key_hash)
-  VALUES ($1, $2, $3, $4, $5, $6, decode($7, 'hex')) RETURNING id, expires_at AS "expiresAt"`;
-
-/** The old key never expires later than it would have. */
-const END_AFTER_OVERLAP = 'UPDATE api_keys SET successor_id = $2, expires_at = least(expires_at, $3) WHERE id = $1';
-
-const REVOKE = `
-  UPDATE api_keys SET revoked_at = now() WHERE id = $1 AND revoked_at IS NULL RETURNING successor_id AS "successorId"`;
-
-const UPDATE_PLAN = `
-  UPDATE api_keys SET plan = $2, requests_per_minute = $3, requests_per_day = $4 WHERE id = $1 RETURNING ${RECORD}`;
+const omit = { keyHash: true } as const;
 
 /** Administers API keys. Database notifications make every change take effect in running services within a second. */
 export class ApiKeysAdmin {
-  /** @param db a connection outside a transaction */
-  constructor(private readonly db: pg.ClientBase) {}
+  constructor(private readonly prisma: PrismaClient) {}
 
   issue(key: NewKey, deliver: Deliver): Promise<void> {
-    return inTransaction(this.db, async () => deliver(await this.#create(key)));
+    return this.prisma.$transaction(async (tx) => deliver(await create(tx, key)));
   }
 
   /** All keys, the newest first. */
-  list(): Promise<KeyRecord[]> {
-    return this.#select('ORDER BY created_at DESC, id');
+  async list(): Promise<KeyRecord[]> {
+    const keys = await this.prisma.apiKey.findMany({ omit, orderBy: [{ createdAt: 'desc' }, { id: 'asc' }] });
+    return keys.map(recordOf);
   }
 
   /**
@@ -87,13 +56,14 @@ export class ApiKeysAdmin {
    * @throws {Error} when there is none, or more than one
    */
   async find(prefix: string): Promise<KeyRecord> {
-    return onlyKey(prefix, await this.#select("WHERE id::text LIKE $1 || '%'", prefix));
+    return recordOf(onlyKey(prefix, await this.prisma.apiKey.findMany({ omit, where: { id: idsFrom(prefix) } })));
   }
 
   /** @returns whether the key was valid until now, and its successor, which stays valid */
   async revoke(id: string): Promise<{ revoked: boolean; successorId: string | null }> {
-    const { rows } = await this.db.query<Pick<KeyRecord, 'successorId'>>(REVOKE, [id]);
-    return { revoked: rows.length === 1, successorId: (rows[0] ?? (await this.find(id))).successorId };
+    const data = { revokedAt: new Date() };
+    const { count } = await this.prisma.apiKey.updateMany({ where: { id, revokedAt: null }, data });
+    return { revoked: count === 1, successorId: (await this.find(id)).successorId };
   }
 
   /**
@@ -103,35 +73,55 @@ export class ApiKeysAdmin {
    * @throws {Error} when the key is revoked, expired or rotated already
    */
   rotate(id: string, overlapMs: number, expiresAt: Date | undefined, deliver: Deliver): Promise<void> {
-    return inTransaction(this.db, async () => {
+    return this.prisma.$transaction(async (tx) => {
       // What is read from here on stays as it is: a key that is being revoked gets no successor.
-      const old = onlyRow(await this.#select('WHERE id = $1 FOR UPDATE', id));
+      await tx.$executeRaw`SELECT FROM api_keys WHERE id = ${id}::uuid FOR UPDATE`;
+      const old = recordOf(onlyKey(id, await tx.apiKey.findMany({ omit, where: { id } })));
       rejectUnlessRotatable(old);
-      const issued = await this.#create({ ...old, expiresAt: expiresAt ?? old.expiresAt });
-      await this.db.query(END_AFTER_OVERLAP, [id, issued.id, new Date(Date.now() + overlapMs)]);
+      const issued = await create(tx, { ...old, expiresAt: expiresAt ?? old.expiresAt });
+      const end = new Date(Date.now() + overlapMs);
+      // The old key never expires later than it would have.
+      const isEarlier = old.expiresAt !== null && old.expiresAt < end;
+      const data = { successorId: issued.id, expiresAt: isEarlier ? old.expiresAt : end };
+      await tx.apiKey.update({ omit, where: { id }, data });
       await deliver(issued);
     });
   }
 
-  async setPlan(id: string, { plan, requestsPerMinute, requestsPerDay }: PlanChoice): Promise<KeyRecord> {
-    return onlyRow((await this.db.query<KeyRecord>(UPDATE_PLAN, [id, plan, requestsPerMinute, requestsPerDay])).rows);
+  async setPlan(id: string, { plan, requestsPerMinute = null, requestsPerDay = null }: PlanChoice): Promise<KeyRecord> {
+    const data = { plan, requestsPerMinute, requestsPerDay };
+    return recordOf(await this.prisma.apiKey.update({ omit, where: { id }, data }));
   }
 
   /** Makes every running service end a ban of this key. */
   async notifyUnbanned(id: string): Promise<void> {
-    await this.db.query('SELECT pg_notify($1, $2)', [API_KEY_UNBANNED_CHANNEL, id]);
+    await this.prisma.$executeRaw`SELECT pg_notify(${API_KEY_UNBANNED_CHANNEL}, ${id})`;
   }
+}
 
-  async #select(condition: string, ...values: readonly string[]): Promise<KeyRecord[]> {
-    return (await this.db.query<KeyRecord>(`SELECT ${RECORD} FROM api_keys ${condition}`, [...values])).rows;
-  }
+function recordOf({ id, name, keyPrefix, plan, ...key }: StoredKey): KeyRecord {
+  return { id, name, keyPrefix, plan, state: stateOf(key), ...key };
+}
 
-  async #create({ name, plan, requestsPerMinute, requestsPerDay, expiresAt }: NewKey): Promise<IssuedKey> {
-    const key = generateKey();
-    const values = [name, plan, requestsPerMinute, requestsPerDay, expiresAt, key.slice(0, DISPLAY_PREFIX_LENGTH)];
-    const { rows } = await this.db.query<Omit<IssuedKey, 'key'>>(INSERT_KEY, [...values, hashKey(key)]);
-    return { key, ...onlyRow(rows) };
-  }
+/** All ids that begin with these characters. */
+function idsFrom(prefix: string): Prisma.UuidFilter {
+  const end = (digit: string): string =>
+    prefix + '########-####-####-####-############'.replaceAll('#', digit).slice(prefix.length);
+  return { gte: end('0'), lte: end('f') };
+}
+
+async function create(
+  tx: Prisma.TransactionClient,
+  { name, plan, requestsPerMinute = null, requestsPerDay = null, expiresAt = null }: NewKey,
+): Promise<IssuedKey> {
+  const key = generateKey();
+  const data = { name, plan, requestsPerMinute, requestsPerDay, expiresAt, ...storedFormOf(key) };
+  return { key, ...(await tx.apiKey.create({ data, select: { id: true, expiresAt: true } })) };
+}
+
+/** What is stored of a key. */
+export function storedFormOf(key: string): Pick<ApiKey, 'keyPrefix' | 'keyHash'> {
+  return { keyPrefix: key.slice(0, DISPLAY_PREFIX_LENGTH), keyHash: Buffer.from(hashKey(key), 'hex') };
 }
 
 function rejectUnlessRotatable({ id, state, successorId }: KeyRecord): void {
@@ -164,7 +154,7 @@ const SECRET_LENGTH = 43;
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
 /** Length of the part of a key that is stored in plain text, to identify the key in lists. */
-export const DISPLAY_PREFIX_LENGTH = PREFIX.length + 6;
+const DISPLAY_PREFIX_LENGTH = PREFIX.length + 6;
 
 /** Generates a key with the operating system's random number generator. */
 export function generateKey(): string {

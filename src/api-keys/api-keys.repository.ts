@@ -1,5 +1,4 @@
 import { Injectable } from '@nestjs/common';
-import { type ApiKey, Prisma } from '../database/generated/client.js';
 import { databaseCall } from '../database/postgres-errors.js';
 import { PrismaService } from '../database/prisma.service.js';
 import { type Plan, type Quotas, quotasOf } from '../plans/plans.js';
@@ -9,17 +8,9 @@ export interface VerifiedKey {
   readonly id: string;
   readonly plan: Plan;
   readonly quotas: Quotas;
-  /** Unix milliseconds from which the key is no longer good; undefined when it does not expire. */
-  readonly expiresAtMs: number | undefined;
+  /** From then on the key is invalid; null when it does not expire. See {@link isExpired}. */
+  readonly expiresAt: Date | null;
 }
-
-type KeyRow = [
-  id: string,
-  plan: ApiKey['plan'],
-  perMinute: number | null,
-  perDay: number | null,
-  expiresAtMs: string | null,
-];
 
 /** The look-up of API keys. Administration has its own statements. */
 @Injectable()
@@ -28,17 +19,15 @@ export class ApiKeysRepository {
 
   /** The key with this SHA-256 (hexadecimal), unless there is none or it is revoked. Expiry is left to the caller's clock. */
   async findByHash(keyHash: string): Promise<VerifiedKey | undefined> {
-    const [row] = await databaseCall(() =>
-      this.prisma.queryRows<KeyRow>(Prisma.sql`
-        SELECT id::text, plan::text, requests_per_minute, requests_per_day,
-               (extract(epoch FROM expires_at) * 1000)::float8::text
-        FROM api_keys WHERE key_hash = decode(${keyHash}, 'hex') AND revoked_at IS NULL`),
+    const key = await databaseCall(() =>
+      // Not `findUnique`, which merges the calls of one turn into a statement whose text depends on their number.
+      this.prisma.apiKey.findFirst({
+        where: { keyHash: Buffer.from(keyHash, 'hex'), revokedAt: null },
+        select: { id: true, plan: true, requestsPerMinute: true, requestsPerDay: true, expiresAt: true },
+      }),
     );
-    if (row === undefined) {
-      return undefined;
-    }
-    const [id, plan, requestsPerMinute, requestsPerDay, expiresAtMs] = row;
-    const quotas = quotasOf(plan, { requestsPerMinute, requestsPerDay });
-    return { id, plan, quotas, expiresAtMs: expiresAtMs === null ? undefined : Number(expiresAtMs) };
+    return key === null
+      ? undefined
+      : { id: key.id, plan: key.plan, quotas: quotasOf(key.plan, key), expiresAt: key.expiresAt };
   }
 }

@@ -8,6 +8,7 @@ import { Metrics } from '../metrics/metrics.js';
 import { ApiKeysRepository, type VerifiedKey } from './api-keys.repository.js';
 import { IssuedDigests } from './issued-digests.js';
 import { hashKey, isWellFormedKey } from './key-format.js';
+import { isExpired } from './key-state.js';
 
 const CACHED_KEYS_MAX = 10_000;
 /** Concurrent look-ups of keys that may not exist, in all. */
@@ -126,6 +127,6 @@ export class ApiKeysService {
   }
 
   #unlessExpired(key: VerifiedKey | undefined): VerifiedKey | undefined {
-    return key?.expiresAtMs !== undefined && key.expiresAtMs <= this.clock.now() ? undefined : key;
+    return key === undefined || isExpired(key, this.clock.now()) ? undefined : key;
   }
 }

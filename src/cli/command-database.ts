@@ -1,8 +1,10 @@
 import type pg from 'pg';
 import { asError } from '../common/as-error.js';
 import type { Config } from '../config/config.js';
+import type { PrismaClient } from '../database/generated/client.js';
 import { openClient } from '../database/open-client.js';
 import {
+  databaseMessageOf,
   isOutcomeUnknown,
   LOCK_NOT_AVAILABLE,
   READ_ONLY_TRANSACTION,
@@ -21,6 +23,8 @@ const SETTINGS = sessionSettings({
   idle_in_transaction_session_timeout: 30_000,
 });
 
+const OPTIONS = { application_name: 'petstore-cli' };
+
 const INSUFFICIENT_PRIVILEGE = '42501';
 
 /** What an operator can do about an error of PostgreSQL. */
@@ -33,40 +37,72 @@ const REMEDIES: Readonly<Record<string, string>> = {
   [READ_ONLY_TRANSACTION]: 'Set DATABASE_URL to the primary server; a standby is read-only.',
 };
 
+interface Connection {
+  readonly db: pg.Client;
+  end(): Promise<void>;
+}
+
 /**
  * Runs a command on a connection to its database: `DATABASE_URL`, or the embedded database of a running service.
  * @throws {ConfigurationError} @throws {UsageError} @throws {Error} when the database cannot be used
  */
-export async function withDatabase<T>(work: (db: pg.Client) => Promise<T>): Promise<T> {
-  const connectionString = await databaseUrl();
-  const db = await openClient(connectionString, { application_name: 'petstore-cli' }).catch((error: unknown) => {
+export function withDatabase<T>(work: (db: pg.Client) => Promise<T>): Promise<T> {
+  const open = async (url: string): Promise<Connection> => {
+    const db = await openClient(url, OPTIONS);
+    return { db, end: () => db.end() };
+  };
+  return withConnection(open, async ({ db }) => {
+    await db.query(SETTINGS);
+    return work(db);
+  });
+}
+
+/** As {@link withDatabase}, through Prisma's client, which is loaded only then. */
+export async function withPrisma<T>(work: (prisma: PrismaClient) => Promise<T>): Promise<T> {
+  const { openPrisma } = await import('../database/open-prisma.js');
+  return withConnection(
+    (url) => openPrisma(url, SETTINGS, OPTIONS),
+    ({ prisma }) => work(prisma),
+  );
+}
+
+async function withConnection<C extends Connection, T>(
+  open: (url: string) => Promise<C>,
+  work: (connection: C) => Promise<T>,
+): Promise<T> {
+  const url = await databaseUrl();
+  const connection = await open(url).catch((error: unknown) => {
     throw new Error(
-      `Cannot connect to the database at ${new URL(connectionString).host}: ${asError(error).message}. ` +
+      `Cannot connect to the database at ${new URL(url).host}: ${asError(error).message}. ` +
         'Check DATABASE_URL and that PostgreSQL is running.',
       { cause: error },
     );
   });
   try {
-    await db.query(SETTINGS);
-    return await work(db);
+    return await work(connection);
   } catch (error) {
-    // The server may report it before it ends the session.
-    if (db.connection.stream.destroyed || (sqlStateOf(error) !== undefined && isOutcomeUnknown(error))) {
-      throw new Error(
-        `The connection to the database was lost (${asError(error).message}). ` +
-          'If the command changes something, check whether it did before you repeat it.',
-        { cause: error },
-      );
-    }
-    const remedy = REMEDIES[sqlStateOf(error) ?? ''];
-    throw remedy === undefined
-      ? error
-      : new Error(`The database rejects the command of "${db.user}": ${asError(error).message}. ${remedy}`, {
-          cause: error,
-        });
+    throw commandError(error, connection.db);
   } finally {
-    await db.end().catch(() => undefined);
+    await connection.end().catch(() => undefined);
   }
+}
+
+/** The error for the operator: what PostgreSQL said, and what to do about it. */
+function commandError(error: unknown, db: pg.Client): unknown {
+  const message = databaseMessageOf(error);
+  // The server may report it before it ends the session.
+  if (db.connection.stream.destroyed || (sqlStateOf(error) !== undefined && isOutcomeUnknown(error))) {
+    return new Error(
+      `The connection to the database was lost (${message}). ` +
+        'If the command changes something, check whether it did before you repeat it.',
+      { cause: error },
+    );
+  }
+  const remedy = REMEDIES[sqlStateOf(error) ?? ''];
+  if (remedy !== undefined) {
+    return new Error(`The database rejects the command of "${db.user}": ${message}. ${remedy}`, { cause: error });
+  }
+  return message === asError(error).message ? error : new Error(message, { cause: error });
 }
 
 /** @throws {ConfigurationError} */

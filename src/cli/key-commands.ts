@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander';
 import { ApiKeysAdmin, type Deliver, type PlanChoice } from '../api-keys/api-keys.admin.js';
 import { type Plan, PLANS } from '../plans/plans.js';
 import { duration, futureTime, integer, keyId, keyName, UsageError } from './arguments.js';
-import { redisUrl, withDatabase } from './command-database.js';
+import { redisUrl, withPrisma } from './command-database.js';
 import { keyTable, viewsOf } from './key-view.js';
 import { details, isDiscarded, print, printResult, warn, writeOut } from './output.js';
 import { addUsageCommand } from './usage-command.js';
@@ -133,8 +133,8 @@ export function addKeyCommands(program: Command): void {
       command.addOption(option);
     }
     command.action(() =>
-      withDatabase(async (db) => {
-        const admin = new ApiKeysAdmin(db);
+      withPrisma(async (prisma) => {
+        const admin = new ApiKeysAdmin(prisma);
         const [prefix] = command.processedArgs as string[];
         await run(admin, command.opts(), prefix === undefined ? '' : (await admin.find(prefix)).id);
       }),

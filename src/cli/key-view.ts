@@ -1,9 +1,10 @@
-import type { KeyRecord, KeyState } from '../api-keys/api-keys.admin.js';
+import type { KeyRecord } from '../api-keys/api-keys.admin.js';
+import type { KeyState } from '../api-keys/key-state.js';
 import { asError } from '../common/as-error.js';
 import { quotasOf } from '../plans/plans.js';
 import type { Usage } from '../rate-limit/redis-admin.js';
 import { redisUrl } from './command-database.js';
-import { count, shownId, table, warn } from './output.js';
+import { count, shownId, table, timeText, warn } from './output.js';
 
 /** A key as the commands print it; the fields of `--json`. */
 export interface KeyView extends Omit<KeyRecord, 'state'> {
@@ -61,5 +62,5 @@ export function keyTable(keys: readonly KeyView[]): string {
 }
 
 function dayOf(time: Date | null): string {
-  return time?.toISOString().slice(0, 10) ?? 'never';
+  return time === null ? 'never' : timeText(time).slice(0, 10);
 }

@@ -83,8 +83,13 @@ export function table(titles: readonly string[], rows: readonly (readonly string
 export function details(object: object): string {
   return Object.entries(object)
     .filter(([, value]) => value !== null)
-    .map(([field, value]) => `${field.padEnd(19)}${value instanceof Date ? value.toISOString() : String(value)}`)
+    .map(([field, value]) => `${field.padEnd(19)}${value instanceof Date ? timeText(value) : String(value)}`)
     .join('\n');
+}
+
+/** A time as text. PostgreSQL has some that JavaScript cannot represent, such as the year 10000. */
+export function timeText(time: Date): string {
+  return Number.isNaN(time.getTime()) ? 'invalid' : time.toISOString();
 }
 
 /** An id in a table: on a terminal the characters that commands need to find it. */

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { onlyKey } from '../api-keys/api-keys.admin.js';
-import { type DayUsage, type KeyUsage, type Period, usageOfDays, usageOfKeys } from '../api-keys/usage-report.js';
+import type { DayUsage, KeyUsage, Period } from '../api-keys/usage-report.js';
 import { integer, keyId, pastDay } from './arguments.js';
-import { withDatabase } from './command-database.js';
+import { withPrisma } from './command-database.js';
 import { count, details, print, shownId, table } from './output.js';
 
 const DAY_MS = 86_400_000;
@@ -27,14 +27,15 @@ export function addUsageCommand(keys: Command): void {
     .option('--until <day>', 'last day in UTC, like 2026-10-31 (default: today)', pastDay)
     .option('--json', 'print one object with all figures')
     .action((prefix: string | undefined, options: UsageOptions) =>
-      withDatabase(async (db) => {
+      withPrisma(async (prisma) => {
+        const { usageOfDays, usageOfKeys } = await import('../api-keys/usage-report.js');
         const period = periodOf(options);
-        const keys = await usageOfKeys(db, period, prefix);
+        const keys = await usageOfKeys(prisma, period, prefix);
         if (prefix === undefined) {
           await print(options.json, { ...period, keys }, usageText(period, keys));
         } else {
           const usage = onlyKey(prefix, keys);
-          const days = await usageOfDays(db, period, usage.id);
+          const days = await usageOfDays(prisma, period, usage.id);
           await print(options.json, { ...period, ...usage, days }, keyUsageText(period, usage, days));
         }
       }),

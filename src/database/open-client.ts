@@ -2,7 +2,8 @@ import { createSecureContext } from 'node:tls';
 import pg from 'pg';
 import { parse } from 'pg-connection-string';
 
-const CONNECTION_TIMEOUT_MS = 5_000;
+/** How long opening a connection may take. Milliseconds. */
+export const CONNECTION_TIMEOUT_MS = 5_000;
 
 /**
  * How to connect to the server of a URL, as `pg` understands it; other parameters of the URL are ignored. Reads the files that it names.
@@ -54,7 +55,12 @@ export async function openClient(connectionString: string, options: pg.ClientCon
     await client.connect();
   } catch (error) {
     client.connection.stream.destroy();
-    throw error instanceof AggregateError ? (error.errors[0] as Error) : error;
+    return firstError(error);
   }
   return client;
+}
+
+/** Throws the error of the first address when a host has several. */
+export function firstError(error: unknown): never {
+  throw error instanceof AggregateError ? (error.errors[0] as Error) : error;
 }

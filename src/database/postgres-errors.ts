@@ -1,4 +1,5 @@
 import type { DriverAdapterError } from '@prisma/driver-adapter-utils';
+import { asError } from '../common/as-error.js';
 import { DomainError } from '../errors/domain-error.js';
 
 /** Another transaction held a lock for longer than `lock_timeout` (PostgreSQL documentation, appendix A). */
@@ -37,6 +38,9 @@ const POOL_TIMEOUT = 'timeout exceeded when trying to connect';
 
 /** Errors of Node that are reported before a statement is sent. */
 const NOT_CONNECTED: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOTFOUND']);
+
+/** Codes of Prisma's own, such as P2025; some have the form of a SQLSTATE. */
+const PRISMA_CODE = /^P\d{4}$/;
 
 /** Node's codes for what Prisma's driver adapter names without one. */
 const CODE_OF_ADAPTER_KIND: Readonly<Record<string, string>> = {
@@ -103,7 +107,7 @@ export function isSchemaError(error: unknown): boolean {
 
 /** Whether PostgreSQL has ended the connection, or rejected it: for whatever reason, it concerns no statement. */
 function isFatal(error: unknown): boolean {
-  return (error as { severity?: unknown } | null | undefined)?.severity === 'FATAL';
+  return reportOf(error)?.severity === 'FATAL';
 }
 
 /**
@@ -118,27 +122,44 @@ export async function databaseCall<T>(operation: () => PromiseLike<T>): Promise<
   }
 }
 
-/** Of PostgreSQL's errors some have a severity. */
-type AdapterCause = DriverAdapterError['cause'] & { readonly severity?: string };
+/** What PostgreSQL or the driver said, in one line: Prisma's messages begin with the call that failed. */
+export function databaseMessageOf(error: unknown): string {
+  const { message } = asError(error);
+  return (
+    causeOf(error)?.originalMessage ?? (isOfPrisma(error) ? message.slice(message.lastIndexOf('\n') + 1) : message)
+  );
+}
 
-/**
- * Throws an error of Prisma's driver adapter, whose message is hardly more than its kind, as one like those of `pg`: it says what
- * has failed and has a code. Other errors stay as they are.
- */
-export function throwAsStatementError(error: unknown): never {
-  if (!(error instanceof Error && error.name === 'DriverAdapterError')) {
-    throw error;
+/** What the driver has reported: `pg` as an error, Prisma within one. */
+interface Report {
+  readonly code?: unknown;
+  readonly severity?: unknown;
+}
+
+function reportOf(error: unknown): Report | null | undefined {
+  const cause = causeOf(error);
+  if (cause !== undefined) {
+    return { severity: cause.severity, code: cause.originalCode ?? CODE_OF_ADAPTER_KIND[cause.kind] ?? cause.kind };
   }
-  const { kind, originalCode, originalMessage, severity } = error.cause as AdapterCause;
-  const message = originalMessage ?? JSON.stringify(error.cause);
-  throw Object.assign(new Error(message, { cause: error }), {
-    name: 'StatementError',
-    code: originalCode ?? CODE_OF_ADAPTER_KIND[kind] ?? kind,
-    severity,
-  });
+  const report = error as Report | null | undefined;
+  return isOfPrisma(error) && PRISMA_CODE.test(String(report?.code)) ? undefined : report;
 }
 
 function codeOf(error: unknown): string | undefined {
-  const code = (error as { code?: unknown } | null | undefined)?.code;
+  const code = reportOf(error)?.code;
   return typeof code === 'string' ? code : undefined;
+}
+
+/** Of PostgreSQL's errors some have a severity. */
+type AdapterCause = DriverAdapterError['cause'] & { readonly severity?: string };
+
+/** The error of the driver adapter in one of Prisma's client, of queries and models alike. */
+function causeOf(error: unknown): AdapterCause | undefined {
+  const { meta } = (error ?? {}) as { meta?: { driverAdapterError?: { cause?: AdapterCause } } };
+  return meta?.driverAdapterError?.cause;
+}
+
+/** By name: this file is loaded where Prisma's client is not. */
+function isOfPrisma(error: unknown): boolean {
+  return error instanceof Error && error.name === 'PrismaClientKnownRequestError';
 }

@@ -1,6 +1,7 @@
 import { type ArgumentsHost, Catch, type ExceptionFilter, Logger, NotFoundException } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { logBackgroundError } from '../common/in-background.js';
+import { databaseMessageOf } from '../database/postgres-errors.js';
 import { DomainError } from '../errors/domain-error.js';
 import { abortResponse, sendError } from './response.js';
 
@@ -35,7 +36,8 @@ export class AllExceptionsFilter implements ExceptionFilter {
     if (code === 'internal_error') {
       this.#logger.error('request failed', { ...fields, detail: cause instanceof Error ? cause.stack : String(cause) });
     } else if (code === 'service_unavailable') {
-      this.#logger.warn('service unavailable', { ...fields, detail: cause instanceof Error ? cause.message : message });
+      const detail = cause instanceof Error ? databaseMessageOf(cause) : message;
+      this.#logger.warn('service unavailable', { ...fields, detail });
     }
   }
 }

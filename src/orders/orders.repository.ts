@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Prisma } from '../database/generated/client.js';
 import { databaseCall, LOCK_NOT_AVAILABLE, SERIALIZATION_FAILURE, sqlStateOf } from '../database/postgres-errors.js';
+import { Pools } from '../database/pools.js';
 import { PrismaService } from '../database/prisma.service.js';
 import { DomainError } from '../errors/domain-error.js';
 import { traced } from '../tracing/tracing.js';
@@ -22,12 +23,14 @@ const SKIP_LOCKED = Prisma.raw('SKIP LOCKED');
  * The statements that cancel orders. They lock each row before they look at its status: without the lock a statement
  * sees the status of its snapshot, and a shipment that commits meanwhile goes unnoticed.
  *
- * Prisma's cost grows with the rows that it returns, so a batch returns one row and takes its ids as one text. Every result is a
- * text, so no change of a column makes a prepared statement invalid. See docs/decisions/0002.
+ * Each result has a type of its own, so that no change of a column makes a prepared statement invalid. See docs/decisions/0002.
  */
 @Injectable()
 export class OrdersRepository {
-  constructor(private readonly prisma: PrismaService) {}
+  constructor(
+    private readonly prisma: PrismaService,
+    private readonly pools: Pools,
+  ) {}
 
   /**
    * Cancels those of the orders that are pending, several of them in one statement. Rows that another transaction has locked are
@@ -45,29 +48,25 @@ export class OrdersRepository {
   }
 
   async #cancelBatch(ids: readonly bigint[]): Promise<Map<bigint, CancelResult>> {
-    const list = `{${ids.join()}}`;
-    const json = await this.#text(
+    const rows = await this.#query<{ id: bigint; result: CancelResult }>(
       Prisma.sql`
         WITH locked AS MATERIALIZED (
-          SELECT id, status FROM orders WHERE id = ANY(${list}::text::bigint[]) FOR NO KEY UPDATE SKIP LOCKED
+          SELECT id, status FROM orders WHERE id = ANY(${ids}::bigint[]) FOR NO KEY UPDATE SKIP LOCKED
         ), updated AS (
           UPDATE orders SET status = 'cancelled', cancelled_at = now()
           WHERE id = ANY(ARRAY(SELECT id FROM locked WHERE status = 'pending')) RETURNING id, status
         )
-        SELECT json_object_agg(id, result)::text FROM (
-          SELECT id, CASE
-            WHEN status <> 'pending' THEN 'already_' || status
-            WHEN id IN (SELECT id FROM updated WHERE status = 'cancelled') THEN 'cancelled'
-            ELSE 'suppressed'
-          END AS result FROM locked
-          UNION ALL
-          SELECT id, 'retry' FROM orders WHERE id = ANY(${list}::text::bigint[])
-            AND (SELECT count(*) FROM locked) < ${String(ids.length)}::text::int AND id NOT IN (SELECT id FROM locked)
-        ) AS each`,
+        SELECT id::bigint, CASE
+          WHEN status <> 'pending' THEN 'already_' || status
+          WHEN id IN (SELECT id FROM updated WHERE status = 'cancelled') THEN 'cancelled'
+          ELSE 'suppressed'
+        END AS result FROM locked
+        UNION ALL
+        SELECT id::bigint, 'retry' FROM orders WHERE id = ANY(${ids}::bigint[])
+          AND (SELECT count(*) FROM locked) < ${ids.length}::int AND id NOT IN (SELECT id FROM locked)`,
       ids.length,
     );
-    const results = JSON.parse(json ?? '{}') as Record<string, CancelResult>;
-    return new Map(Object.entries(results).map(([id, result]) => [BigInt(id), result]));
+    return new Map(rows.map(({ id, result }) => [id, result]));
   }
 
   /**
@@ -78,27 +77,29 @@ export class OrdersRepository {
    * @throws {DomainError} `service_unavailable`, also when the row stays locked
    */
   async cancelAlone(id: bigint, lock = Prisma.empty): Promise<CancelResult | undefined> {
-    const updated = await this.#text(Prisma.sql`
+    const [updated] = await this.#query<{ status: string }>(Prisma.sql`
       UPDATE orders SET status = 'cancelled', cancelled_at = now()
       WHERE id = (
         SELECT CASE status WHEN 'pending' THEN id END
-        FROM orders WHERE id = ${String(id)}::text::bigint FOR NO KEY UPDATE ${lock}
+        FROM orders WHERE id = ${id}::bigint FOR NO KEY UPDATE ${lock}
       ) RETURNING status::text`);
-    if (updated === 'cancelled') {
+    if (updated?.status === 'cancelled') {
       return 'cancelled';
     }
-    const result = await this.#text(Prisma.sql`
+    const [found] = await this.#query<{ result: CancelResult | null }>(Prisma.sql`
       SELECT coalesce((
         SELECT CASE status WHEN 'pending' THEN 'suppressed' ELSE 'already_' || status END
-        FROM orders WHERE id = ${String(id)}::text::bigint FOR NO KEY UPDATE ${lock}
-      ), (SELECT 'retry' FROM orders WHERE id = ${String(id)}::text::bigint))`);
-    return (result ?? undefined) as CancelResult | undefined;
+        FROM orders WHERE id = ${id}::bigint FOR NO KEY UPDATE ${lock}
+      ), (SELECT 'retry' FROM orders WHERE id = ${id}::bigint)) AS result`);
+    return found?.result ?? undefined;
   }
 
-  async #text(statement: Prisma.Sql, batchSize = 1): Promise<string | null | undefined> {
-    const query = (): Promise<[string | null][]> =>
-      this.prisma.beforeWrite().then(() => this.prisma.queryRows(statement));
-    const run = (): Promise<[string | null][]> =>
+  async #query<Row>(statement: Prisma.Sql, batchSize = 1): Promise<Row[]> {
+    const query = async (): Promise<Row[]> => {
+      await this.pools.beforeWrite();
+      return this.prisma.$queryRaw<Row[]>(statement);
+    };
+    const run = (): Promise<Row[]> =>
       query()
         .catch((error: unknown) => {
           if (sqlStateOf(error) === SERIALIZATION_FAILURE) {
@@ -110,8 +111,7 @@ export class OrdersRepository {
         .catch((error: unknown) => {
           throw sqlStateOf(error) === LOCK_NOT_AVAILABLE ? orderLocked(error) : error;
         });
-    const [row] = await traced({ operation: 'UPDATE', table: 'orders', batchSize }, () => databaseCall(run));
-    return row?.[0];
+    return traced({ operation: 'UPDATE', table: 'orders', batchSize }, () => databaseCall(run));
   }
 }
 

@@ -3,7 +3,7 @@ import { asError } from '../common/as-error.js';
 import { CLOCK, type Clock } from '../common/clock.js';
 import { inBackground } from '../common/in-background.js';
 import { CONFIG, type Config } from '../config/config.js';
-import { isOutcomeUnknown } from '../database/postgres-errors.js';
+import { databaseMessageOf, isOutcomeUnknown } from '../database/postgres-errors.js';
 import { Metrics } from '../metrics/metrics.js';
 import { NO_USAGE, type UsageCounts, type UsageRow } from './usage-counts.js';
 import { UsageRepository } from './usage.repository.js';
@@ -141,7 +141,7 @@ export class UsageRecorder implements OnApplicationBootstrap, OnApplicationShutd
       await action();
       return undefined;
     } catch (error) {
-      this.#logger.warn(`cannot ${what}, will retry: ${asError(error).message}`);
+      this.#logger.warn(`cannot ${what}, will retry: ${databaseMessageOf(error)}`);
       return asError(error);
     }
   }

@@ -1,24 +1,27 @@
 import { Injectable } from '@nestjs/common';
-import { Prisma } from '../database/generated/client.js';
+import { Pools } from '../database/pools.js';
 import { PrismaService } from '../database/prisma.service.js';
 import type { UsageRow } from './usage-counts.js';
 
 /** The statements that record usage. The report has its own. */
 @Injectable()
 export class UsageRepository {
-  constructor(private readonly prisma: PrismaService) {}
+  constructor(
+    private readonly prisma: PrismaService,
+    private readonly pools: Pools,
+  ) {}
 
   /** Records by the database's clock when keys were last used, at most once a minute: each record is a new version of a row. */
   async touch(ids: readonly string[]): Promise<void> {
-    await this.prisma.execute(Prisma.sql`
+    await this.prisma.$executeRaw`
       UPDATE api_keys SET last_used_at = now()
-      WHERE id = ANY(${`{${ids.join()}}`}::text::uuid[])
-        AND (last_used_at IS NULL OR last_used_at <= now() - interval '1 minute')`);
+      WHERE id = ANY(${ids}::uuid[]) AND (last_used_at IS NULL OR last_used_at <= now() - interval '1 minute')`;
   }
 
   /** Resolves when the database responds and commits. */
-  ping(): Promise<unknown> {
-    return this.prisma.beforeWrite().then(() => this.prisma.execute(Prisma.sql`SELECT 1`));
+  async ping(): Promise<void> {
+    await this.pools.beforeWrite();
+    await this.prisma.$executeRaw`SELECT 1`;
   }
 
   /**
@@ -27,9 +30,9 @@ export class UsageRepository {
    * @param today the day of the clock that counted the rows
    */
   async addUsage(rows: readonly UsageRow[], today: number): Promise<void> {
-    await this.prisma.execute(Prisma.sql`
+    await this.prisma.$executeRaw`
       INSERT INTO api_key_usage AS usage (day, key_id, admitted, rejected, banned, lists, cancels, list_bytes)
-      SELECT (now() AT TIME ZONE 'UTC')::date - (${String(today)}::int - day),
+      SELECT (now() AT TIME ZONE 'UTC')::date - (${today}::int - day),
              "keyId", admitted, rejected, banned, lists, cancels, "listBytes"
       FROM json_to_recordset(${JSON.stringify(rows)}::json) AS counted
         (day int, "keyId" uuid, admitted bigint, rejected bigint, banned bigint, lists bigint, cancels bigint, "listBytes" bigint)
@@ -37,7 +40,7 @@ export class UsageRepository {
       ON CONFLICT (day, key_id) DO UPDATE SET
         admitted = usage.admitted + excluded.admitted, rejected = usage.rejected + excluded.rejected,
         banned = usage.banned + excluded.banned, lists = usage.lists + excluded.lists,
-        cancels = usage.cancels + excluded.cancels, list_bytes = usage.list_bytes + excluded.list_bytes`);
+        cancels = usage.cancels + excluded.cancels, list_bytes = usage.list_bytes + excluded.list_bytes`;
   }
 
   /**
@@ -46,9 +49,9 @@ export class UsageRepository {
    * @returns the number of rows removed
    */
   removeOldUsage(retentionDays: number, rowsMax: number): Promise<number> {
-    return this.prisma.execute(Prisma.sql`
+    return this.prisma.$executeRaw`
       DELETE FROM api_key_usage WHERE ctid = ANY (ARRAY(
-        SELECT ctid FROM api_key_usage WHERE day < (now() AT TIME ZONE 'UTC')::date - ${String(retentionDays)}::int
-        ORDER BY day LIMIT ${String(rowsMax)}::int FOR UPDATE SKIP LOCKED))`);
+        SELECT ctid FROM api_key_usage WHERE day < (now() AT TIME ZONE 'UTC')::date - ${retentionDays}::int
+        ORDER BY day LIMIT ${rowsMax}::int FOR UPDATE SKIP LOCKED))`;
   }
 }

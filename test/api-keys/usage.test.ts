@@ -128,7 +128,7 @@ describe('the usage recorder', () => {
   beforeAll(() => {
     config = loadConfig({ DATABASE_URL: context.service.url });
     pools = new Pools(config, new Metrics());
-    repository = new UsageRepository(new PrismaService(pools));
+    repository = new UsageRepository(new PrismaService(pools), pools);
   });
   afterAll(() => pools.onApplicationShutdown());
 

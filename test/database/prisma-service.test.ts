@@ -1,7 +1,6 @@
 import type pg from 'pg';
-import { isTransientDatabaseError, sqlStateOf } from '../../src/database/postgres-errors.js';
-import { Prisma } from '../../src/database/generated/client.js';
 import type { Pools } from '../../src/database/pools.js';
+import { databaseMessageOf, isTransientDatabaseError, sqlStateOf } from '../../src/database/postgres-errors.js';
 import { PrismaService } from '../../src/database/prisma.service.js';
 import { openPool } from '../helpers/open-pool.js';
 import { useTestDatabase } from '../helpers/test-database.js';
@@ -14,38 +13,88 @@ let main: pg.Pool | undefined;
 
 afterEach(() => main?.end());
 
-function serviceOn(connectionString: string): PrismaService {
-  main = openPool({ connectionString });
+function serviceOn(options: pg.PoolConfig): PrismaService {
+  main = openPool(options);
   return new PrismaService({ main } as Pools);
 }
 
-const failureOf = (promise: Promise<unknown>): Promise<Error> =>
+const failureOf = (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(
     () => new Error('nothing failed'),
-    (error: unknown) => error as Error,
+    (error: unknown) => error,
   );
 
-describe('PrismaService', () => {
-  it('executes a statement and returns rows without the client', async () => {
-    const prisma = serviceOn(database.url);
-    expect(await prisma.queryRows(Prisma.sql`SELECT 'a' || ${'b'}::text, NULL, count(*)::int FROM orders`)).toEqual([
-      ['ab', null, 0],
-    ]);
-    expect(await prisma.execute(Prisma.sql`UPDATE orders SET quantity = 1 WHERE id = ${'1'}::text::bigint`)).toBe(0);
+const newKey = (name: string): { name: string; keyPrefix: string; keyHash: Uint8Array<ArrayBuffer>; plan: 'free' } => ({
+  name,
+  keyPrefix: 'pst_012345',
+  keyHash: new Uint8Array(32),
+  plan: 'free',
+});
+
+describe('an error of PrismaService has the SQLSTATE and the words of PostgreSQL', () => {
+  test.each<[what: string, fail: (prisma: PrismaService) => Promise<unknown>, sqlState: string, message: string]>([
+    ['a query', (prisma) => prisma.$queryRaw`SELECT 1 / length(${''})`, '22012', 'division by zero'],
+    ['a statement', (prisma) => prisma.$executeRaw`SELECT 1 / length(${''})`, '22012', 'division by zero'],
+    [
+      'a model',
+      (prisma) => prisma.apiKey.create({ data: newKey(' ') }),
+      '23514',
+      'new row for relation "api_keys" violates check constraint "api_keys_name_not_blank"',
+    ],
+    [
+      'a model with a code of its own for the error',
+      (prisma) => prisma.apiKey.createMany({ data: [newKey('a'), newKey('b')] }),
+      '23505',
+      'duplicate key value violates unique constraint "api_keys_key_hash_key"',
+    ],
+  ])('%s', async (_what, fail, sqlState, message) => {
+    const error = await failureOf(fail(serviceOn({ connectionString: database.url })));
+    expect([sqlStateOf(error), isTransientDatabaseError(error)]).toEqual([sqlState, false]);
+    expect(databaseMessageOf(error)).toBe(message);
   });
 
-  it.each(['execute', 'queryRows'] as const)('fails in %s with what PostgreSQL said', async (method) => {
-    const prisma = serviceOn(database.url);
-    const statement = Prisma.sql`SELECT 1 / length(${''}::text)`;
-    const error = await failureOf(prisma[method](statement));
-    expect(error.message).toBe('division by zero');
-    expect(sqlStateOf(error)).toBe('22012');
-    expect(isTransientDatabaseError(error)).toBe(false);
+  it('and none when Prisma itself reports it', async () => {
+    const prisma = serviceOn({ connectionString: database.url });
+    const id = '00000000-0000-4000-8000-000000000000';
+    const error = await failureOf(prisma.apiKey.update({ where: { id }, data: { plan: 'pro' } }));
+    expect([sqlStateOf(error), isTransientDatabaseError(error)]).toEqual([undefined, false]);
+    expect(databaseMessageOf(error)).toMatch(/^An operation failed .* No record was found for an update\.$/);
   });
+});
 
-  it('names the server that cannot be reached', async () => {
-    const error = await failureOf(serviceOn(REFUSED).execute(Prisma.sql`SELECT 1`));
-    expect(error.message).toBe('{"kind":"DatabaseNotReachable","host":"127.0.0.1","port":1}');
-    expect(isTransientDatabaseError(error)).toBe(true);
+describe('while the database is unavailable, an error of PrismaService is transient and in one line', () => {
+  test.each<[what: string, options: () => pg.PoolConfig, message: string | RegExp]>([
+    [
+      'nothing listens',
+      () => ({ connectionString: REFUSED }),
+      /^[^\n]*Can't reach database server at 127\.0\.0\.1:1[^\n]*$/,
+    ],
+    [
+      'the pool has no free connection',
+      () => ({ connectionString: database.url, max: 1, connectionTimeoutMillis: 100 }),
+      'timeout exceeded when trying to connect',
+    ],
+    ['it does not respond', () => ({ connectionString: database.url, query_timeout: 100 }), 'Query read timeout'],
+  ])('%s', async (_what, options, message) => {
+    const prisma = serviceOn(options());
+    const holder = options().max === 1 ? await main?.connect() : undefined;
+    for (const statement of [
+      () => prisma.$queryRaw`SELECT pg_sleep(5)::text`,
+      () => prisma.$executeRaw`SELECT pg_sleep(5)`,
+    ]) {
+      const error = await failureOf(statement());
+      expect([sqlStateOf(error), isTransientDatabaseError(error)]).toEqual([undefined, true]);
+      expect(databaseMessageOf(error)).toMatch(message);
+    }
+    holder?.release();
   });
+});
+
+it('a query of a model works on open connections after a column has another type', async () => {
+  const prisma = serviceOn({ connectionString: database.url, max: 1 });
+  const select = { requestsPerDay: true } as const;
+  const find = (): Promise<unknown> => prisma.apiKey.findFirst({ where: { name: 'none' }, select });
+  expect(await find()).toBeNull();
+  await database.db.query('ALTER TABLE api_keys ALTER COLUMN requests_per_day TYPE bigint');
+  expect(await find()).toBeNull();
 });

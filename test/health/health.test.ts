@@ -1,4 +1,3 @@
-import { Prisma } from '../../src/database/generated/client.js';
 import { PrismaService } from '../../src/database/prisma.service.js';
 import { HealthService } from '../../src/health/health.service.js';
 import { Metrics } from '../../src/metrics/metrics.js';
@@ -60,7 +59,7 @@ describe('health', () => {
   it('is unready before statements that get no response have failed', async () => {
     proxy.stall();
     // On connections of every age.
-    const run = (): Promise<unknown> => service.app.get(PrismaService).execute(Prisma.sql`SELECT 1`);
+    const run = (): Promise<unknown> => service.app.get(PrismaService).$executeRaw`SELECT 1`;
     const statements = Array.from({ length: 4 }, () => run().catch(() => 'a statement'));
     expect(await Promise.race([...statements, ask('ready').then(({ status }) => status)])).toBe(503);
     proxy.restore();
@@ -69,10 +68,10 @@ describe('health', () => {
 
   it('asks the database once for callers at the same time', async () => {
     const health = service.app.get(HealthService);
-    const queryRows = jest.spyOn(service.app.get(PrismaService), 'queryRows');
+    const checks = jest.spyOn(service.app.get(PrismaService), 'isUsable');
     const ready = await Promise.all(Array.from({ length: 20 }, () => health.isReady()));
-    expect([ready.every(Boolean), queryRows.mock.calls.length]).toEqual([true, 1]);
+    expect([ready.every(Boolean), checks.mock.calls.length]).toEqual([true, 1]);
     expect(await health.isReady()).toBe(true);
-    expect(queryRows).toHaveBeenCalledTimes(2);
+    expect(checks).toHaveBeenCalledTimes(2);
   });
 });

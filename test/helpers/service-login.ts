@@ -27,3 +27,27 @@ export async function createServiceLogin(
     },
   };
 }
+
+/** The owner of test databases. */
+const OWNER = 'petstore';
+/** A login that tests share and none changes. */
+const SHARED_ROLE = 'test_service';
+
+/**
+ * The URL of a service under test, by default that of the database. In the place of the owner's login it has one that is a member of
+ * `petstore_service`; any other login stays.
+ */
+export async function serviceUrl({ db, url }: TestDatabase, address = url): Promise<string> {
+  const login = new URL(address);
+  if (login.username !== OWNER) {
+    return address;
+  }
+  await db.query(`
+    DO $$ BEGIN
+      CREATE ROLE ${SHARED_ROLE} LOGIN PASSWORD 'test' IN ROLE petstore_service;
+    EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
+    END $$`);
+  login.username = SHARED_ROLE;
+  login.password = 'test';
+  return login.href;
+}

@@ -6,6 +6,7 @@ import type { RequestLog } from '../../src/logging/create-logger.js';
 import { announceKeysTo } from './announced.js';
 import { insertKey } from './builders.js';
 import { ManualClock } from './manual-clock.js';
+import { serviceUrl } from './service-login.js';
 import { createTestDatabase, type TestDatabase } from './test-database.js';
 
 export interface TestService extends TestDatabase {
@@ -25,11 +26,15 @@ export interface TestServiceOptions {
   readonly database?: TestDatabase;
 }
 
-/** Starts the application on a free port, with its own database and a manual clock. */
+/**
+ * Starts the application on a free port, with its own database and a manual clock. It has the rights of a deployed service; those of
+ * the owner are for the test.
+ */
 export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
   const database = options.database ?? (await createTestDatabase());
   const clock = options.clock ?? new ManualClock();
-  const config: Config = loadConfig({ DATABASE_URL: database.url, METRICS_PORT: '0', ...options.environment });
+  const url = await serviceUrl(database, options.environment?.DATABASE_URL);
+  const config: Config = loadConfig({ METRICS_PORT: '0', ...options.environment, DATABASE_URL: url });
   const app = await createApp(config, { clock, logger: false, requestLog: options.requestLog });
   await app.listen(0, '127.0.0.1');
   announceKeysTo(app, database.db);

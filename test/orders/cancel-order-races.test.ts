@@ -2,11 +2,10 @@ import { Metrics } from '../../src/metrics/metrics.js';
 import { CancelBatcher } from '../../src/orders/cancel-batcher.js';
 import { OrdersRepository } from '../../src/orders/orders.repository.js';
 import { Pools } from '../../src/database/pools.js';
-import { PrismaService } from '../../src/database/prisma.service.js';
 import { outcomeOfCancel } from '../helpers/api.js';
 import { insertOrder, insertOrders, statusOf } from '../helpers/builders.js';
 import { gatherCancels, tally } from '../helpers/cancel-batches.js';
-import { lockOrder } from '../helpers/lock-waits.js';
+import { lockOrder, openTransaction, untilLockWaits } from '../helpers/lock-waits.js';
 import { type TestService, useTestService } from '../helpers/test-service.js';
 
 const context = useTestService();
@@ -52,15 +51,22 @@ describe('concurrent cancels', () => {
 
   it('succeed when the order was locked for the first of two statements only', async () => {
     const id = await insertOrder(service.db);
+    // The first statement has skipped the locked row when it waits here, also without a row to update.
+    await service.db.query(`
+      CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN PERFORM pg_advisory_xact_lock_shared(41); RETURN NULL; END $$;
+      CREATE TRIGGER wait AFTER UPDATE ON orders FOR EACH STATEMENT EXECUTE FUNCTION wait()`);
+    const goOn = await openTransaction(service.db, 'SELECT pg_advisory_xact_lock(41)');
     const release = await lockOrder(service.db, id);
-    const prisma = service.app.get(PrismaService);
-    const query = prisma.queryRows.bind(prisma);
-    jest.spyOn(prisma, 'queryRows').mockImplementationOnce(async (statement) => {
-      const updated = await query(statement);
-      await release();
-      return updated;
-    });
-    expect(await outcome(id)).toBe('204');
+    const waits = jest.spyOn(service.app.get(Metrics).cancelLockWaits, 'inc');
+    const cancelled = outcome(id);
+    await untilLockWaits(service.db);
+    await release();
+    await goOn();
+    expect(await cancelled).toBe('204');
+    await service.db.query('DROP FUNCTION wait() CASCADE');
+    // No statement waited for the row.
+    expect(waits).not.toHaveBeenCalled();
   });
 
   it('fail with their statement, and the next cancels succeed', async () => {

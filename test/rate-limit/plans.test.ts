@@ -1,4 +1,4 @@
-import { PrismaService } from '../../src/database/prisma.service.js';
+import { ApiKeysRepository } from '../../src/api-keys/api-keys.repository.js';
 import { DomainError } from '../../src/errors/domain-error.js';
 import { OrdersService } from '../../src/orders/orders.service.js';
 import type { Plan } from '../../src/plans/plans.js';
@@ -110,7 +110,8 @@ describe('a key', () => {
 
   it('gets 503 with the limits of an unused address while the database is unavailable, and no key 401', async () => {
     const { key } = await insertKey(service.db);
-    jest.spyOn(service.app.get(PrismaService), 'queryRows').mockRejectedValue(new Error('Connection terminated'));
+    const unavailable = new DomainError('service_unavailable', 'Connection terminated');
+    jest.spyOn(service.app.get(ApiKeysRepository), 'findByHash').mockRejectedValue(unavailable);
     const response = await request(key);
     expect(response.status).toBe(503);
     expect(stateOf(response)).toMatchObject({ limit: 60, remaining: 60, day: { remaining: 1_000 }, retryAfter: 1 });

@@ -1,6 +1,6 @@
 import { HttpException, Logger, type Type } from '@nestjs/common';
+import { ApiKeysRepository } from '../../src/api-keys/api-keys.repository.js';
 import { UsageRecorder } from '../../src/usage/usage-recorder.js';
-import { PrismaService } from '../../src/database/prisma.service.js';
 import { DomainError } from '../../src/errors/domain-error.js';
 import { Metrics } from '../../src/metrics/metrics.js';
 import { OrdersService } from '../../src/orders/orders.service.js';
@@ -58,8 +58,8 @@ describe('an error of a dependency ends only the request that meets it', () => {
   const dependency = <T>(token: symbol | Type<T>): T => context.service.app.get<T>(token);
   const quotas = (): QuotaStore => dependency(RateLimiter).keys;
   const metrics = (): Metrics => dependency(Metrics);
-  const keyRow = (row: object): void => {
-    jest.spyOn(dependency(PrismaService), 'queryRows').mockResolvedValueOnce([row as unknown[]]);
+  const failLookup = (): void => {
+    jest.spyOn(dependency(ApiKeysRepository), 'findByHash').mockRejectedValueOnce(new TypeError(SECRET));
   };
   const failQuotas = (): void => {
     jest.spyOn(quotas(), 'consume').mockImplementationOnce(boom);
@@ -69,8 +69,7 @@ describe('an error of a dependency ends only the request that meets it', () => {
     ['the quota store throws', 500, failQuotas],
     ['the quota store rejects', 500, () => jest.spyOn(quotas(), 'consume').mockRejectedValueOnce(new Error(SECRET))],
     ['the quota store returns no verdict', 500, () => jest.spyOn(quotas(), 'consume').mockReturnValueOnce({} as never)],
-    ['the plan of the key is unknown', 500, () => keyRow(['a', 'gold', null, null, null])],
-    ['the key row has another type', 500, () => keyRow({ id: 'a', plan: 'free' })],
+    ['the look-up of the key fails', 500, failLookup],
     ['the usage recorder throws', 500, () => jest.spyOn(dependency(UsageRecorder), 'add').mockImplementationOnce(boom)],
     [
       'a metric of the limiter throws',

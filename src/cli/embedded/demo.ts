@@ -1,36 +1,33 @@
 import { createHmac } from 'node:crypto';
-import { DISPLAY_PREFIX_LENGTH } from '../../api-keys/api-keys.admin.js';
-import { hashKey } from '../../api-keys/key-format.js';
-import { openClient } from '../../database/open-client.js';
+import { storedFormOf } from '../../api-keys/api-keys.admin.js';
+import { openPrisma } from '../../database/open-prisma.js';
 import { sessionSettings } from '../../database/session-settings.js';
 import { seedOrders } from '../../orders/seed-orders.js';
 import { type Plan, PLANS } from '../../plans/plans.js';
 
 const DEMO_ORDERS = 60;
-const ENTERPRISE_QUOTAS = [5_000, 1_000_000];
-
-const INSERT_KEY = `
-  INSERT INTO api_keys (name, plan, key_prefix, key_hash, requests_per_minute, requests_per_day)
-  VALUES ($1, $2, $3, decode($4, 'hex'), $5, $6) ON CONFLICT (key_hash) DO NOTHING`;
+const ENTERPRISE_QUOTAS = { requestsPerMinute: 5_000, requestsPerDay: 1_000_000 };
 
 export type DemoKeys = Readonly<Record<Plan, string>>;
 
 /** Inserts sample orders and one API key per plan, unless they are there. */
 export async function prepareDemo(databaseUrl: string): Promise<DemoKeys> {
   const keys = demoKeysOf(new URL(databaseUrl).password);
-  const client = await openClient(databaseUrl);
+  const { prisma, db, end } = await openPrisma(databaseUrl, sessionSettings());
   try {
-    await client.query(sessionSettings());
-    await seedOrders(client, DEMO_ORDERS);
-    for (const plan of PLANS) {
-      const key = keys[plan];
-      const quotas = plan === 'enterprise' ? ENTERPRISE_QUOTAS : [null, null];
-      const stored = [key.slice(0, DISPLAY_PREFIX_LENGTH), hashKey(key)];
-      await client.query(INSERT_KEY, [`demo ${plan}`, plan, ...stored, ...quotas]);
-    }
+    await seedOrders(db, DEMO_ORDERS);
+    await prisma.apiKey.createMany({
+      data: PLANS.map((plan) => ({
+        name: `demo ${plan}`,
+        plan,
+        ...storedFormOf(keys[plan]),
+        ...(plan === 'enterprise' && ENTERPRISE_QUOTAS),
+      })),
+      skipDuplicates: true,
+    });
     return keys;
   } finally {
-    await client.end();
+    await end();
   }
 }
 

@@ -15,7 +15,7 @@ function buildKey(overrides: Partial<VerifiedKey> = {}): VerifiedKey {
     id: '5f1c0e3a-8d1b-4d57-9a5e-3a4c1c1f0b11',
     plan: 'free',
     quotas: { requestsPerMinute: 60, requestsPerDay: 1_000 },
-    expiresAtMs: undefined,
+    expiresAt: null,
     ...overrides,
   };
 }
@@ -154,7 +154,7 @@ describe.each(['invalidate', 'invalidateAll'] as const)('%s during a look-up', (
 it('a key is rejected when it expires during the query', async () => {
   const waiting = verify(TOKEN);
   clock.advance(1_000);
-  repository.queries[0]?.response(buildKey({ expiresAtMs: clock.now() }));
+  repository.queries[0]?.response(buildKey({ expiresAt: new Date(clock.now()) }));
   await expect(waiting).resolves.toBeUndefined();
 });
 

@@ -1,15 +1,16 @@
 import { DriverAdapterError } from '@prisma/driver-adapter-utils';
-import {
-  isOutcomeUnknown,
-  isTransientDatabaseError,
-  sqlStateOf,
-  throwAsStatementError,
-} from '../../../src/database/postgres-errors.js';
+import { Prisma } from '../../../src/database/generated/client.js';
+import { isOutcomeUnknown, isTransientDatabaseError, sqlStateOf } from '../../../src/database/postgres-errors.js';
 
 const coded = (code: string): Error => Object.assign(new Error('failed'), { code });
 
-/** The error that is thrown in place of one of Prisma's driver adapter. */
-const adapted = (cause: DriverAdapterError['cause']): Error => statementErrorOf(new DriverAdapterError(cause));
+/** An error of Prisma's client. */
+const ofPrisma = (code: string, meta: Record<string, unknown> = {}): Error =>
+  new Prisma.PrismaClientKnownRequestError('failed', { code, meta, clientVersion: '' });
+
+/** One of a raw query whose cause is an error of the driver adapter. */
+const adapted = (cause: DriverAdapterError['cause']): Error =>
+  ofPrisma('P2010', { driverAdapterError: new DriverAdapterError(cause) });
 
 const SHUTDOWN = {
   kind: 'postgres',
@@ -54,6 +55,23 @@ describe('sqlStateOf, isTransientDatabaseError and isOutcomeUnknown', () => {
     ['a timeout (Prisma)', adapted({ kind: 'SocketTimeout' }), undefined, true, true],
     ['a TLS error (Prisma)', adapted({ kind: 'TlsConnectionError', reason: 'expired' }), undefined, true, false],
     ['a failure of the adapter itself', adapted({ kind: 'GenericJs', id: 1 }), undefined, false, true],
+    ['an error of the operating system (Prisma)', ofPrisma('EPIPE'), undefined, true, true],
+    ['a row that is not found (Prisma)', ofPrisma('P2025', { modelName: 'ApiKey' }), undefined, false, true],
+    [
+      'a violated constraint (Prisma)',
+      adapted({ ...SHUTDOWN, originalCode: '23514', severity: 'ERROR' }),
+      '23514',
+      false,
+      false,
+    ],
+    ['an error that a trigger raises', coded('P0001'), 'P0001', false, false],
+    [
+      'an error that a trigger raises (Prisma)',
+      adapted({ ...SHUTDOWN, originalCode: 'P0001', severity: 'ERROR' }),
+      'P0001',
+      false,
+      false,
+    ],
   ])('classifies %s', (_what, error, sqlState, transient, outcomeUnknown) => {
     expect([sqlStateOf(error), isTransientDatabaseError(error), isOutcomeUnknown(error)]).toEqual([
       sqlState,
@@ -66,11 +84,3 @@ describe('sqlStateOf, isTransientDatabaseError and isOutcomeUnknown', () => {
     expect(isTransientDatabaseError(undefined)).toBe(false);
   });
 });
-
-function statementErrorOf(error: DriverAdapterError): Error {
-  try {
-    return throwAsStatementError(error);
-  } catch (statementError) {
-    return statementError as Error;
-  }
-}

@@ -1,19 +1,23 @@
+import type { Pools } from '../../../src/database/pools.js';
 import type { PrismaService } from '../../../src/database/prisma.service.js';
 import { OrdersRepository } from '../../../src/orders/orders.repository.js';
 
 it('names a locked order also when the statement was repeated after a conflict, and writes nothing while commits wait', async () => {
-  const queryRows = jest
+  const $queryRaw = jest
     .fn()
     .mockRejectedValueOnce(Object.assign(new Error('moved to another partition'), { code: '40001' }))
     .mockRejectedValueOnce(Object.assign(new Error('lock timeout'), { code: '55P03' }));
   const beforeWrite = jest.fn().mockResolvedValue(undefined);
-  const repository = new OrdersRepository({ queryRows, beforeWrite } as unknown as PrismaService);
+  const repository = new OrdersRepository(
+    { $queryRaw } as unknown as PrismaService,
+    { beforeWrite } as unknown as Pools,
+  );
   await expect(repository.cancelAlone(1n)).rejects.toMatchObject({
     code: 'service_unavailable',
     message: expect.stringContaining('order is locked') as string,
   });
-  expect(queryRows).toHaveBeenCalledTimes(2);
+  expect($queryRaw).toHaveBeenCalledTimes(2);
   beforeWrite.mockRejectedValue(new Error('commits wait'));
   await expect(repository.cancelAlone(1n)).rejects.toMatchObject({ code: 'service_unavailable' });
-  expect(queryRows).toHaveBeenCalledTimes(2);
+  expect($queryRaw).toHaveBeenCalledTimes(2);
 });
