@@ -4,11 +4,10 @@ import { RateLimitModule } from '../rate-limit/rate-limit.module.js';
 import { ApiKeyNotifications } from './api-key-notifications.js';
 import { ApiKeysRepository } from './api-keys.repository.js';
 import { ApiKeysService } from './api-keys.service.js';
-import { IssuedDigests } from './issued-digests.js';
 
 @Module({
   imports: [DatabaseModule, RateLimitModule],
-  providers: [ApiKeysRepository, ApiKeysService, ApiKeyNotifications, IssuedDigests],
+  providers: [ApiKeysRepository, ApiKeysService, ApiKeyNotifications],
   exports: [ApiKeysService],
 })
 export class ApiKeysModule {}

@@ -6,31 +6,30 @@ import { CONFIG, type Config } from '../config/config.js';
 import { DomainError } from '../errors/domain-error.js';
 import { Metrics } from '../metrics/metrics.js';
 import { ApiKeysRepository, type VerifiedKey } from './api-keys.repository.js';
-import { IssuedDigests } from './issued-digests.js';
 import { hashKey, isWellFormedKey } from './key-format.js';
 import { isExpired } from './key-state.js';
 
-const CACHED_KEYS_MAX = 10_000;
-/** Concurrent look-ups of keys that may not exist, in all. */
+const KNOWN_KEYS_MAX = 10_000;
+/** Concurrent look-ups of tokens that may be invented, in all. */
 const UNKNOWN_LOOKUPS_MAX = 2;
 /** How long such a look-up waits for its turn. Milliseconds. */
 const SLOT_TIMEOUT_MS = 1_000;
 
-interface CachedKey {
-  /** Undefined when the key is revoked. */
-  readonly key: VerifiedKey | undefined;
-  /** Unix milliseconds; -Infinity when the row may have changed since. A stale entry still shows that the key existed. */
+interface KnownKey {
+  readonly key: VerifiedKey;
+  /** Unix milliseconds; -Infinity when the row may have changed since: the entry is stale. */
   readAtMs: number;
 }
 
 /**
- * Verifies API keys. A key that is not among the issued digests is invalid without a query. The others are looked up and cached for
- * `API_KEY_CACHE_SECONDS`; concurrent look-ups of one key share a query. While notifications of new keys may be missed, a few
- * unknown keys at a time are looked up, too.
+ * Verifies API keys. Keys that exist are known from their first look-up on, and not looked up again for `API_KEY_CACHE_SECONDS` or until
+ * they change. A token that this process does not know may be invented: a few of these are looked up at a time, in turns by
+ * address, and only keys that exist take a place in the cache.
  */
 @Injectable()
 export class ApiKeysService {
-  readonly #cache = lruCache<string, CachedKey>(CACHED_KEYS_MAX);
+  readonly #known = lruCache<string, KnownKey>(KNOWN_KEYS_MAX);
+  /** The latest look-up of each key; concurrent requests share it. */
   readonly #lookups = new Map<string, Promise<VerifiedKey | undefined>>();
   readonly #unknownSlots = new FairSlots(UNKNOWN_LOOKUPS_MAX, {
     ms: SLOT_TIMEOUT_MS,
@@ -40,7 +39,6 @@ export class ApiKeysService {
 
   constructor(
     private readonly repository: ApiKeysRepository,
-    private readonly issued: IssuedDigests,
     @Inject(CLOCK) private readonly clock: Clock,
     @Inject(CONFIG) config: Config,
     private readonly metrics: Metrics,
@@ -50,65 +48,58 @@ export class ApiKeysService {
 
   /**
    * The key behind a token; undefined when it is malformed, unknown, revoked or expired.
-   * Returns without a promise when no query is needed.
-   * @param callerOf names whom the look-up of an unknown key counts against
-   * @throws {DomainError} `service_unavailable` (by rejection) when the database is unavailable
+   * @param addressOf whose turn the look-up of an unknown token is; called before this method returns, if at all
+   * @throws {DomainError} `service_unavailable` (by rejection) when the database is unavailable or too many tokens are being looked up
    */
-  verify(token: string, callerOf: () => string): VerifiedKey | undefined | Promise<VerifiedKey | undefined> {
+  async verify(token: string, addressOf: () => string): Promise<VerifiedKey | undefined> {
     if (!isWellFormedKey(token)) {
       return undefined;
     }
-    const keyHash = hashKey(token);
-    const cached = this.#cache.get(keyHash);
-    if (cached !== undefined && this.#isFresh(cached)) {
-      this.metrics.keyLookups.labels('memory').inc();
-      return this.#unlessExpired(cached.key);
-    }
-    const isIssued = this.issued.has(keyHash);
-    if (!isIssued && this.issued.isComplete) {
-      this.metrics.keyLookups.labels('index').inc();
-      return undefined;
-    }
-    this.metrics.keyLookups.labels('database').inc();
-    const lookup = this.#lookups.get(keyHash) ?? this.#lookUp(keyHash, isIssued ? undefined : callerOf());
-    return lookup.then((key) => this.#unlessExpired(key));
+    const key = await this.#find(hashKey(token), addressOf);
+    return key === undefined || isExpired(key, this.clock.now()) ? undefined : key;
   }
 
   /** The key that a token belonged to when it was last looked up, however long ago. */
   lastKnown(token: string): VerifiedKey | undefined {
-    return this.#cache.peek(hashKey(token))?.key;
+    return this.#known.peek(hashKey(token))?.key;
   }
 
-  /** Invalidates the cache entry of one key, named by its SHA-256; a look-up in flight is not cached. */
+  /** Makes what is known of a key stale, by the key's SHA-256. A look-up in flight may have read the row before the change. */
   invalidate(keyHash: string): void {
-    const cached = this.#cache.peek(keyHash);
-    if (cached !== undefined) {
-      cached.readAtMs = -Infinity;
+    const known = this.#known.peek(keyHash);
+    if (known !== undefined) {
+      known.readAtMs = -Infinity;
     }
     this.#lookups.delete(keyHash);
   }
 
   invalidateAll(): void {
-    for (const cached of this.#cache.values()) {
-      cached.readAtMs = -Infinity;
+    for (const known of this.#known.values()) {
+      known.readAtMs = -Infinity;
     }
     this.#lookups.clear();
   }
 
-  /** @param caller given when the key may not exist */
-  #lookUp(keyHash: string, caller: string | undefined): Promise<VerifiedKey | undefined> {
+  #find(keyHash: string, addressOf: () => string): VerifiedKey | Promise<VerifiedKey | undefined> {
+    const known = this.#known.get(keyHash);
+    if (known !== undefined && this.#isFresh(known)) {
+      this.metrics.keyLookups.labels('memory').inc();
+      return known.key;
+    }
+    this.metrics.keyLookups.labels('database').inc();
+    return this.#lookups.get(keyHash) ?? this.#lookUp(keyHash, known === undefined ? addressOf() : undefined);
+  }
+
+  /** @param address given when the token may be invented */
+  #lookUp(keyHash: string, address: string | undefined): Promise<VerifiedKey | undefined> {
     const find = (): Promise<VerifiedKey | undefined> => this.repository.findByHash(keyHash);
-    const found = caller === undefined ? find() : this.#unknownSlots.run(caller, find);
+    const found = address === undefined ? find() : this.#unknownSlots.run(address, find);
+    // Not when it was invalidated meanwhile: its row may have been read before a change.
     const isLatest = (): boolean => this.#lookups.get(keyHash) === lookup;
     const lookup = found
       .then((key) => {
-        if (key !== undefined && caller !== undefined) {
-          this.issued.add(keyHash);
-        }
-        // Not cached when it was invalidated meanwhile: the row may have changed after it was read. Invented keys are not
-        // cached either, so they evict no valid one.
-        if (isLatest() && this.issued.has(keyHash)) {
-          this.#cache.set(keyHash, { key, readAtMs: this.clock.now() });
+        if (isLatest()) {
+          this.#remember(keyHash, key);
         }
         return key;
       })
@@ -121,12 +112,16 @@ export class ApiKeysService {
     return lookup;
   }
 
-  /** An entry of the future was read before the clock was set back. */
-  #isFresh({ readAtMs }: CachedKey): boolean {
-    return Math.abs(this.clock.now() - readAtMs) < this.#cacheMs;
+  #remember(keyHash: string, key: VerifiedKey | undefined): void {
+    if (key === undefined) {
+      this.#known.delete(keyHash);
+    } else {
+      this.#known.set(keyHash, { key, readAtMs: this.clock.now() });
+    }
   }
 
-  #unlessExpired(key: VerifiedKey | undefined): VerifiedKey | undefined {
-    return key === undefined || isExpired(key, this.clock.now()) ? undefined : key;
+  /** An entry of the future was read before the clock was set back. */
+  #isFresh({ readAtMs }: KnownKey): boolean {
+    return Math.abs(this.clock.now() - readAtMs) < this.#cacheMs;
   }
 }

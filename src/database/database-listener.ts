@@ -15,32 +15,20 @@ const HEARTBEAT_MS = 1_000;
 const RESPONSE_TIMEOUT_MS = 5_000;
 /** A server that becomes read-only may have been replaced by another one, which sends the notifications from then on. */
 const SELECT_READ_ONLY = `SELECT current_setting('transaction_read_only') AS "readOnly"`;
-const SETTINGS = {
-  statement_timeout: RESPONSE_TIMEOUT_MS,
-  // Pages are read in the order of an index. PostgreSQL estimates that sorting the whole table for each would be cheaper.
-  enable_sort: 'off',
-};
-
-/** Runs a statement on the connection that listens. */
-export type Query = <Row extends object>(text: string, values?: unknown[]) => Promise<Row[]>;
+const SETTINGS = { statement_timeout: RESPONSE_TIMEOUT_MS };
 
 /**
  * Receives notifications of PostgreSQL (`NOTIFY`) on its own connection, which is reopened when it is lost. Emits the messages of a
  * channel under its name, for handlers that are added before the application has started. PostgreSQL does not store messages for a
- * disconnected listener, so a handler that needs all of them sets `synchronize`.
+ * disconnected listener: what depends on all of them sets `onConnected`.
  */
 @Injectable()
 export class DatabaseListener
   extends EventEmitter<Record<string, [payload: string]>>
   implements OnApplicationBootstrap, OnApplicationShutdown
 {
-  /** Called when messages may be missed from now on: the connection is lost, or could not be opened. */
-  onLost: () => void = () => undefined;
-  /**
-   * Reads what may have changed without a message. Called when the connection listens, and every second from then on; a message
-   * that it may miss arrives by itself. When it fails, the connection is closed.
-   */
-  synchronize: (query: Query) => Promise<void> = () => Promise.resolve();
+  /** Called each time a connection listens: from then on messages arrive, and earlier ones may have been missed. */
+  onConnected: () => void = () => undefined;
   readonly #logger = new Logger('DatabaseListener');
   readonly #Client: ReturnType<typeof clientsOf>;
   #isEstablished = false;
@@ -58,7 +46,7 @@ export class DatabaseListener
     metrics.watch('listener', () => this.#isEstablished);
   }
 
-  /** Resolves when it has synchronized, or the database is unavailable. */
+  /** Resolves when it listens, or the database is unavailable. */
   async onApplicationBootstrap(): Promise<void> {
     await new Promise<void>((resolve) => {
       inBackground(this.#run(resolve));
@@ -70,7 +58,7 @@ export class DatabaseListener
     this.#end();
   }
 
-  /** @param onAttempt called each time it has synchronized, and when the connection is lost */
+  /** @param onAttempt called each time it listens, and when the connection is lost or could not be opened */
   async #run(onAttempt: () => void): Promise<void> {
     let retryMs = RECONNECT_FIRST_MS;
     while (!this.#isStopped) {
@@ -80,6 +68,7 @@ export class DatabaseListener
         }
         retryMs = RECONNECT_FIRST_MS;
         this.#isEstablished = true;
+        this.onConnected();
         onAttempt();
       }).catch(asError);
       this.#report(error);
@@ -92,17 +81,16 @@ export class DatabaseListener
   #report({ message }: Error): void {
     this.#isEstablished = false;
     if (!this.#isStopped) {
-      this.onLost();
       this.#logger.warn(`no connection for notifications, reconnecting: ${message}`);
     }
   }
 
   /**
    * Listens until the connection is lost.
-   * @param onSynchronized called when it has synchronized, every second
+   * @param onListening called when it listens
    * @returns why it was lost, or could not be opened
    */
-  async #listen(onSynchronized: () => void): Promise<Error> {
+  async #listen(onListening: () => void): Promise<Error> {
     const client = new this.#Client({
       application_name: 'petstore-listener',
       connectionTimeoutMillis: RESPONSE_TIMEOUT_MS,
@@ -118,26 +106,22 @@ export class DatabaseListener
     client.on('error', onLost);
     client.on('end', onLost);
     this.#end = onLost;
-    const query: Query = async <Row extends object>(text: string, values?: unknown[]) => {
-      const { rows } = await client.query<Row>(text, values);
-      // A response and the loss of the connection may be read at once; what is read then is not kept up to date.
-      lost.signal.throwIfAborted();
-      return rows;
+    const isReadOnly = async (): Promise<boolean> => {
+      const { rows } = await client.query<{ readOnly: string }>(SELECT_READ_ONLY);
+      return rows[0]?.readOnly === 'on';
     };
-    const isReadOnly = async (): Promise<boolean> =>
-      (await query<{ readOnly: string }>(SELECT_READ_ONLY))[0]?.readOnly === 'on';
     try {
       await client.connect();
       const listens = this.eventNames().map((channel) => `LISTEN ${client.escapeIdentifier(channel)}`);
-      await query([sessionSettings(SETTINGS), ...listens].join('; '));
+      await client.query([sessionSettings(SETTINGS), ...listens].join('; '));
       const wasReadOnly = await isReadOnly();
+      lost.signal.throwIfAborted();
+      onListening();
       for (;;) {
+        await delay(HEARTBEAT_MS, undefined, { ref: false, signal: lost.signal });
         if ((await isReadOnly()) !== wasReadOnly) {
           throw new Error('the server has become read-only or writable');
         }
-        await this.synchronize(query);
-        onSynchronized();
-        await delay(HEARTBEAT_MS, undefined, { ref: false, signal: lost.signal });
       }
     } catch (error) {
       return asError(lost.signal.aborted ? lost.signal.reason : error);

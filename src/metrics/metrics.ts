@@ -63,7 +63,7 @@ export class Metrics {
 
   readonly keyLookups = this.#counter(
     'petstore_api_key_lookups_total',
-    'Verifications of well-formed API keys by source of the result: memory, index or database.',
+    'Verifications of well-formed API keys by source of the result: memory or database.',
     ['source'],
   );
 

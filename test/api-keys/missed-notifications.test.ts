@@ -1,22 +1,22 @@
-import { ApiKeysRepository } from '../../src/api-keys/api-keys.repository.js';
 import { generateKey } from '../../src/api-keys/api-keys.admin.js';
 import { hashKey } from '../../src/api-keys/key-format.js';
-import { IssuedDigests } from '../../src/api-keys/issued-digests.js';
+import { DatabaseListener } from '../../src/database/database-listener.js';
 import { call } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
+import { petstore } from '../helpers/petstore.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
-import { waitFor } from '../helpers/wait-for.js';
 
-/** A service behind a proxy that can interrupt notifications alone. */
+/** A service behind a proxy that can interrupt notifications alone. Its clock stands still: what it knows does not expire. */
 let database: TestDatabase;
 let proxy: TcpProxy;
 let service: TestService;
-let issued: IssuedDigests;
 beforeEach(async () => {
   database = await createTestDatabase();
   proxy = await TcpProxy.start(database.url, 'petstore-listener');
+  const environment = { DATABASE_URL: proxy.urlFor(database.url), API_KEY_CACHE_SECONDS: '3600' };
+  service = await startTestService({ database, environment });
 });
 afterEach(async () => {
   await service.stop();
@@ -24,102 +24,90 @@ afterEach(async () => {
   await database.drop();
 });
 
-async function start(): Promise<void> {
-  const environment = { DATABASE_URL: proxy.urlFor(database.url), API_KEY_CACHE_SECONDS: '3600' };
-  service = await startTestService({ database, environment });
-  issued = service.app.get(IssuedDigests);
-}
-
-/** An INSERT that does not wait until services know the key. */
-function insertOf(key: string, table = 'api_keys'): string {
-  return `INSERT INTO ${table} (name, key_prefix, key_hash, plan) VALUES ('n', 'p', decode('${hashKey(key)}', 'hex'), 'pro');`;
-}
-
 async function statusOf(key: string): Promise<number> {
   return (await call(service.baseUrl, 'HEAD', '/store/orders', key)).status;
 }
 
-async function expectValidSoon(key: string): Promise<void> {
-  await waitFor(async () => (await statusOf(key)) === 200, 'the key is valid', { withinMs: 60_000 });
+const revoke = (id: string): Promise<unknown> =>
+  database.db.query('UPDATE api_keys SET revoked_at = now() WHERE id = $1', [id]);
+
+/** Resolves when the service has connected for notifications once more. */
+function reconnected(): Promise<void> {
+  const listener = service.app.get(DatabaseListener);
+  const { onConnected } = listener;
+  return new Promise((resolve) => {
+    listener.onConnected = () => {
+      onConnected();
+      resolve();
+    };
+  });
 }
 
-it('a service that starts knows every key before it accepts a request, also those of later pages', async () => {
-  await database.db.query(
-    `INSERT INTO api_keys (name, key_prefix, key_hash, plan)
-     SELECT 'n', 'p', CASE WHEN number < 2 THEN decode(repeat(CASE number WHEN 0 THEN '00' ELSE 'ff' END, 32), 'hex')
-                           ELSE sha256(number::text::bytea) END, 'pro' FROM generate_series(0, 25000) AS number`,
-  );
-  await start();
-  const { rows } = await database.db.query<{ digest: string }>(
-    "SELECT encode(key_hash, 'hex') AS digest FROM api_keys",
-  );
-  expect(issued.isComplete).toBe(true);
-  expect(rows).toHaveLength(25_001);
-  expect(rows.filter(({ digest }) => !issued.has(digest))).toEqual([]);
-});
+describe.each<[state: string, interrupt: () => void]>([
+  ['connected', () => undefined],
+  ['silently dead', () => proxy.dropSilently()],
+  ['lost', () => proxy.rejectConnections()],
+])('while the connection for notifications is %s', (_state, interrupt) => {
+  it('a key works from the moment its command has ended, also when it was tried before', async () => {
+    const { key: known } = await insertKey(database.db);
+    expect(await statusOf(known)).toBe(200);
+    interrupt();
+    const { stdout } = await petstore(['keys', 'issue', '--name', 'n', '--plan', 'pro', '--json'], {
+      DATABASE_URL: database.url,
+    });
+    const { key } = JSON.parse(stdout) as { key: string };
+    expect([await statusOf(key), await statusOf(known)]).toEqual([200, 200]);
 
-it('a service that many keys have been announced to loads all keys again, and rejects none meanwhile', async () => {
-  await start();
-  const { key } = await insertKey(database.db);
-  await database.db.query(
-    `INSERT INTO api_keys (name, key_prefix, key_hash, plan)
-     SELECT 'n', 'p', sha256(number::text::bytea), 'pro' FROM generate_series(0, 10000) AS number`,
-  );
-  await waitFor(async () => {
-    expect([await statusOf(key), issued.isComplete]).toEqual([200, true]);
-    return issued.announcedCount === 0;
-  }, 'they are loaded');
-  expect(issued.has(hashKey(key))).toBe(true);
-});
-
-it('while the listening connection is lost, unknown keys are looked up, and afterwards no longer', async () => {
-  await start();
-  const { key: known } = await insertKey(database.db);
-  proxy.rejectConnections();
-  await waitFor(() => !issued.isComplete, 'the loss is noticed');
-  const missed = generateKey();
-  await database.db.query(insertOf(missed));
-  const inBetween = generateKey();
-  expect(await statusOf(inBetween)).toBe(401);
-  expect([await statusOf(missed), await statusOf(known)]).toEqual([200, 200]);
-
-  await database.db.query(insertOf(inBetween));
-  proxy.restore();
-  await waitFor(() => issued.isComplete, 'the keys are loaded');
-  expect(await statusOf(inBetween)).toBe(200);
-  const lookUps = jest.spyOn(service.app.get(ApiKeysRepository), 'findByHash');
-  expect(await statusOf(generateKey())).toBe(401);
-  expect(lookUps).not.toHaveBeenCalled();
-});
-
-describe('a key that no notification announces', () => {
-  beforeEach(start);
-
-  it.each([
-    [
-      'was loaded while the triggers were off',
-      (insert: string) =>
-        `ALTER TABLE api_keys DISABLE TRIGGER USER; ${insert} ALTER TABLE api_keys ENABLE ALWAYS TRIGGER api_keys_notify_changed`,
-      'api_keys',
-    ],
-    [
-      'is in a table that has taken the place of another',
-      (insert: string) =>
-        `CREATE TABLE api_keys_new (LIKE api_keys INCLUDING ALL); ALTER TABLE api_keys RENAME TO api_keys_old; ALTER TABLE api_keys_new RENAME TO api_keys; ${insert}`,
-      'api_keys',
-    ],
-    ['is in a child table', (insert: string) => `CREATE TABLE child () INHERITS (api_keys); ${insert}`, 'child'],
-    [
-      'was inserted after the trigger was dropped',
-      (insert: string) => `DROP TRIGGER api_keys_notify_changed ON api_keys; ${insert}`,
-      'api_keys',
-    ],
-  ])('and that %s, is valid all the same, and so is the next one', async (_name, change, table) => {
-    const [key, next] = [generateKey(), generateKey()];
-    const insert = (each: string): string => insertOf(each).replace('api_keys', table);
-    await database.db.query(change(insert(key)));
-    await expectValidSoon(key);
-    await database.db.query(insert(next));
-    await expectValidSoon(next);
+    const tried = generateKey();
+    expect(await statusOf(tried)).toBe(401);
+    const insert =
+      "INSERT INTO api_keys (name, key_prefix, key_hash, plan) VALUES ('n', 'p', decode($1, 'hex'), 'pro')";
+    await database.db.query(insert, [hashKey(tried)]);
+    expect(await statusOf(tried)).toBe(200);
   });
+});
+
+it('a key that is revoked after the connection has died silently is rejected when the heartbeat has noticed it', async () => {
+  const [{ id, key }, { key: other }] = [await insertKey(database.db), await insertKey(database.db)];
+  expect([await statusOf(key), await statusOf(other)]).toEqual([200, 200]);
+  const again = reconnected();
+  proxy.dropSilently();
+  await revoke(id);
+  expect(await statusOf(key)).toBe(200);
+  await again;
+  expect([await statusOf(key), await statusOf(other)]).toEqual([401, 200]);
+});
+
+it('a key that changed while the connection was lost is known with its changes when it is restored', async () => {
+  const { id, key } = await insertKey(database.db, { plan: 'free' });
+  expect(await statusOf(key)).toBe(200);
+  proxy.rejectConnections();
+  await database.db.query("UPDATE api_keys SET plan = 'pro' WHERE id = $1", [id]);
+  const again = reconnected();
+  proxy.restore();
+  await again;
+  const { headers } = await call(service.baseUrl, 'HEAD', '/store/orders', key);
+  expect(headers.get('x-ratelimit-limit')).toBe('300');
+});
+
+it.each([
+  [
+    'while the triggers were off',
+    (insert: string) =>
+      `ALTER TABLE api_keys DISABLE TRIGGER USER; ${insert}; ALTER TABLE api_keys ENABLE ALWAYS TRIGGER api_keys_notify_changed`,
+  ],
+  [
+    'into a child table',
+    (insert: string) => `CREATE TABLE child () INHERITS (api_keys); ${insert.replace('api_keys', 'child')}`,
+  ],
+  ['after the trigger was dropped', (insert: string) => `DROP TRIGGER api_keys_notify_changed ON api_keys; ${insert}`],
+])('a key that was inserted %s is valid at once', async (_when, around) => {
+  const key = generateKey();
+  expect(await statusOf(key)).toBe(401);
+  await database.db.query(
+    around(
+      `INSERT INTO api_keys (name, key_prefix, key_hash, plan) VALUES ('n', 'p', decode('${hashKey(key)}', 'hex'), 'pro')`,
+    ),
+  );
+  expect(await statusOf(key)).toBe(200);
 });

@@ -2,7 +2,6 @@ import type pg from 'pg';
 import { generateKey } from '../../src/api-keys/api-keys.admin.js';
 import { hashKey } from '../../src/api-keys/key-format.js';
 import type { Plan } from '../../src/plans/plans.js';
-import { announced } from './announced.js';
 
 export interface OrderRow {
   id: string;
@@ -65,7 +64,7 @@ export interface KeyRow {
   revoked_at: Date | null;
 }
 
-/** Inserts an Enterprise key whose limits no test reaches by accident, unless overridden. Running services know it at once. */
+/** Inserts an Enterprise key whose limits no test reaches by accident, unless overridden. */
 export async function insertKey(db: pg.Pool, overrides: Partial<KeyRow> = {}): Promise<{ id: string; key: string }> {
   const plan = overrides.plan ?? 'enterprise';
   const quota = plan === 'enterprise' ? 1_000_000 : null;
@@ -93,6 +92,5 @@ export async function insertKey(db: pg.Pool, overrides: Partial<KeyRow> = {}): P
       row.revoked_at,
     ],
   );
-  await announced(db, hashKey(key));
   return { id: rows[0]?.id ?? '', key };
 }

@@ -3,7 +3,6 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import { createApp } from '../../src/app.setup.js';
 import { type Config, loadConfig } from '../../src/config/config.js';
 import type { RequestLog } from '../../src/logging/create-logger.js';
-import { announceKeysTo } from './announced.js';
 import { insertKey } from './builders.js';
 import { ManualClock } from './manual-clock.js';
 import { serviceUrl } from './service-login.js';
@@ -37,7 +36,6 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const config: Config = loadConfig({ METRICS_PORT: '0', ...options.environment, DATABASE_URL: url });
   const app = await createApp(config, { clock, logger: false, requestLog: options.requestLog });
   await app.listen(0, '127.0.0.1');
-  announceKeysTo(app, database.db);
   const { port } = app.getHttpServer().address() as AddressInfo;
   return {
     ...database,

@@ -1,5 +1,4 @@
 import type pg from 'pg';
-import { SELECT_STATE } from '../../api-keys/api-key-notifications.js';
 import { asError } from '../../common/as-error.js';
 import { onlyRow } from '../../database/only-row.js';
 import { sqlStateOf, UNDEFINED_TABLE } from '../../database/postgres-errors.js';
@@ -11,6 +10,12 @@ const TABLES = ['orders', 'api_keys', 'order_list_changes', 'api_key_usage'];
 /** Fails where psql applied the migrations: there is no record of Prisma, or no right to read it. */
 const UNFINISHED = `
   SELECT migration_name AS name FROM _prisma_migrations WHERE finished_at IS NULL AND rolled_back_at IS NULL`;
+
+/** Whether the trigger announces all keys. */
+const SELECT_ANNOUNCED = `
+  SELECT FROM pg_class AS relation
+  JOIN pg_trigger ON tgrelid = relation.oid AND tgname = 'api_keys_notify_changed' AND tgenabled = 'A'
+  WHERE relation.oid = to_regclass('api_keys') AND relkind = 'r' AND NOT relhassubclass`;
 
 const MIGRATE =
   'Apply the migrations: "docker compose run --rm migrate", or "npm run db:migrate" with the URL of the owner. If they are recorded as applied, ' +
@@ -34,7 +39,7 @@ export async function checkSchema(db: pg.Client): Promise<Result> {
       return error(failure.message, sqlStateOf(failure) === UNDEFINED_TABLE ? MIGRATE : readableAgain(table));
     }
   }
-  return (await db.query<{ announcesAll: boolean }>(SELECT_STATE)).rows[0]?.announcesAll === true
+  return (await db.query(SELECT_ANNOUNCED)).rowCount === 1
     ? ok('as the migrations made it')
     : error(
         'the trigger api_keys_notify_changed does not report every changed key, so a revoked key is accepted while it is cached',

@@ -1,6 +1,5 @@
 import type { ApiKeysRepository, VerifiedKey } from '../../../src/api-keys/api-keys.repository.js';
 import { ApiKeysService } from '../../../src/api-keys/api-keys.service.js';
-import { IssuedDigests } from '../../../src/api-keys/issued-digests.js';
 import { generateKey } from '../../../src/api-keys/api-keys.admin.js';
 import { hashKey } from '../../../src/api-keys/key-format.js';
 import { loadConfig } from '../../../src/config/config.js';
@@ -42,21 +41,24 @@ class FakeRepository {
 
 let clock: ManualClock;
 let repository: FakeRepository;
-let issued: IssuedDigests;
 let service: ApiKeysService;
 
 function start(cacheSeconds = CACHE_SECONDS): void {
   clock = new ManualClock();
   repository = new FakeRepository();
   const config = loadConfig({ API_KEY_CACHE_SECONDS: String(cacheSeconds) });
-  issued = new IssuedDigests();
-  issued.isComplete = true;
-  issued.add(hashKey(TOKEN));
-  service = new ApiKeysService(repository as unknown as ApiKeysRepository, issued, clock, config, new Metrics());
+  service = new ApiKeysService(repository as unknown as ApiKeysRepository, clock, config, new Metrics());
 }
 
-function verify(token: string, caller = 'caller'): ReturnType<ApiKeysService['verify']> {
-  return service.verify(token, () => caller);
+function verify(token: string, address = 'address'): ReturnType<ApiKeysService['verify']> {
+  return service.verify(token, () => address);
+}
+
+/** How often a key is looked up when it is verified now. */
+async function lookUpsOf(token: string): Promise<number> {
+  const before = repository.queries.length;
+  await verify(token);
+  return repository.queries.length - before;
 }
 
 beforeEach(() => {
@@ -70,71 +72,111 @@ describe('a key that exists', () => {
     repository.rows = new Map([[hashKey(TOKEN), key]]);
   });
 
-  it('is returned from the cache, without a promise, until its entry expires, and is then looked up again', async () => {
+  it('is returned from the cache until its entry expires, and is then looked up again', async () => {
     await verify(TOKEN);
     clock.advance(CACHE_SECONDS * 1_000 - 1);
-    expect(verify(TOKEN)).toEqual(key);
-    expect(repository.queries).toHaveLength(1);
+    expect(await lookUpsOf(TOKEN)).toBe(0);
     clock.advance(1);
-    await expect(verify(TOKEN)).resolves.toEqual(key);
-    expect(repository.queries).toHaveLength(2);
+    expect(await lookUpsOf(TOKEN)).toBe(1);
+    expect(await verify(TOKEN)).toEqual(key);
+  });
+
+  it('is returned from the cache in the same turn of the event loop', async () => {
+    await verify(TOKEN);
+    const turn = new Promise((resolve) => setImmediate(resolve, 'the next turn'));
+    expect(await Promise.race([turn, verify(TOKEN)])).toEqual(key);
   });
 
   it('is looked up again after the clock was set back', async () => {
     await verify(TOKEN);
     clock.advance(-600_000);
-    await expect(verify(TOKEN)).resolves.toEqual(key);
-    expect(repository.queries).toHaveLength(2);
+    expect(await lookUpsOf(TOKEN)).toBe(1);
   });
 
   it('is looked up every time when the cache is off', async () => {
     start(0);
     repository.rows = new Map([[hashKey(TOKEN), key]]);
     await verify(TOKEN);
-    await verify(TOKEN);
-    expect(repository.queries).toHaveLength(2);
+    expect(await lookUpsOf(TOKEN)).toBe(1);
   });
 
   it('stays cached when another key is invalidated', async () => {
     await verify(TOKEN);
     service.invalidate(hashKey(generateKey()));
-    expect(verify(TOKEN)).toEqual(key);
+    expect(await lookUpsOf(TOKEN)).toBe(0);
+  });
+
+  it('is rejected and no longer known when it is not found any more, and accepted when it is found again', async () => {
+    await verify(TOKEN);
+    repository.rows = new Map();
+    service.invalidate(hashKey(TOKEN));
+    expect(await verify(TOKEN)).toBeUndefined();
+    expect(service.lastKnown(TOKEN)).toBeUndefined();
+    repository.rows = new Map([[hashKey(TOKEN), key]]);
+    expect(await verify(TOKEN)).toEqual(key);
   });
 });
 
-it('a key that was issued and is revoked is cached as such until its entry expires', async () => {
-  repository.rows = new Map();
-  await expect(verify(TOKEN)).resolves.toBeUndefined();
-  clock.advance(CACHE_SECONDS * 1_000 - 1);
-  expect(verify(TOKEN)).toBeUndefined();
-  expect(repository.queries).toHaveLength(1);
-  clock.advance(1);
-  await verify(TOKEN);
-  expect(repository.queries).toHaveLength(2);
-});
+describe('a key that is not cached', () => {
+  it('is looked up once for concurrent requests', async () => {
+    const waiting = Array.from({ length: 50 }, () => verify(TOKEN));
+    expect(repository.queries).toHaveLength(1);
+    repository.queries[0]?.response(buildKey());
+    expect(await Promise.all(waiting)).toEqual(Array(50).fill(buildKey()));
+    expect(await lookUpsOf(TOKEN)).toBe(0);
+  });
 
-it('concurrent look-ups of one key share one query', async () => {
-  const waiting = Array.from({ length: 50 }, () => verify(TOKEN));
-  expect(repository.queries).toHaveLength(1);
-  repository.queries[0]?.response(buildKey());
-  expect(await Promise.all(waiting.map((response) => Promise.resolve(response)))).toEqual(Array(50).fill(buildKey()));
-  expect(verify(TOKEN)).toEqual(buildKey());
+  it('is rejected when it expires during the query', async () => {
+    const waiting = verify(TOKEN);
+    clock.advance(1_000);
+    repository.queries[0]?.response(buildKey({ expiresAt: new Date(clock.now()) }));
+    await expect(waiting).resolves.toBeUndefined();
+  });
+
+  it('is valid until the millisecond of its expiry', async () => {
+    const waiting = verify(TOKEN);
+    const key = buildKey({ expiresAt: new Date(clock.now() + 1) });
+    repository.queries[0]?.response(key);
+    await expect(waiting).resolves.toEqual(key);
+    clock.advance(1);
+    await expect(verify(TOKEN)).resolves.toBeUndefined();
+  });
+
+  it('fails for all requests that share its look-up, and is looked up again afterwards', async () => {
+    const waiting = [verify(TOKEN), verify(TOKEN)];
+    repository.queries[0]?.fail(new Error('the database is unavailable'));
+    const settled = await Promise.allSettled(waiting);
+    expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    repository.rows = new Map([[hashKey(TOKEN), buildKey()]]);
+    expect(await lookUpsOf(TOKEN)).toBe(1);
+  });
+
+  it('is not looked up when it is malformed', async () => {
+    expect(await verify(`${TOKEN.slice(0, -1)}!`)).toBeUndefined();
+    expect(repository.queries).toHaveLength(0);
+  });
 });
 
 describe.each(['invalidate', 'invalidateAll'] as const)('%s during a look-up', (method) => {
   it('starts a new query for later requests, whichever query ends first', async () => {
     const stale = verify(TOKEN);
     service[method](hashKey(TOKEN));
-    const fresh = verify(TOKEN);
-    const shared = verify(TOKEN);
+    const fresh = [verify(TOKEN), verify(TOKEN)];
     expect(repository.queries).toHaveLength(2);
     repository.queries[1]?.response(undefined);
-    await expect(fresh).resolves.toBeUndefined();
-    await expect(shared).resolves.toBeUndefined();
+    expect(await Promise.all(fresh)).toEqual([undefined, undefined]);
     repository.queries[0]?.response(buildKey());
     await stale;
-    expect(verify(TOKEN)).toBeUndefined();
-    expect(repository.queries).toHaveLength(2);
+    expect(service.lastKnown(TOKEN)).toBeUndefined();
+  });
+
+  it('keeps its result out of the cache', async () => {
+    const stale = verify(TOKEN);
+    service[method](hashKey(TOKEN));
+    repository.queries[0]?.response(buildKey());
+    await expect(stale).resolves.toEqual(buildKey());
+    repository.rows = new Map();
+    await expect(verify(TOKEN)).resolves.toBeUndefined();
   });
 
   it('keeps a newer look-up when the older one fails', async () => {
@@ -146,26 +188,8 @@ describe.each(['invalidate', 'invalidateAll'] as const)('%s during a look-up', (
     const shared = verify(TOKEN);
     expect(repository.queries).toHaveLength(2);
     repository.queries[1]?.response(buildKey());
-    await expect(fresh).resolves.toEqual(buildKey());
-    await expect(shared).resolves.toEqual(buildKey());
+    expect(await Promise.all([fresh, shared])).toEqual([buildKey(), buildKey()]);
   });
-});
-
-it('a key is rejected when it expires during the query', async () => {
-  const waiting = verify(TOKEN);
-  clock.advance(1_000);
-  repository.queries[0]?.response(buildKey({ expiresAt: new Date(clock.now()) }));
-  await expect(waiting).resolves.toBeUndefined();
-});
-
-it('a look-up that fails rejects all requests that share it and is not cached', async () => {
-  const waiting = [verify(TOKEN), verify(TOKEN)].map((response) => Promise.resolve(response));
-  repository.queries[0]?.fail(new Error('the database is unavailable'));
-  const settled = await Promise.allSettled(waiting);
-  expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
-  repository.rows = new Map([[hashKey(TOKEN), buildKey()]]);
-  await expect(verify(TOKEN)).resolves.toEqual(buildKey());
-  expect(repository.queries).toHaveLength(2);
 });
 
 describe('the cache', () => {
@@ -173,64 +197,40 @@ describe('the cache', () => {
     const tokens = Array.from({ length: 10_001 }, () => generateKey());
     repository.rows = new Map(tokens.map((token) => [hashKey(token), buildKey()]));
     for (const token of tokens) {
-      issued.add(hashKey(token));
       await verify(token);
     }
-    expect(verify(tokens[1] ?? '')).toEqual(buildKey());
-    expect(verify(tokens[0] ?? '')).toBeInstanceOf(Promise);
+    expect([await lookUpsOf(tokens[1]!), await lookUpsOf(tokens[0]!)]).toEqual([0, 1]);
   });
 
-  it('keeps a valid key whatever number of unknown keys are looked up', async () => {
+  it('keeps a valid key whatever number of invented ones is looked up', async () => {
     repository.rows = new Map([[hashKey(TOKEN), buildKey()]]);
     await verify(TOKEN);
-    issued.isComplete = false;
     for (let guess = 0; guess < 10_001; guess++) {
       await verify(generateKey());
     }
-    expect(verify(TOKEN)).toEqual(buildKey());
+    expect(await lookUpsOf(TOKEN)).toBe(0);
   });
 });
 
-describe('unknown keys while notifications may be missed', () => {
+describe('tokens that this process has not seen', () => {
   const settle = (): void => {
     repository.queries.splice(0).forEach((query) => {
       query.response(undefined);
     });
   };
 
-  beforeEach(() => {
-    issued.isComplete = false;
-  });
-
-  it('are looked up, and cached when they exist', async () => {
-    const token = generateKey();
-    repository.rows = new Map([[hashKey(token), buildKey()]]);
-    await expect(verify(token)).resolves.toEqual(buildKey());
-    expect(verify(token)).toEqual(buildKey());
-    await expect(verify(generateKey())).resolves.toBeUndefined();
-    issued.isComplete = true;
-    clock.advance(CACHE_SECONDS * 1_000);
-    await expect(verify(token)).resolves.toEqual(buildKey());
-  });
-
-  it('are not looked up when they are malformed', () => {
-    expect(verify(`${TOKEN.slice(0, -1)}!`)).toBeUndefined();
-    expect(repository.queries).toHaveLength(0);
-  });
-
-  it('are looked up two at a time, and rejected with service_unavailable when none ends in time', async () => {
-    const guesses = Array.from({ length: 3 }, () => Promise.resolve(verify(generateKey())));
+  it('are looked up two at a time, and rejected with service_unavailable when neither ends in time', async () => {
+    const guesses = Array.from({ length: 3 }, () => verify(generateKey()));
     await expect(guesses[2]).rejects.toMatchObject({ code: 'service_unavailable' });
     expect(repository.queries).toHaveLength(2);
     settle();
     expect(await Promise.all(guesses.slice(0, 2))).toEqual([undefined, undefined]);
   });
 
-  it('of one caller do not delay those of another', async () => {
-    const guesses = Array.from({ length: 50 }, () => Promise.resolve(verify(generateKey(), 'guesser')));
+  it('of one address do not delay those of another', async () => {
+    const guesses = Array.from({ length: 50 }, () => verify(generateKey(), 'guesser'));
     const token = generateKey();
-    const other = Promise.resolve(verify(token, 'other'));
-    await Promise.resolve();
+    const other = verify(token, 'other');
     repository.queries[0]?.response(undefined);
     await guesses[0];
     await new Promise(setImmediate);
@@ -242,8 +242,12 @@ describe('unknown keys while notifications may be missed', () => {
     await Promise.all(guesses);
   });
 
-  it('do not delay a key that is known to have been issued', async () => {
-    const guesses = Array.from({ length: 3 }, () => Promise.resolve(verify(generateKey()))).slice(0, 2);
+  it('do not delay a key that is known and stale', async () => {
+    repository.rows = new Map([[hashKey(TOKEN), buildKey()]]);
+    await verify(TOKEN);
+    service.invalidateAll();
+    repository.rows = undefined;
+    const guesses = Array.from({ length: 2 }, () => verify(generateKey()));
     repository.rows = new Map([[hashKey(TOKEN), buildKey()]]);
     await expect(verify(TOKEN)).resolves.toEqual(buildKey());
     settle();
