@@ -39,7 +39,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
 
 interface Connection {
   readonly db: pg.Client;
-  end(): Promise<void>;
+  readonly end: () => Promise<void>;
 }
 
 /**

@@ -13,7 +13,7 @@ export interface OpenPrisma {
   readonly prisma: PrismaClient;
   /** Its only connection. */
   readonly db: pg.Client;
-  end(): Promise<void>;
+  readonly end: () => Promise<void>;
 }
 
 /**

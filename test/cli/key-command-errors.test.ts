@@ -128,7 +128,7 @@ describe('a command without the access that it needs', () => {
     for (const args of [['list'], ['usage']]) {
       const result = await petstore(['keys', ...args], { DATABASE_URL: href });
       expect(result).toMatchObject({ exitCode: FAILED, stdout: '' });
-      expect(result.stderr).toMatch(/^error: .*: relation "api_\w+" does not exist\. Apply the migrations: [^\n]+\n$/);
+      expect(result.stderr).toMatch(/^error: .*: relation "(?:public\.)?api_\w+" does not exist\. Apply the migrations: [^\n]+\n$/);
     }
   });
 

@@ -77,6 +77,7 @@ describe('DatabaseListener', () => {
     rmSync(file);
     proxy.closeConnections();
     await waitFor(() => reconnected, 'the listener has reconnected');
+    expect(reconnected).toBe(true);
     other.onApplicationShutdown();
   });
 
@@ -98,6 +99,7 @@ describe('DatabaseListener', () => {
     await isolated.db.query('ALTER SYSTEM SET default_transaction_read_only = on');
     await isolated.db.query('SELECT pg_reload_conf()');
     await waitFor(() => connected === 2, 'the listener has reconnected');
+    expect(connected).toBe(2);
     other.onApplicationShutdown();
     await isolated.drop();
   });
@@ -107,6 +109,7 @@ describe('DatabaseListener', () => {
     await waitFor(async () => !(await isConnected()), 'the loss is reported');
     proxy.restore();
     await waitFor(() => connections === 2, 'the listener has reconnected');
+    expect(await isConnected()).toBe(true);
   });
 
   it('ends its session when it is stopped', async () => {
@@ -132,5 +135,6 @@ describe('DatabaseListener', () => {
     listener.onApplicationShutdown();
     // Less than the server may take for a response.
     await waitFor(() => proxy.connections === 0, 'the connection is closed', { withinMs: 4_000 });
+    expect(connections).toBe(1);
   });
 });

@@ -33,14 +33,11 @@ const OWNER = 'petstore';
 /** A login that tests share and none changes. */
 const SHARED_ROLE = 'test_service';
 
-/**
- * The URL of a service under test, by default that of the database. In the place of the owner's login it has one that is a member of
- * `petstore_service`; any other login stays.
- */
-export async function serviceUrl({ db, url }: TestDatabase, address = url): Promise<string> {
-  const login = new URL(address);
+/** A URL with a login that is a member of `petstore_service` in the place of the owner's; any other login stays. */
+export async function serviceUrl({ db }: TestDatabase, url: string): Promise<string> {
+  const login = new URL(url);
   if (login.username !== OWNER) {
-    return address;
+    return url;
   }
   await db.query(`
     DO $$ BEGIN

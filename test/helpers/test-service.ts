@@ -23,6 +23,8 @@ export interface TestServiceOptions {
   readonly requestLog?: RequestLog;
   /** An existing database, to run several services on one. */
   readonly database?: TestDatabase;
+  /** With the rights of the owner, for tests that put other tables, without grants, in the place of the migrations'. */
+  readonly asOwner?: true;
 }
 
 /**
@@ -32,8 +34,9 @@ export interface TestServiceOptions {
 export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
   const database = options.database ?? (await createTestDatabase());
   const clock = options.clock ?? new ManualClock();
-  const url = await serviceUrl(database, options.environment?.DATABASE_URL);
-  const config: Config = loadConfig({ METRICS_PORT: '0', ...options.environment, DATABASE_URL: url });
+  const url = options.environment?.DATABASE_URL ?? database.url;
+  const login = options.asOwner === true ? url : await serviceUrl(database, url);
+  const config: Config = loadConfig({ METRICS_PORT: '0', ...options.environment, DATABASE_URL: login });
   const app = await createApp(config, { clock, logger: false, requestLog: options.requestLog });
   await app.listen(0, '127.0.0.1');
   const { port } = app.getHttpServer().address() as AddressInfo;

@@ -8,7 +8,7 @@ import { useTestService } from '../../helpers/test-service.js';
 import { LIST_AS_JSON } from '../../model/list-writer.js';
 import { DISABLE, ENABLE, SAVE_DEFINITIONS, SCHEMA_CHANGES } from '../../model/schema-changer.js';
 
-const context = useTestService();
+const context = useTestService({ asOwner: true });
 beforeAll(() => context.service.db.query(SAVE_DEFINITIONS));
 beforeEach(() =>
   run(['TRUNCATE orders', 'INSERT INTO orders (id, pet_id, quantity) VALUES (1, 1, 1), (2, 2, 2), (20000, 3, 3)']),
