@@ -1,6 +1,5 @@
 import { createHmac } from 'node:crypto';
 import { storedFormOf } from '../../api-keys/api-keys.admin.js';
-import { openPrisma } from '../../database/open-prisma.js';
 import { sessionSettings } from '../../database/session-settings.js';
 import { seedOrders } from '../../orders/seed-orders.js';
 import { type Plan, PLANS } from '../../plans/plans.js';
@@ -13,6 +12,8 @@ export type DemoKeys = Readonly<Record<Plan, string>>;
 /** Inserts sample orders and one API key per plan, unless they are there. */
 export async function prepareDemo(databaseUrl: string): Promise<DemoKeys> {
   const keys = demoKeysOf(new URL(databaseUrl).password);
+  // Every command loads this file; the client is for this function only.
+  const { openPrisma } = await import('../../database/open-prisma.js');
   const { prisma, db, end } = await openPrisma(databaseUrl, sessionSettings());
   try {
     await seedOrders(db, DEMO_ORDERS);

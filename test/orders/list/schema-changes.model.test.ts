@@ -24,7 +24,10 @@ describe('lists', () => {
       await database.db.query(`
         INSERT INTO orders (id, pet_id, quantity) SELECT n, n, 1 FROM generate_series(1, 3) AS n;
         INSERT INTO orders (id, pet_id, quantity) SELECT n, n, 1 FROM generate_series(16000, 50000, 1000) AS n`);
-      const services = [await startTestService({ database }), await startTestService({ database })];
+      const services = [
+        await startTestService({ database, asOwner: true }),
+        await startTestService({ database, asOwner: true }),
+      ];
       const changer = await SchemaChanger.connect(database.url, random.fork());
       const etags = new Witness();
       const listed: Listed[] = [];
@@ -56,7 +59,7 @@ describe('lists', () => {
       };
       const restart = async (index: number): Promise<void> => {
         await services[index]!.stop();
-        services[index] = await startTestService({ database });
+        services[index] = await startTestService({ database, asOwner: true });
       };
 
       const listing = [keepListing(0), keepListing(0)];
