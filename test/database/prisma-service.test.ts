@@ -71,7 +71,7 @@ describe('while the database is unavailable, an error of PrismaService is transi
     ],
     [
       'the pool has no free connection',
-      () => ({ connectionString: database.url, max: 1, connectionTimeoutMillis: 100 }),
+      () => ({ connectionString: database.url, max: 1, connectionTimeoutMillis: 2_000 }),
       'timeout exceeded when trying to connect',
     ],
     ['it does not respond', () => ({ connectionString: database.url, query_timeout: 100 }), 'Query read timeout'],
@@ -92,9 +92,8 @@ describe('while the database is unavailable, an error of PrismaService is transi
 
 it('a query of a model works on open connections after a column has another type', async () => {
   const prisma = serviceOn({ connectionString: database.url, max: 1 });
-  const select = { requestsPerDay: true } as const;
-  const find = (): Promise<unknown> => prisma.apiKey.findFirst({ where: { name: 'none' }, select });
+  const find = (): Promise<unknown> => prisma.apiKeyUsage.findFirst({ select: { admitted: true } });
   expect(await find()).toBeNull();
-  await database.db.query('ALTER TABLE api_keys ALTER COLUMN requests_per_day TYPE bigint');
+  await database.db.query('ALTER TABLE api_key_usage ALTER COLUMN admitted TYPE numeric');
   expect(await find()).toBeNull();
 });
