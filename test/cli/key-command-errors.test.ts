@@ -152,6 +152,7 @@ describe('a command without the access that it needs', () => {
     const release = await openTransaction(database.db, 'SELECT FROM api_keys WHERE id = $1 FOR UPDATE', [id]);
     const result = await petstore(['keys', 'rotate', id], { DATABASE_URL: database.url });
     await release();
+    await database.db.query('DELETE FROM api_keys WHERE id = $1', [id]);
     expect(result).toMatchObject({ exitCode: FAILED, stdout: '' });
     expect(result.stderr).toMatch(/^error: .*: canceling statement due to lock timeout\. Another transaction, .*\n$/);
   });
