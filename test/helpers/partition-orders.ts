@@ -8,5 +8,6 @@ export async function partitionOrders(db: pg.Pool): Promise<void> {
     CREATE TABLE orders_even PARTITION OF orders FOR VALUES IN (0);
     CREATE TABLE orders_odd PARTITION OF orders FOR VALUES IN (1);
     CREATE INDEX ON orders (id);
+    GRANT SELECT, UPDATE (status, cancelled_at) ON orders TO petstore_service;
     INSERT INTO orders SELECT * FROM orders_before`);
 }
