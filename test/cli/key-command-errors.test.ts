@@ -1,5 +1,4 @@
 import { insertKey } from '../helpers/builders.js';
-import { openTransaction } from '../helpers/lock-waits.js';
 import { petstore } from '../helpers/petstore.js';
 import { createServiceLogin, type ServiceLogin } from '../helpers/service-login.js';
 import { useTestDatabase } from '../helpers/test-database.js';
@@ -145,16 +144,6 @@ describe('a command without the access that it needs', () => {
     expect(result.stderr).toMatch(
       /^error: .* Another transaction, .*, holds the lock\. .*; retry when it has ended\.\n$/,
     );
-  });
-
-  it('says so when a key is rotated, too: PostgreSQL ends the wait before Prisma ends the transaction', async () => {
-    const { id } = await insertKey(database.db, { plan: 'pro' });
-    const release = await openTransaction(database.db, 'SELECT FROM api_keys WHERE id = $1 FOR UPDATE', [id]);
-    const result = await petstore(['keys', 'rotate', id], { DATABASE_URL: database.url });
-    await release();
-    await database.db.query('DELETE FROM api_keys WHERE id = $1', [id]);
-    expect(result).toMatchObject({ exitCode: FAILED, stdout: '' });
-    expect(result.stderr).toMatch(/^error: .*: canceling statement due to lock timeout\. Another transaction, .*\n$/);
   });
 
   it.each([

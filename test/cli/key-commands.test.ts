@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { call } from '../helpers/api.js';
 import { insertKey, type KeyRow } from '../helpers/builders.js';
 import { openTransaction, untilLockWaits } from '../helpers/lock-waits.js';
@@ -49,7 +50,7 @@ describe('petstore keys issue', () => {
       expiresAt: null,
     });
     const key = String(issued.key);
-    await waitFor(async () => (await statusOf(key)) === 200, 'the key is accepted');
+    expect(await statusOf(key)).toBe(200);
     expect(await rowOf(issued.id)).toMatchObject({
       name: 'Partner A',
       plan: 'free',
@@ -238,6 +239,16 @@ describe('petstore keys rotate issues no successor', () => {
     await endTransaction('COMMIT');
     expect(await rotating).toEqual(failure(`The key ${id} is revoked; issue a new one instead.`));
     expect((await service.db.query("SELECT FROM api_keys WHERE name = 'leaked'")).rowCount).toBe(1);
+  });
+
+  it('waits for a locked key for longer than Prisma gives a transaction by default (5 s)', async () => {
+    const { id } = await insertKey(service.db, { plan: 'pro' });
+    const release = await openTransaction(service.db, 'SELECT FROM api_keys WHERE id = $1 FOR UPDATE', [id]);
+    const rotating = keys('rotate', id);
+    await untilLockWaits(service.db);
+    await delay(5_500);
+    await release();
+    expect(await rotating).toMatchObject({ exitCode: 0, stderr: '' });
   });
 });
 
