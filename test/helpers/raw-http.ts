@@ -30,7 +30,8 @@ export interface RawResponse {
 export async function requestRaw(baseUrl: string, options: RawRequest = {}): Promise<RawResponse> {
   const { method = 'GET', path = '/store/orders' } = options;
   const response = await send(baseUrl, options);
-  const text = (response.headers['content-encoding'] === 'gzip' ? gunzipSync(response.body) : response.body).toString();
+  const isCompressed = response.headers['content-encoding'] === 'gzip' && method !== 'HEAD';
+  const text = (isCompressed ? gunzipSync(response.body) : response.body).toString();
   const header = (name: string): string | undefined => response.headers[name.toLowerCase()] as string | undefined;
   expectDocumented(
     { status: response.status, header, body: method === 'HEAD' ? undefined : text },

@@ -54,6 +54,9 @@ function verify(token: string, address = 'address'): ReturnType<ApiKeysService['
   return service.verify(token, () => address);
 }
 
+/** Resolves when look-ups that need not wait for a slot have begun. */
+const begun = (): Promise<unknown> => new Promise(setImmediate);
+
 /** How often a key is looked up when it is verified now. */
 async function lookUpsOf(token: string): Promise<number> {
   const before = repository.queries.length;
@@ -120,6 +123,7 @@ describe('a key that exists', () => {
 describe('a key that is not cached', () => {
   it('is looked up once for concurrent requests', async () => {
     const waiting = Array.from({ length: 50 }, () => verify(TOKEN));
+    await begun();
     expect(repository.queries).toHaveLength(1);
     repository.queries[0]?.response(buildKey());
     expect(await Promise.all(waiting)).toEqual(Array(50).fill(buildKey()));
@@ -128,6 +132,7 @@ describe('a key that is not cached', () => {
 
   it('is rejected when it expires during the query', async () => {
     const waiting = verify(TOKEN);
+    await begun();
     clock.advance(1_000);
     repository.queries[0]?.response(buildKey({ expiresAt: new Date(clock.now()) }));
     await expect(waiting).resolves.toBeUndefined();
@@ -135,6 +140,7 @@ describe('a key that is not cached', () => {
 
   it('is valid until the millisecond of its expiry', async () => {
     const waiting = verify(TOKEN);
+    await begun();
     const key = buildKey({ expiresAt: new Date(clock.now() + 1) });
     repository.queries[0]?.response(key);
     await expect(waiting).resolves.toEqual(key);
@@ -144,6 +150,7 @@ describe('a key that is not cached', () => {
 
   it('fails for all requests that share its look-up, and is looked up again afterwards', async () => {
     const waiting = [verify(TOKEN), verify(TOKEN)];
+    await begun();
     repository.queries[0]?.fail(new Error('the database is unavailable'));
     const settled = await Promise.allSettled(waiting);
     expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
@@ -162,6 +169,7 @@ describe.each(['invalidate', 'invalidateAll'] as const)('%s during a look-up', (
     const stale = verify(TOKEN);
     service[method](hashKey(TOKEN));
     const fresh = [verify(TOKEN), verify(TOKEN)];
+    await begun();
     expect(repository.queries).toHaveLength(2);
     repository.queries[1]?.response(undefined);
     expect(await Promise.all(fresh)).toEqual([undefined, undefined]);
@@ -172,6 +180,7 @@ describe.each(['invalidate', 'invalidateAll'] as const)('%s during a look-up', (
 
   it('keeps its result out of the cache', async () => {
     const stale = verify(TOKEN);
+    await begun();
     service[method](hashKey(TOKEN));
     repository.queries[0]?.response(buildKey());
     await expect(stale).resolves.toEqual(buildKey());
@@ -183,6 +192,7 @@ describe.each(['invalidate', 'invalidateAll'] as const)('%s during a look-up', (
     const stale = verify(TOKEN);
     service[method](hashKey(TOKEN));
     const fresh = verify(TOKEN);
+    await begun();
     repository.queries[0]?.fail(new Error('lost'));
     await expect(stale).rejects.toThrow('lost');
     const shared = verify(TOKEN);
@@ -231,6 +241,7 @@ describe('tokens that this process has not seen', () => {
     const guesses = Array.from({ length: 50 }, () => verify(generateKey(), 'guesser'));
     const token = generateKey();
     const other = verify(token, 'other');
+    await begun();
     repository.queries[0]?.response(undefined);
     await guesses[0];
     await new Promise(setImmediate);
@@ -248,6 +259,7 @@ describe('tokens that this process has not seen', () => {
     service.invalidateAll();
     repository.rows = undefined;
     const guesses = Array.from({ length: 2 }, () => verify(generateKey()));
+    await begun();
     repository.rows = new Map([[hashKey(TOKEN), buildKey()]]);
     await expect(verify(TOKEN)).resolves.toEqual(buildKey());
     settle();
