@@ -7,7 +7,7 @@ Lists the orders of a pet store and cancels orders that are still pending.
 
 ### Authentication
 
-Send your API key with every request, as \`Authorization: Bearer <key>\`. To try the operations on this page, press **Authorize** and paste the key without "Bearer". The operator of the store issues keys. A key can read and cancel all orders, so keep it secret and do not embed it in web pages.
+Send your API key with every request, as \`Authorization: Bearer <key>\`. The operator of the store issues keys. A key can read and cancel all orders, so keep it secret and do not embed it in web pages.
 
 ### Limits
 
@@ -20,7 +20,7 @@ The plan of a key limits its requests per UTC minute and per UTC day:
 | Business | 1,000 | 100,000 |
 | Enterprise | custom | custom |
 
-Every response carries the current state of the limits:
+Every response carries these headers:
 
 | Header | Meaning |
 |---|---|
@@ -28,6 +28,7 @@ Every response carries the current state of the limits:
 | \`X-RateLimit-Remaining\` | Requests remaining in that window |
 | \`X-RateLimit-Reset\` | When that window or a ban ends, as a Unix timestamp in seconds |
 | \`RateLimit-Policy\`, \`RateLimit\` | Both windows, in the format of the IETF draft |
+| \`X-Request-Id\` | The id of the request in the log of the service; name it when you report an error |
 
 A request beyond the limit gets **429**, has no effect and consumes no quota. Wait for the number of seconds in \`Retry-After\` before you retry, and use exponential backoff if the retry is rejected, too. A key that keeps exceeding its limits is temporarily banned. Requests without a valid key count against the address of the client.
 

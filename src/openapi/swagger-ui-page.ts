@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { BEARER_SCHEME } from './api-description.js';
+import { type PageData, startSwaggerUi } from './swagger-ui-script.js';
 
 const { resolve } = createRequire(import.meta.url);
 
@@ -12,6 +13,11 @@ const STATIC = {
   'swagger-ui.css': 'text/css; charset=utf-8',
   'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
 } as const;
+
+/** How to try the operations: the first sentence of the page. */
+const ENTER_KEY = 'To try the operations on this page, press **Authorize** and paste your key without "Bearer".';
+const DEMO_KEY =
+  '**This page is authorized** with the Free key of the demo: open an operation and press **Execute**. Its limit is 60 requests per minute.';
 
 const HEADERS = {
   // Swagger UI needs inline styles and images from data URLs, and scripts of the same origin. With `upgrade-insecure-requests` the page
@@ -68,6 +74,7 @@ function page(base: string): string {
 <html lang="en">
   <head>
     <meta charset="utf-8" />
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
     <title>Pet Store: Store Orders</title>
     <link rel="icon" type="image/png" href="${base}favicon-32x32.png" />
     <link rel="stylesheet" href="${base}swagger-ui.css" />
@@ -86,10 +93,21 @@ function page(base: string): string {
 }
 
 function script(document: OpenAPIObject, demoKey: string | undefined): string {
-  const options = { spec: document, dom_id: '#swagger-ui', displayRequestDuration: true, tryItOutEnabled: true };
-  const authorize =
-    demoKey === undefined
-      ? ''
-      : `options.onComplete = () => ui.preauthorizeApiKey('${BEARER_SCHEME}', '${demoKey}');\n`;
-  return `const options = ${JSON.stringify(options)};\n${authorize}const ui = SwaggerUIBundle(options);\n`;
+  const description = `${demoKey === undefined ? ENTER_KEY : DEMO_KEY}\n\n${document.info.description ?? ''}`;
+  const data: PageData = {
+    spec: { ...document, info: { ...document.info, description } },
+    commonHeaders: commonHeadersOf(document),
+    scheme: BEARER_SCHEME,
+    demoKey,
+  };
+  return `(${startSwaggerUi.toString()})(SwaggerUIBundle, document.currentScript.src, ${JSON.stringify(data)});\n`;
+}
+
+/** The headers that every response of every operation has. */
+function commonHeadersOf({ paths }: OpenAPIObject): string[] {
+  const responses = Object.values(paths)
+    .flatMap(({ get, delete: cancel }) => [get, cancel])
+    .flatMap((operation) => Object.values(operation?.responses ?? {}))
+    .map((response) => Object.keys(response && 'headers' in response ? (response.headers ?? {}) : {}));
+  return (responses[0] ?? []).filter((name) => responses.every((names) => names.includes(name)));
 }

@@ -1,7 +1,13 @@
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Browser, Locator, Page } from 'playwright-core';
+import pg from 'pg';
+import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
 import { describeWithBrowser, startBrowser } from '../helpers/browser.js';
 import { DemoCheckout, type DemoService } from '../helpers/demo-service.js';
+import { useTestService } from '../helpers/test-service.js';
+
+const DESKTOP: BrowserContextOptions = { viewport: { width: 1_280, height: 900 } };
+const PHONE: BrowserContextOptions = { viewport: { width: 390, height: 844 }, isMobile: true };
 
 const checkout = new DemoCheckout();
 let service: DemoService;
@@ -9,19 +15,19 @@ let browser: Browser;
 /** Console errors and warnings, uncaught exceptions, failed requests and policy violations of all pages. */
 const errors: string[] = [];
 
-async function openDocs(): Promise<Page> {
-  const page = await browser.newPage({ viewport: { width: 1_280, height: 900 } });
+async function openDocs(baseUrl = service.baseUrl, options = DESKTOP): Promise<Page> {
+  const page = await browser.newPage(options);
   page.on('pageerror', (error) => errors.push(error.message));
   page.on('console', (message) => {
     // Chromium logs every response of 400 and above; the tests cause those of the API.
     const isApiResponse =
-      message.location().url.startsWith(`${service.baseUrl}/v1/`) && message.text().startsWith('Failed to load');
+      message.location().url.startsWith(`${baseUrl}/v1/`) && message.text().startsWith('Failed to load');
     if (['error', 'warning'].includes(message.type()) && !isApiResponse) {
       errors.push(message.text());
     }
   });
   page.on('requestfailed', (request) => errors.push(`${request.url()}: ${request.failure()?.errorText ?? ''}`));
-  await page.goto(`${service.baseUrl}/docs`);
+  await page.goto(`${baseUrl}/docs`);
   await page.locator('#operations-store-listOrders').waitFor();
   return page;
 }
@@ -53,12 +59,28 @@ async function cancel(page: Page, orderId: string): Promise<string> {
   return execute(operation);
 }
 
+async function authorize(page: Page, key: string): Promise<void> {
+  await page.locator('.scheme-container .btn.authorize').click();
+  const dialog = page.locator('.modal-ux');
+  const logout = dialog.locator('.auth-btn-wrapper button', { hasText: 'Logout' });
+  if ((await logout.count()) > 0) {
+    await logout.click();
+  }
+  await dialog.locator('input').fill(key);
+  await dialog.locator('button[type=submit]').click();
+  await dialog.locator('.btn-done').click();
+}
+
 describeWithBrowser('Swagger UI of the embedded demo', () => {
+  let db: pg.Client;
   beforeAll(async () => {
     [service, browser] = await Promise.all([checkout.serve(), startBrowser()]);
+    db = new pg.Client(/Database +(postgresql:\S+)/.exec(service.output())?.[1]);
+    await db.connect();
   });
   afterAll(async () => {
     await browser.close();
+    await db.end();
     service.child.kill('SIGTERM');
     await service.exited;
   });
@@ -67,6 +89,8 @@ describeWithBrowser('Swagger UI of the embedded demo', () => {
     const page = await openDocs();
     // Set by `npm run screenshots`.
     if (process.env.SCREENSHOTS === 'true') {
+      // The operations are below the introduction.
+      await page.evaluate('scrollTo(0, document.documentElement.scrollHeight)');
       await page.screenshot({ path: join(__dirname, '..', '..', 'docs', 'images', 'swagger-ui.png') });
     }
     const operation = await opened(page, 'listOrders');
@@ -83,16 +107,90 @@ describeWithBrowser('Swagger UI of the embedded demo', () => {
     const page = await openDocs();
     expect(await cancel(page, '1')).toMatch(/^204/);
     expect(await cancel(page, '1')).toMatch(/^409[^]*order_already_cancelled/);
-    await page.locator('.scheme-container .btn.authorize').click();
-    const dialog = page.locator('.modal-ux');
-    await dialog.locator('.auth-btn-wrapper button', { hasText: 'Logout' }).click();
-    await dialog.locator('input').fill('pst_nobody');
-    await dialog.locator('button[type=submit]').click();
-    await dialog.locator('.btn-done').click();
+    await authorize(page, 'pst_nobody');
     expect(await cancel(page, '1')).toMatch(/^401[^]*invalid_api_key/);
+  });
+
+  it('says that it is authorized, and describes the headers of every response once', async () => {
+    const page = await openDocs();
+    await opened(page, 'listOrders');
+    await opened(page, 'cancelOrder');
+    const text = await page.locator('#swagger-ui').innerText();
+    expect(text).toContain('This page is authorized with the Free key of the demo');
+    expect(text).not.toMatch(/paste your key/i);
+    const common = ['X-Request-Id', 'X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'];
+    for (const name of [...common, 'RateLimit-Policy']) {
+      expect({ name, times: text.split(name).length - 1 }).toEqual({ name, times: 1 });
+    }
+    expect(await page.locator('#operations-store-cancelOrder [data-code="429"] table.headers').innerText()).toMatch(
+      /Name[^]*Retry-After/,
+    );
+  });
+
+  it.each([
+    ['a desktop', DESKTOP],
+    ['a phone', PHONE],
+  ])('fits the width of %s', async (_device, options) => {
+    const page = await openDocs(service.baseUrl, options);
+    await execute(await opened(page, 'listOrders'));
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(options.viewport?.width);
+  });
+
+  it('shows ids above 2^53 as they were sent, and cancels the one that is entered', async () => {
+    const ids = ['9007199254740992', '9007199254740993', '9223372036854775807'];
+    await db.query('INSERT INTO orders (id, pet_id, quantity) SELECT unnest($1::bigint[]), -9007199254740993, 1', [
+      ids,
+    ]);
+    const page = await openDocs();
+    const response = await execute(await opened(page, 'listOrders'));
+    for (const id of ids) {
+      expect(response).toMatch(new RegExp(`"id": ${id},\\s+"petId": -9007199254740993,`));
+    }
+    expect(await cancel(page, '9007199254740993')).toMatch(/^204/);
+    const { rows } = await db.query('SELECT id, status FROM orders WHERE id = ANY ($1) ORDER BY id', [ids]);
+    expect(rows.map(({ status }: { status: string }) => status)).toEqual(['pending', 'cancelled', 'pending']);
+  });
+
+  it.each([
+    ['5,000', DESKTOP],
+    ['100,000', DESKTOP],
+    ['100,000', PHONE],
+  ])('displays the first of %s orders and offers all as a download', async (count, options) => {
+    await db.query('TRUNCATE orders');
+    await db.query('INSERT INTO orders (pet_id, quantity) SELECT n, 1 FROM generate_series(1, $1::integer) AS n', [
+      count.replace(',', ''),
+    ]);
+    const page = await openDocs(service.baseUrl, options);
+    const operation = await opened(page, 'listOrders');
+    expect(await execute(operation)).toMatch(new RegExp(`^200[^]*The first 100 of ${count} orders[^]*"petId": 100,`));
+    // Swagger UI makes five elements of each field: with all orders, the page would not react.
+    expect(await operation.locator('.live-responses-table *').count()).toBeLessThan(10_000);
+    const download = page.waitForEvent('download');
+    await operation.getByText('Download all').click();
+    const saved = readFileSync(await (await download).path(), 'utf8');
+    const list = await fetch(`${service.baseUrl}/v1/store/orders`, {
+      headers: { Authorization: `Bearer ${service.freeKey}` },
+    });
+    expect(saved === (await list.text())).toBe(true);
   });
 
   it('causes no console message, no failed request and no policy violation', () => {
     expect(errors).toEqual([]);
+  });
+});
+
+describeWithBrowser('Swagger UI of a service with a public address', () => {
+  const context = useTestService({ environment: { PUBLIC_BASE_URL: 'https://api.example.com/v1' } });
+  beforeAll(async () => {
+    browser = await startBrowser();
+  });
+  afterAll(() => browser.close());
+
+  it.each(['127.0.0.1', 'localhost'])('calls the server that it was loaded from: %s', async (host) => {
+    const baseUrl = `http://${host}:${context.service.port}`;
+    const page = await openDocs(baseUrl);
+    expect(await page.locator('.servers option').allInnerTexts()).toEqual([`${baseUrl}/v1 - This server`]);
+    await authorize(page, context.key);
+    expect(await execute(await opened(page, 'listOrders'))).toMatch(/^200/);
   });
 });
