@@ -37,7 +37,7 @@ function clientOf(
   const client = new PetstoreClient({
     baseUrl: `${baseUrl}/v1`,
     apiKey,
-    retry: { random: () => 0.5, sleep, ...retry },
+    retry: { now: () => service.clock.now(), random: () => 0.5, sleep, ...retry },
   });
   return { client, waitsMs };
 }
@@ -173,6 +173,32 @@ describe('the TypeScript client with a faulty server', () => {
     const { client, waitsMs } = await clientOfServer((res) => res.writeHead(503).end('busy'));
     await expect(client.listOrders()).rejects.toThrow(ApiError);
     expect(waitsMs).toEqual([500, 1_000, 2_000]);
+  });
+
+  it.each<[string, retryAfter: (now: number) => string, waitMs: number]>([
+    ['seconds', () => '7', 7_500],
+    ['a date', (now) => new Date(now + 7_000).toUTCString(), 7_500],
+    ['a date in the past', (now) => new Date(now - 60_000).toUTCString(), 500],
+    ['an invalid value', () => 'soon', 500],
+  ])('waits when Retry-After is %s, and never less than the backoff', async (_what, retryAfter, waitMs) => {
+    // Dates have whole seconds.
+    service.clock.advance(1_000 - (service.clock.now() % 1_000));
+    let requests = 0;
+    const { client, waitsMs } = await clientOfServer((res) =>
+      ++requests === 1
+        ? res.writeHead(503, { 'Retry-After': retryAfter(service.clock.now()) }).end('<html></html>')
+        : res.end('[]'),
+    );
+    expect(await read((await client.listOrders())?.orders)).toEqual([]);
+    expect(waitsMs).toEqual([waitMs]);
+  });
+
+  it('throws without retrying when Retry-After is a date too far away', async () => {
+    const { client, waitsMs } = await clientOfServer((res) =>
+      res.writeHead(503, { 'Retry-After': new Date(service.clock.now() + 3_600_000).toUTCString() }).end(),
+    );
+    await expect(client.listOrders()).rejects.toMatchObject({ status: 503 });
+    expect(waitsMs).toEqual([]);
   });
 
   it('retries when the connection is reset', async () => {

@@ -1,6 +1,6 @@
 import { ApiError, type ErrorBody } from './errors.ts';
 import { type Order, readOrders } from './order-stream.ts';
-import { DEFAULT_RETRY, type RetryOptions, withRetries } from './retry.ts';
+import { DEFAULT_RETRY, type RetryOptions, retryAfterSeconds, withRetries } from './retry.ts';
 
 export interface ClientOptions {
   /** Ends in the version segment, like `https://api.example.com/v1`. */
@@ -77,7 +77,7 @@ export class PetstoreClient {
           signal: signal ?? null,
         });
         if (response.status >= 400) {
-          throw await errorOf(response);
+          throw await errorOf(response, this.#retry.now());
         }
         return response;
       },
@@ -87,10 +87,9 @@ export class PetstoreClient {
   }
 }
 
-async function errorOf(response: Response): Promise<ApiError> {
-  const retryAfter = response.headers.get('Retry-After');
-  const text = await response.text();
-  return new ApiError(errorBody(text, response.status), retryAfter === null ? undefined : Number(retryAfter));
+async function errorOf(response: Response, now: number): Promise<ApiError> {
+  const retryAfter = retryAfterSeconds(response.headers.get('Retry-After'), now);
+  return new ApiError(errorBody(await response.text(), response.status), retryAfter);
 }
 
 /** A proxy or load balancer in front of the service may send errors in another format. */

@@ -8,7 +8,7 @@ export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly code: string;
   readonly status: number;
-  /** Seconds to wait before the next request, from `Retry-After`. */
+  /** Seconds to wait before the next request, from `Retry-After`. Not negative. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(body: ErrorBody, retryAfterSeconds?: number) {

@@ -5,17 +5,21 @@ const { PETSTORE_URL = 'http://127.0.0.1:3000/v1', PETSTORE_KEY = '' } = process
 const client = new PetstoreClient({ baseUrl: PETSTORE_URL, apiKey: PETSTORE_KEY });
 
 const list = await client.listOrders();
-let [count, open] = [0, 0];
+let count = 0;
 for await (const order of list?.orders ?? []) {
   count++;
-  open += order.complete === true ? 0 : 1;
+  if (count <= 3) {
+    console.log(`order ${order.id} for pet ${order.petId}`);
+  }
 }
-console.log(`${count} orders, ${open} of them not fulfilled`);
+console.log(`${count} orders`);
 
 const unchanged = await client.listOrders(list === undefined ? {} : { etag: list.etag });
 console.log(unchanged === undefined ? 'the list has not changed since' : 'the list has changed since');
 
 const [orderId] = process.argv.slice(2);
 if (orderId !== undefined) {
-  console.log(`order ${orderId}: ${await client.cancelOrder(BigInt(orderId))}`);
+  const outcome = await client.cancelOrder(BigInt(orderId));
+  console.log(`order ${orderId}: ${outcome}`);
+  process.exitCode = ['cancelled', 'already_cancelled'].includes(outcome) ? 0 : 1;
 }

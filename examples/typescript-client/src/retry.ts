@@ -10,6 +10,8 @@ export interface RetryOptions {
   readonly maxDelayMs: number;
   /** With a longer `Retry-After`, the error is thrown instead of waiting. Seconds. */
   readonly maxRetryAfterSeconds: number;
+  /** Milliseconds since 1970; replaced by tests. */
+  readonly now: () => number;
   /** From 0 to 1; replaced by tests. */
   readonly random: () => number;
   /** Rejects when the signal is aborted; replaced by tests. */
@@ -21,9 +23,19 @@ export const DEFAULT_RETRY: RetryOptions = {
   baseDelayMs: 500,
   maxDelayMs: 30_000,
   maxRetryAfterSeconds: 120,
+  now: Date.now,
   random: Math.random,
   sleep: (milliseconds, signal) => delay(milliseconds, undefined, signal === undefined ? {} : { signal }),
 };
+
+/**
+ * Reads a `Retry-After` header: seconds or, from some proxies, an HTTP date.
+ * @returns undefined when it is missing or invalid, 0 for a date in the past
+ */
+export function retryAfterSeconds(value: string | null, now: number): number | undefined {
+  const seconds = /^\d+$/.test(value ?? '') ? Number(value) : (Date.parse(value ?? '') - now) / 1_000;
+  return Number.isNaN(seconds) ? undefined : Math.max(0, seconds);
+}
 
 /**
  * Retries a request after 429, 502, 503, 504 or a failed connection. Waits for `Retry-After` plus exponential backoff with full
