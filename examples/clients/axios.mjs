@@ -1,9 +1,15 @@
-// node axios.mjs [ORDER_ID]; npm install axios
+// node axios.mjs [ORDER_ID]; Node 22 or newer, npm install axios@1.21.1
 import { setTimeout as sleep } from 'node:timers/promises';
 import axios from 'axios';
 
 const { PETSTORE_URL, PETSTORE_KEY } = process.env;
 const TEMPORARY = [429, 502, 503, 504];
+
+// Retry-After is in seconds or, from some proxies, a date. 0 when it is missing, invalid or in the past.
+function retryAfterSeconds(value) {
+  const seconds = /^\d+$/.test(value) ? Number(value) : (Date.parse(value) - Date.now()) / 1000;
+  return seconds > 0 ? seconds : 0;
+}
 
 const api = axios.create({
   baseURL: PETSTORE_URL,
@@ -11,14 +17,14 @@ const api = axios.create({
   timeout: 60_000,
   responseType: 'json',
   transitional: { silentJSONParsing: false },
-  // `context.source` has the digits as they were received. On Node 20, set transformResponse and use lossless-json.
+  // `context.source` has the digits as they were received.
   parseReviver: (key, value, context) => (key === 'id' || key === 'petId' ? BigInt(context.source) : value),
 });
 
 api.interceptors.response.use(undefined, async (error) => {
   const { config, response } = error;
   const attempt = config?.attempt ?? 1;
-  const waitSeconds = Number(response?.headers['retry-after'] ?? 0);
+  const waitSeconds = retryAfterSeconds(response?.headers['retry-after']);
   // Without a response, the connection was lost. ERR_BAD_RESPONSE with status 200 is an incomplete list.
   const isTemporary = response === undefined || response.status === 200 || TEMPORARY.includes(response.status);
   if (config === undefined || !isTemporary || attempt === 5 || waitSeconds > 90) {
@@ -43,5 +49,8 @@ if (orderId !== undefined) {
     validateStatus: (status) => [204, 404, 409].includes(status),
   });
   const code = status === 204 ? 'cancelled' : data.code;
-  console.log(`${orderId}: ${code === 'order_already_cancelled' ? 'cancelled' : code}`);
+  // If the response to an earlier attempt was lost, the order is cancelled already.
+  const isCancelled = ['cancelled', 'order_already_cancelled'].includes(code);
+  console.log(`${orderId}: ${isCancelled ? 'cancelled' : code}`);
+  process.exitCode = isCancelled ? 0 : 1;
 }

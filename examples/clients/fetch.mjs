@@ -1,12 +1,18 @@
-// node fetch.mjs [ORDER_ID]
+// node fetch.mjs [ORDER_ID]; Node 22 or newer
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const { PETSTORE_URL, PETSTORE_KEY } = process.env;
 const TEMPORARY = [429, 502, 503, 504];
 
-// `context.source` has the digits as they were received. On Node 20, use the package lossless-json.
+// `context.source` has the digits as they were received.
 const parseExact = (text) =>
   JSON.parse(text, (key, value, context) => (key === 'id' || key === 'petId' ? BigInt(context.source) : value));
+
+// Retry-After is in seconds or, from some proxies, a date. 0 when it is missing, invalid or in the past.
+function retryAfterSeconds(value) {
+  const seconds = /^\d+$/.test(value) ? Number(value) : (Date.parse(value) - Date.now()) / 1000;
+  return seconds > 0 ? seconds : 0;
+}
 
 async function send(method, path, headers = {}) {
   for (let attempt = 1; ; attempt++) {
@@ -22,7 +28,7 @@ async function send(method, path, headers = {}) {
       if (!TEMPORARY.includes(response.status)) {
         return { status: response.status, etag: response.headers.get('ETag'), text };
       }
-      waitSeconds = Number(response.headers.get('Retry-After') ?? 0);
+      waitSeconds = retryAfterSeconds(response.headers.get('Retry-After'));
       error = new Error(text);
     } catch (cause) {
       error = cause;
@@ -43,5 +49,8 @@ const [orderId] = process.argv.slice(2);
 if (orderId !== undefined) {
   const { status, text } = await send('DELETE', `/store/orders/${orderId}`);
   const code = status === 204 ? 'cancelled' : JSON.parse(text).code;
-  console.log(`${orderId}: ${code === 'order_already_cancelled' ? 'cancelled' : code}`);
+  // If the response to an earlier attempt was lost, the order is cancelled already.
+  const isCancelled = ['cancelled', 'order_already_cancelled'].includes(code);
+  console.log(`${orderId}: ${isCancelled ? 'cancelled' : code}`);
+  process.exitCode = isCancelled ? 0 : 1;
 }

@@ -1,4 +1,4 @@
-// node got.mjs [ORDER_ID]; npm install got
+// node got.mjs [ORDER_ID]; Node 22 or newer, npm install got@16.1.0
 import got from 'got';
 
 const { PETSTORE_URL, PETSTORE_KEY } = process.env;
@@ -7,7 +7,7 @@ const api = got.extend({
   prefixUrl: PETSTORE_URL,
   headers: { authorization: `Bearer ${PETSTORE_KEY}` },
   responseType: 'json',
-  // `context.source` has the digits as they were received. On Node 20, use the package lossless-json.
+  // `context.source` has the digits as they were received.
   parseJson: (text) =>
     JSON.parse(text, (key, value, context) => (key === 'id' || key === 'petId' ? BigInt(context.source) : value)),
   timeout: { request: 60_000 },
@@ -15,7 +15,7 @@ const api = got.extend({
     limit: 4,
     statusCodes: [429, 502, 503, 504],
     maxRetryAfter: 90_000,
-    // got waits for exactly `Retry-After`; this adds a random part. 0 means: give up.
+    // got waits for exactly `Retry-After`, in seconds or a date; this adds a random part. 0 means: give up.
     calculateDelay: ({ computedValue, attemptCount }) =>
       computedValue === 0 ? 0 : computedValue + Math.random() * 1000 * 2 ** (attemptCount - 1),
   },
@@ -32,5 +32,8 @@ const [orderId] = process.argv.slice(2);
 if (orderId !== undefined) {
   const { statusCode, body } = await api.delete(`store/orders/${orderId}`, { throwHttpErrors: false });
   const code = statusCode === 204 ? 'cancelled' : body.code;
-  console.log(`${orderId}: ${code === 'order_already_cancelled' ? 'cancelled' : code}`);
+  // If the response to an earlier attempt was lost, the order is cancelled already.
+  const isCancelled = ['cancelled', 'order_already_cancelled'].includes(code);
+  console.log(`${orderId}: ${isCancelled ? 'cancelled' : code}`);
+  process.exitCode = isCancelled ? 0 : 1;
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"math"
 	"math/rand"
 	"net/http"
 	"os"
@@ -45,14 +46,25 @@ func sendOnce(method, path, etag string) (*http.Response, []byte, error) {
 	return response, body, err
 }
 
+// Retry-After is in seconds or, from some proxies, a date. 0 when it is missing, invalid or in the past.
+func retryAfterSeconds(value string) float64 {
+	if seconds, err := strconv.ParseUint(value, 10, 32); err == nil {
+		return float64(seconds)
+	}
+	if date, err := http.ParseTime(value); err == nil {
+		return math.Max(0, time.Until(date).Seconds())
+	}
+	return 0
+}
+
 func send(method, path, etag string) (*http.Response, []byte) {
 	for attempt := 1; ; attempt++ {
-		wait := 0
+		wait := 0.0
 		response, body, err := sendOnce(method, path, etag)
 		if err == nil {
 			switch response.StatusCode {
 			case 429, 502, 503, 504:
-				wait, _ = strconv.Atoi(response.Header.Get("Retry-After"))
+				wait = retryAfterSeconds(response.Header.Get("Retry-After"))
 				err = fmt.Errorf("%s", body)
 			default:
 				return response, body
@@ -61,8 +73,8 @@ func send(method, path, etag string) (*http.Response, []byte) {
 		if attempt == 5 || wait > 90 {
 			log.Fatal(err)
 		}
-		backoff := time.Duration(rand.Int63n(int64(time.Second) << (attempt - 1)))
-		time.Sleep(time.Duration(wait)*time.Second + backoff)
+		wait += rand.Float64() * math.Pow(2, float64(attempt-1))
+		time.Sleep(time.Duration(wait * float64(time.Second)))
 	}
 }
 
@@ -90,9 +102,13 @@ func main() {
 				log.Fatal(err)
 			}
 		}
+		// If the response to an earlier attempt was lost, the order is cancelled already.
 		if outcome.Code == "order_already_cancelled" {
 			outcome.Code = "cancelled"
 		}
 		fmt.Printf("%s: %s\n", os.Args[1], outcome.Code)
+		if outcome.Code != "cancelled" {
+			os.Exit(1)
+		}
 	}
 }

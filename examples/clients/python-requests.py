@@ -3,6 +3,7 @@ import os
 import random
 import sys
 import time
+from email.utils import parsedate_to_datetime
 
 import requests
 
@@ -19,6 +20,16 @@ session = requests.Session()
 session.auth = bearer  # An entry in ~/.netrc would replace a header that is set without this.
 
 
+def retry_after_seconds(headers):
+    """Retry-After is in seconds or, from some proxies, a date. 0 when it is missing, invalid or in the past."""
+    value = headers.get("Retry-After", "")
+    try:
+        seconds = int(value) if value.isdigit() else parsedate_to_datetime(value).timestamp() - time.time()
+    except (TypeError, ValueError):
+        return 0
+    return max(0, seconds)
+
+
 def send(method, path, headers=None):
     for attempt in range(1, 6):
         wait_seconds = 0
@@ -26,7 +37,7 @@ def send(method, path, headers=None):
             response = session.request(method, URL + path, headers=headers, timeout=60)
             if response.status_code not in TEMPORARY:
                 return response
-            wait_seconds = int(response.headers.get("Retry-After", 0))
+            wait_seconds = retry_after_seconds(response.headers)
             error = requests.HTTPError(response.text, response=response)
         except (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError) as cause:
             error = cause
@@ -47,4 +58,7 @@ if "ETag" in orders.headers:
 if len(sys.argv) > 1:
     response = send("DELETE", f"/store/orders/{sys.argv[1]}")
     code = "cancelled" if response.status_code == 204 else response.json()["code"]
-    print(f"{sys.argv[1]}: {'cancelled' if code == 'order_already_cancelled' else code}")
+    # If the response to an earlier attempt was lost, the order is cancelled already.
+    is_cancelled = code in ("cancelled", "order_already_cancelled")
+    print(f"{sys.argv[1]}: {'cancelled' if is_cancelled else code}")
+    sys.exit(0 if is_cancelled else 1)

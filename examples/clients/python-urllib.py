@@ -8,9 +8,20 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from email.utils import parsedate_to_datetime
 
 URL = os.environ["PETSTORE_URL"]
 TEMPORARY = (429, 502, 503, 504)
+
+
+def retry_after_seconds(headers):
+    """Retry-After is in seconds or, from some proxies, a date. 0 when it is missing, invalid or in the past."""
+    value = headers.get("Retry-After", "")
+    try:
+        seconds = int(value) if value.isdigit() else parsedate_to_datetime(value).timestamp() - time.time()
+    except (TypeError, ValueError):
+        return 0
+    return max(0, seconds)
 
 
 def send(method, path, headers=None):
@@ -34,7 +45,7 @@ def send(method, path, headers=None):
                 body = gzip.decompress(body)  # raises EOFError if the data has no end
             if response.status not in TEMPORARY:
                 return response.status, response.headers, body
-            wait_seconds = int(response.headers.get("Retry-After", 0))
+            wait_seconds = retry_after_seconds(response.headers)
             error = RuntimeError(body.decode())
         except (OSError, EOFError, http.client.HTTPException) as cause:
             error = cause
@@ -56,4 +67,7 @@ if "ETag" in headers:
 if len(sys.argv) > 1:
     status, _, body = send("DELETE", f"/store/orders/{sys.argv[1]}")
     code = "cancelled" if status == 204 else json.loads(body)["code"]
-    print(f"{sys.argv[1]}: {'cancelled' if code == 'order_already_cancelled' else code}")
+    # If the response to an earlier attempt was lost, the order is cancelled already.
+    is_cancelled = code in ("cancelled", "order_already_cancelled")
+    print(f"{sys.argv[1]}: {'cancelled' if is_cancelled else code}")
+    sys.exit(0 if is_cancelled else 1)

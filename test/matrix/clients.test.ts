@@ -111,6 +111,19 @@ it('examples/clients has these programs and no others', () => {
   expect(readdirSync(EXAMPLES).toSorted()).toEqual(files.toSorted());
 });
 
+it('the programs name the versions of the packages that are tested here', () => {
+  const files = ['axios.mjs', 'got.mjs'].map((file) => readFileSync(join(EXAMPLES, file), 'utf8'));
+  const configurations = readdirSync(GENERATED).map((generator) => configurationOf(join(GENERATED, generator)));
+  const named = [...files, ...configurations].flatMap((text) => text.match(/(@[\w-]+\/)?[\w-]+@\d[\d.]+/g));
+  const tested = [CLIENT_PACKAGES, GENERATORS].flatMap((packages) => {
+    const { dependencies } = JSON.parse(readFileSync(join(packages, 'package.json'), 'utf8')) as {
+      dependencies: Record<string, string>;
+    };
+    return Object.entries(dependencies).map(([name, version]) => `${name}@${version}`);
+  });
+  expect(tested).toEqual(expect.arrayContaining(named));
+});
+
 for (const [index, { requirement, isInstalled, file, command, isGenerated }] of PROGRAMS.entries()) {
   describeIf(isInstalled() || process.env.CI === 'true', requirement)(`the client ${file}`, () => {
     let start: string[];
@@ -121,7 +134,7 @@ for (const [index, { requirement, isInstalled, file, command, isGenerated }] of 
       start = command(join(own, file), own);
     });
 
-    (isGenerated === true ? testGeneratedClient : testClient)(index, (url, key, orderId) => {
+    (isGenerated === true ? testEveryClient : testClient)(index, (url, key, orderId) => {
       // Empty, because curl keeps its list in a file.
       const cwd = mkdtempSync(join(folder, 'run-'));
       return runProgram([...start, orderId], cwd, { PETSTORE_URL: url, PETSTORE_KEY: key });
@@ -143,11 +156,13 @@ describeWithBrowser('the client Browser', () => {
     await tab.fill('input[name=key]', key);
     await tab.fill('input[name=orderId]', orderId);
     await tab.click('button');
-    const output = tab.locator('pre.done, pre.failed');
+    const output = tab.locator('pre.done, pre.rejected, pre.failed');
     const text = (await output.textContent({ timeout: 120_000 })) ?? '';
-    const hasFailed = (await output.getAttribute('class')) === 'failed';
+    const result = await output.getAttribute('class');
     await tab.close();
-    return hasFailed ? { code: 1, stdout: '', stderr: text } : { code: 0, stdout: text, stderr: '' };
+    return result === 'failed'
+      ? { code: 1, stdout: '', stderr: text }
+      : { code: result === 'done' ? 0 : 1, stdout: text, stderr: '' };
   });
 });
 
@@ -186,6 +201,19 @@ function testEveryClient(index: number, run: Run): Client {
     expect(others).toEqual([]);
   });
 
+  it('fails and names the code when the cancel is rejected: 404, 409 and 401', async () => {
+    const missing = '9007199254749999';
+    expect(await runHere(undefined, missing)).toMatchObject({
+      code: 1,
+      stdout: clients.outputFor(missing, 'order_not_found'),
+    });
+    await clients.service.db.query("UPDATE orders SET status = 'shipped' WHERE id = $1", [orderId()]);
+    expect(await runHere()).toMatchObject({ code: 1, stdout: clients.outputFor(orderId(), 'order_already_shipped') });
+    const rejected = await runHere('pst_unknown');
+    expect([rejected.code === 0, rejected.stdout]).toEqual([false, '']);
+    expect(await clients.cancelledIds()).toEqual([orderId()]);
+  });
+
   it.each(['break', 'truncate'] as const)('never uses a list that is cut (%s)', async (kind) => {
     const { file = BROWSER, isGenerated }: Partial<Program> = PROGRAMS[index] ?? {};
     const repeats = kind === 'break' ? isGenerated !== true : REPEAT_TRUNCATED.includes(file);
@@ -210,6 +238,31 @@ function testClient(index: number, run: Run): void {
     expect(list!.receivedAt - limited!.respondedAt).toBeGreaterThan(990);
   });
 
+  it.each<[string, secondsFromNow: number, waitsAtLeastMs: number]>([
+    // A date has whole seconds.
+    ['in the future', 3, 1_900],
+    ['in the past', -60, 0],
+  ])('waits for a Retry-After that is a date %s, then succeeds', async (_when, secondsFromNow, waitsAtLeastMs) => {
+    clients.proxy.disturbNext('GET', { kind: 'unavailable', retryAfter: httpDate(secondsFromNow) });
+    expect(await client.run()).toMatchObject({ code: 0, stdout: clients.outputFor(client.orderId()) });
+    const [unavailable, list] = clients.proxy.take();
+    expect([unavailable?.status, list?.status]).toEqual([503, 200]);
+    expect(list!.receivedAt - unavailable!.respondedAt).toBeGreaterThan(waitsAtLeastMs);
+  });
+
+  it('ignores a Retry-After that is neither seconds nor a date', async () => {
+    clients.proxy.disturbNext('GET', { kind: 'unavailable', retryAfter: 'soon' });
+    expect(await client.run()).toMatchObject({ code: 0, stdout: clients.outputFor(client.orderId()) });
+    expect(clients.proxy.take().map(({ status }) => status)).toEqual([503, 200, 304, 204]);
+  });
+
+  it('fails when Retry-After is a date in an hour, without sending more requests', async () => {
+    clients.proxy.disturbNext('GET', { kind: 'unavailable', retryAfter: httpDate(3_600) });
+    const { code, stdout } = await client.run();
+    expect([code === 0, stdout]).toEqual([false, '']);
+    expect(clients.proxy.take().map(({ status }) => status)).toEqual([503]);
+  });
+
   it('repeats a cancel whose response is lost, and understands order_already_cancelled', async () => {
     clients.proxy.disturbNext('DELETE', { kind: 'lose' });
     expect(await client.run()).toMatchObject({ code: 0, stdout: clients.outputFor(client.orderId()) });
@@ -217,20 +270,8 @@ function testClient(index: number, run: Run): void {
   });
 }
 
-function testGeneratedClient(index: number, run: Run): void {
-  const client = testEveryClient(index, run);
-
-  it('has the error codes: 404 order_not_found, 409, 401', async () => {
-    const missing = '9007199254749999';
-    expect(await client.run(undefined, missing)).toMatchObject({
-      code: 0,
-      stdout: clients.outputFor(missing, 'order_not_found'),
-    });
-    await clients.service.db.query("UPDATE orders SET status = 'shipped' WHERE id = $1", [client.orderId()]);
-    expect(await client.run()).toMatchObject({ stdout: clients.outputFor(client.orderId(), 'order_already_shipped') });
-    const rejected = await client.run('pst_unknown');
-    expect([rejected.code === 0, rejected.stdout]).toEqual([false, '']);
-  });
+function httpDate(secondsFromNow: number): string {
+  return new Date(Date.now() + secondsFromNow * 1_000).toUTCString();
 }
 
 function runWithPackages(file: string, folder: string): string[] {
@@ -261,13 +302,17 @@ function generateAndCompile(source: string, folder: string): string[] {
 
 /** Runs the command that the first line of the generator's configuration names. */
 function generate(cwd: string): void {
-  const configuration = readdirSync(cwd).find((file) => file.endsWith('.mjs')) ?? '';
-  const command = /^\/\/ (?:npx|node) (.+)/.exec(readFileSync(join(cwd, configuration), 'utf8'))?.[1] ?? '';
+  const command = /^\/\/ (?:npx|node) (?:--package \S+ )*([^;\n]+)/.exec(configurationOf(cwd))?.[1] ?? '';
   const [program = '', ...args] = command.split(' ');
   const isScript = program.endsWith('.mjs');
-  const file = isScript ? newNode() : join(GENERATORS, 'node_modules', '.bin', program);
+  const bin = program.replace(/@[\d.]+$/, '');
+  const file = isScript ? newNode() : join(GENERATORS, 'node_modules', '.bin', bin);
   const environment = { PATH: process.env.PATH, HOME: cwd };
   execFileSync(file, isScript ? [program] : args, { cwd, stdio: ['ignore', 'ignore', 'inherit'], env: environment });
+}
+
+function configurationOf(folder: string): string {
+  return readFileSync(join(folder, readdirSync(folder).find((file) => file.endsWith('.mjs')) ?? ''), 'utf8');
 }
 
 /** What `tsc --strict` prints. */

@@ -20,3 +20,4 @@ const orderId = BigInt(process.argv[2] ?? 0);
 const { error } = await cancelOrder({ path: { orderId } });
 const code = error?.code ?? 'cancelled';
 console.log(`${orderId}: ${code === 'order_already_cancelled' ? 'cancelled' : code}`);
+process.exitCode = ['cancelled', 'order_already_cancelled'].includes(code) ? 0 : 1;

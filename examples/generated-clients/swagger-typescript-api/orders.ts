@@ -33,3 +33,4 @@ const orderId = BigInt(process.argv[2] ?? 0);
 const cancel: Response = await store.cancelOrder(orderId).catch((thrown) => thrown);
 const { code } = cancel.status === 204 ? { code: 'cancelled' } : await cancel.json();
 console.log(`${orderId}: ${code === 'order_already_cancelled' ? 'cancelled' : code}`);
+process.exitCode = ['cancelled', 'order_already_cancelled'].includes(code) ? 0 : 1;
