@@ -1,4 +1,5 @@
-// npx openapi-ts -f openapi-ts.config.mjs
+// npx --package @hey-api/openapi-ts@0.95.0 --package typescript@6.0.3 openapi-ts -f openapi-ts.config.mjs
+// Not with TypeScript 7, which has no interface for programs.
 export default {
   input: 'openapi.json',
   output: 'petstore',

@@ -1,4 +1,4 @@
-// npx orval --config orval.config.mjs
+// npx orval@8.33.0 --config orval.config.mjs
 export default {
   petstore: {
     input: 'openapi.json',

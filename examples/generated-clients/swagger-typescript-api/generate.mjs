@@ -1,4 +1,4 @@
-// node generate.mjs
+// node generate.mjs; npm install swagger-typescript-api@13.13.0
 import { resolve } from 'node:path';
 import { generateApi } from 'swagger-typescript-api';
 
