@@ -11,6 +11,7 @@ import { RequestObserver } from './http/request-observer.js';
 import { UnmatchedController } from './http/unmatched.controller.js';
 import { REQUEST_LOG, type RequestLog } from './logging/create-logger.js';
 import { Metrics } from './metrics/metrics.js';
+import { IndexController } from './openapi/index.controller.js';
 import { OrdersModule } from './orders/orders.module.js';
 import { PlanThrottlerGuard } from './rate-limit/plan-throttler.guard.js';
 import { RateLimitModule } from './rate-limit/rate-limit.module.js';
@@ -28,7 +29,7 @@ export interface AppOptions {
 
 @Module({
   imports: [ApiKeysModule, RateLimitModule, OrdersModule, HealthModule],
-  controllers: [UnmatchedController],
+  controllers: [IndexController, UnmatchedController],
   providers: [
     // In this order, so not in their modules: who calls (401), then whether the caller is over a limit (429).
     { provide: APP_GUARD, useClass: ApiKeyGuard },

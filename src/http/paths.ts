@@ -12,7 +12,7 @@ export const ORDER_ROUTE = `${LIST_ROUTE}/{orderId}`;
 
 export const DOCS_PATH = '/docs';
 
-const FIXED_ROUTES = new Set([LIST_ROUTE, '/health/live', '/health/ready', DOCS_PATH]);
+const FIXED_ROUTES = new Set(['/', LIST_ROUTE, '/health/live', '/health/ready', DOCS_PATH]);
 
 /**
  * The route template that a request target matches, for logs, metrics and spans; also for requests that are rejected

@@ -11,6 +11,7 @@ describe('security headers', () => {
     ['HEAD for the list', 200, 'HEAD', '/v1/store/orders'],
     ['an unchanged list', 304, 'GET', '/v1/store/orders', 'If-None-Match: *'],
     // `expectErrorResponse` checks those of errors.
+    ['the index', 200, 'GET', '/'],
     ['a health check', 200, 'GET', '/health/live'],
     ['the documentation page', 200, 'GET', '/docs'],
     ['a file of the documentation page', 200, 'GET', '/docs/swagger-ui.css'],

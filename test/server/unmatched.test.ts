@@ -87,7 +87,6 @@ describe('a path outside the version segment that does not exist', () => {
 
   // Which paths are under the version segment is tested with `isApiPath`.
   it.each([
-    '/',
     '/v2/store/orders',
     '/V1/store/orders',
     '//v1/store/orders',

@@ -91,6 +91,7 @@ describe('routeTemplateOf', () => {
     ['/v1/store/orders/1/', undefined],
     ['/v1/store/orders/1/lines', undefined],
     ['/v1/store/orders1', undefined],
+    ['/', '/'],
     ['/health/live', '/health/live'],
     ['/health/ready?verbose', '/health/ready'],
     ['/health', undefined],
