@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs';
+import { createServer, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
@@ -192,5 +194,26 @@ describeWithBrowser('Swagger UI of a service with a public address', () => {
     expect(await page.locator('.servers option').allInnerTexts()).toEqual([`${baseUrl}/v1 - This server`]);
     await authorize(page, context.key);
     expect(await execute(await opened(page, 'listOrders'))).toMatch(/^200/);
+  });
+
+  it('calls the path below which a proxy serves it', async () => {
+    const proxy = createServer((req, res) => {
+      const { method, headers, url = '' } = req;
+      const options = { port: context.service.port, path: url.replace('/shop', ''), method, headers };
+      request(options, (response) => {
+        res.writeHead(response.statusCode ?? 0, response.headers);
+        response.pipe(res);
+      }).end();
+    });
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+    const baseUrl = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}/shop`;
+    const page = await openDocs(baseUrl);
+    await authorize(page, context.key);
+    expect(await execute(await opened(page, 'listOrders'))).toMatch(/^200/);
+    await page.goto(`${baseUrl}/`);
+    expect(page.url()).toBe(`${baseUrl}/docs`);
+    await page.close();
+    proxy.closeAllConnections();
+    proxy.close();
   });
 });
