@@ -16,6 +16,7 @@ const inputs = inputsOf(ROOT);
 if (existsSync(state) && readFileSync(state, 'utf8') === inputs + outputsOf(ROOT)) {
   process.stderr.write('dist/ is up to date.\n');
 } else {
+  process.stderr.write('Building dist/, which takes about 20 seconds.\n');
   removeOutputs();
   for (const step of STEPS) {
     const { status } = spawnSync(process.execPath, step, { cwd: ROOT, stdio: 'inherit' });

@@ -28,6 +28,7 @@ export interface EmbeddedDatabase {
  * @throws the reason of `stop`
  */
 export async function startEmbeddedDatabase(stop: AbortController): Promise<EmbeddedDatabase> {
+  process.stderr.write('Starting PostgreSQL in .data/; the first start, which creates it, takes a few seconds.\n');
   const server = await PostgresServer.start({ folder: EMBEDDED_FOLDER }).catch(explain);
   try {
     stop.signal.throwIfAborted();

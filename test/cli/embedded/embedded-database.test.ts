@@ -14,6 +14,7 @@ async function stop(service: DemoService): Promise<void> {
 describe('petstore serve without DATABASE_URL', () => {
   it('keeps data and keys after a restart and a crash, and leaves no PostgreSQL process', async () => {
     const first = await checkout.serve();
+    expect(first.output()).toMatch(/^Starting PostgreSQL/);
     const listed = (await (await listOrders(first.baseUrl, first.freeKey)).json()) as unknown[];
     expect(listed.length).toBeGreaterThan(10);
     expect((await cancelOrder(first.baseUrl, '1', first.freeKey)).status).toBe(204);
