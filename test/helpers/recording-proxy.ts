@@ -26,8 +26,8 @@ export interface Recorded {
 export type Disturbance =
   /** The request is sent with this key, whose quota is spent; the wait in the response becomes one second. */
   | { readonly kind: 'limit'; readonly spentKey: string }
-  /** The proxy itself responds, with 503 in its own format. */
-  | { readonly kind: 'unavailable'; readonly retryAfter: string }
+  /** The proxy itself responds, with 503 in its own format; the header is made at that moment. */
+  | { readonly kind: 'unavailable'; readonly retryAfter: () => string }
   /** The request is executed, and the connection is closed without a response. */
   | { readonly kind: 'lose' }
   /** Half of the body, then the connection breaks. */
@@ -90,7 +90,7 @@ export class RecordingProxy {
     const sent =
       disturbance?.kind === 'limit' ? { ...headers, authorization: `Bearer ${disturbance.spentKey}` } : headers;
     if (disturbance?.kind === 'unavailable') {
-      const responseHeaders = { 'retry-after': disturbance.retryAfter, 'content-type': 'text/html' };
+      const responseHeaders = { 'retry-after': disturbance.retryAfter(), 'content-type': 'text/html' };
       this.#recorded.push({ method, path, headers, status: 503, responseHeaders, receivedAt, respondedAt: receivedAt });
       // A page of another origin may read it, so that the browser is tried, too.
       const cors = { 'access-control-allow-origin': '*', 'access-control-expose-headers': 'Retry-After' };

@@ -243,7 +243,7 @@ function testClient(index: number, run: Run): void {
     ['in the future', 3, 1_900],
     ['in the past', -60, 0],
   ])('waits for a Retry-After that is a date %s, then succeeds', async (_when, secondsFromNow, waitsAtLeastMs) => {
-    clients.proxy.disturbNext('GET', { kind: 'unavailable', retryAfter: httpDate(secondsFromNow) });
+    clients.proxy.disturbNext('GET', { kind: 'unavailable', retryAfter: () => httpDate(secondsFromNow) });
     expect(await client.run()).toMatchObject({ code: 0, stdout: clients.outputFor(client.orderId()) });
     const [unavailable, list] = clients.proxy.take();
     expect([unavailable?.status, list?.status]).toEqual([503, 200]);
@@ -251,13 +251,13 @@ function testClient(index: number, run: Run): void {
   });
 
   it('ignores a Retry-After that is neither seconds nor a date', async () => {
-    clients.proxy.disturbNext('GET', { kind: 'unavailable', retryAfter: 'soon' });
+    clients.proxy.disturbNext('GET', { kind: 'unavailable', retryAfter: () => 'soon' });
     expect(await client.run()).toMatchObject({ code: 0, stdout: clients.outputFor(client.orderId()) });
     expect(clients.proxy.take().map(({ status }) => status)).toEqual([503, 200, 304, 204]);
   });
 
   it('fails when Retry-After is a date in an hour, without sending more requests', async () => {
-    clients.proxy.disturbNext('GET', { kind: 'unavailable', retryAfter: httpDate(3_600) });
+    clients.proxy.disturbNext('GET', { kind: 'unavailable', retryAfter: () => httpDate(3_600) });
     const { code, stdout } = await client.run();
     expect([code === 0, stdout]).toEqual([false, '']);
     expect(clients.proxy.take().map(({ status }) => status)).toEqual([503]);
