@@ -12,18 +12,20 @@ import { count, printResult, writeError } from './output.js';
 const ORDERS_DEFAULT = 1_000;
 const ORDERS_MAX = 100_000_000;
 const PROGRESS_MS = 10_000;
-/** 128 + SIGINT, as a shell reports it. */
-const EXIT_INTERRUPTED = 130;
+/** By the signal that ends a load: 128 + its number, as a shell reports it. */
+const INTERRUPTIONS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
 const COMMITTING = 'the commit had begun; check whether the orders exist before you repeat it.';
 
 const IMPORT_HELP = `
 The file is CSV with a header line that names these fields in any order:
   petId     required  int64
   quantity  required  an integer, at least 1
-  shipDate            RFC 3339, like 2026-12-01T10:00:00Z; stored to the millisecond
+  shipDate            RFC 3339, like 2026-12-01T10:00:00Z, stored to the millisecond, or none (default none)
   complete            true or false (default false)
   id                  int64, not the id of an existing order (default: the next id)
   status              pending, shipped or cancelled (default: shipped when complete, otherwise pending)
+A default applies when the file has no such column. An empty field is an error, and so is a last row without a line
+end: what is missing there may have been cut off.
 
 Examples:
   petstore orders import orders.csv --dry-run
@@ -35,9 +37,10 @@ export function addOrderCommands(program: Command): void {
     .description('load orders')
     .command('import')
     .description('import the orders of a CSV file: all of them, or none and a list of the errors')
-    .argument('<file>', 'path of the file, or - for stdin, whose end counts as the end of the file')
+    .argument('<file>', 'path of the file, or - for stdin')
     .option('--dry-run', 'check everything, also against the existing orders, and change nothing')
     .option('--allow-empty', 'accept a file without orders')
+    .option('--complete', 'accept a last row without a line end: the file is known to be complete')
     .option('--json', 'print {"orders", "dryRun"}')
     .addHelpText('after', IMPORT_HELP)
     .action(importFile);
@@ -94,19 +97,20 @@ async function seed({ orders, force, json }: SeedOptions): Promise<void> {
 }
 
 /**
- * Loads orders, and writes every ten seconds how many. Ctrl-C ends the process and thereby the connection, so that PostgreSQL rolls
- * the load back.
+ * Loads orders, and writes every ten seconds how many. A signal ends the process and thereby the connection, so that PostgreSQL
+ * rolls the load back.
  */
 function load(work: (db: pg.Client, progress: LoadProgress) => Promise<number>): Promise<number> {
   return withDatabase(async (db) => {
     // PostgreSQL notices within a second that the connection is closed. Not on every operating system; then when its statement ends.
     await db.query('SET client_connection_check_interval = 1000').catch(() => undefined);
     const progress = new LoadProgress();
-    const onInterrupt = (): void => {
+    const onInterrupt = (signal: keyof typeof INTERRUPTIONS): void => {
       writeError(`Interrupted: ${progress.isCommitting ? COMMITTING : 'no order was inserted.'}\n`);
-      process.exit(EXIT_INTERRUPTED);
+      process.exit(INTERRUPTIONS[signal]);
     };
-    process.once('SIGINT', onInterrupt);
+    const signals = Object.keys(INTERRUPTIONS) as (keyof typeof INTERRUPTIONS)[];
+    signals.forEach((signal) => process.once(signal, onInterrupt));
     const timer = setInterval(() => {
       writeError(`${count(progress.orders)} orders\n`);
     }, PROGRESS_MS);
@@ -114,7 +118,7 @@ function load(work: (db: pg.Client, progress: LoadProgress) => Promise<number>):
       return await work(db, progress);
     } finally {
       clearInterval(timer);
-      process.off('SIGINT', onInterrupt);
+      signals.forEach((signal) => process.off(signal, onInterrupt));
     }
   });
 }

@@ -16,11 +16,11 @@ function start(...args: string[]): ChildProcess {
   });
 }
 
-/** Presses Ctrl-C; the exit code and what was written to stderr. */
-async function interrupt(command: ChildProcess): Promise<[number | null, string]> {
+/** The exit code and what was written to stderr. */
+async function interrupt(command: ChildProcess, signal: NodeJS.Signals = 'SIGINT'): Promise<[number | null, string]> {
   const ended = new Promise<number | null>((resolve) => command.once('close', resolve));
   const stderr = text(command.stderr!);
-  command.kill('SIGINT');
+  command.kill(signal);
   return [await ended, await stderr];
 }
 
@@ -37,13 +37,20 @@ const IS_WAITING = "pg_stat_activity WHERE datname = current_database() AND wait
 const INTERRUPTED = 'Interrupted: no order was inserted.\n';
 
 describe('Ctrl-C', () => {
-  it('ends an import that waits for input, and nothing is imported', async () => {
-    const command = start('orders', 'import', '-');
-    command.stdin!.write('petId,quantity\n1,1\n');
-    await waitFor(async () => (await count(IS_COPYING)) === 1, 'the import reads');
-    expect(await interrupt(command)).toEqual([130, INTERRUPTED]);
-    expect(await count('orders')).toBe(0);
-  });
+  it.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+    ['SIGHUP', 129],
+  ] as const)(
+    'ends an import that waits for input, as does another signal, and nothing is imported: %s',
+    async (signal, exitCode) => {
+      const command = start('orders', 'import', '-');
+      command.stdin!.write('petId,quantity\n1,1\n');
+      await waitFor(async () => (await count(IS_COPYING)) === 1, 'the import reads');
+      expect(await interrupt(command, signal)).toEqual([exitCode, INTERRUPTED]);
+      expect(await count('orders')).toBe(0);
+    },
+  );
 
   it('cancels the statement of an import, and nothing is imported', async () => {
     const unlock = await openTransaction(database.db, 'LOCK TABLE orders IN SHARE MODE');

@@ -4,8 +4,8 @@ import { from as copyFrom } from 'pg-copy-streams';
 import { sqlStateOf } from '../../database/postgres-errors.js';
 import { loadOrders, LoadProgress, raiseOrderSequence, SEQUENCE_END } from '../bulk-load.js';
 import { IMPORT_ERRORS_MAX, ImportErrors } from './import-errors.js';
-import { COPY_COLUMNS, copyLineOf } from './order-fields.js';
-import { readCsv } from './read-csv.js';
+import { COPY_COLUMNS, copyLineOf } from './order-row.js';
+import { type OrderValues, readCsv } from './read-csv.js';
 
 const UNIQUE_VIOLATION = '23505';
 /** Lines that are sent together. */
@@ -16,6 +16,8 @@ export interface ImportOptions {
   readonly dryRun?: boolean;
   /** Accepts a file without orders; otherwise it is an error, because the program that writes it may have failed. */
   readonly allowEmpty?: boolean;
+  /** Accepts a last row without a line end, which otherwise counts as cut off. */
+  readonly complete?: boolean;
 }
 
 /** Inserts nothing, and fails before the file is read when the role may not insert. */
@@ -80,13 +82,13 @@ export async function importOrders(
 async function stageOrders(
   db: pg.ClientBase,
   file: AsyncIterable<Buffer>,
-  { allowEmpty = false }: ImportOptions,
+  { allowEmpty = false, complete = false }: ImportOptions,
   progress: LoadProgress,
 ): Promise<number> {
   const errors = new ImportErrors();
   await db.query(CREATE_STAGE);
   const copy = db.query(copyFrom(COPY_TO_STAGE));
-  await pipeline(copyLines(file, errors, progress), copy);
+  await pipeline(copyLines(readCsv(file, errors, complete), errors, progress), copy);
   await db.query('ANALYZE order_import');
   const { rows } = await db.query<{ line: string; problem: string }>(INVALID_IDS);
   for (const { line, problem } of rows) {
@@ -100,13 +102,13 @@ async function stageOrders(
 }
 
 async function* copyLines(
-  file: AsyncIterable<Buffer>,
+  rows: AsyncIterable<OrderValues>,
   errors: ImportErrors,
   progress: LoadProgress,
 ): AsyncGenerator<string> {
   let lines = '';
-  for await (const [line, order] of readCsv(file, errors)) {
-    lines += copyLineOf(line, order, errors) ?? '';
+  for await (const [line, values] of rows) {
+    lines += copyLineOf(line, values, errors) ?? '';
     progress.orders++;
     if (lines.length >= BATCH_CHARACTERS) {
       yield lines;

@@ -41,6 +41,21 @@ describe('petstore orders import', () => {
     expect(await orderIds()).toEqual(IDS);
   });
 
+  it('rejects a last row without a line end, from stdin and from a file, unless --complete is given', async () => {
+    const cut = CSV.slice(0, -1);
+    const message =
+      'Errors in the file; nothing was imported:\n' +
+      '  - line 3 has no line end and may have been cut off; if the file is complete, pass --complete';
+    const environment = { DATABASE_URL: database.url };
+    expect(await petstoreProcess(['orders', 'import', '-'], environment, cut)).toEqual(failure(message));
+    expect(await importing(file('cut.csv', cut))).toEqual(failure(message));
+    expect(await orderIds()).toEqual([]);
+    expect(await petstoreProcess(['orders', 'import', '-', '--complete'], environment, cut)).toMatchObject({
+      exitCode: 0,
+    });
+    expect(await orderIds()).toEqual(IDS);
+  });
+
   it('changes nothing with --dry-run', async () => {
     const result = await importing(file('dry.csv', CSV), '--dry-run');
     expect(result).toMatchObject({ exitCode: 0, stderr: '' });
@@ -63,8 +78,8 @@ describe('petstore orders import', () => {
       failure(
         'Errors in the file; nothing was imported:\n' +
           '  - line 3, quantity must be an integer from 1 to 2147483647 (got 0)\n' +
-          '  - line 4, quantity is missing; it must be an integer from 1 to 2147483647\n' +
-          '  - line 5 is not valid CSV, or follows an unclosed quote, perhaps many lines earlier: Quote Not Closed: the parsing is finished with an opening quote at line 5',
+          '  - line 4, quantity is empty; it must be an integer from 1 to 2147483647\n' +
+          '  - line 5 is not valid CSV; perhaps a quote that opens in it is not closed (Quote Not Closed: the parsing is finished with an opening quote)',
       ),
     );
     expect(await orderIds()).toEqual([]);
