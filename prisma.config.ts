@@ -1,3 +1,5 @@
+import type { ChildProcess } from 'node:child_process';
+import { subscribe } from 'node:diagnostics_channel';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'prisma/config';
 
@@ -11,17 +13,42 @@ if (process.platform !== 'win32') {
   process.env.PRISMA_SCHEMA_ENGINE_BINARY ??= SCRIPT;
 }
 
+// The CLI exits with 0 when its engine was killed, for example because memory ran out.
+subscribe('child_process', (message) => {
+  const { process: child } = message as { process: ChildProcess };
+  child.once('exit', (code, signal) => {
+    if (child.spawnfile === process.env.PRISMA_SCHEMA_ENGINE_BINARY && code !== 0 && !child.killed) {
+      console.error(
+        `error: the schema engine has ended (${signal ?? `exit code ${code}`}); run "prisma migrate status"`,
+      );
+      process.once('exit', () => (process.exitCode = 1));
+    }
+  });
+});
+
 const url = withoutPassword(process.env.DATABASE_URL);
 
-/** The CLI gives the URL to the engine as an argument, which every user can see. The script takes the password from the environment. */
+/**
+ * The CLI gives the URL to the engine as an argument, which every user can see. The script takes the password from the environment.
+ * @throws {Error} for a URL without a host, which the service rejects, too
+ */
 function withoutPassword(text = ''): string {
-  if (process.env.PRISMA_SCHEMA_ENGINE_BINARY !== SCRIPT || !URL.canParse(text)) {
+  if (process.env.PRISMA_SCHEMA_ENGINE_BINARY !== SCRIPT || text === '') {
     return text;
   }
+  if (!URL.canParse(text)) {
+    throw new Error(
+      'DATABASE_URL must be a URL like postgresql://user:password@host:5432/database, with special characters percent-encoded; ' +
+        'for a socket, postgresql://user:password@localhost/database?host=/directory',
+    );
+  }
   const parsed = new URL(text);
-  if (parsed.password !== '') {
-    process.env.PGPASSWORD = decodeURIComponent(parsed.password);
+  // As `pg`, which prefers the parameter.
+  const password = parsed.searchParams.get('password') ?? decodeURIComponent(parsed.password);
+  if (password !== '') {
+    process.env.PGPASSWORD = password;
     parsed.password = '';
+    parsed.searchParams.delete('password');
   }
   return parsed.href;
 }

@@ -62,8 +62,18 @@ async function serve(url, paths) {
     send({ id: ++printed, method: 'print', params: { content: text.replace(/\n$/, '') } });
   });
   const lines = createInterface({ input: process.stdin, crlfDelay: Infinity });
+  let calls = 0;
   // The CLI ends every run with SIGTERM when all calls are complete; Ctrl-C reaches both processes.
-  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => lines.close());
+  for (const signal of ['SIGINT', 'SIGTERM']) {
+    process.on(signal, () => {
+      if (calls > 0) {
+        // The CLI takes exit code 0 for success.
+        log('ERROR', { message: `The schema engine was ended by ${signal}.` });
+        process.exitCode = 1;
+      }
+      lines.close();
+    });
+  }
   lines.once('close', () => void engine.close().finally(() => process.exit()));
   // When the CLI has exited, still drop the shadow database.
   process.stdout.on('error', () => {});
@@ -75,11 +85,14 @@ async function serve(url, paths) {
     const { id, method, params } = JSON.parse(line);
     // The CLI's response to a print request.
     if (method === undefined) continue;
+    calls++;
     try {
       send({ id, result: (await Promise.race([engine.call(method, params), panicked])) ?? null });
     } catch (error) {
       const message = 'An error happened. Check the data field for details.';
       send({ id, error: { code: ENGINE_ERROR, message, data: toCliError(error) } });
+    } finally {
+      calls--;
     }
   }
 }

@@ -18,7 +18,7 @@ const SETTINGS = {
   databaseUrl: (env) =>
     env.text(
       'DATABASE_URL',
-      'a URL like postgresql://user:password@host:5432/database, with special characters percent-encoded, no search_path, and no schema other than public',
+      'a URL like postgresql://user:password@host:5432/database (for a socket, postgresql://user:password@localhost/database?host=/directory), with special characters percent-encoded, no search_path, and no schema other than public',
       isDatabaseUrl,
       'file',
     ),
