@@ -18,10 +18,11 @@ export class PrismaService extends PrismaClient implements OnModuleInit {
     await this.$connect();
   }
 
-  /** Whether this role can read the tables. Locks none of them. @throws {Error} (by rejection) when there are none */
+  /** Whether this role may list and cancel orders. Locks no table. @throws {Error} (by rejection) when there are none */
   async isUsable(): Promise<boolean> {
     const [row] = await this.$queryRaw<{ usable: boolean }[]>`
-      SELECT has_table_privilege('orders', 'SELECT') AND has_any_column_privilege('api_keys', 'SELECT') AS usable`;
+      SELECT has_any_column_privilege('api_keys', 'SELECT') AND has_table_privilege('orders', 'SELECT')
+        AND has_column_privilege('orders', 'status', 'UPDATE') AND has_column_privilege('orders', 'cancelled_at', 'UPDATE') AS usable`;
     return row?.usable === true;
   }
 }

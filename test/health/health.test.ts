@@ -2,6 +2,7 @@ import { PrismaService } from '../../src/database/prisma.service.js';
 import { HealthService } from '../../src/health/health.service.js';
 import { Metrics } from '../../src/metrics/metrics.js';
 import { errorOf } from '../helpers/api.js';
+import { createServiceLogin } from '../helpers/service-login.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { useTestDatabase } from '../helpers/test-database.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
@@ -54,6 +55,21 @@ describe('health', () => {
     await database.db.query('ALTER TABLE IF EXISTS hidden RENAME TO orders');
     await waitFor(async () => (await ask('ready')).status === 200, 'the service is ready again');
     expect(await exported()).toBe(1);
+  });
+
+  it('is unready while its login lacks the right to cancel', async () => {
+    const login = await createServiceLogin(database);
+    const limited = await startTestService({ database: { ...database, url: login.url } });
+    const status = async (): Promise<number> => (await fetch(`${limited.baseUrl}/health/ready`)).status;
+    try {
+      expect(await status()).toBe(200);
+      await database.db.query('REVOKE UPDATE (status) ON orders FROM petstore_service');
+      expect(await status()).toBe(503);
+    } finally {
+      await database.db.query('GRANT UPDATE (status) ON orders TO petstore_service');
+      await limited.stop();
+      await login.drop();
+    }
   });
 
   it('is unready before statements that get no response have failed', async () => {
