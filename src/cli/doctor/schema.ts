@@ -1,11 +1,11 @@
 import type pg from 'pg';
-import { asError } from '../../common/as-error.js';
 import { onlyRow } from '../../database/only-row.js';
-import { sqlStateOf, UNDEFINED_TABLE } from '../../database/postgres-errors.js';
 import { NO_RENEWALS, problemsOf, SELECT_FACTS } from '../../orders/list/list-integrity.js';
 import { error, ok, type Result, skipped, warning } from './check.js';
+import { EXPECTED_SCHEMA, SELECT_SCHEMA } from './expected-schema.js';
 
-const TABLES = ['orders', 'api_keys', 'order_list_changes', 'api_key_usage'];
+/** Of what is missing, so many are named. */
+const NAMED_MAX = 5;
 
 /** Fails where psql applied the migrations: there is no record of Prisma, or no right to read it. */
 const UNFINISHED = `
@@ -19,9 +19,7 @@ const SELECT_ANNOUNCED = `
 
 const MIGRATE =
   'Apply the migrations: "docker compose run --rm migrate", or "npm run db:migrate" with the URL of the owner. If they are recorded as applied, ' +
-  'that does nothing: restore the table from a backup, or run its statements from prisma/migrations/ as the owner.';
-const readableAgain = (table: string): string =>
-  `Run as the owner: ALTER TABLE ${table} DISABLE ROW LEVEL SECURITY. Or grant what the check "role" reports as missing.`;
+  'that does nothing: restore what is missing from a backup, or with its statements from prisma/migrations/ as the owner.';
 
 /** What the migrations have made, apart from the list and from grants, which have checks of their own. */
 export async function checkSchema(db: pg.Client): Promise<Result> {
@@ -33,11 +31,11 @@ export async function checkSchema(db: pg.Client): Promise<Result> {
       `If none is running, run "npx prisma migrate resolve --rolled-back ${unfinished}" as the owner, and apply the migrations again.`,
     );
   }
-  for (const table of TABLES) {
-    const failure = await db.query(`SELECT FROM public.${table} LIMIT 0`).then(() => undefined, asError);
-    if (failure !== undefined) {
-      return error(failure.message, sqlStateOf(failure) === UNDEFINED_TABLE ? MIGRATE : readableAgain(table));
-    }
+  const facts = (await db.query<{ fact: string }>(SELECT_SCHEMA)).rows.map(({ fact }) => fact);
+  const missing = EXPECTED_SCHEMA.filter((fact) => !facts.includes(fact));
+  if (missing.length > 0) {
+    const more = missing.length > NAMED_MAX ? `; and ${missing.length - NAMED_MAX} more` : '';
+    return error(`missing: ${missing.slice(0, NAMED_MAX).join('; ')}${more}`, MIGRATE);
   }
   return (await db.query(SELECT_ANNOUNCED)).rowCount === 1
     ? ok('as the migrations made it')

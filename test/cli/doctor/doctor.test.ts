@@ -3,7 +3,9 @@ import { type AddressInfo, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
 import type { Result, Results } from '../../../src/cli/doctor/check.js';
+import { EXPECTED_SCHEMA, SELECT_SCHEMA } from '../../../src/cli/doctor/expected-schema.js';
 import { runChecks } from '../../../src/cli/doctor/run-checks.js';
+import { sessionSettings } from '../../../src/database/session-settings.js';
 import { insertKey } from '../../helpers/builders.js';
 import { freePort } from '../../helpers/free-port.js';
 import { lockTable } from '../../helpers/lock-waits.js';
@@ -189,18 +191,56 @@ describe('runChecks', () => {
     expect(role).toMatch(expected);
   });
 
+  it('accepts what an operator has added', async () => {
+    await database.db.query('CREATE INDEX own ON orders (pet_id); ALTER TABLE api_keys ADD COLUMN note text');
+    const { schema } = await check();
+    await database.db.query('DROP INDEX own; ALTER TABLE api_keys DROP COLUMN note');
+    expect(schema).toBe('ok: as the migrations made it');
+  });
+
+  it('expects all that the migrations make', async () => {
+    const client = new pg.Client(database.url);
+    await client.connect();
+    await client.query(sessionSettings());
+    const { rows } = await client.query<{ fact: string }>(SELECT_SCHEMA);
+    await client.end();
+    // Of the primary keys, and from PostgreSQL 18 on of columns that are not null.
+    const repeated = /^(?:CREATE UNIQUE INDEX \w+_pkey|constraint \w+ NOT NULL)/;
+    const facts = rows.map(({ fact }) => fact).filter((fact) => !repeated.test(fact));
+    expect(facts.sort()).toEqual([...EXPECTED_SCHEMA].sort());
+  });
+
   it('warns when the login is the owner', async () => {
     const { role } = await check({ DATABASE_URL: database.url });
     expect(role).toMatch(/^warning: "petstore" owns the tables or is a superuser/);
   });
 
   it.each([
-    ['DROP TABLE orders', 'error: relation "public.orders" does not exist → Apply the migrations'],
+    ['DROP TABLE orders', 'error: missing: table orders, ordinary, without row-level security; column orders.id'],
+    ['DROP TABLE orders', 'and 9 more → Apply the migrations'],
     ['DROP TABLE orders', 'skipped: not checked: there is no table orders', 'list'],
     [
       'ALTER TABLE api_keys ENABLE ROW LEVEL SECURITY',
-      'error: query would be affected by row-level security policy for table "api_keys" → Run as the owner: ALTER TABLE api_keys DISABLE',
+      'error: missing: table api_keys, ordinary, without row-level security → ',
     ],
+    ['ALTER TABLE orders DROP CONSTRAINT orders_pkey', 'error: missing: constraint orders_pkey PRIMARY KEY (id) → '],
+    [
+      'DROP INDEX api_keys_key_hash_key',
+      'error: missing: CREATE UNIQUE INDEX api_keys_key_hash_key ON public.api_keys',
+    ],
+    [
+      'ALTER TABLE orders DROP CONSTRAINT orders_quantity_positive',
+      'error: missing: constraint orders_quantity_positive',
+    ],
+    [
+      `ALTER TABLE orders DROP CONSTRAINT orders_quantity_positive;
+       ALTER TABLE orders ADD CONSTRAINT orders_quantity_positive CHECK (quantity >= 1) NOT VALID`,
+      'error: missing: constraint orders_quantity_positive CHECK ((quantity >= 1)) → ',
+    ],
+    ['ALTER TABLE orders ALTER pet_id DROP NOT NULL', 'error: missing: column orders.pet_id bigint NOT NULL → '],
+    ['ALTER TABLE orders ALTER id DROP IDENTITY', 'error: missing: column orders.id bigint NOT NULL IDENTITY → '],
+    ["ALTER TYPE plan RENAME VALUE 'pro' TO 'professional'", 'error: missing: '],
+    ['DROP FUNCTION compact_order_list_changes', 'error: missing: function compact_order_list_changes(bigint) '],
   ])('finds what was done to a table: %s', async (change, expected, name = 'schema') => {
     const broken = await createTestDatabase();
     const service = await createServiceLogin(broken);
