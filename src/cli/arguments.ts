@@ -1,5 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import { parseTime } from '../common/rfc3339.js';
+import { parseOrderId } from '../orders/order-id.js';
 import { ID_PREFIX_LENGTH, UNPRINTABLE } from './output.js';
 
 const INT32_MAX = 2_147_483_647;
@@ -23,6 +24,15 @@ export function integer(min: number, max: number = INT32_MAX): (text: string) =>
     }
     return value;
   };
+}
+
+/** The id of an order. */
+export function orderId(text: string): bigint {
+  const id = parseOrderId(text);
+  if (id === undefined) {
+    throw new InvalidArgumentError('It must be an integer from -9223372036854775808 to 9223372036854775807.');
+  }
+  return id;
 }
 
 /** The id of a key or the first characters of it. The message does not contain the text: it may be the key itself. */

@@ -3,8 +3,8 @@ import { ApiKeysAdmin, type Deliver, type PlanChoice } from '../api-keys/api-key
 import { type Plan, PLANS } from '../plans/plans.js';
 import { duration, futureTime, integer, keyId, keyName, UsageError } from './arguments.js';
 import { redisUrl, withPrisma } from './command-database.js';
-import { keyTable, viewsOf } from './key-view.js';
-import { details, isDiscarded, print, printResult, warn, writeOut } from './output.js';
+import { keyDetails, keyTable, viewsOf } from './key-view.js';
+import { isDiscarded, print, printResult, warn, writeOut } from './output.js';
 import { addUsageCommand } from './usage-command.js';
 
 const OVERLAP_DEFAULT_MS = 86_400_000;
@@ -64,7 +64,7 @@ const COMMANDS: Readonly<Record<string, KeyCommand>> = {
     json: 'the key as an object with the fields of "keys list"',
     run: async (admin, { json }, id) => {
       for (const view of await viewsOf([await admin.find(id)])) {
-        await print(json, view, details(view));
+        await print(json, view, keyDetails(view));
       }
     },
   },

@@ -4,10 +4,11 @@ import type { Command } from 'commander';
 import type pg from 'pg';
 import { LoadProgress } from '../orders/bulk-load.js';
 import { importOrders, type ImportOptions } from '../orders/import/import-orders.js';
+import { findOrder } from '../orders/show-order.js';
 import { seedOrders } from '../orders/seed-orders.js';
-import { integer, UsageError } from './arguments.js';
+import { integer, orderId, UsageError } from './arguments.js';
 import { withDatabase } from './command-database.js';
-import { count, printResult, writeError } from './output.js';
+import { count, details, print, printResult, writeError } from './output.js';
 
 const ORDERS_DEFAULT = 1_000;
 const ORDERS_MAX = 100_000_000;
@@ -32,9 +33,14 @@ Examples:
   gunzip orders.csv.gz && petstore orders import orders.csv`;
 
 export function addOrderCommands(program: Command): void {
-  program
-    .command('orders')
-    .description('load orders')
+  const orders = program.command('orders').description('import orders, or show one');
+  orders
+    .command('show')
+    .description('show one order with its status')
+    .argument('<id>', 'id of the order (after -- when it is negative)', orderId)
+    .option('--json', 'print {"id", "petId", "quantity", "shipDate", "complete", "status", "createdAt", "cancelledAt"}')
+    .action(show);
+  orders
     .command('import')
     .description('import the orders of a CSV file: all of them, or none and a list of the errors')
     .argument('<file>', 'path of the file, or - for stdin')
@@ -76,6 +82,15 @@ async function openFile(path: string): Promise<Readable> {
       cause: error,
     });
   }
+}
+
+async function show(id: bigint, options: { json?: true }): Promise<void> {
+  const order = await withDatabase((db) => findOrder(db, id));
+  if (order === undefined) {
+    throw new Error(`There is no order with the id ${id}.`);
+  }
+  const { json, ...fields } = order;
+  await print(options.json, json, details(fields));
 }
 
 interface SeedOptions {

@@ -28,10 +28,12 @@ export function isDiscarded(): boolean {
 
 /**
  * Writes the output of a command: one JSON document with `--json`, otherwise text.
+ * @param document a string is JSON already
  * @returns the code of the error when that fails, such as `ENOSPC`
  */
 export function writeOut(json: boolean | undefined, document: unknown, text: string): Promise<string | undefined> {
-  const output = json === true ? JSON.stringify(document, null, 2) : text;
+  const jsonText = typeof document === 'string' ? document : JSON.stringify(document, null, 2);
+  const output = json === true ? jsonText : text;
   return new Promise((resolve) => {
     process.stdout.write(escaped(`${output}\n`), (error) => {
       resolve(error ? ((error as NodeJS.ErrnoException).code ?? error.message) : undefined);

@@ -82,6 +82,10 @@ describe('petstore keys issue', () => {
   });
 });
 
+/** Of keys that may be used. */
+const UNKNOWN =
+  'Remaining requests and bans are unknown: without Redis (REDIS_URL), each process keeps them in its memory.';
+
 it('petstore keys list lists all keys, the newest first, as a table and as JSON, without any key or digest', async () => {
   await service.db.query('DELETE FROM api_keys');
   const nothing = await keys('list');
@@ -112,6 +116,7 @@ it('petstore keys list lists all keys, the newest first, as a table and as JSON,
   const [header, ...lines] = table.stdout.trimEnd().split('\n');
   expect(header).toMatch(/^ID +PLAN +STATE +LEFT TODAY +LAST USED +EXPIRES +NAME$/);
   const idsOf = made.map(({ id }) => id).reverse();
+  expect(lines.splice(-2)).toEqual(['', UNKNOWN]);
   expect(lines.map((line) => line.split(/ {2,}/))).toEqual([
     [idsOf[0], 'enterprise', 'revoked', '-', 'never', 'never', 'revoked'],
     [idsOf[1], 'pro', 'expired', '-', 'never', '2026-01-02', 'expired'],
@@ -142,6 +147,8 @@ it('petstore keys list lists all keys, the newest first, as a table and as JSON,
   expect(text).toContain(`\nname               revoked\nkeyPrefix          ${made[3]!.key.slice(0, 10)}\n`);
   expect(text).toContain('\nrevokedAt          2026-01-02T03:04:05.000Z\n');
   expect(text).not.toContain('null');
+  expect(text).not.toContain(UNKNOWN);
+  expect((await keys('show', made[0]!.id)).stdout).toMatch(new RegExp(`\n\n${UNKNOWN.replace(/[()]/g, '\\$&')}\n$`));
   for (const { key } of made) {
     expect(table.stdout + list.stdout).not.toContain(key.slice(0, 20));
   }

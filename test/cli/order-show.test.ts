@@ -1,0 +1,52 @@
+import { parse } from 'lossless-json';
+import { insertOrder } from '../helpers/builders.js';
+import { type CommandResult, failure, petstore } from '../helpers/petstore.js';
+import { useTestDatabase } from '../helpers/test-database.js';
+
+const database = useTestDatabase();
+const ID = '9223372036854775807';
+
+beforeAll(async () => {
+  await insertOrder(database.db, { id: ID, pet_id: '-9007199254740993', ship_date: '2026-12-01T10:00:00Z' });
+  await insertOrder(database.db, { id: '-5', status: 'cancelled' });
+});
+
+function show(...args: string[]): Promise<CommandResult> {
+  return petstore(['orders', 'show', ...args], { DATABASE_URL: database.url });
+}
+
+describe('petstore orders show', () => {
+  it('prints one order with its status, and exact ids as JSON', async () => {
+    const text = await show(ID);
+    expect(text).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(text.stdout).toMatch(/^id +9223372036854775807\npetId +-9007199254740993\n/);
+    expect(text.stdout).toMatch(/^shipDate +2026-12-01T10:00:00\.000Z\n/m);
+    expect(text.stdout).toMatch(/^status +pending\n/m);
+    expect(text.stdout).not.toContain('cancelledAt');
+    const { stdout } = await show(ID, '--json');
+    const order = parse(stdout) as Record<string, unknown>;
+    expect(Object.entries(order).map(([field, value]) => [field, String(value)])).toEqual([
+      ['id', ID],
+      ['petId', '-9007199254740993'],
+      ['quantity', expect.any(String)],
+      ['shipDate', '2026-12-01T10:00:00.000Z'],
+      ['complete', 'false'],
+      ['status', 'pending'],
+      ['createdAt', expect.stringMatching(/Z$/)],
+      ['cancelledAt', 'null'],
+    ]);
+  });
+
+  it('shows a negative id after --', async () => {
+    expect((await show('--', '-5')).stdout).toMatch(/^status +cancelled\ncreatedAt .*\ncancelledAt +20.*Z$/m);
+  });
+
+  it('exits with 1 for an order that does not exist, and with 2 for what is no id', async () => {
+    expect(await show('4')).toEqual(failure('There is no order with the id 4.'));
+    for (const id of ['9223372036854775808', '1.0', '01', '']) {
+      const result = await show(id);
+      expect(result).toMatchObject({ exitCode: 2, stdout: '' });
+      expect(result.stderr).toContain('It must be an integer from -9223372036854775808 to 9223372036854775807.');
+    }
+  });
+});
