@@ -26,6 +26,9 @@ const SETTINGS = sessionSettings({
 const OPTIONS = { application_name: 'petstore-cli' };
 
 const INSUFFICIENT_PRIVILEGE = '42501';
+const CHECK_VIOLATION = '23514';
+const UNTRANSLATABLE_CHARACTER = '22P05';
+const USE_UTF8 = 'Use a name that the encoding of the database can hold, or a database with ENCODING UTF8.';
 
 /** What an operator can do about an error of PostgreSQL. */
 const REMEDIES: Readonly<Record<string, string>> = {
@@ -34,6 +37,9 @@ const REMEDIES: Readonly<Record<string, string>> = {
     'Set DATABASE_URL to the login of an administrator; in containers use "docker compose run --rm admin".',
   [LOCK_NOT_AVAILABLE]:
     'Another transaction, such as another import, holds the lock. Nothing was changed; retry when it has ended.',
+  [UNTRANSLATABLE_CHARACTER]: USE_UTF8,
+  // SQL_ASCII does not know which bytes are letters.
+  [CHECK_VIOLATION]: `If the constraint is api_keys_name_printable: ${USE_UTF8}`,
   [READ_ONLY_TRANSACTION]: 'Set DATABASE_URL to the primary server; a standby is read-only.',
 };
 
