@@ -5,6 +5,7 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import { createApp } from './app.setup.js';
 import type { EmbeddedDatabase } from './cli/embedded/embedded-database.js';
 import { asError } from './common/as-error.js';
+import { openFilesProblem } from './common/open-files.js';
 import { redactKeys } from './common/redact-keys.js';
 import { type Config, ConfigurationError, loadConfig } from './config/config.js';
 import { checkServer } from './database/check-server.js';
@@ -21,6 +22,9 @@ import { Metrics } from './metrics/metrics.js';
 async function serve(stop: AbortController): Promise<never> {
   const config = loadConfig(process.env);
   const stopped = once(stop.signal, 'abort');
+  /** A step that may wait for a database or a network that hangs. */
+  const unlessStopped = <T>(step: Promise<T>): Promise<T> =>
+    Promise.race([step, stopped.then(() => Promise.reject(stop.signal.reason as Error))]);
   const log = await createLogger(config.logLevel);
   const logger = new NestLogger(log);
   Logger.overrideLogger(logger);
@@ -32,7 +36,11 @@ async function serve(stop: AbortController): Promise<never> {
       const { startTracing } = await import('./tracing/open-telemetry.js');
       stopTracing = startTracing();
     }
-    await checkServer(config);
+    const filesProblem = openFilesProblem(config.connectionsMax);
+    if (filesProblem !== undefined) {
+      logger.warn(filesProblem);
+    }
+    await unlessStopped(checkServer(config));
     if (config.databaseUrl === undefined) {
       // Imported on demand: production does not have the embedded database.
       const { startEmbeddedDatabase } = await import('./cli/embedded/embedded-database.js');
@@ -42,7 +50,7 @@ async function serve(stop: AbortController): Promise<never> {
       { ...config, databaseUrl: config.databaseUrl ?? embedded?.url },
       { logger, requestLog: log.info.bind(log), demoKey: embedded?.demoKey },
     );
-    await listen(app, config, stop.signal);
+    await unlessStopped(listen(app, config, stop.signal));
     logger.log('listening', { host: config.host, port: (app.getHttpServer().address() as AddressInfo).port });
     if (embedded !== undefined) {
       log.flush();

@@ -5,7 +5,8 @@ import { onlyRow } from './only-row.js';
 import { connectionOf, openClient } from './open-client.js';
 import { isTlsError } from './postgres-errors.js';
 
-const QUERY_TIMEOUT_MS = 5_000;
+/** As for the pools: a server that takes longer is as good as unreachable. */
+const TIMEOUTS = { connectionTimeoutMillis: 2_000, query_timeout: 2_000 };
 /** Connections that are compared to find out whether each keeps its server process. */
 const COMPARED = 3;
 
@@ -53,7 +54,7 @@ export async function serverProblem(url: string): Promise<ServerProblem | undefi
   }
   const clients: pg.Client[] = [];
   const connect = async (): Promise<pg.Client> => {
-    const client = await openClient(url, { application_name: 'petstore-check', query_timeout: QUERY_TIMEOUT_MS });
+    const client = await openClient(url, { application_name: 'petstore-check', ...TIMEOUTS });
     clients.push(client);
     return client;
   };

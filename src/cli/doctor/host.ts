@@ -1,4 +1,5 @@
 import { statfs } from 'node:fs/promises';
+import { openFilesProblem } from '../../common/open-files.js';
 import { PROJECT_ROOT } from '../../common/project-root.js';
 import type { Config } from '../../config/config.js';
 import { EMBEDDED_FOLDER } from '../embedded/embedded-database.js';
@@ -8,13 +9,21 @@ const RESPONSE_TIMEOUT_MS = 3_000;
 /** PostgreSQL ends when it cannot write its log. */
 const FREE_MIN_MIB = 1_024;
 
-/** Checks the ports of the service, and the disk of the embedded database. */
-export async function checkHost({ databaseUrl, host, port, metricsPort }: Config): Promise<Results> {
+/** Checks the limits of this process, the ports of the service, and the disk of the embedded database. */
+export async function checkHost({ databaseUrl, host, port, metricsPort, connectionsMax }: Config): Promise<Results> {
   return {
     ...(databaseUrl === undefined ? { disk: await checkDisk() } : {}),
+    'open files': checkOpenFiles(connectionsMax),
     port: await checkPort('PORT', host, port, '/health/live', '"status":"ok"'),
     'metrics port': await checkPort('METRICS_PORT', host, metricsPort, '/metrics', 'petstore_'),
   };
+}
+
+function checkOpenFiles(connectionsMax: number): Result {
+  const problem = openFilesProblem(connectionsMax);
+  return problem === undefined
+    ? ok(`enough for MAX_CONNECTIONS=${connectionsMax}`)
+    : warning(problem, 'Raise the limit where the service is started, or lower MAX_CONNECTIONS.');
 }
 
 async function checkDisk(): Promise<Result> {
