@@ -36,7 +36,12 @@ const CHECKS: Readonly<Record<string, DatabaseCheck>> = {
 };
 
 export async function checkDatabase(config: Config): Promise<Results> {
-  const databaseUrl = config.databaseUrl ?? runningEmbeddedDatabaseUrl();
+  let databaseUrl = config.databaseUrl;
+  try {
+    databaseUrl ??= runningEmbeddedDatabaseUrl();
+  } catch (failure) {
+    return { database: error(asError(failure).message, 'Run doctor as the user of the service.') };
+  }
   if (databaseUrl === undefined) {
     const remedy = 'Set DATABASE_URL, or start the embedded database with "npm start".';
     return { database: warning('DATABASE_URL is not set, and the embedded database is not running', remedy) };

@@ -41,17 +41,30 @@ export function urlOf(folder: string, port: string, database: string): string {
   return `postgresql://${SUPERUSER}:${password}@127.0.0.1:${port}/${database}`;
 }
 
-/** The server that runs on the cluster, as it describes itself in `postmaster.pid`. */
+/**
+ * The server that runs on the cluster, as it describes itself in `postmaster.pid`.
+ * @throws {Error} when the cluster belongs to another user
+ */
 export function postmasterOf(folder: string): { pid: number; port: string; status: string } | undefined {
   try {
     const [pid = '', , , port = '', , , , status = ''] = fs.readFileSync(pidFileOf(folder), 'utf8').split('\n');
     // The file survives a crash, and another process may have the number by now.
     const runsHere = commandLineOf(pid).includes(` -D ${dataOf(folder)} `);
     return runsHere ? { pid: Number(pid), port, status: status.trim() } : undefined;
-  } catch {
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EACCES') {
+      throw new Error(
+        `The embedded database belongs to another user, who may be running it (EACCES: ${dataOf(folder)}). ` +
+          'Run as that user, or set DATABASE_URL.',
+        { cause: error },
+      );
+    }
     return undefined;
   }
 }
+
+/** The major version of PostgreSQL that the data belongs to. */
+export const versionOf = (folder: string): string => fs.readFileSync(join(dataOf(folder), 'PG_VERSION'), 'utf8').trim();
 
 /** In a session of its own, where the terminal's Ctrl-C does not reach it. */
 async function run([program = '', ...args]: readonly string[]): Promise<void> {

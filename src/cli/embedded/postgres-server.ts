@@ -1,11 +1,11 @@
-import { spawn, type SpawnOptions } from 'node:child_process';
+import { execFileSync, spawn, type SpawnOptions } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { closeSync, mkdirSync, openSync, readFileSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { dataOf, initialiseOnce, pidFileOf, postmasterOf, urlOf } from './cluster.js';
+import { dataOf, initialiseOnce, pidFileOf, postmasterOf, urlOf, versionOf } from './cluster.js';
 import { findPostgresPrograms } from './postgres-programs.js';
 
 /**
@@ -76,7 +76,8 @@ export class PostgresServer {
       if (other?.status !== 'stopping' && performance.now() > lastAttempt) {
         throw new Error(
           other === undefined
-            ? `The embedded PostgreSQL did not start:\n${readFileSync(logOf(folder), 'utf8').slice(-2_000)}`
+            ? (versionProblem(folder, found.command('postgres', '--version')) ??
+                `The embedded PostgreSQL did not start:\n${readFileSync(logOf(folder), 'utf8').slice(-2_000)}`)
             : `The service is already running here (its PostgreSQL is process ${other.pid}, its data in ${dataOf(folder)}). ` +
                 'Stop it first, or set DATABASE_URL to run another.',
         );
@@ -114,6 +115,15 @@ export class PostgresServer {
     }
     return false;
   }
+}
+
+/** Why the data cannot be used, if it belongs to another major version of PostgreSQL. */
+function versionProblem(folder: string, [program = '', ...args]: readonly string[]): string | undefined {
+  const [version = ''] = /\d+/.exec(execFileSync(program, args, { cwd: '/', encoding: 'utf8' })) ?? [];
+  return version === versionOf(folder)
+    ? undefined
+    : `The data in ${folder} is of PostgreSQL ${versionOf(folder)}, and the installed one is ${version}. ` +
+        'Delete the folder to begin anew, or set DATABASE_URL.';
 }
 
 /** @returns the other end of the server's descriptor 3 */

@@ -68,7 +68,9 @@ describe('PostgresServer.start', () => {
   it('says why when the data is of another major version', async () => {
     const file = join(dataFolder(), 'PG_VERSION');
     writeFileSync(file, '12\n');
-    await expect(start()).rejects.toThrow(/initialized by PostgreSQL version 12/);
+    await expect(start()).rejects.toThrow(
+      `The data in ${folder} is of PostgreSQL 12, and the installed one is 18. Delete the folder to begin anew, or set DATABASE_URL.`,
+    );
     writeFileSync(file, '18\n');
   });
 
