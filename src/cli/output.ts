@@ -10,6 +10,7 @@ const ESCAPED = new RegExp(`(?!\\n)${UNPRINTABLE}`, 'gu');
 /** Characters of an id that tables show, and that commands need at least to find it. */
 export const ID_PREFIX_LENGTH = 8;
 
+const SEPARATOR = '  ';
 const NUMBER = /^[\d,.% -]*$/;
 
 /**
@@ -65,20 +66,53 @@ export function writeError(text: string): void {
   process.stderr.write(escaped(redactKeys(text)));
 }
 
+/** Characters that take two columns of a terminal. */
+const WIDE =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Emoji_Presentation}\uFF01-\uFF60]/u;
+const LAST_COLUMN_MIN = 4;
+
+/** The columns of the terminal; in a pipe no text is cut. */
+export function terminalWidth(): number {
+  return process.stdout.isTTY ? process.stdout.columns || 80 : Infinity;
+}
+
+/** Cuts a text to so many columns. */
+function cut(text: string, width: number): string {
+  let [shown, used] = ['', 0];
+  for (const character of text) {
+    used += WIDE.test(character) ? 2 : 1;
+    if (used > width) {
+      return `${shown.trimEnd()}…`;
+    }
+    // Leaves one column for the mark.
+    shown = used < width ? shown + character : shown;
+  }
+  return text;
+}
+
 /**
  * Formats rows of texts below their titles, numbers aligned to the right. Names come last, where their width, in columns of a
- * terminal, moves nothing.
+ * terminal, moves nothing, and are cut to the width of the terminal.
  */
-export function table(titles: readonly string[], rows: readonly (readonly string[])[]): string {
+export function table(
+  titles: readonly string[],
+  rows: readonly (readonly string[])[],
+  maxWidth = terminalWidth(),
+): string {
   const lines = [titles, ...rows];
+  let left = maxWidth;
   const columns = titles.map((_, index) => {
     const texts = lines.map((line) => line[index] ?? '');
     const isNumeric = texts.slice(1).every((text) => NUMBER.test(text));
     const isLast = index === titles.length - 1;
-    const width = isLast && !isNumeric ? 0 : texts.reduce((widest, { length }) => Math.max(widest, length), 0);
+    if (isLast && !isNumeric) {
+      return texts.map((text) => cut(text, Math.max(left, LAST_COLUMN_MIN)));
+    }
+    const width = texts.reduce((widest, { length }) => Math.max(widest, length), 0);
+    left -= width + SEPARATOR.length;
     return texts.map((text) => (isNumeric ? text.padStart(width) : text.padEnd(width)));
   });
-  return lines.map((_, line) => columns.map((column) => column[line]).join('  ')).join('\n');
+  return lines.map((_, line) => columns.map((column) => column[line]).join(SEPARATOR)).join('\n');
 }
 
 /** Formats an object: a line for each field that has a value. */

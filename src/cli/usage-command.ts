@@ -9,7 +9,7 @@ const DAY_MS = 86_400_000;
 const DAYS_DEFAULT = 30;
 const DAYS_MAX = 3_650;
 
-const TITLES = ['ID', 'PLAN', 'BUSIEST DAY', 'SHARE', 'REJECTED', 'BANNED', 'NEEDS', 'NAME'];
+const TITLES = ['ID', 'PLAN', 'BUSIEST', 'SHARE', 'REJECTED', 'BANNED', 'NEEDS', 'NAME'];
 const DAY_TITLES = ['DAY', 'ADMITTED', 'REJECTED', 'BANNED', 'LISTS', 'CANCELS', 'BYTES'];
 
 interface UsageOptions {
