@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import type { Command } from 'commander';
 import type pg from 'pg';
 import { LoadProgress } from '../orders/bulk-load.js';
-import { importOrders, type ImportOptions } from '../orders/import/import-orders.js';
+import type { ImportOptions } from '../orders/import/import-orders.js';
 import { findOrder } from '../orders/show-order.js';
 import { seedOrders } from '../orders/seed-orders.js';
 import { integer, orderId, UsageError } from './arguments.js';
@@ -61,6 +61,8 @@ export function addOrderCommands(program: Command): void {
 }
 
 async function importFile(path: string, options: ImportOptions & { json?: true }): Promise<void> {
+  // On demand: class-validator would delay every command.
+  const { importOrders } = await import('../orders/import/import-orders.js');
   // Opened before the connection, so that a wrong path is reported without a database.
   const file = path === '-' ? process.stdin : await openFile(path);
   const orders = await load((db, progress) => importOrders(db, file, options, progress)).finally(() => file.destroy());
@@ -73,6 +75,7 @@ async function openFile(path: string): Promise<Readable> {
   try {
     const file = await open(path);
     if ((await file.stat()).isDirectory()) {
+      await file.close();
       throw Object.assign(new Error('a directory'), { code: 'EISDIR' });
     }
     return file.createReadStream();
