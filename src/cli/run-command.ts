@@ -1,8 +1,6 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { Command, CommanderError } from 'commander';
 import { asError } from '../common/as-error.js';
-import { PROJECT_ROOT } from '../common/project-root.js';
+import { VERSION } from '../common/version.js';
 import { UsageError } from './arguments.js';
 import { addDoctorCommand } from './doctor-command.js';
 import { addKeyCommands } from './key-commands.js';
@@ -36,7 +34,7 @@ export async function runCommand(args: readonly string[]): Promise<number> {
   let exitCode = 0;
   const program = new Command('petstore')
     .description('Run the store orders service, administer its API keys and load orders.')
-    .version(versionOf(PROJECT_ROOT))
+    .version(VERSION)
     .exitOverride()
     .configureOutput({ writeErr: writeError })
     .showHelpAfterError('(run the command with --help for its usage)')
@@ -67,10 +65,6 @@ export async function runCommand(args: readonly string[]): Promise<number> {
     // Output that cannot be written does not change the verdict of doctor.
     return Math.max(reportError(error), exitCode);
   }
-}
-
-function versionOf(folder: string): string {
-  return (JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { version: string }).version;
 }
 
 /** Writes an error to stderr, unless commander has, and returns the exit code. */

@@ -31,6 +31,7 @@ describe('the version of a release', () => {
   it.each([
     ['CHANGELOG.md', /(?<=^## \[).*(?=\] - )/m],
     ['package-lock.json', /(?<="version": ").*(?=")/],
+    ['src/common/version.ts', /(?<=VERSION = ').*(?=')/],
     ['Dockerfile', /(?<=ARG VERSION=).*/g],
     ['docker-compose.yml', /(?<= VERSION: \$\{PETSTORE_VERSION:-).*(?=\})/g],
     ['deploy/kubernetes/example/kustomization.yaml', /(?<=newTag: ).*/g],
