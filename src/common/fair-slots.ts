@@ -1,165 +1,130 @@
 import { withDeadline } from './deadline.js';
 
-/** A slot that is held. */
-export interface Slot {
-  /** Call once or more often. */
-  readonly release: () => void;
-  /**
-   * Call when the slot may be taken away from now on.
-   * @param cut ends the work of the holder, which then releases the slot
-   */
-  yieldBy(cut: () => void): void;
-}
-
-interface Holder {
-  readonly owner: string;
-  /** Set while the slot may be taken away. */
-  cut?: (() => void) | undefined;
+export interface SlotOptions {
+  /** Slots that one owner may hold; at least one, by default all. */
+  readonly ownerMax?: number;
+  /** Milliseconds that a caller waits for a slot while this process is not busy; Infinity for no limit. */
+  readonly ms: number;
+  /** The error when no slot becomes free in time. */
+  readonly error: () => Error;
 }
 
 /** Called when a waiter gets a slot. */
 type Admit = () => void;
 
 /**
- * A number of slots that owners share fairly. Alone, an owner may have all of them. While others wait, a free slot goes to the
- * owner who has the fewest, in turn when several have as few, and an owner who has at least two more than a waiter gives up the
- * oldest of those that may be taken away. So an owner who competes with three others or more gets down to a quarter or less.
+ * A number of slots that owners share. A free slot goes to the waiting owner who holds the fewest, in turn when several hold as few.
+ * No slot is taken away: how many of them one owner can hold is bounded instead.
  */
 export class FairSlots {
-  /** In the order in which they got their slots. */
-  readonly #holders = new Set<Holder>();
+  #free: number;
+  readonly #ownerMax: number;
   readonly #held = new Map<string, number>();
   /** By owner, the next in turn first. */
   readonly #waiters = new Map<string, Set<Admit>>();
-  /** The holder whose slot has been taken away, until it releases it. */
-  #ending: Holder | undefined;
+
+  /** @param size at least 1 */
+  constructor(
+    size: number,
+    private readonly options: SlotOptions,
+  ) {
+    this.#free = size;
+    this.#ownerMax = Math.max(1, Math.floor(options.ownerMax ?? size));
+  }
 
   /**
-   * @param size at least 1
-   * @param timeout milliseconds that a caller waits for a slot while this process is not busy, and the error when none becomes free in
-   *   time; by default no limit
+   * Does some work while it holds a slot. Rejects like the work.
+   * @param signal ends the wait for a slot, not the work
+   * @throws {Error} (by rejection) when no slot becomes free in time; the reason of the signal when that ends the wait
    */
-  constructor(
-    private readonly size: number,
-    private readonly timeout?: { readonly ms: number; readonly error: () => Error },
-  ) {}
-
-  /** Does some work while it holds a slot. Rejects like {@link acquire} and like the work. */
-  async run<T>(owner: string, work: (slot: Slot) => Promise<T>): Promise<T> {
-    const slot = await this.acquire(owner);
-    try {
-      return await work(slot);
-    } finally {
-      slot.release();
-    }
-  }
-
-  /** @throws {Error} (by rejection) when no slot becomes free in time */
-  acquire(owner: string): Promise<Slot> {
-    if (this.#holders.size < this.size) {
-      return Promise.resolve(this.#grant(owner));
-    }
-    let admit: Admit = () => undefined;
-    const admitted = new Promise<Slot>((resolve) => {
-      admit = () => {
-        this.#stopWaiting(owner, admit);
-        resolve(this.#grant(owner));
-      };
-      const queue = this.#waiters.get(owner) ?? new Set();
-      this.#waiters.set(owner, queue.add(admit));
-      this.#settle();
-    });
-    const { timeout } = this;
-    return timeout === undefined
-      ? admitted
-      : withDeadline(admitted, timeout.ms).catch(() => {
-          // Only the deadline rejects.
-          this.#stopWaiting(owner, admit);
-          throw timeout.error();
-        });
-  }
-
-  #stopWaiting(owner: string, admit: Admit): void {
-    const queue = this.#waiters.get(owner);
-    queue?.delete(admit);
-    if (queue?.size === 0) {
-      this.#waiters.delete(owner);
-    }
-  }
-
-  #grant(owner: string): Slot {
-    const holder: Holder = { owner };
-    this.#holders.add(holder);
-    this.#held.set(owner, this.#heldBy(owner) + 1);
-    return {
-      release: () => {
-        this.#release(holder);
-      },
-      yieldBy: (cut) => {
-        holder.cut = cut;
-        this.#settle();
-      },
-    };
-  }
-
-  #release(holder: Holder): void {
-    if (!this.#holders.delete(holder)) {
-      return;
-    }
-    // V8 keeps deleted entries of a set until a full collection: this one must not keep the response alive.
-    holder.cut = undefined;
-    const held = this.#heldBy(holder.owner) - 1;
-    if (held === 0) {
-      this.#held.delete(holder.owner);
+  async run<T>(owner: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    if (this.#mayHoldOneMore(owner)) {
+      this.#grant(owner);
     } else {
-      this.#held.set(holder.owner, held);
+      await this.#wait(owner, signal);
     }
-    if (this.#ending === holder) {
-      this.#ending = undefined;
+    try {
+      return await work();
+    } finally {
+      this.#release(owner);
     }
-    this.#settle();
   }
 
-  /** Gives a free slot to a waiter, or has one given up when there is none. One at a time, because each changes who is next. */
-  #settle(): void {
-    const [owner = '', queue] = this.#next() ?? [];
-    if (queue === undefined) {
-      return;
+  async #wait(owner: string, signal: AbortSignal | undefined): Promise<void> {
+    let admit: Admit = () => undefined;
+    let abort = (): void => undefined;
+    const admitted = new Promise<void>((resolve, reject) => {
+      admit = resolve;
+      abort = () => {
+        reject(signal?.reason as Error);
+      };
+    });
+    this.#waiters.set(owner, (this.#waiters.get(owner) ?? new Set()).add(admit));
+    signal?.addEventListener('abort', abort);
+    if (signal?.aborted === true) {
+      abort();
     }
-    if (this.#holders.size < this.size) {
+    try {
+      await (this.options.ms === Infinity ? admitted : withDeadline(admitted, this.options.ms));
+    } catch {
+      // Otherwise it has got a slot before it noticed.
+      if (this.#stopWaiting(owner, admit)) {
+        throw signal?.aborted === true ? (signal.reason as Error) : this.options.error();
+      }
+    } finally {
+      signal?.removeEventListener('abort', abort);
+    }
+  }
+
+  #release(owner: string): void {
+    const held = this.#heldBy(owner) - 1;
+    if (held === 0) {
+      this.#held.delete(owner);
+    } else {
+      this.#held.set(owner, held);
+    }
+    this.#free++;
+    const next = this.#nextOwner();
+    const queue = next === undefined ? undefined : this.#waiters.get(next);
+    const [admit] = queue ?? [];
+    if (next !== undefined && queue !== undefined && admit !== undefined) {
       // Then it is the turn of the others.
-      this.#waiters.delete(owner);
-      this.#waiters.set(owner, queue);
-      const [admit] = queue;
-      admit?.();
-      this.#settle();
-    } else if (this.#ending === undefined) {
-      this.#ending = this.#victim(this.#heldBy(owner) + 2);
-      this.#ending?.cut?.();
+      this.#waiters.delete(next);
+      this.#waiters.set(next, queue);
+      this.#stopWaiting(next, admit);
+      this.#grant(next);
+      admit();
     }
   }
 
-  /** The first of the waiting owners who have the fewest slots, with its waiters. */
-  #next(): [string, Set<Admit>] | undefined {
-    let next: [string, Set<Admit>] | undefined;
-    for (const each of this.#waiters) {
-      if (next === undefined || this.#heldBy(each[0]) < this.#heldBy(next[0])) {
-        next = each;
+  /** The first of the waiting owners who hold the fewest slots and may hold one more. */
+  #nextOwner(): string | undefined {
+    let next: string | undefined;
+    for (const owner of this.#waiters.keys()) {
+      if (this.#mayHoldOneMore(owner) && (next === undefined || this.#heldBy(owner) < this.#heldBy(next))) {
+        next = owner;
       }
     }
     return next;
   }
 
-  /** The oldest holder whose slot may be taken away, of the owner who has the most slots and at least so many. */
-  #victim(atLeast: number): Holder | undefined {
-    let victim: Holder | undefined;
-    for (const holder of this.#holders) {
-      const most = victim === undefined ? atLeast - 1 : this.#heldBy(victim.owner);
-      if (holder.cut !== undefined && this.#heldBy(holder.owner) > most) {
-        victim = holder;
-      }
+  /** @returns whether it was waiting */
+  #stopWaiting(owner: string, admit: Admit): boolean {
+    const queue = this.#waiters.get(owner);
+    const wasWaiting = queue?.delete(admit) ?? false;
+    if (queue?.size === 0) {
+      this.#waiters.delete(owner);
     }
-    return victim;
+    return wasWaiting;
+  }
+
+  #mayHoldOneMore(owner: string): boolean {
+    return this.#free > 0 && this.#heldBy(owner) < this.#ownerMax;
+  }
+
+  #grant(owner: string): void {
+    this.#free--;
+    this.#held.set(owner, this.#heldBy(owner) + 1);
   }
 
   #heldBy(owner: string): number {

@@ -25,8 +25,8 @@ const MAIN_PLANNING = { plan_cache_mode: 'force_generic_plan', enable_seqscan: '
 const SELECT_STUCK_COMMITS = `SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query_start < clock_timestamp() - interval '3 s'`;
 
 /** Shorter than the timeout of a list's transaction, so that the server ends the wait and no backend is left behind. */
-const LIST_LOCK_TIMEOUT_MS = 3_000;
-/** Bounds one `COPY` and a pause between two. A client is bounded by `CLIENT_PACED_MAX_MS`. */
+export const LIST_LOCK_TIMEOUT_MS = 3_000;
+/** Bounds one `COPY` and a pause between two. A client is bounded by `CLIENT_WAIT_MAX_MS`. */
 const LIST_STATEMENT_TIMEOUT_MS = 600_000;
 const LIST_SETTINGS = {
   // Lists are read in the order of the index, so the first rows come at once. A sort reads everything before it returns a
@@ -70,7 +70,11 @@ export class Pools implements OnApplicationShutdown {
         ...MAIN_PLANNING,
       },
     );
-    this.list = createPool({ Client, application_name: 'petstore-list', max: config.list.concurrency }, LIST_SETTINGS);
+    // One more than the lists that are streamed: for the image.
+    this.list = createPool(
+      { Client, application_name: 'petstore-list', max: config.list.concurrency + 1 },
+      LIST_SETTINGS,
+    );
     this.main.on('release', (error: unknown) => {
       this.#hadTimeout ||= error instanceof Error && sqlStateOf(error) === undefined;
       if (sqlStateOf(error) === READ_ONLY_TRANSACTION) {

@@ -10,6 +10,8 @@ export const READ_ONLY_TRANSACTION = '25006';
 export const QUERY_CANCELED = '57014';
 export const SERIALIZATION_FAILURE = '40001';
 export const UNDEFINED_TABLE = '42P01';
+/** Such as for what a concurrent statement has dropped from the catalogue. */
+export const INTERNAL_ERROR = 'XX000';
 
 /** Transient conditions: the same request may succeed a moment later. */
 const TRANSIENT_SQLSTATES: ReadonlySet<string> = new Set([

@@ -15,6 +15,8 @@ const BATCH_TIMEOUT_MS = 10_000;
 const BATCH_SIZE_MAX = 500;
 /** Orders that are cancelled alone at once, each on a connection of its own: they may wait for a locked row. */
 const ALONE_MAX = 3;
+/** Of these, by one caller: the locked orders of one key never hold all. */
+const ALONE_CALLER_MAX = 2;
 /** A slot is held for the lock timeout and a little longer, so a caller without slots gets the first one that becomes free. */
 const SLOT_GRACE_MS = 1_000;
 /** An order that is deleted or becomes pending meanwhile is looked at again; more often than this in a row is no coincidence. */
@@ -33,7 +35,7 @@ interface Batch {
 /**
  * Executes cancels in batches: those that arrive while statements are running share the next statement. There is no timer, so a
  * cancel that arrives alone starts in the same turn of the event loop. Locked rows leave the batch and are waited for one by one, a
- * few at a time, so that they delay no other order; callers share these waits fairly.
+ * few at a time, so that they delay no other order; no caller can hold all of these slots.
  */
 @Injectable()
 export class CancelBatcher {
@@ -50,7 +52,11 @@ export class CancelBatcher {
     @Inject(CONFIG) private readonly config: Config,
     private readonly metrics: Metrics,
   ) {
-    this.#alone = new FairSlots(ALONE_MAX, { ms: config.cancelLockTimeoutMs + SLOT_GRACE_MS, error: orderLocked });
+    this.#alone = new FairSlots(ALONE_MAX, {
+      ownerMax: ALONE_CALLER_MAX,
+      ms: config.cancelLockTimeoutMs + SLOT_GRACE_MS,
+      error: orderLocked,
+    });
   }
 
   /**
@@ -87,11 +93,15 @@ export class CancelBatcher {
   async #execute(ids: ReadonlySet<bigint>): Promise<Results> {
     // The slot is taken after this turn of the event loop, so that requests read in one turn share a statement.
     await setImmediate();
-    const slot = await this.#slots.acquire('').finally(() => {
+    const close = (): void => {
       this.#open = this.#open?.ids === ids ? undefined : this.#open;
-    });
-    this.metrics.cancelBatchSize.observe(ids.size);
-    return this.#cancelAll([...ids]).finally(slot.release);
+    };
+    const run = (): Promise<Results> => {
+      close();
+      this.metrics.cancelBatchSize.observe(ids.size);
+      return this.#cancelAll([...ids]);
+    };
+    return this.#slots.run('', run).finally(close);
   }
 
   /**

@@ -3,9 +3,9 @@ import { DatabaseModule } from '../database/database.module.js';
 import { UsageModule } from '../usage/usage.module.js';
 import { CancelBatcher } from './cancel-batcher.js';
 import { ListCompaction } from './list/list-compaction.js';
+import { ListImages } from './list/list-images.js';
 import { ListTransactions } from './list/list-transaction.js';
 import { ListVersions } from './list/list-versions.js';
-import { OrderListReader } from './list/order-list.reader.js';
 import { OrderListResponder } from './list/order-list.responder.js';
 import { OrdersController } from './orders.controller.js';
 import { OrdersRepository } from './orders.repository.js';
@@ -21,7 +21,7 @@ import { OrdersService } from './orders.service.js';
     OrdersRepository,
     // Listing.
     OrderListResponder,
-    OrderListReader,
+    ListImages,
     ListVersions,
     ListCompaction,
     ListTransactions,

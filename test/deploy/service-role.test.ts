@@ -90,7 +90,7 @@ describe('petstore_service role', () => {
     });
   });
 
-  it('is needed to compact the versions of the list, and not to change them', async () => {
+  it('is needed to merge the versions of the list, and not to change them', async () => {
     const id = await insertOrder(database.db);
     const writer = await createServiceLogin(database, '');
     await database.db.query(`GRANT SELECT, UPDATE ON orders TO ${writer.role}`);
@@ -98,9 +98,9 @@ describe('petstore_service role', () => {
     await executeAs(writer, `UPDATE orders SET pet_id = pet_id + 1 WHERE id = ${id}`);
     const after = await database.db.query('SELECT FROM order_list_changes');
     expect(after.rowCount).toBe((before.rowCount ?? 0) + 1);
-    const compact = 'SELECT compact_order_list_changes(-1)';
-    await expect(executeAs(writer, compact)).rejects.toMatchObject({ code: INSUFFICIENT_PRIVILEGE });
-    expect((await executeAs(login, compact)).rowCount).toBe(1);
+    const merge = 'SELECT merge_order_list_changes(0, 1)';
+    await expect(executeAs(writer, merge)).rejects.toMatchObject({ code: INSUFFICIENT_PRIVILEGE });
+    expect((await executeAs(login, merge)).rowCount).toBe(1);
     await writer.drop();
   });
 

@@ -2,10 +2,10 @@ import pg from 'pg';
 import {
   nameOf,
   type NameRow,
-  parseVersion,
-  type PiecesRow,
+  type RangesRow,
   SELECT_NAME,
-  SELECT_PIECES,
+  SELECT_RANGES,
+  versionOf,
 } from '../../src/orders/list/list-version.js';
 import { alterColumn } from '../helpers/alter-column.js';
 import type { SeededRandom } from '../helpers/seeded-random.js';
@@ -18,6 +18,13 @@ const IDS = [
   ...['-9223372036854775808', '-9223372036854775807', '-16385', '-16384', '-1', '0', '1', '2', '16383', '16384'],
   ...['16385', '32768', '5000000000', '9007199254740993', '9223372036854775806', '9223372036854775807'],
 ];
+
+/** Merges the rows of each block, after rows that change no version have made them enough. */
+export const MERGE = `INSERT INTO order_list_changes SELECT 0, 0 FROM generate_series(1, 300);
+  SELECT merge_order_list_changes(0, 1000)`;
+/** Merges all rows into the one without a block, after rows that change no version have named enough blocks. */
+export const MERGE_ALL = `INSERT INTO order_list_changes SELECT n, 0 FROM generate_series(1, 17000) AS n;
+  SELECT merge_order_list_changes(0, 1000)`;
 
 /** The elements of the list, formatted by PostgreSQL. */
 export const LIST_AS_JSON = `
@@ -51,18 +58,30 @@ export class Witness {
   }
 }
 
-/** The list and its version in one snapshot, as a list of the service reads them. */
-export async function observe(url: string, level = 0): Promise<Observation> {
+/**
+ * The list and its version in one snapshot, as a list of the service reads them.
+ * @param blocksPerPiece blocks with orders, of which each piece but the last has so many
+ */
+export async function observe(url: string, blocksPerPiece = 1): Promise<Observation> {
   const client = new pg.Client(url);
   await client.connect();
   try {
     await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; LOCK TABLE orders IN ACCESS SHARE MODE');
-    const version = parseVersion((await client.query<PiecesRow>(SELECT_PIECES, [level])).rows[0]!, level);
+    const { rows: blocks } = await client.query<{ block: string }>(
+      'SELECT DISTINCT id >> 14 AS block FROM ONLY orders ORDER BY 1',
+    );
+    const starts = blocks.map(({ block }) => block).filter((_, index) => index > 0 && index % blocksPerPiece === 0);
+    const { rows: ranges } = await client.query<RangesRow>(SELECT_RANGES, [starts]);
+    const version = versionOf(ranges[0]!, starts.length + 1);
     const name = nameOf((await client.query<NameRow>(SELECT_NAME)).rows[0]!);
     expect(version.name).toBe(name);
     const list = await client.query<{ text: string }>(LIST_AS_JSON);
     const pieces = new Map<string, string>();
-    for (const { key, first, last } of version.pieces) {
+    for (const [index, sum] of version.sums.entries()) {
+      const [start, next] = [starts[index - 1], starts[index]];
+      const first = String(start === undefined ? -(2n ** 63n) : BigInt(start) << 14n);
+      const last = String(next === undefined ? 2n ** 63n - 1n : (BigInt(next) << 14n) - 1n);
+      const key = `${version.basis}/${first}/${last}/${sum}`;
       const { rows } = await client.query<{ text: string }>(`${LIST_AS_JSON} WHERE id BETWEEN $1 AND $2`, [
         first,
         last,
@@ -145,6 +164,7 @@ export class Writer {
       `UPDATE orders SET status = 'cancelled', cancelled_at = now() WHERE id >= ${id} AND status = 'pending'`,
       `DELETE FROM orders WHERE id = ${id}`,
       'SELECT compact_order_list_changes(0)',
+      random.pick([MERGE, MERGE, MERGE_ALL]),
       random.pick([
         'TRUNCATE orders',
         'ALTER TABLE orders ALTER COLUMN created_at TYPE timestamptz(6)',

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import type { SeededRandom } from '../helpers/seeded-random.js';
-import { LIST_AS_JSON } from './list-writer.js';
+import { LIST_AS_JSON, MERGE, MERGE_ALL } from './list-writer.js';
 
 /** A lock that another session holds for too long, a table in use, a deadlock; a side table that is missing or has another type. */
 const EXPECTED_FAILURES = new Set(['55P03', '55006', '40P01', '42P01', '42883']);
@@ -202,6 +202,7 @@ export class SchemaChanger {
       'TRUNCATE orders',
       'DELETE FROM order_list_changes WHERE random() < 0.5',
       'SELECT compact_order_list_changes(0)',
+      this.random.pick([MERGE, MERGE_ALL]),
     ]);
   }
 

@@ -18,15 +18,16 @@ const GRANTS: readonly string[] = [
   ...onColumns('SELECT', 'expires_at revoked_at last_used_at', 'api_keys'),
   'UPDATE (last_used_at) ON api_keys',
   'SELECT ON order_list_changes',
-  'EXECUTE ON FUNCTION compact_order_list_changes(bigint)',
-  'EXECUTE ON FUNCTION note_order_list_blocks(bigint,bigint)',
+  'EXECUTE ON FUNCTION merge_order_list_changes(bigint,bigint)',
   ...['SELECT', 'INSERT', 'DELETE'].map((privilege) => `${privilege} ON api_key_usage`),
   ...onColumns('UPDATE', 'admitted rejected banned lists cancels list_bytes', 'api_key_usage'),
 ];
 
-/** Also granted where Prisma keeps a record of the migrations. */
+/** Also granted: for release 1.0.0, and where Prisma keeps a record of the migrations. */
 const ALLOWED: readonly string[] = [
   ...GRANTS,
+  'EXECUTE ON FUNCTION compact_order_list_changes(bigint)',
+  'EXECUTE ON FUNCTION note_order_list_blocks(bigint,bigint)',
   ...onColumns('SELECT', 'migration_name finished_at rolled_back_at', '_prisma_migrations'),
 ];
 

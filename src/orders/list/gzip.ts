@@ -3,19 +3,17 @@ import { constants, crc32, deflateRaw, deflateRawSync, inflateRaw, inflateRawSyn
 import { freeBuffer } from '../../common/free-buffer.js';
 
 /** Fast rather than small: level 1 makes the list 5 times smaller, and higher levels cost several times the CPU. */
-const LEVEL = 1;
-/** Room beyond the expected size, so that nearly every chunk takes one pass through the thread pool and one allocation. */
-const ROOM = 1.04;
-const CHUNK_BYTES_MIN = 64 * 1_024;
+export const GZIP_LEVEL = 1;
+const OPTIONS = { level: GZIP_LEVEL, finishFlush: constants.Z_SYNC_FLUSH };
+/** Room for nearly every result, so that it takes one pass through the thread pool and one allocation. */
+const ROOM_BYTES = 64 * 1_024;
+const ROOM_RATIO = 0.3;
 
 /** Chunks up to this size are decompressed at once, in less time than the thread pool needs to hand the result over. */
 const INFLATED_AT_ONCE_MAX_BYTES = 128 * 1_024;
 
 const deflateAsync = promisify(deflateRaw) as (data: Buffer, options: object) => Promise<Buffer>;
 const inflateAsync = promisify(inflateRaw) as (data: Buffer, options: object) => Promise<Buffer>;
-
-/** Compressed size of the last chunk in proportion to its size; the chunks of a list are alike. */
-let ratio = 0.35;
 
 /** A chunk's bytes are not what was compressed. */
 export class CorruptChunk extends Error {
@@ -25,8 +23,8 @@ export class CorruptChunk extends Error {
   }
 }
 
-/** A chunk of the list, compressed on its own so that it can be joined with others. */
-export interface DeflatedChunk {
+/** A part of the list's JSON, compressed on its own so that it can be joined with others. */
+export interface Deflated {
   /** Raw deflate data (RFC 1951) that ends on a byte boundary with a sync flush, without a final block. */
   readonly deflated: Buffer;
   /** CRC-32 of the plain bytes. */
@@ -35,35 +33,24 @@ export interface DeflatedChunk {
   readonly length: number;
 }
 
-/** What the compressed bytes will probably take. */
-export function expectedSize(plain: Buffer): number {
-  return Math.ceil(plain.length * ratio * ROOM);
-}
-
 /** Compresses on the thread pool. */
-export async function deflate(plain: Buffer): Promise<DeflatedChunk> {
-  const chunkSize = Math.max(expectedSize(plain), CHUNK_BYTES_MIN);
-  const options = { level: LEVEL, finishFlush: constants.Z_SYNC_FLUSH, chunkSize };
-  const [crc, deflated] = [crc32(plain), await deflateAsync(plain, options)];
-  ratio = deflated.length / Math.max(1, plain.length);
-  // A copy of the right size: the result keeps its whole chunk alive.
+export async function deflate(plain: Buffer): Promise<Deflated> {
+  const deflated = await deflateAsync(plain, {
+    ...OPTIONS,
+    chunkSize: ROOM_BYTES + Math.ceil(plain.length * ROOM_RATIO),
+  });
+  // A copy of the right size: the result keeps its whole buffer alive.
   const copy = Buffer.allocUnsafeSlow(deflated.length);
   deflated.copy(copy);
   freeBuffer(deflated);
-  return { deflated: copy, crc, length: plain.length };
-}
-
-/** Compresses a few bytes. */
-export function deflateNow(plain: Buffer): DeflatedChunk {
-  const deflated = deflateRawSync(plain, { level: LEVEL, finishFlush: constants.Z_SYNC_FLUSH });
-  return { deflated, crc: crc32(plain), length: plain.length };
+  return { deflated: copy, crc: crc32(plain), length: plain.length };
 }
 
 /**
  * Decompresses, larger chunks on the thread pool.
  * @throws {CorruptChunk} (by rejection) when the result is not what was compressed
  */
-export async function inflate({ deflated, crc, length }: DeflatedChunk): Promise<Buffer> {
+export async function inflate({ deflated, crc, length }: Deflated): Promise<Buffer> {
   // A chunk that is filled to the last byte would take another pass.
   const options = { finishFlush: constants.Z_SYNC_FLUSH, chunkSize: length + 64, maxOutputLength: length + 1 };
   let plain: Buffer;
@@ -79,19 +66,37 @@ export async function inflate({ deflated, crc, length }: DeflatedChunk): Promise
   return plain;
 }
 
-/** ID1, ID2, deflate; no flags, no time, fastest compression, unknown system (RFC 1952 section 2.3). */
-export const GZIP_HEADER = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255]);
+/** Compresses what precedes, separates or follows the chunks. */
+function literal(text: string): Deflated {
+  const plain = Buffer.from(text);
+  return { deflated: deflateRawSync(plain, OPTIONS), crc: crc32(plain), length: plain.length };
+}
+const [OPENING, SEPARATOR, CLOSING] = [literal('['), literal(','), literal(']')];
 
+/** ID1, ID2, deflate; no flags, no time, fastest compression, unknown system (RFC 1952 section 2.3). */
+const GZIP_HEADER = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255]);
 /** A final, empty stored block (RFC 1951 section 3.2.4). */
 const FINAL_BLOCK = Buffer.from([1, 0, 0, 0xff, 0xff]);
 
-/** The last bytes of a gzip member. @param crc of all plain bytes @param length their number */
-export function gzipTrailer(crc: number, length: number): Buffer {
-  const trailer = Buffer.alloc(FINAL_BLOCK.length + 8);
-  FINAL_BLOCK.copy(trailer);
-  trailer.writeUInt32LE(crc, FINAL_BLOCK.length);
-  trailer.writeUInt32LE(length % 2 ** 32, FINAL_BLOCK.length + 4);
-  return trailer;
+/** The JSON array of some chunks. */
+export interface GzipArray {
+  /** One gzip member (RFC 1952), because Chromium and curl read no further than the first. In parts. */
+  readonly gzip: readonly Buffer[];
+  /** Bytes of JSON. */
+  readonly length: number;
+}
+
+export function gzipArrayOf(chunks: readonly Deflated[]): GzipArray {
+  const parts = [OPENING, ...chunks.flatMap((chunk, index) => (index === 0 ? [chunk] : [SEPARATOR, chunk])), CLOSING];
+  let [crc, length] = [0, 0];
+  for (const part of parts) {
+    crc = combineCrc32(crc, part.crc, part.length);
+    length += part.length;
+  }
+  const trailer = Buffer.alloc(8);
+  trailer.writeUInt32LE(crc, 0);
+  trailer.writeUInt32LE(length % 2 ** 32, 4);
+  return { gzip: [GZIP_HEADER, ...parts.map(({ deflated }) => deflated), FINAL_BLOCK, trailer], length };
 }
 
 /** The generator polynomial of CRC-32, reflected. */

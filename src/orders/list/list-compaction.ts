@@ -1,61 +1,103 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
 import type { QueryResult } from 'pg';
 import { asError } from '../../common/as-error.js';
 import { onlyRow } from '../../database/only-row.js';
 import { Pools } from '../../database/pools.js';
-import type { Piece } from './list-version.js';
+import { QUERY_CANCELED, sqlStateOf } from '../../database/postgres-errors.js';
 
-/** Rows are compacted when there are more than twice as many as the last compaction left, and this many in addition. */
-const UNCOMPACTED_MAX = 256;
-/** A compaction that fails is not repeated for every list. */
-const INTERVAL_MS = 1_000;
+/** How often the table is looked through, whether lists are asked for or not. Milliseconds, as are all durations here. */
+const INTERVAL_MS = 30_000;
+/** A compaction that fails or merges little is not repeated for every list. */
+const PAUSE_MS = 1_000;
+/** Rows are merged when there are more than twice as many as the last compaction left, and this many in addition. */
+const UNMERGED_MAX = 256;
+/** Pages that one transaction looks through, up to 185 rows each: as many as it can in about this time. */
+const STEP_MS = 1_000;
+const PAGES_START = 250;
+const PAGES_MIN = 16;
+const PAGES_MAX = 8_000;
 
-/** Compacts the tokens of the versions, and notes blocks that have none. It changes no version. */
+/** Merges rows of the versions. It changes no version. */
 @Injectable()
-export class ListCompaction {
+export class ListCompaction implements OnApplicationBootstrap, OnModuleDestroy {
   readonly #logger = new Logger('OrderList');
-  /** When the next compaction may start; by `performance.now()`. */
+  #timer: NodeJS.Timeout | undefined;
+  /** When the next one may start; by `performance.now()`. */
   #nextStart = 0;
-  /** Rows that the last compaction left. */
-  #compacted = 0;
+  #pages = PAGES_START;
+  /** Rows that the last one left. */
+  #left = 0;
+  #isEnding = false;
 
   constructor(private readonly pools: Pools) {}
 
+  onApplicationBootstrap(): void {
+    this.#timer = setInterval(() => {
+      this.#start();
+    }, INTERVAL_MS);
+    this.#timer.unref();
+  }
+
+  onModuleDestroy(): void {
+    clearInterval(this.#timer);
+    this.#isEnding = true;
+  }
+
   /**
-   * Compacts step by step, unless there are few rows, or a compaction is running or has just ended.
+   * Merges step by step, unless there are few rows, or one is running or has just ended.
    * @param rows of the table, when a version has been read from them; Infinity when they were too many to read
    */
   compactIfNeeded(rows: number): void {
-    if (rows <= 2 * this.#compacted + UNCOMPACTED_MAX || performance.now() < this.#nextStart) {
+    if (rows > 2 * this.#left + UNMERGED_MAX) {
+      this.#start();
+    }
+  }
+
+  #start(): void {
+    if (performance.now() < this.#nextStart) {
       return;
     }
     this.#nextStart = Infinity;
-    this.#compact()
+    this.#merge()
       .catch((error: unknown) => {
-        this.#logger.warn(`could not compact the versions of the order list: ${asError(error).message}`);
+        this.#logger.warn(`could not merge the versions of the order list: ${asError(error).message}`);
       })
       .finally(() => {
-        this.#nextStart = performance.now() + INTERVAL_MS;
+        this.#nextStart = performance.now() + PAUSE_MS;
       });
   }
 
-  /** Names the blocks of a piece that turned out to be large: its orders were loaded while the triggers were off. */
-  noteBlocks({ first, last }: Piece): void {
-    this.pools.main.query('SELECT note_order_list_blocks($1, $2)', [first, last]).catch((error: unknown) => {
-      this.#logger.warn(`could not note the blocks of the order list: ${asError(error).message}`);
-    });
+  async #merge(): Promise<void> {
+    for (let page: string | null = '0'; page !== null && !this.#isEnding;) {
+      page = await this.#step(page);
+    }
+    if (!this.#isEnding) {
+      const left = await this.pools.main.query<{ count: number }>(
+        'SELECT count(*)::integer AS count FROM order_list_changes',
+      );
+      this.#left = onlyRow(left.rows).count;
+    }
   }
 
-  async #compact(): Promise<void> {
-    const { main } = this.pools;
-    for (let page: string | null = '0'; page !== null;) {
-      const step: QueryResult<{ page: string | null }> = await main.query(
-        'SELECT compact_order_list_changes($1)::text AS page',
-        [page],
+  /** @returns the page to go on from */
+  async #step(page: string): Promise<string | null> {
+    const startedAt = performance.now();
+    try {
+      const step: QueryResult<{ page: string | null }> = await this.pools.main.query(
+        'SELECT merge_order_list_changes($1, $2)::text AS page',
+        [page, this.#pages],
       );
-      ({ page } = onlyRow(step.rows));
+      if (performance.now() - startedAt < STEP_MS / 2) {
+        this.#pages = Math.min(PAGES_MAX, 2 * this.#pages);
+      }
+      return onlyRow(step.rows).page;
+    } catch (error) {
+      if (sqlStateOf(error) !== QUERY_CANCELED || this.#pages === PAGES_MIN) {
+        throw error;
+      }
+      // It took longer than the statement timeout.
+      this.#pages = Math.max(PAGES_MIN, Math.floor(this.#pages / 4));
+      return page;
     }
-    const left = await main.query<{ count: number }>('SELECT count(*)::integer AS count FROM order_list_changes');
-    this.#compacted = onlyRow(left.rows).count;
   }
 }

@@ -1,25 +1,23 @@
 import { Injectable } from '@nestjs/common';
 import type { Pool, PoolClient, QueryResultRow } from 'pg';
 import { withDeadline } from '../../common/deadline.js';
-import { freeBuffer } from '../../common/free-buffer.js';
-import { type CopiedRows, CopyOut } from '../../database/copy-out.js';
-import { Pools } from '../../database/pools.js';
-import { isSchemaError } from '../../database/postgres-errors.js';
+import { CopyOut } from '../../database/copy-out.js';
 import { onlyRow } from '../../database/only-row.js';
-import type { ListVersion, Piece } from './list-version.js';
+import { LIST_LOCK_TIMEOUT_MS, Pools } from '../../database/pools.js';
+import { isSchemaError } from '../../database/postgres-errors.js';
+import { ORDER_COLUMNS } from '../order-columns.js';
+import { type ListVersion, type RangesRow, SELECT_RANGES, versionOf } from './list-version.js';
 import { ListVersions, type Query } from './list-versions.js';
+import { BLOCK_IDS, type EncodedChunk, type OrderListEncoder } from './order-list-encoder.js';
 
-/** How long the server may take for the next response. Milliseconds. */
+/** How long the server may take for the next response, or the next order. Milliseconds. */
 const RESPONSE_TIMEOUT_MS = 4_000;
 
-/**
- * Locks the table before the transaction takes its snapshot: after a rewrite of the table, an older snapshot would see an
- * empty table.
- */
-const BEGIN = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; LOCK TABLE orders IN ACCESS SHARE MODE';
+const INT64_MIN = -(2n ** 63n);
+const INT64_MAX = 2n ** 63n - 1n;
 
 /** Plain columns as text are the cheapest thing that PostgreSQL can send, about a quarter of the cost of rows. */
-const COLUMNS = 'id, pet_id, quantity, ship_date, complete';
+const COLUMNS = ORDER_COLUMNS.map(({ column }) => column).join();
 
 /** The tables that a list of the whole table reads, each with the transaction that attached it to its parent, and its file. */
 const SELECT_CHILDREN = `
@@ -32,6 +30,13 @@ const SELECT_CHILDREN = `
   SELECT string_agg(concat_ws(' ', inhrelid, inhparent, child.xmin, relfilenode), ',' ORDER BY inhrelid, inhparent) AS children
   FROM child JOIN pg_class ON pg_class.oid = inhrelid`;
 
+export interface BeginOptions {
+  /** See {@link ListVersions.inTransaction}. */
+  readonly starts?: readonly number[];
+  /** How long it may wait for the lock of the table. Milliseconds. */
+  readonly lockTimeoutMs?: number;
+}
+
 /** Opens transactions for lists. */
 @Injectable()
 export class ListTransactions {
@@ -40,23 +45,28 @@ export class ListTransactions {
     private readonly versions: ListVersions,
   ) {}
 
-  /**
-   * @param isIntact whether the list had a version just now
-   * @throws {Error} of the database
-   */
-  async begin(isIntact: boolean): Promise<ListTransaction> {
+  /** @throws {Error} of the database */
+  begin(options: BeginOptions = {}): Promise<ListTransaction> {
+    return this.#begin(options, this.versions.isIntact);
+  }
+
+  async #begin(options: BeginOptions, isIntact: boolean): Promise<ListTransaction> {
+    const { starts = [], lockTimeoutMs = LIST_LOCK_TIMEOUT_MS } = options;
     const client = await this.pools.list.connect();
     try {
-      await withDeadline(client.query(BEGIN), RESPONSE_TIMEOUT_MS);
+      // The lock before the snapshot: after a rewrite of the table, an older snapshot would see an empty one.
+      const begin = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL lock_timeout = ${Math.ceil(lockTimeoutMs)};
+        LOCK TABLE orders IN ACCESS SHARE MODE`;
+      await withDeadline(client.query(begin), RESPONSE_TIMEOUT_MS);
       const query = queryOn(client);
-      const version = isIntact ? await this.versions.inTransaction(query) : undefined;
+      const version = isIntact ? await this.versions.inTransaction(query, starts) : undefined;
       const children = version === undefined ? await childrenIn(query) : undefined;
       return new ListTransaction(client, this.pools.main, version, children);
     } catch (error) {
       client.release(true);
       // The tables have changed since; a list of the whole table names fewer of them.
       if (isIntact && isSchemaError(error)) {
-        return this.begin(false);
+        return this.#begin(options, false);
       }
       throw error;
     }
@@ -69,32 +79,36 @@ export class ListTransaction {
   constructor(
     private readonly client: PoolClient,
     private readonly main: Pool,
-    /** The version that the snapshot shows; undefined when it has none. */
+    /** The version that the snapshot shows, with the sums of the ranges that were asked for; undefined when it has none. */
     readonly version: ListVersion | undefined,
     private readonly children: string | null | undefined,
   ) {}
 
-  /**
-   * The orders of some pieces as {@link CopyOut} returns them, in the text format; an empty chunk ends each piece. A chunk is valid
-   * until the next one is asked for. Child tables that were attached after the snapshot must not be read, hence ONLY.
-   */
-  copyPieces(pieces: readonly Piece[]): AsyncGenerator<Buffer> {
-    return this.#copy(
-      pieces.map(
-        ({ first, last }) => `SELECT ${COLUMNS} FROM ONLY orders WHERE id BETWEEN ${first} AND ${last} ORDER BY id`,
-      ),
-    );
+  /** The same version with the sums of other ranges. */
+  async versionWith(starts: readonly number[]): Promise<ListVersion> {
+    const row = await queryOn(this.client)<RangesRow>('list_ranges', SELECT_RANGES, [starts]);
+    return versionOf(row, starts.length + 1);
   }
 
   /**
-   * All orders, in the same form. A child table that is attached after the snapshot may be read, too.
-   * @throws {Error} after the last chunk, when that may have happened
+   * The orders of some blocks, encoded. With a version, of one table only: a child that was attached after the snapshot must not be
+   * read. Without, of all tables.
+   * @param from the first block; undefined from the lowest id
+   * @param to the first block that is not read; undefined up to the highest id
+   * @throws {Error} after the last chunk, when a table may have been attached since the snapshot
    */
-  async *copyAll(): AsyncGenerator<Buffer> {
-    yield* this.#copy([`SELECT ${COLUMNS} FROM orders ORDER BY id`]);
+  async *orders(encoder: OrderListEncoder, from?: number, to?: number): AsyncGenerator<EncodedChunk, undefined> {
+    const first = from === undefined ? INT64_MIN : BigInt(from) * BigInt(BLOCK_IDS);
+    const last = to === undefined ? INT64_MAX : BigInt(to) * BigInt(BLOCK_IDS) - 1n;
+    const rows =
+      this.version === undefined ? 'orders' : `ONLY orders WHERE id BETWEEN '${first}'::bigint AND '${last}'::bigint`;
+    const copy = this.client.query(new CopyOut(`COPY (SELECT ${COLUMNS} FROM ${rows} ORDER BY id) TO STDOUT`, encoder));
+    const chunks = copy[Symbol.asyncIterator]() as AsyncIterator<EncodedChunk, undefined>;
+    for (let next = await nextOf(copy, chunks); next.done !== true; next = await nextOf(copy, chunks)) {
+      yield next.value;
+    }
     // What has been read is locked, so it is still attached.
-    const now = await childrenIn(queryOn(this.main));
-    if (now !== this.children) {
+    if (this.version === undefined && (await childrenIn(queryOn(this.main))) !== this.children) {
       throw new Error('The tables of the order list have changed while it was read.');
     }
   }
@@ -106,18 +120,18 @@ export class ListTransaction {
     const [{ status }] = await Promise.allSettled([commit]);
     this.client.release(!isComplete || status === 'rejected');
   }
+}
 
-  async *#copy(queries: readonly string[]): AsyncGenerator<Buffer> {
-    const copy = this.client.query(new CopyOut(queries.map((query) => `COPY (${query}) TO STDOUT`)));
-    const chunks = copy[Symbol.asyncIterator]() as AsyncIterator<CopiedRows, undefined>;
-    for (;;) {
-      const { value } = await withDeadline(chunks.next(), RESPONSE_TIMEOUT_MS);
-      if (value === undefined) {
-        return;
-      }
-      yield value.rows;
-      if (value.received !== undefined) {
-        freeBuffer(value.received);
+/** The next chunk, as long as its orders arrive: a slow disk or network may take long for all of them. */
+async function nextOf<T>(copy: CopyOut<T>, chunks: AsyncIterator<T, undefined>): Promise<IteratorResult<T, undefined>> {
+  const next = chunks.next();
+  for (;;) {
+    const { rows } = copy;
+    try {
+      return await withDeadline(next, RESPONSE_TIMEOUT_MS);
+    } catch (error) {
+      if (copy.destroyed || copy.rows === rows) {
+        throw error;
       }
     }
   }

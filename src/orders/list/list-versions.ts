@@ -1,8 +1,9 @@
 import { Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
-import { Pools } from '../../database/pools.js';
+import { coalesce } from '../../common/coalesce.js';
 import { onlyRow } from '../../database/only-row.js';
-import { isSchemaError, QUERY_CANCELED, sqlStateOf } from '../../database/postgres-errors.js';
+import { Pools } from '../../database/pools.js';
+import { INTERNAL_ERROR, isSchemaError, QUERY_CANCELED, sqlStateOf } from '../../database/postgres-errors.js';
 import { Metrics } from '../../metrics/metrics.js';
 import { ListCompaction } from './list-compaction.js';
 import { NO_RENEWALS, problemsOf, SELECT_FACTS } from './list-integrity.js';
@@ -10,14 +11,15 @@ import {
   type ListVersion,
   nameOf,
   type NameRow,
-  nextLevel,
-  parseVersion,
-  type PiecesRow,
+  type RangesRow,
   SELECT_NAME,
-  SELECT_PIECES,
+  SELECT_RANGES,
+  versionOf,
 } from './list-version.js';
 
-/** Runs a statement, in a transaction or not. */
+const BEING_CHANGED = 'the tables of the list are being changed';
+
+/** Runs a statement of one row, in a transaction or not. */
 export type Query = <T extends QueryResultRow>(name: string, text: string, values?: readonly unknown[]) => Promise<T>;
 
 /** Reads the version of the list, as long as the tables, triggers and functions that it depends on are intact. */
@@ -27,7 +29,6 @@ export class ListVersions implements OnApplicationBootstrap {
   /** What was found in the catalogue that was checked last. */
   #checked: { readonly catalogue?: string | null; readonly problems: readonly string[] } = { problems: [] };
   #isIntact = true;
-  #level = 0;
 
   constructor(
     private readonly pools: Pools,
@@ -48,20 +49,19 @@ export class ListVersions implements OnApplicationBootstrap {
    */
   readonly currentName = coalesce(() => this.#readName());
 
+  /** Whether the list had a version when it was read last. */
+  get isIntact(): boolean {
+    return this.#isIntact;
+  }
+
   /**
    * The version that a transaction shows; undefined while there is none. The transaction has failed when this throws.
+   * @param starts the block that each range but the first begins with, see {@link ListVersion.sums}
    * @throws {Error} of the database
    */
-  async inTransaction(query: Query): Promise<ListVersion | undefined> {
-    // Another read may raise the level meanwhile.
-    const level = this.#level;
-    const row = await query<PiecesRow>('list_pieces', SELECT_PIECES, [level]);
-    const next = nextLevel(level, row);
-    if (next > level) {
-      this.#level = Math.max(this.#level, next);
-      return this.inTransaction(query);
-    }
-    return (await this.#check(row)) ? parseVersion(row, level) : undefined;
+  async inTransaction(query: Query, starts: readonly number[]): Promise<ListVersion | undefined> {
+    const row = await query<RangesRow>('list_ranges', SELECT_RANGES, [starts]);
+    return (await this.#check(row)) ? versionOf(row, starts.length + 1) : undefined;
   }
 
   async #readName(): Promise<string | undefined> {
@@ -92,14 +92,24 @@ export class ListVersions implements OnApplicationBootstrap {
       return this.#report([NO_RENEWALS]);
     }
     if (this.#checked.catalogue !== catalogue || this.#checked.problems.length > 0) {
-      const { facts } = await this.#select<{ facts: string[] }>('list_facts', SELECT_FACTS);
-      const problems = problemsOf(facts);
-      if (problems.length === 0 && (await this.#select<NameRow>('list_name', SELECT_NAME)).catalogue !== catalogue) {
-        problems.push('the tables of the list are being changed');
-      }
-      this.#checked = { catalogue, problems };
+      this.#checked = { catalogue, problems: await this.#findProblems(catalogue) };
     }
     return this.#report(this.#checked.problems);
+  }
+
+  async #findProblems(catalogue: string | null): Promise<string[]> {
+    try {
+      const { facts } = await this.#select<{ facts: string[] }>('list_facts', SELECT_FACTS);
+      const problems = problemsOf(facts);
+      const isSame = (await this.#select<NameRow>('list_name', SELECT_NAME)).catalogue === catalogue;
+      return problems.length === 0 && !isSame ? [BEING_CHANGED] : problems;
+    } catch (error) {
+      // The functions that print definitions fail for what is dropped meanwhile.
+      if (sqlStateOf(error) === INTERNAL_ERROR) {
+        return [BEING_CHANGED];
+      }
+      throw error;
+    }
   }
 
   /** Logs each change between intact and not. @returns whether there is no problem */
@@ -127,23 +137,4 @@ export class ListVersions implements OnApplicationBootstrap {
       throw error;
     }
   }
-}
-
-/**
- * Shares the runs of an operation: a call that arrives while it runs gets the result of the next run, which begins after
- * the call. At most one run is in flight and one is pending, however many callers there are.
- */
-function coalesce<T>(run: () => Promise<T>): () => Promise<T> {
-  let next: Promise<T> | undefined;
-  let last: Promise<unknown> = Promise.resolve();
-  return () => {
-    if (next === undefined) {
-      next = last.then(() => {
-        next = undefined;
-        return run();
-      });
-      last = next.catch(() => undefined);
-    }
-    return next;
-  };
 }

@@ -1,8 +1,9 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { FairSlots } from '../../common/fair-slots.js';
+import { Turns } from '../../common/turns.js';
 import { CONFIG, type Config } from '../../config/config.js';
-import { databaseCall } from '../../database/postgres-errors.js';
+import { databaseCall, INTERNAL_ERROR, sqlStateOf, UNDEFINED_TABLE } from '../../database/postgres-errors.js';
 import { DomainError } from '../../errors/domain-error.js';
 import { abortResponse, breakConnection } from '../../http/response.js';
 import { Metrics } from '../../metrics/metrics.js';
@@ -10,100 +11,179 @@ import { traced } from '../../tracing/tracing.js';
 import { UsageRecorder } from '../../usage/usage-recorder.js';
 import { etagOf, matchesEtag } from './etag.js';
 import { CorruptChunk } from './gzip.js';
-import { ClientDisconnected, ListWriter } from './list-writer.js';
+import { gzipped, plainBodyOf, streamedBodyOf } from './list-body.js';
+import type { ListImage } from './list-image.js';
+import { ListImages } from './list-images.js';
+import { ListTransactions } from './list-transaction.js';
 import { ListVersions } from './list-versions.js';
-import { type ListRequest, OrderListReader } from './order-list.reader.js';
+import { OrderListEncoder } from './order-list-encoder.js';
+import { ClientDisconnected, sendBody } from './send-body.js';
 
-/** Compressed lists that are sent at once: each holds about 30 KB that no other list uses. */
-const COMPRESSED_MAX = 2_048;
-/** The same for uncompressed lists: two chunks of 1.5 MB. */
+/** Uncompressed lists that are sent from memory at once: each holds two or three chunks of a megabyte. */
 const UNCOMPRESSED_MAX = 64;
-/** How long a list waits when this number is reached. Milliseconds. */
-const SLOT_TIMEOUT_MS = 1_000;
-/** Responses that begin in one turn of the event loop: many lists may wait for one version. */
+/** How long such a list waits when this number is reached: 64 clients of one key get theirs in turns. Milliseconds. */
+const UNCOMPRESSED_WAIT_MS = 10_000;
+/** How long a list waits that memory does not hold. Milliseconds. */
+const STREAM_WAIT_MS = 4_000;
+/** The part of these slots that one key may hold. */
+const KEY_SHARE = 1 / 4;
+/**
+ * How long a list that memory does not hold may wait for its client in all. An ALTER TABLE waits for its transaction, and cancels wait
+ * for the ALTER TABLE. Milliseconds.
+ */
+const CLIENT_WAIT_MAX_MS = 60_000;
+/** Responses that begin in one turn of the event loop: many requests may wait for one version, or for one image. */
 const BEGUN_PER_TURN = 32;
+
+/** A list that is being sent. */
+interface Sending {
+  readonly res: Response;
+  /** The key, by whose id slots are shared. */
+  readonly caller: string;
+  readonly isCompressed: boolean;
+  /** Ends the response, because a newer image needs the memory. */
+  readonly cut: () => void;
+  isCut: boolean;
+}
 
 /** Responds to the list operation: 304 if the client has the current list, headers only to HEAD, all orders to GET. */
 @Injectable()
 export class OrderListResponder {
   readonly #stallMs: number;
-  readonly #begun = new FairSlots(BEGUN_PER_TURN);
-  readonly #compressed = slotsFor(COMPRESSED_MAX, 'Too many order lists are being sent; retry shortly.');
-  readonly #uncompressed = slotsFor(
+  readonly #turns = new Turns(BEGUN_PER_TURN);
+  readonly #uncompressed = slotsOf(
     UNCOMPRESSED_MAX,
+    UNCOMPRESSED_WAIT_MS,
     'Too many uncompressed order lists are being sent; send "Accept-Encoding: gzip" or retry shortly.',
   );
+  readonly #streams: FairSlots;
 
   constructor(
     private readonly versions: ListVersions,
-    private readonly reader: OrderListReader,
-    @Inject(CONFIG) { list }: Config,
+    private readonly images: ListImages,
+    private readonly transactions: ListTransactions,
     private readonly usage: UsageRecorder,
+    @Inject(CONFIG) { list }: Config,
     private readonly metrics: Metrics,
   ) {
     this.#stallMs = list.stallSeconds * 1_000;
+    this.#streams = slotsOf(list.concurrency, STREAM_WAIT_MS, 'Too many order lists are being read; retry shortly.');
   }
 
   /**
-   * @param caller who shares what is bounded fairly with others
+   * @param caller the key: it shares slots with others, and the list counts as its usage
    * @throws {DomainError} `service_unavailable`
    */
   async respond(req: Request, res: Response, caller: string): Promise<void> {
-    const name = await databaseCall(() => this.versions.currentName());
-    // A later turn of the event loop when many responses have begun in this one, so that others go on between them.
-    const turn = await this.#begun.acquire(caller);
-    setImmediate(turn.release);
-    const isUnchanged = name !== undefined && matchesEtag(req.headers['if-none-match'], etagOf(name));
+    const name = await listCall(() => this.versions.currentName());
+    await this.#turns.next(caller);
     const isCompressed = req.acceptsEncodings('gzip', 'identity') === 'gzip';
+    const isUnchanged = name !== undefined && matchesEtag(req.headers['if-none-match'], etagOf(name));
     if (isUnchanged || req.method === 'HEAD') {
-      startResponse(res, isUnchanged ? 304 : 200, name, isCompressed).end();
       if (req.method === 'GET') {
         this.usage.add(caller, { lists: 1 });
       }
+      startResponse(res, isUnchanged ? 304 : 200, name, isCompressed).end();
       return;
     }
-    let isCut = false;
-    // The connection: a response that waits behind another one could not be ended at once. Not once the client has all of it.
-    const cut = (): void => {
-      if (!res.writableFinished && !req.socket.destroyed) {
-        isCut = true;
-        breakConnection(req);
-      }
+    const sending: Sending = {
+      res,
+      caller,
+      isCompressed,
+      isCut: false,
+      cut: () => {
+        // The connection: a response that waits behind another one could not be ended at once. Not once the client has all of it.
+        if (!res.writableFinished && !req.socket.destroyed) {
+          sending.isCut = true;
+          breakConnection(req);
+        }
+      },
     };
-    const request = { caller, isCompressed, cut, isLost: () => req.socket.destroyed };
     const run = (): Promise<void> =>
-      databaseCall(() => this.#readAndSend(name, res, request)).catch((error: unknown) => {
-        this.#end(res, error, isCut);
+      listCall(() => this.#send(name, sending)).catch((error: unknown) => {
+        this.#end(sending, error);
       });
     await traced({ operation: 'COPY', table: 'orders' }, run);
   }
 
-  async #readAndSend(name: string | undefined, res: Response, request: ListRequest): Promise<void> {
-    const { caller, isCompressed, cut } = request;
-    const list = await this.reader.open(name, request);
-    // Ends the wait for the next chunk, too.
-    res.once('close', list.close);
-    // Only now: from here on the list waits for nothing but its client, so it can give its slot up at once.
-    const slots = isCompressed ? this.#compressed : this.#uncompressed;
-    const sent = slots.run(caller, async (slot) => {
-      slot.yieldBy(cut);
-      startResponse(res, 200, list.version, isCompressed);
-      this.metrics.listsRunning.inc();
-      const writer = new ListWriter(res, isCompressed, this.#stallMs);
-      const bytes = await writer.send(list.chunks).finally(() => {
-        this.metrics.listsRunning.dec();
-        this.usage.add(caller, { lists: 1, listBytes: writer.sentBytes });
+  async #send(name: string | undefined, sending: Sending): Promise<void> {
+    const used = await this.images.get(name, sending.cut);
+    if (used === undefined) {
+      await this.#streams.run(sending.caller, () => this.#stream(sending), whenLeft(sending));
+      return;
+    }
+    try {
+      // Many may have waited for this image.
+      await this.#turns.next(sending.caller);
+      const { image } = used;
+      await (sending.isCompressed
+        ? this.#sendImage(image, sending, image.gzip)
+        : this.#uncompressed.run(
+            sending.caller,
+            () => this.#sendImage(image, sending, plainBodyOf(image.chunks)),
+            whenLeft(sending),
+          ));
+    } finally {
+      used.release();
+    }
+  }
+
+  async #sendImage(image: ListImage, sending: Sending, body: Iterable<Buffer> | AsyncIterable<Buffer>): Promise<void> {
+    await this.#write(sending, image.name, body);
+    this.metrics.listBytes.inc(image.length);
+  }
+
+  /** Sends a list that memory does not hold, from the database, at the pace of its client. */
+  async #stream(sending: Sending): Promise<void> {
+    const transaction = await this.transactions.begin();
+    let isComplete = false;
+    try {
+      const encoder = new OrderListEncoder();
+      const chunks = transaction.orders(encoder);
+      // Most errors occur before the response starts.
+      const first = await chunks.next();
+      const body = streamedBodyOf(first, chunks, encoder, (chunk) => {
+        this.metrics.listRows.inc(chunk.rows);
+        this.metrics.listBytes.inc(chunk.bytes.length + 1);
+        this.metrics.listPieces.labels('database').inc(chunk.block === undefined ? 0 : 1);
       });
-      this.metrics.listBytes.inc(bytes);
+      const encoded = sending.isCompressed ? gzipped(body) : body;
+      await this.#write(sending, transaction.version?.name, encoded, CLIENT_WAIT_MAX_MS);
+      isComplete = true;
+    } finally {
+      await transaction.end(isComplete);
+    }
+  }
+
+  async #write(
+    sending: Sending,
+    version: string | undefined,
+    body: Iterable<Buffer> | AsyncIterable<Buffer>,
+    waitMaxMs?: number,
+  ): Promise<void> {
+    const { res, caller, isCompressed } = sending;
+    if (res.destroyed) {
+      throw new ClientDisconnected();
+    }
+    startResponse(res, 200, version, isCompressed);
+    this.metrics.listsRunning.inc();
+    let listBytes = 0;
+    const onSent = (bytes: number): void => {
+      listBytes += bytes;
+    };
+    try {
+      await sendBody(res, body, { stallMs: this.#stallMs, waitMaxMs, onSent });
       this.metrics.lists.labels('complete').inc();
-    });
-    await sent.finally(list.close);
+    } finally {
+      this.metrics.listsRunning.dec();
+      this.usage.add(caller, { lists: 1, listBytes });
+    }
   }
 
   /** Ends a list that has failed. @throws {unknown} the error, unless the client is to blame: the exception filter logs it */
-  #end(res: Response, error: unknown, isCut: boolean): void {
+  #end({ res, isCut }: Sending, error: unknown): void {
     if (error instanceof CorruptChunk) {
-      this.reader.clearCache();
+      this.images.clear();
     }
     const isDisconnected = error instanceof ClientDisconnected;
     if (isDisconnected || res.headersSent) {
@@ -117,11 +197,35 @@ export class OrderListResponder {
   }
 }
 
-function slotsFor(size: number, message: string): FairSlots {
-  return new FairSlots(size, { ms: SLOT_TIMEOUT_MS, error: () => new DomainError('service_unavailable', message) });
+/** Like {@link databaseCall}, also for what fails because another transaction replaces the tables meanwhile. */
+function listCall<T>(operation: () => Promise<T>): Promise<T> {
+  return databaseCall(operation).catch((error: unknown) => {
+    const sqlState = sqlStateOf(error);
+    throw sqlState === INTERNAL_ERROR || sqlState === UNDEFINED_TABLE
+      ? new DomainError('service_unavailable', undefined, { cause: error })
+      : error;
+  });
 }
 
-/** @param version see {@link OrderList.version} */
+function slotsOf(size: number, ms: number, message: string): FairSlots {
+  const error = (): DomainError => new DomainError('service_unavailable', message);
+  return new FairSlots(size, { ownerMax: size * KEY_SHARE, ms, error });
+}
+
+/** Is aborted when the connection of a list is lost. */
+function whenLeft({ res }: Sending): AbortSignal {
+  const left = new AbortController();
+  const leave = (): void => {
+    left.abort(new ClientDisconnected());
+  };
+  if (res.destroyed) {
+    leave();
+  }
+  res.once('close', leave);
+  return left.signal;
+}
+
+/** Writes the head of a response. @param version undefined when the list has none */
 function startResponse(res: Response, status: 200 | 304, version: string | undefined, isCompressed: boolean): Response {
   if (status === 200) {
     res.setHeader('Content-Type', 'application/json');

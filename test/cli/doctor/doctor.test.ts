@@ -110,16 +110,16 @@ const CHANGES: readonly [check: string, change: string, undo: string, found: str
   [
     'role',
     `REVOKE UPDATE (status) ON orders FROM petstore_service;
-     REVOKE EXECUTE ON FUNCTION compact_order_list_changes(bigint) FROM petstore_service;
+     REVOKE EXECUTE ON FUNCTION merge_order_list_changes(bigint,bigint) FROM petstore_service;
      GRANT DELETE ON orders TO petstore_service; GRANT UPDATE (plan) ON api_keys TO petstore_service;
      GRANT USAGE ON SEQUENCE orders_id_seq TO petstore_service;
      GRANT EXECUTE ON FUNCTION renew_order_list_versions() TO petstore_service`,
     `GRANT UPDATE (status) ON orders TO petstore_service;
-     GRANT EXECUTE ON FUNCTION compact_order_list_changes(bigint) TO petstore_service;
+     GRANT EXECUTE ON FUNCTION merge_order_list_changes(bigint,bigint) TO petstore_service;
      REVOKE DELETE ON orders FROM petstore_service; REVOKE UPDATE (plan) ON api_keys FROM petstore_service;
      REVOKE USAGE ON SEQUENCE orders_id_seq FROM petstore_service;
      REVOKE EXECUTE ON FUNCTION renew_order_list_versions() FROM petstore_service`,
-    'error: "LOGIN" lacks UPDATE (status) ON orders, EXECUTE ON FUNCTION compact_order_list_changes(bigint), and has more ' +
+    'error: "LOGIN" lacks UPDATE (status) ON orders, EXECUTE ON FUNCTION merge_order_list_changes(bigint,bigint), and has more ' +
       'than it needs: DELETE ON orders, EXECUTE ON FUNCTION renew_order_list_versions(), UPDATE (plan) ON api_keys, ' +
       'USAGE ON SEQUENCE orders_id_seq → Run as the owner: GRANT UPDATE (status) ON orders TO petstore_service; GRANT EXEC',
   ],
@@ -140,7 +140,7 @@ const CHANGES: readonly [check: string, change: string, undo: string, found: str
     // As `pg_restore --disable-triggers` leaves them.
     'ALTER TABLE orders ENABLE TRIGGER orders_note_insert',
     'ALTER TABLE orders ENABLE ALWAYS TRIGGER orders_note_insert',
-    'warning: missing: trigger orders_note_insert ENABLE ALWAYS 66372e75285f11fdad28ab167c185654; found: trigger orders_note_insert ENABLE 6',
+    'warning: missing: trigger orders_note_insert ENABLE ALWAYS 742ec9242175e9900fe032923025d77e; found: trigger orders_note_insert ENABLE 7',
   ],
   [
     'list',

@@ -1,22 +1,25 @@
+import { gunzipSync } from 'node:zlib';
 import { seedOrders } from '../../../src/orders/seed-orders.js';
-import { PieceCache } from '../../../src/orders/list/piece-cache.js';
+import { ListImages } from '../../../src/orders/list/list-images.js';
 import { insertKey } from '../../helpers/builders.js';
 import { describeWith } from '../../helpers/describe-with.js';
 import { runProcess } from '../../helpers/petstore.js';
+import { requestRaw } from '../../helpers/raw-http.js';
 import { useTestDatabase } from '../../helpers/test-database.js';
 import { ServiceMetrics } from '../../helpers/service-metrics.js';
 import { startTestService, type TestService } from '../../helpers/test-service.js';
+import { waitFor } from '../../helpers/wait-for.js';
 
-/** Six blocks and a part of a seventh, each a piece. */
+/** Six blocks and a part of a seventh: too few orders for a piece, which the one before has, too. */
 const ORDERS = 100_000;
-const PIECES = 7;
+const PIECES = 6;
 
 const database = useTestDatabase();
 let service: TestService;
 let key: string;
 
 beforeAll(async () => {
-  ({ key } = await insertKey(database.db));
+  ({ key } = await insertKey(database.db, { plan: 'business' }));
   const client = await database.db.connect();
   await seedOrders(client, ORDERS).finally(() => client.release());
 });
@@ -39,62 +42,168 @@ async function list(encoding: 'gzip' | 'identity', from: TestService = service):
   return response.text();
 }
 
-async function piecesRead(from: TestService = service): Promise<number> {
-  return (await ServiceMetrics.of(from.app)).sum('petstore_list_pieces_total', 'database');
+/** What has been read from the database since the last call. */
+let before = { pieces: 0, rows: 0 };
+async function read(from: TestService = service): Promise<{ pieces: number; rows: number }> {
+  const metrics = await ServiceMetrics.of(from.app);
+  const now = {
+    pieces: metrics.sum('petstore_list_pieces_total', 'database'),
+    rows: metrics.sum('petstore_list_rows_total'),
+  };
+  const difference = { pieces: now.pieces - before.pieces, rows: now.rows - before.rows };
+  before = now;
+  return difference;
+}
+beforeEach(() => (before = { pieces: 0, rows: 0 }));
+
+async function change(statement: string): Promise<void> {
+  await database.db.query(statement);
 }
 
-describe('pieces of the order list', () => {
-  it('are read once each when 16 clients ask at once and none is in memory', async () => {
-    const [first, ...others] = await Promise.all(Array.from({ length: 16 }, () => list('gzip')));
-    expect(await piecesRead()).toBe(PIECES);
-    expect(others.every((text) => text === first)).toBe(true);
-    expect(JSON.parse(first!)).toHaveLength(ORDERS);
+describe('the image of the order list', () => {
+  it('is read at most three times for 64 clients that ask at once, all of whom get it', async () => {
+    const responses = await Promise.all(
+      Array.from({ length: 64 }, (_, index) =>
+        requestRaw(service.baseUrl, { key, headers: { 'Accept-Encoding': index % 4 === 0 ? 'identity' : 'gzip' } }),
+      ),
+    );
+    expect(responses.map(({ status }) => status)).toEqual(Array<number>(64).fill(200));
+    const [plain, compressed] = responses;
+    expect(gunzipSync(compressed!.body).equals(plain!.body)).toBe(true);
+    expect(responses.every(({ body }, index) => body.equals((index % 4 === 0 ? plain : compressed)!.body))).toBe(true);
+    expect(JSON.parse(plain!.body.toString())).toHaveLength(ORDERS);
+    expect((await read()).rows).toBeLessThanOrEqual(3 * ORDERS);
   });
 
   it.each([
-    ['no memory', '0', 2 * PIECES, 2 * PIECES],
-    ['memory for a part', '1', PIECES + 1, 2 * PIECES - 1],
-    ['memory for all', '64', PIECES, PIECES],
-  ])('give the same list with %s, compressed or not', async (_what, megabytes, atLeast, atMost) => {
+    ['no memory', '0', 2 * ORDERS],
+    ['memory for a part', '1', 3 * ORDERS],
+    ['memory for all', '64', ORDERS],
+  ])('is the same list with %s, compressed or not', async (_what, megabytes, rowsMax) => {
     const other = await startTestService({ database, environment: { LIST_CACHE_MB: megabytes } });
     try {
       const expected = await list('gzip');
       expect([await list('gzip', other), await list('identity', other)]).toEqual([expected, expected]);
-      expect(await piecesRead(other)).toBeGreaterThanOrEqual(atLeast);
-      expect(await piecesRead(other)).toBeLessThanOrEqual(atMost);
+      expect((await read(other)).rows).toBeLessThanOrEqual(rowsMax);
     } finally {
       await other.stop();
     }
   });
 
-  it('make room for those of the next version when there is memory for a part of them', async () => {
-    const other = await startTestService({ database, environment: { LIST_CACHE_MB: '1' } });
-    try {
-      await list('gzip', other);
-      await database.db.query('SELECT renew_order_list_versions()');
-      await list('gzip', other);
-      const all = async (): Promise<number> => (await ServiceMetrics.of(other.app)).sum('petstore_list_pieces_total');
-      const [read, before] = [await piecesRead(other), await all()];
-      await list('gzip', other);
-      // Of seven, three or four fit.
-      expect([3, 4]).toContain((await piecesRead(other)) - read);
-      expect((await all()) - before).toBe(PIECES);
-    } finally {
-      await other.stop();
-    }
+  it.each([
+    ['nothing', 'SELECT', 0, 0],
+    ['an order', 'UPDATE orders SET quantity = quantity % 5 + 1 WHERE id = 50000', 1, 16_384],
+    ['orders of two pieces', 'UPDATE orders SET quantity = quantity % 5 + 1 WHERE id IN (7, 50000)', 2, 2 * 16_384],
+    ['all orders', 'UPDATE orders SET quantity = quantity % 5 + 1', PIECES + 1, ORDERS],
+    ['all versions', 'SELECT renew_order_list_versions()', PIECES + 1, ORDERS],
+  ])('is read anew only where %s changed', async (_what, statement, pieces, rowsMax) => {
+    await list('gzip');
+    await read();
+    await change(statement);
+    const compressed = await list('gzip');
+    const first = await read();
+    expect(await list('identity')).toBe(compressed);
+    const other = await startTestService({ database });
+    expect(await list('gzip', other)).toBe(compressed);
+    await other.stop();
+    expect([first.pieces, first.rows <= rowsMax]).toEqual([pieces, true]);
+    expect((await read()).rows).toBe(0);
   });
 
-  it('never make a complete response when one is corrupt in memory, and are read again', async () => {
+  it('keeps every piece when rows of the versions are merged into the one without a block, and compares anew', async () => {
+    await list('gzip');
+    await read();
+    await change(`INSERT INTO order_list_changes SELECT n, 0 FROM generate_series(1, 20000) AS n;
+      SELECT merge_order_list_changes(0, 1000)`);
+    const text = await list('gzip');
+    expect((await read()).rows).toBe(0);
+    await change('UPDATE orders SET quantity = quantity % 5 + 1 WHERE id = 50000');
+    expect(await list('gzip')).not.toBe(text);
+    expect((await read()).rows).toBe(ORDERS);
+    await change('UPDATE orders SET quantity = quantity % 5 + 1 WHERE id = 50000');
+    await list('gzip');
+    expect((await read()).rows).toBeLessThanOrEqual(16_384);
+  });
+
+  it('stays complete and small in number of pieces while orders are deleted and inserted', async () => {
+    for (const [index, statement] of [
+      'DELETE FROM orders WHERE id BETWEEN 16384 AND 49151 AND id % 1000 <> 0',
+      'DELETE FROM orders WHERE id % 1000 <> 0 AND id < 81920',
+      'DELETE FROM orders WHERE id < 81920',
+      'INSERT INTO orders (id, pet_id, quantity) SELECT n, n, 1 FROM generate_series(-40000, 81919, 3) AS n',
+      'DELETE FROM orders WHERE id < 0',
+    ].entries()) {
+      await list('gzip');
+      await change(statement);
+      const { rows } = await database.db.query<{ ids: string }>(
+        "SELECT string_agg(id::text, ',' ORDER BY id) AS ids FROM orders",
+      );
+      const text = await list(index % 2 === 0 ? 'gzip' : 'identity');
+      expect(Array.from(text.matchAll(/"id":(-?\d+)/g), ([, id]) => id).join()).toBe(rows[0]!.ids);
+    }
+    await change('DELETE FROM orders');
+    expect(await list('gzip')).toBe('[]');
+    const client = await database.db.connect();
+    await seedOrders(client, ORDERS).finally(() => client.release());
+  });
+
+  it('never makes a complete response when it is corrupt in memory, and is read again', async () => {
     const expected = await list('gzip');
-    const chunks = [{ deflated: Buffer.from([0, 1, 0, 0xfe, 0xff, 0x61]), crc: 0, length: 1 }];
-    const corrupted = jest
-      .spyOn(PieceCache.prototype, 'whole')
-      .mockReturnValue([{ users: 0, isOutdated: false, bytes: 0, chunks }]);
+    const images = service.app.get(ListImages);
+    const corrupted = jest.spyOn(images, 'get').mockImplementation(() => {
+      const chunks = [{ deflated: Buffer.from([0, 1, 0, 0xfe, 0xff, 0x61]), crc: 0, length: 1, holders: 1 }];
+      const image = { name: 'corrupt', pieces: [], chunks, gzip: [], length: 3 };
+      return Promise.resolve({ image, release: () => undefined });
+    });
     await expect(list('identity')).rejects.toThrow();
     corrupted.mockRestore();
-    const before = await piecesRead();
+    await read();
     expect(await list('identity')).toBe(expected);
-    expect(await piecesRead()).toBe(before + PIECES);
+    expect((await read()).rows).toBe(ORDERS);
+  });
+});
+
+describe('lists that memory does not hold', () => {
+  it('are streamed, without a build for each of them, and from memory again once they fit', async () => {
+    const other = await startTestService({ database, environment: { LIST_CACHE_MB: '1' } });
+    try {
+      const expected = await list('gzip', other);
+      const { rows } = await read(other);
+      expect(rows).toBeGreaterThan(ORDERS);
+      for (const encoding of ['gzip', 'identity'] as const) {
+        expect(await list(encoding, other)).toBe(expected);
+        expect((await read(other)).rows).toBe(ORDERS);
+      }
+      await change('DELETE FROM orders WHERE id > 20000');
+      // A minute later one is built while lists are streamed.
+      const now = performance.now.bind(performance);
+      jest.spyOn(performance, 'now').mockImplementation(() => now() + 61_000);
+      await list('gzip', other);
+      await waitFor(async () => {
+        await read(other);
+        await list('gzip', other);
+        return (await read(other)).rows === 0;
+      }, 'the list is in memory');
+    } finally {
+      await other.stop();
+      const client = await database.db.connect();
+      await seedOrders(client, ORDERS).finally(() => client.release());
+    }
+  });
+});
+
+describe('a list that cannot be encoded', () => {
+  it('is a 500 for all who wait for it, before a response begins', async () => {
+    await change('ALTER TABLE orders ALTER quantity DROP NOT NULL; UPDATE orders SET quantity = NULL WHERE id = 90000');
+    try {
+      const lists = await Promise.all(
+        Array.from({ length: 8 }, () => requestRaw(service.baseUrl, { key, headers: { 'Accept-Encoding': 'gzip' } })),
+      );
+      expect(lists.map(({ status }) => status)).toEqual(Array<number>(8).fill(500));
+    } finally {
+      await change('UPDATE orders SET quantity = 1 WHERE id = 90000; ALTER TABLE orders ALTER quantity SET NOT NULL');
+    }
+    expect(JSON.parse(await list('gzip'))).toHaveLength(ORDERS);
   });
 });
 

@@ -1,10 +1,4 @@
-import type { QueryResultRow } from 'pg';
-import { onlyRow } from '../../../src/database/only-row.js';
-import { Pools } from '../../../src/database/pools.js';
-import { ListCompaction } from '../../../src/orders/list/list-compaction.js';
-import { ListVersions, type Query } from '../../../src/orders/list/list-versions.js';
 import { readList } from '../../helpers/raw-http.js';
-import { Metrics } from '../../../src/metrics/metrics.js';
 import { ServiceMetrics } from '../../helpers/service-metrics.js';
 import { useTestService } from '../../helpers/test-service.js';
 import { waitFor } from '../../helpers/wait-for.js';
@@ -13,13 +7,37 @@ import { observe } from '../../model/list-writer.js';
 const context = useTestService();
 beforeEach(() => context.service.db.query('TRUNCATE orders, order_list_changes; SELECT renew_order_list_versions()'));
 
-async function tokens(): Promise<number> {
-  const { rows } = await context.service.db.query<{ n: number }>('SELECT count(*)::int AS n FROM order_list_changes');
-  return rows[0]!.n;
+interface Tokens {
+  readonly rows: number;
+  /** Those that concern every block. */
+  readonly renewals: number;
+  readonly pages: number;
 }
 
-async function piecesRead(): Promise<number> {
-  return (await ServiceMetrics.of(context.service.app)).sum('petstore_list_pieces_total', 'database');
+async function tokens(): Promise<Tokens> {
+  const { rows } = await context.service.db.query<Tokens>(
+    `SELECT count(*)::int AS rows, (count(*) - count(block))::int AS renewals,
+            (pg_relation_size('order_list_changes') / current_setting('block_size')::int)::int AS pages FROM order_list_changes`,
+  );
+  return rows[0]!;
+}
+
+async function rowsRead(): Promise<number> {
+  return (await ServiceMetrics.of(context.service.app)).sum('petstore_list_rows_total');
+}
+
+/** Merges as the service does. @returns the rows after each step */
+async function merge(pages: number): Promise<number[]> {
+  const left: number[] = [];
+  for (let page: string | null = '0'; page !== null;) {
+    const { rows }: { rows: { page: string | null }[] } = await context.service.db.query(
+      'SELECT merge_order_list_changes($1, $2)::text AS page',
+      [page, pages],
+    );
+    page = rows[0]!.page;
+    left.push((await tokens()).rows);
+  }
+  return left;
 }
 
 async function list(encoding: 'gzip' | 'identity'): Promise<{ etag: string; ids: string[] }> {
@@ -27,44 +45,94 @@ async function list(encoding: 'gzip' | 'identity'): Promise<{ etag: string; ids:
   return { etag: String(etag), ids: Array.from(text.matchAll(/\{"id":(-?\d+),/g), ([, id]) => id ?? '') };
 }
 
-describe('many changes of one block', () => {
-  const CHANGES = 50_000;
-
-  beforeEach(() =>
-    context.service.db.query(`
-      INSERT INTO orders (id, pet_id, quantity) VALUES (1, 1, 1);
-      INSERT INTO order_list_changes (block, token)
-        SELECT 0, hashtextextended(n::text, 0) FROM generate_series(2, ${CHANGES}) AS n`),
+/** Rows of the versions, as that many changes of so many blocks leave them. */
+async function insertTokens(count: number, blocks: number): Promise<void> {
+  await context.service.db.query(
+    `INSERT INTO order_list_changes (block, token)
+     SELECT 7 * (n % $2), hashtextextended(n::text, 0) FROM generate_series(1, $1) AS n`,
+    [count, blocks],
   );
+}
 
-  it('are compacted in steps of 100 pages that leave the version as it is', async () => {
-    const { name } = await observe(context.service.url);
-    const counts: number[] = [];
-    for (let page: string | null = '0'; page !== null;) {
-      const { rows }: { rows: { page: string | null }[] } = await context.service.db.query(
-        'SELECT compact_order_list_changes($1)::text AS page',
-        [page],
-      );
-      page = rows[0]!.page;
-      expect((await observe(context.service.url)).name).toBe(name);
-      counts.push(await tokens());
-    }
-    expect(counts.length).toBeGreaterThan(3);
-    // One for the block, and one that concerns every block; the last step has merged what the others left.
-    expect(counts.at(-1)).toBeLessThanOrEqual(3);
+describe('many rows of the versions', () => {
+  it('are merged to one for each block in steps that leave every version as it is, and their pages come back', async () => {
+    await insertTokens(50_000, 3);
+    const before = await observe(context.service.url);
+    expect((await merge(100)).length).toBeGreaterThan(3);
+    expect(await tokens()).toMatchObject({ rows: 4, renewals: 1 });
+    expect(await observe(context.service.url)).toEqual(before);
+    await context.service.db.query('VACUUM order_list_changes');
+    expect((await tokens()).pages).toBe(1);
   });
 
-  it('are compacted by the service after a list, also while all tables are published', async () => {
+  it('of many blocks are merged into the one without a block, wherever that is, which leaves the name as it is', async () => {
+    // The row without a block is not the first.
+    await context.service.db.query('TRUNCATE order_list_changes');
+    await insertTokens(30_000, 30_000);
+    await context.service.db.query('SELECT renew_order_list_versions()');
+    const { name } = await observe(context.service.url);
+    await merge(1_000);
+    expect(await tokens()).toMatchObject({ rows: 1, renewals: 1 });
+    expect((await observe(context.service.url)).name).toBe(name);
+    await context.service.db.query('VACUUM order_list_changes');
+    expect((await tokens()).pages).toBe(1);
+  });
+
+  it('are left as they are while that makes few of them fewer, or none concerns every block', async () => {
+    await insertTokens(16_384, 16_384);
+    await insertTokens(200, 200);
+    expect((await merge(1_000)).at(-1)).toBe(16_585);
+    await context.service.db.query('TRUNCATE order_list_changes');
+    await insertTokens(20_000, 2);
+    expect(await merge(1_000)).toEqual([20_000]);
+  });
+
+  it('are left to another process that merges, and to the primary', async () => {
+    const { db } = context.service;
+    await insertTokens(1_000, 1);
+    const client = await db.connect();
+    try {
+      await client.query('BEGIN; SELECT pg_advisory_xact_lock(482871112565)');
+      expect(await merge(1_000)).toEqual([1_001]);
+      await client.query('COMMIT; BEGIN READ ONLY');
+      await client.query('SELECT merge_order_list_changes(0, 1000)');
+      await client.query('COMMIT');
+    } finally {
+      client.release();
+    }
+    expect(await tokens()).toMatchObject({ rows: 1_001 });
+    expect((await merge(1_000)).at(-1)).toBe(2);
+  });
+
+  it.each([
+    ['suppresses an update', 'BEFORE UPDATE', 'RETURN NULL'],
+    ['changes an update', 'BEFORE UPDATE', 'NEW.token := 0; RETURN NEW'],
+  ])('are not merged while a trigger %s', async (_what, when, body) => {
+    const { db } = context.service;
+    await insertTokens(1_000, 1);
+    await db.query(`CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${body}; END $$;
+      CREATE TRIGGER spoil ${when} ON order_list_changes FOR EACH ROW EXECUTE FUNCTION spoil()`);
+    try {
+      await expect(merge(1_000)).rejects.toThrow('does not keep merged tokens');
+      expect(await tokens()).toMatchObject({ rows: 1_001 });
+    } finally {
+      await db.query('DROP FUNCTION spoil() CASCADE');
+    }
+  });
+
+  it('are merged by the service after a list, also while all tables are published', async () => {
+    await context.service.db.query('INSERT INTO orders (id, pet_id, quantity) VALUES (1, 1, 1)');
+    await insertTokens(50_000, 1);
     const { name } = await observe(context.service.url);
     await context.service.db.query('CREATE PUBLICATION everything FOR ALL TABLES');
     expect((await list('gzip')).ids).toEqual(['1']);
-    await waitFor(async () => (await tokens()) <= 3, 'the changes are compacted');
+    await waitFor(async () => (await tokens()).rows <= 3, 'the changes are merged');
     await context.service.db.query('DROP PUBLICATION everything');
     expect((await observe(context.service.url)).name).toBe(name);
   });
 });
 
-it('orders loaded while the triggers were off are listed, and divided into pieces that later changes read again one by one', async () => {
+it('orders loaded while the triggers were off are listed, and later changes read only the piece that they touch', async () => {
   const { db } = context.service;
   await db.query(`
     ALTER TABLE orders DISABLE TRIGGER ALL;
@@ -74,22 +142,17 @@ it('orders loaded while the triggers were off are listed, and divided into piece
     ALTER TABLE orders ENABLE ALWAYS TRIGGER orders_note_delete`);
   const loaded = await list('gzip');
   expect(loaded.ids).toHaveLength(70_010);
-  // The blocks -1 to 4.
-  await waitFor(async () => (await tokens()) === 1 + 6, 'the blocks are noted');
   expect(await list('identity')).toEqual(loaded);
-  for (const pieces of [6, 1]) {
-    const before = await list('gzip');
-    const read = await piecesRead();
-    await db.query('UPDATE orders SET quantity = quantity + 1 WHERE id = 50000');
-    const after = await list('gzip');
-    expect(after.ids).toEqual(before.ids);
-    expect(after.etag).not.toBe(before.etag);
-    expect((await piecesRead()) - read).toBe(pieces);
-  }
+  const read = await rowsRead();
+  await db.query('UPDATE orders SET quantity = quantity + 1 WHERE id = 50000');
+  const after = await list('gzip');
+  expect(after.ids).toEqual(loaded.ids);
+  expect(after.etag).not.toBe(loaded.etag);
+  expect((await rowsRead()) - read).toBeLessThanOrEqual(16_384);
 });
 
-describe('a list of more blocks than a version names', () => {
-  const ORDERS = 9_000;
+describe('a list of orders in 40,000 blocks', () => {
+  const ORDERS = 40_000;
   const IDS = Array.from({ length: ORDERS }, (_, n) => String((n + 1) * 2 ** 22));
 
   beforeEach(() =>
@@ -98,31 +161,24 @@ describe('a list of more blocks than a version names', () => {
     ),
   );
 
-  it('has pieces of several blocks, keeps ETag and memory, and is complete and current in either encoding', async () => {
+  it('keeps ETag and memory when versions are merged, is complete and current, and read in parts after a change', async () => {
     const { db } = context.service;
     const plain = await list('identity');
-    const compressed = await list('gzip');
     expect(plain.ids).toEqual(IDS);
-    expect(compressed).toEqual(plain);
-    const read = await piecesRead();
-    expect(read).toBeLessThanOrEqual(4_096);
-    await db.query('INSERT INTO orders (id, pet_id, quantity) VALUES (1, 1, 1)');
-    const after = await list('gzip');
-    expect(after.etag).not.toBe(plain.etag);
-    expect(after.ids).toEqual(['1', ...IDS]);
-    expect((await piecesRead()) - read).toBeLessThanOrEqual(2);
-  });
-
-  it('is divided in the same way by versions that are read at once', async () => {
-    const { app, db } = context.service;
-    const versions = new ListVersions(app.get(Pools), app.get(ListCompaction), new Metrics());
-    const query: Query = async <T extends QueryResultRow>(_name: string, text: string, values?: readonly unknown[]) =>
-      onlyRow((await db.query<T>(text, [...(values ?? [])])).rows);
-    const read = await Promise.all(Array.from({ length: 4 }, () => versions.inTransaction(query)));
-    for (const version of read) {
-      // Each piece of 2^26 ids has 16 orders.
-      expect(version?.pieces).toHaveLength(Math.floor(ORDERS / 16) + 1);
-      expect(version?.pieces).toEqual(read[0]?.pieces);
+    await waitFor(async () => (await tokens()).rows === 1, 'the versions are merged');
+    const read = await rowsRead();
+    expect(await list('gzip')).toEqual(plain);
+    expect(await rowsRead()).toBe(read);
+    // Once, all pieces are compared anew.
+    await db.query('UPDATE orders SET quantity = 2 WHERE id = 4194304');
+    await list('gzip');
+    const before = await rowsRead();
+    for (const id of [1, 2 ** 30 + 1, 2 ** 40]) {
+      await db.query('INSERT INTO orders (id, pet_id, quantity) VALUES ($1, 1, 1)', [id]);
+      const { ids } = await list('gzip');
+      expect(ids).toContain(String(id));
     }
+    expect((await rowsRead()) - before).toBeLessThanOrEqual((3 * ORDERS) / 7);
+    expect((await list('identity')).ids).toHaveLength(ORDERS + 3);
   });
 });

@@ -1,126 +1,146 @@
-import { FairSlots, type Slot } from '../../../src/common/fair-slots.js';
+import { FairSlots, type SlotOptions } from '../../../src/common/fair-slots.js';
 
+const LONG: SlotOptions = { ms: Infinity, error: () => new Error('too many') };
 /** Times out at once. */
-const TIMEOUT = { ms: 0, error: () => new Error('too many') };
+const SHORT: SlotOptions = { ...LONG, ms: 0 };
 
-/** Acquires a slot that may be taken away, which releases it and notes whose it was. */
-async function hold(slots: FairSlots, owner: string, cut: string[]): Promise<Slot> {
-  const slot = await slots.acquire(owner);
-  slot.yieldBy(() => {
-    cut.push(owner);
-    slot.release();
-    // As if it were called once.
-    slot.release();
-  });
-  return slot;
+/** Work that holds its slot until it is told to end. */
+interface Held {
+  readonly end: () => void;
+  readonly ended: Promise<void>;
 }
 
+function hold(slots: FairSlots, owner: string, started: string[], name = owner, signal?: AbortSignal): Held {
+  let end = (): void => undefined;
+  const work = new Promise<void>((resolve) => (end = resolve));
+  const run = (): Promise<void> => {
+    started.push(name);
+    return work;
+  };
+  const ended = slots.run(owner, run, signal);
+  // Handled where it is awaited.
+  ended.catch(() => undefined);
+  return { end, ended };
+}
+
+const turn = (): Promise<void> => new Promise(setImmediate);
+
 describe('fair slots', () => {
-  it('all go to one owner while nobody else waits', async () => {
-    const slots = new FairSlots(3);
-    const cut: string[] = [];
-    await Promise.all(['a', 'a', 'a'].map((owner) => hold(slots, owner, cut)));
-    expect(cut).toEqual([]);
+  it('all go to one owner by default', async () => {
+    const started: string[] = [];
+    const slots = new FairSlots(3, SHORT);
+    const held = ['a', 'a', 'a', 'a'].map((owner) => hold(slots, owner, started));
+    await expect(held[3]!.ended).rejects.toThrow('too many');
+    expect(started).toEqual(['a', 'a', 'a']);
   });
 
-  it('move from the owner with the most until none has two more than a waiter', async () => {
-    const slots = new FairSlots(4, TIMEOUT);
-    const cut: string[] = [];
-    await Promise.all(['a', 'a', 'a', 'a'].map((owner) => hold(slots, owner, cut)));
-    await hold(slots, 'b', cut);
-    await hold(slots, 'b', cut);
-    expect(cut).toEqual(['a', 'a']);
-    await expect(slots.acquire('b')).rejects.toThrow('too many');
-    await hold(slots, 'c', cut);
-    expect(cut).toHaveLength(3);
+  it('of which one owner may hold a part leave the rest to others, also when they are released', async () => {
+    const started: string[] = [];
+    const slots = new FairSlots(4, { ...LONG, ownerMax: 2 });
+    const [first] = ['a1', 'a2', 'a3', 'b1'].map((name) => hold(slots, name.charAt(0), started, name));
+    await turn();
+    expect(started).toEqual(['a1', 'a2', 'b1']);
+    hold(slots, 'c', started, 'c1');
+    first!.end();
+    await turn();
+    expect(started).toEqual(['a1', 'a2', 'b1', 'c1', 'a3']);
   });
 
-  it('are not taken from an owner with only one more than one who waits', async () => {
-    const slots = new FairSlots(3, TIMEOUT);
-    const cut: string[] = [];
-    await Promise.all(['a', 'a', 'b'].map((owner) => hold(slots, owner, cut)));
-    await expect(slots.acquire('b')).rejects.toThrow('too many');
-    expect(cut).toEqual([]);
+  it.each([0, 0.25, 1, 1.9])('leave each owner one when the part is %d', async (ownerMax) => {
+    const started: string[] = [];
+    const slots = new FairSlots(2, { ...LONG, ownerMax });
+    ['a', 'a', 'b'].forEach((owner) => hold(slots, owner, started));
+    await turn();
+    expect(started).toEqual(['a', 'b']);
   });
 
-  it('are taken for each one that waits, also when they are released later', async () => {
-    const slots = new FairSlots(4);
-    for (let count = 0; count < 4; count++) {
-      const slot = await slots.acquire('a');
-      slot.yieldBy(() => {
-        setImmediate(() => {
-          slot.release();
-        });
-      });
-    }
-    const waiting = ['b', 'c'].map((owner) => slots.acquire(owner));
-    for (const slot of await Promise.all(waiting)) {
-      expect(slot).toBeDefined();
-    }
+  it('go to the waiter whose owner has the fewest', async () => {
+    const started: string[] = [];
+    const slots = new FairSlots(2, LONG);
+    const held = [hold(slots, 'a', started), hold(slots, 'a', started)];
+    ['a', 'b', 'b'].forEach((owner, index) => hold(slots, owner, started, `${owner}${index}`));
+    held[0]!.end();
+    await turn();
+    expect(started).toEqual(['a', 'a', 'b1']);
+    held[1]!.end();
+    await turn();
+    expect(started).toEqual(['a', 'a', 'b1', 'a0']);
   });
 
-  it('are not taken before they may be', async () => {
-    const slots = new FairSlots(2);
-    const cut = jest.fn();
-    const [first] = [await slots.acquire('a'), await slots.acquire('a')];
-    const waiting = slots.acquire('b');
-    first.yieldBy(cut);
-    expect(cut).toHaveBeenCalledTimes(1);
-    first.release();
-    await expect(waiting).resolves.toBeDefined();
+  it('go to owners with as few in turn, each in the order of its requests', async () => {
+    const started: string[] = [];
+    const slots = new FairSlots(1, LONG);
+    const first = hold(slots, 'a', started);
+    const waiting = ['a1', 'a2', 'b1', 'b2', 'a3'].map((name) => hold(slots, name.charAt(0), started, name));
+    [first, ...waiting].forEach(({ end }) => {
+      end();
+    });
+    await Promise.all(waiting.map(({ ended }) => ended));
+    expect(started).toEqual(['a', 'a1', 'b1', 'a2', 'b2', 'a3']);
   });
 
-  it('go to the waiter whose owner has the fewest, in the order of their requests', async () => {
-    const slots = new FairSlots(2);
-    const [first, second] = [await slots.acquire('a'), await slots.acquire('a')];
-    const admitted: string[] = [];
-    const wait = async (owner: string, name: string): Promise<void> => {
-      await slots.acquire(owner);
-      admitted.push(name);
-    };
-    const waiting = [wait('a', 'a'), wait('b', 'b1'), wait('b', 'b2')];
-    first.release();
-    second.release();
-    await Promise.all(waiting.slice(1, 2));
-    await new Promise(setImmediate);
-    expect(admitted).toEqual(['b1', 'a']);
+  it('are given to nobody whose wait has timed out', async () => {
+    const started: string[] = [];
+    const slots = new FairSlots(1, SHORT);
+    const only = hold(slots, 'a', started);
+    await expect(hold(slots, 'b', started).ended).rejects.toThrow('too many');
+    only.end();
+    await only.ended;
+    await slots.run('c', () => Promise.resolve(started.push('c')));
+    expect(started).toEqual(['a', 'c']);
   });
 
-  it('are given to nobody who has stopped waiting', async () => {
-    const slots = new FairSlots(1, TIMEOUT);
-    const only = await slots.acquire('a');
-    await expect(slots.acquire('b')).rejects.toThrow('too many');
-    only.release();
-    await expect(slots.acquire('c')).resolves.toBeDefined();
+  it('are given to nobody whose signal has ended the wait, which lets the others wait', async () => {
+    const started: string[] = [];
+    const slots = new FairSlots(1, LONG);
+    const only = hold(slots, 'a', started);
+    const leaving = new AbortController();
+    const left = hold(slots, 'b', started, 'left', leaving.signal);
+    const stayed = hold(slots, 'b', started, 'stayed');
+    leaving.abort(new Error('left'));
+    await expect(left.ended).rejects.toThrow('left');
+    await expect(hold(slots, 'b', started, 'late', leaving.signal).ended).rejects.toThrow('left');
+    only.end();
+    stayed.end();
+    await stayed.ended;
+    expect(started).toEqual(['a', 'stayed']);
+  });
+
+  it('are not lost when a slot becomes free in the turn in which the wait ends', async () => {
+    const started: string[] = [];
+    const slots = new FairSlots(1, SHORT);
+    const only = hold(slots, 'a', started);
+    const leaving = new AbortController();
+    const waiting = hold(slots, 'b', started, 'b', leaving.signal);
+    leaving.abort(new Error('left'));
+    only.end();
+    waiting.end();
+    await Promise.allSettled([only.ended, waiting.ended]);
+    await expect(slots.run('c', () => Promise.resolve('c'))).resolves.toBe('c');
+  });
+
+  it('keep work that its signal ends after the wait', async () => {
+    const leaving = new AbortController();
+    const work = hold(new FairSlots(1, LONG), 'a', [], 'a', leaving.signal);
+    leaving.abort(new Error('left'));
+    work.end();
+    await expect(work.ended).resolves.toBeUndefined();
   });
 
   it('are waited for while the process is not busy', async () => {
-    const slots = new FairSlots(1, { ...TIMEOUT, ms: 10 });
-    const only = await slots.acquire('a');
+    const slots = new FairSlots(1, { ...LONG, ms: 10 });
+    const only = hold(slots, 'a', []);
     // After a turn, timers come before what is released.
-    await new Promise(setImmediate);
-    const waiting = slots.acquire('b');
-    setImmediate(only.release.bind(only));
+    await turn();
+    const waiting = slots.run('b', () => Promise.resolve('b'));
+    setImmediate(only.end);
     for (const until = performance.now() + 50; performance.now() < until;);
-    await expect(waiting).resolves.toBeDefined();
+    await expect(waiting).resolves.toBe('b');
   });
 
-  it('are released after work, also when it fails', async () => {
-    const slots = new FairSlots(1, TIMEOUT);
-    await expect(slots.run('a', () => Promise.resolve('done'))).resolves.toBe('done');
+  it('are released after work that fails, whose error is that of the run', async () => {
+    const slots = new FairSlots(1, SHORT);
     await expect(slots.run('a', () => Promise.reject(new Error('no')))).rejects.toThrow('no');
-    await expect(slots.acquire('b')).resolves.toBeDefined();
-  });
-
-  it('are waited for without end by default: owners with as few slots in turn, each in the order of its requests', async () => {
-    const slots = new FairSlots(1);
-    const first = await slots.acquire('a');
-    const admitted: string[] = [];
-    const waiting = ['a1', 'a2', 'b1', 'b2', 'a3'].map((name) =>
-      slots.run(name.charAt(0), () => Promise.resolve(admitted.push(name))),
-    );
-    first.release();
-    await Promise.all(waiting);
-    expect(admitted).toEqual(['a1', 'b1', 'a2', 'b2', 'a3']);
+    await expect(slots.run('b', () => Promise.resolve('b'))).resolves.toBe('b');
   });
 });

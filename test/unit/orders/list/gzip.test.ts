@@ -1,14 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { crc32, gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
-import {
-  combineCrc32,
-  deflate,
-  deflateNow,
-  GZIP_HEADER,
-  gzipTrailer,
-  inflate,
-} from '../../../../src/orders/list/gzip.js';
+import { combineCrc32, CorruptChunk, deflate, gzipArrayOf, inflate } from '../../../../src/orders/list/gzip.js';
 
 it('combineCrc32 equals the CRC-32 of the joined bytes', () => {
   fc.assert(
@@ -18,20 +11,23 @@ it('combineCrc32 equals the CRC-32 of the joined bytes', () => {
   );
 });
 
-describe('a gzip member', () => {
-  it('joins compressed bytes so that zlib reads them', () => {
-    fc.assert(
-      fc.property(fc.array(fc.uint8Array({ maxLength: 500 })), (pieces) => {
-        const plain = Buffer.concat(pieces);
-        const deflated = pieces.map((data) => deflateNow(Buffer.from(data)).deflated);
-        const member = Buffer.concat([GZIP_HEADER, ...deflated, gzipTrailer(crc32(plain), plain.length)]);
-        expect(gunzipSync(member)).toEqual(plain);
+describe('a compressed array', () => {
+  it('joins chunks by commas so that zlib reads them as one member', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.uint8Array({ maxLength: 500 })), async (pieces) => {
+        const { gzip, length } = gzipArrayOf(await Promise.all(pieces.map((bytes) => deflate(Buffer.from(bytes)))));
+        const plain = pieces.flatMap((bytes, index) => [...(index === 0 ? [] : [0x2c]), ...bytes]);
+        const expected = Buffer.from([0x5b, ...plain, 0x5d]);
+        expect(gunzipSync(Buffer.concat(gzip))).toEqual(expected);
+        expect(length).toBe(expected.length);
       }),
     );
   });
 
   it('names the length of more than 4 GiB modulo 2^32 (RFC 1952 section 2.3.1)', () => {
-    expect(gzipTrailer(0, 5 * 2 ** 30).readUInt32LE(9)).toBe(2 ** 30);
+    const { gzip, length } = gzipArrayOf([{ deflated: Buffer.alloc(0), crc: 0, length: 5 * 2 ** 30 }]);
+    expect(gzip.at(-1)!.readUInt32LE(4)).toBe(2 ** 30 + 2);
+    expect(length).toBe(5 * 2 ** 30 + 2);
   });
 });
 
@@ -45,3 +41,22 @@ it('deflate returns chunks without spare memory, whatever the size of those befo
     expect(plain.equals(await inflate(chunk))).toBe(true);
   }
 });
+
+it.each([1_000, 1_000_000])(
+  'inflate rejects a chunk of %i bytes whose bytes are not those that were compressed',
+  async (bytes) => {
+    const chunk = await deflate(text(bytes));
+    const { deflated, crc, length } = chunk;
+    const bad = Buffer.from(deflated);
+    bad.writeUInt8(bad.readUInt8(bad.length >> 1) ^ 1, bad.length >> 1);
+    for (const corrupt of [
+      { ...chunk, deflated: bad },
+      { ...chunk, crc: crc ^ 1 },
+      { ...chunk, length: length + 1 },
+      { ...chunk, length: length - 1 },
+      { ...chunk, deflated: deflated.subarray(0, -9) },
+    ]) {
+      await expect(inflate(corrupt)).rejects.toThrow(CorruptChunk);
+    }
+  },
+);

@@ -4,23 +4,44 @@ import { ListCompaction } from '../../../../src/orders/list/list-compaction.js';
 // All test files of a worker share `performance`.
 afterEach(() => {
   jest.restoreAllMocks();
+  jest.useRealTimers();
 });
 
-/** A compaction of one step that leaves so many rows, and how many steps have been taken. */
-function compactionThatLeaves(count: number): [ListCompaction, () => number] {
-  const query = jest.fn<Promise<unknown>, [string]>().mockResolvedValue({ rows: [{ page: null, count }] });
-  const compaction = new ListCompaction({ main: { query } } as unknown as Pools);
-  return [compaction, () => query.mock.calls.filter(([text]) => text.includes('compact_')).length];
+interface Step {
+  readonly page: string;
+  readonly pages: number;
 }
 
-it('compacts when there are more than twice as many rows as the last compaction left, and 256', async () => {
+/** A table of so many pages in which a merge leaves so many rows; a step of more than `pagesMax` pages is cancelled. */
+function compactionOf({ pages, left, pagesMax = Infinity }: { pages: number; left: number; pagesMax?: number }): {
+  compaction: ListCompaction;
+  steps: Step[];
+} {
+  const steps: Step[] = [];
+  const query = (_text: string, values?: [string, number]): Promise<unknown> => {
+    if (values === undefined) {
+      return Promise.resolve({ rows: [{ count: left }] });
+    }
+    const [page, step] = values;
+    steps.push({ page, pages: step });
+    const next = Number(page) + step;
+    return step > pagesMax
+      ? Promise.reject(Object.assign(new Error('canceling statement due to statement timeout'), { code: '57014' }))
+      : Promise.resolve({ rows: [{ page: next < pages ? String(next) : null }] });
+  };
+  return { compaction: new ListCompaction({ main: { query } } as unknown as Pools), steps };
+}
+
+const settle = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+
+it('merges when there are more than twice as many rows as the last merge left, and 256', async () => {
   let now = 0;
   jest.spyOn(performance, 'now').mockImplementation(() => (now += 10_000));
-  const [compaction, steps] = compactionThatLeaves(1_000);
+  const { compaction, steps } = compactionOf({ pages: 1, left: 1_000 });
   const stepsAfter = async (rows: number): Promise<number> => {
     compaction.compactIfNeeded(rows);
-    await new Promise((resolve) => setImmediate(resolve));
-    return steps();
+    await settle();
+    return steps.length;
   };
   expect(await stepsAfter(256)).toBe(0);
   expect(await stepsAfter(257)).toBe(1);
@@ -30,17 +51,49 @@ it('compacts when there are more than twice as many rows as the last compaction 
   expect(await stepsAfter(Infinity)).toBe(3);
 });
 
-it('compacts at most once a second, so that one that fails is not repeated for every list', async () => {
+it('merges at most once a second, so that one that fails is not repeated for every list', async () => {
   let now = 0;
   jest.spyOn(performance, 'now').mockImplementation(() => now);
-  const [compaction, steps] = compactionThatLeaves(1_000);
+  const { compaction, steps } = compactionOf({ pages: 1, left: 1_000 });
   const stepsAfter = async (ms: number): Promise<number> => {
     now += ms;
     compaction.compactIfNeeded(Infinity);
-    await new Promise((resolve) => setImmediate(resolve));
-    return steps();
+    await settle();
+    return steps.length;
   };
   expect(await stepsAfter(0)).toBe(1);
   expect(await stepsAfter(999)).toBe(1);
   expect(await stepsAfter(1)).toBe(2);
+});
+
+it('takes all pages in steps, larger ones while they are fast, and smaller ones after a statement timeout', async () => {
+  jest.spyOn(performance, 'now').mockReturnValue(0);
+  const { compaction, steps } = compactionOf({ pages: 2_000, left: 1, pagesMax: 600 });
+  compaction.compactIfNeeded(Infinity);
+  await settle();
+  expect(steps).toEqual([
+    { page: '0', pages: 250 },
+    { page: '250', pages: 500 },
+    { page: '750', pages: 1_000 },
+    { page: '750', pages: 250 },
+    { page: '1000', pages: 500 },
+    { page: '1500', pages: 1_000 },
+    { page: '1500', pages: 250 },
+    { page: '1750', pages: 500 },
+  ]);
+});
+
+it('merges by itself although no list is asked for, until the process stops', async () => {
+  jest.useFakeTimers({ now: 0, doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
+  const { compaction, steps } = compactionOf({ pages: 1, left: 1 });
+  compaction.onApplicationBootstrap();
+  for (const expected of [1, 2]) {
+    await jest.advanceTimersByTimeAsync(30_000);
+    await settle();
+    expect(steps).toHaveLength(expected);
+  }
+  compaction.onModuleDestroy();
+  await jest.advanceTimersByTimeAsync(120_000);
+  await settle();
+  expect(steps).toHaveLength(2);
 });

@@ -1,19 +1,38 @@
-import { nameOf } from '../../../../src/orders/list/list-version.js';
+import { nameOf, type RangesRow, versionOf } from '../../../../src/orders/list/list-version.js';
+
+const ROW: RangesRow = {
+  catalogue: 'digest',
+  tokens: '5',
+  renewals: '-3',
+  count: 3,
+  ranges: { 0: '7', 2: '1' },
+};
 
 describe('the name of a version', () => {
-  const named = (tokens: bigint): string =>
-    nameOf({ catalogue: 'orders 1 2', tokens: tokens.toString(), renewals: '-3', count: 1 });
+  const named = (tokens: bigint): string => nameOf({ ...ROW, tokens: tokens.toString() });
 
-  it('keeps all 64 bits of the sum of the tokens, and no more: they are compacted modulo 2^64', () => {
+  it('keeps all 64 bits of the sum of the tokens, and no more: they are merged modulo 2^64', () => {
     const names = new Set(Array.from({ length: 64 }, (_, bit) => named(2n ** BigInt(bit))));
     expect(names.size).toBe(64);
     expect(named(5n - 2n ** 64n)).toBe(named(5n));
     expect(named(5n + 2n ** 70n)).toBe(named(5n));
   });
 
-  it('differs with the catalogue and the tokens that concern every block', () => {
-    const row = { catalogue: 'orders 1 2', tokens: '5', renewals: '-3', count: 1 };
-    const names = [row, { ...row, catalogue: 'orders 1 3' }, { ...row, renewals: '-4' }].map(nameOf);
-    expect(new Set(names).size).toBe(3);
+  it('differs with the catalogue, and not with the rows that the sum is of', () => {
+    expect(nameOf({ ...ROW, catalogue: 'other' })).not.toBe(nameOf(ROW));
+    expect(nameOf({ ...ROW, renewals: '4', count: 1 })).toBe(nameOf(ROW));
+  });
+});
+
+describe('a version', () => {
+  it('has a sum for each range, also for one without tokens', () => {
+    expect(versionOf(ROW, 4).sums).toEqual(['7', '0', '1', '0']);
+  });
+
+  it('has another basis for another catalogue and after a renewal', () => {
+    const bases = [ROW, { ...ROW, catalogue: 'other' }, { ...ROW, renewals: '4' }].map(
+      (row) => versionOf(row, 1).basis,
+    );
+    expect(new Set(bases).size).toBe(3);
   });
 });

@@ -1,5 +1,12 @@
 import fc from 'fast-check';
-import { CHUNK_ROWS, OrderListEncoder } from '../../../../src/orders/list/order-list-encoder.js';
+import {
+  BLOCK_IDS,
+  CHUNK_BYTES,
+  type EncodedChunk,
+  OrderListEncoder,
+  PIECE_ROWS_MIN,
+} from '../../../../src/orders/list/order-list-encoder.js';
+import { ORDER_COLUMNS, type OrderColumn } from '../../../../src/orders/order-columns.js';
 
 interface Order {
   readonly id: bigint;
@@ -54,47 +61,43 @@ function jsonOf({ id, petId, quantity, shipDate: milliseconds, complete }: Order
   return `{"id":${id},"petId":${petId},"quantity":${quantity},${date}"complete":${complete}}`;
 }
 
-const HEADER = 'd....';
-
-/** Rows as PostgreSQL sends them, each as a message. */
-function messages(rows: readonly string[]): Buffer {
-  return Buffer.from(rows.map((row) => HEADER + row).join(''));
+/** Encodes rows, each in memory that is used again. */
+function encode(rows: readonly string[], encoder = new OrderListEncoder()): EncodedChunk[] {
+  const chunks: (EncodedChunk | undefined)[] = [];
+  for (const row of rows) {
+    const bytes = Buffer.from(row);
+    chunks.push(encoder.add(bytes));
+    bytes.fill('x');
+  }
+  return [...chunks, encoder.end()].filter((chunk) => chunk !== undefined);
 }
 
-/** Encodes received bytes as the chunks of a list. */
-function encode(received: readonly Buffer[]): { text: string; chunks: string[] } {
-  const chunks: string[] = [];
-  const encoder = new OrderListEncoder(HEADER.length);
-  for (const bytes of received) {
-    for (let from = 0; from < bytes.length;) {
-      from = encoder.write(bytes, from);
-      if (encoder.isFull) {
-        chunks.push(encoder.endChunk().bytes.toString());
-      }
+const textOf = (chunks: readonly EncodedChunk[]): string => `[${chunks.map(({ bytes }) => bytes.toString()).join()}]`;
+
+/** Rows of these ids. */
+const rowsOf = (ids: readonly (bigint | number)[]): string[] => ids.map((id) => `${id}\t1\t1\t\\N\tf\n`);
+const idsOf = ({ bytes }: EncodedChunk): number[] =>
+  (JSON.parse(`[${bytes.toString()}]`) as { id: number }[]).map(({ id }) => id);
+
+/** The pieces of some rows: the block that each begins with, and the number of its orders. */
+function piecesOf(chunks: readonly EncodedChunk[]): [block: number, rows: number][] {
+  const pieces: [number, number][] = [];
+  for (const { block, rows } of chunks) {
+    if (block !== undefined) {
+      pieces.push([block, 0]);
     }
+    pieces.at(-1)![1] += rows;
   }
-  if (encoder.hasChunk) {
-    chunks.push(encoder.endChunk().bytes.toString());
-  }
-  return { text: `[${chunks.join(',')}]`, chunks };
+  return pieces;
 }
 
-/** Cuts rows into chunks at these shares of their number. */
-function cut(rows: readonly string[], shares: readonly number[]): Buffer[] {
-  const ends = [...shares.map((share) => Math.floor(share * rows.length)), rows.length].sort((a, b) => a - b);
-  let start = 0;
-  return ends.map((end) => {
-    const chunk = messages(rows.slice(start, end));
-    start = end;
-    return chunk;
-  });
-}
+const range = (length: number, at: (index: number) => number): number[] => Array.from({ length }, (_, n) => at(n));
 
 describe('OrderListEncoder', () => {
-  it('writes all rows exactly, however many arrive together', () => {
+  it('writes all rows exactly', () => {
     fc.assert(
-      fc.property(orders, fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 30 }), (list, shares) => {
-        const { text } = encode(cut(list.map(copyRow), shares));
+      fc.property(orders, (list) => {
+        const text = textOf(encode(list.map(copyRow)));
         expect(text).toBe(`[${list.map(jsonOf).join(',')}]`);
         expect(JSON.parse(text)).toHaveLength(list.length);
       }),
@@ -102,51 +105,105 @@ describe('OrderListEncoder', () => {
     );
   });
 
-  it('keeps nothing of the received bytes, and no more memory than a short chunk needs', () => {
-    const [first, second] = [messages(['1\t2\t3\t\\N\tf\n']), messages(['4\t5\t6\t\\N\tt\n'])];
-    const encoder = new OrderListEncoder(HEADER.length);
-    for (const bytes of [first, second]) {
-      expect(encoder.write(bytes)).toBe(bytes.length);
-      bytes.fill('x');
-    }
-    const { bytes, rows } = encoder.endChunk();
-    expect(JSON.parse(`[${bytes.toString()}]`)).toMatchObject([{ id: 1 }, { id: 4, petId: 5, complete: true }]);
-    expect(rows).toBe(2);
-    expect(bytes.buffer.byteLength).toBeLessThanOrEqual(Buffer.poolSize);
-    expect([encoder.hasChunk, encoder.isFull]).toEqual([false, false]);
+  it('needs no more memory for a short chunk than it has', () => {
+    const [chunk] = encode(rowsOf([1, 4]));
+    expect([idsOf(chunk!), chunk!.rows]).toEqual([[1, 4], 2]);
+    expect(chunk!.bytes.buffer.byteLength).toBeLessThanOrEqual(Buffer.poolSize);
   });
 
-  it('writes into memory that it gets back, until it is closed', () => {
-    const encoder = new OrderListEncoder(HEADER.length);
+  it('writes into memory that it gets back', () => {
+    const encoder = new OrderListEncoder();
     const full = (): Buffer => {
-      const row = `1\t${'9'.repeat(18)}\t2147483647\t2026-01-01 00:00:00.000+00\tf\n`;
-      encoder.write(messages(Array.from({ length: CHUNK_ROWS }, () => row)));
-      return encoder.endChunk().bytes;
+      const [{ bytes }] = encode(rowsOf(range(12_000, (n) => n)), encoder) as [EncodedChunk];
+      return bytes;
     };
-    const first = full();
-    const second = full();
+    const [first, second] = [full(), full()];
     expect(second.buffer).not.toBe(first.buffer);
     encoder.recycle(first);
     expect(full().buffer).toBe(first.buffer);
-    encoder.recycle(first);
-    encoder.close();
-    encoder.recycle(second);
-    expect([first.buffer, second.buffer]).not.toContain(full().buffer);
+    encoder.recycle(Buffer.alloc(CHUNK_BYTES / 2));
+    expect(full().length).toBe(first.length);
   });
 
-  it.each([CHUNK_ROWS, 999, 40_000])(
-    'begins a chunk after every 16,384 rows, %i of which arrive together',
-    (together) => {
-      const rows = Array.from({ length: 2 * CHUNK_ROWS + 5 }, (_, n) => `${n}\t1\t1\t\\N\tf\n`);
-      const received = Array.from({ length: Math.ceil(rows.length / together) }, (_, n) =>
-        messages(rows.slice(n * together, (n + 1) * together)),
-      );
-      const { chunks } = encode(received);
-      const ids = chunks.map((chunk) => (JSON.parse(`[${chunk}]`) as { id: number }[]).map(({ id }) => id));
-      expect(ids.map(({ length }) => length)).toEqual([CHUNK_ROWS, CHUNK_ROWS, 5]);
-      expect(ids.flat()).toEqual(rows.map((_, n) => n));
-    },
-  );
+  it('begins a chunk when there is no room for one more order, so that none has more than a megabyte', () => {
+    const ids = range(90_000, (n) => n % BLOCK_IDS);
+    const chunks = encode(rowsOf(ids));
+    expect(chunks.flatMap(idsOf)).toEqual(ids);
+    expect(chunks.length).toBeGreaterThan(3);
+    for (const { bytes } of chunks.slice(0, -1)) {
+      expect(bytes.length).toBeLessThanOrEqual(CHUNK_BYTES);
+    }
+  });
+
+  it.each<[string, number[], [block: number, rows: number][]]>([
+    ['no orders', [], []],
+    ['fewer orders than a piece has', range(4_000, (n) => n * BLOCK_IDS), [[0, 4_000]]],
+    [
+      'an order in each block',
+      range(9_000, (n) => n * BLOCK_IDS),
+      [
+        [0, 4_096],
+        [4_096, 4_096],
+        [8_192, 808],
+      ],
+    ],
+    [
+      'dense ids from 1',
+      range(40_000, (n) => n + 1),
+      [
+        [0, 16_383],
+        [1, 16_384],
+        [2, 7_233],
+      ],
+    ],
+    [
+      'dense ids after the minimum within a block',
+      range(30_000, (n) => n + 16_384 - 4_095),
+      [
+        [0, 20_479],
+        [2, 9_521],
+      ],
+    ],
+    [
+      'dense ids that reach the minimum with a block',
+      range(30_000, (n) => n + 16_384 - 4_096),
+      [
+        [0, 4_096],
+        [1, 16_384],
+        [2, 9_520],
+      ],
+    ],
+    ['negative ids', range(20_000, (n) => n - 20_000), [[-2, 20_000]]],
+  ])('ends pieces of at least 4,096 orders with a block: %s', (_what, ids, pieces) => {
+    const chunks = encode(rowsOf(ids));
+    expect(piecesOf(chunks)).toEqual(pieces);
+    expect(chunks.flatMap(idsOf)).toEqual(ids);
+  });
+
+  it('ends a piece with the statement, although it is small', () => {
+    const encoder = new OrderListEncoder();
+    const first = encode(rowsOf(range(10, (n) => n)), encoder);
+    expect(piecesOf([...first, ...encode(rowsOf([11, 12]), encoder)])).toEqual([
+      [0, 10],
+      [0, 2],
+    ]);
+  });
+
+  it.each([
+    [-(2n ** 63n), -(2 ** 49)],
+    [-(2n ** 53n) - 1n, -(2 ** 39) - 1],
+    [-16_385n, -2],
+    [-16_384n, -1],
+    [-1n, -1],
+    [0n, 0],
+    [16_383n, 0],
+    [16_384n, 1],
+    [2n ** 53n - 1n, 2 ** 39 - 1],
+    [2n ** 53n, 2 ** 39],
+    [2n ** 63n - 1n, 2 ** 49 - 1],
+  ])('finds the block of the id %s', (id, block) => {
+    expect(piecesOf(encode(rowsOf([id])))).toEqual([[block, 1]]);
+  });
 
   it.each([
     ['no fields', ''],
@@ -169,20 +226,85 @@ describe('OrderListEncoder', () => {
     ['no completeness', '1\t2\t3\t\\N\t\\N'],
     ['another completeness', '1\t2\t3\t\\N\tyes'],
   ])('throws for a row with %s, and names the order', (_what, row) => {
-    const rows = messages(['7\t7\t7\t\\N\tf\n', `${row}\n`, '8\t8\t8\t\\N\tf\n']);
     const [id = ''] = row.split('\t');
-    expect(() => encode([rows])).toThrow(`The order ${JSON.stringify(id)} cannot be listed`);
+    expect(() => encode([...rowsOf([7]), `${row}\n`, ...rowsOf([8])])).toThrow(
+      `The order ${JSON.stringify(id)} cannot be listed: PostgreSQL sent ${JSON.stringify(row)}.`,
+    );
+  });
+});
+
+describe('OrderListEncoder with columns of text', () => {
+  const COLUMNS: readonly OrderColumn[] = [
+    ...ORDER_COLUMNS.slice(0, 1),
+    { name: 'title', column: 'title', type: 'text' },
+    { name: 'remark "1"', column: 'remark', type: 'character varying(200)', isOptional: true },
+  ];
+  const ESCAPES: Readonly<Record<string, string>> = {
+    ...{ '\\': '\\\\', '\b': '\\b', '\f': '\\f', '\n': '\\n' },
+    ...{ '\r': '\\r', '\t': '\\t', '\v': '\\v' },
+  };
+
+  /** As PostgreSQL writes it in the text form of COPY. */
+  const copyText = (text: string | null): string =>
+    text === null ? '\\N' : text.replace(/[\\\b\f\n\r\t\v]/g, (character) => ESCAPES[character]!);
+  const rowOf = (id: number, title: string, remark: string | null): string =>
+    `${[id, copyText(title), copyText(remark)].join('\t')}\n`;
+  const encoder = (): OrderListEncoder => new OrderListEncoder(PIECE_ROWS_MIN, COLUMNS);
+
+  /** PostgreSQL stores neither U+0000 nor halves of a surrogate pair. */
+  const text = fc.string({ unit: 'grapheme' }).map((value) => value.replaceAll('\0', ''));
+  const special = fc
+    .array(fc.constantFrom(...Array.from('\\"\b\f\n\r\t\v\x01\x1f\x7f/N.,{ü€😀 \u2028')))
+    .map((characters) => characters.join(''));
+
+  it('writes every text exactly', () => {
+    fc.assert(
+      fc.property(fc.array(fc.tuple(fc.oneof(text, special), fc.option(fc.oneof(text, special)))), (texts) => {
+        const rows = texts.map(([title, remark], id) => rowOf(id, title, remark));
+        const listed = texts.map(([title, remark], id) => ({
+          id,
+          title,
+          ...(remark !== null && { 'remark "1"': remark }),
+        }));
+        expect(JSON.parse(textOf(encode(rows, encoder())))).toEqual(listed);
+      }),
+      { numRuns: 300 },
+    );
   });
 
-  it('writes rows as long as they can be into one chunk', () => {
-    const longest = copyRow({
-      id: -(2n ** 63n),
-      petId: -(2n ** 63n),
-      quantity: 2_147_483_647,
-      shipDate: LAST_MS,
-      complete: false,
-    });
-    const { chunks } = encode([messages(Array.from({ length: CHUNK_ROWS }, () => longest))]);
-    expect(chunks.map((chunk) => (JSON.parse(`[${chunk}]`) as unknown[]).length)).toEqual([CHUNK_ROWS]);
+  it('tells a missing text from an empty one and from one that looks like it', () => {
+    expect(textOf(encode([rowOf(1, '', null), rowOf(2, '\\N', ''), rowOf(3, 'N', 'null')], encoder()))).toBe(
+      '[{"id":1,"title":""},{"id":2,"title":"\\\\N","remark \\"1\\"":""},{"id":3,"title":"N","remark \\"1\\"":"null"}]',
+    );
+  });
+
+  it.each([
+    ['control characters, each of which takes six bytes', '\x01'],
+    ['quotes', '"'],
+    ['emoji', '😀'],
+  ])('keeps chunks of long texts of %s below a megabyte', (_what, character) => {
+    const rows = range(400, (n) => n).map((id) => rowOf(id, character.repeat(5_000), null));
+    const chunks = encode(rows, encoder());
+    expect(chunks.flatMap(idsOf)).toEqual(range(400, (n) => n));
+    for (const { bytes } of chunks) {
+      expect(bytes.length).toBeLessThanOrEqual(CHUNK_BYTES);
+    }
+  });
+
+  it('gives an order of more than a megabyte a chunk of its own', () => {
+    const rows = [rowOf(1, 'a', null), rowOf(2, '\x01'.repeat(CHUNK_BYTES), null), rowOf(3, 'c', null)];
+    const chunks = encode(rows, encoder());
+    expect(chunks.map(idsOf)).toEqual([[1], [2], [3]]);
+    expect(chunks[1]!.bytes.length).toBeGreaterThan(6 * CHUNK_BYTES);
+  });
+
+  it.each([
+    ['no text where there must be one', '1\t\\N\t\\N\n'],
+    ['an escape that COPY does not write', '1\ta\\x41\t\\N\n'],
+    ['an escape without a character', '1\ta\\'],
+    ['no end', '1\tab'],
+    ['bytes that are not UTF-8', Buffer.from('1\t\xff\t\\N\n', 'latin1')],
+  ])('throws for a row with %s', (_what, row) => {
+    expect(() => encoder().add(Buffer.from(row))).toThrow('The order "1" cannot be listed');
   });
 });

@@ -1,36 +1,22 @@
 import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
-import { randomBytes } from 'node:crypto';
 import { type AddressInfo, connect, type Socket } from 'node:net';
-import { deflate } from '../../../../src/orders/list/gzip.js';
-import { ClientDisconnected, ListWriter } from '../../../../src/orders/list/list-writer.js';
-import { CachedChunk, type ListChunk } from '../../../../src/orders/list/list-chunk.js';
+import { ClientDisconnected, sendBody, type SendOptions } from '../../../../src/orders/list/send-body.js';
 import { waitFor } from '../../../helpers/wait-for.js';
 import { parseResponses } from '../../../helpers/wire.js';
 
 const STALL_MS = 1_000;
 const PIECE = Buffer.alloc(1_024, 'x');
 /** More than the buffers of both ends of a connection hold. */
-const LARGE = 'y'.repeat(32 * 1_048_576);
+const LARGE = Buffer.alloc(32 * 1_048_576, 'y');
 
-/** Bodies, by the bytes of their chunks. */
+/** Bodies, by the bytes of their parts. */
 const SMALL = [20, 30];
 const LONG = [...Array<number>(60).fill(60_000), 20];
 const MANY_WRITES = Array<number>(100).fill(70_000);
 
-const textOf = (body: readonly number[]): string => `[${body.map((bytes) => 'x'.repeat(bytes)).join(',')}]`;
-
-const released = jest.fn();
-
-function plainChunk(text: string): ListChunk {
-  return {
-    plain: () => Promise.resolve(Buffer.from(text)),
-    deflated: () => deflate(Buffer.from(text)),
-    release: () => {
-      released(text.length);
-    },
-  };
-}
+const textOf = (body: readonly number[]): string => 'x'.repeat(body.reduce((sum, bytes) => sum + bytes, 0));
+const partsOf = (body: readonly number[]): Buffer[] => body.map((bytes) => Buffer.alloc(bytes, 'x'));
 
 let server: Server;
 let client: Socket;
@@ -40,7 +26,6 @@ let systemCalls: number;
 
 beforeEach(async () => {
   [responses, systemCalls] = [[], 0];
-  released.mockClear();
   server = createServer((_req, res) => responses.push(res)).listen(0, '127.0.0.1');
   server.on('connection', (socket: Socket) => {
     const write = socket._write.bind(socket);
@@ -71,9 +56,15 @@ async function request(count = 1): Promise<void> {
   await waitFor(() => responses.length === count, 'the requests have arrived');
 }
 
-/** Sends a list as the response to one of the requests. */
-function send(index: number, chunks: Parameters<ListWriter['send']>[0]): Promise<number> {
-  return new ListWriter(responses[index]!, false, STALL_MS).send(chunks);
+/** Sends a body as the response to one of the requests. @returns the bytes that were sent */
+async function send(
+  index: number,
+  body: Iterable<Buffer> | AsyncIterable<Buffer>,
+  options: Partial<SendOptions> = {},
+): Promise<number> {
+  let sent = 0;
+  await sendBody(responses[index]!, body, { stallMs: STALL_MS, onSent: (bytes) => (sent += bytes), ...options });
+  return sent;
 }
 
 /** Shows how a list has ended. */
@@ -98,23 +89,17 @@ async function delivered(bodies: readonly (readonly number[])[], { slowly }: { s
     }
   });
   await request(bodies.length);
-  const lengths = await Promise.all(
-    bodies.map((body, index) =>
-      send(
-        index,
-        body.map((bytes) => plainChunk('x'.repeat(bytes))),
-      ),
-    ),
-  );
+  const lengths = await Promise.all(bodies.map((body, index) => send(index, partsOf(body))));
   expect(lengths).toEqual(bodies.map((body) => textOf(body).length));
   const parsed = (): ReturnType<typeof parseResponses> => parseResponses(Buffer.concat(received), false, []);
   await waitFor(() => parsed().length === bodies.length, 'all bodies have arrived');
   return parsed().map(({ body }) => body);
 }
 
-describe('the body of a list', () => {
+describe('a body', () => {
   it.each<[string, ...number[][]]>([
-    ['no chunks', []],
+    ['no parts', []],
+    ['a part that is sent before the end', [70_000]],
     ['a small body', SMALL],
     ['a long body', LONG],
     ['a body of many writes', MANY_WRITES],
@@ -128,10 +113,9 @@ describe('the body of a list', () => {
       const texts = await delivered(bodies, { slowly });
       expect(texts.map((text, index) => text === textOf(bodies[index]!))).toEqual(bodies.map(() => true));
     }
-    expect(released).toHaveBeenCalledTimes(2 * bodies.flat().length);
   });
 
-  it('of several chunks that are short is written with its headers and its end in one system call', async () => {
+  it('of several short parts is written with its headers and its end in one system call', async () => {
     expect(await delivered([SMALL], { slowly: false })).toEqual([textOf(SMALL)]);
     expect(systemCalls).toBe(1);
   });
@@ -145,75 +129,81 @@ describe('the body of a list', () => {
       running = setImmediate(count);
     };
     let running = setImmediate(count);
-    await send(
-      0,
-      MANY_WRITES.map((bytes) => plainChunk('x'.repeat(bytes))),
-    );
+    await send(0, partsOf(MANY_WRITES));
     clearImmediate(running);
     expect(turns).toBeGreaterThanOrEqual(MANY_WRITES.length - 1);
-  });
-
-  it('frees what it decompresses once that is sent, and leaves the chunks of other lists as they are', async () => {
-    const plain = `"${randomBytes(150_000).toString('base64')}"`;
-    const chunks = [await deflate(Buffer.from(plain)), await deflate(Buffer.from(plain))];
-    const before = chunks.map(({ deflated }) => Buffer.from(deflated));
-    const inflated: Buffer[] = [];
-    client.resume();
-    await request();
-    const cached = chunks.map((chunk) => {
-      const list = new CachedChunk(chunk);
-      const read = list.plain.bind(list);
-      list.plain = async () => {
-        inflated.push(await read());
-        return inflated.at(-1)!;
-      };
-      return list;
-    });
-    await send(0, cached);
-    const isFreed = 'transfer' in ArrayBuffer.prototype;
-    expect(inflated.map(({ length }) => length)).toEqual(chunks.map(() => (isFreed ? 0 : plain.length)));
-    expect(chunks.map(({ deflated }, index) => deflated.equals(before[index]!))).toEqual([true, true]);
   });
 
   it('allows a client the whole stall timeout for each write, and not more', async () => {
     await request();
     client.pause();
-    let chunks = 0;
-    const outcome = outcomeOf(
-      send(
-        0,
-        Array.from({ length: 4 }, () => ({
-          ...plainChunk(LARGE),
-          // Before the client takes anything of the next one.
-          release: () => {
-            chunks++;
-            client.pause();
-          },
-        })),
-      ),
-    );
+    let asked = 0;
+    const body = function* (): Generator<Buffer> {
+      for (; asked < 4; asked++) {
+        // Before the client takes anything of it.
+        client.pause();
+        yield LARGE;
+      }
+    };
+    const outcome = outcomeOf(send(0, body()));
     for (let taken = 1; taken <= 3; taken++) {
       await new Promise((resolve) => setImmediate(resolve));
       await jest.advanceTimersByTimeAsync(STALL_MS - 1);
-      expect([outcome.state, chunks]).toEqual(['pending', taken - 1]);
+      expect([outcome.state, asked]).toEqual(['pending', taken - 1]);
       client.resume();
-      await waitFor(() => chunks === taken, 'the client has taken a chunk');
+      await waitFor(() => asked === taken, 'the client has taken a part');
     }
     await jest.advanceTimersByTimeAsync(1.5 * STALL_MS);
     expect(outcome.state).toBe('disconnected');
   });
 
-  it('gives the memory of a chunk back only when nothing of it can be sent any more', async () => {
+  it('waits for its client no longer in all than it may, although the client takes something of each write in time', async () => {
     await request();
-    const { socket } = responses[0]!.req;
-    const release = (): void => {
-      released(socket.destroyed);
+    client.pause();
+    let waitedMs = 0;
+    jest.spyOn(performance, 'now').mockImplementation(() => waitedMs);
+    let asked = 0;
+    const body = function* (): Generator<Buffer> {
+      for (; asked < 9; asked++) {
+        client.pause();
+        yield LARGE;
+      }
     };
-    const outcome = outcomeOf(send(0, [{ ...plainChunk(LARGE), release }]));
+    const outcome = outcomeOf(send(0, body(), { waitMaxMs: 2.5 * STALL_MS }));
+    for (let taken = 1; taken <= 2; taken++) {
+      await new Promise((resolve) => setImmediate(resolve));
+      waitedMs += STALL_MS;
+      client.resume();
+      await waitFor(() => asked === taken, 'the client has taken a part');
+    }
+    await new Promise((resolve) => setImmediate(resolve));
+    await jest.advanceTimersByTimeAsync(0.5 * STALL_MS);
+    expect(outcome.state).toBe('disconnected');
+    jest.restoreAllMocks();
+  });
+
+  it('asks for the next part when nothing of a large one can be sent any more, and not at all after a failure', async () => {
+    await request();
+    let asked = 0;
+    const body = function* (): Generator<Buffer> {
+      for (; asked < 2; asked++) {
+        yield LARGE;
+      }
+    };
+    const outcome = outcomeOf(send(0, body()));
     await new Promise((resolve) => setImmediate(resolve));
     await jest.advanceTimersByTimeAsync(1.25 * STALL_MS);
-    expect(outcome.state).toBe('disconnected');
-    expect(released.mock.calls).toEqual([[true]]);
+    expect([outcome.state, asked, responses[0]!.req.socket.destroyed]).toEqual(['disconnected', 0, true]);
+  });
+
+  it('fails with the error of its source, and leaves no timer', async () => {
+    await request();
+    const body = function* (): Generator<Buffer> {
+      yield PIECE;
+      throw new Error('no more');
+    };
+    await expect(send(0, body())).rejects.toThrow('no more');
+    expect(jest.getTimerCount()).toBe(0);
   });
 
   it('leaves no timer and no listener when it has been sent', async () => {
@@ -221,10 +211,7 @@ describe('the body of a list', () => {
     client.resume();
     const [response] = responses as [ServerResponse];
     const before = response.listenerCount('close');
-    await send(
-      0,
-      MANY_WRITES.map((bytes) => plainChunk('x'.repeat(bytes))),
-    );
+    await send(0, partsOf(MANY_WRITES));
     expect([jest.getTimerCount(), response.listenerCount('close')]).toEqual([0, before]);
   });
 
@@ -233,21 +220,19 @@ describe('the body of a list', () => {
     const [response] = responses as [ServerResponse];
     const listeners = (): number => response.listenerCount('close');
     const before = listeners();
-    const sending = send(0, [plainChunk(LARGE)]);
+    const sending = send(0, [LARGE]);
     client.destroy();
     await expect(sending).rejects.toThrow(ClientDisconnected);
-    await expect(send(0, [plainChunk(LARGE)])).rejects.toThrow(ClientDisconnected);
+    await expect(send(0, [LARGE])).rejects.toThrow(ClientDisconnected);
     await expect(send(0, [])).rejects.toThrow(ClientDisconnected);
     expect([jest.getTimerCount(), listeners()]).toEqual([0, before]);
-    // Also of what could not be written.
-    expect(released).toHaveBeenCalledTimes(2);
   });
 });
 
-describe('the body of a list behind another response of its connection', () => {
+describe('a body behind another response of its connection', () => {
   it('is not stalled while the client reads the other one, and is sent after it', async () => {
     await request(2);
-    const sending = send(1, [plainChunk(LARGE)]);
+    const sending = send(1, [LARGE]);
     const outcome = outcomeOf(sending);
     for (let timeout = 0; timeout < 5; timeout++) {
       responses[0]!.write(PIECE);
@@ -262,12 +247,10 @@ describe('the body of a list behind another response of its connection', () => {
 
   it('fails when nothing of either is sent for the stall timeout', async () => {
     await request(2);
-    const outcome = outcomeOf(send(1, [plainChunk(LARGE)]));
+    const outcome = outcomeOf(send(1, [LARGE]));
     await new Promise((resolve) => setImmediate(resolve));
     await jest.advanceTimersByTimeAsync(1.25 * STALL_MS);
     expect(outcome.state).toBe('disconnected');
-    // Node still holds it.
-    expect(released).not.toHaveBeenCalled();
     responses[0]!.end();
     await once(client.resume(), 'close');
   });

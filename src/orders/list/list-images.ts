@@ -1,0 +1,181 @@
+import { Inject, Injectable, type OnModuleDestroy } from '@nestjs/common';
+import { coalesce } from '../../common/coalesce.js';
+import { inBackground } from '../../common/in-background.js';
+import { CONFIG, type Config } from '../../config/config.js';
+import { LIST_LOCK_TIMEOUT_MS } from '../../database/pools.js';
+import { Metrics } from '../../metrics/metrics.js';
+import { ImageBuilder } from './image-builder.js';
+import { type Cut, ImageMemory } from './image-memory.js';
+import { imageOf, joinSmall, type ListImage, type Piece, startsOf } from './list-image.js';
+import { type ListTransaction, ListTransactions } from './list-transaction.js';
+import type { ListVersion } from './list-version.js';
+import { OrderListEncoder, PIECE_ROWS_MIN } from './order-list-encoder.js';
+
+/** How long a request waits for an image before it streams the list. Milliseconds, as are all durations here. */
+const BUILD_MAX_MS = 20_000;
+/** How long every list is streamed after one that memory does not hold, or not in time. Then an image is tried in the background. */
+const STREAMED_MS = 60_000;
+/** A build that has waited for another one waits at least so long for a lock of the table. */
+const LOCK_TIMEOUT_MIN_MS = 1_000;
+
+/** An image for one response. */
+export interface UsedImage {
+  readonly image: ListImage;
+  /** Call when the response has ended. */
+  readonly release: () => void;
+}
+
+/** Holds the list in memory, as the image of its latest version that was asked for. */
+@Injectable()
+export class ListImages implements OnModuleDestroy {
+  /** Tests make pieces of few orders. */
+  pieceRowsMin = PIECE_ROWS_MIN;
+  readonly #bytesMax: number;
+  readonly #memory: ImageMemory;
+  /** Of the current image: what its pieces are compared by. */
+  #version: ListVersion | undefined;
+  /** Until when lists are streamed, by `performance.now()`; -Infinity while they fit. */
+  #streamedUntil: number;
+  /** Requests that wait for an image. */
+  #waiting = 0;
+  #isStopping = false;
+  readonly #next = coalesce((waitingSince) => this.#build(waitingSince));
+
+  constructor(
+    private readonly transactions: ListTransactions,
+    @Inject(CONFIG) { list }: Config,
+    private readonly metrics: Metrics,
+  ) {
+    this.#bytesMax = list.cacheBytes;
+    this.#memory = new ImageMemory(2 * list.cacheBytes);
+    this.#streamedUntil = list.cacheBytes === 0 ? Infinity : -Infinity;
+  }
+
+  /**
+   * The list as it is now, or was at some moment since the call. Calls that arrive while an image is built share the next one.
+   * @param name of the current version; undefined while there is none
+   * @param cut ends the response when memory is needed for a newer image
+   * @returns undefined when memory does not hold the list, or not in time
+   * @throws {Error} of the database @throws {TypeError} that names an order which cannot be listed
+   */
+  async get(name: string | undefined, cut: Cut): Promise<UsedImage | undefined> {
+    const { current } = this.#memory;
+    if (current !== undefined && name === current.name) {
+      this.metrics.listPieces.labels('memory').inc(current.pieces.length);
+      return this.#use(current, cut);
+    }
+    if (this.#streamedUntil === -Infinity) {
+      const image = await this.#inTime(this.#next());
+      return image && this.#use(image, cut);
+    }
+    if (performance.now() > this.#streamedUntil && !this.#isStopping) {
+      this.#streamedUntil = performance.now() + STREAMED_MS;
+      inBackground(this.#next());
+    }
+    return undefined;
+  }
+
+  onModuleDestroy(): void {
+    this.#isStopping = true;
+  }
+
+  /** Drops the image, after a chunk was found to be corrupt. */
+  clear(): void {
+    this.#memory.current = undefined;
+    this.#version = undefined;
+  }
+
+  #use(image: ListImage, cut: Cut): UsedImage {
+    return { image, release: this.#memory.use(image, cut) };
+  }
+
+  async #inTime(building: Promise<ListImage | undefined>): Promise<ListImage | undefined> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<undefined>((resolve) => {
+      timer = setTimeout(() => {
+        this.#streamedUntil = performance.now() + STREAMED_MS;
+        resolve(undefined);
+      }, BUILD_MAX_MS);
+    });
+    this.#waiting++;
+    return Promise.race([building, late]).finally(() => {
+      this.#waiting--;
+      clearTimeout(timer);
+    });
+  }
+
+  /** @returns undefined when memory does not hold it */
+  async #build(waitingSince: number): Promise<ListImage | undefined> {
+    const startedAt = performance.now();
+    const old = this.#memory.current;
+    const transaction = await this.transactions.begin({
+      starts: startsOf(old?.pieces ?? []),
+      lockTimeoutMs: Math.max(LOCK_TIMEOUT_MIN_MS, LIST_LOCK_TIMEOUT_MS - (startedAt - waitingSince)),
+    });
+    const { version } = transaction;
+    // Unless its image was found to be corrupt meanwhile.
+    const base = old === this.#memory.current ? old : undefined;
+    const builder = new ImageBuilder(this.#memory, this.#bytesMax, version !== undefined);
+    let isComplete = false;
+    try {
+      if (base !== undefined && base.name === version?.name) {
+        // Rows may have been merged since into those that concern every block.
+        this.#version = version;
+        isComplete = true;
+        return base;
+      }
+      isComplete = await this.#readPieces(transaction, base?.pieces ?? [], builder);
+      const pieces = isComplete ? joinSmall(await builder.pieces(), this.pieceRowsMin) : [];
+      isComplete &&= builder.fits;
+      if (!isComplete) {
+        this.#streamedUntil = performance.now() + STREAMED_MS;
+        this.clear();
+        return undefined;
+      }
+      const image = imageOf(version?.name, pieces);
+      this.#version = version && (await transaction.versionWith(startsOf(pieces)));
+      this.#memory.current = version && image;
+      const isSlow = performance.now() - startedAt > BUILD_MAX_MS;
+      this.#streamedUntil = isSlow ? performance.now() + STREAMED_MS : -Infinity;
+      return image;
+    } finally {
+      await builder.close();
+      await transaction.end(isComplete);
+    }
+  }
+
+  /**
+   * Takes the pieces that have not changed, and reads the others.
+   * @param old the pieces of the current image
+   * @returns false when they do not fit, or nobody needs them any more
+   */
+  async #readPieces(transaction: ListTransaction, old: readonly Piece[], builder: ImageBuilder): Promise<boolean> {
+    const [before, { version }] = [this.#version, transaction];
+    const pieces = before !== undefined && before.basis === version?.basis ? old : [];
+    const isSame = (index: number): boolean => before?.sums[index] === version?.sums[index];
+    const encoder = new OrderListEncoder(this.pieceRowsMin);
+    for (let index = 0; index < pieces.length || index === 0; index++) {
+      const piece = pieces[index];
+      if (piece !== undefined && isSame(index)) {
+        builder.take(piece);
+        this.metrics.listPieces.labels('memory').inc();
+        continue;
+      }
+      while (index + 1 < pieces.length && !isSame(index + 1)) {
+        index++;
+      }
+      const from = piece === pieces[0] ? undefined : piece?.block;
+      for await (const chunk of transaction.orders(encoder, from, pieces[index + 1]?.block)) {
+        this.metrics.listRows.inc(chunk.rows);
+        this.metrics.listPieces.labels('database').inc(chunk.block === undefined ? 0 : 1);
+        await builder.add(chunk, () => {
+          encoder.recycle(chunk.bytes);
+        });
+        if (!builder.fits || (this.#isStopping && this.#waiting === 0)) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+}
