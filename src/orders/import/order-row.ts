@@ -1,5 +1,6 @@
 import { ValidateBy, validateSync } from 'class-validator';
 import { parseTime } from '../../common/rfc3339.js';
+import { ORDER_COLUMNS } from '../order-columns.js';
 import { parseOrderId } from '../order-id.js';
 import type { ImportErrors } from './import-errors.js';
 
@@ -9,7 +10,7 @@ const STATUSES = ['pending', 'shipped', 'cancelled'];
 /** An order without a ship date. Not an empty field, which may have been cut off. */
 const NO_SHIP_DATE = 'none';
 
-export const ORDER_FIELDS = ['id', 'petId', 'quantity', 'shipDate', 'complete', 'status'] as const;
+export const ORDER_FIELDS = [...ORDER_COLUMNS.map(({ name }) => name), 'status'] as const;
 export const REQUIRED_FIELDS = ['petId', 'quantity'] as const;
 export type OrderField = (typeof ORDER_FIELDS)[number];
 
@@ -58,7 +59,7 @@ class OrderRow {
 const isOpen = (status?: string): boolean => status === 'pending' || status === 'cancelled';
 
 /** The columns of {@link copyLineOf}, in order. */
-export const COPY_COLUMNS = 'line, id, pet_id, quantity, ship_date, complete, status, cancelled_at';
+export const COPY_COLUMNS = ['line', ...ORDER_COLUMNS.map(({ column }) => column), 'status', 'cancelled_at'].join(', ');
 
 const NULL = '\\N';
 
