@@ -106,7 +106,8 @@ async function checkConnectionLimit(db: pg.Client, config: Config): Promise<Resu
     return skipped('the pooler limits the connections');
   }
   // One of them listens.
-  const perProcess = MAIN_CONNECTIONS_MAX + config.list.concurrency + 1;
+  // One for the image of the list, and one that listens.
+  const perProcess = MAIN_CONNECTIONS_MAX + config.list.concurrency + 2;
   // One more process runs during a rolling update.
   const needed = (Math.max(1, processes) + 1) * perProcess + COMMAND_CONNECTIONS;
   const found = `${limit} connections for ${processes} running processes (${perProcess} each)`;

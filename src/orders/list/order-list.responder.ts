@@ -135,6 +135,9 @@ export class OrderListResponder {
 
   /** Sends a list that memory does not hold, from the database, at the pace of its client. */
   async #stream(sending: Sending): Promise<void> {
+    if (isLost(sending)) {
+      throw new ClientDisconnected();
+    }
     const transaction = await this.transactions.begin();
     let isComplete = false;
     try {
@@ -162,7 +165,7 @@ export class OrderListResponder {
     waitMaxMs?: number,
   ): Promise<void> {
     const { res, caller, isCompressed } = sending;
-    if (res.destroyed) {
+    if (isLost(sending)) {
       throw new ClientDisconnected();
     }
     startResponse(res, 200, version, isCompressed);
@@ -212,16 +215,21 @@ function slotsOf(size: number, ms: number, message: string): FairSlots {
   return new FairSlots(size, { ownerMax: size * KEY_SHARE, ms, error });
 }
 
+/** Whether the connection of a list is lost. A response behind another one is not destroyed with it. */
+function isLost({ res }: Sending): boolean {
+  return res.destroyed || res.req.socket.destroyed;
+}
+
 /** Is aborted when the connection of a list is lost. */
-function whenLeft({ res }: Sending): AbortSignal {
+function whenLeft(sending: Sending): AbortSignal {
   const left = new AbortController();
   const leave = (): void => {
     left.abort(new ClientDisconnected());
   };
-  if (res.destroyed) {
+  if (isLost(sending)) {
     leave();
   }
-  res.once('close', leave);
+  sending.res.once('close', leave);
   return left.signal;
 }
 

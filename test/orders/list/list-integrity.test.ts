@@ -82,6 +82,12 @@ describe('a list', () => {
       'INSERT INTO orders (id, pet_id, quantity) SELECT n, n, 1 FROM generate_series(100, 40000, 300) AS n',
     ],
     ['tokens were deleted after a change', CHANGE, 'DELETE FROM order_list_changes WHERE block = 0'],
+    [
+      'exactly the tokens of a change were deleted',
+      'CREATE TEMPORARY TABLE known AS TABLE order_list_changes',
+      CHANGE,
+      'DELETE FROM order_list_changes WHERE token NOT IN (SELECT token FROM known)',
+    ],
     ['tokens were changed', CHANGE, 'UPDATE order_list_changes SET token = 0 WHERE block IS NOT NULL'],
     ['its schema was renamed and back', 'ALTER SCHEMA public RENAME TO old', 'ALTER SCHEMA old RENAME TO public'],
     ['tokens were restored twice', CHANGE, 'INSERT INTO order_list_changes SELECT * FROM order_list_changes'],
