@@ -1,7 +1,7 @@
 import { type Deflated, type GzipArray, gzipArrayOf } from './gzip.js';
 
 /** A small piece and its neighbour become one when they have at most this many times as many orders as a piece has at least. */
-const JOINED_MAX = 5;
+const JOINED_MAX = 2;
 
 /** A part of a piece, of which several images may have a share. */
 export interface ImageChunk extends Deflated {
