@@ -37,8 +37,5 @@ function schemaOf({ type, minimum = -2_147_483_648 }: OrderColumn): ApiPropertyO
 
 for (const column of ORDER_COLUMNS) {
   // No field of an order is declared required.
-  ApiPropertyOptional({ ...schemaOf(column), ...ORDER_PROPERTIES[column.name] } as ApiPropertyOptions)(
-    Order.prototype,
-    column.name,
-  );
+  ApiPropertyOptional({ ...schemaOf(column), ...ORDER_PROPERTIES[column.name] })(Order.prototype, column.name);
 }

@@ -290,7 +290,7 @@ describe('runChecks', () => {
     await Promise.all(services.map((service) => service.stop()));
     await database.db.query(`ALTER ROLE ${login.role} CONNECTION LIMIT -1`);
     expect(found['connection limit']).toMatch(
-      /^warning: 50 connections for 2 running processes \(19 each\) leave too few for a rolling update → .*so that 67 are available/,
+      /^warning: 50 connections for 2 running processes \(20 each\) leave too few for a rolling update → .*so that 70 are available/,
     );
   });
 
