@@ -27,7 +27,9 @@ it.each(['64', '0'].flatMap((cacheMb) => ['gzip', 'identity'].map((encoding) => 
       expect(response.status).toBe(200);
       expect((await response.arrayBuffer()).byteLength).toBeGreaterThan(20_000_000);
     }
-    expect(stalled.filter(({ isComplete }) => isComplete)).toEqual([]);
+    // Without memory, the key gets a quarter of the slots, and 503 for its other lists.
+    const isListed = ({ isComplete, text }: StalledClient): boolean => isComplete && !text.startsWith('HTTP/1.1 503 ');
+    expect(stalled.filter(isListed)).toEqual([]);
     stalled.forEach((client) => client.disconnect());
     await service.stop();
   },

@@ -110,6 +110,9 @@ it('HEAD /v1/store/orders responds without reading the orders, while a lock on t
     await untilLockWaits(context.service.db, 1, 'petstore-list');
     const head = await requestRaw(context.service.baseUrl, { method: 'HEAD', key: context.key });
     expect([head.status, head.body.length, responded]).toEqual([200, 0, false]);
+    expect(head.headers['content-encoding']).toBeUndefined();
+    const compressed = { method: 'HEAD', key: context.key, headers: { 'Accept-Encoding': 'gzip' } };
+    expect((await requestRaw(context.service.baseUrl, compressed)).headers['content-encoding']).toBe('gzip');
   } finally {
     await unlock();
   }

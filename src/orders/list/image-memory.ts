@@ -6,11 +6,16 @@ const OVERHEAD_BYTES = 500;
 /** Ends a response. */
 export type Cut = () => void;
 
+/** A response that is sending an image. */
+interface User {
+  cut: Cut;
+}
+
 /** Counts the memory of all images: the current one, those that are being sent, and the one that is being built. A shared chunk counts once. */
 export class ImageMemory {
   #bytes = 0;
   /** The responses of each image that is current or being sent; the oldest image first. */
-  readonly #users = new Map<ListImage, Set<Cut>>();
+  readonly #users = new Map<ListImage, Set<User>>();
   #current: ListImage | undefined;
 
   /** @param bytesMax of all images together */
@@ -39,9 +44,12 @@ export class ImageMemory {
   /** @returns to be called, perhaps more than once, when the response has ended */
   use(image: ListImage, cut: Cut): () => void {
     const users = this.#add(image);
-    users.add(cut);
+    const user = { cut };
+    users.add(user);
     return () => {
-      users.delete(cut);
+      users.delete(user);
+      // V8 keeps deleted entries of a set until a full collection: this one must not keep the response alive.
+      user.cut = () => undefined;
       this.#dropUnused(image);
     };
   }
@@ -66,17 +74,17 @@ export class ImageMemory {
         return;
       }
       if (image !== this.#current) {
-        const cuts = [...users];
+        const cut = [...users];
         users.clear();
         this.#dropUnused(image);
-        cuts.forEach((cut) => {
-          cut();
+        cut.forEach((user) => {
+          user.cut();
         });
       }
     }
   }
 
-  #add(image: ListImage): Set<Cut> {
+  #add(image: ListImage): Set<User> {
     let users = this.#users.get(image);
     if (users === undefined) {
       users = new Set();
