@@ -55,6 +55,7 @@ export const EXPECTED_SCHEMA: readonly string[] = String.raw`
   type order_status pending, shipped, cancelled
   type plan free, pro, business, enterprise
   function compact_order_list_changes(bigint) e66978dc89180dfdefd41e9f67febc04
+  function merge_order_list_changes(bigint,bigint) e91d4f816b1602a137285d869dff8a73
   function note_order_list_blocks(bigint,bigint) f16092c3a9912f7650fd2b651c8352d8
   function note_order_list_change() 72e6336e64e64044a44a6770ee65d059
   function notify_api_key_changed() 0de7d6889019ba56f4cd205c195cedbc

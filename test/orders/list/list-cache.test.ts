@@ -1,4 +1,3 @@
-import { gunzipSync } from 'node:zlib';
 import { seedOrders } from '../../../src/orders/seed-orders.js';
 import { ListImages } from '../../../src/orders/list/list-images.js';
 import { insertKey } from '../../helpers/builders.js';
@@ -62,16 +61,11 @@ async function change(statement: string): Promise<void> {
 
 describe('the image of the order list', () => {
   it('is read at most three times for 64 clients that ask at once, all of whom get it', async () => {
-    const responses = await Promise.all(
-      Array.from({ length: 64 }, (_, index) =>
-        requestRaw(service.baseUrl, { key, headers: { 'Accept-Encoding': index % 4 === 0 ? 'identity' : 'gzip' } }),
-      ),
+    const lists = await Promise.all(
+      Array.from({ length: 64 }, (_, index) => list(index % 4 === 0 ? 'identity' : 'gzip')),
     );
-    expect(responses.map(({ status }) => status)).toEqual(Array<number>(64).fill(200));
-    const [plain, compressed] = responses;
-    expect(gunzipSync(compressed!.body).equals(plain!.body)).toBe(true);
-    expect(responses.every(({ body }, index) => body.equals((index % 4 === 0 ? plain : compressed)!.body))).toBe(true);
-    expect(JSON.parse(plain!.body.toString())).toHaveLength(ORDERS);
+    expect(new Set(lists).size).toBe(1);
+    expect(JSON.parse(lists[0]!)).toHaveLength(ORDERS);
     expect((await read()).rows).toBeLessThanOrEqual(3 * ORDERS);
   });
 

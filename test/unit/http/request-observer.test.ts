@@ -34,8 +34,6 @@ describe('the request observer', () => {
     client.write('GET /v1/store/orders HTTP/1.1\r\nHost: a\r\nX-Request-Id: id-1\r\n\r\n');
     await ended;
     client.destroy();
-    expect(lines).toEqual([
-      expect.objectContaining({ requestId: 'id-1', status: 200, aborted: true }),
-    ]);
+    expect(lines).toEqual([expect.objectContaining({ requestId: 'id-1', status: 200, aborted: true })]);
   });
 });
