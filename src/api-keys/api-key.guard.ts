@@ -8,7 +8,7 @@ import { ClientAddress } from '../rate-limit/client-address.js';
 import { RateLimiter } from '../rate-limit/rate-limiter.js';
 import type { VerifiedKey } from './api-keys.repository.js';
 import { ApiKeysService } from './api-keys.service.js';
-import { readBearer } from './bearer.js';
+import { INVALID_API_KEY, readBearer } from './bearer.js';
 
 /**
  * Lets only requests with a valid API key pass, and attaches the key as their caller. The others are counted here, and limits come
@@ -47,7 +47,7 @@ export class ApiKeyGuard implements CanActivate {
 
   async #verify(token: string, address: string, res: Response): Promise<VerifiedKey | DomainError> {
     try {
-      return (await this.apiKeys.verify(token, () => address)) ?? new DomainError('invalid_api_key');
+      return (await this.apiKeys.verify(token, () => address)) ?? INVALID_API_KEY;
     } catch (error) {
       // Counts against the key as it was last known or, if this process has never seen it, against nobody.
       const lastKnown = this.apiKeys.lastKnown(token);

@@ -1,5 +1,9 @@
 import { DomainError } from '../errors/domain-error.js';
 
+/** Built once, like those of `RateLimiter`. */
+export const MISSING_API_KEY = new DomainError('missing_api_key');
+export const INVALID_API_KEY = new DomainError('invalid_api_key');
+
 /** `b64token` of RFC 6750 section 2.1; the scheme is case-insensitive (RFC 9110 section 11.1). */
 const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i;
 /** In any of several headers. */

@@ -15,6 +15,11 @@ import type { RedisQuotaStore } from './redis-quota-store.js';
 
 const USAGE_OF = { admitted: { admitted: 1 }, limited: { rejected: 1 }, banned: { banned: 1 } } as const;
 
+/** Built once: they carry nothing of their request, and a stack trace for each would be a fifth of the cost of a rejection. */
+const LIMITED = new DomainError('rate_limit_exceeded');
+const KEY_BANNED = new DomainError('api_key_banned');
+const ADDRESS_BANNED = new DomainError('address_banned');
+
 /** Counts the requests of keys (in Redis if `REDIS_URL` is set) and of addresses (in memory), and rejects those over a limit. */
 @Injectable()
 export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
@@ -52,11 +57,11 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
     setRateLimitHeaders(res, verdict);
     if (verdict.outcome === 'limited') {
       res.req.rejection = bindingWindow(verdict) === verdict.minute ? 'per_minute' : 'per_day';
-      throw new DomainError('rate_limit_exceeded');
+      throw LIMITED;
     }
     if (verdict.outcome === 'banned') {
       res.req.rejection = 'banned';
-      throw new DomainError(isAnonymous ? 'address_banned' : 'api_key_banned');
+      throw isAnonymous ? ADDRESS_BANNED : KEY_BANNED;
     }
   }
 

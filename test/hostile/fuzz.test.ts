@@ -36,7 +36,8 @@ async function attack(bytes: Buffer, number: number): Promise<void> {
     responses.forEach(expectKnownResponse);
     // No bytes between the responses, and no incomplete response.
     const starts = text.match(/HTTP\/1\.1 \d{3} /g)?.length ?? 0;
-    expect(text).toMatch(/^HTTP\/1\.1 /);
+    // Nothing when malformed input follows a request whose response is pending.
+    expect(text).toMatch(closed ? /^(?:HTTP\/1\.1 |$)/ : /^HTTP\/1\.1 /);
     expect(responses).toHaveLength(starts);
   } catch (error) {
     (error as Error).message += `\nSent: ${JSON.stringify(bytes.toString('latin1'))}\nGot: ${JSON.stringify(text)}`;
