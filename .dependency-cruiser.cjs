@@ -28,7 +28,7 @@ const PURE_FILES = [
   'orders/order-id',
   'orders/order-columns',
   'orders/list/(etag|gzip|image-builder|image-memory|list-body|list-image|list-version|order-list-encoder|send-body)',
-  'orders/import/(import-errors|order-fields|read-csv)',
+  'orders/import/(import-errors|order-row|read-csv)',
   'http/(paths|error-responses)',
   'errors/domain-error',
 ];

@@ -67,7 +67,7 @@ export class Metrics {
     ['source'],
   );
 
-  readonly listRows = this.#counter('petstore_list_rows_total', 'Orders written in lists.');
+  readonly listRows = this.#counter('petstore_list_rows_total', 'Orders read from the database for lists.');
 
   readonly listPieces = this.#counter(
     'petstore_list_pieces_total',

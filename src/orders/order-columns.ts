@@ -9,8 +9,6 @@ export interface OrderColumn {
   readonly type: ColumnType;
   /** May be NULL. The list omits the property then. */
   readonly isOptional?: true;
-  /** Has a value of its own in an order that is imported without one. */
-  readonly hasDefault?: true;
   /** The lowest value that the database accepts. */
   readonly minimum?: number;
 }
@@ -20,11 +18,11 @@ export interface OrderColumn {
  * triggers, the document and the import follow from it. The id is the first.
  */
 export const ORDER_COLUMNS = [
-  { name: 'id', column: 'id', type: 'bigint', hasDefault: true },
+  { name: 'id', column: 'id', type: 'bigint' },
   { name: 'petId', column: 'pet_id', type: 'bigint' },
   { name: 'quantity', column: 'quantity', type: 'integer', minimum: 1 },
   { name: 'shipDate', column: 'ship_date', type: 'timestamp(3) with time zone', isOptional: true },
-  { name: 'complete', column: 'complete', type: 'boolean', hasDefault: true },
+  { name: 'complete', column: 'complete', type: 'boolean' },
 ] as const satisfies readonly OrderColumn[];
 
 export type OrderProperty = (typeof ORDER_COLUMNS)[number]['name'];
