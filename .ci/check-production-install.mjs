@@ -118,6 +118,7 @@ try {
     petstore(['orders', 'import', csv], environment);
     petstore(['orders', 'import', '-'], environment, 'id,petId,quantity\n2,7,1\n');
     petstore(['seed', '--orders', '3', '--force'], environment);
+    petstore(['orders', 'show', '1'], environment);
     const issued = petstore(['keys', 'issue', '--name', 'check', '--plan', 'free', '--json'], environment);
     const id = ID.exec(issued)?.[1] ?? '';
     petstore(['keys', 'list'], environment);
