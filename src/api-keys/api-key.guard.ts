@@ -47,7 +47,7 @@ export class ApiKeyGuard implements CanActivate {
 
   async #verify(token: string, address: string, res: Response): Promise<VerifiedKey | DomainError> {
     try {
-      return (await this.apiKeys.verify(token, () => address)) ?? INVALID_API_KEY;
+      return (await this.apiKeys.verify(token, address)) ?? INVALID_API_KEY;
     } catch (error) {
       // Counts against the key as it was last known or, if this process has never seen it, against nobody.
       const lastKnown = this.apiKeys.lastKnown(token);

@@ -48,14 +48,14 @@ export class ApiKeysService {
 
   /**
    * The key behind a token; undefined when it is malformed, unknown, revoked or expired.
-   * @param addressOf whose turn the look-up of an unknown token is; called before this method returns, if at all
+   * @param address whose turn the look-up of an unknown token is
    * @throws {DomainError} `service_unavailable` (by rejection) when the database is unavailable or too many tokens are being looked up
    */
-  async verify(token: string, addressOf: () => string): Promise<VerifiedKey | undefined> {
+  async verify(token: string, address: string): Promise<VerifiedKey | undefined> {
     if (!isWellFormedKey(token)) {
       return undefined;
     }
-    const key = await this.#find(hashKey(token), addressOf);
+    const key = await this.#find(hashKey(token), address);
     return key === undefined || isExpired(key, this.clock.now()) ? undefined : key;
   }
 
@@ -80,14 +80,14 @@ export class ApiKeysService {
     this.#lookups.clear();
   }
 
-  #find(keyHash: string, addressOf: () => string): VerifiedKey | Promise<VerifiedKey | undefined> {
+  #find(keyHash: string, address: string): VerifiedKey | Promise<VerifiedKey | undefined> {
     const known = this.#known.get(keyHash);
     if (known !== undefined && this.#isFresh(known)) {
       this.metrics.keyLookups.labels('memory').inc();
       return known.key;
     }
     this.metrics.keyLookups.labels('database').inc();
-    return this.#lookups.get(keyHash) ?? this.#lookUp(keyHash, known === undefined ? addressOf() : undefined);
+    return this.#lookups.get(keyHash) ?? this.#lookUp(keyHash, known === undefined ? address : undefined);
   }
 
   /** @param address given when the token may be invented */

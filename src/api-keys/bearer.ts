@@ -1,7 +1,7 @@
 import { DomainError } from '../errors/domain-error.js';
 
 /** Built once, like those of `RateLimiter`. */
-export const MISSING_API_KEY = new DomainError('missing_api_key');
+const MISSING_API_KEY = new DomainError('missing_api_key');
 export const INVALID_API_KEY = new DomainError('invalid_api_key');
 
 /** `b64token` of RFC 6750 section 2.1; the scheme is case-insensitive (RFC 9110 section 11.1). */
@@ -17,5 +17,5 @@ const BEARER_SCHEME = /(?:^|, )bearer /i;
 export function readBearer(value = ''): string | DomainError {
   // Blanks and tabs around a value are no part of it (RFC 9110 section 5.5); Node's parser has taken them off. Another scheme, or
   // the scheme without a token, is a request without credentials of ours.
-  return BEARER.exec(value)?.[1] ?? new DomainError(BEARER_SCHEME.test(value) ? 'invalid_api_key' : 'missing_api_key');
+  return BEARER.exec(value)?.[1] ?? (BEARER_SCHEME.test(value) ? INVALID_API_KEY : MISSING_API_KEY);
 }

@@ -30,11 +30,6 @@ export function routeTemplateOf(target: string): string | undefined {
   return path.startsWith(`${DOCS_PATH}/`) ? DOCS_PATH : undefined;
 }
 
-/** Whether a request target lies under the API's version segment, and so under keys and limits. */
-export function isApiPath(target: string): boolean {
-  return `${pathOf(target)}/`.startsWith(`/${API_VERSION}/`);
-}
-
 /** The path of a request target without its query, also of one in absolute form. */
 export function pathOf(target: string): string {
   const path = originForm(target) ?? target;
@@ -45,7 +40,7 @@ export function pathOf(target: string): string {
 /**
  * A request target without its fragment, and in absolute form without scheme and authority, which name no resource here
  * (RFC 9112 section 3.2.2). Express would read such targets with Node's legacy parser, whose results differ between versions of
- * Node, so a path could be under `/v1` for Express and not for {@link isApiPath}.
+ * Node, so a path could be under `/v1` for Express and not for the log.
  * @returns undefined when the target is not well-formed
  */
 export function originForm(sent: string): string | undefined {

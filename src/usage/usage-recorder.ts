@@ -1,6 +1,7 @@
 import { Inject, Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { asError } from '../common/as-error.js';
 import { CLOCK, type Clock } from '../common/clock.js';
+import { coalesce } from '../common/coalesce.js';
 import { inBackground } from '../common/in-background.js';
 import { CONFIG, type Config } from '../config/config.js';
 import { databaseMessageOf, isOutcomeUnknown } from '../database/postgres-errors.js';
@@ -30,7 +31,6 @@ export class UsageRecorder implements OnApplicationBootstrap, OnApplicationShutd
   /** By day and key. */
   readonly #rows = new Map<string, UsageRow>();
   #timer: NodeJS.Timeout | undefined;
-  #flushed: Promise<void> = Promise.resolve();
   #prunedAtMs = -Infinity;
 
   constructor(
@@ -77,9 +77,7 @@ export class UsageRecorder implements OnApplicationBootstrap, OnApplicationShutd
    * Writes the counts. After a failure they are kept and written by a later call, unless they may have been written: nothing is
    * counted twice. Never rejects.
    */
-  flush(): Promise<void> {
-    return (this.#flushed = this.#flushed.then(() => this.#flush()));
-  }
+  readonly flush = coalesce(() => this.#flush());
 
   /** Removes rows of days that are too old, once an hour. Never rejects. */
   async prune(): Promise<void> {

@@ -48,7 +48,7 @@ describe('a request target', () => {
       expect((await ask('HEAD', 'https://api.example.com:8443/v1/store/orders', context.key)).status).toBe(200);
     });
 
-    // `isApiPath` is tested with every other form.
+    // `pathOf` is tested with every other form.
     it.each(['http://localhost/v1/nowhere', 'http://localhost:port/v1/nowhere', 'http://[::1]:80/v1/nowhere'])(
       'requires a key and gets rate-limit headers when its path is under /v1: %s',
       async (target) => {

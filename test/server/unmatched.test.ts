@@ -85,7 +85,7 @@ describe('a path outside the version segment that does not exist', () => {
     }
   });
 
-  // Which paths are under the version segment is tested with `isApiPath`.
+  // Which paths are under the version segment is tested with `pathOf`.
   it.each([
     '/v2/store/orders',
     '/V1/store/orders',

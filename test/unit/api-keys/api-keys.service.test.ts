@@ -51,7 +51,7 @@ function start(cacheSeconds = CACHE_SECONDS): void {
 }
 
 function verify(token: string, address = 'address'): ReturnType<ApiKeysService['verify']> {
-  return service.verify(token, () => address);
+  return service.verify(token, address);
 }
 
 /** Resolves when look-ups that need not wait for a slot have begun. */
