@@ -3,7 +3,7 @@
 const LAYERS = [
   ['cli', 'cli.ts'],
   ['main.ts'],
-  ['app.setup.ts', 'app.module.ts'],
+  ['app.setup.ts', 'app.module.ts', 'all-exceptions.filter.ts'],
   ['orders', 'health'],
   ['openapi'],
   ['api-keys'],

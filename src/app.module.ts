@@ -6,7 +6,7 @@ import { CLOCK, type Clock } from './common/clock.js';
 import { CONFIG, type Config } from './config/config.js';
 import { HealthModule } from './health/health.module.js';
 import { Drain } from './http/drain.js';
-import { AllExceptionsFilter } from './http/exception.filter.js';
+import { AllExceptionsFilter } from './all-exceptions.filter.js';
 import { RequestObserver } from './http/request-observer.js';
 import { UnmatchedController } from './http/unmatched.controller.js';
 import { REQUEST_LOG, type RequestLog } from './logging/create-logger.js';

@@ -2,13 +2,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
-import type { Request, Response } from 'express';
+import type { NextFunction, Request, Response } from 'express';
 import { AppModule, type AppOptions } from './app.module.js';
 import type { Config } from './config/config.js';
 import { corsOptionsOf } from './http/cors.js';
 import { rejectMalformed } from './http/framing.js';
 import { respondToParserError } from './http/parser-errors.js';
-import { API_VERSION } from './http/paths.js';
+import { isApiPath } from './http/paths.js';
 import { REQUEST_ID_HEADER } from './http/request.js';
 import { RequestObserver } from './http/request-observer.js';
 import { ServiceHttpAdapter } from './http/service-http-adapter.js';
@@ -32,9 +32,11 @@ export async function createApp(config: Config, options: AppOptions = {}): Promi
   const { observe } = app.get(RequestObserver);
   const limiter = app.get(RateLimiter);
   app.use(observe);
-  // What is not counted, such as a preflight, has these; the guards overwrite them.
-  app.use(`/${API_VERSION}`, (_req: Request, res: Response, next: () => void) => {
-    limiter.setUnusedHeaders(res);
+  // A preflight gets its response before the guards, which set these headers; the filter of errors does so for all others.
+  app.use((req: Request, res: Response, next: NextFunction) => {
+    if (req.method === 'OPTIONS' && isApiPath(req.path)) {
+      limiter.setUnusedHeaders(res);
+    }
     next();
   });
   app.enableCors(corsOptionsOf(config.corsOrigins, EXPOSED_HEADERS));

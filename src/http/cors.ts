@@ -24,8 +24,8 @@ export function corsOptionsOf(
     exposedHeaders: origins.length === 0 ? [] : [...exposedHeaders],
     maxAge: PREFLIGHT_MAX_AGE_SECONDS,
   };
+  const passed = { ...options, preflightContinue: true };
   return (req: IncomingMessage, callback) => {
-    const isComplete = isPreflight(req) && framingError(req) === undefined;
-    callback(null, { ...options, preflightContinue: !isComplete });
+    callback(null, isPreflight(req) && framingError(req) === undefined ? options : passed);
   };
 }

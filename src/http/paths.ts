@@ -3,6 +3,11 @@ import { isDecodable } from '../common/is-decodable.js';
 /** The path segment that all operations of the interface live under; the version is part of the base address. */
 export const API_VERSION = 'v1';
 
+/** Whether a path is under `/v1`, where keys and limits apply. */
+export function isApiPath(path: string): boolean {
+  return path === `/${API_VERSION}` || path.startsWith(`/${API_VERSION}/`);
+}
+
 /** The path of the order operations, as Nest and the document see it. */
 export const ORDERS_PATH = `${API_VERSION}/store/orders`;
 

@@ -1,14 +1,19 @@
 import { type ArgumentsHost, Catch, type ExceptionFilter, Logger, NotFoundException } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { logBackgroundError } from '../common/in-background.js';
-import { databaseMessageOf } from '../database/postgres-errors.js';
-import { DomainError } from '../errors/domain-error.js';
-import { abortResponse, sendError } from './response.js';
+import { logBackgroundError } from './common/in-background.js';
+import { databaseMessageOf } from './database/postgres-errors.js';
+import { DomainError } from './errors/domain-error.js';
+import { isApiPath } from './http/paths.js';
+import { abortResponse, sendError } from './http/response.js';
+import { LIMIT_HEADER_NAMES } from './rate-limit/headers.js';
+import { RateLimiter } from './rate-limit/rate-limiter.js';
 
 /** Writes every error response, in the one error shape. Logs 500 and 503 once. */
 @Catch()
 export class AllExceptionsFilter implements ExceptionFilter {
   readonly #logger = new Logger('Errors');
+
+  constructor(private readonly limiter: RateLimiter) {}
 
   /** Ends a request with an error. Never throws: nothing is left that could handle it. */
   catch(exception: unknown, host: ArgumentsHost): void {
@@ -19,6 +24,10 @@ export class AllExceptionsFilter implements ExceptionFilter {
       if (res.headersSent) {
         abortResponse(res);
       } else {
+        if (isApiPath(req.path) && !res.hasHeader(LIMIT_HEADER_NAMES[0])) {
+          // No guard has counted it.
+          this.limiter.setUnusedHeaders(res);
+        }
         sendError(res, error);
       }
       this.#log(error, req);
