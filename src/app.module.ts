@@ -31,7 +31,8 @@ export interface AppOptions {
   imports: [ApiKeysModule, RateLimitModule, OrdersModule, HealthModule],
   controllers: [IndexController, UnmatchedController],
   providers: [
-    // In this order, so not in their modules: who calls (401), then whether the caller is over a limit (429).
+    // In this order, so not in their modules: who calls, then whether that key is over a limit of its plan. The first one also counts
+    // and rejects requests without a valid key (429, or else 401).
     { provide: APP_GUARD, useClass: ApiKeyGuard },
     { provide: APP_GUARD, useClass: PlanThrottlerGuard },
     { provide: APP_FILTER, useClass: AllExceptionsFilter },

@@ -46,9 +46,11 @@ async function serve(stop: AbortController): Promise<never> {
       const { startEmbeddedDatabase } = await import('./cli/embedded/embedded-database.js');
       embedded = await startEmbeddedDatabase(stop);
     }
-    const app = await createApp(
-      { ...config, databaseUrl: config.databaseUrl ?? embedded?.url },
-      { logger, requestLog: log.info.bind(log), demoKey: embedded?.demoKey },
+    const app = await unlessStopped(
+      createApp(
+        { ...config, databaseUrl: config.databaseUrl ?? embedded?.url },
+        { logger, requestLog: log.info.bind(log), demoKey: embedded?.demoKey },
+      ),
     );
     await unlessStopped(listen(app, config, stop.signal));
     logger.log('listening', { host: config.host, port: (app.getHttpServer().address() as AddressInfo).port });
@@ -70,10 +72,10 @@ async function serve(stop: AbortController): Promise<never> {
 async function listen(app: NestExpressApplication, config: Config, stop: AbortSignal): Promise<void> {
   try {
     stop.throwIfAborted();
-    await app.listen(config.port, config.host);
     if (config.metricsPort !== 0) {
       await serveMetrics(app.get(Metrics).registry, config.host, config.metricsPort);
     }
+    await app.listen(config.port, config.host);
   } catch (error) {
     await app.close();
     const { code, address, port } = error as NodeJS.ErrnoException & Partial<AddressInfo>;

@@ -1,5 +1,6 @@
 import { Inject, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import pg from 'pg';
+import { coalesce } from '../common/coalesce.js';
 import { CONFIG, type Config } from '../config/config.js';
 import { Metrics } from '../metrics/metrics.js';
 import { clientsOf } from './open-client.js';
@@ -47,7 +48,7 @@ export class Pools implements OnApplicationShutdown {
   readonly main: pg.Pool;
   /** For lists that read orders. */
   readonly list: pg.Pool;
-  /** Whether a statement has had no response in time since the last look at the server. */
+  /** Whether a statement has had no response in time since the last look for commits that wait. */
   #hadTimeout = false;
 
   constructor(@Inject(CONFIG) config: Config, metrics: Metrics) {
@@ -92,11 +93,26 @@ export class Pools implements OnApplicationShutdown {
    * @throws {Error} (by rejection) while commits wait
    */
   async beforeWrite(): Promise<void> {
-    if (this.#hadTimeout && (await this.main.query(SELECT_STUCK_COMMITS)).rowCount !== 0) {
+    if (this.#hadTimeout) {
+      await this.#lookForStuckCommits();
+    }
+  }
+
+  readonly #lookForStuckCommits = coalesce(async () => {
+    // Before the statement, so that a timeout during it leads to another look.
+    this.#hadTimeout = false;
+    const isStuck = await this.main.query(SELECT_STUCK_COMMITS).then(
+      ({ rowCount }) => rowCount !== 0,
+      (error: unknown) => {
+        this.#hadTimeout = true;
+        throw error;
+      },
+    );
+    if (isStuck) {
+      this.#hadTimeout = true;
       throw new Error('commits wait for a standby');
     }
-    this.#hadTimeout = false;
-  }
+  });
 
   /** Runs after the HTTP server has closed: in-flight requests need the pools. */
   async onApplicationShutdown(): Promise<void> {

@@ -9,7 +9,7 @@ const PING_TIMEOUT_MS = 1_000;
 @Injectable()
 export class HealthService implements OnModuleDestroy {
   #draining = false;
-  /** The ping in flight. Anyone may ask, and a flood must not take the connections that cancels need. */
+  /** The ping in flight, with its connection. Anyone may ask, and a flood must not take the connections that cancels need. */
   #ping: Promise<boolean> | undefined;
 
   constructor(
@@ -29,11 +29,12 @@ export class HealthService implements OnModuleDestroy {
     if (this.#draining) {
       return false;
     }
-    this.#ping ??= withDeadline(this.prisma.isUsable(), PING_TIMEOUT_MS)
+    this.#ping ??= this.prisma
+      .isUsable()
       .catch(() => false)
       .finally(() => {
         this.#ping = undefined;
       });
-    return this.#ping;
+    return withDeadline(this.#ping, PING_TIMEOUT_MS).catch(() => false);
   }
 }

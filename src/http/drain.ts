@@ -1,3 +1,4 @@
+import type { Server } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
@@ -20,6 +21,10 @@ export class Drain implements BeforeApplicationShutdown, OnApplicationShutdown {
   /** Keeps responding until load balancers have noticed. In-flight requests may then take the grace period. */
   async beforeApplicationShutdown(): Promise<void> {
     const { connections } = this.host.httpAdapter;
+    if (!(this.host.httpAdapter.getHttpServer() as Server).listening) {
+      // The start has failed, so nobody sends requests here.
+      return;
+    }
     connections.startDraining();
     await delay(this.config.shutdownDelaySeconds * 1_000);
     this.#grace = setTimeout(() => {

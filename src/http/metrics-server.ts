@@ -1,7 +1,10 @@
+import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { Registry } from 'prom-client';
 import { DomainError } from '../errors/domain-error.js';
 import { sendError, setDefaultHeaders } from './response.js';
+
+const CONNECTIONS_MAX = 100;
 
 /**
  * Serves `/metrics` on a separate port, so that the public port never exposes it.
@@ -24,8 +27,9 @@ export async function serveMetrics(registry: Registry, host: string, port: numbe
       },
     );
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen(port, host, resolve);
-  });
+  // For clients that send nothing; a scraper needs one or two.
+  server.maxConnections = CONNECTIONS_MAX;
+  server.listen(port, host);
+  await once(server, 'listening');
   return server;
 }

@@ -16,7 +16,7 @@ export const COUNTED_MAX = 100_000;
 export interface QuotaStore {
   /**
    * Decides and counts one request of a key or address. Returns without a promise when no round trip is needed.
-   * A store that cannot reach its server counts in memory; whatever else fails rejects the promise.
+   * A store whose server cannot decide, for whatever reason, counts in memory.
    */
   consume(id: string, quotas: Quotas): Verdict | Promise<Verdict>;
 

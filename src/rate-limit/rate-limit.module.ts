@@ -11,7 +11,7 @@ import { RateLimiter } from './rate-limiter.js';
   imports: [
     DatabaseModule,
     UsageModule,
-    // One throttler, so that PlanThrottlerGuard counts once. It takes the numbers from the caller's plan instead of these.
+    // The guard calls `handleRequest` once for each throttler, so there is one. Its numbers are never read: they are the plan's.
     ThrottlerModule.forRoot([{ ttl: MINUTE_MS, limit: ANONYMOUS_QUOTAS.requestsPerMinute }]),
   ],
   providers: [ClientAddress, RateLimiter],

@@ -3,6 +3,7 @@ import { HealthService } from '../../src/health/health.service.js';
 import { Metrics } from '../../src/metrics/metrics.js';
 import { errorOf } from '../helpers/api.js';
 import { createServiceLogin } from '../helpers/service-login.js';
+import { ServiceMetrics } from '../helpers/service-metrics.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { useTestDatabase } from '../helpers/test-database.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
@@ -55,6 +56,18 @@ describe('health', () => {
     await database.db.query('ALTER TABLE IF EXISTS hidden RENAME TO orders');
     await waitFor(async () => (await ask('ready')).status === 200, 'the service is ready again');
     expect(await exported()).toBe(1);
+  });
+
+  it('holds one connection, however often a silent database is asked for', async () => {
+    proxy.stall();
+    for (let asked = 0; asked < 3; asked++) {
+      expect((await ask('ready')).status).toBe(503);
+    }
+    const { connectionsInUse } = await ServiceMetrics.of(service.app);
+    proxy.restore();
+    // Another one may be removing old usage.
+    expect(connectionsInUse).toBeLessThan(3);
+    await waitFor(async () => (await ask('ready')).status === 200, 'the service is ready again');
   });
 
   it('is unready while its login lacks the right to cancel', async () => {
