@@ -59,6 +59,9 @@ describe('health', () => {
   });
 
   it('holds one connection, however often a silent database is asked for', async () => {
+    // Open ones, which wait for longer than new ones.
+    const prisma = service.app.get(PrismaService);
+    await Promise.all(Array.from({ length: 4 }, () => prisma.$executeRaw`SELECT pg_sleep(0.2)`));
     proxy.stall();
     for (let asked = 0; asked < 3; asked++) {
       expect((await ask('ready')).status).toBe(503);
@@ -93,6 +96,7 @@ describe('health', () => {
     expect(await Promise.race([...statements, ask('ready').then(({ status }) => status)])).toBe(503);
     proxy.restore();
     await Promise.all(statements);
+    await waitFor(async () => (await ask('ready')).status === 200, 'the service is ready again');
   });
 
   it('asks the database once for callers at the same time', async () => {
