@@ -7,10 +7,16 @@ import { type Plan, PLANS } from '../../plans/plans.js';
 const DEMO_ORDERS = 60;
 const ENTERPRISE_QUOTAS = { requestsPerMinute: 5_000, requestsPerDay: 1_000_000 };
 
-export type DemoKeys = Readonly<Record<Plan, string>>;
+type DemoKeys = Readonly<Record<Plan, string>>;
+
+export interface Demo {
+  readonly keys: DemoKeys;
+  /** An order that can be cancelled; undefined when none is pending. */
+  readonly pendingId: bigint | undefined;
+}
 
 /** Inserts sample orders and one API key per plan, unless they are there. */
-export async function prepareDemo(databaseUrl: string): Promise<DemoKeys> {
+export async function prepareDemo(databaseUrl: string): Promise<Demo> {
   const keys = demoKeysOf(new URL(databaseUrl).password);
   // Every command loads this file; the client is for this function only.
   const { openPrisma } = await import('../../database/open-prisma.js');
@@ -26,14 +32,26 @@ export async function prepareDemo(databaseUrl: string): Promise<DemoKeys> {
       })),
       skipDuplicates: true,
     });
-    return keys;
+    const pending = await prisma.order.findFirst({
+      where: { status: 'pending' },
+      orderBy: { id: 'asc' },
+      select: { id: true },
+    });
+    return { keys, pendingId: pending?.id };
   } finally {
     await end();
   }
 }
 
 /** What a developer needs for the first requests. */
-export function demoBanner(baseUrl: string, databaseUrl: string, keys: DemoKeys, docsEnabled: boolean): string {
+export function demoBanner(
+  baseUrl: string,
+  databaseUrl: string,
+  { keys, pendingId }: Demo,
+  docsEnabled: boolean,
+): string {
+  const curl = `  curl -i -H 'Authorization: Bearer ${keys.free}'`;
+  const orders = `${baseUrl}/v1/store/orders`;
   const lines = [
     '',
     'The store orders service is running on an embedded PostgreSQL (data in .data/, Ctrl-C stops both).',
@@ -44,10 +62,12 @@ export function demoBanner(baseUrl: string, databaseUrl: string, keys: DemoKeys,
     '',
     ...PLANS.map((plan) => `  ${`${plan} key`.padEnd(15)} ${keys[plan]}`),
     '',
-    'List all orders, then cancel order 1:',
+    pendingId === undefined ? 'List all orders:' : `List all orders, then cancel order ${pendingId}:`,
     '',
-    `  curl -i -H 'Authorization: Bearer ${keys.free}' ${baseUrl}/v1/store/orders`,
-    `  curl -i -H 'Authorization: Bearer ${keys.free}' -X DELETE ${baseUrl}/v1/store/orders/1`,
+    `${curl} ${orders}`,
+    pendingId === undefined
+      ? '\nNo order is pending; `npx petstore seed` adds some.'
+      : `${curl} -X DELETE ${orders}/${pendingId}`,
     '',
     '',
   ];

@@ -34,7 +34,7 @@ export async function startEmbeddedDatabase(stop: AbortController): Promise<Embe
     stop.signal.throwIfAborted();
     const url = server.url(DATABASE);
     await migrate(url);
-    const keys = await prepareDemo(url);
+    const demo = await prepareDemo(url);
     stop.signal.throwIfAborted();
     const abort = (): void => {
       stop.abort(new Error(`The embedded PostgreSQL has ended (log: ${EMBEDDED_FOLDER}/postgres.log). Start again.`));
@@ -42,8 +42,8 @@ export async function startEmbeddedDatabase(stop: AbortController): Promise<Embe
     inBackground(server.ended.then(abort));
     return {
       url,
-      demoKey: keys.free,
-      banner: (baseUrl, docsEnabled) => demoBanner(baseUrl, url, keys, docsEnabled),
+      demoKey: demo.keys.free,
+      banner: (baseUrl, docsEnabled) => demoBanner(baseUrl, url, demo, docsEnabled),
       stop: () => server.stop(),
     };
   } catch (error) {

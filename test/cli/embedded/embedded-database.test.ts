@@ -42,6 +42,9 @@ describe('petstore serve without DATABASE_URL', () => {
     const third = await checkout.serve();
     expect(third.freeKey).toBe(first.freeKey);
     expect((await errorOf(await cancelOrder(third.baseUrl, '1', third.freeKey))).code).toBe('order_already_cancelled');
+    // The printed command cancels an order that is pending.
+    const printed = /cancel order (\d+):/.exec(third.output())?.[1] ?? '';
+    expect((await cancelOrder(third.baseUrl, printed, third.freeKey)).status).toBe(204);
     // PostgreSQL removes its file when it notices that the service is gone.
     const orphan = checkout.postmasterPid();
     third.child.kill('SIGKILL');
