@@ -12,6 +12,8 @@ import { isExpired } from './key-state.js';
 const KNOWN_KEYS_MAX = 10_000;
 /** Concurrent look-ups of tokens that may be invented, in all. */
 const UNKNOWN_LOOKUPS_MAX = 2;
+/** Of these, for one address: otherwise guesses from one would hold both while the database is slow. */
+const UNKNOWN_LOOKUPS_ADDRESS_MAX = 1;
 /** How long such a look-up waits for its turn. Milliseconds. */
 const SLOT_TIMEOUT_MS = 1_000;
 
@@ -23,8 +25,8 @@ interface KnownKey {
 
 /**
  * Verifies API keys. Keys that exist are known from their first look-up on, and not looked up again for `API_KEY_CACHE_SECONDS` or until
- * they change. A token that this process does not know may be invented: a few of these are looked up at a time, in turns by
- * address, and only keys that exist take a place in the cache.
+ * they change. A token that this process does not know may be invented: two of these are looked up at a time, of one address one,
+ * and only keys that exist take a place in the cache.
  */
 @Injectable()
 export class ApiKeysService {
@@ -32,6 +34,7 @@ export class ApiKeysService {
   /** The latest look-up of each key; concurrent requests share it. */
   readonly #lookups = new Map<string, Promise<VerifiedKey | undefined>>();
   readonly #unknownSlots = new FairSlots(UNKNOWN_LOOKUPS_MAX, {
+    ownerMax: UNKNOWN_LOOKUPS_ADDRESS_MAX,
     ms: SLOT_TIMEOUT_MS,
     error: () => new DomainError('service_unavailable', 'The API key cannot be verified at the moment; retry shortly.'),
   });
