@@ -4,6 +4,7 @@ import { inBackground } from '../../common/in-background.js';
 import { CONFIG, type Config } from '../../config/config.js';
 import { LIST_LOCK_TIMEOUT_MS } from '../../database/pools.js';
 import { Metrics } from '../../metrics/metrics.js';
+import { CorruptChunk } from './gzip.js';
 import { ImageBuilder } from './image-builder.js';
 import { type Cut, ImageMemory } from './image-memory.js';
 import { imageOf, joinSmall, type ListImage, type Piece, startsOf } from './list-image.js';
@@ -57,6 +58,7 @@ export class ListImages implements OnModuleDestroy {
    * @param cut ends the response when memory is needed for a newer image
    * @returns undefined when memory does not hold the list, or not in time
    * @throws {Error} of the database @throws {TypeError} that names an order which cannot be listed
+   * @throws {CorruptChunk} when the image that this one takes pieces from was found to be corrupt
    */
   async get(name: string | undefined, cut: Cut): Promise<UsedImage | undefined> {
     const { current } = this.#memory;
@@ -133,7 +135,12 @@ export class ListImages implements OnModuleDestroy {
         return undefined;
       }
       const image = imageOf(version?.name, pieces);
-      this.#version = version && (await transaction.versionWith(startsOf(pieces)));
+      const newVersion = version && (await transaction.versionWith(startsOf(pieces)));
+      if (base !== undefined && base !== this.#memory.current) {
+        // It has been cleared meanwhile, and this image may have taken over what was corrupt.
+        throw new CorruptChunk();
+      }
+      this.#version = newVersion;
       this.#memory.current = version && image;
       const isSlow = performance.now() - startedAt > BUILD_MAX_MS;
       this.#streamedUntil = isSlow ? performance.now() + STREAMED_MS : -Infinity;

@@ -1,5 +1,7 @@
 import { seedOrders } from '../../../src/orders/seed-orders.js';
 import { ListImages } from '../../../src/orders/list/list-images.js';
+import { ListTransactions } from '../../../src/orders/list/list-transaction.js';
+import { ListVersions } from '../../../src/orders/list/list-versions.js';
 import { insertKey } from '../../helpers/builders.js';
 import { describeWith } from '../../helpers/describe-with.js';
 import { runProcess } from '../../helpers/petstore.js';
@@ -155,6 +157,31 @@ describe('the image of the order list', () => {
     expect(await list('identity')).toBe(expected);
     expect((await read()).rows).toBe(ORDERS);
   });
+});
+
+it('an image that takes pieces from one which is found to be corrupt meanwhile is shown to nobody', async () => {
+  await list('gzip');
+  const [images, transactions] = [service.app.get(ListImages), service.app.get(ListTransactions)];
+  const name = await service.app.get(ListVersions).currentName();
+  const used = await images.get(name, () => undefined);
+  used!.image.chunks[0]!.deflated.fill(0xff);
+  used!.release();
+  await change('UPDATE orders SET quantity = quantity % 5 + 1 WHERE id = 50000');
+  const begin = transactions.begin.bind(transactions);
+  jest.spyOn(transactions, 'begin').mockImplementationOnce(async (options) => {
+    const transaction = await begin(options);
+    const versionWith = transaction.versionWith.bind(transaction);
+    jest.spyOn(transaction, 'versionWith').mockImplementation((starts) => {
+      images.clear();
+      return versionWith(starts);
+    });
+    return transaction;
+  });
+  expect((await requestRaw(service.baseUrl, { key, headers: { 'Accept-Encoding': 'gzip' } })).status).toBe(500);
+  const other = await startTestService({ database });
+  const expected = await list('gzip', other);
+  await other.stop();
+  expect(await list('identity')).toBe(expected);
 });
 
 describe('lists that memory does not hold', () => {
