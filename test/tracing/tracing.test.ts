@@ -7,6 +7,7 @@ import { insertKey, insertOrder } from '../helpers/builders.js';
 import { freePort } from '../helpers/free-port.js';
 import { lockOrder } from '../helpers/lock-waits.js';
 import { OtlpReceiver, type ReceivedSpan } from '../helpers/otlp-receiver.js';
+import { StalledClient } from '../helpers/raw-http.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { useTestDatabase } from '../helpers/test-database.js';
 import { waitFor } from '../helpers/wait-for.js';
@@ -14,6 +15,9 @@ import { waitFor } from '../helpers/wait-for.js';
 const SERVER = 2;
 const CLIENT = 3;
 const ERROR = 2;
+
+/** More than the buffers of both ends of a connection hold. */
+const ORDERS = 250_000;
 
 const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
 const CALLER_SPAN_ID = '00f067aa0ba902b7';
@@ -97,6 +101,29 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
     expect(span.parentSpanId).toBeUndefined();
     expect(span.traceId).not.toBe(TRACE_ID);
     expect(await childOf(span)).toMatchObject({ traceId: span.traceId, kind: CLIENT, name: 'COPY orders' });
+  });
+
+  it('records no statement for a list from memory', async () => {
+    for (const id of ['memory-1', 'memory-2', 'memory-3']) {
+      await (await call(service.baseUrl, 'GET', '/store/orders', key, { 'X-Request-Id': id })).text();
+    }
+    const span = await spanOf('memory-2');
+    // What ends before it arrives before it.
+    await spanOf('memory-3');
+    expect(receiver.spans.filter(({ parentSpanId }) => parentSpanId === span.spanId)).toEqual([]);
+  });
+
+  it('ends the span of a COPY with the statement, and not with the response to a slow client', async () => {
+    await database.db.query(
+      `INSERT INTO orders (id, pet_id, quantity) SELECT 1000000 + n, n, 1 FROM generate_series(1, ${ORDERS}) AS n`,
+    );
+    const copies = (): number => receiver.spans.filter(({ name }) => name === 'COPY orders').length;
+    const before = copies();
+    const reader = await StalledClient.open(service.port, key);
+    await waitFor(() => copies() > before, 'the span arrives');
+    expect(reader.isComplete).toBe(false);
+    reader.disconnect();
+    await database.db.query('DELETE FROM orders');
   });
 
   it('records an early rejection as a span, without a route when none matches', async () => {

@@ -1,3 +1,4 @@
+import { finished } from 'node:stream/promises';
 import { Injectable } from '@nestjs/common';
 import type { Pool, PoolClient, QueryResultRow } from 'pg';
 import { withDeadline } from '../../common/deadline.js';
@@ -5,6 +6,7 @@ import { CopyOut } from '../../database/copy-out.js';
 import { onlyRow } from '../../database/only-row.js';
 import { LIST_LOCK_TIMEOUT_MS, Pools } from '../../database/pools.js';
 import { isSchemaError } from '../../database/postgres-errors.js';
+import { traced } from '../../tracing/tracing.js';
 import { ORDER_COLUMNS } from '../order-columns.js';
 import { type ListVersion, type RangesRow, SELECT_RANGES, versionOf } from './list-version.js';
 import { ListVersions, type Query } from './list-versions.js';
@@ -103,6 +105,8 @@ export class ListTransaction {
     const rows =
       this.version === undefined ? 'orders' : `ONLY orders WHERE id BETWEEN '${first}'::bigint AND '${last}'::bigint`;
     const copy = this.client.query(new CopyOut(`COPY (SELECT ${COLUMNS} FROM ${rows} ORDER BY id) TO STDOUT`, encoder));
+    // Its error is thrown where the chunks are read.
+    traced({ operation: 'COPY', table: 'orders' }, () => finished(copy)).catch(() => undefined);
     const chunks = copy[Symbol.asyncIterator]() as AsyncIterator<EncodedChunk, undefined>;
     for (let next = await nextOf(copy, chunks); next.done !== true; next = await nextOf(copy, chunks)) {
       yield next.value;

@@ -7,7 +7,6 @@ import { databaseCall, INTERNAL_ERROR, sqlStateOf, UNDEFINED_TABLE } from '../..
 import { DomainError } from '../../errors/domain-error.js';
 import { abortResponse, breakConnection } from '../../http/response.js';
 import { Metrics } from '../../metrics/metrics.js';
-import { traced } from '../../tracing/tracing.js';
 import { UsageRecorder } from '../../usage/usage-recorder.js';
 import { etagOf, matchesEtag } from './etag.js';
 import { CorruptChunk } from './gzip.js';
@@ -99,11 +98,9 @@ export class OrderListResponder {
         }
       },
     };
-    const run = (): Promise<void> =>
-      listCall(() => this.#send(name, sending)).catch((error: unknown) => {
-        this.#end(sending, error);
-      });
-    await traced({ operation: 'COPY', table: 'orders' }, run);
+    await listCall(() => this.#send(name, sending)).catch((error: unknown) => {
+      this.#end(sending, error);
+    });
   }
 
   async #send(name: string | undefined, sending: Sending): Promise<void> {
