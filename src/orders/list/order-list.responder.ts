@@ -180,20 +180,20 @@ export class OrderListResponder {
     }
   }
 
-  /** Ends a list that has failed. @throws {unknown} the error, unless the client is to blame: the exception filter logs it */
+  /** Ends a list that has failed. @throws {unknown} the error, unless the client is to blame: the exception filter ends the response */
   #end({ res, isCut }: Sending, error: unknown): void {
+    if (error instanceof ClientDisconnected) {
+      this.metrics.lists.labels(isCut ? 'cut' : 'disconnected').inc();
+      abortResponse(res);
+      return;
+    }
     if (error instanceof CorruptChunk) {
       this.images.clear();
     }
-    const isDisconnected = error instanceof ClientDisconnected;
-    if (isDisconnected || res.headersSent) {
-      const reason = isCut ? 'cut' : 'disconnected';
-      this.metrics.lists.labels(isDisconnected ? reason : 'failed').inc();
-      abortResponse(res);
+    if (res.headersSent) {
+      this.metrics.lists.labels('failed').inc();
     }
-    if (!isDisconnected) {
-      throw error;
-    }
+    throw error;
   }
 }
 

@@ -1,7 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { abortResponse } from '../../http/response.js';
 
 /** Less than this waits for what follows, so that a short list takes one packet. */
 export const TAKEN_MIN_BYTES = 64 * 1_024;
@@ -27,7 +26,7 @@ export interface SendOptions {
 
 /**
  * Writes a body at the pace of its client, and ends the response. A part of {@link TAKEN_MIN_BYTES} or more is no longer used when the
- * next one is asked for.
+ * next one is asked for. When it throws, the response has not ended: abort it.
  * @throws {ClientDisconnected} @throws {unknown} what reading the body throws
  */
 export async function sendBody(
@@ -104,9 +103,6 @@ async function writeAll(
   }
   try {
     await written;
-  } catch (error) {
-    abortResponse(res);
-    throw error;
   } finally {
     clearInterval(stalled);
     clearTimeout(late);

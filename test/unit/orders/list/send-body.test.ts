@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
+import { abortResponse } from '../../../../src/http/response.js';
 import { ClientDisconnected, sendBody, type SendOptions } from '../../../../src/orders/list/send-body.js';
 import { waitFor } from '../../../helpers/wait-for.js';
 import { parseResponses } from '../../../helpers/wire.js';
@@ -56,14 +57,20 @@ async function request(count = 1): Promise<void> {
   await waitFor(() => responses.length === count, 'the requests have arrived');
 }
 
-/** Sends a body as the response to one of the requests. @returns the bytes that were sent */
+/** Sends a body as the response to one of the requests, which it aborts when that fails. @returns the bytes that were sent */
 async function send(
   index: number,
   body: Iterable<Buffer> | AsyncIterable<Buffer>,
   options: Partial<SendOptions> = {},
 ): Promise<number> {
   let sent = 0;
-  await sendBody(responses[index]!, body, { stallMs: STALL_MS, onSent: (bytes) => (sent += bytes), ...options });
+  const response = responses[index]!;
+  try {
+    await sendBody(response, body, { stallMs: STALL_MS, onSent: (bytes) => (sent += bytes), ...options });
+  } catch (error) {
+    abortResponse(response);
+    throw error;
+  }
   return sent;
 }
 
