@@ -44,12 +44,12 @@ export class CopyOut<T> extends Readable implements Submittable {
   /** Called by pg, also for the rows that it has received before the socket was paused. */
   handleCopyData({ chunk }: { readonly chunk: Buffer }): void {
     this.rows++;
-    this.#collect(() => this.collector.add(chunk));
+    this.#collect(chunk);
   }
 
   /** Called by pg. */
   handleCommandComplete(): void {
-    this.#collect(() => this.collector.end());
+    this.#collect();
   }
 
   /** Called by pg. */
@@ -64,12 +64,13 @@ export class CopyOut<T> extends Readable implements Submittable {
     this.destroy(error);
   }
 
-  #collect(next: () => T | undefined): void {
+  /** @param row undefined at the end */
+  #collect(row?: Buffer): void {
     if (this.destroyed) {
       return;
     }
     try {
-      const chunk = next();
+      const chunk = row === undefined ? this.collector.end() : this.collector.add(row);
       if (chunk !== undefined && !this.push(chunk)) {
         this.#connection?.stream.pause();
       }
