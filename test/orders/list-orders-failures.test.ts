@@ -278,6 +278,21 @@ it.each(['identity', 'gzip'])('stalled lists that memory holds use no connection
   }
 });
 
+it('a list from memory counts in the metrics as the part that was sent before its client left', async () => {
+  service = await startTestService({ database });
+  const listBytes = async (): Promise<number> =>
+    (await ServiceMetrics.of(service.app)).sum('petstore_list_bytes_total');
+  await expectWholeList('gzip');
+  const whole = await listBytes();
+  expect(whole).toBeGreaterThan(ORDERS * 80);
+  const reader = await StalledClient.open(service.port, key);
+  reader.disconnect();
+  await waitFor(async () => (await listsThatEnded('disconnected')) === 1, 'the list has ended');
+  const part = (await listBytes()) - whole;
+  expect(part).toBeGreaterThan(0);
+  expect(part).toBeLessThan(whole);
+});
+
 it('more stalled lists than the main pool has connections delay neither cancels, nor 304, nor HEAD', async () => {
   const READERS = 3;
   service = await startTestService({ database, environment: { LIST_CACHE_MB: '0' } });

@@ -81,6 +81,7 @@ const FINAL_BLOCK = Buffer.from([1, 0, 0, 0xff, 0xff]);
 /** The JSON array of some chunks. */
 export interface GzipArray {
   /** One gzip member (RFC 1952), because Chromium and curl read no further than the first. In parts. */
+  readonly gzipLength: number;
   readonly gzip: readonly Buffer[];
   /** Bytes of JSON. */
   readonly length: number;
@@ -96,7 +97,8 @@ export function gzipArrayOf(chunks: readonly Deflated[]): GzipArray {
   const trailer = Buffer.alloc(8);
   trailer.writeUInt32LE(crc, 0);
   trailer.writeUInt32LE(length % 2 ** 32, 4);
-  return { gzip: [GZIP_HEADER, ...parts.map(({ deflated }) => deflated), FINAL_BLOCK, trailer], length };
+  const gzip = [GZIP_HEADER, ...parts.map(({ deflated }) => deflated), FINAL_BLOCK, trailer];
+  return { gzip, gzipLength: gzip.reduce((sum, part) => sum + part.length, 0), length };
 }
 
 /** The generator polynomial of CRC-32, reflected. */

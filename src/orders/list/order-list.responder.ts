@@ -43,6 +43,8 @@ interface Sending {
   /** Ends the response, because a newer image needs the memory. */
   readonly cut: () => void;
   isCut: boolean;
+  /** Of the body, compressed or not, that the operating system has accepted. */
+  sentBytes: number;
 }
 
 /** Responds to the list operation: 304 if the client has the current list, headers only to HEAD, all orders to GET. */
@@ -93,6 +95,7 @@ export class OrderListResponder {
       cut: () => {
         // The connection: a response that waits behind another one could not be ended at once. Not once the client has all of it.
         if (!res.writableFinished && !req.socket.destroyed) {
+      sentBytes: 0,
           sending.isCut = true;
           breakConnection(req);
         }
@@ -126,8 +129,13 @@ export class OrderListResponder {
   }
 
   async #sendImage(image: ListImage, sending: Sending, body: Iterable<Buffer> | AsyncIterable<Buffer>): Promise<void> {
-    await this.#write(sending, image.name, body);
-    this.metrics.listBytes.inc(image.length);
+    try {
+      await this.#write(sending, image.name, body);
+    } finally {
+      // The part of the list that the client has taken.
+      const part = sending.sentBytes / (sending.isCompressed ? image.gzipLength : image.length);
+      this.metrics.listBytes.inc(Math.round(part * image.length));
+    }
   }
 
   /** Sends a list that memory does not hold, from the database, at the pace of its client. */
@@ -167,16 +175,15 @@ export class OrderListResponder {
     }
     startResponse(res, 200, version, isCompressed);
     this.metrics.listsRunning.inc();
-    let listBytes = 0;
     const onSent = (bytes: number): void => {
-      listBytes += bytes;
+      sending.sentBytes += bytes;
     };
     try {
       await sendBody(res, body, { stallMs: this.#stallMs, waitMaxMs, onSent });
       this.metrics.lists.labels('complete').inc();
     } finally {
       this.metrics.listsRunning.dec();
-      this.usage.add(caller, { lists: 1, listBytes });
+      this.usage.add(caller, { lists: 1, listBytes: sending.sentBytes });
     }
   }
 

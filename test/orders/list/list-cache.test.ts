@@ -148,7 +148,7 @@ describe('the image of the order list', () => {
     const images = service.app.get(ListImages);
     const corrupted = jest.spyOn(images, 'get').mockImplementation(() => {
       const chunks = [{ deflated: Buffer.from([0, 1, 0, 0xfe, 0xff, 0x61]), crc: 0, length: 1, holders: 1 }];
-      const image = { name: 'corrupt', pieces: [], chunks, gzip: [], length: 3 };
+      const image = { name: 'corrupt', pieces: [], chunks, gzip: [], gzipLength: 0, length: 3 };
       return Promise.resolve({ image, release: () => undefined });
     });
     await expect(list('identity')).rejects.toThrow();
