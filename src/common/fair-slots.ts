@@ -34,10 +34,11 @@ export class FairSlots {
 
   /**
    * Does some work while it holds a slot. Rejects like the work.
-   * @param signal ends the wait for a slot, not the work
+   * @param signal ends the wait for a slot, not the work, which does not start when it is aborted before
    * @throws {Error} (by rejection) when no slot becomes free in time; the reason of the signal when that ends the wait
    */
   async run<T>(owner: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    signal?.throwIfAborted();
     if (this.#mayHoldOneMore(owner)) {
       this.#grant(owner);
     } else {
@@ -61,9 +62,6 @@ export class FairSlots {
     });
     this.#waiters.set(owner, (this.#waiters.get(owner) ?? new Set()).add(admit));
     signal?.addEventListener('abort', abort);
-    if (signal?.aborted === true) {
-      abort();
-    }
     try {
       await (this.options.ms === Infinity ? admitted : withDeadline(admitted, this.options.ms));
     } catch {

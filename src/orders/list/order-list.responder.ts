@@ -1,7 +1,7 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { FairSlots } from '../../common/fair-slots.js';
-import { Turns } from '../../common/turns.js';
 import { CONFIG, type Config } from '../../config/config.js';
 import { databaseCall, INTERNAL_ERROR, sqlStateOf, UNDEFINED_TABLE } from '../../database/postgres-errors.js';
 import { DomainError } from '../../errors/domain-error.js';
@@ -51,7 +51,10 @@ interface Sending {
 @Injectable()
 export class OrderListResponder {
   readonly #stallMs: number;
-  readonly #turns = new Turns(BEGUN_PER_TURN);
+  readonly #turns = new FairSlots(BEGUN_PER_TURN, {
+    ms: Infinity,
+    error: () => new Error('Nobody waits without end.'),
+  });
   readonly #uncompressed = slotsOf(
     UNCOMPRESSED_MAX,
     UNCOMPRESSED_WAIT_MS,
@@ -77,7 +80,7 @@ export class OrderListResponder {
    */
   async respond(req: Request, res: Response, caller: string): Promise<void> {
     const name = await listCall(() => this.versions.currentName());
-    await this.#turns.next(caller);
+    await this.#turn(caller);
     const isCompressed = req.acceptsEncodings('gzip', 'identity') === 'gzip';
     const isUnchanged = name !== undefined && matchesEtag(req.headers['if-none-match'], etagOf(name));
     if (isUnchanged || req.method === 'HEAD') {
@@ -106,6 +109,17 @@ export class OrderListResponder {
     });
   }
 
+  /** Resolves when a response may begin, so that others go on between many. */
+  #turn(caller: string): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const begin = (): Promise<void> => {
+        resolve();
+        return nextTurn();
+      };
+      this.#turns.run(caller, begin).catch(reject);
+    });
+  }
+
   async #send(name: string | undefined, sending: Sending): Promise<void> {
     const used = await this.images.get(name, sending.cut);
     if (used === undefined) {
@@ -114,7 +128,7 @@ export class OrderListResponder {
     }
     try {
       // Many may have waited for this image.
-      await this.#turns.next(sending.caller);
+      await this.#turn(sending.caller);
       const { image } = used;
       await (sending.isCompressed
         ? this.#sendImage(image, sending, image.gzip)
@@ -140,9 +154,6 @@ export class OrderListResponder {
 
   /** Sends a list that memory does not hold, from the database, at the pace of its client. */
   async #stream(sending: Sending): Promise<void> {
-    if (isLost(sending)) {
-      throw new ClientDisconnected();
-    }
     const transaction = await this.transactions.begin();
     let isComplete = false;
     try {
