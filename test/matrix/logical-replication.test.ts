@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PostgresServer } from '../../src/cli/embedded/postgres-server.js';
-import { etagOf } from '../../src/orders/list/etag.js';
+import { etagOf } from '../../src/orders/list/list-version.js';
 import { listOrders } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { applyMigrations } from '../helpers/isolated-database.js';

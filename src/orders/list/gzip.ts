@@ -1,6 +1,5 @@
 import { promisify } from 'node:util';
 import { constants, crc32, deflateRaw, deflateRawSync, inflateRaw, inflateRawSync } from 'node:zlib';
-import { freeBuffer } from '../../common/free-buffer.js';
 
 /** Fast rather than small: level 1 makes the list 5 times smaller, and higher levels cost several times the CPU. */
 export const GZIP_LEVEL = 1;
@@ -81,8 +80,8 @@ const FINAL_BLOCK = Buffer.from([1, 0, 0, 0xff, 0xff]);
 /** The JSON array of some chunks. */
 export interface GzipArray {
   /** One gzip member (RFC 1952), because Chromium and curl read no further than the first. In parts. */
-  readonly gzipLength: number;
   readonly gzip: readonly Buffer[];
+  readonly gzipLength: number;
   /** Bytes of JSON. */
   readonly length: number;
 }
@@ -134,4 +133,19 @@ function multiply(a: number, b: number): number {
     factor = (factor & 1) === 0 ? factor >>> 1 : (factor >>> 1) ^ POLYNOMIAL;
   }
   return product >>> 0;
+}
+
+/** ES2024, in Node 22 and newer. */
+type Transferable = ArrayBufferLike & { transfer?(length: number): unknown };
+
+/**
+ * Frees the memory behind a buffer that nobody will read again. The garbage collector would keep it for longer: to its
+ * heap, a buffer of a megabyte is an object of a few bytes. Does nothing before Node 22, or if the buffer is less than half of
+ * its memory, like each buffer in the pool that Node keeps for small ones.
+ */
+export function freeBuffer({ buffer, length }: Buffer): void {
+  // A buffer that has been freed has no length; freeing it again would throw.
+  if (length > 0 && length * 2 >= buffer.byteLength) {
+    (buffer as Transferable).transfer?.(0);
+  }
 }

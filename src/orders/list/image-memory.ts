@@ -1,5 +1,9 @@
-import type { ImageChunk, ListImage } from './list-image.js';
+import { deflate, type Deflated } from './gzip.js';
+import type { ImageChunk, ListImage, Piece } from './list-image.js';
+import type { EncodedChunk } from './order-list-encoder.js';
 
+/** Chunks that are compressed at once, while the next one is read. */
+const COMPRESSING_MAX = 2;
 /** Approximate memory of a chunk in addition to its bytes. */
 const OVERHEAD_BYTES = 500;
 
@@ -100,6 +104,92 @@ export class ImageMemory {
     if (image !== this.#current && this.#users.get(image)?.size === 0) {
       this.#users.delete(image);
       this.free(image.chunks);
+    }
+  }
+}
+
+interface BuiltPiece extends Piece {
+  rows: number;
+  readonly chunks: ImageChunk[];
+}
+
+/** Collects the pieces of an image: those of the image before, and new ones, which it compresses as they are read. */
+export class ImageBuilder {
+  readonly #pieces: BuiltPiece[] = [];
+  #bytes = 0;
+  /** What is being compressed; the oldest first. */
+  readonly #compressing: { readonly piece: BuiltPiece; readonly deflated: Promise<Deflated> }[] = [];
+
+  /**
+   * @param bytesMax of the image
+   * @param mayCut whether older images make room for it
+   */
+  constructor(
+    private readonly memory: ImageMemory,
+    private readonly bytesMax: number,
+    private readonly mayCut: boolean,
+  ) {}
+
+  /** Whether memory holds what has been collected. */
+  get fits(): boolean {
+    return this.#bytes <= this.bytesMax && !this.memory.isFull;
+  }
+
+  /** Adds a piece of the image before. */
+  take({ block, rows, chunks }: Piece): void {
+    const piece = this.#begin(block, rows);
+    for (const chunk of chunks) {
+      this.#hold(chunk, piece);
+    }
+  }
+
+  /** Adds a chunk, of a new piece if it has a block. @param onCompressed called when its bytes are not needed any more */
+  async add({ bytes, rows, block }: EncodedChunk, onCompressed: () => void): Promise<void> {
+    const last = block === undefined ? this.#pieces.at(-1) : undefined;
+    const piece = last ?? this.#begin(block ?? 0);
+    piece.rows += rows;
+    const deflated = deflate(bytes).finally(onCompressed);
+    // Its error is thrown where it is awaited.
+    deflated.catch(() => undefined);
+    this.#compressing.push({ piece, deflated });
+    if (this.#compressing.length > COMPRESSING_MAX) {
+      await this.#finishOldest();
+    }
+  }
+
+  /** @returns all pieces, once they are compressed */
+  async pieces(): Promise<readonly Piece[]> {
+    while (this.#compressing.length > 0) {
+      await this.#finishOldest();
+    }
+    return this.#pieces;
+  }
+
+  /** Call once: an image that has been made of the pieces holds them from now on. */
+  async close(): Promise<void> {
+    await Promise.allSettled(this.#compressing.map(({ deflated }) => deflated));
+    this.memory.free(this.#pieces.flatMap(({ chunks }) => chunks));
+  }
+
+  #begin(block: number, rows = 0): BuiltPiece {
+    const piece = { block, rows, chunks: [] };
+    this.#pieces.push(piece);
+    return piece;
+  }
+
+  async #finishOldest(): Promise<void> {
+    const oldest = this.#compressing.shift();
+    if (oldest !== undefined) {
+      this.#hold({ ...(await oldest.deflated), holders: 0 }, oldest.piece);
+    }
+  }
+
+  #hold(chunk: ImageChunk, { chunks }: BuiltPiece): void {
+    chunks.push(chunk);
+    this.#bytes += sizeOf(chunk);
+    this.memory.hold(chunk);
+    if (this.mayCut && this.#bytes <= this.bytesMax) {
+      this.memory.makeRoom();
     }
   }
 }

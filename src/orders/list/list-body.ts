@@ -1,7 +1,6 @@
 import { pipeline } from 'node:stream';
 import { createGzip } from 'node:zlib';
-import { freeBuffer } from '../../common/free-buffer.js';
-import { type Deflated, GZIP_LEVEL, inflate } from './gzip.js';
+import { type Deflated, freeBuffer, GZIP_LEVEL, inflate } from './gzip.js';
 import type { EncodedChunk, OrderListEncoder } from './order-list-encoder.js';
 import { TAKEN_MIN_BYTES } from './send-body.js';
 

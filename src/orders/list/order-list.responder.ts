@@ -8,12 +8,12 @@ import { DomainError } from '../../errors/domain-error.js';
 import { abortResponse, breakConnection } from '../../http/response.js';
 import { Metrics } from '../../metrics/metrics.js';
 import { UsageRecorder } from '../../usage/usage-recorder.js';
-import { etagOf, matchesEtag } from './etag.js';
 import { CorruptChunk } from './gzip.js';
 import { gzipped, plainBodyOf, streamedBodyOf } from './list-body.js';
 import type { ListImage } from './list-image.js';
 import { ListImages } from './list-images.js';
 import { ListTransactions } from './list-transaction.js';
+import { etagOf, matchesEtag } from './list-version.js';
 import { ListVersions } from './list-versions.js';
 import { OrderListEncoder } from './order-list-encoder.js';
 import { ClientDisconnected, sendBody } from './send-body.js';
@@ -95,10 +95,10 @@ export class OrderListResponder {
       caller,
       isCompressed,
       isCut: false,
+      sentBytes: 0,
       cut: () => {
         // The connection: a response that waits behind another one could not be ended at once. Not once the client has all of it.
         if (!res.writableFinished && !req.socket.destroyed) {
-      sentBytes: 0,
           sending.isCut = true;
           breakConnection(req);
         }

@@ -1,4 +1,4 @@
-import { etagOf } from '../../../src/orders/list/etag.js';
+import { etagOf } from '../../../src/orders/list/list-version.js';
 import { ListImages } from '../../../src/orders/list/list-images.js';
 import { PIECE_ROWS_MIN } from '../../../src/orders/list/order-list-encoder.js';
 import { readList } from '../../helpers/raw-http.js';

@@ -1,7 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { crc32, gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
-import { combineCrc32, CorruptChunk, deflate, gzipArrayOf, inflate } from '../../../../src/orders/list/gzip.js';
+import {
+  combineCrc32,
+  CorruptChunk,
+  deflate,
+  freeBuffer,
+  gzipArrayOf,
+  inflate,
+} from '../../../../src/orders/list/gzip.js';
 
 it('combineCrc32 equals the CRC-32 of the joined bytes', () => {
   fc.assert(
@@ -60,3 +67,21 @@ it.each([1_000, 1_000_000])(
     }
   },
 );
+
+describe('freeBuffer', () => {
+  const owner = Buffer.allocUnsafeSlow(1_000_000);
+
+  it('frees the memory of a buffer where Node can', () => {
+    freeBuffer(owner);
+    expect(owner.length).toBe('transfer' in ArrayBuffer.prototype ? 0 : 1_000_000);
+  });
+
+  it('leaves buffers alone whose memory is a part of the pool of Node', () => {
+    for (const size of [1, 5, 100, (Buffer.poolSize >>> 1) - 1]) {
+      const [freed, other] = [Buffer.allocUnsafe(size), Buffer.from('other')];
+      freeBuffer(freed);
+      expect(freed.length).toBe(size);
+      expect(other.toString()).toBe('other');
+    }
+  });
+});

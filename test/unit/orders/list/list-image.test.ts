@@ -1,6 +1,5 @@
 import { deflate } from '../../../../src/orders/list/gzip.js';
-import { ImageBuilder } from '../../../../src/orders/list/image-builder.js';
-import { ImageMemory, sizeOf } from '../../../../src/orders/list/image-memory.js';
+import { ImageBuilder, ImageMemory, sizeOf } from '../../../../src/orders/list/image-memory.js';
 import {
   type ImageChunk,
   imageOf,
