@@ -3,7 +3,10 @@ import type { Socket } from 'node:net';
 import { breakConnection } from './response.js';
 
 interface Connection {
-  /** Responses that have not ended, in the order of their requests; several when requests are pipelined. */
+  /**
+   * Responses that have not ended, in the order of their requests; several when requests are pipelined. Not one set of all connections:
+   * V8 keeps its deleted entries alive until the next full collection.
+   */
   readonly pending: ServerResponse[];
   /** The latest request, until it has been received completely and its response has ended. */
   latest: IncomingMessage | undefined;
