@@ -1,5 +1,16 @@
+import { PLAN_QUOTAS, PLANS } from '../plans/plans.js';
+
 /** The name of the security scheme in the document, which `@ApiBearerAuth()` refers to. */
 export const BEARER_SCHEME = 'bearer';
+
+const PLAN_ROWS = PLANS.map((plan) => {
+  const name = plan.charAt(0).toUpperCase() + plan.slice(1);
+  if (plan === 'enterprise') {
+    return `| ${name} | custom | custom |`;
+  }
+  const { requestsPerMinute, requestsPerDay } = PLAN_QUOTAS[plan];
+  return `| ${name} | ${requestsPerMinute.toLocaleString('en')} | ${requestsPerDay.toLocaleString('en')} |`;
+}).join('\n');
 
 /** The introduction of the document and of Swagger UI. Markdown. */
 export const API_DESCRIPTION = `
@@ -15,12 +26,9 @@ The plan of a key limits its requests per UTC minute and per UTC day:
 
 | Plan | per minute | per day |
 |---|---|---|
-| Free | 60 | 1,000 |
-| Pro | 300 | 10,000 |
-| Business | 1,000 | 100,000 |
-| Enterprise | custom | custom |
+${PLAN_ROWS}
 
-Every response carries these headers:
+Every response to a request carries these headers. The error for input that never becomes a request, such as malformed HTTP, has only \`X-Request-Id\`.
 
 | Header | Meaning |
 |---|---|

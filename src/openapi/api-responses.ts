@@ -159,7 +159,8 @@ export const ApiCommonErrors = (): MethodDecorator =>
     ),
     ApiError(
       'default',
-      'Any other error, in the same shape: the request did not reach this operation. 405 has the header `Allow`.',
+      'Any other error, in the same shape: the request did not reach this operation. 405 has the header `Allow`. Input that ' +
+        'never becomes a request gets an error without rate-limit headers.',
       ['route_not_found', 'method_not_allowed', 'request_timeout', 'request_header_fields_too_large'],
     ),
   );

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import type { OpenAPIObject } from '@nestjs/swagger';
+import { PLAN_QUOTAS } from '../plans/plans.js';
 import { BEARER_SCHEME } from './api-description.js';
 import { type PageData, startSwaggerUi } from './swagger-ui-script.js';
 
@@ -17,8 +18,8 @@ const STATIC = {
 /** How to try the operations: the first sentence of the page. */
 const ENTER_KEY = 'To try the operations on this page, press **Authorize** and paste your key without "Bearer".';
 const DEMO_KEY =
-  '**This page is authorized** with the Free key of the demo: open an operation and press **Execute**. Its limit is 60 requests ' +
-  'per minute.';
+  '**This page is authorized** with the Free key of the demo: open an operation and press **Execute**. Its limit is ' +
+  `${PLAN_QUOTAS.free.requestsPerMinute} requests per minute.`;
 
 const HEADERS = {
   // Swagger UI needs inline styles and images from data URLs, and scripts of the same origin. With `upgrade-insecure-requests` the page

@@ -288,7 +288,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Any other error, in the same shape: the request did not reach this operation. 405 has the header `Allow`. */
+            /** @description Any other error, in the same shape: the request did not reach this operation. 405 has the header `Allow`. Input that never becomes a request gets an error without rate-limit headers. */
             default: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -438,7 +438,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Any other error, in the same shape: the request did not reach this operation. 405 has the header `Allow`. */
+            /** @description Any other error, in the same shape: the request did not reach this operation. 405 has the header `Allow`. Input that never becomes a request gets an error without rate-limit headers. */
             default: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
