@@ -1,13 +1,18 @@
 import type pg from 'pg';
+import { ORDER_COLUMNS } from './order-columns.js';
 
 const time = (column: string): string => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
+
+/** As in the list, in its order. */
+const LISTED = ORDER_COLUMNS.map(({ name, column, type }) => {
+  return `${type.startsWith('timestamp') ? time(column) : column} AS "${name}"`;
+}).join();
 
 /** PostgreSQL writes the JSON: a JavaScript number would round the ids. */
 const SELECT_ORDER = `
   SELECT *, row_to_json(shown, true)::text AS json
   FROM (
-    SELECT id, pet_id AS "petId", quantity, ${time('ship_date')} AS "shipDate", complete, status,
-           ${time('created_at')} AS "createdAt", ${time('cancelled_at')} AS "cancelledAt"
+    SELECT ${LISTED}, status, ${time('created_at')} AS "createdAt", ${time('cancelled_at')} AS "cancelledAt"
     FROM orders WHERE id = $1
   ) AS shown`;
 

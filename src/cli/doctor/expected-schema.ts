@@ -1,3 +1,12 @@
+import { ORDER_COLUMNS, type OrderColumn } from '../../orders/order-columns.js';
+
+/** What a column of the list has besides its type. */
+const ADDITIONS: Readonly<Record<string, string>> = { id: ' IDENTITY', complete: ' DEFAULT false' };
+
+const LISTED = ORDER_COLUMNS.map(({ column, type, isOptional }: OrderColumn) => {
+  return `column orders.${column} ${type}${isOptional === true ? '' : ' NOT NULL'}${ADDITIONS[column] ?? ''}`;
+});
+
 /**
  * What the migrations make, apart from the triggers, as {@link SELECT_SCHEMA} describes it. The numbers are the MD5 of definitions as
  * PostgreSQL prints them. A test compares it with a migrated database, and prints the new lines when a migration changes it.
@@ -29,11 +38,7 @@ export const EXPECTED_SCHEMA: readonly string[] = String.raw`
   column api_keys.last_used_at timestamp(3) with time zone
   column order_list_changes.block bigint
   column order_list_changes.token bigint NOT NULL
-  column orders.id bigint NOT NULL IDENTITY
-  column orders.pet_id bigint NOT NULL
-  column orders.quantity integer NOT NULL
-  column orders.ship_date timestamp(3) with time zone
-  column orders.complete boolean NOT NULL DEFAULT false
+  ${LISTED.join('\n')}
   column orders.status order_status NOT NULL DEFAULT 'pending'::order_status
   column orders.created_at timestamp(3) with time zone NOT NULL DEFAULT CURRENT_TIMESTAMP
   column orders.cancelled_at timestamp(3) with time zone

@@ -3,6 +3,7 @@ import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { sqlStateOf } from '../../database/postgres-errors.js';
 import { loadOrders, LoadProgress, raiseOrderSequence, SEQUENCE_END } from '../bulk-load.js';
+import { ORDER_COLUMNS } from '../order-columns.js';
 import { IMPORT_ERRORS_MAX, ImportErrors } from './import-errors.js';
 import { COPY_COLUMNS, copyLineOf } from './order-row.js';
 import { type OrderValues, readCsv } from './read-csv.js';
@@ -44,7 +45,8 @@ const INVALID_IDS = `
 
 const HIGHEST_ID = `SELECT max(id) AS id FROM order_import WHERE id < ${SEQUENCE_END}`;
 
-const COLUMNS = 'pet_id, quantity, ship_date, complete, status, cancelled_at';
+const LISTED = ORDER_COLUMNS.map(({ column }) => column).filter((column) => column !== 'id');
+const COLUMNS = [...LISTED, 'status', 'cancelled_at'].join();
 
 /**
  * By id, so that the rows lie in the order in which the list reads them. Rows without an id get theirs after the sort, in the order of

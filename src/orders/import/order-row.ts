@@ -7,8 +7,8 @@ import type { ImportErrors } from './import-errors.js';
 const INT64 = 'an integer from -9223372036854775808 to 9223372036854775807';
 const INT32_MAX = 2_147_483_647;
 const STATUSES = ['pending', 'shipped', 'cancelled'];
-/** An order without a ship date. Not an empty field, which may have been cut off. */
-const NO_SHIP_DATE = 'none';
+/** NULL. Not an empty field, which may have been cut off. */
+const NONE = 'none';
 
 export const ORDER_FIELDS = [...ORDER_COLUMNS.map(({ name }) => name), 'status'] as const;
 export const REQUIRED_FIELDS = ['petId', 'quantity'] as const;
@@ -42,8 +42,8 @@ class OrderRow {
   readonly quantity!: string;
 
   @MustBe(
-    `an RFC 3339 time with an offset, like 2026-12-01T10:00:00Z, or ${NO_SHIP_DATE}`,
-    (text) => text === NO_SHIP_DATE || parseTime(text) !== undefined,
+    `an RFC 3339 time with an offset, like 2026-12-01T10:00:00Z, or ${NONE}`,
+    (text) => text === NONE || parseTime(text) !== undefined,
   )
   readonly shipDate?: string;
 
@@ -82,11 +82,11 @@ export function copyLineOf(
   if (invalid.length > 0) {
     return undefined;
   }
-  const { id = NULL, petId, quantity, shipDate = NO_SHIP_DATE } = row;
+  const { id = NULL, petId, quantity, shipDate = NONE } = row;
   const complete = isTrue(row.complete);
   // Orders of the published interface have no status: a complete order has been shipped.
   const status = row.status ?? (complete ? 'shipped' : 'pending');
-  const shipTime = shipDate === NO_SHIP_DATE ? NULL : new Date(shipDate).toISOString();
+  const shipTime = shipDate === NONE ? NULL : new Date(shipDate).toISOString();
   const cancelledAt = status === 'cancelled' ? 'now' : NULL;
   return `${[line, id, petId, quantity, shipTime, complete, status, cancelledAt].join('\t')}\n`;
 }
