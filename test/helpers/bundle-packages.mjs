@@ -45,7 +45,7 @@ export async function bundlePackages() {
     platform: 'node',
     target: 'node20.19',
     keepNames: true,
-    minifyWhitespace: true,
+    minify: true,
     external: EXTERNAL,
     // The modules of Jest have neither.
     supported: { 'dynamic-import': false },
