@@ -16,8 +16,8 @@ import { startTestService, type TestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { requestText } from '../helpers/wire.js';
 
-/** 70 bytes each as PostgreSQL sends them: in all 17 MB, while the system keeps 10 MB at most for a connection. */
-const ORDERS = 250_000;
+/** 113 bytes each in JSON: in all 13 MB, while the system keeps 10 MB at most for a connection. */
+const ORDERS = 120_000;
 
 /** Lists whose rows the service does not read: PostgreSQL cannot continue to send them, or has sent all rows of a COPY. */
 const HELD_LISTS = `
@@ -225,7 +225,6 @@ describe('more concurrent lists that memory does not hold than LIST_CONCURRENCY'
 
 it.each([
   ['2', 1],
-  ['8', 2],
   ['12', 3],
 ])('stalled lists of one key hold at most a quarter of the slots: LIST_CONCURRENCY=%s', async (slots, held) => {
   service = await startTestService({ database, environment: { LIST_CONCURRENCY: slots, LIST_CACHE_MB: '0' } });
@@ -254,7 +253,7 @@ it('a client that asks again and again and leaves after a moment ends no list of
     }
   };
   const leaving = [leave(), leave()];
-  for (const encoding of ['gzip', 'identity', 'gzip', 'identity']) {
+  for (const encoding of ['gzip', 'identity']) {
     await database.db.query('UPDATE orders SET quantity = quantity - 1 WHERE id % 10000 = 0');
     await expectWholeList(encoding);
   }
