@@ -25,7 +25,7 @@ const start = (environment: Record<string, string> = {}): Promise<ServiceProcess
 async function stalledList(service: ServiceProcess): Promise<RawClient> {
   // More than the buffers of both ends of a connection hold.
   filled ??= database.db.query(
-    'INSERT INTO orders (id, pet_id, quantity) SELECT n, 1, 1 FROM generate_series(1000000, 1400000) AS n',
+    'INSERT INTO orders (id, pet_id, quantity) SELECT n, 1, 1 FROM generate_series(1000001, 1220000) AS n',
   );
   await filled;
   const client = await RawClient.open(service.port, requestText('GET', '/v1/store/orders', { key }));

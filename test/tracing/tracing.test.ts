@@ -214,10 +214,6 @@ describe('OpenTelemetry', () => {
   it.each<[what: string, environment: (url: string) => Record<string, string>]>([
     ['OTEL_EXPORTER_OTLP_ENDPOINT alone', (url) => ({ OTEL_EXPORTER_OTLP_ENDPOINT: url })],
     ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT alone', (url) => ({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${url}/v1/traces` })],
-    [
-      'OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf',
-      (url) => ({ OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf' }),
-    ],
   ])('exports in protobuf with %s', async (_what, environment) => {
     const own = await OtlpReceiver.start();
     const service = await start(environment(own.url));
