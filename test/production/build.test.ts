@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 
@@ -32,24 +32,18 @@ function build(): { status: number | null; upToDate: boolean; stdout: string } {
 
 const compiled = (): string => readFileSync(join(folder, 'dist/main.js'), 'utf8');
 
-beforeEach(() => {
+beforeAll(() => {
   for (const name of ['build.mjs', 'build-state.mjs']) {
     cpSync(join(SCRIPTS, name), join(folder, 'scripts', name));
   }
   for (const [file, content] of Object.entries(FILES)) {
     write(file, content);
   }
-  build();
-});
-afterEach(() => {
-  for (const name of ['src', 'dist', 'prisma']) {
-    rmSync(join(folder, name), { recursive: true });
-  }
 });
 
+/** Each test leaves a build that is up to date. */
 describe('the build', () => {
   it('compiles when there is no build', () => {
-    rmSync(join(folder, 'dist'), { recursive: true });
     expect(build()).toEqual({ status: 0, upToDate: false, stdout: '' });
     expect(compiled()).toBe('first');
   });
@@ -76,7 +70,7 @@ describe('the build', () => {
   ])('builds again when %s', (_what, change) => {
     change();
     expect(build()).toMatchObject({ status: 0, upToDate: false });
-    expect(compiled()).toBe('first');
+    expect(compiled()).toBe('other');
   });
 
   it('builds a file that was saved during a build the next time', () => {
