@@ -18,6 +18,6 @@ export type UsageCounts = Record<keyof typeof NO_USAGE, number>;
 /** What a key did on one day. */
 export interface UsageRow extends UsageCounts {
   readonly keyId: string;
-  /** Days since the Unix epoch by the clock of this process. */
-  readonly day: number;
+  /** When the first of it was counted, by the clock of this process. Unix milliseconds. */
+  sinceMs: number;
 }

@@ -17,7 +17,12 @@ export const ROWS_MAX = 100_000;
 const DAY_MS = 86_400_000;
 /** A process that is killed loses the counts of this time. Milliseconds. */
 const FLUSH_MS = 10_000;
-const PRUNE_MS = 3_600_000;
+/** Statements are not begun after this time: the next flush writes the rest, and a stop drops it. Milliseconds. */
+const FLUSH_MAX_MS = 5_000;
+/** Written in 30 ms; the statement may take three seconds, on any disk. One that takes longer would be repeated for ever. */
+export const ROWS_PER_STATEMENT = 1_000;
+/** Once an hour. */
+const FLUSHES_PER_PRUNE = 360;
 /** More than one day of 10,000 keys; they take less than a second, and the statement may take three. */
 const PRUNED_ROWS_MAX = 100_000;
 
@@ -31,7 +36,6 @@ export class UsageRecorder implements OnApplicationBootstrap, OnApplicationShutd
   /** By day and key. */
   readonly #rows = new Map<string, UsageRow>();
   #timer: NodeJS.Timeout | undefined;
-  #prunedAtMs = -Infinity;
 
   constructor(
     private readonly repository: UsageRepository,
@@ -43,9 +47,13 @@ export class UsageRecorder implements OnApplicationBootstrap, OnApplicationShutd
   }
 
   onApplicationBootstrap(): void {
+    let flushes = 0;
     this.#timer = setInterval(() => {
       inBackground(this.flush());
-      inBackground(this.prune());
+      // Not by the clock: one that was ahead for a moment would put the next time off.
+      if (flushes++ % FLUSHES_PER_PRUNE === 0) {
+        inBackground(this.prune());
+      }
     }, FLUSH_MS).unref();
   }
 
@@ -53,21 +61,22 @@ export class UsageRecorder implements OnApplicationBootstrap, OnApplicationShutd
   async onApplicationShutdown(): Promise<void> {
     clearInterval(this.#timer);
     await this.flush();
-    this.#drop(this.#take(), 'it could not be written before the stop');
+    this.#drop(this.#take(ROWS_MAX), 'it could not be written before the stop');
   }
 
-  /** Adds to what a key did, by default today. */
-  add(keyId: string, counts: Partial<UsageCounts>, day = this.#today()): void {
-    const id = `${day} ${keyId}`;
+  /** Adds to what a key did, by default now. */
+  add(keyId: string, counts: Partial<UsageCounts>, sinceMs = this.clock.now()): void {
+    const id = `${Math.floor(sinceMs / DAY_MS)} ${keyId}`;
     let row = this.#rows.get(id);
     if (row === undefined) {
       if (this.#rows.size === ROWS_MAX) {
         this.metrics.usageLost.inc(requestsIn(counts));
         return;
       }
-      row = { keyId, day, ...NO_USAGE };
+      row = { keyId, sinceMs, ...NO_USAGE };
       this.#rows.set(id, row);
     }
+    row.sinceMs = Math.min(row.sinceMs, sinceMs);
     for (const count of COUNTS) {
       row[count] += counts[count] ?? 0;
     }
@@ -79,12 +88,8 @@ export class UsageRecorder implements OnApplicationBootstrap, OnApplicationShutd
    */
   readonly flush = coalesce(() => this.#flush());
 
-  /** Removes rows of days that are too old, once an hour. Never rejects. */
+  /** Removes rows of days that are too old. Never rejects. */
   async prune(): Promise<void> {
-    if (this.clock.now() - this.#prunedAtMs < PRUNE_MS) {
-      return;
-    }
-    this.#prunedAtMs = this.clock.now();
     await this.#attempt('remove old usage', () =>
       this.repository.removeOldUsage(this.config.usageRetentionDays, PRUNED_ROWS_MAX),
     );
@@ -99,38 +104,57 @@ export class UsageRecorder implements OnApplicationBootstrap, OnApplicationShutd
       this.metrics.usageFlushFailures.inc();
       return;
     }
-    const rows = this.#take();
-    const failure = await this.#attempt('write usage', () => this.repository.addUsage(rows, this.#today()));
+    const endMs = performance.now() + FLUSH_MAX_MS;
+    let left = this.#rows.size;
+    while (left > 0 && performance.now() < endMs) {
+      const rows = this.#take(ROWS_PER_STATEMENT);
+      left -= rows.length;
+      if (!(await this.#write(rows))) {
+        return;
+      }
+    }
+  }
+
+  /** @returns whether the database has them */
+  async #write(rows: readonly UsageRow[]): Promise<boolean> {
+    const failure = await this.#attempt('write usage', () => this.repository.addUsage(rows, this.clock.now()));
     if (failure === undefined) {
       await this.#attempt('record the last use of keys', () => this.repository.touch(rows.map(({ keyId }) => keyId)));
-      return;
+      return true;
     }
     this.metrics.usageFlushFailures.inc();
     if (isOutcomeUnknown(failure)) {
       this.#drop(rows, 'the connection was lost while it was written');
-      return;
+      return false;
     }
     for (const row of rows) {
-      this.add(row.keyId, row, row.day);
+      this.add(row.keyId, row, row.sinceMs);
     }
+    return false;
   }
 
-  #today(): number {
-    return Math.floor(this.clock.now() / DAY_MS);
-  }
-
-  #take(): UsageRow[] {
-    const rows = [...this.#rows.values()];
-    this.#rows.clear();
-    return rows;
+  /** Removes the oldest rows from memory. */
+  #take(rowsMax: number): UsageRow[] {
+    const taken: UsageRow[] = [];
+    for (const [id, row] of this.#rows) {
+      if (taken.length === rowsMax) {
+        break;
+      }
+      taken.push(row);
+      this.#rows.delete(id);
+    }
+    return taken;
   }
 
   #drop(rows: readonly UsageRow[], reason: string): void {
-    const requests = rows.reduce((sum, row) => sum + requestsIn(row), 0);
-    this.metrics.usageLost.inc(requests);
-    if (requests > 0) {
-      this.#logger.warn(`lost the usage of ${requests} requests: ${reason}`);
+    if (rows.length === 0) {
+      return;
     }
+    const sum = (count: (row: UsageRow) => number): number => rows.reduce((total, row) => total + count(row), 0);
+    const requests = sum(requestsIn);
+    this.metrics.usageLost.inc(requests);
+    const [lists, cancels] = [sum((row) => row.lists), sum((row) => row.cancels)];
+    this.#logger.warn(`lost the usage of ${requests} requests, ${lists} lists and ${cancels} cancels: ${reason}`);
   }
 
   /** @returns the error */

@@ -25,17 +25,20 @@ export class UsageRepository {
   }
 
   /**
-   * Adds rows. They are counted back from the day of PostgreSQL's clock, so that replicas whose clocks differ write the same
-   * days. In the order of the primary key, so that replicas cannot deadlock.
-   * @param today the day of the clock that counted the rows
+   * Adds rows, each to the day of PostgreSQL's clock on which it was first counted, so that replicas whose clocks differ write
+   * the same days. Days of the two clocks do not begin at the same moment: two rows of a key may be of one day here. In the order of
+   * the primary key, so that replicas cannot deadlock.
+   * @param rows few enough for the statement timeout
+   * @param nowMs the clock that counted the rows. Unix milliseconds
    */
-  async addUsage(rows: readonly UsageRow[], today: number): Promise<void> {
+  async addUsage(rows: readonly UsageRow[], nowMs: number): Promise<void> {
     await this.prisma.$executeRaw`
       INSERT INTO api_key_usage AS usage (day, key_id, admitted, rejected, banned, lists, cancels, list_bytes)
-      SELECT (now() AT TIME ZONE 'UTC')::date - (${today}::int - day),
-             "keyId", admitted, rejected, banned, lists, cancels, "listBytes"
+      SELECT ((now() - greatest(${nowMs}::bigint - "sinceMs", 0) * interval '1 millisecond') AT TIME ZONE 'UTC')::date,
+             "keyId", sum(admitted), sum(rejected), sum(banned), sum(lists), sum(cancels), sum("listBytes")
       FROM json_to_recordset(${JSON.stringify(rows)}::json) AS counted
-        (day int, "keyId" uuid, admitted bigint, rejected bigint, banned bigint, lists bigint, cancels bigint, "listBytes" bigint)
+        ("sinceMs" bigint, "keyId" uuid, admitted bigint, rejected bigint, banned bigint, lists bigint, cancels bigint, "listBytes" bigint)
+      GROUP BY 1, 2
       ORDER BY 1, 2
       ON CONFLICT (day, key_id) DO UPDATE SET
         admitted = usage.admitted + excluded.admitted, rejected = usage.rejected + excluded.rejected,

@@ -149,8 +149,52 @@ describe('the usage recorder', () => {
     expect(await usageOf(id, 'CURRENT_DATE')).toBeUndefined();
   });
 
+  it('adds counts to the day of the database when they are written while only the clock of the process has passed midnight', async () => {
+    const [id, clock] = [randomUUID(), new ManualClock(Date.UTC(2026, 10, 21, 23, 59, 59, 900))];
+    const recorder = new UsageRecorder(repository, clock, config, new Metrics());
+    recorder.add(id, { admitted: 1 });
+    clock.advance(100);
+    recorder.add(id, { admitted: 2 });
+    await recorder.flush();
+    expect(await usageOf(id, 'CURRENT_DATE')).toEqual({ ...NOTHING, admitted: '3' });
+  });
+
+  it('writes rows of many keys to a slow disk, in statements that end within their timeout', async () => {
+    // The four seconds of 4,000 rows are longer than a statement may take.
+    await context.service.db.query(
+      `CREATE FUNCTION slow_disk() RETURNS trigger LANGUAGE plpgsql AS
+       $$ BEGIN PERFORM pg_sleep(0.001 * (SELECT count(*) FROM added)); RETURN NULL; END $$`,
+    );
+    await context.service.db.query(
+      `CREATE TRIGGER slow_disk AFTER INSERT ON api_key_usage REFERENCING NEW TABLE AS added
+       FOR EACH STATEMENT EXECUTE FUNCTION slow_disk()`,
+    );
+    const slow = new Pools({ ...config, cancelLockTimeoutMs: 100 }, new Metrics());
+    const metrics = new Metrics();
+    const recorder = new UsageRecorder(
+      new UsageRepository(new PrismaService(slow), slow),
+      new ManualClock(),
+      config,
+      metrics,
+    );
+    try {
+      for (let row = 0; row < 4_000; row++) {
+        recorder.add(randomUUID(), { banned: 17 });
+      }
+      // A flush that takes long leaves the rest to the next one.
+      await recorder.flush();
+      await recorder.flush();
+    } finally {
+      await slow.onApplicationShutdown();
+      await context.service.db.query('DROP TRIGGER slow_disk ON api_key_usage');
+    }
+    const { rows } = await context.service.db.query('SELECT count(*) FROM api_key_usage WHERE banned = 17');
+    expect(rows).toEqual([{ count: '4000' }]);
+    expect((await metrics.registry.getSingleMetric('petstore_usage_unflushed_rows')?.get())?.values[0]?.value).toBe(0);
+  });
+
   it('adds up all counts, and does not deadlock with another one that writes the same keys in another order', async () => {
-    const row = { day: 0, admitted: 1, rejected: 2, banned: 3, lists: 4, cancels: 5, listBytes: 6 };
+    const row = { sinceMs: Date.now(), admitted: 1, rejected: 2, banned: 3, lists: 4, cancels: 5, listBytes: 6 };
     const rows = Array.from({ length: 2_000 }, (): UsageRow => ({ ...row, keyId: randomUUID() }));
     await Promise.all([rows, rows.toReversed()].flatMap((order) => [1, 2, 3].map(() => repository.addUsage(order, 0))));
     const { rows: sums } = await context.service.db.query(

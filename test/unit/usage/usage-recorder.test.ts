@@ -1,13 +1,13 @@
 import { Logger } from '@nestjs/common';
 import type { UsageRepository } from '../../../src/usage/usage.repository.js';
 import { NO_USAGE, type UsageRow } from '../../../src/usage/usage-counts.js';
-import { ROWS_MAX, UsageRecorder } from '../../../src/usage/usage-recorder.js';
+import { ROWS_MAX, ROWS_PER_STATEMENT, UsageRecorder } from '../../../src/usage/usage-recorder.js';
 import { loadConfig } from '../../../src/config/config.js';
 import { Metrics } from '../../../src/metrics/metrics.js';
 import { ANONYMOUS_ID } from '../../../src/plans/plans.js';
 import { ManualClock } from '../../helpers/manual-clock.js';
 
-const DAY = Date.UTC(2026, 10, 21) / 86_400_000;
+const START_MS = Date.UTC(2026, 10, 21, 23, 59, 50);
 const REJECTED = Object.assign(new Error('failed'), { code: '42P01' });
 
 let clock: ManualClock;
@@ -15,7 +15,7 @@ let metrics: Metrics;
 let repository: Record<'ping' | 'touch' | 'addUsage' | 'removeOldUsage', jest.Mock>;
 let recorder: UsageRecorder;
 beforeEach(() => {
-  clock = new ManualClock(Date.UTC(2026, 10, 21, 23, 59, 50));
+  clock = new ManualClock(START_MS);
   metrics = new Metrics();
   const done = (): jest.Mock => jest.fn(() => Promise.resolve());
   repository = { ping: done(), touch: done(), addUsage: done(), removeOldUsage: done() };
@@ -27,7 +27,7 @@ const value = async (name: string): Promise<number | undefined> =>
   (await metrics.registry.getSingleMetric(name)?.get())?.values[0]?.value;
 
 /** What each attempt to write has sent. */
-const attempts = (): [rows: UsageRow[], today: number][] => repository.addUsage.mock.calls as [UsageRow[], number][];
+const attempts = (): [rows: UsageRow[], nowMs: number][] => repository.addUsage.mock.calls as [UsageRow[], number][];
 
 describe('UsageRecorder', () => {
   it('adds up what each key does', async () => {
@@ -41,10 +41,10 @@ describe('UsageRecorder', () => {
     await recorder.flush();
     await recorder.flush();
     const rows = [
-      { keyId: 'a', day: DAY, admitted: 2, rejected: 1, banned: 1, lists: 2, cancels: 1, listBytes: 1_024 },
-      { keyId: ANONYMOUS_ID, day: DAY, ...NO_USAGE, admitted: 1 },
+      { keyId: 'a', sinceMs: START_MS, admitted: 2, rejected: 1, banned: 1, lists: 2, cancels: 1, listBytes: 1_024 },
+      { keyId: ANONYMOUS_ID, sinceMs: START_MS, ...NO_USAGE, admitted: 1 },
     ];
-    expect(attempts()).toEqual([[rows, DAY]]);
+    expect(attempts()).toEqual([[rows, START_MS]]);
   });
 
   it('counts each request on its own UTC day', async () => {
@@ -55,16 +55,17 @@ describe('UsageRecorder', () => {
     recorder.add('a', { rejected: 1 });
     await recorder.flush();
     const rows = [
-      { keyId: 'a', day: DAY, ...NO_USAGE, admitted: 2 },
-      { keyId: 'a', day: DAY + 1, ...NO_USAGE, rejected: 1 },
+      { keyId: 'a', sinceMs: START_MS, ...NO_USAGE, admitted: 2 },
+      { keyId: 'a', sinceMs: START_MS + 10_000, ...NO_USAGE, rejected: 1 },
     ];
-    expect(attempts()).toEqual([[rows, DAY + 1]]);
+    expect(attempts()).toEqual([[rows, START_MS + 10_000]]);
   });
 
   it('adds what could not be written to what was counted since, on the day on which it was counted', async () => {
     recorder.add('a', { admitted: 1 });
     recorder.add('a', { lists: 1, listBytes: 10 });
     repository.addUsage.mockImplementationOnce(() => {
+      clock.advance(1);
       recorder.add('a', { admitted: 1 });
       clock.advance(10_000);
       recorder.add('a', { admitted: 1 });
@@ -73,8 +74,8 @@ describe('UsageRecorder', () => {
     await recorder.flush();
     await recorder.flush();
     expect(attempts()[1]?.[0]).toEqual([
-      { keyId: 'a', day: DAY, ...NO_USAGE, admitted: 2, lists: 1, listBytes: 10 },
-      { keyId: 'a', day: DAY + 1, ...NO_USAGE, admitted: 1 },
+      { keyId: 'a', sinceMs: START_MS, ...NO_USAGE, admitted: 2, lists: 1, listBytes: 10 },
+      { keyId: 'a', sinceMs: START_MS + 10_001, ...NO_USAGE, admitted: 1 },
     ]);
   });
 
@@ -137,21 +138,41 @@ describe('UsageRecorder', () => {
     expect(repository.touch).not.toHaveBeenCalled();
   });
 
-  it('says how many requests a stop has lost', async () => {
+  it('says what a stop has lost, also when the requests themselves were written before', async () => {
     const warn = jest.spyOn(Logger.prototype, 'warn').mockReturnValue();
     repository.addUsage.mockRejectedValueOnce(REJECTED);
-    recorder.add('one', { admitted: 1 });
-    recorder.add('one', { rejected: 1 });
+    recorder.add('one', { lists: 1, listBytes: 10 });
+    recorder.add('other', { cancels: 2 });
     await recorder.onApplicationShutdown();
-    expect(warn).toHaveBeenLastCalledWith('lost the usage of 2 requests: it could not be written before the stop');
+    const lost = 'lost the usage of 0 requests, 1 lists and 2 cancels: it could not be written before the stop';
+    expect(warn).toHaveBeenLastCalledWith(lost);
   });
 
-  it('removes rows of days that are too old once an hour', async () => {
-    await recorder.prune();
-    await recorder.prune();
-    expect(repository.removeOldUsage.mock.calls).toEqual([[400, 100_000]]);
-    clock.advance(3_600_000);
-    await recorder.prune();
-    expect(repository.removeOldUsage).toHaveBeenCalledTimes(2);
+  it('keeps what is left when a statement fails, and writes nothing twice', async () => {
+    for (let id = 0; id < 2.5 * ROWS_PER_STATEMENT; id++) {
+      recorder.add(String(id), { admitted: 1 });
+    }
+    repository.addUsage.mockResolvedValueOnce(undefined).mockRejectedValueOnce(REJECTED);
+    await recorder.flush();
+    expect(await value('petstore_usage_unflushed_rows')).toBe(1.5 * ROWS_PER_STATEMENT);
+    await recorder.flush();
+    const written = attempts().flatMap(([rows], attempt) => (attempt === 1 ? [] : rows));
+    expect(new Set(written.map(({ keyId }) => keyId)).size).toBe(2.5 * ROWS_PER_STATEMENT);
+    expect(written.length).toBe(2.5 * ROWS_PER_STATEMENT);
+  });
+
+  it('removes rows of days that are too old once an hour, also when the clock is set back by a year', async () => {
+    jest.useFakeTimers();
+    try {
+      recorder.onApplicationBootstrap();
+      await jest.advanceTimersByTimeAsync(60_000);
+      expect(repository.removeOldUsage.mock.calls).toEqual([[400, 100_000]]);
+      clock.advance(-365 * 86_400_000);
+      await jest.advanceTimersByTimeAsync(3_600_000);
+      expect(repository.removeOldUsage).toHaveBeenCalledTimes(2);
+      await recorder.onApplicationShutdown();
+    } finally {
+      jest.useRealTimers();
+    }
   });
 });
