@@ -4,7 +4,7 @@ import { databaseCall, LOCK_NOT_AVAILABLE, SERIALIZATION_FAILURE, sqlStateOf } f
 import { Pools } from '../database/pools.js';
 import { PrismaService } from '../database/prisma.service.js';
 import { DomainError } from '../errors/domain-error.js';
-import { traced } from '../tracing/tracing.js';
+import { traced, type TracedStatement } from '../tracing/tracing.js';
 
 /** What became of an order under its lock. */
 export type CancelOutcome =
@@ -64,7 +64,7 @@ export class OrdersRepository {
         UNION ALL
         SELECT id::bigint, 'retry' FROM orders WHERE id = ANY(${ids}::bigint[])
           AND (SELECT count(*) FROM locked) < ${ids.length}::int AND id NOT IN (SELECT id FROM locked)`,
-      ids.length,
+      { batchSize: ids.length },
     );
     return new Map(rows.map(({ id, result }) => [id, result]));
   }
@@ -86,15 +86,18 @@ export class OrdersRepository {
     if (updated?.status === 'cancelled') {
       return 'cancelled';
     }
-    const [found] = await this.#query<{ result: CancelResult | null }>(Prisma.sql`
-      SELECT coalesce((
-        SELECT CASE status WHEN 'pending' THEN 'suppressed' ELSE 'already_' || status END
-        FROM orders WHERE id = ${id}::bigint FOR NO KEY UPDATE ${lock}
-      ), (SELECT 'retry' FROM orders WHERE id = ${id}::bigint)) AS result`);
+    const [found] = await this.#query<{ result: CancelResult | null }>(
+      Prisma.sql`
+        SELECT coalesce((
+          SELECT CASE status WHEN 'pending' THEN 'suppressed' ELSE 'already_' || status END
+          FROM orders WHERE id = ${id}::bigint FOR NO KEY UPDATE ${lock}
+        ), (SELECT 'retry' FROM orders WHERE id = ${id}::bigint)) AS result`,
+      { operation: 'SELECT' },
+    );
     return found?.result ?? undefined;
   }
 
-  async #query<Row>(statement: Prisma.Sql, batchSize = 1): Promise<Row[]> {
+  async #query<Row>(statement: Prisma.Sql, span: Partial<TracedStatement> = {}): Promise<Row[]> {
     const query = async (): Promise<Row[]> => {
       await this.pools.beforeWrite();
       return this.prisma.$queryRaw<Row[]>(statement);
@@ -111,7 +114,7 @@ export class OrdersRepository {
         .catch((error: unknown) => {
           throw sqlStateOf(error) === LOCK_NOT_AVAILABLE ? orderLocked(error) : error;
         });
-    return traced({ operation: 'UPDATE', table: 'orders', batchSize }, () => databaseCall(run));
+    return traced({ operation: 'UPDATE', table: 'orders', ...span }, () => databaseCall(run));
   }
 }
 

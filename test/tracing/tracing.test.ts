@@ -94,6 +94,15 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
     });
   });
 
+  it('records both statements of a cancel that has lost', async () => {
+    const id = await insertOrder(database.db, { status: 'shipped' });
+    const headers = { 'X-Request-Id': 'cancel-2' };
+    expect((await call(service.baseUrl, 'DELETE', `/store/orders/${id}`, key, headers)).status).toBe(409);
+    const { spanId } = await spanOf('cancel-2');
+    const statements = receiver.spans.filter(({ parentSpanId }) => parentSpanId === spanId).map(({ name }) => name);
+    expect(statements.sort()).toEqual(['SELECT orders', 'UPDATE orders']);
+  });
+
   it('records a list and its statement in a new trace when the request has no traceparent', async () => {
     const response = await call(service.baseUrl, 'GET', '/store/orders', key, { 'X-Request-Id': 'list-1' });
     await response.text();
