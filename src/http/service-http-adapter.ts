@@ -50,6 +50,8 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     server.maxHeadersCount = HEADERS_MAX + 1;
     // Milliseconds without a byte in either direction; Node waits twice as long while the client takes none of a response.
     server.timeout = 300_000;
+    // `close` calls it, and Node takes a connection for idle whose response has ended and is not sent yet. `Connections.endIdle` waits.
+    server.closeIdleConnections = () => undefined;
     this.connections.watch(server);
     const handle = (req: IncomingMessage & { originalUrl?: string }, res: ServerResponse): void => {
       if (this.connections.begin(req, res)) {

@@ -38,3 +38,23 @@ it('a connection whose client reads nothing of a response is closed after its ti
   client.destroy();
   server.close();
 });
+
+it('sends what its client has not read yet of a response that has ended, before it closes', async () => {
+  const adapter = new ServiceHttpAdapter();
+  adapter.initHttpServer();
+  const server = adapter.getHttpServer() as Server;
+  const BYTES = 32_000_000;
+  adapter.getInstance<express.Express>().get('/', (_req, res) => {
+    res.end(Buffer.alloc(BYTES));
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  client.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+  await once(client, 'readable');
+  const closed = adapter.close();
+  let received = 0;
+  client.on('data', (chunk: Buffer) => (received += chunk.length));
+  await once(client, 'close');
+  await closed;
+  expect(received).toBeGreaterThan(BYTES);
+});
