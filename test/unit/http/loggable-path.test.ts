@@ -14,6 +14,9 @@ describe('loggablePath', () => {
     [`/v1/${KEY}/x`, '/v1/pst_aB3aB3…/x'],
     [`/${'a'.repeat(180)}${KEY}`, `/${'a'.repeat(180)}pst_aB3aB3…`],
     [`/${KEY.replace('_', '%5F').replace('p', '%70').replace('B', '%42')}`, '/pst_aB3aB3…'],
+    [`/v1/${KEY.replace('_', '%255F').replace('p', '%252570')}`, '/v1/pst_aB3aB3…'],
+    ['http://user:password@[zz/v1/store/orders', undefined],
+    ['http://user:password@host/nothing', '/nothing'],
   ])('%j: %j', (target, expected) => {
     expect(loggablePath(target)).toBe(expected);
   });
