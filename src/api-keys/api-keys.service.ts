@@ -3,6 +3,8 @@ import { CLOCK, type Clock } from '../common/clock.js';
 import { FairSlots } from '../common/fair-slots.js';
 import { lruCache } from '../common/lru-cache.js';
 import { CONFIG, type Config } from '../config/config.js';
+import { DatabaseListener } from '../database/database-listener.js';
+import { API_KEY_CHANGED_CHANNEL } from '../database/notification-channels.js';
 import { DomainError } from '../errors/domain-error.js';
 import { Metrics } from '../metrics/metrics.js';
 import { ApiKeysRepository, type VerifiedKey } from './api-keys.repository.js';
@@ -25,7 +27,7 @@ interface KnownKey {
 
 /**
  * Verifies API keys. Keys that exist are known from their first look-up on, and not looked up again for `API_KEY_CACHE_SECONDS` or until
- * they change. A token that this process does not know may be invented: two of these are looked up at a time, of one address one,
+ * they change, as long as this process is notified of changes. A token that this process does not know may be invented: two of these are looked up at a time, of one address one,
  * and only keys that exist take a place in the cache.
  */
 @Injectable()
@@ -42,11 +44,19 @@ export class ApiKeysService {
 
   constructor(
     private readonly repository: ApiKeysRepository,
+    private readonly listener: DatabaseListener,
     @Inject(CLOCK) private readonly clock: Clock,
     @Inject(CONFIG) config: Config,
     private readonly metrics: Metrics,
   ) {
     this.#cacheMs = config.apiKeyCacheSeconds * 1_000;
+    listener.on(API_KEY_CHANGED_CHANNEL, (keyHash) => {
+      this.invalidate(keyHash);
+    });
+    // Messages may have been missed.
+    listener.onConnected = () => {
+      this.invalidateAll();
+    };
   }
 
   /**
@@ -123,8 +133,8 @@ export class ApiKeysService {
     }
   }
 
-  /** An entry of the future was read before the clock was set back. */
+  /** While no changes are notified, none is. An entry of the future was read before the clock was set back. */
   #isFresh({ readAtMs }: KnownKey): boolean {
-    return Math.abs(this.clock.now() - readAtMs) < this.#cacheMs;
+    return this.listener.isListening && Math.abs(this.clock.now() - readAtMs) < this.#cacheMs;
   }
 }

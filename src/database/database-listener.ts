@@ -46,6 +46,11 @@ export class DatabaseListener
     metrics.watch('listener', () => this.#isEstablished);
   }
 
+  /** Whether messages arrive, as far as the latest heartbeat knows. */
+  get isListening(): boolean {
+    return this.#isEstablished;
+  }
+
   /** Resolves when it listens, or the database is unavailable. */
   async onApplicationBootstrap(): Promise<void> {
     await new Promise<void>((resolve) => {

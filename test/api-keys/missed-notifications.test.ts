@@ -7,6 +7,7 @@ import { petstore } from '../helpers/petstore.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
+import { waitFor } from '../helpers/wait-for.js';
 
 /** A service behind a proxy that can interrupt notifications alone. Its clock stands still: what it knows does not expire. */
 let database: TestDatabase;
@@ -76,6 +77,17 @@ it('a key that is revoked after the connection has died silently is rejected whe
   expect(await statusOf(key)).toBe(200);
   await again;
   expect([await statusOf(key), await statusOf(other)]).toEqual([401, 200]);
+});
+
+it('a key that is revoked while the connection is known to be lost is rejected at once', async () => {
+  const { id, key } = await insertKey(database.db);
+  expect(await statusOf(key)).toBe(200);
+  proxy.rejectConnections();
+  const listener = service.app.get(DatabaseListener);
+  await waitFor(() => !listener.isListening, 'the loss is noticed');
+  expect(await statusOf(key)).toBe(200);
+  await revoke(id);
+  expect(await statusOf(key)).toBe(401);
 });
 
 it('a key that changed while the connection was lost is known with its changes when it is restored', async () => {

@@ -1,8 +1,10 @@
+import { EventEmitter } from 'node:events';
 import type { ApiKeysRepository, VerifiedKey } from '../../../src/api-keys/api-keys.repository.js';
 import { ApiKeysService } from '../../../src/api-keys/api-keys.service.js';
 import { generateKey } from '../../../src/api-keys/api-keys.admin.js';
 import { hashKey } from '../../../src/api-keys/key-format.js';
 import { loadConfig } from '../../../src/config/config.js';
+import type { DatabaseListener } from '../../../src/database/database-listener.js';
 import { Metrics } from '../../../src/metrics/metrics.js';
 import { ManualClock } from '../../helpers/manual-clock.js';
 
@@ -41,13 +43,21 @@ class FakeRepository {
 
 let clock: ManualClock;
 let repository: FakeRepository;
+let listener: EventEmitter & { isListening: boolean };
 let service: ApiKeysService;
 
 function start(cacheSeconds = CACHE_SECONDS): void {
   clock = new ManualClock();
   repository = new FakeRepository();
   const config = loadConfig({ API_KEY_CACHE_SECONDS: String(cacheSeconds) });
-  service = new ApiKeysService(repository as unknown as ApiKeysRepository, clock, config, new Metrics());
+  listener = Object.assign(new EventEmitter(), { isListening: true });
+  service = new ApiKeysService(
+    repository as unknown as ApiKeysRepository,
+    listener as unknown as DatabaseListener,
+    clock,
+    config,
+    new Metrics(),
+  );
 }
 
 function verify(token: string, address = 'address'): ReturnType<ApiKeysService['verify']> {
@@ -101,6 +111,15 @@ describe('a key that exists', () => {
     repository.rows = new Map([[hashKey(TOKEN), key]]);
     await verify(TOKEN);
     expect(await lookUpsOf(TOKEN)).toBe(1);
+  });
+
+  it('is looked up every time while nothing notifies this process of changes', async () => {
+    await verify(TOKEN);
+    listener.isListening = false;
+    expect(await lookUpsOf(TOKEN)).toBe(1);
+    expect(await lookUpsOf(TOKEN)).toBe(1);
+    listener.isListening = true;
+    expect(await lookUpsOf(TOKEN)).toBe(0);
   });
 
   it('stays cached when another key is invalidated', async () => {
