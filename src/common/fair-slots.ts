@@ -5,12 +5,22 @@ export interface SlotOptions {
   readonly ownerMax?: number;
   /** Milliseconds that a caller waits for a slot while this process is not busy; Infinity for no limit. */
   readonly ms: number;
+  /** Whether this time begins again as long as others of the same owner get slots, so that all get theirs in turns. */
+  readonly inTurns?: boolean;
   /** The error when no slot becomes free in time. */
   readonly error: () => Error;
 }
 
 /** Called when a waiter gets a slot. */
 type Admit = () => void;
+
+/** The waiters of an owner. */
+interface Queue {
+  /** The next one first. */
+  readonly waiting: Set<Admit>;
+  /** The number of those that have got a slot. */
+  admitted: number;
+}
 
 /**
  * A number of slots that owners share. A free slot goes to the waiting owner who holds the fewest, in turn when several hold as few.
@@ -21,7 +31,7 @@ export class FairSlots {
   readonly #ownerMax: number;
   readonly #held = new Map<string, number>();
   /** By owner, the next in turn first. */
-  readonly #waiters = new Map<string, Set<Admit>>();
+  readonly #waiters = new Map<string, Queue>();
 
   /** @param size at least 1 */
   constructor(
@@ -60,10 +70,12 @@ export class FairSlots {
         reject(signal?.reason as Error);
       };
     });
-    this.#waiters.set(owner, (this.#waiters.get(owner) ?? new Set()).add(admit));
+    const queue = this.#waiters.get(owner) ?? { waiting: new Set(), admitted: 0 };
+    this.#waiters.set(owner, queue);
+    queue.waiting.add(admit);
     signal?.addEventListener('abort', abort);
     try {
-      await (this.options.ms === Infinity ? admitted : withDeadline(admitted, this.options.ms));
+      await (this.options.ms === Infinity ? admitted : this.#inTime(admitted, queue));
     } catch {
       // Otherwise it has got a slot before it noticed.
       if (this.#stopWaiting(owner, admit)) {
@@ -71,6 +83,20 @@ export class FairSlots {
       }
     } finally {
       signal?.removeEventListener('abort', abort);
+    }
+  }
+
+  async #inTime(admitted: Promise<void>, queue: Queue): Promise<void> {
+    for (;;) {
+      const before = queue.admitted;
+      try {
+        await withDeadline(admitted, this.options.ms);
+        return;
+      } catch (error) {
+        if (this.options.inTurns !== true || queue.admitted === before) {
+          throw error;
+        }
+      }
     }
   }
 
@@ -84,11 +110,12 @@ export class FairSlots {
     this.#free++;
     const next = this.#nextOwner();
     const queue = next === undefined ? undefined : this.#waiters.get(next);
-    const [admit] = queue ?? [];
+    const [admit] = queue?.waiting ?? [];
     if (next !== undefined && queue !== undefined && admit !== undefined) {
       // Then it is the turn of the others.
       this.#waiters.delete(next);
       this.#waiters.set(next, queue);
+      queue.admitted++;
       this.#stopWaiting(next, admit);
       this.#grant(next);
       admit();
@@ -109,8 +136,8 @@ export class FairSlots {
   /** @returns whether it was waiting */
   #stopWaiting(owner: string, admit: Admit): boolean {
     const queue = this.#waiters.get(owner);
-    const wasWaiting = queue?.delete(admit) ?? false;
-    if (queue?.size === 0) {
+    const wasWaiting = queue?.waiting.delete(admit) ?? false;
+    if (queue?.waiting.size === 0) {
       this.#waiters.delete(owner);
     }
     return wasWaiting;

@@ -20,7 +20,7 @@ import { ClientDisconnected, sendBody } from './send-body.js';
 
 /** Uncompressed lists that are sent from memory at once: each holds two or three chunks of a megabyte. */
 const UNCOMPRESSED_MAX = 64;
-/** How long such a list waits when this number is reached: 64 clients of one key get theirs in turns. Milliseconds. */
+/** How long such a list waits when this number is reached and no other one of its key begins. Milliseconds. */
 const UNCOMPRESSED_WAIT_MS = 10_000;
 /** How long a list waits that memory does not hold. Milliseconds. */
 const STREAM_WAIT_MS = 4_000;
@@ -55,11 +55,13 @@ export class OrderListResponder {
     ms: Infinity,
     error: () => new Error('Nobody waits without end.'),
   });
-  readonly #uncompressed = slotsOf(
-    UNCOMPRESSED_MAX,
-    UNCOMPRESSED_WAIT_MS,
-    'Too many uncompressed order lists are being sent; send "Accept-Encoding: gzip" or retry shortly.',
-  );
+  readonly #uncompressed = new FairSlots(UNCOMPRESSED_MAX, {
+    ownerMax: UNCOMPRESSED_MAX * KEY_SHARE,
+    ms: UNCOMPRESSED_WAIT_MS,
+    inTurns: true,
+    error: () =>
+      unavailable('Too many uncompressed order lists are being sent; send "Accept-Encoding: gzip" or retry shortly.'),
+  });
   readonly #streams: FairSlots;
 
   constructor(
@@ -71,7 +73,11 @@ export class OrderListResponder {
     private readonly metrics: Metrics,
   ) {
     this.#stallMs = list.stallSeconds * 1_000;
-    this.#streams = slotsOf(list.concurrency, STREAM_WAIT_MS, 'Too many order lists are being read; retry shortly.');
+    this.#streams = new FairSlots(list.concurrency, {
+      ownerMax: list.concurrency * KEY_SHARE,
+      ms: STREAM_WAIT_MS,
+      error: () => unavailable('Too many order lists are being read; retry shortly.'),
+    });
   }
 
   /**
@@ -225,9 +231,8 @@ function listCall<T>(operation: () => Promise<T>): Promise<T> {
   });
 }
 
-function slotsOf(size: number, ms: number, message: string): FairSlots {
-  const error = (): DomainError => new DomainError('service_unavailable', message);
-  return new FairSlots(size, { ownerMax: size * KEY_SHARE, ms, error });
+function unavailable(message: string): DomainError {
+  return new DomainError('service_unavailable', message);
 }
 
 /** Whether the connection of a list is lost. A response behind another one is not destroyed with it. */

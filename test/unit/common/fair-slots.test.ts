@@ -138,6 +138,39 @@ describe('fair slots', () => {
     await expect(waiting).resolves.toBe('b');
   });
 
+  it('are waited for as long as others of the same owner get theirs, if they take turns', async () => {
+    jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask', 'performance'] });
+    try {
+      const started: string[] = [];
+      const slots = new FairSlots(1, { ...LONG, ms: 1_000, inTurns: true });
+      const [first, second, , ...last] = ['a1', 'a2', 'a3', 'a4', 'a5', 'a6'].map((name) =>
+        hold(slots, 'a', started, name),
+      );
+      const late = hold(slots, 'b', started);
+      const pass = async (ms: number): Promise<void> => {
+        await turn();
+        await jest.advanceTimersByTimeAsync(ms);
+        await turn();
+        await turn();
+      };
+      await pass(600);
+      first!.end();
+      await pass(600);
+      await expect(late.ended).rejects.toThrow('too many');
+      second!.end();
+      await pass(1_000);
+      expect(started).toEqual(['a1', 'a2', 'a3']);
+      await pass(1_000);
+      // All at once: that one stops to wait is no turn of the others.
+      for (const { ended } of last) {
+        await expect(ended).rejects.toThrow('too many');
+      }
+      expect(jest.getTimerCount()).toBe(0);
+    } finally {
+      jest.useRealTimers();
+    }
+  });
+
   it('are released after work that fails, whose error is that of the run', async () => {
     const slots = new FairSlots(1, SHORT);
     await expect(slots.run('a', () => Promise.reject(new Error('no')))).rejects.toThrow('no');
