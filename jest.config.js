@@ -13,14 +13,16 @@ const PACKAGES = '<rootDir>/node_modules/.cache/test-packages/$1.cjs';
 
 /** Random histories, faults and crowds, and tools around the service: as long as all other suites together. */
 export const LONG_SUITES = [
-  ...['cli/embedded/*', 'replicas/*', 'database/migrations'],
-  ...['alerts', 'drill'].map((name) => `deploy/${name}`),
+  ...['cli/embedded/*', 'replicas/*'],
+  ...['migration-command', 'migrations'].map((name) => `database/${name}`),
+  ...['alerts', 'drill', 'rotate-password'].map((name) => `deploy/${name}`),
   'fault-injection/database-faults',
   ...['crowds', 'fuzz'].map((name) => `hostile/${name}`),
   'model/orders.model',
   'openapi/swagger-ui',
   'orders/list/schema-changes.model',
   'orders/list-orders-memory',
+  ...['build', 'sbom'].map((name) => `production/${name}`),
 ].map((name) => `**/test/${name}.test.ts`);
 
 /** @type {import('jest').Config} */

@@ -18,8 +18,6 @@ describe.each([
   beforeAll(() => {
     context.service.app.get(ListImages).pieceRowsMin = pieceRowsMin ?? PIECE_ROWS_MIN;
   });
-  const TWO_ORDERS = 'TRUNCATE orders; INSERT INTO orders (id, pet_id, quantity) VALUES (1, 1, 1), (2, 2, 2)';
-
   it('identify one content each, and the service serves that content, for random statements of several writers', async () => {
     await withSeed(async (random) => {
       const clients = await Promise.all(Array.from({ length: WRITERS }, () => connectWriter(context.service.url)));
@@ -58,6 +56,11 @@ describe.each([
       expect(served).toEqual(expected);
     });
   });
+});
+
+describe('versions of the order list', () => {
+  const context = useTestService();
+  const TWO_ORDERS = 'TRUNCATE orders; INSERT INTO orders (id, pet_id, quantity) VALUES (1, 1, 1), (2, 2, 2)';
 
   it.each<[string, string]>([
     ['an order is cancelled', "UPDATE orders SET status = 'cancelled', cancelled_at = now() WHERE id = 1"],
