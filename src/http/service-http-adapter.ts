@@ -81,7 +81,7 @@ export class ServiceHttpAdapter extends ExpressAdapter {
  * Express changes the prototype of every message. V8 then deoptimises all code that uses the message, which took more than
  * a third of the time of a request. Express leaves messages alone that are created with its prototypes.
  */
-export function expressMessages(app: Express): Pick<ServerOptions, 'IncomingMessage' | 'ServerResponse'> {
+function expressMessages(app: Express): Pick<ServerOptions, 'IncomingMessage' | 'ServerResponse'> {
   class ExpressRequest extends IncomingMessage {}
   class ExpressResponse<Request extends IncomingMessage> extends ServerResponse<Request> {}
   Object.setPrototypeOf(ExpressRequest.prototype, app.request);
