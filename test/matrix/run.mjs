@@ -39,20 +39,36 @@ const RESPONSE_SUITES = [
 /** Suites that take more than a minute or need programs that few have; `--fast` leaves them out. */
 const SLOW_SUITES = ['clients', 'kubernetes', 'list-fairness', 'proxies'];
 
+const MATRIX_SUITES = readdirSync(HERE).filter((file) => file.endsWith('.test.ts'));
+
+/** With another version of PostgreSQL than that of Jest's global setup. */
+const OTHER_POSTGRES = new Map([
+  ['postgres-13', 13],
+  // Not newer than the pg_dump of Debian 12.
+  ['backup-restore', 15],
+]);
+
 /** @type {Surrounding[]} */
 const SURROUNDINGS = [
-  // Not other surroundings, but too long for `npm test`.
-  { name: 'long', suites: ['--testMatch', ...LONG_SUITES] },
-  ...readdirSync(HERE)
-    .filter((file) => file.endsWith('.test.ts'))
-    .map((file) => ({
-      name: file.replace('.test.ts', ''),
+  // The suites that are too long for `npm test`, and those of other programs: in one run of Jest, which uses all cores.
+  {
+    name: 'long',
+    suites: [
+      '--testMatch',
+      ...LONG_SUITES,
+      ...MATRIX_SUITES.filter((file) => !isAlone(file)).map((file) => `**/test/matrix/${file}`),
+    ],
+  },
+  ...MATRIX_SUITES.filter(isAlone).map((file) => {
+    const name = nameOf(file);
+    const version = OTHER_POSTGRES.get(name);
+    return {
+      name,
       suites: ['--config', 'test/matrix/jest.config.js', `test/matrix/${file}`],
-      slow: SLOW_SUITES.includes(file.replace('.test.ts', '')),
-      ...(file === 'postgres-13.test.ts' ? { prepare: () => postgres(13) } : {}),
-      // Not newer than the pg_dump of Debian 12.
-      ...(file === 'backup-restore.test.ts' ? { prepare: () => postgres(15) } : {}),
-    })),
+      slow: SLOW_SUITES.includes(name),
+      ...(version === undefined ? {} : { prepare: () => postgres(version) }),
+    };
+  }),
   ...[14, 15, 16, 17].map((version) => ({
     name: `postgres-${version}`,
     suites: DATABASE_SUITES,
@@ -68,6 +84,16 @@ const SURROUNDINGS = [
   // The image runs 24, so every change is tried there.
   { name: 'node-24-responses', suites: RESPONSE_SUITES, prepare: () => nodeVersion(24) },
 ];
+
+/** @param {string} file */
+function nameOf(file) {
+  return file.replace('.test.ts', '');
+}
+
+/** @param {string} file */
+function isAlone(file) {
+  return SLOW_SUITES.includes(nameOf(file)) || OTHER_POSTGRES.has(nameOf(file));
+}
 
 /**
  * @param {number} version
