@@ -12,6 +12,10 @@ const GAUGES = {
   connections: ['petstore_connections', 'Open client connections.'],
   unflushedUsage: ['petstore_usage_unflushed_rows', 'Rows of key and day with usage that is not written yet.'],
   ready: ['petstore_ready', '1 while /health/ready returns 200, 0 while it returns 503.'],
+  archiveFailing: [
+    'petstore_wal_archive_failing',
+    '1 when PostgreSQL last failed to archive its WAL, 0 when it last succeeded or does not archive; kept while it does not respond.',
+  ],
   listener: ['petstore_listener_connected', '1 while PostgreSQL notifies this process of changed keys.'],
   listIntact: [
     'petstore_list_intact',
