@@ -25,6 +25,13 @@ it('docs/runbook.md has a section for each alert, in the same order, and no othe
   expect(Array.from(sections, ([, name]) => name)).toEqual(alerts);
 });
 
+it('docs/runbook.md names panels that the dashboard has', () => {
+  const { panels } = JSON.parse(read('deploy/grafana/dashboards/petstore.json')) as { panels: { title: string }[] };
+  const named = Array.from(read('docs/runbook.md').matchAll(/\b_([A-Z][a-zA-Z ]*)_/g), ([, title]) => title);
+  expect(named.length).toBeGreaterThan(5);
+  expect(panels.map(({ title }) => title)).toEqual(expect.arrayContaining(named));
+});
+
 it('alerts.test.yml tests a time at which each alert fires and one at which it does not', () => {
   const cases = (load(read('deploy/prometheus/alerts.test.yml')) as RuleTests).tests.flatMap(
     ({ alert_rule_test }) => alert_rule_test,
