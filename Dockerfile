@@ -32,7 +32,7 @@ RUN node deploy/collect-modules.mjs /out/service-modules swagger-ui-dist \
  && mkdir -p /out/service /out/migrate \
  && cp -r --parents LICENSE package.json openapi.json deploy/healthcheck.mjs /out/service \
  && cp -r dist/bundle /out/service/dist \
- && cp -r --parents LICENSE package.json prisma.config.ts prisma deploy/prisma.sh /out/migrate \
+ && cp -r --parents LICENSE package.json prisma.config.ts prisma /out/migrate \
  && chmod -R a+rX /out
 
 # -------------------------------------------------------------------------------------------------------------- migrate
@@ -43,7 +43,7 @@ COPY --from=build /out/migrate ./
 # Disables Prisma's update check: a migration needs no host but the database.
 ENV NODE_ENV=production CHECKPOINT_DISABLE=1 PRISMA_HIDE_UPDATE_MESSAGE=1
 USER node
-ENTRYPOINT ["/bin/sh", "deploy/prisma.sh"]
+ENTRYPOINT ["node", "node_modules/prisma/build/index.js"]
 CMD ["migrate", "deploy"]
 
 ARG VERSION

@@ -1,5 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
 import { subscribe } from 'node:diagnostics_channel';
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'prisma/config';
 
@@ -26,7 +27,12 @@ subscribe('child_process', (message) => {
   });
 });
 
-const url = withoutPassword(process.env.DATABASE_URL);
+const url = withoutPassword(databaseUrl(process.env));
+
+/** As for the service, the URL may be in a file. */
+function databaseUrl({ DATABASE_URL: text, DATABASE_URL_FILE: file }: NodeJS.ProcessEnv): string | undefined {
+  return text || !file ? text : readFileSync(file, 'utf8').trimEnd();
+}
 
 /**
  * The CLI gives the URL to the engine as an argument, which every user can see. The script takes the password from the environment.

@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { PROJECT_ROOT } from '../../src/common/project-root.js';
 import { openTransaction } from '../helpers/lock-waits.js';
+import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 import { useTestDatabase } from '../helpers/test-database.js';
 import { waitFor } from '../helpers/wait-for.js';
 
@@ -13,11 +14,12 @@ const LOCK = 'SELECT pg_advisory_xact_lock(72707369)';
 const IS_WAITING = `SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = 72707369 AND NOT granted`;
 
 const database = useTestDatabase();
+const folder = useTemporaryFolder('migration');
 
-function migrateDeploy(databaseUrl: string): ChildProcess {
+function migrateDeploy(databaseUrl: string, variable = 'DATABASE_URL'): ChildProcess {
   return spawn(process.execPath, [PRISMA, 'migrate', 'deploy'], {
     cwd: PROJECT_ROOT,
-    env: { PATH: process.env.PATH, DATABASE_URL: databaseUrl },
+    env: { PATH: process.env.PATH, [variable]: databaseUrl },
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: 60_000,
   });
@@ -63,6 +65,15 @@ describe('prisma migrate deploy', () => {
     expect(commandLine).toContain('schema-engine');
     expect(commandLine).not.toContain(password);
     await unlock();
+    expect(await exited).toBe(0);
+  });
+
+  it('takes the URL from DATABASE_URL_FILE, as in the containers', async () => {
+    const file = join(folder, 'database-url');
+    writeFileSync(file, `${database.url}\n`);
+    const command = migrateDeploy(file, 'DATABASE_URL_FILE');
+    const [exited, stdout] = [exitOf(command), text(command.stdout!)];
+    expect(await stdout).toContain('No pending migrations to apply');
     expect(await exited).toBe(0);
   });
 
