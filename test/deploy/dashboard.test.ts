@@ -108,7 +108,7 @@ describe('the queries of the dashboard and the alerts', () => {
       Array.from(expression.matchAll(SELECTOR), ([, , matchers = '']) => /job="(\w+)"/.exec(matchers)?.[1]),
     );
     expect([...new Set(jobs)]).toEqual([job?.job_name]);
-    const monitor = load(read('kubernetes/monitoring/service-monitor.yaml')) as {
+    const monitor = load(read('kubernetes/example/service-monitor.yaml')) as {
       spec: { endpoints: { relabelings: unknown[] }[] };
     };
     expect(monitor.spec.endpoints[0]?.relabelings).toContainEqual({ targetLabel: 'job', replacement: job?.job_name });

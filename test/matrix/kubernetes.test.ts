@@ -15,12 +15,16 @@ describeIf(/Kustomize Version: v[4-9]/.test(version), 'kubectl 1.21 or later')('
     installOnce(SCHEMAS);
   });
 
-  it.each(['base', 'migrate', 'monitoring', 'example', 'example/migrate'])(
+  it.each(['base', 'migrate', 'example', 'example/migrate'])(
     'of %s have only fields and values that the API knows',
     (folder) => {
       expect(errorsIn(build(folder))).toBe('');
     },
   );
+
+  it('for the Prometheus operator have only fields and values that it knows', () => {
+    expect(errorsIn(readFileSync(join(FOLDER, 'example', 'service-monitor.yaml'), 'utf8'))).toBe('');
+  });
 
   it('are checked: a wrong value and an unknown field are found', () => {
     const objects = build('example');
@@ -28,7 +32,7 @@ describeIf(/Kustomize Version: v[4-9]/.test(version), 'kubectl 1.21 or later')('
     expect(errorsIn(objects.replace('readOnlyRootFilesystem', 'readOnlyFilesystem'))).toContain('known properties');
   });
 
-  it('of the example use its images, settings and narrower network policy', () => {
+  it('of the example use its images, settings and network policy', () => {
     const objects = build('example');
     const release = JSON.parse(readFileSync(join(FOLDER, '..', '..', 'package.json'), 'utf8')) as { version: string };
     expect(objects).toContain(`image: registry.example.com/petstore-orders:${release.version}\n`);
