@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
+import type { Express } from 'express';
 import { ServiceHttpAdapter } from '../../../src/http/service-http-adapter.js';
 
 it('a connection whose client reads nothing of a response is closed after its timeout', async () => {
@@ -24,7 +25,7 @@ it('sends what its client has not read yet of a response that has ended, before 
   adapter.initHttpServer();
   const server = adapter.getHttpServer() as Server;
   const BYTES = 32_000_000;
-  adapter.getInstance<express.Express>().get('/', (_req, res) => {
+  adapter.getInstance<Express>().get('/', (_req, res) => {
     res.end(Buffer.alloc(BYTES));
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
