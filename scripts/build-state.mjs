@@ -4,8 +4,8 @@ import { join, relative } from 'node:path';
 
 /** What a build is made from; the last one changes when packages are installed. */
 const INPUTS = [
-  ...['src', 'scripts', 'prisma/schema.prisma', 'prisma/generate.mjs', 'prisma.config.ts', 'nest-cli.json'],
-  ...['tsconfig.json', 'tsconfig.build.json', 'package.json', 'node_modules/.package-lock.json'],
+  ...['src', 'scripts', 'prisma/schema.prisma', 'prisma/generate.mjs', 'prisma/engine', 'prisma.config.ts'],
+  ...['nest-cli.json', 'tsconfig.json', 'tsconfig.build.json', 'package.json', 'node_modules/.package-lock.json'],
 ];
 const GENERATED = join('src', 'database', 'generated');
 export const STATE = join('dist', '.build-state');

@@ -14,4 +14,7 @@ CREATE ROLE :"service" LOGIN PASSWORD :'service_password' IN ROLE petstore_servi
 ALTER DATABASE :"DBNAME" OWNER TO :"owner";
 REVOKE ALL ON DATABASE :"DBNAME" FROM PUBLIC;
 GRANT CONNECT ON DATABASE :"DBNAME" TO petstore_service;
+-- Up to PostgreSQL 14 everybody may create in this schema, and so have code run with the privileges of the owner.
+GRANT CREATE ON SCHEMA public TO :"owner";
+REVOKE CREATE ON SCHEMA public FROM PUBLIC;
 SQL

@@ -1,6 +1,7 @@
 import { createAdapterFactory } from './adapter.mjs';
-import { createDatabase, ensureConnection } from './database.mjs';
+import { connect, createDatabase, ensureConnection } from './database.mjs';
 import { describeFailedScript, PrismaError } from './errors.mjs';
+import { rejectOthersInSchema } from './others-in-schema.mjs';
 import { loadWasm } from './wasm.mjs';
 
 /** @import { ApplyMigrationsInput, MigrationList, SchemaEngine } from '@prisma/schema-engine-wasm' */
@@ -96,7 +97,7 @@ export class Engine {
 
   async #start() {
     // The engine reports a failure of its own first query without a code.
-    await ensureConnection(this.#url);
+    await ensureSafety(this.#url);
     const { SchemaEngine } = await loadWasm();
     const adapterFactory = createAdapterFactory(this.#url, {
       onOpen: (close) => void this.#closers.push(close),
@@ -108,6 +109,15 @@ export class Engine {
     const log = (/** @type {string} */ line) => void process.stderr.write(`${line.trimEnd()}\n`);
     return SchemaEngine.new({ datamodels }, log, adapterFactory);
   }
+}
+
+/**
+ * @param {string} url
+ * @throws {Error} when the migration could run the code of others with its privileges
+ */
+async function ensureSafety(url) {
+  const client = await connect(url);
+  await rejectOthersInSchema(client).finally(() => client.end());
 }
 
 /**

@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { rejectOthersInSchema } from '../../prisma/engine/others-in-schema.mjs';
 import { asError } from '../common/as-error.js';
 import type { Config } from '../config/config.js';
 import type { PrismaClient } from '../database/generated/client.js';
@@ -85,6 +86,8 @@ async function withConnection<C extends Connection, T>(
     );
   });
   try {
+    // Commands run with the privileges of the owner of the tables.
+    await rejectOthersInSchema(connection.db);
     return await work(connection);
   } catch (error) {
     throw commandError(error, connection.db);

@@ -24,7 +24,8 @@ const RELIED_UPON: Settings = {
 
 /** A list that a slow client reads, and an import, may take long. The setting is new in PostgreSQL 17. */
 const NO_TRANSACTION_TIMEOUT = `
-  SELECT set_config('transaction_timeout', '0', false) WHERE current_setting('transaction_timeout', true) IS NOT NULL`;
+  SELECT pg_catalog.set_config('transaction_timeout', '0', false)
+  WHERE pg_catalog.current_setting('transaction_timeout', true) IS NOT NULL`;
 
 /**
  * The statements that a connection begins with, for one round trip. They are statements and not startup parameters,

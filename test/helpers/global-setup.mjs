@@ -31,9 +31,16 @@ export default async function globalSetup() {
   globalThis.testPostgres = { server, folder };
   process.env.TEST_POSTGRES_URL = server.url('postgres');
   process.env.TEST_TEMPLATE_DATABASE = 'petstore_template';
-  const client = new pg.Client(server.url('postgres'));
-  await client.connect();
-  await client.query(`CREATE DATABASE ${process.env.TEST_TEMPLATE_DATABASE}`);
-  await client.end();
+  // Up to PostgreSQL 14 everybody may create in the schema of a new database; an installation ends that.
+  await execute(server.url('template1'), 'REVOKE CREATE ON SCHEMA public FROM PUBLIC');
+  await execute(server.url('postgres'), `CREATE DATABASE ${process.env.TEST_TEMPLATE_DATABASE}`);
   await migrate(server.url(process.env.TEST_TEMPLATE_DATABASE));
+}
+
+/** @param {string} url @param {string} statement */
+async function execute(url, statement) {
+  const client = new pg.Client(url);
+  await client.connect();
+  await client.query(statement);
+  await client.end();
 }

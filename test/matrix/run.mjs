@@ -44,6 +44,7 @@ const MATRIX_SUITES = readdirSync(HERE).filter((file) => file.endsWith('.test.ts
 /** With another version of PostgreSQL than that of Jest's global setup. */
 const OTHER_POSTGRES = new Map([
   ['postgres-13', 13],
+  ['public-schema', 14],
   // Not newer than the pg_dump of Debian 12.
   ['backup-restore', 15],
 ]);

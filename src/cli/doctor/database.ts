@@ -8,6 +8,7 @@ import { openClient } from '../../database/open-client.js';
 import { MAIN_CONNECTIONS_MAX } from '../../database/pools.js';
 import { sessionSettings } from '../../database/session-settings.js';
 import { runningEmbeddedDatabaseUrl } from '../embedded/embedded-database.js';
+import { checkAccess, checkOthers } from './access.js';
 import { checkClock, error, ok, type Result, type Results, skipped, warning } from './check.js';
 import { checkRole } from './role.js';
 import { checkList, checkSchema } from './schema.js';
@@ -29,6 +30,7 @@ type DatabaseCheck = (db: pg.Client, config: Config) => Promise<Result>;
 const CHECKS: Readonly<Record<string, DatabaseCheck>> = {
   'connection limit': checkConnectionLimit,
   'clock of PostgreSQL': checkDatabaseClock,
+  access: checkAccess,
   schema: checkSchema,
   list: checkList,
   role: checkRole,
@@ -74,6 +76,12 @@ async function runDatabaseChecks(databaseUrl: string, config: Config, results: R
   const db = await openClient(databaseUrl, options);
   try {
     await db.query(SETTINGS);
+    const others = await checkOthers(db);
+    if (others !== undefined) {
+      const unsafe = skipped('others could run code with the privileges of the login');
+      Object.assign(results, Object.fromEntries(Object.keys(CHECKS).map((name) => [name, unsafe])), { access: others });
+      return;
+    }
     for (const [name, check] of Object.entries(CHECKS)) {
       results[name] = await check(db, config).catch((failure: unknown) =>
         error(

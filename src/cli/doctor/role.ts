@@ -44,7 +44,7 @@ type Login = Readonly<{ login: string; isOwner: boolean; isMember: boolean | nul
 
 /**
  * What the login has: attributes, memberships, and what is granted to it, to its roles and to PUBLIC, as in GRANT. Of the functions,
- * those that run with the privileges of the owner of the tables.
+ * those that run with the privileges of the owner of the tables. What everybody may create is another check.
  */
 const HELD = `
   WITH extension AS (
@@ -62,17 +62,19 @@ const HELD = `
     WHERE pronamespace = 'public'::regnamespace AND prosecdef
       AND proowner = ${OWNER}
   )
-  SELECT attribute AS held
+  SELECT attribute AS held, NULL AS grantee
   FROM pg_roles CROSS JOIN LATERAL (VALUES ('SUPERUSER', rolsuper), ('CREATEROLE', rolcreaterole), ('CREATEDB', rolcreatedb),
     ('REPLICATION', rolreplication), ('BYPASSRLS', rolbypassrls)) AS attributes (attribute, has)
   WHERE rolname = session_user AND has
   UNION
-  SELECT 'membership in ' || rolname FROM pg_roles
+  SELECT 'membership in ' || rolname, NULL FROM pg_roles
   WHERE rolname NOT IN (session_user, '${SERVICE_ROLE}') AND pg_has_role(session_user, oid, 'MEMBER')
   UNION
-  SELECT format('%s%s ON %s', privilege_type, columns, name) FROM object, aclexplode(acl)
-  WHERE grantee = 0 OR pg_has_role(session_user, grantee, 'USAGE')
-  ORDER BY held`;
+  SELECT format('%s%s ON %s', privilege_type, columns, name), CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END
+  FROM object, aclexplode(acl)
+  WHERE grantee = 0 AND NOT (privilege_type = 'CREATE' AND name = 'SCHEMA public')
+    OR grantee <> 0 AND pg_has_role(session_user, grantee, 'USAGE')
+  ORDER BY held, grantee`;
 
 /** The same privilege on the whole table. */
 const wholeOf = (grant: string): string => grant.replace(/ \(\w+\) ON /, ' ON ');
@@ -86,9 +88,11 @@ export async function checkRole(db: pg.Client, { databaseUrl }: Config): Promise
     const remedy = `Use the DATABASE_URL of the service, whose login should be a member of ${SERVICE_ROLE} only.`;
     return warning(`"${login}" owns the tables or is a superuser`, remedy);
   }
-  const held = (await db.query<{ held: string }>(HELD)).rows.map((row) => row.held);
+  const { rows } = await db.query<{ held: string; grantee: string | null }>(HELD);
+  const held = rows.map((row) => row.held);
   const missing = GRANTS.filter((grant) => !held.includes(grant) && !held.includes(wholeOf(grant)));
-  const superfluous = held.filter((grant) => !ALLOWED.includes(grant) && !ALLOWED.includes(wholeOf(grant)));
+  const isSuperfluous = (grant: string): boolean => !ALLOWED.includes(grant) && !ALLOWED.includes(wholeOf(grant));
+  const superfluous = [...new Set(held.filter(isSuperfluous))];
   const problems = [
     ...(missing.length === 0 ? [] : [`lacks ${missing.join(', ')}`]),
     ...(superfluous.length === 0 ? [] : [`has more than it needs: ${superfluous.join(', ')}`]),
@@ -98,7 +102,15 @@ export async function checkRole(db: pg.Client, { databaseUrl }: Config): Promise
   }
   const message = `"${login}" ${problems.join(', and ')}`;
   if (missing.length === 0) {
-    return warning(message, 'Revoke it from the login, from the roles that it is a member of, and from PUBLIC.');
+    const grants = rows.filter(({ held: grant, grantee }) => grantee !== null && isSuperfluous(grant));
+    const others = rows.some(({ held: grant, grantee }) => grantee === null && isSuperfluous(grant));
+    const remedies = [
+      ...(grants.length === 0
+        ? []
+        : ['Run as the owner:', ...grants.map((row) => `REVOKE ${row.held} FROM ${row.grantee};`)]),
+      ...(others ? ['Take attributes and memberships from the login as a superuser.'] : []),
+    ];
+    return warning(message, remedies.join(' '));
   }
   if (isMember === false) {
     const grant = `GRANT ${SERVICE_ROLE} TO "${login}"`;

@@ -27,6 +27,9 @@ let ports: Readonly<Record<string, string>>;
 beforeAll(async () => {
   database = await createTestDatabase();
   login = await createServiceLogin(database);
+  await database.db.query(
+    withNames('REVOKE ALL ON DATABASE DATABASE FROM PUBLIC; GRANT CONNECT ON DATABASE DATABASE TO LOGIN'),
+  );
   ports = { PORT: String(await freePort()), METRICS_PORT: String(await freePort()) };
 });
 afterAll(async () => {
@@ -39,6 +42,12 @@ type Found = Readonly<Record<string, string>>;
 const TERMINATE_WAITING = `
   SELECT pg_terminate_backend(pid) FROM pg_stat_activity
   WHERE datname = current_database() AND application_name = 'petstore-doctor' AND wait_event_type = 'Lock'`;
+
+/** With the names of the database and of the login in the place of DATABASE and LOGIN. */
+function withNames(text: string): string {
+  const name = new URL(database.url).pathname.slice(1);
+  return text.replaceAll(/(?<=DATABASE )DATABASE/g, name).replaceAll('LOGIN', login.role);
+}
 
 const matching = (text: string | RegExp): unknown => expect.stringMatching(text);
 
@@ -105,7 +114,7 @@ describe('petstore doctor', () => {
   });
 });
 
-/** Effects that last for one run of the checks. LOGIN is the role that runs them. */
+/** Effects that last for one run of the checks, {@link withNames}. */
 const CHANGES: readonly [check: string, change: string, undo: string, found: string][] = [
   [
     'role',
@@ -167,14 +176,16 @@ describe('runChecks', () => {
     await check();
     const outside = statements.filter((sql) => !/^(?:SELECT|WITH)\b/.test(sql));
     expect(statements.length).toBeGreaterThan(10);
-    expect(outside).toEqual([matching(/^SET .*SET default_transaction_read_only = 'on'/)]);
+    expect(outside).toEqual([
+      matching(/^SET .*SET default_transaction_read_only = 'on'/),
+      matching(/^BEGIN; SET LOCAL search_path = pg_catalog; \s*WITH [^;]*; COMMIT$/),
+    ]);
   });
 
   it.each(CHANGES)('reports in %s: %s', async (name, change, undo, expected) => {
-    const withLogin = (text: string): string => text.replaceAll('LOGIN', login.role);
-    await database.db.query(withLogin(change));
-    const found = await check().finally(() => database.db.query(withLogin(undo)));
-    expect(found[name]?.startsWith(withLogin(expected))).toBe(true);
+    await database.db.query(withNames(change));
+    const found = await check().finally(() => database.db.query(withNames(undo)));
+    expect(found[name]?.slice(0, withNames(expected).length)).toBe(withNames(expected));
   });
 
   const MEMBERSHIP =
@@ -183,12 +194,53 @@ describe('runChecks', () => {
     ['', MEMBERSHIP],
     [
       'CREATEROLE IN ROLE petstore_service, pg_monitor',
-      /^warning: .* has more than it needs: CREATEROLE, membership in pg_monitor, (?:membership in pg_[a-z_]+(?:, )?){3} → Revoke/,
+      /^warning: .* has more than it needs: CREATEROLE, membership in pg_monitor, (?:membership in pg_[a-z_]+(?:, )?){3} → Take attributes and memberships/,
     ],
   ])('reports what a role has or lacks that is created with "%s"', async (attributes, expected) => {
     const other = await createServiceLogin(database, attributes);
+    await database.db.query(withNames(`GRANT CONNECT ON DATABASE DATABASE TO ${other.role}`));
     const { role } = await check({ DATABASE_URL: other.url }).finally(() => other.drop());
     expect(role).toMatch(expected);
+  });
+
+  it.each([
+    // As a restore into a new database leaves it.
+    [
+      'access',
+      'GRANT CONNECT, TEMPORARY ON DATABASE DATABASE TO PUBLIC; REVOKE CONNECT ON DATABASE DATABASE FROM LOGIN',
+      /^warning: every login of the server has CONNECT, TEMPORARY on this database → Run as the owner of the database: (.*)$/,
+    ],
+    // As in PostgreSQL 14: the login of the service could create what the owner runs.
+    [
+      'access',
+      'GRANT CREATE ON SCHEMA public TO PUBLIC',
+      /^error: every login of the server has CREATE in its schema public → Run as a superuser: (.*)$/,
+    ],
+    [
+      'role',
+      `GRANT DELETE ON orders TO petstore_service; GRANT CREATE ON SCHEMA public TO LOGIN; GRANT SELECT (name) ON api_keys TO PUBLIC`,
+      /^warning: "\w+" has more than it needs: CREATE ON SCHEMA public, DELETE ON orders, SELECT \(name\) ON api_keys → Run as the owner: (.*)$/,
+    ],
+  ])('reports in %s a right too many, and how to take it: %s', async (name, change, expected) => {
+    await database.db.query(withNames(change));
+    const found = await check();
+    expect(found[name]).toMatch(expected);
+    await database.db.query(expected.exec(found[name] ?? '')?.[1] ?? '');
+    expect(problemsIn(await check())).toEqual([]);
+  });
+
+  it('runs nothing else while another login could have code run with its privileges', async () => {
+    const other = await createServiceLogin(database, '');
+    await database.db.query(
+      withNames(`GRANT CONNECT ON DATABASE DATABASE TO ${other.role}; GRANT CREATE ON SCHEMA public TO ${other.role}`),
+    );
+    const found = await check().finally(() => other.drop());
+    expect(found.access).toBe(
+      `error: the commands reject this database, because others could run code with their privileges: "${other.role}" may create in the ` +
+        `schema public → Run as a superuser, or as the owner of the schema: REVOKE CREATE ON SCHEMA public FROM ${other.role};`,
+    );
+    expect(found.role).toBe('skipped: not checked: others could run code with the privileges of the login');
+    expect(found.database).toMatch(/^ok: /);
   });
 
   it('accepts what an operator has added', async () => {
@@ -257,7 +309,7 @@ describe('runChecks', () => {
   ])('reports an unusable server, and skips the checks that need it: %s', async (url, message) => {
     const found = await check({ DATABASE_URL: url() });
     expect(found.database).toMatch(message);
-    const names = ['connection limit', 'clock of PostgreSQL', 'schema', 'list', 'role', 'expiring keys'];
+    const names = ['connection limit', 'clock of PostgreSQL', 'access', 'schema', 'list', 'role', 'expiring keys'];
     expect(Object.keys(found).filter((name) => found[name] === UNREACHABLE)).toEqual(names);
   });
 

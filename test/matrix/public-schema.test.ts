@@ -1,0 +1,188 @@
+import { execFile } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type pg from 'pg';
+import { PostgresServer } from '../../src/cli/embedded/postgres-server.js';
+import { describeIf } from '../helpers/describe-if.js';
+import { describeWith } from '../helpers/describe-with.js';
+import { openPool } from '../helpers/open-pool.js';
+import { type CommandResult, petstore } from '../helpers/petstore.js';
+import { prismaMigrate } from '../helpers/prisma-migrate.js';
+import { useTemporaryFolder } from '../helpers/temporary-folder.js';
+
+const ROOT = join(__dirname, '..', '..');
+const programs = process.env.TEST_POSTGRES_PROGRAMS;
+
+const INSUFFICIENT_PRIVILEGE = '42501';
+/** `keys usage` divides a float8 by an integer, for which PostgreSQL has no operator of its own. The function has the rights of who runs it. */
+const ATTACK = `
+  CREATE FUNCTION public.divide(float8, integer) RETURNS float8 LANGUAGE plpgsql AS $$
+  BEGIN
+    GRANT SELECT ON public.api_keys TO petstore_app;
+    RETURN 0;
+  END $$;
+  CREATE OPERATOR public./ (FUNCTION = public.divide, LEFTARG = float8, RIGHTARG = integer)`;
+
+const describeHere =
+  programs === undefined ? describeIf(false, 'npm run test:matrix -- --only public-schema') : describeWith('psql');
+
+/** Everybody may create in the schema `public` of a new database, up to this version. */
+describeHere('the schema public of PostgreSQL 14', () => {
+  const folder = useTemporaryFolder('public-schema');
+  let server: PostgresServer;
+  let superuser: pg.Pool;
+  let service: pg.Pool;
+
+  beforeAll(async () => {
+    server = await PostgresServer.start({ folder: join(folder, 'server'), settings: { fsync: 'off' }, programs });
+    const first = openPool({ connectionString: server.url('postgres'), max: 1 });
+    await first.query('CREATE DATABASE compose');
+    for (const [name, login] of [
+      ['owner', 'compose_owner'],
+      ['service', 'compose_app'],
+    ] as const) {
+      writeFileSync(join(folder, `${name}_database_url`), `postgresql://${login}:test@postgres:5432/compose\n`);
+    }
+    await runInitRoles();
+    await first.query("CREATE ROLE petstore_owner LOGIN PASSWORD 'test'");
+    await first.query('CREATE DATABASE petstore OWNER petstore_owner');
+    await first.end();
+    superuser = openPool({ connectionString: server.url('petstore'), max: 1 });
+    service = openPool({ connectionString: urlOf('petstore_app', 'petstore'), max: 1 });
+  });
+  afterAll(async () => {
+    await Promise.all([superuser.end(), service.end()]);
+    await server.stop();
+  });
+
+  it('init-roles.sh lets the owner migrate and nobody else create', async () => {
+    await prismaMigrate('deploy', urlOf('compose_owner', 'compose'));
+    const other = openPool({ connectionString: urlOf('compose_app', 'compose'), max: 1 });
+    await expect(other.query(ATTACK)).rejects.toMatchObject({ code: INSUFFICIENT_PRIVILEGE });
+    await other.query('SELECT FROM orders');
+    await other.end();
+    const { exitCode, stdout } = await petstore(['keys', 'list', '--json'], {
+      DATABASE_URL: urlOf('compose_owner', 'compose'),
+    });
+    expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: '[]\n' });
+  });
+
+  it('a database of one owner needs no further step', async () => {
+    await superuser.query('REVOKE CONNECT ON DATABASE petstore FROM PUBLIC');
+    await prismaMigrate('deploy', urlOf('petstore_owner', 'petstore'));
+    expect(await asOwner('keys', 'issue', '--name', 'Partner', '--plan', 'pro')).toMatchObject({ exitCode: 0 });
+  });
+
+  it('commands and migrations run nothing that another login could have made there, until the remedy is applied', async () => {
+    await superuser.query("CREATE ROLE petstore_app LOGIN PASSWORD 'test' IN ROLE petstore_service");
+    await superuser.query('GRANT CONNECT ON DATABASE petstore TO petstore_app');
+    await service.query(ATTACK);
+    const problem =
+      '"petstore_app" may create in the schema public, and other roles own OPERATOR public./(double precision,integer), ' +
+      'ROUTINE public.divide(double precision,integer)';
+    const remedy =
+      'GRANT CREATE ON SCHEMA public TO petstore_owner; REVOKE CREATE ON SCHEMA public FROM PUBLIC; ' +
+      'DROP OPERATOR public./(double precision,integer); DROP ROUTINE public.divide(double precision,integer);';
+    for (const command of [
+      ['keys', 'usage'],
+      ['keys', 'list'],
+      ['orders', 'show', '1'],
+      ['seed'],
+      ['orders', 'import', '/dev/null'],
+    ]) {
+      const { exitCode, stderr } = await asOwner(...command);
+      expect({ exitCode, stderr }).toEqual({
+        exitCode: 1,
+        stderr:
+          `error: Others could run code with the privileges of "petstore_owner" in this database: ${problem}. ` +
+          `Run as a superuser, or as the owner of the schema: ${remedy} Or give them to the owner of the tables, if you trust them.\n`,
+      });
+    }
+    await expect(prismaMigrate('deploy', urlOf('petstore_owner', 'petstore'))).rejects.toThrow(problem);
+    // As the owner, doctor runs nothing else either; the login of the service has no rights that others could want.
+    expect((await checks('petstore_owner')).find(({ name }) => name === 'access')).toMatchObject({
+      status: 'error',
+      remedy: expect.stringContaining(remedy) as string,
+    });
+    expect((await checks('petstore_owner')).find(({ name }) => name === 'role')?.status).toBe('skipped');
+    const found = (await checks('petstore_app')).find(({ name }) => name === 'access');
+    expect(found).toMatchObject({
+      status: 'error',
+      message: expect.stringContaining('CREATE in its schema public') as string,
+    });
+    await expect(service.query('SELECT name FROM api_keys')).rejects.toMatchObject({ code: INSUFFICIENT_PRIVILEGE });
+
+    await superuser.query(remedy);
+    expect(await asOwner('keys', 'usage')).toMatchObject({ exitCode: 0, stderr: '' });
+    await prismaMigrate('deploy', urlOf('petstore_owner', 'petstore'));
+    await expect(service.query(ATTACK)).rejects.toMatchObject({ code: INSUFFICIENT_PRIVILEGE });
+    expect((await checks('petstore_app')).find(({ name }) => name === 'access')).toMatchObject({
+      status: 'warning',
+      message: expect.stringMatching(/has TEMPORARY on this database$/) as string,
+    });
+  });
+
+  it('the documented installation leaves nothing for doctor to report', async () => {
+    const [, section = ''] = readFileSync(join(ROOT, 'docs', 'operations.md'), 'utf8').split(
+      '\n## Without containers\n',
+    );
+    const [rights = '', login = ''] = [...section.matchAll(/psql [^\n]*<<'END'\n(.*?)\nEND/gs)].map(([, sql = '']) =>
+      sql
+        .replaceAll('TO owner;', 'TO own_owner;')
+        .replaceAll('petstore_app', 'own_app')
+        .replaceAll('…', 'test')
+        .replaceAll('DATABASE petstore', 'DATABASE own'),
+    );
+    await superuser.query("CREATE ROLE own_owner LOGIN PASSWORD 'test'");
+    await superuser.query('CREATE DATABASE own OWNER own_owner');
+    const own = openPool({ connectionString: server.url('own'), max: 1 });
+    await own.query(rights);
+    await prismaMigrate('deploy', urlOf('own_owner', 'own'));
+    await own.query(login);
+    await own.end();
+    const found = await checks('own_app', 'own');
+    const statuses = found
+      .filter(({ name }) => ['access', 'schema', 'list', 'role'].includes(name))
+      .map(({ status }) => status);
+    expect(statuses).toEqual(['ok', 'ok', 'ok', 'ok']);
+  });
+
+  function urlOf(user: string, database: string): string {
+    return `postgresql://${user}:test@127.0.0.1:${new URL(server.url(database)).port}/${database}`;
+  }
+
+  function asOwner(...args: string[]): Promise<CommandResult> {
+    return petstore(args, { DATABASE_URL: urlOf('petstore_owner', 'petstore') });
+  }
+
+  async function checks(
+    user: string,
+    database = 'petstore',
+  ): Promise<{ name: string; status: string; message: string; remedy: string | null }[]> {
+    const { stdout } = await petstore(['doctor', '--json'], {
+      DATABASE_URL: urlOf(user, database),
+      PORT: '0',
+      METRICS_PORT: '0',
+    });
+    return (
+      JSON.parse(stdout) as { checks: { name: string; status: string; message: string; remedy: string | null }[] }
+    ).checks;
+  }
+
+  /** As the image of PostgreSQL does at its first start. */
+  async function runInitRoles(): Promise<void> {
+    const script = readFileSync(join(ROOT, 'deploy', 'postgres', 'init-roles.sh'), 'utf8');
+    const { port, username, password } = new URL(server.url('compose'));
+    const env = {
+      PGHOST: '127.0.0.1',
+      PGPORT: port,
+      PGPASSWORD: password,
+      POSTGRES_USER: username,
+      POSTGRES_DB: 'compose',
+    };
+    await promisify(execFile)('sh', ['-euc', script.replaceAll('/run/secrets', folder)], {
+      env: { PATH: process.env.PATH, ...env },
+    });
+  }
+});
