@@ -37,7 +37,7 @@ describe('documented commands', () => {
   });
 
   it.each([
-    ['Full dump', 'pg_dump', 'petstore.dump'],
+    ['Dump', 'pg_dump', 'petstore.dump'],
     ['Point in time', 'pg_basebackup', 'petstore.tar'],
   ])('under %s keep the last backup when a new one fails', (section, program, file) => {
     writeFileSync(join(folder, file), 'whole');

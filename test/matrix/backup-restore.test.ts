@@ -13,7 +13,8 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import type pg from 'pg';
+import pg from 'pg';
+import { runChecks } from '../../src/cli/doctor/run-checks.js';
 import { PostgresServer } from '../../src/cli/embedded/postgres-server.js';
 import { cancelOrder, listOrders } from '../helpers/api.js';
 import { documentedArchiveCommand } from '../helpers/archive-command.js';
@@ -28,14 +29,36 @@ import { waitFor } from '../helpers/wait-for.js';
 import { LIST_AS_JSON } from '../model/list-writer.js';
 
 const programs = process.env.TEST_POSTGRES_PROGRAMS;
-const OPERATIONS = readFileSync(join(__dirname, '..', '..', 'docs', 'operations.md'), 'utf8');
-/** Stands in for Compose: runs the commands of the container `postgres` here. The test stops and starts the server itself. */
+const ROOT = join(__dirname, '..', '..');
+const OPERATIONS = readFileSync(join(ROOT, 'docs', 'operations.md'), 'utf8');
+/** Stands in for Compose: runs the commands of the containers here. The test stops and starts the server itself. */
 const DOCKER = `#!/bin/sh
-case $2 in
-  exec) shift 4; exec "$@" ;;
-  run) shift 8; exec sh "$@" ;;
+case "$2 $3 $4" in
+  'run --rm migrate') cd "${ROOT}" && exec node node_modules/prisma/build/index.js migrate deploy ;;
+  exec*) shift 4; exec "$@" ;;
+  run*) shift 8; exec sh "$@" ;;
 esac
 `;
+/** What a superuser and others may have in the same database, and a view that depends on the table. */
+const OTHERS = `
+  CREATE EXTENSION citext;
+  CREATE PUBLICATION theirs FOR TABLE public.orders;
+  CREATE SUBSCRIPTION theirs CONNECTION 'dbname=none' PUBLICATION none WITH (connect = false);
+  CREATE VIEW public.their_orders AS SELECT id, quantity FROM public.orders;
+  CREATE SCHEMA elsewhere;
+  CREATE SEQUENCE elsewhere.orders_id_seq;
+  CREATE TABLE elsewhere.orders (LIKE public.orders);
+  CREATE TABLE elsewhere.api_keys (LIKE public.api_keys);
+  CREATE TABLE elsewhere.api_key_usage (LIKE public.api_key_usage);
+  INSERT INTO elsewhere.orders (id, pet_id, quantity, complete, status, created_at) VALUES (1, 1, 1, false, 'pending', now());`;
+/** All of it in one text. */
+const SELECT_OTHERS = `
+  SELECT concat_ws(', ', (SELECT extowner::regrole FROM pg_extension WHERE extname = 'citext'),
+    (SELECT tablename FROM pg_publication_tables WHERE pubname = 'theirs'), (SELECT subowner::regrole FROM pg_subscription),
+    (SELECT viewowner FROM pg_views WHERE viewname = 'their_orders'), (SELECT count(*) FROM elsewhere.orders),
+    (SELECT count(*) FROM elsewhere.api_keys), (SELECT count(*) FROM elsewhere.api_key_usage), (SELECT last_value FROM elsewhere.orders_id_seq)
+  ) AS others`;
+const INSUFFICIENT_PRIVILEGE = '42501';
 const ORDERS = 'INSERT INTO orders (id, pet_id, quantity) SELECT n, n, 1 FROM generate_series(1, 40000, 7) AS n';
 
 const describeHere =
@@ -67,6 +90,7 @@ describeHere('backup and restore', () => {
       "CREATE ROLE petstore_owner LOGIN PASSWORD 'test'",
       'CREATE ROLE petstore_service NOLOGIN',
       "CREATE ROLE petstore_app LOGIN PASSWORD 'test' IN ROLE petstore_service",
+      "CREATE ROLE stranger LOGIN PASSWORD 'test'",
       'CREATE DATABASE petstore OWNER petstore_owner',
     ]) {
       await superuser.query(statement);
@@ -74,6 +98,7 @@ describeHere('backup and restore', () => {
     await superuser.end();
     db = openPool({ connectionString: urlOf('petstore_owner'), max: 3 });
     await applyMigrations(db);
+    await asSuperuser(OTHERS);
   });
   afterAll(async () => {
     await db.end();
@@ -89,50 +114,52 @@ describeHere('backup and restore', () => {
   });
   afterEach(() => service.stop());
 
-  it.each([
-    ['a full dump restores the list over the present one', 'postgres', 'Full dump'],
-    ['a full dump restores the list over the present one', 'petstore_owner', 'Full dump'],
-    ['a dump of the data restores the list into migrated tables', 'postgres', 'Data only'],
-    ['a dump of the data restores the list into migrated tables', 'petstore_owner', 'Data only'],
-  ])('%s, as %s', async (_what, user, section) => {
-    const [backup] = documented('Full dump', user);
-    const restore = documented(section, user).at(section === 'Full dump' ? 1 : 0);
+  const DUMPS: readonly [dump: string, command: () => string][] = [
+    ['the dump', () => documented('Dump')[0]!],
+    ['the dump of a managed database', () => managed(documented('Dump')[0]!)],
+    ['a dump of the whole database', () => 'pg_dump --username postgres --format custom petstore > petstore.dump'],
+  ];
+
+  it.each(DUMPS)('%s restores the rows of the service, beside those of others, and again', async (_what, dump) => {
+    const [restore = ''] = documented('Restore');
     const saved = await table();
     const { id, key: savedKey } = await insertKey(db);
     await db.query("SELECT setval('orders_id_seq', 70000)");
-    await run(backup);
+    await run(dump());
     await db.query('DELETE FROM api_keys WHERE id = $1', [id]);
     await changeOrders();
     // It has never seen the key that only the backup has.
     const another = await startTestService({ database: { url: urlOf('petstore_app'), db, drop: () => db.end() } });
     await db.query("SELECT setval('orders_id_seq', 1)");
-    await run(restore);
-    expect(await table()).toBe(saved);
-    expect((await db.query('SELECT last_value FROM orders_id_seq')).rows).toEqual([{ last_value: '70000' }]);
-    await expectService();
+    const before = await others();
+    for (const command of [restore, managed(restore)]) {
+      await run(command);
+      expect(await table()).toBe(saved);
+      expect(await others()).toBe(before);
+      expect((await db.query('SELECT last_value FROM orders_id_seq')).rows).toEqual([{ last_value: '70000' }]);
+      await expectService();
+    }
     await waitFor(async () => (await listOrders(another.baseUrl, savedKey)).status === 200, 'the key is known again');
     await another.stop();
   });
 
   it('a dump that is missing or was cut changes nothing', async () => {
-    const [backup, full] = documented('Full dump', 'postgres');
-    const [data] = documented('Data only', 'postgres');
+    const [restore] = documented('Restore');
     const dump = join(folder, 'petstore.dump');
-    await run(backup);
+    await run(documented('Dump')[0]);
     await changeOrders();
     const present = await table();
     for (const cut of [() => truncateSync(dump, Math.floor(statSync(dump).size * 0.9)), () => rmSync(dump)]) {
       cut();
-      await expect(run(data)).rejects.toThrow();
-      await expect(run(full)).rejects.toThrow();
+      await expect(run(restore)).rejects.toThrow();
       expect(await table()).toBe(present);
     }
     await expectService();
   });
 
   it('the list is read whole after a restore with disabled triggers, until they are enabled as before', async () => {
-    const [restore, repair] = documented('Data only', 'postgres');
-    await run(documented('Full dump', 'postgres')[0]);
+    const [restore, repair] = documented('Restore');
+    await run(documented('Dump')[0]);
     await changeOrders();
     await run(restore!.replace('--data-only', '--data-only --disable-triggers'));
     expect(await list()).toEqual({ text: await table(), etag: null });
@@ -141,7 +168,7 @@ describeHere('backup and restore', () => {
   });
 
   it('a base backup and the log restore the list to a point in time, and then to a later one', async () => {
-    const [, backup, restore, renew] = documented('Point in time', 'postgres');
+    const [, backup, restore, renew] = documented('Point in time');
     await run(backup);
     await archived();
     const archivedBefore = readdirSync(archive);
@@ -172,6 +199,31 @@ describeHere('backup and restore', () => {
     }
   });
 
+  it('a new database takes the place of the old one, with its rights, and the old one stays', async () => {
+    const [create, migrate] = documented('Restore into a new database');
+    const saved = await table();
+    await run(documented('Dump')[0]);
+    const before = await others();
+    await expect(connectAs('stranger')).resolves.toBeUndefined();
+    await service.stop();
+    await db.end();
+    await run(create);
+    await run(migrate, { DATABASE_URL: urlOf('petstore_owner') });
+    await run(documented('Restore')[0]);
+    db = openPool({ connectionString: urlOf('petstore_owner'), max: 3 });
+    service = await startTestService({ database: { url: urlOf('petstore_app'), db, drop: () => db.end() } });
+    expect(await table()).toBe(saved);
+    await expectService();
+    await expect(connectAs('stranger')).rejects.toMatchObject({ code: INSUFFICIENT_PRIVILEGE });
+    const { access, role, schema } = await runChecks({
+      DATABASE_URL: urlOf('petstore_app'),
+      PORT: '0',
+      METRICS_PORT: '0',
+    });
+    expect([access, role, schema].map((result) => result?.status)).toEqual(['ok', 'ok', 'ok']);
+    expect(await others('petstore_old')).toBe(before);
+  });
+
   function start(): Promise<PostgresServer> {
     return PostgresServer.start({
       folder: join(folder, 'server'),
@@ -181,16 +233,40 @@ describeHere('backup and restore', () => {
     });
   }
 
-  function urlOf(user: string): string {
-    return `postgresql://${user}:test@127.0.0.1:${port}/petstore`;
+  function urlOf(user: string, database = 'petstore'): string {
+    return `postgresql://${user}:test@127.0.0.1:${port}/${database}`;
   }
 
   /** The commands of a section of docs/operations.md. */
-  function documented(section: string, user: string): string[] {
+  function documented(section: string): string[] {
     const text = OPERATIONS.split(`\n### ${section}\n`)[1]!.split('\n## ')[0]!.split('\n### ')[0]!;
     return [...text.matchAll(/```(?:sh|yaml)\n(.*?)```/gs)].map(([, block = '']) =>
-      block.replaceAll('--username postgres', `--username ${user}`).replaceAll('/backup', archive),
+      block.replaceAll('/backup', archive),
     );
+  }
+
+  /** As the page says for a managed database; its owner is no superuser. */
+  function managed(commands: string): string {
+    return commands.replaceAll('docker compose exec -T postgres ', '');
+  }
+
+  async function asSuperuser<T extends pg.QueryResultRow>(sql: string, database = 'petstore'): Promise<T[]> {
+    const superuser = openPool({ connectionString: urlOf('postgres', database), max: 1 });
+    try {
+      return (await superuser.query<T>(sql)).rows;
+    } finally {
+      await superuser.end();
+    }
+  }
+
+  async function others(database?: string): Promise<string> {
+    return (await asSuperuser<{ others: string }>(SELECT_OTHERS, database))[0]!.others;
+  }
+
+  async function connectAs(user: string): Promise<void> {
+    const client = new pg.Client(urlOf(user));
+    await client.connect();
+    await client.end();
   }
 
   async function run(commands: string | undefined, environment: Readonly<Record<string, string>> = {}): Promise<void> {
