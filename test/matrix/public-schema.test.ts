@@ -123,27 +123,40 @@ describeHere('the schema public of PostgreSQL 14', () => {
     });
   });
 
-  it('the documented installation leaves nothing for doctor to report', async () => {
+  it.each([
+    ['own', 'the owner may create roles'],
+    ['managed', 'the owner may not, and gives the rights to a login'],
+  ])('the documented installation of %s, where %s, leaves nothing for doctor to report', async (name) => {
     const [, section = ''] = readFileSync(join(ROOT, 'docs', 'operations.md'), 'utf8').split(
       '\n## Without containers\n',
     );
-    const [rights = '', login = ''] = [...section.matchAll(/psql [^\n]*<<'END'\n(.*?)\nEND/gs)].map(([, sql = '']) =>
-      sql
-        .replaceAll('TO owner;', 'TO own_owner;')
-        .replaceAll('petstore_app', 'own_app')
-        .replaceAll('…', 'test')
-        .replaceAll('DATABASE petstore', 'DATABASE own'),
+    const renamed = section
+      .split('\n## ')[0]!
+      .replaceAll('TO owner;', `TO ${name}_owner;`)
+      .replaceAll('petstore_app', `${name}_app`)
+      .replaceAll('…', 'test')
+      .replaceAll('DATABASE petstore', `DATABASE ${name}`);
+    const [rights = '', login = ''] = [...renamed.matchAll(/psql [^\n]*<<'END'\n(.*?)\nEND/gs)].map(
+      ([, sql = '']) => sql,
     );
-    await superuser.query("CREATE ROLE own_owner LOGIN PASSWORD 'test'");
-    await superuser.query('CREATE DATABASE own OWNER own_owner');
-    const own = openPool({ connectionString: server.url('own'), max: 1 });
-    await own.query(rights);
-    await prismaMigrate('deploy', urlOf('own_owner', 'own'));
-    await own.query(login);
-    await own.end();
-    const found = await checks('own_app', 'own');
+    const [, grants = ''] = /```sh\n(\{\n.*?psql [^\n]*)\n```/s.exec(renamed) ?? [];
+    await superuser.query(`CREATE ROLE ${name}_owner LOGIN PASSWORD 'test'`);
+    await superuser.query(`CREATE DATABASE ${name} OWNER ${name}_owner`);
+    const admin = openPool({ connectionString: server.url(name), max: 1 });
+    await admin.query(rights);
+    await prismaMigrate('deploy', urlOf(`${name}_owner`, name));
+    const install: Readonly<Record<string, () => Promise<unknown>>> = {
+      own: () => admin.query(login),
+      managed: async () => {
+        await admin.query("CREATE ROLE managed_app LOGIN PASSWORD 'test'");
+        await shell(grants, urlOf('managed_owner', 'managed'));
+      },
+    };
+    await install[name]!();
+    await admin.end();
+    const found = await checks(`${name}_app`, name);
     const statuses = found
-      .filter(({ name }) => ['access', 'schema', 'list', 'role'].includes(name))
+      .filter(({ name: check }) => ['access', 'schema', 'list', 'role'].includes(check))
       .map(({ status }) => status);
     expect(statuses).toEqual(['ok', 'ok', 'ok', 'ok']);
   });
@@ -173,16 +186,17 @@ describeHere('the schema public of PostgreSQL 14', () => {
   /** As the image of PostgreSQL does at its first start. */
   async function runInitRoles(): Promise<void> {
     const script = readFileSync(join(ROOT, 'deploy', 'postgres', 'init-roles.sh'), 'utf8');
-    const { port, username, password } = new URL(server.url('compose'));
-    const env = {
-      PGHOST: '127.0.0.1',
-      PGPORT: port,
-      PGPASSWORD: password,
-      POSTGRES_USER: username,
-      POSTGRES_DB: 'compose',
-    };
-    await promisify(execFile)('sh', ['-euc', script.replaceAll('/run/secrets', folder)], {
-      env: { PATH: process.env.PATH, ...env },
+    await shell(script.replaceAll('/run/secrets', folder), server.url('compose'));
+  }
+
+  /** Runs commands whose psql uses the login and the database of the URL. */
+  async function shell(commands: string, url: string): Promise<void> {
+    const { port, username, password, pathname } = new URL(url);
+    const database = pathname.slice(1);
+    const login = { PGHOST: '127.0.0.1', PGPORT: port, PGUSER: username, PGPASSWORD: password, PGDATABASE: database };
+    await promisify(execFile)('sh', ['-euc', commands], {
+      cwd: ROOT,
+      env: { PATH: process.env.PATH, ...login, POSTGRES_USER: username, POSTGRES_DB: database },
     });
   }
 });
