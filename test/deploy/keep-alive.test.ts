@@ -4,6 +4,19 @@ import { startTestService } from '../helpers/test-service.js';
 
 const HAPROXY = /(?<=pool-purge-delay )(\d+)s/;
 
+/** How long the service keeps an idle connection, as it tells each client. */
+async function keepAliveOf(environment: Record<string, string> = {}): Promise<string | null> {
+  const service = await startTestService({ environment });
+  const response = await fetch(`${service.baseUrl}/health/live`, { headers: { connection: 'keep-alive' } });
+  await service.stop();
+  return response.headers.get('keep-alive');
+}
+
+let serviceSeconds: number;
+beforeAll(async () => {
+  serviceSeconds = Number(/timeout=(\d+)/.exec((await keepAliveOf()) ?? '')?.[1]);
+});
+
 /** A connection on which the service closes while a cancel is on its way would lose that cancel. */
 it.each([
   ['proxies/nginx.conf', /(?<=^ {2}keepalive_timeout )(\d+)s/m, 1],
@@ -11,18 +24,11 @@ it.each([
   ['proxies/haproxy.cfg', HAPROXY, 20],
   ['haproxy/haproxy.cfg', HAPROXY, 20],
   ['proxies/Caddyfile', /(?<=keepalive )(\d+)s/, 1],
-])('deploy/%s closes idle connections before the service does', async (file, setting, periods) => {
-  const service = await startTestService();
-  const response = await fetch(`${service.baseUrl}/health/live`, { headers: { connection: 'keep-alive' } });
-  await service.stop();
-  const [, serviceSeconds] = /timeout=(\d+)/.exec(response.headers.get('keep-alive') ?? '') ?? [];
+])('deploy/%s closes idle connections before the service does', (file, setting, periods) => {
   const [, seconds] = setting.exec(readFileSync(join(__dirname, '..', '..', 'deploy', file), 'utf8')) ?? [];
-  expect(Number(seconds) * periods).toBeLessThan(Number(serviceSeconds));
+  expect(Number(seconds) * periods).toBeLessThan(serviceSeconds);
 });
 
 it('KEEP_ALIVE_TIMEOUT_SECONDS is how long the service keeps an idle connection', async () => {
-  const service = await startTestService({ environment: { KEEP_ALIVE_TIMEOUT_SECONDS: '120' } });
-  const response = await fetch(`${service.baseUrl}/health/live`, { headers: { connection: 'keep-alive' } });
-  await service.stop();
-  expect(response.headers.get('keep-alive')).toBe('timeout=120');
+  expect(await keepAliveOf({ KEEP_ALIVE_TIMEOUT_SECONDS: '120' })).toBe('timeout=120');
 });

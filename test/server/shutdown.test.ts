@@ -49,7 +49,7 @@ describe('SIGTERM', () => {
       const port = Number(/"port":(\d+),"msg":"listening"/.exec(head)?.[1]);
       const text = (id: string): string => requestText('GET', '/v1/nowhere', { headers: [`X-Request-Id: ${id}`] });
       // Their lines are more than the buffers of the pipe hold.
-      const client = await RawClient.open(port, text('x'.repeat(64)).repeat(5_000) + text('last'));
+      const client = await RawClient.open(port, text('x'.repeat(64)).repeat(2_000) + text('last'));
       const hasLast = (): boolean => client.received.includes('X-Request-Id: last');
       await waitFor(hasLast, 'all requests have their response', { withinMs: 60_000 });
       client.socket.destroy();
