@@ -1,14 +1,15 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../src/config/config.js';
 import { DatabaseListener } from '../../src/database/database-listener.js';
 import { Metrics } from '../../src/metrics/metrics.js';
 import { createIsolatedDatabase } from '../helpers/isolated-database.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
+import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
 import { waitFor } from '../helpers/wait-for.js';
 
+const folder = useTemporaryFolder('listener');
 let database: TestDatabase;
 let proxy: TcpProxy;
 let listener: DatabaseListener;
@@ -67,7 +68,7 @@ describe('DatabaseListener', () => {
   });
 
   it('reconnects with a file of its URL that was read before while it is missing', async () => {
-    const file = join(mkdtempSync(join(tmpdir(), 'petstore-listener-')), 'ca.crt');
+    const file = join(folder, 'ca.crt');
     writeFileSync(file, '');
     const url = `${proxy.urlFor(database.url)}?sslmode=disable&sslrootcert=${file}`;
     const other = new DatabaseListener(loadConfig({ DATABASE_URL: url }), new Metrics());
