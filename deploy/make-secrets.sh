@@ -9,7 +9,7 @@ set -eu
 umask 077
 cd "$(dirname "$0")"
 # Containers read these files as their own users, too, and a clone made with another umask may be private.
-for mounted in grafana haproxy postgres prometheus redis; do
+for mounted in grafana postgres prometheus proxies redis; do
   chmod -R a+rX "$mounted"
 done
 mkdir -p secrets

@@ -75,7 +75,7 @@ describe('docker-compose.yml', () => {
   it('lets PostgreSQL take the connections of every replica, one more during a rolling update, and the lone service', async () => {
     const { postgres, service } = composeServices();
     const setting = postgres?.command?.find((argument) => argument.startsWith('max_connections='));
-    const replicas = Number(/^ {2}server-template replica (\d+) /m.exec(read('deploy/haproxy/haproxy.cfg'))?.[1]);
+    const replicas = Number(/^ {2}server-template replica (\d+) /m.exec(read('deploy/proxies/haproxy.cfg'))?.[1]);
     const own = { DATABASE_URL: 'postgresql://nobody@127.0.0.1:1/none' };
     const { LIST_CONCURRENCY = '' } = service?.environment ?? {};
     const pools = new Pools(loadConfig({ ...own, LIST_CONCURRENCY }), new Metrics());

@@ -2,8 +2,6 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { startTestService } from '../helpers/test-service.js';
 
-const HAPROXY = /(?<=pool-purge-delay )(\d+)s/;
-
 /** How long the service keeps an idle connection, as it tells each client. */
 async function keepAliveOf(environment: Record<string, string> = {}): Promise<string | null> {
   const service = await startTestService({ environment });
@@ -21,8 +19,7 @@ beforeAll(async () => {
 it.each([
   ['proxies/nginx.conf', /(?<=^ {2}keepalive_timeout )(\d+)s/m, 1],
   // HAProxy halves the number of the connections that it keeps in each period. 15 were measured after 64 connections.
-  ['proxies/haproxy.cfg', HAPROXY, 20],
-  ['haproxy/haproxy.cfg', HAPROXY, 20],
+  ['proxies/haproxy.cfg', /(?<=pool-purge-delay )(\d+)s/, 20],
   ['proxies/Caddyfile', /(?<=keepalive )(\d+)s/, 1],
 ])('deploy/%s closes idle connections before the service does', (file, setting, periods) => {
   const [, seconds] = setting.exec(readFileSync(join(__dirname, '..', '..', 'deploy', file), 'utf8')) ?? [];

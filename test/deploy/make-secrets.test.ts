@@ -113,7 +113,7 @@ describe('deploy/make-secrets.sh', () => {
   });
 
   it('lets every user read what containers mount', () => {
-    expect(MOUNTED.sort()).toEqual(['grafana', 'haproxy', 'postgres', 'prometheus', 'redis']);
+    expect(MOUNTED.sort()).toEqual(['grafana', 'postgres', 'prometheus', 'proxies', 'redis']);
     for (const path of MOUNTED.map((name) => join(folder, name))) {
       expect([statSync(path).mode & 0o777, statSync(join(path, 'file')).mode & 0o777]).toEqual([0o755, 0o644]);
     }

@@ -57,23 +57,24 @@ const HAPROXY: ShippedProxy = {
   command: (config, { folder, listen, upstreams }) =>
     haproxyCommand(
       withUpstreams(config, upstreams)
+        // Exchanges the lines, as the file says.
+        .replace(/^ {2}(bind :8080|server-template .*)\n/gm, '')
+        .replace(/^ {2}# (?=bind|stick-table|tcp-request|server )/gm, '  ')
         .replace('bind :443', `bind 127.0.0.1:${listen}`)
         .replaceAll('/etc/ssl/api.example.com', folder),
       folder,
     ),
 };
 
-/** The one of docker-compose.yml, which finds the replicas in the DNS of Docker. */
+/** As docker-compose.yml uses it: it finds the replicas in the DNS of Docker. */
 const HAPROXY_OF_COMPOSE: ShippedProxy = {
   name: 'HAProxy of Compose',
-  file: 'deploy/haproxy/haproxy.cfg',
+  file: 'deploy/proxies/haproxy.cfg',
   tls: false,
   shutdownDelay: '5',
   command: (config, { folder, listen, upstreams }) =>
     haproxyCommand(
       config
-        .replace(/^resolvers docker\n(?: .*\n)+/m, '')
-        .replace(' resolvers docker init-addr none', '')
         .replace('bind :8080', `bind 127.0.0.1:${listen}`)
         .replace(
           / {2}server-template .*/,
