@@ -57,18 +57,22 @@ export interface Counts {
   readonly day: WindowCount;
   /** Unix milliseconds of the rejection that began the ban window. */
   readonly banWindowStartMs: number;
+  /** Unix milliseconds of the first rejection since an admitted request or the start of the ban window; 0 if there is none. */
+  readonly graceStartMs: number;
   /** Counted rejections in the ban window. */
   readonly rejections: number;
   /** Unix milliseconds; 0 when there has been no ban. */
   readonly bannedUntilMs: number;
 }
 
+/** The part of the counts from which the next ban is decided, before a rejection. */
+export const NO_REJECTIONS = Object.freeze({ banWindowStartMs: 0, graceStartMs: 0, rejections: 0 });
+
 /** The counts without any requests. */
 export const UNUSED: Counts = Object.freeze({
   minute: Object.freeze({ used: 0, endSeconds: 0 }),
   day: Object.freeze({ used: 0, endSeconds: 0 }),
-  banWindowStartMs: 0,
-  rejections: 0,
+  ...NO_REJECTIONS,
   bannedUntilMs: 0,
 });
 
@@ -93,6 +97,7 @@ export function decide(counts: Counts, quotas: Quotas, rule: BanRule, nowMs: num
       ...current,
       minute: { ...minute, used: minute.used + 1 },
       day: { ...day, used: day.used + 1 },
+      graceStartMs: 0,
     };
     return { verdict: verdictOf('admitted', next, quotas, nowMs), next };
   }
@@ -132,8 +137,9 @@ function windowAt(counted: WindowCount, windowMs: number, nowMs: number): Window
 }
 
 /**
- * Adds a rejection. A ban is for requests that are repeated after a 429: those that were in flight when the ban window began
- * do not count. One that reaches the threshold starts a ban and resets the rejections; the windows continue.
+ * Adds a rejection. A ban is for requests that are repeated after a 429: those that were in flight when the first one since
+ * an admitted request was rejected do not count. One that reaches the threshold starts a ban and resets the rejections; the
+ * windows continue.
  */
 function withRejection(counts: Counts, { threshold, windowSeconds, durationSeconds }: BanRule, nowMs: number): Counts {
   if (threshold === 0) {
@@ -142,15 +148,19 @@ function withRejection(counts: Counts, { threshold, windowSeconds, durationSecon
   const windowMs = windowSeconds * 1_000;
   const elapsedMs = nowMs - counts.banWindowStartMs;
   if (elapsedMs < 0 || elapsedMs >= windowMs) {
-    return { ...counts, banWindowStartMs: nowMs, rejections: 1 };
+    return { ...counts, banWindowStartMs: nowMs, graceStartMs: nowMs, rejections: 1 };
   }
-  if (elapsedMs < Math.min(IN_FLIGHT_MS, windowMs / 2)) {
+  // A start in the future is of a clock that was ahead.
+  if (counts.graceStartMs === 0 || nowMs < counts.graceStartMs) {
+    return { ...counts, graceStartMs: nowMs };
+  }
+  if (nowMs - counts.graceStartMs < Math.min(IN_FLIGHT_MS, windowMs / 2)) {
     return counts;
   }
   const rejections = counts.rejections + 1;
   return rejections < threshold
     ? { ...counts, rejections }
-    : { ...counts, banWindowStartMs: 0, rejections: 0, bannedUntilMs: nowMs + durationSeconds * 1_000 };
+    : { ...counts, ...NO_REJECTIONS, bannedUntilMs: nowMs + durationSeconds * 1_000 };
 }
 
 /** An outcome with both windows, which are those of `nowMs`. */

@@ -1,7 +1,7 @@
 import { lruCache } from '../common/lru-cache.js';
 import type { Clock } from '../common/clock.js';
 import type { Quotas } from '../plans/plans.js';
-import { type BanRule, type Counts, decide, UNUSED, type Verdict } from './decision.js';
+import { type BanRule, type Counts, decide, NO_REJECTIONS, UNUSED, type Verdict } from './decision.js';
 
 /**
  * Keys, or addresses, that are counted at once; the least recently used is evicted first. Far above the number of keys
@@ -50,7 +50,7 @@ export class MemoryQuotaStore implements QuotaStore {
   liftBan(id: string): void {
     const counts = this.#counts.get(id);
     if (counts !== undefined && (counts.rejections > 0 || counts.bannedUntilMs > 0)) {
-      this.#counts.set(id, { ...counts, banWindowStartMs: 0, rejections: 0, bannedUntilMs: 0 });
+      this.#counts.set(id, { ...counts, ...NO_REJECTIONS, bannedUntilMs: 0 });
     }
   }
 }

@@ -1,5 +1,5 @@
 import type { Quotas } from '../plans/plans.js';
-import type { BanRule, Counts } from './decision.js';
+import { type BanRule, type Counts, NO_REJECTIONS } from './decision.js';
 
 /**
  * Decides ban, minute and day together and counts the request, or its rejection; the same rule as `decide` in
@@ -7,7 +7,8 @@ import type { BanRule, Counts } from './decision.js';
  *
  * KEYS: the hash of one API key. `me`/`de`: the ends of the counted minute and day (Unix seconds);
  * `mu`/`du`: the requests counted in them; `rs`/`rc`: the start of the ban window (Unix milliseconds) and its rejections;
- * `bu`: the end of a ban (Unix milliseconds). It expires when day, ban window and ban have ended.
+ * `bu`: the end of a ban (Unix milliseconds); `gs`: the start of the grace (Unix milliseconds), absent or 0 without one. It
+ * expires when day, ban window and ban have ended.
  * ARGV: {@link consumeArguments}. Returns {@link ConsumeReply}.
  *
  * It writes whatever it decides: any request finds out whether Redis accepts writes, those of a banned key included.
@@ -17,8 +18,8 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local perMinute, perDay, threshold = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local banWindow, banDuration = tonumber(ARGV[4]), tonumber(ARGV[5])
-local state = redis.call('HMGET', KEYS[1], 'me', 'mu', 'de', 'du', 'rs', 'rc', 'bu')
-for field = 1, 7 do
+local state = redis.call('HMGET', KEYS[1], 'me', 'mu', 'de', 'du', 'rs', 'rc', 'bu', 'gs')
+for field = 1, 8 do
   state[field] = tonumber(state[field]) or 0
 end
 
@@ -30,21 +31,23 @@ local function windowAt(windowEnd, used, seconds)
 end
 local minuteEnd, minuteUsed = windowAt(state[1], state[2], 60)
 local dayEnd, dayUsed = windowAt(state[3], state[4], 86400)
-local windowStart, rejections = state[5], state[6]
+local windowStart, rejections, graceStart = state[5], state[6], state[8]
 local bannedUntil = math.min(state[7], now + banDuration)
 
 local counted, banBegan = 0, 0
 if now >= bannedUntil then
   if minuteUsed < perMinute and dayUsed < perDay then
-    minuteUsed, dayUsed, counted = minuteUsed + 1, dayUsed + 1, 1
+    minuteUsed, dayUsed, counted, graceStart = minuteUsed + 1, dayUsed + 1, 1, 0
   elseif threshold > 0 then
     local elapsed = now - windowStart
     if elapsed < 0 or elapsed >= banWindow then
-      windowStart, rejections = now, 1
-    elseif elapsed >= math.min(2000, banWindow / 2) then
+      windowStart, rejections, graceStart = now, 1, now
+    elseif graceStart == 0 or now < graceStart then
+      graceStart = now
+    elseif now - graceStart >= math.min(2000, banWindow / 2) then
       rejections = rejections + 1
       if rejections >= threshold then
-        windowStart, rejections, bannedUntil, banBegan = 0, 0, now + banDuration, 1
+        windowStart, rejections, graceStart, bannedUntil, banBegan = 0, 0, 0, now + banDuration, 1
       end
     end
   end
@@ -52,6 +55,9 @@ end
 
 redis.call('HSET', KEYS[1], 'me', minuteEnd, 'mu', minuteUsed, 'de', dayEnd, 'du', dayUsed,
   'rs', windowStart, 'rc', rejections, 'bu', bannedUntil)
+if graceStart ~= state[8] then
+  redis.call('HSET', KEYS[1], 'gs', graceStart)
+end
 redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', math.max(dayEnd * 1000, windowStart + banWindow, bannedUntil)))
 return {now, counted, minuteUsed, minuteEnd, dayUsed, dayEnd, bannedUntil, banBegan}`;
 
@@ -76,20 +82,19 @@ export type ConsumeReply = [
   banBegan: 0 | 1,
 ];
 
-/** The counts in a reply, without the rejections: Redis alone counts those. */
+/** The counts in a reply, without the rejections and their grace: Redis alone counts those. */
 export function countsOf(reply: ConsumeReply): Counts {
   const [, , minuteUsed, minuteEndSeconds, dayUsed, dayEndSeconds, bannedUntilMs] = reply;
   return {
     minute: { used: minuteUsed, endSeconds: minuteEndSeconds },
     day: { used: dayUsed, endSeconds: dayEndSeconds },
-    banWindowStartMs: 0,
-    rejections: 0,
+    ...NO_REJECTIONS,
     bannedUntilMs,
   };
 }
 
 /** The fields of the hash whose removal ends a ban and resets the rejections that led to it. */
-export const BAN_FIELDS = ['bu', 'rs', 'rc'] as const;
+export const BAN_FIELDS = ['bu', 'rs', 'rc', 'gs'] as const;
 
 /** Where the counts of a key are. */
 export function redisKeyOf(keyId: string): string {

@@ -20,10 +20,11 @@ const rules: fc.Arbitrary<BanRule> = fc.record({
   windowSeconds: fc.constantFrom(1, 3, 60, 100_000),
   durationSeconds: fc.constantFrom(1, 60, 100_000),
 });
-/** Cases that random requests seldom meet: a window that begins exactly a minute from now, and a ban that is cut. */
+/** Cases that random requests seldom meet: a window that begins exactly a minute from now, a ban that is cut, a grace that is ahead. */
 const clocksSetBack: [Quotas, Quotas, BanRule, number[]][] = [
   [500, -60_000, 0],
   [500, 0, 2_000, -1_000, 0],
+  [0, 0, 500, 0, -499, 0, 1_999, 1, 0],
 ].map((requests) => {
   const quota = { requestsPerMinute: 1, requestsPerDay: 8 };
   return [quota, quota, { threshold: 2, windowSeconds: 60, durationSeconds: 60 }, requests];
@@ -55,6 +56,11 @@ describeWithRedis('CONSUME_SCRIPT', () => {
     await server.stop();
   });
 
+  const consume = (key: string, quota: Quotas, rule: BanRule, nowMs: number): Promise<unknown> => {
+    const time = [Math.floor(nowMs / 1_000), (nowMs % 1_000) * 1_000];
+    return redis.eval(CONSUME_SCRIPT_AT, 1, key, ...consumeArguments(quota, rule), ...time);
+  };
+
   it('returns the decision of decide() for random requests, and expires when nothing counts any more', async () => {
     expect(CONSUME_SCRIPT_AT).not.toBe(CONSUME_SCRIPT);
     await fc.assert(
@@ -66,10 +72,9 @@ describeWithRedis('CONSUME_SCRIPT', () => {
           nowMs += afterMs;
           // Sometimes the plan changes.
           const quota = index % 20 < 10 ? first : second;
-          const time = [Math.floor(nowMs / 1_000), (nowMs % 1_000) * 1_000];
-          const reply: unknown = await redis.eval(CONSUME_SCRIPT_AT, 1, key, ...consumeArguments(quota, rule), ...time);
+          const reply = await consume(key, quota, rule, nowMs);
           const { verdict, next } = decide(state, quota, rule, nowMs);
-          const { minute, day, banWindowStartMs, rejections, bannedUntilMs } = next;
+          const { minute, day, banWindowStartMs, graceStartMs, rejections, bannedUntilMs } = next;
           const windows = [minute.used, minute.endSeconds, day.used, day.endSeconds];
           expect(reply).toEqual([
             nowMs,
@@ -78,8 +83,8 @@ describeWithRedis('CONSUME_SCRIPT', () => {
             bannedUntilMs,
             bannedUntilMs > state.bannedUntilMs ? 1 : 0,
           ]);
-          const stored = await redis.hmget(key, 'mu', 'me', 'du', 'de', 'rs', 'rc', 'bu');
-          expect(stored.map(Number)).toEqual([...windows, banWindowStartMs, rejections, bannedUntilMs]);
+          const stored = await redis.hmget(key, 'mu', 'me', 'du', 'de', 'rs', 'rc', 'bu', 'gs');
+          expect(stored.map(Number)).toEqual([...windows, banWindowStartMs, rejections, bannedUntilMs, graceStartMs]);
           const ends = [day.endSeconds * 1_000, bannedUntilMs, banWindowStartMs + rule.windowSeconds * 1_000];
           expect(await redis.call('PEXPIRETIME', key)).toBe(Math.max(...ends));
           state = next;
@@ -87,5 +92,19 @@ describeWithRedis('CONSUME_SCRIPT', () => {
       }),
       { numRuns: Number(process.env.RUNS ?? 150), examples: clocksSetBack },
     );
+  });
+
+  it('starts a grace in a ban window of an older process, which stored no start of one', async () => {
+    const rule: BanRule = { threshold: 3, windowSeconds: 60, durationSeconds: 60 };
+    const quota: Quotas = { requestsPerMinute: 1, requestsPerDay: 8 };
+    const nowMs = BEFORE_MIDNIGHT_MS - 30_000;
+    const midnight = (BEFORE_MIDNIGHT_MS + 500) / 1_000;
+    await redis.hset('older', 'me', midnight, 'mu', 1, 'de', midnight, 'du', 1, 'rs', nowMs - 10_000, 'rc', 2, 'bu', 0);
+    const bannedUntil: (string | null)[] = [];
+    for (const afterMs of [0, 1_999, 2_000]) {
+      await consume('older', quota, rule, nowMs + afterMs);
+      bannedUntil.push(await redis.hget('older', 'bu'));
+    }
+    expect(bannedUntil).toEqual(['0', '0', String(nowMs + 62_000)]);
   });
 });

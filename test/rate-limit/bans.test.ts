@@ -31,6 +31,11 @@ describe('a temporary ban', () => {
   const insertSmallKey = (): Promise<{ id: string; key: string }> =>
     insertKey(context.service.db, { requests_per_minute: 1, requests_per_day: 1_000 });
 
+  /** Ten seconds before a minute, so that it begins within the ban window of the next rejection. */
+  const advanceToSecond50 = (): void => {
+    context.service.clock.advance((110_000 - (context.service.clock.now() % 60_000)) % 60_000);
+  };
+
   const BAN_AFTER_TEN = [...Array<string>(9).fill('rate_limit_exceeded'), 'api_key_banned'];
 
   /** Sends requests of a caller that exceeds its limit with the first one, and that goes on after it has received its first 429. */
@@ -66,6 +71,37 @@ describe('a temporary ban', () => {
       // The first of the burst counts; nine that follow it make ten.
       context.service.clock.advance(1);
       expect(await codesOf(9, key)).toEqual(BAN_AFTER_TEN.slice(1));
+    });
+
+    it('is not banned for what it had in flight when it reached the limit again after Retry-After', async () => {
+      const { key } = await insertKey(context.service.db, { plan: 'free' });
+      advanceToSecond50();
+      for (let minute = 0; minute < 3; minute++) {
+        const retryAfter: (number | undefined)[] = [];
+        // Four times 20 in flight: 60 are admitted, and the last 20 are all sent before the first 429 arrives.
+        for (let burst = 0; burst < 4; burst++) {
+          const responses = await Promise.all(Array.from({ length: 20 }, () => request(key)));
+          expect(responses.map(({ status }) => status)).toEqual(Array(20).fill(burst < 3 ? 404 : 429));
+          retryAfter.push(...responses.map((response) => stateOf(response).retryAfter));
+          expect(await Promise.all(responses.map((response) => errorOf(response)))).toMatchObject(
+            Array(20).fill({ code: burst < 3 ? 'order_not_found' : 'rate_limit_exceeded' }),
+          );
+        }
+        context.service.clock.advance(retryAfter.at(-1)! * 1_000);
+      }
+    });
+
+    it('is banned when it goes on after a 429 in the next minute, too', async () => {
+      const { key } = await insertSmallKey();
+      advanceToSecond50();
+      expect(await codesOf(1, key)).toEqual(['order_not_found']);
+      expect(await codesOf(5, key)).toEqual(BAN_AFTER_TEN.slice(0, 5));
+      context.service.clock.advance(10_000);
+      expect(await codesOf(1, key)).toEqual(['order_not_found']);
+      // Of both bursts only the very first rejection counts; nine that follow them make ten.
+      expect(await codesOf(5, key)).toEqual(BAN_AFTER_TEN.slice(0, 5));
+      context.service.clock.advance(IN_FLIGHT_MS);
+      expect(await codesOf(10, key)).toEqual([...BAN_AFTER_TEN.slice(1), 'api_key_banned']);
     });
 
     it('is banned for exactly five minutes, whatever it sends meanwhile', async () => {

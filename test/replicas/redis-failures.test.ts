@@ -32,9 +32,9 @@ async function rejectedWritesOf(server: RedisServer): Promise<number> {
   return Number(/errorstat_READONLY:count=(\d+)/.exec(errors)?.[1] ?? 0);
 }
 
-/** Moves the start of the ban window of a subject back, past the time in which its rejections do not count. */
+/** Moves the start of the grace of a subject back, past the time in which its rejections do not count. */
 function letInFlightPass(subject: string): (admin: Redis) => Promise<unknown> {
-  return (admin) => admin.hincrby(redisKeyOf(subject), 'rs', -2_000);
+  return (admin) => admin.hincrby(redisKeyOf(subject), 'gs', -2_000);
 }
 
 async function ban(store: RedisQuotaStore, subject: string): Promise<void> {

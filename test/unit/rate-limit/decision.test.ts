@@ -97,7 +97,9 @@ function verdictsByHistory(rule: BanRule, quota: Quotas, times: readonly number[
   const minute = new WindowHistory(MINUTE_MS, quota.requestsPerMinute);
   const day = new WindowHistory(DAY_MS, quota.requestsPerDay);
   const windowMs = rule.windowSeconds * 1_000;
-  let rejected: number[] = [];
+  /** The rejections that count in the ban window, and all since an admitted request or its start. */
+  let counted: number[] = [];
+  let burst: number[] = [];
   let banBeganMs = -Infinity;
   const outcomeAt = (now: number): Verdict['outcome'] => {
     // No ban has begun in the future.
@@ -108,14 +110,18 @@ function verdictsByHistory(rule: BanRule, quota: Quotas, times: readonly number[
     if (minute.at(now).isFree && day.at(now).isFree) {
       minute.admit(now);
       day.admit(now);
+      burst = [];
       return 'admitted';
     }
-    const [first = Infinity] = rejected;
-    rejected = first <= now && now < first + windowMs ? [...rejected, now] : [now];
-    // Those that a client may have sent before it received the first one do not count.
-    const repeated = rejected.slice(1).filter((time) => time - rejected[0]! >= Math.min(2_000, windowMs / 2));
-    if (rule.threshold > 0 && repeated.length > 0 && 1 + repeated.length >= rule.threshold) {
-      rejected = [];
+    const [windowStart = Infinity] = counted;
+    const beginsWindow = now < windowStart || now >= windowStart + windowMs;
+    // No burst has begun in the future.
+    burst = beginsWindow || now < burst[0]! ? [now] : [...burst, now];
+    // Those that a client may have sent before it received the first one of the burst do not count.
+    const isRepeated = now - burst[0]! >= Math.min(2_000, windowMs / 2);
+    counted = beginsWindow ? [now] : [...counted, ...(isRepeated ? [now] : [])];
+    if (rule.threshold > 0 && counted.length > 1 && counted.length >= rule.threshold) {
+      counted = [];
       banBeganMs = now;
       return 'banned';
     }
@@ -275,6 +281,18 @@ describe('decide, for rejections', () => {
     // The next window begins with a rejection that counts, and again with those in flight.
     [2, 3, [0, 3_000, 4_499, 4_500], 4_500],
     [0, 60, [0, 2_000, 4_000, 6_000], undefined],
+    // At 60,000 ms a minute begins and a request is admitted. The first rejection after it does not count, nor do those in flight.
+    [2, 120, [0, 60_000, 60_000, 60_000, 61_999, 62_000], 62_000],
+    [1, 120, [0, 60_000, 60_000, 61_999, 62_000], 62_000],
+    [2, 120, [0, 60_000, 60_500, 62_499, 62_500], 62_500],
+    // The first one after an admitted request counts when it begins a ban window.
+    [2, 60, [0, 60_000, 60_001, 62_000, 62_001], 62_001],
+    // An admitted request resets no rejections.
+    [4, 120, [0, 2_000, 60_000, 60_000, 62_000, 62_001], 62_001],
+    // Half of a short window.
+    [2, 3, [59_000, 60_000, 60_000, 61_499, 61_500], 61_500],
+    // The clock is set back by 300 ms: the two seconds start over.
+    [2, 120, [0, 60_000, 60_500, 60_200, 62_199, 62_200], 62_200],
   ])('with threshold %i and a window of %i s at %j ms bans at %s ms', (threshold, windowSeconds, times, banned) => {
     const rule: BanRule = { threshold, windowSeconds, durationSeconds: 300 };
     let counts = decide(UNUSED, ONE, rule, START).next;
