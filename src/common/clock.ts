@@ -1,4 +1,4 @@
-/** The source of time for every time-dependent rule: `Date`. Tests set it instead of waiting. */
+/** The source of time for every time-dependent rule of the service: `Date`. Tests set it instead of waiting. */
 export interface Clock {
   /** Milliseconds since the Unix epoch. */
   now(): number;

@@ -2,9 +2,9 @@ import { redactKeys } from '../common/redact-keys.js';
 import { originForm, pathOf } from './paths.js';
 
 const LENGTH_MAX = 200;
-/** Letters, digits and the underscore, all that a key consists of. */
-/** Escaped more than once. */
+/** Of what is escaped more than once. */
 const ESCAPED_PERCENT = /%(?:25)+/g;
+/** Letters, digits and the underscore, all that a key consists of. */
 const ESCAPED_KEY_CHARACTER = /%(?:3\d|[46][1-9a-f]|[57][\da]|5f)/gi;
 const NOT_PRINTABLE = /[^!-~]/g;
 

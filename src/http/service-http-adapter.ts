@@ -5,7 +5,7 @@ import { Connections } from './connections.js';
 import { HEADERS_MAX } from './framing.js';
 import { routableTarget } from './paths.js';
 
-/** Milliseconds and bytes; `docs/operations.md` gives the reasons. */
+/** Milliseconds and bytes; `docs/operations.md` lists the bounds. */
 const SERVER_OPTIONS = {
   headersTimeout: 10_000,
   requestTimeout: 30_000,

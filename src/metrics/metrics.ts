@@ -85,9 +85,12 @@ export class Metrics {
     'end',
   ]);
 
-  readonly cancels = this.#counter('petstore_cancels_total', 'Attempts to cancel an order, by outcome.', ['outcome']);
+  readonly cancels = this.#counter('petstore_cancels_total', 'Cancels that were decided, by outcome.', ['outcome']);
 
-  readonly cancelLockWaits = this.#counter('petstore_cancel_lock_waits_total', 'Cancels that waited for a lock.');
+  readonly cancelLockWaits = this.#counter(
+    'petstore_cancel_lock_waits_total',
+    'Cancels that found their order locked.',
+  );
 
   readonly usageFlushFailures = this.#counter(
     'petstore_usage_flush_failures_total',

@@ -62,7 +62,7 @@ export const HEADER_COMPONENTS: Headers = {
       'Identifies the state of the list; send it in `If-None-Match` to get 304 while the list is unchanged. Absent while the ' +
       'service cannot tell whether the list is unchanged.',
     schema: { type: 'string', maxLength: 100, pattern: '^W/"[\\w-]+"$' },
-    example: 'W/"m4Yl3C0bQy1bJ5rXo9u3Rg"',
+    example: 'W/"e147999c2103cead5a28331740a7cc41-112744bok14jo-c703d639"',
   },
 };
 

@@ -11,7 +11,7 @@ import { RateLimiter } from './rate-limiter.js';
   imports: [
     DatabaseModule,
     UsageModule,
-    // The guard calls `handleRequest` once for each throttler, so there is one. Its numbers are never read: they are the plan's.
+    // The guard calls `handleRequest` once for each throttler, so there is one. Its numbers have no effect: those of the plan count.
     ThrottlerModule.forRoot([{ ttl: MINUTE_MS, limit: ANONYMOUS_QUOTAS.requestsPerMinute }]),
   ],
   providers: [ClientAddress, RateLimiter],

@@ -163,7 +163,7 @@ export class UsageRecorder implements OnApplicationBootstrap, OnApplicationShutd
       await action();
       return undefined;
     } catch (error) {
-      this.#logger.warn(`cannot ${what}, will retry: ${databaseMessageOf(error)}`);
+      this.#logger.warn(`cannot ${what}: ${databaseMessageOf(error)}`);
       return asError(error);
     }
   }

@@ -143,7 +143,7 @@ export interface components {
         "WWW-Authenticate": string;
         /**
          * @description Identifies the state of the list; send it in `If-None-Match` to get 304 while the list is unchanged. Absent while the service cannot tell whether the list is unchanged.
-         * @example W/"m4Yl3C0bQy1bJ5rXo9u3Rg"
+         * @example W/"e147999c2103cead5a28331740a7cc41-112744bok14jo-c703d639"
          */
         ETag: string;
     };

@@ -25,7 +25,7 @@ function MustBe(expected: string, accepts: (text: string, row: OrderRow) => bool
   });
 }
 
-const isInt64 = (text: string): boolean => parseOrderId(text)?.toString() === text;
+const isInt64 = (text: string): boolean => parseOrderId(text) !== undefined;
 // Spreadsheets write TRUE and FALSE.
 const isTrue = (text = ''): boolean => text.toLowerCase() === 'true';
 const isBoolean = (text: string): boolean => isTrue(text) || text.toLowerCase() === 'false';

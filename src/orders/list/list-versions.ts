@@ -55,7 +55,7 @@ export class ListVersions implements OnApplicationBootstrap {
   }
 
   /**
-   * The version that a transaction shows; undefined while there is none. The transaction has failed when this throws.
+   * The version that a transaction shows; undefined while there is none. Do not use the transaction after an error.
    * @param starts the block that each range but the first begins with, see {@link ListVersion.sums}
    * @throws {Error} of the database
    */
