@@ -49,8 +49,9 @@ function withoutPassword(text = ''): string {
     );
   }
   const parsed = new URL(text);
-  // As `pg`, which prefers the parameter.
-  const password = parsed.searchParams.get('password') ?? decodeURIComponent(parsed.password);
+  // As `pg`, which prefers the parameter unless it is empty.
+  const parameter = parsed.searchParams.get('password') ?? '';
+  const password = parameter === '' ? decodeURIComponent(parsed.password) : parameter;
   if (password !== '') {
     process.env.PGPASSWORD = password;
     parsed.password = '';

@@ -80,11 +80,17 @@ $$;
 ALTER TABLE "order_list_changes" SET (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 250,
     autovacuum_vacuum_cost_delay = 0);
 
+-- Whoever may call the function before it may call this one: `petstore_service`, or where the owner cannot create roles, the login itself.
 REVOKE EXECUTE ON FUNCTION "merge_order_list_changes"(bigint, bigint) FROM PUBLIC;
 DO $$
+DECLARE
+    grantee regrole;
 BEGIN
-    IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'petstore_service') THEN
-        GRANT EXECUTE ON FUNCTION "merge_order_list_changes"(bigint, bigint) TO "petstore_service";
-    END IF;
+    FOR grantee IN
+        SELECT acl.grantee FROM pg_proc, aclexplode(proacl) AS acl
+        WHERE pg_proc.oid = 'compact_order_list_changes(bigint)'::regprocedure AND acl.grantee NOT IN (0, proowner)
+    LOOP
+        EXECUTE format('GRANT EXECUTE ON FUNCTION "merge_order_list_changes"(bigint, bigint) TO %s', grantee);
+    END LOOP;
 END;
 $$;
