@@ -71,11 +71,19 @@ describe('migrations', () => {
           ),
         );
       const before = await allRows();
+      // Of an installation whose owner could not create roles.
+      const login = `test_login_${randomUUID().slice(0, 8)}`;
+      await db.query(`CREATE ROLE ${login}`);
+      await db.query(readFileSync(SERVICE_ROLE_MIGRATION, 'utf8').replaceAll('petstore_service', login));
       for (const migration of FIRST_RELEASE) {
         await prismaMigrate(`resolve --applied ${migration}`, url);
       }
       await prismaMigrate('deploy', url);
       expect(await allRows()).toMatchObject(before);
+      const merge =
+        "SELECT has_function_privilege($1, 'merge_order_list_changes(bigint, bigint)', 'EXECUTE') AS granted";
+      expect((await db.query(merge, [login])).rows).toEqual([{ granted: true }]);
+      await db.query(`DROP OWNED BY ${login}; DROP ROLE ${login}`);
       const service = await startTestService({ database });
       try {
         const listed = (await (await listOrders(service.baseUrl, key)).json()) as { id: number }[];
