@@ -28,7 +28,7 @@ The plan of a key limits its requests per UTC minute and per UTC day:
 |---|---|---|
 ${PLAN_ROWS}
 
-Every response to a request carries these headers. The error for input that never becomes a request, such as malformed HTTP, has only \`X-Request-Id\`.
+Every response to a request carries these headers. The error for input that never becomes a request, such as malformed HTTP, has only the last one.
 
 | Header | Meaning |
 |---|---|
