@@ -101,7 +101,7 @@ async function serveAndList(databaseUrl, key) {
 }
 
 try {
-  for (const name of ['package.json', 'package-lock.json', '.npmrc', 'dist']) {
+  for (const name of ['package.json', 'package-lock.json', '.npmrc', 'dist', 'prisma/engine']) {
     cpSync(join(ROOT, name), join(tree, name), { recursive: true });
   }
   execFileSync('npm', ['ci', '--omit=dev', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'], {
