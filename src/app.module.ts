@@ -1,12 +1,12 @@
 import { type DynamicModule, type LoggerService, Module, type Provider } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD } from '@nestjs/core';
+import { AllExceptionsFilter } from './all-exceptions.filter.js';
 import { ApiKeyGuard } from './api-keys/api-key.guard.js';
 import { ApiKeysModule } from './api-keys/api-keys.module.js';
 import { CLOCK, type Clock } from './common/clock.js';
 import { CONFIG, type Config } from './config/config.js';
 import { HealthModule } from './health/health.module.js';
 import { Drain } from './http/drain.js';
-import { AllExceptionsFilter } from './all-exceptions.filter.js';
 import { RequestObserver } from './http/request-observer.js';
 import { UnmatchedController } from './http/unmatched.controller.js';
 import { REQUEST_LOG, type RequestLog } from './logging/create-logger.js';

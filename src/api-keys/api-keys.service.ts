@@ -27,8 +27,8 @@ interface KnownKey {
 
 /**
  * Verifies API keys. Keys that exist are known from their first look-up on, and not looked up again for `API_KEY_CACHE_SECONDS` or until
- * they change, as long as this process is notified of changes. A token that this process does not know may be invented: two of these are looked up at a time, of one address one,
- * and only keys that exist take a place in the cache.
+ * they change, as long as this process is notified of changes. A token that this process does not know may be invented: two of these
+ * are looked up at a time, of one address one, and only keys that exist take a place in the cache.
  */
 @Injectable()
 export class ApiKeysService {

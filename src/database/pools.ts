@@ -101,16 +101,13 @@ export class Pools implements OnApplicationShutdown {
   readonly #lookForStuckCommits = coalesce(async () => {
     // Before the statement, so that a timeout during it leads to another look.
     this.#hadTimeout = false;
-    const isStuck = await this.main.query(SELECT_STUCK_COMMITS).then(
-      ({ rowCount }) => rowCount !== 0,
-      (error: unknown) => {
-        this.#hadTimeout = true;
-        throw error;
-      },
-    );
-    if (isStuck) {
+    try {
+      if ((await this.main.query(SELECT_STUCK_COMMITS)).rowCount !== 0) {
+        throw new Error('commits wait for a standby');
+      }
+    } catch (error) {
       this.#hadTimeout = true;
-      throw new Error('commits wait for a standby');
+      throw error;
     }
   });
 

@@ -18,9 +18,11 @@ const SELECT_ARCHIVE_FAILING = `
 @Injectable()
 export class HealthService implements OnModuleDestroy {
   #draining = false;
-  /** The ping in flight, with its connection. Anyone may ask, and a flood must not take the connections that cancels need. */
-  #ping: Promise<boolean> | undefined;
   #isArchiveFailing = false;
+  readonly #ping = shareInFlight(() => this.prisma.isUsable());
+  readonly #readArchive = shareInFlight(() =>
+    this.pools.main.query<{ failing: boolean | null }>(SELECT_ARCHIVE_FAILING),
+  );
 
   constructor(
     private readonly prisma: PrismaService,
@@ -41,22 +43,27 @@ export class HealthService implements OnModuleDestroy {
     if (this.#draining) {
       return false;
     }
-    this.#ping ??= this.prisma
-      .isUsable()
-      .catch(() => false)
-      .finally(() => {
-        this.#ping = undefined;
-      });
-    return withDeadline(this.#ping, PING_TIMEOUT_MS).catch(() => false);
+    return withDeadline(this.#ping(), PING_TIMEOUT_MS).catch(() => false);
   }
 
   /** Whether PostgreSQL failed to archive its WAL when this was last known. Resolves within a second. */
   async isArchiveFailing(): Promise<boolean> {
-    const read = this.pools.main.query<{ failing: boolean | null }>(SELECT_ARCHIVE_FAILING);
-    await withDeadline(read, PING_TIMEOUT_MS).then(
+    await withDeadline(this.#readArchive(), PING_TIMEOUT_MS).then(
       ({ rows: [row] }) => (this.#isArchiveFailing = row?.failing === true),
       () => undefined,
     );
     return this.#isArchiveFailing;
   }
+}
+
+/**
+ * Shares the run in flight. A query that is no longer awaited still has its connection, and anyone may ask: a flood must not take the
+ * connections that cancels need.
+ */
+function shareInFlight<T>(run: () => Promise<T>): () => Promise<T> {
+  let inFlight: Promise<T> | undefined;
+  return () =>
+    (inFlight ??= run().finally(() => {
+      inFlight = undefined;
+    }));
 }

@@ -20,8 +20,9 @@ export class Drain implements BeforeApplicationShutdown, OnApplicationShutdown {
 
   /** Keeps responding until load balancers have noticed. In-flight requests may then take the grace period. */
   async beforeApplicationShutdown(): Promise<void> {
-    const { connections } = this.host.httpAdapter;
-    if (!(this.host.httpAdapter.getHttpServer() as Server).listening) {
+    const { httpAdapter } = this.host;
+    const { connections } = httpAdapter;
+    if (!(httpAdapter.getHttpServer() as Server).listening) {
       // The start has failed, so nobody sends requests here.
       return;
     }

@@ -23,9 +23,9 @@ const CLOSED = 'connection closed';
 const UNAVAILABLE = new Error('Redis is unavailable');
 
 /**
- * A circuit breaker around Redis. Logs each change of its state once, and why it cannot connect when that shows only later. While it is open, one request a second probes Redis; PING would
- * not do, because a server that responds to it may still reject writes. An error that concerns one key, such as WRONGTYPE, does
- * not open it.
+ * A circuit breaker around Redis. Logs each change of its state once, and why it cannot connect when that shows only later. While it is
+ * open, one request a second probes Redis; PING would not do, because a server that responds to it may still reject writes. An error that
+ * concerns one key, such as WRONGTYPE, does not open it.
  */
 export class RedisCircuitBreaker {
   readonly #logger = new Logger('RateLimit');

@@ -35,6 +35,14 @@ describe('health', () => {
   };
   const ask = (what: 'live' | 'ready'): Promise<Response> => fetch(`${service.baseUrl}/health/${what}`);
 
+  /** Open ones, which wait for longer than new ones. */
+  async function openConnections(): Promise<void> {
+    const prisma = service.app.get(PrismaService);
+    await Promise.all(Array.from({ length: 4 }, () => prisma.$executeRaw`SELECT pg_sleep(0.2)`));
+  }
+  const isReadyAgain = (): Promise<void> =>
+    waitFor(async () => (await ask('ready')).status === 200, 'the service is ready again');
+
   it('is ready without Redis', async () => {
     const response = await ask('ready');
     expect(response.status).toBe(200);
@@ -54,14 +62,12 @@ describe('health', () => {
     expect(await exported()).toBe(0);
     proxy.restore();
     await database.db.query('ALTER TABLE IF EXISTS hidden RENAME TO orders');
-    await waitFor(async () => (await ask('ready')).status === 200, 'the service is ready again');
+    await isReadyAgain();
     expect(await exported()).toBe(1);
   });
 
   it('holds one connection, however often a silent database is asked for', async () => {
-    // Open ones, which wait for longer than new ones.
-    const prisma = service.app.get(PrismaService);
-    await Promise.all(Array.from({ length: 4 }, () => prisma.$executeRaw`SELECT pg_sleep(0.2)`));
+    await openConnections();
     proxy.stall();
     for (let asked = 0; asked < 3; asked++) {
       expect((await ask('ready')).status).toBe(503);
@@ -70,7 +76,19 @@ describe('health', () => {
     proxy.restore();
     // Another one may be removing old usage.
     expect(connectionsInUse).toBeLessThan(3);
-    await waitFor(async () => (await ask('ready')).status === 200, 'the service is ready again');
+    await isReadyAgain();
+  });
+
+  it('holds one more for the archive, however often a silent database is scraped', async () => {
+    await openConnections();
+    proxy.stall();
+    let connectionsInUse = 0;
+    for (let scrapes = 0; scrapes < 4; scrapes++) {
+      ({ connectionsInUse } = await ServiceMetrics.of(service.app));
+    }
+    proxy.restore();
+    expect(connectionsInUse).toBeLessThan(4);
+    await isReadyAgain();
   });
 
   it('is unready while its login lacks the right to cancel', async () => {
@@ -96,7 +114,7 @@ describe('health', () => {
     expect(await Promise.race([...statements, ask('ready').then(({ status }) => status)])).toBe(503);
     proxy.restore();
     await Promise.all(statements);
-    await waitFor(async () => (await ask('ready')).status === 200, 'the service is ready again');
+    await isReadyAgain();
   });
 
   it('asks the database once for callers at the same time', async () => {
