@@ -1,6 +1,7 @@
 import { generateKey } from '../../src/api-keys/api-keys.admin.js';
 import { hashKey } from '../../src/api-keys/key-format.js';
 import { DatabaseListener } from '../../src/database/database-listener.js';
+import { API_KEY_CHANGED_CHANNEL } from '../../src/database/notification-channels.js';
 import { call } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { petstore } from '../helpers/petstore.js';
@@ -31,6 +32,18 @@ async function statusOf(key: string): Promise<number> {
 
 const revoke = (id: string): Promise<unknown> =>
   database.db.query('UPDATE api_keys SET revoked_at = now() WHERE id = $1', [id]);
+
+/** Inserts a key whose notification has arrived: a later one would have the service look the key up again. */
+async function insertNotifiedKey(): Promise<{ id: string; key: string }> {
+  const listener = service.app.get(DatabaseListener);
+  const notified = new Set<string>();
+  const note = (keyHash: string): void => void notified.add(keyHash);
+  listener.on(API_KEY_CHANGED_CHANNEL, note);
+  const inserted = await insertKey(database.db);
+  await waitFor(() => notified.has(hashKey(inserted.key)), 'the service is notified of the key');
+  listener.off(API_KEY_CHANGED_CHANNEL, note);
+  return inserted;
+}
 
 /** Resolves when the service has connected for notifications once more. */
 function reconnected(): Promise<void> {
@@ -69,7 +82,7 @@ describe.each<[state: string, interrupt: () => void]>([
 });
 
 it('a key that is revoked after the connection has died silently is rejected when the heartbeat has noticed it', async () => {
-  const [{ id, key }, { key: other }] = [await insertKey(database.db), await insertKey(database.db)];
+  const [{ id, key }, { key: other }] = [await insertNotifiedKey(), await insertNotifiedKey()];
   expect([await statusOf(key), await statusOf(other)]).toEqual([200, 200]);
   const again = reconnected();
   proxy.dropSilently();

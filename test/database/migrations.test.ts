@@ -143,7 +143,6 @@ describe('migrations', () => {
     const db = openPool({ connectionString: urlOf(owner), max: 2 });
     // As docs/operations.md says, with sed and psql.
     await db.query(readFileSync(SERVICE_ROLE_MIGRATION, 'utf8').replaceAll('petstore_service', login));
-    // With its pool, so that `insertKey` waits until the service knows the key.
     const service = await startTestService({ database: { ...database, db, url: urlOf(login) } });
     try {
       const { key } = await insertKey(db);
