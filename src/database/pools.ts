@@ -8,7 +8,7 @@ import { READ_ONLY_TRANSACTION, sqlStateOf } from './postgres-errors.js';
 import { sessionSettings, type Settings } from './session-settings.js';
 
 /** How long a request waits for a connection. Milliseconds, as are all durations here. */
-const CONNECTION_TIMEOUT_MS = 2_000;
+const ACQUIRE_TIMEOUT_MS = 2_000;
 
 /** Connections for every short statement: key look-ups, cancels, the version of the list, usage, health. */
 export const MAIN_CONNECTIONS_MAX = 10;
@@ -130,9 +130,9 @@ function closeIdle(pool: pg.Pool): void {
 
 /** A pool with every wait bounded on both sides; the defaults of `pg` wait without bound. */
 function createPool(options: pg.PoolConfig, settings: Settings): pg.Pool {
-  const begin = { text: sessionSettings(settings), query_timeout: CONNECTION_TIMEOUT_MS };
+  const begin = { text: sessionSettings(settings), query_timeout: ACQUIRE_TIMEOUT_MS };
   const pool = new pg.Pool({
-    connectionTimeoutMillis: CONNECTION_TIMEOUT_MS,
+    connectionTimeoutMillis: ACQUIRE_TIMEOUT_MS,
     idleTimeoutMillis: 30_000,
     maxLifetimeSeconds: 3_600,
     keepAlive: true,
