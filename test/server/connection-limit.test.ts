@@ -1,8 +1,13 @@
 import { connect, type Socket } from 'node:net';
+import { CLI } from '../helpers/build.js';
+import { runProcess } from '../helpers/petstore.js';
 import { useServiceProcess } from '../helpers/service-process.js';
 import { waitFor } from '../helpers/wait-for.js';
 
 const CONNECTIONS_MAX = 3;
+
+/** A process that may open 400 files. */
+const LIMITED = ['sh', '-c', 'ulimit -n 400; exec "$@"', 'sh', process.execPath, CLI];
 
 const context = useServiceProcess({ MAX_CONNECTIONS: String(CONNECTIONS_MAX) });
 const sockets: Socket[] = [];
@@ -51,5 +56,15 @@ describe('MAX_CONNECTIONS', () => {
     opened[0]?.destroy();
     await waitFor(async () => (await metric('petstore_connections')) < CONNECTIONS_MAX, 'one is closed');
     expect(await responseOn(await open())).toMatch(/^HTTP\/1\.1 404 /);
+  });
+
+  it('doctor and the start of the service report a limit of open files that is too low', async () => {
+    const problem = 'at most 400 open files, too few for MAX_CONNECTIONS=300: raise the limit (ulimit -n) to 500';
+    const environment = { MAX_CONNECTIONS: '300', DATABASE_URL: 'postgresql://app@127.0.0.1:1/x', PORT: '1' };
+    const { stdout } = await runProcess([...LIMITED, 'doctor'], environment);
+    expect(stdout).toContain(`warning  open files           ${problem}\n`);
+    // It may not listen on this port, or somebody else does.
+    const service = await runProcess([...LIMITED, 'serve'], { ...environment, HOST: '192.0.2.1' });
+    expect(service.stdout).toContain(`"${problem}"`);
   });
 });
