@@ -1,26 +1,33 @@
+/** The time of a deadline passes in so many steps, each in a turn of the event loop of its own. */
+const STEPS = 10;
+
 /**
  * Waits for a response from the network for at most `milliseconds`. What it waits for may still complete afterwards.
  *
- * The time in which this process is busy does not count: the timer starts after the writes of this turn of the event loop,
- * and the deadline is one turn after the timer, because timers run before sockets are read.
+ * The time in which this process is busy, or gets no processor, does not count, apart from a tenth of the deadline for each turn of the event
+ * loop: a response may be in the socket, and a request may wait for the response to one before it. Sockets are read between the steps.
  * @throws {Error} with the code `ETIMEDOUT`, as for a timeout of the operating system
  */
 export async function withDeadline<T>(response: Promise<T>, milliseconds: number): Promise<T> {
-  let start: NodeJS.Immediate | undefined;
+  let turn: NodeJS.Immediate | undefined;
   let timer: NodeJS.Timeout | undefined;
   try {
     return await new Promise<T>((resolve, reject) => {
       response.then(resolve, reject);
-      start = setImmediate(() => {
-        timer = setTimeout(() => {
-          setImmediate(() => {
+      const step = (left: number): void => {
+        // Immediates run after sockets have been written and read.
+        turn = setImmediate(() => {
+          if (left === 0) {
             reject(Object.assign(new Error(`no response within ${milliseconds} ms`), { code: 'ETIMEDOUT' }));
-          });
-        }, milliseconds);
-      });
+          } else {
+            timer = setTimeout(step, milliseconds / STEPS, left - 1);
+          }
+        });
+      };
+      step(STEPS);
     });
   } finally {
-    clearImmediate(start);
+    clearImmediate(turn);
     clearTimeout(timer);
   }
 }
