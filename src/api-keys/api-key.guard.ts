@@ -36,7 +36,7 @@ export class ApiKeyGuard implements CanActivate {
     // Before the look-up: a socket that the client resets meanwhile has no address.
     const address = this.clientAddress.networkOf(req);
     const token = readBearer(req.headers.authorization);
-    const key = token instanceof DomainError ? token : await this.#verify(token, address, res);
+    const key = token instanceof DomainError ? token : await this.#verify(token, res);
     if (key instanceof DomainError) {
       await this.limiter.enforce({ id: address, plan: 'anonymous', quotas: ANONYMOUS_QUOTAS }, res);
       throw key;
@@ -45,9 +45,9 @@ export class ApiKeyGuard implements CanActivate {
     return true;
   }
 
-  async #verify(token: string, address: string, res: Response): Promise<VerifiedKey | DomainError> {
+  async #verify(token: string, res: Response): Promise<VerifiedKey | DomainError> {
     try {
-      return (await this.apiKeys.verify(token, address)) ?? INVALID_API_KEY;
+      return (await this.apiKeys.verify(token)) ?? INVALID_API_KEY;
     } catch (error) {
       // Counts against the key as it was last known or, if this process has never seen it, against nobody.
       const lastKnown = this.apiKeys.lastKnown(token);

@@ -17,17 +17,19 @@ export interface VerifiedKey {
 export class ApiKeysRepository {
   constructor(private readonly prisma: PrismaService) {}
 
-  /** The key with this SHA-256 (hexadecimal), unless there is none or it is revoked. Expiry is left to the caller's clock. */
-  async findByHash(keyHash: string): Promise<VerifiedKey | undefined> {
-    const key = await databaseCall(() =>
-      // Not `findUnique`, which merges the calls of one turn into a statement whose text depends on their number.
-      this.prisma.apiKey.findFirst({
-        where: { keyHash: Buffer.from(keyHash, 'hex'), revokedAt: null },
-        select: { id: true, plan: true, requestsPerMinute: true, requestsPerDay: true, expiresAt: true },
+  /** The keys with these SHA-256 (hexadecimal) by them, without those that are revoked. Expiry is left to the caller's clock. */
+  async findByHashes(keyHashes: readonly string[]): Promise<Map<string, VerifiedKey>> {
+    const keys = await databaseCall(() =>
+      this.prisma.apiKey.findMany({
+        where: { keyHash: { in: keyHashes.map((keyHash) => Buffer.from(keyHash, 'hex')) }, revokedAt: null },
+        select: { keyHash: true, id: true, plan: true, requestsPerMinute: true, requestsPerDay: true, expiresAt: true },
       }),
     );
-    return key === null
-      ? undefined
-      : { id: key.id, plan: key.plan, quotas: quotasOf(key.plan, key), expiresAt: key.expiresAt };
+    return new Map(
+      keys.map(({ keyHash, id, plan, expiresAt, ...quotas }) => [
+        Buffer.from(keyHash).toString('hex'),
+        { id, plan, quotas: quotasOf(plan, quotas), expiresAt },
+      ]),
+    );
   }
 }

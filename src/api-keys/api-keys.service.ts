@@ -1,4 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
+import { Batches } from '../common/batches.js';
 import { CLOCK, type Clock } from '../common/clock.js';
 import { FairSlots } from '../common/fair-slots.js';
 import { lruCache } from '../common/lru-cache.js';
@@ -12,12 +13,12 @@ import { hashKey, isWellFormedKey } from './key-format.js';
 import { isExpired } from './key-state.js';
 
 const KNOWN_KEYS_MAX = 10_000;
-/** Concurrent look-ups of tokens that may be invented, in all. */
+/** Statements that look up tokens that may be invented; tokens that arrive meanwhile share the next one. */
 const UNKNOWN_LOOKUPS_MAX = 2;
-/** Of these, for one address: otherwise guesses from one would hold both while the database is slow. */
-const UNKNOWN_LOOKUPS_ADDRESS_MAX = 1;
-/** How long such a look-up waits for its turn. Milliseconds. */
-const SLOT_TIMEOUT_MS = 1_000;
+/** How long such a token waits for its statement to start. Milliseconds. */
+const UNKNOWN_TIMEOUT_MS = 1_000;
+/** Tokens in one statement. */
+const UNKNOWN_BATCH_MAX = 500;
 
 interface KnownKey {
   readonly key: VerifiedKey;
@@ -27,19 +28,15 @@ interface KnownKey {
 
 /**
  * Verifies API keys. Keys that exist are known from their first look-up on, and not looked up again for `API_KEY_CACHE_SECONDS` or until
- * they change, as long as this process is notified of changes. A token that this process does not know may be invented: two of these
- * are looked up at a time, of one address one, and only keys that exist take a place in the cache.
+ * they change, as long as this process is notified of changes. A token that this process does not know may be invented: those that
+ * arrive together are looked up together, however many somebody sends, and only keys that exist take a place in the cache.
  */
 @Injectable()
 export class ApiKeysService {
   readonly #known = lruCache<string, KnownKey>(KNOWN_KEYS_MAX);
   /** The latest look-up of each key; concurrent requests share it. */
   readonly #lookups = new Map<string, Promise<VerifiedKey | undefined>>();
-  readonly #unknownSlots = new FairSlots(UNKNOWN_LOOKUPS_MAX, {
-    ownerMax: UNKNOWN_LOOKUPS_ADDRESS_MAX,
-    ms: SLOT_TIMEOUT_MS,
-    error: () => new DomainError('service_unavailable', 'The API key cannot be verified at the moment; retry shortly.'),
-  });
+  readonly #unknown: Batches<string, VerifiedKey>;
   readonly #cacheMs: number;
 
   constructor(
@@ -49,6 +46,12 @@ export class ApiKeysService {
     @Inject(CONFIG) config: Config,
     private readonly metrics: Metrics,
   ) {
+    const slots = new FairSlots(UNKNOWN_LOOKUPS_MAX, {
+      ms: UNKNOWN_TIMEOUT_MS,
+      error: () =>
+        new DomainError('service_unavailable', 'The API key cannot be verified at the moment; retry shortly.'),
+    });
+    this.#unknown = new Batches(slots, UNKNOWN_BATCH_MAX, (keyHashes) => repository.findByHashes(keyHashes));
     this.#cacheMs = config.apiKeyCacheSeconds * 1_000;
     listener.on(API_KEY_CHANGED_CHANNEL, (keyHash) => {
       this.invalidate(keyHash);
@@ -61,14 +64,13 @@ export class ApiKeysService {
 
   /**
    * The key behind a token; undefined when it is malformed, unknown, revoked or expired.
-   * @param address whose turn the look-up of an unknown token is
-   * @throws {DomainError} `service_unavailable` (by rejection) when the database is unavailable or too many tokens are being looked up
+   * @throws {DomainError} `service_unavailable` (by rejection) when the database is unavailable or does not respond in time
    */
-  async verify(token: string, address: string): Promise<VerifiedKey | undefined> {
+  async verify(token: string): Promise<VerifiedKey | undefined> {
     if (!isWellFormedKey(token)) {
       return undefined;
     }
-    const key = await this.#find(hashKey(token), address);
+    const key = await this.#find(hashKey(token));
     return key === undefined || isExpired(key, this.clock.now()) ? undefined : key;
   }
 
@@ -93,24 +95,23 @@ export class ApiKeysService {
     this.#lookups.clear();
   }
 
-  #find(keyHash: string, address: string): VerifiedKey | Promise<VerifiedKey | undefined> {
+  #find(keyHash: string): VerifiedKey | Promise<VerifiedKey | undefined> {
     const known = this.#known.get(keyHash);
     if (known !== undefined && this.#isFresh(known)) {
       this.metrics.keyLookups.labels('memory').inc();
       return known.key;
     }
     this.metrics.keyLookups.labels('database').inc();
-    return this.#lookups.get(keyHash) ?? this.#lookUp(keyHash, known === undefined ? address : undefined);
+    return this.#lookups.get(keyHash) ?? this.#lookUp(keyHash, known === undefined);
   }
 
-  /** @param address given when the token may be invented */
-  #lookUp(keyHash: string, address: string | undefined): Promise<VerifiedKey | undefined> {
-    const find = (): Promise<VerifiedKey | undefined> => this.repository.findByHash(keyHash);
-    const found = address === undefined ? find() : this.#unknownSlots.run(address, find);
+  #lookUp(keyHash: string, mayBeInvented: boolean): Promise<VerifiedKey | undefined> {
+    const found = mayBeInvented ? this.#unknown.add(keyHash).results : this.repository.findByHashes([keyHash]);
     // Not when it was invalidated meanwhile: its row may have been read before a change.
     const isLatest = (): boolean => this.#lookups.get(keyHash) === lookup;
     const lookup = found
-      .then((key) => {
+      .then((keys) => {
+        const key = keys.get(keyHash);
         if (isLatest()) {
           this.#remember(keyHash, key);
         }

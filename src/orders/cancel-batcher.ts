@@ -1,5 +1,5 @@
-import { setImmediate } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
+import { Batches } from '../common/batches.js';
 import { FairSlots } from '../common/fair-slots.js';
 import { CONFIG, type Config } from '../config/config.js';
 import { isStatementFailure } from '../database/postgres-errors.js';
@@ -26,12 +26,6 @@ const ATTEMPTS_MAX = 3;
 type Result = CancelResult | Error | undefined;
 type Results = ReadonlyMap<bigint, Result>;
 
-/** Cancels that share a statement. */
-interface Batch {
-  readonly ids: Set<bigint>;
-  readonly results: Promise<Results>;
-}
-
 /**
  * Executes cancels in batches: those that arrive while statements are running share the next statement. There is no timer, so a
  * cancel that arrives alone starts in the same turn of the event loop. Locked rows leave the batch and are waited for one by one, a
@@ -39,19 +33,22 @@ interface Batch {
  */
 @Injectable()
 export class CancelBatcher {
-  readonly #slots = new FairSlots(BATCH_SLOTS, {
-    ms: BATCH_TIMEOUT_MS,
-    error: () => new DomainError('service_unavailable', 'Too many cancels are waiting; retry shortly.'),
-  });
+  readonly #batches: Batches<bigint, Result>;
   readonly #alone: FairSlots;
-  /** The batch that cancels join until its statement starts. */
-  #open: Batch | undefined;
 
   constructor(
     private readonly repository: OrdersRepository,
     @Inject(CONFIG) private readonly config: Config,
     private readonly metrics: Metrics,
   ) {
+    const slots = new FairSlots(BATCH_SLOTS, {
+      ms: BATCH_TIMEOUT_MS,
+      error: () => new DomainError('service_unavailable', 'Too many cancels are waiting; retry shortly.'),
+    });
+    this.#batches = new Batches(slots, BATCH_SIZE_MAX, (ids) => {
+      this.metrics.cancelBatchSize.observe(ids.length);
+      return this.#cancelAll(ids);
+    });
     this.#alone = new FairSlots(ALONE_MAX, {
       ownerMax: ALONE_CALLER_MAX,
       ms: config.cancelLockTimeoutMs + SLOT_GRACE_MS,
@@ -66,13 +63,8 @@ export class CancelBatcher {
    * @throws {DomainError} `service_unavailable`
    */
   async cancel(id: bigint, caller: string): Promise<CancelOutcome | undefined> {
-    const batch = (this.#open ??= this.#openBatch());
-    const isRepeat = batch.ids.has(id);
-    batch.ids.add(id);
-    if (batch.ids.size === BATCH_SIZE_MAX) {
-      this.#open = undefined;
-    }
-    const result = (await batch.results).get(id);
+    const { isRepeat, results } = this.#batches.add(id);
+    const result = (await results).get(id);
     if (result instanceof Error) {
       throw result;
     }
@@ -83,25 +75,6 @@ export class CancelBatcher {
       return this.#alone.run(caller, () => this.#cancelAlone(id));
     }
     return isRepeat && result === 'cancelled' ? 'already_cancelled' : result;
-  }
-
-  #openBatch(): Batch {
-    const ids = new Set<bigint>();
-    return { ids, results: this.#execute(ids) };
-  }
-
-  async #execute(ids: ReadonlySet<bigint>): Promise<Results> {
-    // The slot is taken after this turn of the event loop, so that requests read in one turn share a statement.
-    await setImmediate();
-    const close = (): void => {
-      this.#open = this.#open?.ids === ids ? undefined : this.#open;
-    };
-    const run = (): Promise<Results> => {
-      close();
-      this.metrics.cancelBatchSize.observe(ids.size);
-      return this.#cancelAll([...ids]);
-    };
-    return this.#slots.run('', run).finally(close);
   }
 
   /**

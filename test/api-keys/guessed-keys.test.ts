@@ -5,16 +5,16 @@ import { generateKey } from '../../src/api-keys/api-keys.admin.js';
 import { DomainError } from '../../src/errors/domain-error.js';
 import { cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
-import { lockTable } from '../helpers/lock-waits.js';
+import { lockTable, untilLockWaits } from '../helpers/lock-waits.js';
 import { useTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
 // Look-ups wait for a locked table for longer than for their turn.
 const context = useTestService({ environment: { CANCEL_LOCK_TIMEOUT_MS: '30000' } });
-let queries: jest.SpiedFunction<ApiKeysRepository['findByHash']>;
+let queries: jest.SpiedFunction<ApiKeysRepository['findByHashes']>;
 beforeEach(() => {
   context.service.clock.advance(3_600_000);
-  queries = jest.spyOn(context.service.app.get(ApiKeysRepository), 'findByHash');
+  queries = jest.spyOn(context.service.app.get(ApiKeysRepository), 'findByHashes');
 });
 
 describe('guessed keys', () => {
@@ -43,22 +43,40 @@ describe('guessed keys', () => {
     await listOrders(service.baseUrl, used);
     // As long as the table is locked, look-ups do not end.
     const unlock = await lockTable(service.db, 'api_keys');
-    const guesses = Array.from({ length: 6 }, () => listOrders(service.baseUrl, generateKey()));
+    const guess = (): Promise<Response> => listOrders(service.baseUrl, generateKey());
+    const guesses: Promise<Response>[] = [];
+    for (const statements of [1, 2]) {
+      guesses.push(guess());
+      await untilLockWaits(service.db, statements);
+    }
+    guesses.push(...Array.from({ length: 4 }, guess));
     const busy = await Promise.race(guesses);
     expect((await errorOf(busy)).code).toBe('service_unavailable');
     expect([busy.headers.get('retry-after'), busy.headers.get('x-ratelimit-remaining')]).toEqual(['1', '60']);
     expect((await listOrders(service.baseUrl, used)).status).toBe(200);
     await unlock();
     const statuses = (await Promise.all(guesses)).map(({ status }) => status);
-    expect(statuses.sort()).toEqual([401, 503, 503, 503, 503, 503]);
-    // The one that was looked up, and this request.
-    expect((await listOrders(service.baseUrl)).headers.get('x-ratelimit-remaining')).toBe('58');
+    expect(statuses.sort()).toEqual([401, 401, 503, 503, 503, 503]);
+    // The two that were looked up, and this request.
+    expect((await listOrders(service.baseUrl)).headers.get('x-ratelimit-remaining')).toBe('57');
+  });
+
+  it('delay no valid key of the same address, however many are in flight', async () => {
+    const { service } = context;
+    const { key } = await insertKey(service.db);
+    const unlock = await lockTable(service.db, 'api_keys');
+    const guesses = Array.from({ length: 500 }, () => listOrders(service.baseUrl, generateKey()));
+    await untilLockWaits(service.db);
+    await unlock();
+    expect((await listOrders(service.baseUrl, key)).status).toBe(200);
+    const statuses = (await Promise.all(guesses)).map(({ status }) => status);
+    expect(new Set(statuses)).toEqual(new Set([401, 429]));
   });
 
   it('that were revoked count against the address although the client resets the connection during the look-up', async () => {
     const revoked = await insertKey(context.service.db, { revoked_at: new Date() });
     let respond: () => void = () => undefined;
-    queries.mockImplementation(() => new Promise((resolve) => (respond = () => resolve(undefined))));
+    queries.mockImplementation(() => new Promise((resolve) => (respond = () => resolve(new Map()))));
     const socket = connect(context.service.port, '127.0.0.1');
     socket.on('error', () => undefined);
     socket.write(`GET /v1/store/orders HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${revoked.key}\r\n\r\n`);

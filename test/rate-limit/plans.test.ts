@@ -113,7 +113,7 @@ describe('a key', () => {
   it('gets 503 with the limits of an unused address while the database is unavailable, and no key 401', async () => {
     const { key } = await insertKey(service.db);
     const unavailable = new DomainError('service_unavailable', 'Connection terminated');
-    jest.spyOn(service.app.get(ApiKeysRepository), 'findByHash').mockRejectedValue(unavailable);
+    jest.spyOn(service.app.get(ApiKeysRepository), 'findByHashes').mockRejectedValue(unavailable);
     const response = await request(key);
     expect(response.status).toBe(503);
     expect(stateOf(response)).toMatchObject({ limit: 60, remaining: 60, day: { remaining: 1_000 }, retryAfter: 1 });

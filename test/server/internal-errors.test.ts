@@ -59,7 +59,7 @@ describe('an error of a dependency ends only the request that meets it', () => {
   const quotas = (): QuotaStore => dependency(RateLimiter).keys;
   const metrics = (): Metrics => dependency(Metrics);
   const failLookup = (): void => {
-    jest.spyOn(dependency(ApiKeysRepository), 'findByHash').mockRejectedValueOnce(new TypeError(SECRET));
+    jest.spyOn(dependency(ApiKeysRepository), 'findByHashes').mockRejectedValueOnce(new TypeError(SECRET));
   };
   const failQuotas = (): void => {
     jest.spyOn(quotas(), 'consume').mockImplementationOnce(boom);

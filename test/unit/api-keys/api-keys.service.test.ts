@@ -28,16 +28,28 @@ class FakeRepository {
     response(key: VerifiedKey | undefined): void;
     fail(error: Error): void;
   }[] = [];
+  /** The keys of each statement. */
+  readonly statements: (readonly string[])[] = [];
   /** If set, every query returns from it at once. */
   rows: Map<string, VerifiedKey> | undefined;
 
-  findByHash(keyHash: string): Promise<VerifiedKey | undefined> {
-    return new Promise((resolve, reject) => {
-      this.queries.push({ keyHash, response: resolve, fail: reject });
-      if (this.rows !== undefined) {
-        resolve(this.rows.get(keyHash));
-      }
-    });
+  async findByHashes(keyHashes: readonly string[]): Promise<Map<string, VerifiedKey>> {
+    this.statements.push(keyHashes);
+    const found = new Map<string, VerifiedKey>();
+    await Promise.all(
+      keyHashes.map(async (keyHash) => {
+        const key = await new Promise<VerifiedKey | undefined>((resolve, reject) => {
+          this.queries.push({ keyHash, response: resolve, fail: reject });
+          if (this.rows !== undefined) {
+            resolve(this.rows.get(keyHash));
+          }
+        });
+        if (key !== undefined) {
+          found.set(keyHash, key);
+        }
+      }),
+    );
+    return found;
   }
 }
 
@@ -60,8 +72,8 @@ function start(cacheSeconds = CACHE_SECONDS): void {
   );
 }
 
-function verify(token: string, address = 'address'): ReturnType<ApiKeysService['verify']> {
-  return service.verify(token, address);
+function verify(token: string): ReturnType<ApiKeysService['verify']> {
+  return service.verify(token);
 }
 
 /** Resolves when look-ups that need not wait for a slot have begun. */
@@ -186,8 +198,9 @@ describe('a key that is not cached', () => {
 describe.each(['invalidate', 'invalidateAll'] as const)('%s during a look-up', (method) => {
   it('starts a new query for later requests, whichever query ends first', async () => {
     const stale = verify(TOKEN);
+    await begun();
     service[method](hashKey(TOKEN));
-    const fresh = [verify(TOKEN, 'other'), verify(TOKEN, 'other')];
+    const fresh = [verify(TOKEN), verify(TOKEN)];
     await begun();
     expect(repository.queries).toHaveLength(2);
     repository.queries[1]?.response(undefined);
@@ -209,8 +222,9 @@ describe.each(['invalidate', 'invalidateAll'] as const)('%s during a look-up', (
 
   it('keeps a newer look-up when the older one fails', async () => {
     const stale = verify(TOKEN);
+    await begun();
     service[method](hashKey(TOKEN));
-    const fresh = verify(TOKEN, 'other');
+    const fresh = verify(TOKEN);
     await begun();
     repository.queries[0]?.fail(new Error('lost'));
     await expect(stale).rejects.toThrow('lost');
@@ -248,26 +262,31 @@ describe('tokens that this process has not seen', () => {
     });
   };
 
-  it('are looked up two at a time, and rejected with service_unavailable when neither ends in time', async () => {
-    const guesses = Array.from({ length: 3 }, (_, index) => verify(generateKey(), `address ${index}`));
+  it('are looked up by two statements at a time, and rejected with service_unavailable when neither ends in time', async () => {
+    const guesses = [];
+    for (let guess = 0; guess < 3; guess++) {
+      guesses.push(verify(generateKey()));
+      await begun();
+    }
     await expect(guesses[2]).rejects.toMatchObject({ code: 'service_unavailable' });
-    expect(repository.queries).toHaveLength(2);
+    expect(repository.statements).toHaveLength(2);
     settle();
     expect(await Promise.all(guesses.slice(0, 2))).toEqual([undefined, undefined]);
   });
 
-  it('of one address do not delay those of another, also while none of them ends', async () => {
-    const guesses = Array.from({ length: 50 }, () => verify(generateKey(), 'guesser'));
-    const token = generateKey();
-    const other = verify(token, 'other');
-    await begun();
-    expect(repository.queries.map(({ keyHash }) => keyHash)).toContain(hashKey(token));
-    expect(repository.queries).toHaveLength(2);
-    repository.queries[1]?.response(buildKey());
-    await expect(other).resolves.toEqual(buildKey());
-    repository.rows = new Map();
+  it('share the next statement while two run, 500 at most', async () => {
+    const guesses = [];
+    for (const count of [1, 1, 501]) {
+      guesses.push(...Array.from({ length: count }, () => verify(generateKey())));
+      await begun();
+    }
+    const valid = verify(TOKEN);
+    expect(repository.statements.map(({ length }) => length)).toEqual([1, 1]);
+    repository.rows = new Map([[hashKey(TOKEN), buildKey()]]);
     settle();
-    await Promise.all(guesses);
+    await expect(valid).resolves.toEqual(buildKey());
+    expect(repository.statements.map(({ length }) => length)).toEqual([1, 1, 500, 2]);
+    expect(await Promise.all(guesses)).toEqual(Array(503).fill(undefined));
   });
 
   it('do not delay a key that is known and stale', async () => {
@@ -275,7 +294,9 @@ describe('tokens that this process has not seen', () => {
     await verify(TOKEN);
     service.invalidateAll();
     repository.rows = undefined;
-    const guesses = Array.from({ length: 2 }, (_, index) => verify(generateKey(), `address ${index}`));
+    const guesses = [verify(generateKey())];
+    await begun();
+    guesses.push(verify(generateKey()));
     await begun();
     repository.rows = new Map([[hashKey(TOKEN), buildKey()]]);
     await expect(verify(TOKEN)).resolves.toEqual(buildKey());

@@ -5,8 +5,8 @@ import { CancelBatcher } from '../../../src/orders/cancel-batcher.js';
 import type { CancelResult, OrdersRepository } from '../../../src/orders/orders.repository.js';
 
 const LOCK_TIMEOUT_MS = 1_000;
-/** The turns of the event loop before and after a deadline; with fake timers each takes a millisecond. */
-const TURNS_MS = 3;
+/** The turns of the event loop around the ten steps of a deadline; with fake timers each takes a millisecond. */
+const TURNS_MS = 13;
 
 type Results = Map<bigint, CancelResult | undefined>;
 
