@@ -1,4 +1,5 @@
 import { promisify } from 'node:util';
+import { MessageChannel } from 'node:worker_threads';
 import { constants, crc32, deflateRaw, deflateRawSync, inflateRaw, inflateRawSync } from 'node:zlib';
 
 /** Fast rather than small: level 1 makes the list 5 times smaller, and higher levels cost several times the CPU. */
@@ -135,17 +136,18 @@ function multiply(a: number, b: number): number {
   return product >>> 0;
 }
 
-/** ES2024, in Node 22 and newer. */
-type Transferable = ArrayBufferLike & { transfer?(length: number): unknown };
+/** Has no other end, so whatever is transferred to it is gone. */
+const NOWHERE = new MessageChannel().port1;
+NOWHERE.close();
 
 /**
- * Frees the memory behind a buffer that nobody will read again. The garbage collector would keep it for longer: to its
- * heap, a buffer of a megabyte is an object of a few bytes. Does nothing before Node 22, or if the buffer is less than half of
+ * Frees the memory behind a buffer that nobody will read again. The garbage collector would keep it for longer, and look through the
+ * whole heap for it: to its heap, a buffer of a megabyte is an object of a few bytes. Does nothing if the buffer is less than half of
  * its memory, like each buffer in the pool that Node keeps for small ones.
  */
 export function freeBuffer({ buffer, length }: Buffer): void {
   // A buffer that has been freed has no length; freeing it again would throw.
   if (length > 0 && length * 2 >= buffer.byteLength) {
-    (buffer as Transferable).transfer?.(0);
+    NOWHERE.postMessage(undefined, [buffer as ArrayBuffer]);
   }
 }
