@@ -142,12 +142,11 @@ NOWHERE.close();
 
 /**
  * Frees the memory behind a buffer that nobody will read again. The garbage collector would keep it for longer, and look through the
- * whole heap for it: to its heap, a buffer of a megabyte is an object of a few bytes. Does nothing if the buffer is less than half of
- * its memory, like each buffer in the pool that Node keeps for small ones.
+ * whole heap for it: to its heap, a buffer of a megabyte is an object of a few bytes. Does nothing to what may be in the pool that Node
+ * keeps for small buffers.
  */
-export function freeBuffer({ buffer, length }: Buffer): void {
-  // A buffer that has been freed has no length; freeing it again would throw.
-  if (length > 0 && length * 2 >= buffer.byteLength) {
+export function freeBuffer({ buffer }: Buffer): void {
+  if (buffer.byteLength > Buffer.poolSize) {
     NOWHERE.postMessage(undefined, [buffer as ArrayBuffer]);
   }
 }

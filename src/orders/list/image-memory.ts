@@ -1,4 +1,4 @@
-import { deflate, type Deflated } from './gzip.js';
+import { deflate, type Deflated, freeBuffer } from './gzip.js';
 import type { ImageChunk, ListImage, Piece } from './list-image.js';
 import type { EncodedChunk } from './order-list-encoder.js';
 
@@ -143,12 +143,14 @@ export class ImageBuilder {
     }
   }
 
-  /** Adds a chunk, of a new piece if it has a block. @param onCompressed called when its bytes are not needed any more */
-  async add({ bytes, rows, block }: EncodedChunk, onCompressed: () => void): Promise<void> {
+  /** Adds a chunk, of a new piece if it has a block. Its bytes are freed once they are compressed. */
+  async add({ bytes, rows, block }: EncodedChunk): Promise<void> {
     const last = block === undefined ? this.#pieces.at(-1) : undefined;
     const piece = last ?? this.#begin(block ?? 0);
     piece.rows += rows;
-    const deflated = deflate(bytes).finally(onCompressed);
+    const deflated = deflate(bytes).finally(() => {
+      freeBuffer(bytes);
+    });
     // Its error is thrown where it is awaited.
     deflated.catch(() => undefined);
     this.#compressing.push({ piece, deflated });

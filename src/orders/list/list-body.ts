@@ -1,7 +1,7 @@
 import { pipeline } from 'node:stream';
 import { createGzip } from 'node:zlib';
 import { type Deflated, freeBuffer, GZIP_LEVEL, inflate } from './gzip.js';
-import type { EncodedChunk, OrderListEncoder } from './order-list-encoder.js';
+import type { EncodedChunk } from './order-list-encoder.js';
 import { TAKEN_MIN_BYTES } from './send-body.js';
 
 const [OPENING, SEPARATOR, CLOSING] = [Buffer.from('['), Buffer.from(','), Buffer.from(']')];
@@ -40,7 +40,6 @@ export async function* plainBodyOf(chunks: readonly Deflated[]): AsyncGenerator<
 export async function* streamedBodyOf(
   first: IteratorResult<EncodedChunk, undefined>,
   others: AsyncGenerator<EncodedChunk, undefined>,
-  encoder: OrderListEncoder,
   onChunk: (chunk: EncodedChunk) => void,
 ): AsyncGenerator<Buffer> {
   yield OPENING;
@@ -52,7 +51,7 @@ export async function* streamedBodyOf(
     }
     yield bytes;
     if (bytes.length >= TAKEN_MIN_BYTES) {
-      encoder.recycle(bytes);
+      freeBuffer(bytes);
     }
   }
   yield CLOSING;

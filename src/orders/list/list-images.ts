@@ -174,9 +174,7 @@ export class ListImages implements OnModuleDestroy {
       for await (const chunk of transaction.orders(encoder, from, pieces[index + 1]?.block)) {
         this.metrics.listRows.inc(chunk.rows);
         this.metrics.listPieces.labels('database').inc(chunk.block === undefined ? 0 : 1);
-        await builder.add(chunk, () => {
-          encoder.recycle(chunk.bytes);
-        });
+        await builder.add(chunk);
         if (!builder.fits || (this.#isStopping && this.#waiting === 0)) {
           return false;
         }

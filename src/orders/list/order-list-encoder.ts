@@ -7,14 +7,12 @@ export const BLOCK_IDS = 16_384;
 export const PIECE_ROWS_MIN = 4_096;
 /** JSON in one chunk, unless a single order takes more. */
 export const CHUNK_BYTES = 1_048_576;
-/** A smaller chunk is moved out of the buffer that it was encoded in, so that it takes at most four times as much memory as it counts. */
-const BUFFERED_MIN_BYTES = CHUNK_BYTES / 4;
-const SPARE_MAX = 4;
 /** Of one byte that PostgreSQL sends, as JSON: `\u0001`. */
 const ESCAPED_BYTES_MAX = 6;
 
 /** A part of the list's JSON array, without the comma before it. */
 export interface EncodedChunk {
+  /** In memory of its own, of {@link CHUNK_BYTES}. */
   readonly bytes: Buffer;
   /** The number of its orders. */
   readonly rows: number;
@@ -37,8 +35,6 @@ export class OrderListEncoder {
   /** See {@link EncodedChunk.block}. */
   #startBlock: number | undefined;
   #lastBlock = 0;
-  /** Memory for further chunks. */
-  readonly #spare: Buffer[] = [];
 
   /**
    * @param pieceRowsMin orders after which a piece ends with the block that it is in
@@ -68,7 +64,7 @@ export class OrderListEncoder {
       this.#startBlock = this.#lastBlock;
     }
     if (this.#rows === 0) {
-      cursor.out = bytesMax > CHUNK_BYTES ? Buffer.allocUnsafeSlow(bytesMax) : this.#memory();
+      cursor.out = Buffer.allocUnsafeSlow(Math.max(bytesMax, CHUNK_BYTES));
     } else {
       cursor.out[cursor.to++] = COMMA;
     }
@@ -85,30 +81,9 @@ export class OrderListEncoder {
   }
 
   #endChunk(): EncodedChunk | undefined {
-    const [cursor, rows, block] = [this.#cursor, this.#rows, this.#startBlock];
-    if (rows === 0) {
-      return undefined;
-    }
-    const { out, to } = cursor;
-    [cursor.out, cursor.to, this.#rows, this.#startBlock] = [EMPTY, 0, 0, undefined];
-    const bytes = out.subarray(0, to);
-    if (to >= BUFFERED_MIN_BYTES) {
-      return { bytes, rows, block };
-    }
-    const copy = Buffer.from(bytes);
-    this.recycle(out);
-    return { bytes: copy, rows, block };
-  }
-
-  /** Takes back the memory of a chunk that is not read any more: to touch new memory costs a tenth of a list. */
-  recycle({ buffer }: Buffer): void {
-    if (buffer.byteLength === CHUNK_BYTES && this.#spare.length < SPARE_MAX) {
-      this.#spare.push(Buffer.from(buffer));
-    }
-  }
-
-  #memory(): Buffer {
-    return this.#spare.pop() ?? Buffer.allocUnsafeSlow(CHUNK_BYTES);
+    const [{ out, to }, rows, block] = [this.#cursor, this.#rows, this.#startBlock];
+    [this.#cursor.out, this.#cursor.to, this.#rows, this.#startBlock] = [EMPTY, 0, 0, undefined];
+    return rows === 0 ? undefined : { bytes: out.subarray(0, to), rows, block };
   }
 
   #beginsPiece(row: Buffer): boolean {

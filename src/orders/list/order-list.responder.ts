@@ -163,11 +163,10 @@ export class OrderListResponder {
     const transaction = await this.transactions.begin();
     let isComplete = false;
     try {
-      const encoder = new OrderListEncoder();
-      const chunks = transaction.orders(encoder);
+      const chunks = transaction.orders(new OrderListEncoder());
       // Most errors occur before the response starts.
       const first = await chunks.next();
-      const body = streamedBodyOf(first, chunks, encoder, (chunk) => {
+      const body = streamedBodyOf(first, chunks, (chunk) => {
         this.metrics.listRows.inc(chunk.rows);
         this.metrics.listBytes.inc(chunk.bytes.length + 1);
         this.metrics.listPieces.labels('database').inc(chunk.block === undefined ? 0 : 1);

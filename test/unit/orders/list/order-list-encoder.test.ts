@@ -109,26 +109,6 @@ describe('OrderListEncoder', () => {
     );
   });
 
-  it('needs no more memory for a short chunk than it has', () => {
-    const [chunk] = encode(rowsOf([1, 4]));
-    expect([idsOf(chunk!), chunk!.rows]).toEqual([[1, 4], 2]);
-    expect(chunk!.bytes.buffer.byteLength).toBeLessThanOrEqual(Buffer.poolSize);
-  });
-
-  it('writes into memory that it gets back', () => {
-    const encoder = publishedEncoder();
-    const full = (): Buffer => {
-      const [{ bytes }] = encode(rowsOf(range(12_000, (n) => n)), encoder) as [EncodedChunk];
-      return bytes;
-    };
-    const [first, second] = [full(), full()];
-    expect(second.buffer).not.toBe(first.buffer);
-    encoder.recycle(first);
-    expect(full().buffer).toBe(first.buffer);
-    encoder.recycle(Buffer.alloc(CHUNK_BYTES / 2));
-    expect(full().length).toBe(first.length);
-  });
-
   it('begins a chunk when there is no room for one more order, so that none has more than a megabyte', () => {
     const ids = range(90_000, (n) => n % BLOCK_IDS);
     const chunks = encode(rowsOf(ids));
