@@ -25,8 +25,6 @@ const MAIN_PLANNING = { plan_cache_mode: 'force_generic_plan', enable_seqscan: '
 /** Commits that wait for a standby, of the sessions that this role may see. */
 const SELECT_STUCK_COMMITS = `SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query_start < clock_timestamp() - interval '3 s'`;
 
-/** Shorter than the timeout of a list's transaction, so that the server ends the wait and no backend is left behind. */
-export const LIST_LOCK_TIMEOUT_MS = 3_000;
 /** Bounds one `COPY` and a pause between two. A client is bounded by `CLIENT_WAIT_MAX_MS`. */
 const LIST_STATEMENT_TIMEOUT_MS = 600_000;
 const LIST_SETTINGS = {
@@ -34,7 +32,6 @@ const LIST_SETTINGS = {
   // row, on a large list for longer than the response timeout; where ids and pages correlate little, or the table has no
   // statistics, PostgreSQL estimates that it is cheaper.
   enable_sort: 'off',
-  lock_timeout: LIST_LOCK_TIMEOUT_MS,
   statement_timeout: LIST_STATEMENT_TIMEOUT_MS,
   idle_in_transaction_session_timeout: LIST_STATEMENT_TIMEOUT_MS,
 };

@@ -35,17 +35,17 @@ export async function* plainBodyOf(chunks: readonly Deflated[]): AsyncGenerator<
 /**
  * The JSON of a list that is read while it is sent.
  * @param first the chunk that has been read already
- * @param onChunk called for each chunk before it is sent
+ * @param onSending called for each chunk
  */
 export async function* streamedBodyOf(
   first: IteratorResult<EncodedChunk, undefined>,
   others: AsyncGenerator<EncodedChunk, undefined>,
-  onChunk: (chunk: EncodedChunk) => void,
+  onSending: (chunk: Buffer) => void,
 ): AsyncGenerator<Buffer> {
   yield OPENING;
   for (let next = first, isFirst = true; next.done !== true; next = await others.next(), isFirst = false) {
     const { bytes } = next.value;
-    onChunk(next.value);
+    onSending(bytes);
     if (!isFirst) {
       yield SEPARATOR;
     }

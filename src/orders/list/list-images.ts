@@ -2,12 +2,11 @@ import { Inject, Injectable, type OnModuleDestroy } from '@nestjs/common';
 import { coalesce } from '../../common/coalesce.js';
 import { inBackground } from '../../common/in-background.js';
 import { CONFIG, type Config } from '../../config/config.js';
-import { LIST_LOCK_TIMEOUT_MS } from '../../database/pools.js';
 import { Metrics } from '../../metrics/metrics.js';
 import { CorruptChunk } from './gzip.js';
 import { type Cut, ImageBuilder, ImageMemory } from './image-memory.js';
 import { imageOf, joinSmall, type ListImage, type Piece, startsOf } from './list-image.js';
-import { type ListTransaction, ListTransactions } from './list-transaction.js';
+import { LIST_LOCK_TIMEOUT_MS, type ListTransaction, ListTransactions } from './list-transaction.js';
 import type { ListVersion } from './list-version.js';
 import { OrderListEncoder, PIECE_ROWS_MIN } from './order-list-encoder.js';
 
@@ -172,8 +171,6 @@ export class ListImages implements OnModuleDestroy {
       }
       const from = piece === pieces[0] ? undefined : piece?.block;
       for await (const chunk of transaction.orders(encoder, from, pieces[index + 1]?.block)) {
-        this.metrics.listRows.inc(chunk.rows);
-        this.metrics.listPieces.labels('database').inc(chunk.block === undefined ? 0 : 1);
         await builder.add(chunk);
         if (!builder.fits || (this.#isStopping && this.#waiting === 0)) {
           return false;

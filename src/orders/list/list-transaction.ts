@@ -4,16 +4,19 @@ import type { Pool, PoolClient, QueryResultRow } from 'pg';
 import { withDeadline } from '../../common/deadline.js';
 import { CopyOut } from '../../database/copy-out.js';
 import { onlyRow } from '../../database/only-row.js';
-import { LIST_LOCK_TIMEOUT_MS, Pools } from '../../database/pools.js';
+import { Pools } from '../../database/pools.js';
 import { isSchemaError } from '../../database/postgres-errors.js';
+import { Metrics } from '../../metrics/metrics.js';
 import { traced } from '../../tracing/tracing.js';
 import { ORDER_COLUMNS } from '../order-columns.js';
 import { type ListVersion, type RangesRow, SELECT_RANGES, versionOf } from './list-version.js';
-import { ListVersions, type Query } from './list-versions.js';
+import { ListVersions } from './list-versions.js';
 import { BLOCK_IDS, type EncodedChunk, type OrderListEncoder } from './order-list-encoder.js';
 
 /** How long the server may take for the next response, or the next order. Milliseconds. */
 const RESPONSE_TIMEOUT_MS = 4_000;
+/** Shorter, so that the server ends the wait and no backend is left behind. */
+export const LIST_LOCK_TIMEOUT_MS = 3_000;
 
 const INT64_MIN = -(2n ** 63n);
 const INT64_MAX = 2n ** 63n - 1n;
@@ -33,9 +36,9 @@ const SELECT_CHILDREN = `
   FROM child JOIN pg_class ON pg_class.oid = inhrelid`;
 
 export interface BeginOptions {
-  /** See {@link ListVersions.inTransaction}. */
+  /** The block that each range but the first begins with, see {@link ListVersion.sums}. */
   readonly starts?: readonly number[];
-  /** How long it may wait for the lock of the table. Milliseconds. */
+  /** How long it may wait for the lock of the table; {@link LIST_LOCK_TIMEOUT_MS} by default. Milliseconds. */
   readonly lockTimeoutMs?: number;
 }
 
@@ -45,6 +48,7 @@ export class ListTransactions {
   constructor(
     private readonly pools: Pools,
     private readonly versions: ListVersions,
+    private readonly metrics: Metrics,
   ) {}
 
   /** @throws {Error} of the database */
@@ -61,9 +65,10 @@ export class ListTransactions {
         LOCK TABLE orders IN ACCESS SHARE MODE`;
       await withDeadline(client.query(begin), RESPONSE_TIMEOUT_MS);
       const query = queryOn(client);
-      const version = isIntact ? await this.versions.inTransaction(query, starts) : undefined;
+      const row = isIntact ? await rangesIn(query, starts) : undefined;
+      const version = row && (await this.versions.check(row)) ? versionOf(row, starts.length + 1) : undefined;
       const children = version === undefined ? await childrenIn(query) : undefined;
-      return new ListTransaction(client, this.pools.main, version, children);
+      return new ListTransaction(client, this.pools.main, this.metrics, version, children);
     } catch (error) {
       client.release(true);
       // The tables have changed since; a list of the whole table names fewer of them.
@@ -81,6 +86,7 @@ export class ListTransaction {
   constructor(
     private readonly client: PoolClient,
     private readonly main: Pool,
+    private readonly metrics: Metrics,
     /** The version that the snapshot shows, with the sums of the ranges that were asked for; undefined when it has none. */
     readonly version: ListVersion | undefined,
     private readonly children: string | null | undefined,
@@ -88,8 +94,7 @@ export class ListTransaction {
 
   /** The same version with the sums of other ranges. */
   async versionWith(starts: readonly number[]): Promise<ListVersion> {
-    const row = await queryOn(this.client)<RangesRow>('list_ranges', SELECT_RANGES, [starts]);
-    return versionOf(row, starts.length + 1);
+    return versionOf(await rangesIn(queryOn(this.client), starts), starts.length + 1);
   }
 
   /**
@@ -109,6 +114,8 @@ export class ListTransaction {
     traced({ operation: 'COPY', table: 'orders' }, () => finished(copy)).catch(() => undefined);
     const chunks = copy[Symbol.asyncIterator]() as AsyncIterator<EncodedChunk, undefined>;
     for (let next = await nextOf(copy, chunks); next.done !== true; next = await nextOf(copy, chunks)) {
+      this.metrics.listRows.inc(next.value.rows);
+      this.metrics.listPieces.labels('database').inc(next.value.block === undefined ? 0 : 1);
       yield next.value;
     }
     // What has been read is locked, so it is still attached.
@@ -141,13 +148,20 @@ async function nextOf<T>(copy: CopyOut<T>, chunks: AsyncIterator<T, undefined>):
   }
 }
 
-/** Runs statements of one row with a deadline. */
+/** Runs a statement of one row. */
+type Query = <T extends QueryResultRow>(name: string, text: string, values?: readonly unknown[]) => Promise<T>;
+
+/** Runs statements with a deadline. */
 function queryOn(db: Pool | PoolClient): Query {
   return async <T extends QueryResultRow>(name: string, text: string, values: readonly unknown[] = []) => {
     const statement = { name, text, values: [...values] };
     const { rows } = await withDeadline(db.query<T>(statement), RESPONSE_TIMEOUT_MS);
     return onlyRow(rows);
   };
+}
+
+function rangesIn(query: Query, starts: readonly number[]): Promise<RangesRow> {
+  return query('list_ranges', SELECT_RANGES, [starts]);
 }
 
 async function childrenIn(query: Query): Promise<string | null> {

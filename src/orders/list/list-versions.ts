@@ -7,20 +7,9 @@ import { INTERNAL_ERROR, isSchemaError, QUERY_CANCELED, sqlStateOf } from '../..
 import { Metrics } from '../../metrics/metrics.js';
 import { ListCompaction } from './list-compaction.js';
 import { NO_RENEWALS, problemsOf, SELECT_FACTS } from './list-integrity.js';
-import {
-  type ListVersion,
-  nameOf,
-  type NameRow,
-  type RangesRow,
-  SELECT_NAME,
-  SELECT_RANGES,
-  versionOf,
-} from './list-version.js';
+import { nameOf, type NameRow, SELECT_NAME } from './list-version.js';
 
 const BEING_CHANGED = 'the tables of the list are being changed';
-
-/** Runs a statement of one row, in a transaction or not. */
-export type Query = <T extends QueryResultRow>(name: string, text: string, values?: readonly unknown[]) => Promise<T>;
 
 /** Reads the version of the list, as long as the tables, triggers and functions that it depends on are intact. */
 @Injectable()
@@ -55,19 +44,26 @@ export class ListVersions implements OnApplicationBootstrap {
   }
 
   /**
-   * The version that a transaction shows; undefined while there is none. Do not use the transaction after an error.
-   * @param starts the block that each range but the first begins with, see {@link ListVersion.sums}
+   * Checks a catalogue that is not the one that was checked last, or was not intact: not every repair changes it, such as the validation
+   * of a constraint. The check reads the latest catalogue, which may be a newer one than that of the row. So the catalogue is read again
+   * afterwards: each change gives it another text for good, so the same text means that nothing has changed in between.
+   * @returns whether everything is intact, so that the row names a version
    * @throws {Error} of the database
    */
-  async inTransaction(query: Query, starts: readonly number[]): Promise<ListVersion | undefined> {
-    const row = await query<RangesRow>('list_ranges', SELECT_RANGES, [starts]);
-    return (await this.#check(row)) ? versionOf(row, starts.length + 1) : undefined;
+  async check({ catalogue, renewals }: NameRow): Promise<boolean> {
+    if (renewals === null) {
+      return this.#report([NO_RENEWALS]);
+    }
+    if (this.#checked.catalogue !== catalogue || this.#checked.problems.length > 0) {
+      this.#checked = { catalogue, problems: await this.#findProblems(catalogue) };
+    }
+    return this.#report(this.#checked.problems);
   }
 
   async #readName(): Promise<string | undefined> {
     try {
       const row = await this.#select<NameRow>('list_name', SELECT_NAME);
-      if (await this.#check(row)) {
+      if (await this.check(row)) {
         this.compaction.compactIfNeeded(row.count);
         return nameOf(row);
       }
@@ -78,23 +74,6 @@ export class ListVersions implements OnApplicationBootstrap {
       this.#report([(error as Error).message]);
     }
     return undefined;
-  }
-
-  /**
-   * Checks a catalogue that is not the one that was checked last, or was not intact: not every repair changes it, such as the validation
-   * of a constraint. The check reads the latest catalogue, which may be a newer one than
-   * that of the row. So the catalogue is read again afterwards: each change gives it another text for good, so the same text means that
-   * nothing has changed in between.
-   * @returns whether everything is intact
-   */
-  async #check({ catalogue, renewals }: NameRow): Promise<boolean> {
-    if (renewals === null) {
-      return this.#report([NO_RENEWALS]);
-    }
-    if (this.#checked.catalogue !== catalogue || this.#checked.problems.length > 0) {
-      this.#checked = { catalogue, problems: await this.#findProblems(catalogue) };
-    }
-    return this.#report(this.#checked.problems);
   }
 
   async #findProblems(catalogue: string | null): Promise<string[]> {

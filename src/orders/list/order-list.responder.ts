@@ -167,9 +167,7 @@ export class OrderListResponder {
       // Most errors occur before the response starts.
       const first = await chunks.next();
       const body = streamedBodyOf(first, chunks, (chunk) => {
-        this.metrics.listRows.inc(chunk.rows);
-        this.metrics.listBytes.inc(chunk.bytes.length + 1);
-        this.metrics.listPieces.labels('database').inc(chunk.block === undefined ? 0 : 1);
+        this.metrics.listBytes.inc(chunk.length + 1);
       });
       const encoded = sending.isCompressed ? gzipped(body) : body;
       await this.#write(sending, transaction.version?.name, encoded, CLIENT_WAIT_MAX_MS);
