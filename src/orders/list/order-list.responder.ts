@@ -129,7 +129,7 @@ export class OrderListResponder {
   async #send(name: string | undefined, sending: Sending): Promise<void> {
     const used = await this.images.get(name, sending.cut);
     if (used === undefined) {
-      await this.#streams.run(sending.caller, () => this.#stream(sending), whenLeft(sending));
+      await inSlot(this.#streams, sending, () => this.#stream(sending));
       return;
     }
     try {
@@ -138,11 +138,7 @@ export class OrderListResponder {
       const { image } = used;
       await (sending.isCompressed
         ? this.#sendImage(image, sending, image.gzip)
-        : this.#uncompressed.run(
-            sending.caller,
-            () => this.#sendImage(image, sending, plainBodyOf(image.chunks)),
-            whenLeft(sending),
-          ));
+        : inSlot(this.#uncompressed, sending, () => this.#sendImage(image, sending, plainBodyOf(image.chunks))));
     } finally {
       used.release();
     }
@@ -237,8 +233,9 @@ function isLost({ res }: Sending): boolean {
   return res.destroyed || res.req.socket.destroyed;
 }
 
-/** Is aborted when the connection of a list is lost. */
-function whenLeft(sending: Sending): AbortSignal {
+/** Does some work while it holds a slot. The wait for the slot ends when the connection of the list is lost. */
+function inSlot(slots: FairSlots, sending: Sending, work: () => Promise<void>): Promise<void> {
+  const { res, caller } = sending;
   const left = new AbortController();
   const leave = (): void => {
     left.abort(new ClientDisconnected());
@@ -246,8 +243,13 @@ function whenLeft(sending: Sending): AbortSignal {
   if (isLost(sending)) {
     leave();
   }
-  sending.res.once('close', leave);
-  return left.signal;
+  res.once('close', leave);
+  const begin = (): Promise<void> => {
+    // Each response closes in the end, and an error for nobody costs a tenth of a short list.
+    res.off('close', leave);
+    return work();
+  };
+  return slots.run(caller, begin, left.signal);
 }
 
 /** Writes the head of a response. @param version undefined when the list has none */
