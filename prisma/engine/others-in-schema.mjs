@@ -9,42 +9,94 @@
 /**
  * @typedef {object} Others
  * @property {string[]} logins that may connect and create in the schema
- * @property {string[]} grantees the roles that the right is granted to, as in REVOKE
- * @property {string[]} objects operators and routines there that belong to others, as in DROP
- * @property {string | null} owner of the tables, or of the database while there are none, as in GRANT
+ * @property {{ grantee: string, grantor: string | null, passedOn: boolean }[]} grants of this right, as in REVOKE; by the owner of the
+ *   schema when the grantor is null
+ * @property {{ name: string, statement: string }[]} objects of others, and what takes them out of the way
+ * @property {string | null} owner of the tables if it is trusted, or of the database, as in GRANT
+ * @property {string | null} untrusted the owner of the tables if it is not trusted, and owns all that there are
  */
 
-/** Others are all but superusers and those who may act as this login, or as the owner of the database, of the schema or of the tables. */
+/** Whoever has a relation in the place of one of these has its triggers, rules and functions run by those who use it. */
+const RELATIONS = `'orders', 'api_keys', 'api_key_usage', 'order_list_changes', '_prisma_migrations'`;
+
+/**
+ * Others are all but superusers and those who may act as this login, or as the owner of the database, of the schema or of the tables.
+ *
+ * The tables may have been made by somebody else before the first migration. Their owner is trusted if this login has its privileges; a
+ * superuser has those of every role, which proves nothing. It is trusted, too, by a login that nobody allowed to create, such as that of
+ * the service: such a login has nothing but what the owner of the tables granted to it.
+ *
+ * Operators and routines run in the place of those of PostgreSQL or of the service only if they have the same name.
+ */
 const SELECT_OTHERS = `
   WITH schema AS (
-    SELECT nspowner AS owner, coalesce(nspacl, acldefault('n', nspowner)) AS acl FROM pg_namespace WHERE nspname = 'public'
-  ), table_owner AS (
-    SELECT relowner FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = 'public' AND relname = 'orders'
+    SELECT oid, nspowner AS owner, coalesce(nspacl, acldefault('n', nspowner)) AS acl FROM pg_namespace WHERE nspname = 'public'
+  ), creation AS (
+    SELECT grantee, grantor, grantor = owner AS by_owner FROM schema, aclexplode(acl) WHERE privilege_type = 'CREATE'
+  ), database AS (
+    SELECT oid, datdba AS owner FROM pg_database WHERE datname = current_database()
+  ), relation AS (
+    SELECT pg_class.oid, relname, relowner AS owner FROM pg_class JOIN schema ON schema.oid = relnamespace WHERE relname IN (${RELATIONS})
+  ), sole_owner AS (
+    SELECT min(owner) AS oid FROM relation HAVING count(DISTINCT owner) = 1
+  ), session AS (
+    SELECT oid, EXISTS (SELECT FROM creation WHERE grantee <> 0 AND pg_has_role(pg_roles.oid, grantee, 'USAGE')) AS may_create
+    FROM pg_roles WHERE rolname = session_user AND NOT rolsuper
   ), trusted AS (
-    SELECT oid FROM pg_roles WHERE rolname = session_user
-    UNION SELECT datdba FROM pg_database WHERE datname = current_database()
-    UNION SELECT owner FROM schema
-    UNION SELECT relowner FROM table_owner
+    SELECT oid, true AS to_create FROM pg_roles WHERE rolname = session_user
+    UNION SELECT owner, true FROM database
+    UNION SELECT owner, true FROM schema
+    UNION SELECT owner, true FROM relation, session WHERE pg_has_role(session.oid, owner, 'USAGE')
+    UNION SELECT sole_owner.oid, false FROM sole_owner, session WHERE NOT may_create
+  ), role AS (
+    SELECT oid, rolname, rolcanlogin,
+           (SELECT bool_or(to_create) FROM trusted WHERE pg_has_role(pg_roles.oid, trusted.oid, 'MEMBER')) AS to_create
+    FROM pg_roles WHERE NOT rolsuper
   ), other AS (
-    SELECT pg_roles.oid, rolname, rolcanlogin FROM pg_roles
-    WHERE NOT rolsuper AND NOT EXISTS (SELECT FROM trusted WHERE pg_has_role(pg_roles.oid, trusted.oid, 'MEMBER'))
+    SELECT oid, rolname FROM role WHERE to_create IS NULL
   ), creator AS (
-    SELECT rolname, grantee FROM other, schema, aclexplode(acl)
-    WHERE privilege_type = 'CREATE' AND (grantee = 0 OR pg_has_role(other.oid, grantee, 'MEMBER'))
-      AND rolcanlogin AND has_database_privilege(other.oid, (SELECT oid FROM pg_database WHERE datname = current_database()), 'CONNECT')
+    SELECT rolname, grantee, grantor, by_owner FROM role, database, creation
+    WHERE rolcanlogin AND has_database_privilege(role.oid, database.oid, 'CONNECT')
+      -- What everybody may do, the owner of the tables may do only because nobody has ended it yet.
+      AND CASE grantee WHEN 0 THEN to_create IS NOT TRUE ELSE to_create IS NULL AND pg_has_role(role.oid, grantee, 'MEMBER') END
+  ), object AS (
+    SELECT 'OPERATOR ' || pg_operator.oid::regoperator AS name, 'DROP OPERATOR ' || pg_operator.oid::regoperator AS statement
+    FROM pg_operator JOIN schema ON schema.oid = oprnamespace JOIN other ON other.oid = oprowner
+    WHERE oprname IN (SELECT oprname FROM pg_operator WHERE oprnamespace = 'pg_catalog'::regnamespace)
+    UNION ALL
+    SELECT 'ROUTINE ' || pg_proc.oid::regprocedure, 'DROP ROUTINE ' || pg_proc.oid::regprocedure
+    FROM pg_proc JOIN schema ON schema.oid = pronamespace JOIN other ON other.oid = proowner
+    WHERE proname IN (
+      SELECT proname FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace
+        OR pronamespace = schema.oid AND proowner NOT IN (SELECT oid FROM other)
+    )
+    UNION ALL
+    SELECT upper(type) || ' ' || relation.oid::regclass,
+           format('ALTER TABLE %s RENAME TO %I', relation.oid::regclass, relname || '_of_' || rolname)
+    FROM relation JOIN other ON other.oid = owner CROSS JOIN LATERAL pg_identify_object('pg_class'::regclass, relation.oid, 0)
+    UNION ALL
+    SELECT format('the function of TRIGGER %I ON %s', tgname, tgrelid::regclass), format('DROP TRIGGER %I ON %s', tgname, tgrelid::regclass)
+    FROM pg_trigger JOIN relation ON relation.oid = tgrelid AND owner NOT IN (SELECT oid FROM other)
+      JOIN pg_proc ON pg_proc.oid = tgfoid JOIN other ON other.oid = proowner
+    UNION ALL
+    SELECT DISTINCT format('a function in RULE %I ON %s', rulename, ev_class::regclass), format('DROP RULE %I ON %s', rulename, ev_class::regclass)
+    FROM pg_rewrite JOIN relation ON relation.oid = ev_class AND owner NOT IN (SELECT oid FROM other)
+      JOIN pg_depend ON classid = 'pg_rewrite'::regclass AND objid = pg_rewrite.oid AND refclassid = 'pg_proc'::regclass
+      JOIN pg_proc ON pg_proc.oid = refobjid JOIN other ON other.oid = proowner
   )
   SELECT ARRAY(SELECT DISTINCT rolname::text FROM creator ORDER BY 1) AS logins,
-         ARRAY(SELECT DISTINCT CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END FROM creator ORDER BY 1) AS grantees,
          ARRAY(
-           SELECT 'OPERATOR ' || pg_operator.oid::regoperator FROM pg_operator JOIN pg_namespace ON pg_namespace.oid = oprnamespace
-             JOIN other ON other.oid = oprowner WHERE nspname = 'public'
-           UNION ALL
-           SELECT 'ROUTINE ' || pg_proc.oid::regprocedure FROM pg_proc JOIN pg_namespace ON pg_namespace.oid = pronamespace
-             JOIN other ON other.oid = proowner WHERE nspname = 'public'
-         ) AS objects,
+           SELECT DISTINCT jsonb_build_object(
+             'grantee', CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END,
+             'grantor', CASE WHEN NOT by_owner THEN grantor::regrole::text END,
+             'passedOn', grantee IN (SELECT grantor FROM creation)
+           ) FROM creator ORDER BY 1
+         ) AS grants,
+         (SELECT coalesce(json_agg(object ORDER BY name), '[]') FROM object) AS objects,
          (SELECT quote_ident(rolname) FROM pg_roles WHERE NOT rolsuper AND oid = coalesce(
-           (SELECT relowner FROM table_owner), (SELECT datdba FROM pg_database WHERE datname = current_database())
-         )) AS owner`;
+           (SELECT oid FROM sole_owner WHERE oid NOT IN (SELECT oid FROM other)), (SELECT owner FROM database)
+         )) AS owner,
+         (SELECT rolname::text FROM other JOIN sole_owner USING (oid)) AS untrusted`;
 
 /**
  * Finds out whether others could have code of theirs run with the privileges of this login. Uses no operator of the schema itself.
@@ -59,21 +111,32 @@ export async function othersInSchema(db) {
   );
   const found = results[2]?.rows[0];
   if (found === undefined || found.logins.length + found.objects.length === 0) return undefined;
-  const { logins, grantees, objects, owner } = found;
+  const { logins, grants, objects, owner, untrusted } = found;
   const quoted = logins.map((login) => `"${login}"`).join(', ');
   return {
     message: [
       ...(logins.length > 0 ? [`${quoted} may create in the schema public`] : []),
-      ...(objects.length > 0 ? [`other roles own ${objects.join(', ')}`] : []),
+      ...(objects.length > 0 ? [`other roles own ${objects.map(({ name }) => name).join(', ')}`] : []),
     ].join(', and '),
     remedy: [
+      ...(untrusted === null
+        ? []
+        : [`If "${untrusted}" is the rightful owner of the tables, use a login with its privileges. Otherwise:`]),
       'Run as a superuser, or as the owner of the schema:',
       // Who had the right as everybody has it keeps it.
-      ...(grantees.includes('PUBLIC') && owner !== null ? [`GRANT CREATE ON SCHEMA public TO ${owner};`] : []),
-      ...(grantees.length > 0 ? [`REVOKE CREATE ON SCHEMA public FROM ${grantees.join(', ')};`] : []),
+      ...(owner !== null && grants.some(({ grantee }) => grantee === 'PUBLIC')
+        ? [`GRANT CREATE ON SCHEMA public TO ${owner};`]
+        : []),
+      ...grants.map(({ grantee, grantor, passedOn }) => {
+        const revoke = `REVOKE CREATE ON SCHEMA public FROM ${grantee}${passedOn ? ' CASCADE' : ''};`;
+        return grantor === null ? revoke : `SET ROLE ${grantor}; ${revoke} RESET ROLE;`;
+      }),
       // They may be of use to somebody.
       ...(objects.length > 0
-        ? [...objects.map((object) => `DROP ${object};`), 'Or give them to the owner of the tables, if you trust them.']
+        ? [
+            ...objects.map(({ statement }) => `${statement};`),
+            'Or give them to the owner of the tables, if you trust them.',
+          ]
         : []),
     ].join(' '),
   };

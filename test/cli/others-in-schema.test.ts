@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { petstore } from '../helpers/petstore.js';
 import { prismaMigrate } from '../helpers/prisma-migrate.js';
-import { useTestDatabase } from '../helpers/test-database.js';
+import { createServiceLogin } from '../helpers/service-login.js';
+import { createTestDatabase, useTestDatabase } from '../helpers/test-database.js';
 
 const suffix = randomBytes(4).toString('hex');
 /** Logins: the owner of the tables, another member of its role, another installation's, and one that may not connect. */
@@ -27,7 +28,12 @@ describe('a command whose login has the privileges of the owner', () => {
       REVOKE ALL ON DATABASE ${nameOfDatabase()} FROM PUBLIC;
       GRANT CONNECT ON DATABASE ${nameOfDatabase()} TO ${team}, ${stranger};
       GRANT CREATE ON SCHEMA public TO ${team};
-      ${TABLES.map((table) => `ALTER TABLE ${table} OWNER TO ${team};`).join(' ')}`);
+      ${TABLES.map((table) => `ALTER TABLE ${table} OWNER TO ${team};`).join(' ')}
+      DO $$ DECLARE name text; BEGIN
+        FOR name IN SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'public'::regnamespace LOOP
+          EXECUTE format('ALTER ROUTINE %s OWNER TO ${team}', name);
+        END LOOP;
+      END $$`);
   });
   afterAll(() => database.db.query(`DROP OWNED BY ${ROLES.join(', ')} CASCADE; DROP ROLE ${ROLES.join(', ')}`));
 
@@ -42,6 +48,12 @@ describe('a command whose login has the privileges of the owner', () => {
       'another login has a view in the schema and a schema of its own',
       `CREATE VIEW theirs AS SELECT 1 AS one; ALTER VIEW theirs OWNER TO ${stranger}; CREATE SCHEMA ${stranger} AUTHORIZATION ${stranger}`,
       `DROP VIEW theirs; DROP SCHEMA ${stranger}`,
+    ],
+    [
+      'another login has a function and an operator with names of their own',
+      `CREATE FUNCTION report(date) RETURNS date LANGUAGE sql AS 'SELECT $1'; ALTER FUNCTION report OWNER TO ${stranger};
+       CREATE OPERATOR ~~~~ (FUNCTION = report, RIGHTARG = date); ALTER OPERATOR ~~~~ (NONE, date) OWNER TO ${stranger}`,
+      'DROP OPERATOR ~~~~ (NONE, date); DROP FUNCTION report',
     ],
     ['an extension is installed', 'CREATE EXTENSION citext', 'DROP EXTENSION citext'],
   ])('runs when %s', async (_what, change, undo) => {
@@ -72,24 +84,111 @@ describe('a command whose login has the privileges of the owner', () => {
       `CREATE FUNCTION their_function(uuid, date) RETURNS boolean LANGUAGE sql AS 'SELECT true';
        CREATE OPERATOR <> (FUNCTION = their_function, LEFTARG = uuid, RIGHTARG = date);
        ALTER FUNCTION their_function OWNER TO ${stranger}; ALTER OPERATOR <> (uuid, date) OWNER TO ${stranger}`,
-      'other roles own OPERATOR public.<>(uuid,date), ROUTINE public.their_function(uuid,date). Run as a superuser, or as the owner of ' +
-        'the schema: DROP OPERATOR public.<>(uuid,date); DROP ROUTINE public.their_function(uuid,date); Or give them to the owner of the tables, if you trust them.',
+      'other roles own OPERATOR public.<>(uuid,date). Run as a superuser, or as the owner of the schema: ' +
+        'DROP OPERATOR public.<>(uuid,date); Or give them to the owner of the tables, if you trust them.',
+    ],
+    [
+      'a login may create as a member of a role that gave the right to another',
+      `CREATE ROLE writers_${suffix} NOINHERIT; CREATE ROLE authors_${suffix}; GRANT authors_${suffix} TO ${stranger};
+       GRANT CREATE ON SCHEMA public TO writers_${suffix} WITH GRANT OPTION; SET ROLE writers_${suffix};
+       GRANT CREATE ON SCHEMA public TO authors_${suffix} WITH GRANT OPTION; SET ROLE authors_${suffix};
+       GRANT CREATE ON SCHEMA public TO ${outsider}; RESET ROLE`,
+      `"${stranger}" may create in the schema public. Run as a superuser, or as the owner of the schema: ` +
+        `SET ROLE writers_${suffix}; REVOKE CREATE ON SCHEMA public FROM authors_${suffix} CASCADE; RESET ROLE;`,
+    ],
+    [
+      'routines of another login have the names of one of PostgreSQL and of one of the service',
+      `CREATE FUNCTION round(double precision, integer) RETURNS numeric LANGUAGE sql AS 'SELECT 1.0';
+       CREATE FUNCTION merge_order_list_changes(integer, integer) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint';
+       ALTER FUNCTION round(double precision, integer) OWNER TO ${stranger};
+       ALTER FUNCTION merge_order_list_changes(integer, integer) OWNER TO ${stranger}`,
+      'other roles own ROUTINE public.merge_order_list_changes(integer,integer), ROUTINE public.round(double precision,integer). ' +
+        'Run as a superuser, or as the owner of the schema: DROP ROUTINE public.merge_order_list_changes(integer,integer); ' +
+        'DROP ROUTINE public.round(double precision,integer); Or give them to the owner of the tables, if you trust them.',
+    ],
+    [
+      'the functions of a trigger and of a rule on a table belong to another login',
+      `CREATE SCHEMA ${stranger} AUTHORIZATION ${stranger};
+       CREATE FUNCTION ${stranger}.fire() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+       CREATE FUNCTION ${stranger}.note() RETURNS integer LANGUAGE sql AS 'SELECT 1';
+       ALTER FUNCTION ${stranger}.fire() OWNER TO ${stranger}; ALTER FUNCTION ${stranger}.note() OWNER TO ${stranger};
+       CREATE TRIGGER "On change" BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION ${stranger}.fire();
+       CREATE RULE noted AS ON INSERT TO api_keys DO ALSO SELECT ${stranger}.note()`,
+      'other roles own a function in RULE noted ON public.api_keys, the function of TRIGGER "On change" ON public.orders. ' +
+        'Run as a superuser, or as the owner of the schema: DROP RULE noted ON public.api_keys; DROP TRIGGER "On change" ON public.orders; ' +
+        'Or give them to the owner of the tables, if you trust them.',
     ],
   ])('ends with 1 and a remedy that works when %s', async (_what, change, problem) => {
     await database.db.query(change);
-    for (const [login, url] of [
-      [owner, urlOf(owner)],
-      ['petstore', database.url],
-    ] as const) {
-      expect(await petstore(['keys', 'list'], { DATABASE_URL: url })).toEqual({
+    for (const login of [owner, colleague]) {
+      expect(await petstore(['keys', 'list'], { DATABASE_URL: urlOf(login) })).toEqual({
         exitCode: 1,
         stdout: '',
         stderr: `error: Others could run code with the privileges of "${login}" in this database: ${problem}\n`,
       });
     }
-    await database.db.query((problem.match(/(?:GRANT|REVOKE|DROP) [^;]*;/g) ?? []).join(' '));
+    await database.db.query((problem.match(/(?:ALTER|DROP|GRANT|RESET|REVOKE|SET) [^;]*;/g) ?? []).join(' '));
     expect(await petstore(['keys', 'list', '--json'], { DATABASE_URL: urlOf(owner) })).toMatchObject({ exitCode: 0 });
-    await database.db.query(`DROP ROLE IF EXISTS writers_${suffix}`);
+    await database.db.query(`
+      DROP SCHEMA IF EXISTS ${stranger} CASCADE; REVOKE CREATE ON SCHEMA public FROM ${outsider};
+      DO $$ BEGIN DROP OWNED BY writers_${suffix} CASCADE; EXCEPTION WHEN undefined_object THEN END $$;
+      DROP ROLE IF EXISTS authors_${suffix}, writers_${suffix}`);
+  });
+
+  it('ends with 1 when any table of the service belongs to another login, until that is out of the way', async () => {
+    const { rows } = await database.db.query<{ name: string }>(
+      "SELECT relname AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'",
+    );
+    for (const { name } of rows) {
+      await database.db.query(`ALTER TABLE ${name} OWNER TO ${stranger}`);
+      const { stderr } = await petstore(['keys', 'list'], { DATABASE_URL: urlOf(owner) });
+      expect(stderr).toContain(
+        `: other roles own TABLE public.${name}. Run as a superuser, or as the owner of the schema: ` +
+          `ALTER TABLE public.${name} RENAME TO ${name}_of_${stranger}; Or give them to the owner of the tables, if you trust them.\n`,
+      );
+      await database.db.query(`ALTER TABLE ${name} RENAME TO ${name}_of_${stranger}`);
+      const after = await petstore(['keys', 'list'], { DATABASE_URL: urlOf(owner) });
+      expect(after.stderr).not.toContain('Others could');
+      await database.db.query(`
+        ALTER TABLE ${name}_of_${stranger} RENAME TO ${name}; ALTER TABLE ${name} OWNER TO ${team}`);
+    }
+    expect(rows.map(({ name }) => name).sort()).toEqual([...TABLES].sort());
+  });
+
+  it('ends with 1 when the tables belong to a role that the login has made, but whose privileges it does not have', async () => {
+    const made = `made_${suffix}`;
+    await database.db.query(`
+      ALTER ROLE ${owner} CREATEROLE; SET ROLE ${owner}; CREATE ROLE ${made}; RESET ROLE; ALTER TABLE orders OWNER TO ${made}`);
+    const { stderr } = await petstore(['keys', 'list'], { DATABASE_URL: urlOf(owner) });
+    await database.db.query(`ALTER TABLE orders OWNER TO ${team}; DROP ROLE ${made}; ALTER ROLE ${owner} NOCREATEROLE`);
+    expect(stderr).toContain('other roles own TABLE public.orders');
+  });
+
+  it('rejects a superuser, whose privileges the owner of the tables could use, but not when that owns the database', async () => {
+    const { exitCode, stderr } = await petstore(['keys', 'list', '--json'], { DATABASE_URL: database.url });
+    expect({ exitCode, stderr }).toEqual({
+      exitCode: 1,
+      stderr: expect.stringMatching(
+        `^error: Others could run code with the privileges of "petstore" in this database: "${colleague}", "${owner}" may create in the ` +
+          `schema public, and other roles own TABLE public._prisma_migrations, .*\\. If "${team}" is the rightful owner of the tables, ` +
+          'use a login with its privileges\\. Otherwise: Run as a superuser',
+      ) as string,
+    });
+    await database.db.query(`ALTER DATABASE ${nameOfDatabase()} OWNER TO ${team}`);
+    const result = await petstore(['keys', 'list', '--json'], { DATABASE_URL: database.url });
+    await database.db.query(`
+      ALTER DATABASE ${nameOfDatabase()} OWNER TO petstore; GRANT CONNECT ON DATABASE ${nameOfDatabase()} TO ${team}`);
+    expect(result).toEqual({ exitCode: 0, stdout: '[]\n', stderr: '' });
+  });
+
+  it('lets the login of the service check the database of a superuser', async () => {
+    const login = await createServiceLogin(database);
+    await database.db.query(`GRANT CONNECT ON DATABASE ${nameOfDatabase()} TO ${login.role}`);
+    const { stdout } = await petstore(['doctor', '--json'], { DATABASE_URL: login.url, PORT: '0', METRICS_PORT: '0' });
+    await login.drop();
+    const { checks } = JSON.parse(stdout) as { checks: { name: string; status: string }[] };
+    const statuses = checks.filter(({ name }) => ['access', 'schema', 'role'].includes(name));
+    expect(statuses.map(({ status }) => status)).toEqual(['ok', 'ok', 'ok']);
   });
 
   it('is in this like a migration', async () => {
@@ -99,5 +198,67 @@ describe('a command whose login has the privileges of the owner', () => {
     );
     await database.db.query('REVOKE CREATE ON SCHEMA public FROM PUBLIC');
     expect(await prismaMigrate('status', urlOf(owner))).toContain('Database schema is up to date!');
+  });
+});
+
+/** What a stranger has run notes whose privileges it has. */
+const SPY = `
+  CREATE TABLE theirs.seen (login text); GRANT INSERT ON theirs.seen TO PUBLIC; GRANT USAGE ON SCHEMA theirs TO PUBLIC;
+  CREATE FUNCTION theirs.note() RETURNS boolean LANGUAGE sql AS 'INSERT INTO theirs.seen VALUES (current_user); SELECT true';
+  CREATE FUNCTION theirs.fire() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM theirs.note(); RETURN NEW; END'`;
+const COLUMNS = `
+  1 AS pet_id, 1 AS quantity, now() AS ship_date, true AS complete, 'shipped' AS status, now() AS created_at, now() AS cancelled_at`;
+
+describe('a relation that a stranger made before the first migration', () => {
+  const migrate = (url: string): Promise<string> => prismaMigrate('deploy', url).catch(String);
+  const show = async (url: string): Promise<string> =>
+    (await petstore(['orders', 'show', '1'], { DATABASE_URL: url })).stderr;
+
+  it.each([
+    [
+      'the record of the migrations, with a trigger',
+      `CREATE TABLE _prisma_migrations (
+         id text, checksum text, finished_at timestamptz, migration_name text, logs text, rolled_back_at timestamptz,
+         started_at timestamptz DEFAULT now(), applied_steps_count integer DEFAULT 0);
+       GRANT ALL ON _prisma_migrations TO PUBLIC;
+       CREATE TRIGGER spy BEFORE INSERT ON _prisma_migrations FOR EACH ROW EXECUTE FUNCTION theirs.fire()`,
+      'TABLE public._prisma_migrations',
+      migrate,
+    ],
+    [
+      'a view as the orders',
+      `CREATE VIEW orders AS SELECT 1::bigint AS id, ${COLUMNS} WHERE theirs.note(); GRANT ALL ON orders TO PUBLIC`,
+      'VIEW public.orders',
+      show,
+    ],
+    [
+      'the table of the orders, with an operator for its type',
+      `CREATE TABLE orders AS SELECT '1'::varchar AS id, ${COLUMNS}; GRANT ALL ON orders TO PUBLIC;
+       CREATE FUNCTION equals(varchar, varchar) RETURNS boolean LANGUAGE sql AS 'SELECT theirs.note()';
+       CREATE OPERATOR = (FUNCTION = equals, LEFTARG = varchar, RIGHTARG = varchar)`,
+      'OPERATOR public.=(character varying,character varying), TABLE public.orders',
+      show,
+    ],
+  ])('runs nothing as the owner: %s', async (_what, attack, found, run) => {
+    const [installer, intruder] = [`installer_${suffix}`, `intruder_${suffix}`];
+    const attacked = await createTestDatabase();
+    const { db, url } = attacked;
+    // As it is installed: the database may belong to a superuser.
+    await db.query(`
+      CREATE ROLE ${installer} LOGIN PASSWORD 'test'; CREATE ROLE ${intruder} LOGIN;
+      DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT USAGE ON SCHEMA public TO PUBLIC;
+      CREATE SCHEMA theirs AUTHORIZATION ${intruder};
+      GRANT CREATE ON SCHEMA public TO ${installer}, ${intruder};
+      SET ROLE ${intruder}; ${SPY}; ${attack}; RESET ROLE;
+      REVOKE CREATE ON SCHEMA public FROM ${intruder}`);
+    const login = Object.assign(new URL(url), { username: installer, password: 'test' }).href;
+    const output = [await run(login), await run(url)];
+    const { rows } = await db.query('SELECT login FROM theirs.seen');
+    await db.query(`DROP OWNED BY ${installer}, ${intruder} CASCADE; DROP ROLE ${installer}, ${intruder}`);
+    await attacked.drop();
+    expect(rows).toEqual([]);
+    for (const text of output) {
+      expect(text).toContain(`other roles own ${found}. If "${intruder}" is the rightful owner of the tables`);
+    }
   });
 });
