@@ -141,7 +141,7 @@ describeHere('the schema public of PostgreSQL 14', () => {
     );
     const [, grants = ''] = /```sh\n(\{\n.*?psql [^\n]*)\n```/s.exec(renamed) ?? [];
     await superuser.query(`CREATE ROLE ${name}_owner LOGIN PASSWORD 'test'`);
-    await superuser.query(`CREATE DATABASE ${name} OWNER ${name === 'shared' ? 'CURRENT_USER' : `${name}_owner`}`);
+    await superuser.query(`CREATE DATABASE ${name}${name === 'shared' ? '' : ` OWNER ${name}_owner`}`);
     const admin = openPool({ connectionString: server.url(name), max: 1 });
     await admin.query(rights);
     await admin.query(`GRANT CONNECT ON DATABASE ${name} TO ${name}_owner`);
