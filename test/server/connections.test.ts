@@ -8,7 +8,7 @@ import { useTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { exchange, requestText } from '../helpers/wire.js';
 
-describe('pipelined requests', () => {
+describe('requests on one connection', () => {
   const context = useTestService({ environment: { CANCEL_LOCK_TIMEOUT_MS: '30000' } });
   beforeAll(async () => {
     // Caches the key.
@@ -55,6 +55,18 @@ describe('pipelined requests', () => {
     expect(responses[0]?.headers.get('connection')).toEqual(['close']);
     expect(closed).toBe(true);
     expect(await statusOf(context.service.db, id)).toBe('pending');
+  });
+
+  it('are executed when each offers HTTP/2 and waits for the response before it, as Java and curl do', async () => {
+    const id = await insertOrder(context.service.db);
+    const headers = ['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAEAAEAAAAIAAAAB'];
+    const list = requestText('GET', '/v1/nowhere', { key: context.key, headers });
+    const { responses } = await exchange(context.service.port, list, {
+      until: 2,
+      thenSend: requestText('DELETE', `/v1/store/orders/${id}`, { key: context.key, headers }),
+    });
+    expect(responses.map(({ status }) => status)).toEqual([404, 204]);
+    expect(responses.map((response) => response.headers.get('connection'))).toEqual([['keep-alive'], ['keep-alive']]);
   });
 
   it.each<[string, string, number, string, number]>([
