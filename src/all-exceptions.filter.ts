@@ -8,10 +8,14 @@ import { abortResponse, sendError } from './http/response.js';
 import { LIMIT_HEADER_NAMES } from './rate-limit/headers.js';
 import { RateLimiter } from './rate-limit/rate-limiter.js';
 
+/** A key that cannot be verified may be invented, and then counts against nobody: at most one of their errors is logged in this time. */
+const UNVERIFIED_LOG_MS = 1_000;
+
 /** Writes every error response, in the one error shape. Logs 500 and 503 once. */
 @Catch()
 export class AllExceptionsFilter implements ExceptionFilter {
   readonly #logger = new Logger('Errors');
+  #unverifiedLoggedAtMs = -Infinity;
 
   constructor(private readonly limiter: RateLimiter) {}
 
@@ -45,6 +49,13 @@ export class AllExceptionsFilter implements ExceptionFilter {
     if (code === 'internal_error') {
       this.#logger.error('request failed', { ...fields, detail: cause instanceof Error ? cause.stack : String(cause) });
     } else if (code === 'service_unavailable') {
+      if (req.caller === undefined) {
+        const nowMs = performance.now();
+        if (nowMs - this.#unverifiedLoggedAtMs < UNVERIFIED_LOG_MS) {
+          return;
+        }
+        this.#unverifiedLoggedAtMs = nowMs;
+      }
       const detail = cause instanceof Error ? databaseMessageOf(cause) : message;
       this.#logger.warn('service unavailable', { ...fields, detail });
     }

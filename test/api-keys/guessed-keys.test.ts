@@ -1,5 +1,6 @@
 import { connect } from 'node:net';
 import { promisify } from 'node:util';
+import { Logger } from '@nestjs/common';
 import { ApiKeysRepository } from '../../src/api-keys/api-keys.repository.js';
 import { generateKey } from '../../src/api-keys/api-keys.admin.js';
 import { DomainError } from '../../src/errors/domain-error.js';
@@ -41,6 +42,7 @@ describe('guessed keys', () => {
     const { service } = context;
     const { key: used } = await insertKey(service.db);
     await listOrders(service.baseUrl, used);
+    const log = jest.spyOn(Logger.prototype, 'warn');
     // As long as the table is locked, look-ups do not end.
     const unlock = await lockTable(service.db, 'api_keys');
     const guess = (): Promise<Response> => listOrders(service.baseUrl, generateKey());
@@ -57,6 +59,8 @@ describe('guessed keys', () => {
     await unlock();
     const statuses = (await Promise.all(guesses)).map(({ status }) => status);
     expect(statuses.sort()).toEqual([401, 401, 503, 503, 503, 503]);
+    // They time out together; beside it, each request has its own line.
+    expect(log.mock.calls.filter(([message]) => message === 'service unavailable')).toHaveLength(1);
     // The two that were looked up, and this request.
     expect((await listOrders(service.baseUrl)).headers.get('x-ratelimit-remaining')).toBe('57');
   });
