@@ -17,15 +17,22 @@ export function untilLockWaits(db: pg.Pool, count = 1, applicationName?: string)
 
 export type EndTransaction = (end?: 'COMMIT' | 'ROLLBACK') => Promise<void>;
 
+/** Those that a test has not ended, because it failed before: nothing that waits for their locks would go on, not even its end. */
+const left = new Set<EndTransaction>();
+afterEach(() => Promise.all(Array.from(left, (end) => end())));
+
 /** Runs a statement in a transaction that stays open. @returns a function that ends it, by default with ROLLBACK */
 export async function openTransaction(db: pg.Pool, statement: string, values?: unknown[]): Promise<EndTransaction> {
   const session = await db.connect();
   await session.query('BEGIN');
   await session.query(statement, values);
-  return async (end = 'ROLLBACK') => {
+  const endTransaction: EndTransaction = async (end = 'ROLLBACK') => {
+    left.delete(endTransaction);
     await session.query(end);
     session.release();
   };
+  left.add(endTransaction);
+  return endTransaction;
 }
 
 /** Locks the row of an order as another transaction does. @returns a function that releases it */
