@@ -35,11 +35,6 @@ describe('health', () => {
   };
   const ask = (what: 'live' | 'ready'): Promise<Response> => fetch(`${service.baseUrl}/health/${what}`);
 
-  /** Open ones, which wait for longer than new ones. */
-  async function openConnections(): Promise<void> {
-    const prisma = service.app.get(PrismaService);
-    await Promise.all(Array.from({ length: 4 }, () => prisma.$executeRaw`SELECT pg_sleep(0.2)`));
-  }
   const isReadyAgain = (): Promise<void> =>
     waitFor(async () => (await ask('ready')).status === 200, 'the service is ready again');
 
@@ -66,27 +61,19 @@ describe('health', () => {
     expect(await exported()).toBe(1);
   });
 
-  it('holds one connection, however often a silent database is asked for', async () => {
-    await openConnections();
-    proxy.stall();
-    for (let asked = 0; asked < 3; asked++) {
-      expect((await ask('ready')).status).toBe(503);
-    }
-    const { connectionsInUse } = await ServiceMetrics.of(service.app);
-    proxy.restore();
-    // Another one may be removing old usage.
-    expect(connectionsInUse).toBeLessThan(3);
-    await isReadyAgain();
-  });
-
-  it('holds one more for the archive, however often a silent database is scraped', async () => {
-    await openConnections();
+  it('holds one connection, and one for the archive, however often a silent database is asked for', async () => {
+    // Open ones, which wait for longer than new ones.
+    const prisma = service.app.get(PrismaService);
+    await Promise.all(Array.from({ length: 4 }, () => prisma.$executeRaw`SELECT pg_sleep(0.2)`));
     proxy.stall();
     let connectionsInUse = 0;
-    for (let scrapes = 0; scrapes < 4; scrapes++) {
-      ({ connectionsInUse } = await ServiceMetrics.of(service.app));
+    for (let asked = 0; asked < 3; asked++) {
+      const [metrics, ready] = await Promise.all([ServiceMetrics.of(service.app), ask('ready')]);
+      expect(ready.status).toBe(503);
+      ({ connectionsInUse } = metrics);
     }
     proxy.restore();
+    // Another one may be removing old usage.
     expect(connectionsInUse).toBeLessThan(4);
     await isReadyAgain();
   });

@@ -367,22 +367,6 @@ describe('runChecks', () => {
       'metrics port': matching(`^error: another program listens on 127.0.0.1:${otherPort}`),
     });
   });
-
-  it('ends when the database accepts the login and does not respond any more', async () => {
-    // AuthenticationOk and ReadyForQuery.
-    const ready = Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 0, 0x5a, 0, 0, 0, 5, 0x49]);
-    const silent = createServer((socket) => {
-      socket.on('error', () => undefined).once('data', () => socket.write(ready));
-    });
-    const port = await listen(silent);
-    const found = await check({ DATABASE_URL: `postgresql://app@127.0.0.1:${port}/petstore` });
-    silent.close();
-    expect(found).toMatchObject({
-      database: matching(/^error: DATABASE_URL is unreachable/),
-      'connection limit': UNREACHABLE,
-      role: UNREACHABLE,
-    });
-  });
 });
 
 describeWithRedis('runChecks with Redis', () => {
@@ -429,9 +413,24 @@ describeWithRedis('runChecks with Redis', () => {
     expect(stdout).not.toContain('hunter2');
   });
 
-  it('ends when Redis does not respond', async () => {
+  it('ends when Redis does not respond, and the database no longer once it has accepted the login', async () => {
+    // AuthenticationOk and ReadyForQuery.
+    const ready = Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 0, 0x5a, 0, 0, 0, 5, 0x49]);
+    const silent = createServer((socket) => {
+      socket.on('error', () => undefined).once('data', () => socket.write(ready));
+    });
+    const port = await listen(silent);
     redis.freeze();
-    const found = await check({ REDIS_URL: redis.url }).finally(() => redis.thaw());
-    expect(found.Redis).toMatch(/^error: Redis cannot be used \(/);
+    const found = await check({
+      DATABASE_URL: `postgresql://app@127.0.0.1:${port}/petstore`,
+      REDIS_URL: redis.url,
+    }).finally(() => redis.thaw());
+    silent.close();
+    expect(found).toMatchObject({
+      database: matching(/^error: DATABASE_URL is unreachable/),
+      'connection limit': UNREACHABLE,
+      role: UNREACHABLE,
+      Redis: matching(/^error: Redis cannot be used \(/),
+    });
   });
 });
