@@ -71,7 +71,7 @@ describe('while the database is unavailable, an error of PrismaService is transi
     ],
     [
       'the pool has no free connection',
-      () => ({ connectionString: database.url, max: 1, connectionTimeoutMillis: 2_000 }),
+      () => ({ connectionString: database.url, max: 1, connectionTimeoutMillis: 200 }),
       'timeout exceeded when trying to connect',
     ],
     ['it does not respond', () => ({ connectionString: database.url, query_timeout: 100 }), 'Query read timeout'],

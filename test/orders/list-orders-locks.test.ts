@@ -76,10 +76,10 @@ describe('lists while the table stays locked', () => {
   it('return 503 and leave no waiting backend behind', async () => {
     const unlock = await lockTable(context.service.db, 'orders');
     try {
-      const lists = Array.from({ length: 8 }, () => list());
+      const lists = [list(), list()];
       // Not for all: the first may have got its 503 before the last waits.
       await untilLockWaits(context.service.db, 1, 'petstore-list');
-      expect((await Promise.all(lists)).map(({ status }) => status)).toEqual(Array<number>(8).fill(503));
+      expect((await Promise.all(lists)).map(({ status }) => status)).toEqual([503, 503]);
       expect(await lockWaits(context.service.db, 'petstore-list')).toBe(0);
     } finally {
       await unlock();
