@@ -1,7 +1,7 @@
 import { redisKeyOf } from '../../src/rate-limit/redis-script.js';
 import { call } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
-import { petstore } from '../helpers/petstore.js';
+import { petstore, petstoreProcess } from '../helpers/petstore.js';
 import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
 import { useTestDatabase } from '../helpers/test-database.js';
 import { ManualClock } from '../helpers/manual-clock.js';
@@ -70,24 +70,29 @@ describeWithRedis('keys list and keys show with Redis', () => {
 
 describeWithRedis('without a working Redis, keys list works with a warning and keys unban fails, when', () => {
   let silent: RedisServer;
+  let id: string;
   beforeAll(async () => {
     silent = await RedisServer.start();
     silent.freeze();
+    await database.db.query('DELETE FROM api_keys');
+    ({ id } = await insertKey(database.db, { plan: 'free' }));
   });
   afterAll(() => silent.stop());
 
-  test.each<[string, () => number, RegExp]>([
+  // Each command waits for Redis, so all of them run at the same time.
+  test.concurrent.each<[string, () => number, RegExp]>([
     ['the connection is refused', () => 1, /^warning: Redis cannot be used \(connect ECONNREFUSED 127\.0\.0\.1:1\)/],
     ['Redis does not respond', () => silent.port, /^warning: Redis cannot be used \(/],
   ])('%s', async (_what, port, reason) => {
-    const { id } = await insertKey(database.db, { plan: 'free' });
     const environment = { DATABASE_URL: database.url, REDIS_URL: `redis://127.0.0.1:${port()}` };
-    const result = await petstore(['keys', 'list', '--json'], environment);
+    const [result, unban] = await Promise.all([
+      petstoreProcess(['keys', 'list', '--json'], environment),
+      petstoreProcess(['keys', 'unban', id], environment),
+    ]);
     expect(result.exitCode).toBe(0);
     expect(result.stderr).toMatch(reason);
     expect(result.stderr).toMatch(/; remaining requests and bans are unknown\.\n$/);
     expect(JSON.parse(result.stdout)).toEqual([expect.objectContaining({ id, requestsLeftToday: null })]);
-    const unban = await petstore(['keys', 'unban', id], environment);
     expect(unban).toMatchObject({ exitCode: 1, stdout: '' });
     expect(unban.stderr).toMatch(/^error: Redis .*, so the ban may still apply; check REDIS_URL and retry\.\n$/);
   });

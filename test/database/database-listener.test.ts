@@ -48,6 +48,18 @@ async function isConnected(): Promise<boolean> {
   return (await metrics.registry.metrics()).includes('petstore_listener_connected 1\n');
 }
 
+/** Another listener, which has connected. */
+async function connect(url: string): Promise<{ other: DatabaseListener; connected: () => number; stop: () => void }> {
+  const other = new DatabaseListener(loadConfig({ DATABASE_URL: url }), new Metrics());
+  let count = 0;
+  other.onConnected = () => count++;
+  await other.onApplicationBootstrap();
+  const stop = (): void => {
+    other.onApplicationShutdown();
+  };
+  return { other, connected: () => count, stop };
+}
+
 describe('DatabaseListener', () => {
   it('emits the messages of a channel after it has connected', async () => {
     expect(connections).toBe(1);
@@ -91,28 +103,6 @@ describe('DatabaseListener', () => {
     expect(await isConnected()).toBe(true);
   });
 
-  it('reconnects when its server becomes read-only: another one may have replaced it', async () => {
-    const isolated = await createIsolatedDatabase();
-    const other = new DatabaseListener(loadConfig({ DATABASE_URL: isolated.url }), new Metrics());
-    let connected = 0;
-    other.onConnected = () => connected++;
-    await other.onApplicationBootstrap();
-    await isolated.db.query('ALTER SYSTEM SET default_transaction_read_only = on');
-    await isolated.db.query('SELECT pg_reload_conf()');
-    await waitFor(() => connected === 2, 'the listener has reconnected');
-    expect(connected).toBe(2);
-    other.onApplicationShutdown();
-    await isolated.drop();
-  });
-
-  it('detects a connection that died without being closed', async () => {
-    proxy.stall();
-    await waitFor(async () => !(await isConnected()), 'the loss is reported');
-    proxy.restore();
-    await waitFor(() => connections === 2, 'the listener has reconnected');
-    expect(await isConnected()).toBe(true);
-  });
-
   it('ends its session when it is stopped', async () => {
     listener.onApplicationShutdown();
     await waitFor(async () => (await sessions()) === 0, 'the session has ended');
@@ -137,5 +127,31 @@ describe('DatabaseListener', () => {
     // Less than the server may take for a response.
     await waitFor(() => proxy.connections === 0, 'the connection is closed', { withinMs: 4_000 });
     expect(connections).toBe(1);
+  });
+
+  // These two at the same time, with listeners of their own, because they wait for the heartbeat.
+  it.concurrent('reconnects when its server becomes read-only: another one may have replaced it', async () => {
+    const isolated = await createIsolatedDatabase();
+    const { other, connected, stop } = await connect(isolated.url);
+    await isolated.db.query('ALTER SYSTEM SET default_transaction_read_only = on');
+    await isolated.db.query('SELECT pg_reload_conf()');
+    await waitFor(() => connected() === 2, 'the listener has reconnected');
+    expect(other.isListening).toBe(true);
+    stop();
+    await isolated.drop();
+  });
+
+  it.concurrent('detects a connection that died without being closed', async () => {
+    const own = await createTestDatabase();
+    const network = await TcpProxy.start(own.url);
+    const { other, connected, stop } = await connect(network.urlFor(own.url));
+    network.stall();
+    await waitFor(() => !other.isListening, 'the loss is noticed');
+    network.restore();
+    await waitFor(() => connected() === 2, 'the listener has reconnected');
+    expect(other.isListening).toBe(true);
+    stop();
+    await network.close();
+    await own.drop();
   });
 });

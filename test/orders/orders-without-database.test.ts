@@ -3,7 +3,7 @@ import { insertKey, insertOrder } from '../helpers/builders.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { useTestDatabase } from '../helpers/test-database.js';
-import { startTestService, type TestService } from '../helpers/test-service.js';
+import { startTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
 /** Longer than every timeout of the service for its database. */
@@ -30,22 +30,13 @@ const UNAVAILABLE: Outcomes = {
 };
 
 const database = useTestDatabase();
-let proxy: TcpProxy;
-/** A key that is in the service's cache, and one that is not. */
+/** A key that the service looks up before the database fails. */
 let key: string;
-let uncachedKey: string;
 
 beforeAll(async () => {
   await insertOrder(database.db, { id: '1' });
   ({ key } = await insertKey(database.db));
 });
-beforeEach(async () => {
-  proxy = await TcpProxy.start(database.url);
-  ({ key: uncachedKey } = await insertKey(database.db));
-});
-
-// Closes the connections of pending requests, so that the service can stop.
-afterEach(() => proxy.close());
 
 /** Sends all operations concurrently. */
 async function responses(baseUrl: string, apiKey: string): Promise<Outcomes> {
@@ -72,56 +63,74 @@ async function lineOf(response: Response): Promise<string> {
   return `${line}, retry after ${headers.get('retry-after') ?? '?'}, ${hasLimits ? 'limits' : 'no limits'}`;
 }
 
-describe('every operation', () => {
-  let service: TestService;
+/** A service behind a proxy, with a cached key and an idle connection in each pool, and a key that it has not looked up. */
+interface Interrupted {
+  readonly proxy: TcpProxy;
+  readonly untilPoolsAreEmpty: () => Promise<void>;
+  /** With both keys. */
+  readonly expectOutcomes: (expected: Outcomes) => Promise<void>;
+}
 
-  beforeEach(async () => {
-    service = await startTestService({ database, environment: { DATABASE_URL: proxy.urlFor(database.url) } });
-    // Afterwards the key is cached and each pool has an idle connection.
+async function withInterrupted(test: (context: Interrupted) => Promise<void>): Promise<void> {
+  const proxy = await TcpProxy.start(database.url);
+  const service = await startTestService({ database, environment: { DATABASE_URL: proxy.urlFor(database.url) } });
+  try {
+    const { key: uncachedKey } = await insertKey(database.db);
     await responses(service.baseUrl, key);
-  });
-  afterEach(async () => {
+    const { main, list } = service.app.get(Pools);
+    await test({
+      proxy,
+      untilPoolsAreEmpty: () => waitFor(() => main.totalCount + list.totalCount === 0, 'the pools have no connection'),
+      expectOutcomes: async (expected) => {
+        const [known, unknown] = [responses(service.baseUrl, key), responses(service.baseUrl, uncachedKey)];
+        expect([await known, await unknown]).toEqual([expected, expected]);
+      },
+    });
+  } finally {
+    // Closes the connections of pending requests, so that the service can stop.
     await proxy.close();
     await service.stop();
-  });
-
-  async function untilPoolsAreEmpty(): Promise<void> {
-    const { main, list } = service.app.get(Pools);
-    await waitFor(() => main.totalCount + list.totalCount === 0, 'the pools have no connection');
   }
+}
 
-  /** With a key that is cached, and with one that is not. */
-  async function expectOutcomes(expected: Outcomes): Promise<void> {
-    const [known, unknown] = [responses(service.baseUrl, key), responses(service.baseUrl, uncachedKey)];
-    expect([await known, await unknown]).toEqual([expected, expected]);
-  }
+// At the same time, because they wait for timeouts.
+describe('every operation', () => {
+  it.concurrent(
+    'returns 503 while the database closes every connection, and succeeds as soon as it is available again',
+    () =>
+      withInterrupted(async ({ proxy, untilPoolsAreEmpty, expectOutcomes }) => {
+        proxy.rejectConnections();
+        await untilPoolsAreEmpty();
+        await expectOutcomes(UNAVAILABLE);
+        proxy.restore();
+        await expectOutcomes(NORMAL);
+      }),
+  );
 
-  it('returns 503 while the database closes every connection, and succeeds as soon as it is available again', async () => {
-    proxy.rejectConnections();
-    await untilPoolsAreEmpty();
-    await expectOutcomes(UNAVAILABLE);
-    proxy.restore();
-    await expectOutcomes(NORMAL);
-  });
+  it.concurrent('returns 503 within 10 seconds when new database connections get no response', () =>
+    withInterrupted(async ({ proxy, untilPoolsAreEmpty, expectOutcomes }) => {
+      proxy.closeConnections();
+      await untilPoolsAreEmpty();
+      proxy.stall();
+      await expectOutcomes(UNAVAILABLE);
+    }),
+  );
 
-  it('returns 503 within 10 seconds when new database connections get no response', async () => {
-    proxy.closeConnections();
-    await untilPoolsAreEmpty();
-    proxy.stall();
-    await expectOutcomes(UNAVAILABLE);
-  });
-
-  it('returns 503 within 10 seconds when open database connections get no response', async () => {
-    proxy.stall();
-    await expectOutcomes(UNAVAILABLE);
-  });
+  it.concurrent('returns 503 within 10 seconds when open database connections get no response', () =>
+    withInterrupted(async ({ proxy, expectOutcomes }) => {
+      proxy.stall();
+      await expectOutcomes(UNAVAILABLE);
+    }),
+  );
 });
 
 // In its own process, because an unhandled error would end it.
 it('operations whose database connection breaks while they wait return 503, and the service continues', async () => {
+  const proxy = await TcpProxy.start(database.url);
   const service = await ServiceProcess.start({ DATABASE_URL: proxy.urlFor(database.url) });
   try {
     await responses(service.baseUrl, key);
+    const { key: uncachedKey } = await insertKey(database.db);
     for (const apiKey of [key, uncachedKey]) {
       const sentBefore = proxy.bytesFromClients;
       proxy.stall();
@@ -134,5 +143,6 @@ it('operations whose database connection breaks while they wait return 503, and 
     }
   } finally {
     await service.stop('SIGKILL');
+    await proxy.close();
   }
 });

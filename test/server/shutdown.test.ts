@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
 import { CLI } from '../helpers/build.js';
-import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
+import { insertKey, insertOrder, insertOrders, statusOf } from '../helpers/builders.js';
 import { cancelOrder } from '../helpers/api.js';
 import { RawClient } from '../helpers/raw-client.js';
 import { ServiceProcess } from '../helpers/service-process.js';
@@ -33,8 +33,9 @@ async function stalledList(service: ServiceProcess): Promise<RawClient> {
   return client;
 }
 
+// At the same time: each has a process of its own, and most of the time they wait.
 describe('SIGTERM', () => {
-  it('ends when nobody reads the log', async () => {
+  it.concurrent('ends when nobody reads the log', async () => {
     const child = spawn(process.execPath, [CLI, 'serve'], {
       env: { ...process.env, DATABASE_URL: database.url, PORT: '0', METRICS_PORT: '0' },
       stdio: ['ignore', 'pipe', 'ignore'],
@@ -60,23 +61,26 @@ describe('SIGTERM', () => {
     }
   });
 
-  it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('completes an in-flight cancel when %s follows', async (second) => {
-    const service = await start({ CANCEL_LOCK_TIMEOUT_MS: '10000' });
-    const id = await insertOrder(database.db);
-    const release = await lockOrder(database.db, id);
-    const response = cancelOrder(service.baseUrl, id, key);
-    await untilLockWaits(database.db);
-    const stopped = service.stop();
-    await waitFor(() => service.output.includes('"stopping"'), 'the service stops');
-    process.kill(service.pid, second);
-    await release();
-    expect((await response).status).toBe(204);
-    expect(await stopped).toBe(0);
-    expect(service.output).toContain('"stopped"');
-    expect(await statusOf(database.db, id)).toBe('cancelled');
+  it.concurrent('completes an in-flight cancel when SIGTERM, SIGINT or SIGHUP follows', async () => {
+    const following = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+    const services = await Promise.all(following.map(() => start({ CANCEL_LOCK_TIMEOUT_MS: '10000' })));
+    const ids = await insertOrders(database.db, services.length);
+    const locks = await Promise.all(ids.map((id) => lockOrder(database.db, id)));
+    const responses = services.map(({ baseUrl }, index) => cancelOrder(baseUrl, ids[index]!, key));
+    await untilLockWaits(database.db, services.length);
+    const stopped = services.map((service) => service.stop());
+    for (const [index, service] of services.entries()) {
+      await waitFor(() => service.output.includes('"stopping"'), 'the service stops');
+      process.kill(service.pid, following[index]);
+      await locks[index]!();
+      expect((await responses[index]!).status).toBe(204);
+      expect(await stopped[index]).toBe(0);
+      expect(service.output).toContain('"stopped"');
+      expect(await statusOf(database.db, ids[index]!)).toBe('cancelled');
+    }
   });
 
-  it('exits with 0 when signals arrive until the end of the process', async () => {
+  it.concurrent('exits with 0 when signals arrive until the end of the process', async () => {
     const service = await start();
     const state: { exited: boolean } = { exited: false };
     const stopped = service.stop().finally(() => (state.exited = true));
@@ -92,8 +96,8 @@ describe('SIGTERM', () => {
     expect(await stopped).toBe(0);
   });
 
-  it('keeps responding, unready and closing connections, for SHUTDOWN_DELAY_SECONDS', async () => {
-    const service = await start({ SHUTDOWN_DELAY_SECONDS: '8' });
+  it.concurrent('keeps responding, unready and closing connections, for SHUTDOWN_DELAY_SECONDS', async () => {
+    const service = await start({ SHUTDOWN_DELAY_SECONDS: '6' });
     const stopped = service.stop();
     await waitFor(() => service.output.includes('"stopping"'), 'the service stops');
     const ready = await fetch(`${service.baseUrl}/health/ready`);
@@ -106,7 +110,7 @@ describe('SIGTERM', () => {
     expect(await stopped).toBe(0);
   });
 
-  it('cuts a list that outlasts the grace period, without the end of the body', async () => {
+  it.concurrent('cuts a list that outlasts the grace period, without the end of the body', async () => {
     const service = await start({ SHUTDOWN_GRACE_SECONDS: '1' });
     const list = await stalledList(service);
     expect(await service.stop()).toBe(0);

@@ -198,8 +198,9 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
   });
 });
 
+// At the same time: each has a process of its own.
 describe('OpenTelemetry', () => {
-  it('exports the last spans before the service exits, and applies the OTEL_ variables', async () => {
+  it.concurrent('exports the last spans before the service exits, and applies the OTEL_ variables', async () => {
     const service = await startUnbundled({
       OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
       OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
@@ -220,7 +221,7 @@ describe('OpenTelemetry', () => {
     expect(service.output).toMatch(/loaded: .*"@opentelemetry\/sdk-node"/);
   });
 
-  it.each<[what: string, environment: (url: string) => Record<string, string>]>([
+  it.concurrent.each<[what: string, environment: (url: string) => Record<string, string>]>([
     ['OTEL_EXPORTER_OTLP_ENDPOINT alone', (url) => ({ OTEL_EXPORTER_OTLP_ENDPOINT: url })],
     ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT alone', (url) => ({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${url}/v1/traces` })],
   ])('exports in protobuf with %s', async (_what, environment) => {
@@ -235,7 +236,7 @@ describe('OpenTelemetry', () => {
     expect(own.text).not.toContain(key.slice(4));
   });
 
-  it.each([{ OTEL_SDK_DISABLED: 'true' }, { OTEL_TRACES_EXPORTER: 'none' }])(
+  it.concurrent.each([{ OTEL_SDK_DISABLED: 'true' }, { OTEL_TRACES_EXPORTER: 'none' }])(
     'exports nothing with %j',
     async (environment) => {
       const own = await OtlpReceiver.start();
@@ -247,7 +248,7 @@ describe('OpenTelemetry', () => {
     },
   );
 
-  it('delays neither requests nor the shutdown when the receiver does not respond', async () => {
+  it.concurrent('delays neither requests nor the shutdown when the receiver does not respond', async () => {
     const service = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${await freePort()}` });
     const id = await insertOrder(database.db);
     expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
@@ -255,7 +256,7 @@ describe('OpenTelemetry', () => {
     expect(service.output).toMatch(/"context":"OpenTelemetry"/);
   });
 
-  it('gives up a receiver that does not respond, at the end of the service', async () => {
+  it.concurrent('gives up a receiver that does not respond, at the end of the service', async () => {
     const silent = createServer().listen(0, '127.0.0.1');
     await once(silent, 'listening');
     const { port } = silent.address() as AddressInfo;
@@ -266,7 +267,7 @@ describe('OpenTelemetry', () => {
     expect(service.output).toContain('failed to export the last spans: Error: no response within 2000 ms');
   });
 
-  it('is not loaded without an endpoint', async () => {
+  it.concurrent('is not loaded without an endpoint', async () => {
     const service = await startUnbundled({
       OTEL_TRACES_SAMPLER: 'always_on',
       OTEL_SERVICE_NAME: 'petstore-silent',
