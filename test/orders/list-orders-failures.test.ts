@@ -42,8 +42,8 @@ beforeAll(async () => {
 });
 afterEach(() => service.stop());
 
-function listConnectionsInUse(): number {
-  const { list } = service.app.get(Pools);
+function listConnectionsInUse(of = service): number {
+  const { list } = of.app.get(Pools);
   return list.totalCount - list.idleCount;
 }
 
@@ -51,8 +51,8 @@ async function listsThatEnded(end: 'disconnected' | 'cut'): Promise<number> {
   return (await ServiceMetrics.of(service.app)).sum('petstore_lists_total', `end="${end}"`);
 }
 
-async function untilNoListRuns(): Promise<void> {
-  await waitFor(() => listConnectionsInUse() === 0, 'no list is running');
+async function untilNoListRuns(on = service): Promise<void> {
+  await waitFor(() => listConnectionsInUse(on) === 0, 'no list is running');
 }
 
 async function untilHeld(readers: number): Promise<void> {
@@ -70,8 +70,8 @@ async function requestAndLeave(work: () => Promise<unknown>): Promise<void> {
   await expect(gone).rejects.toThrow();
 }
 
-async function expectWholeList(encoding = 'identity', caller = key): Promise<void> {
-  const response = await listOrders(service.baseUrl, caller, { 'Accept-Encoding': encoding });
+async function expectWholeList(encoding = 'identity', caller = key, from = service): Promise<void> {
+  const response = await listOrders(from.baseUrl, caller, { 'Accept-Encoding': encoding });
   expect(response.status).toBe(200);
   const bytes = Buffer.from(await response.arrayBuffer());
   expect(bytes.length).toBeGreaterThan(ORDERS * 80);
@@ -158,85 +158,53 @@ describe('a list whose database connection', () => {
     await waitFor(() => reset.mock.calls.length > 0, 'the connection is reset');
     await expectWholeList();
   });
-
-  it.each([
-    ['stops delivering rows is aborted', 'stall', false],
-    ['no longer transmits to PostgreSQL is sent completely', 'holdClientData', true],
-  ] as const)('%s, and releases its slot', async (_what, fault, isSent) => {
-    reader = await StalledClient.open(service.port, key);
-    proxy[fault]();
-    const ended = reader.readToEnd();
-    await untilNoListRuns();
-    await ended;
-    expect(reader.isComplete).toBe(isSent);
-    proxy.restore();
-    await expectWholeList();
-  });
-});
-
-it('a client that stalls is disconnected after LIST_STALL_SECONDS, which releases its slot', async () => {
-  service = await startTestService({
-    database,
-    environment: { LIST_CONCURRENCY: '1', LIST_STALL_SECONDS: '1', LIST_CACHE_MB: '0' },
-  });
-  const reader = await StalledClient.open(service.port, key);
-  await untilNoListRuns();
-  await expectWholeList();
-  await reader.readToEnd();
-  expect(reader.isComplete).toBe(false);
 });
 
 describe('more concurrent lists that memory does not hold than LIST_CONCURRENCY', () => {
-  let readers: StalledClient[];
+  const readers: StalledClient[] = [];
 
-  beforeEach(async () => {
-    service = await startTestService({ database, environment: { LIST_CONCURRENCY: '2', LIST_CACHE_MB: '0' } });
-    const other = await insertKey(database.db);
-    readers = [await StalledClient.open(service.port, key), await StalledClient.open(service.port, other.key)];
-    await untilHeld(2);
-  });
-  afterEach(() => {
-    for (const reader of readers) {
-      reader.disconnect();
+  /** Opens stalled lists until the service holds this number. */
+  async function hold(count: number, caller: string): Promise<void> {
+    while (readers.length < count) {
+      readers.push(await StalledClient.open(service.port, caller));
     }
+    await untilHeld(count);
+  }
+  afterEach(() => {
+    readers.splice(0).forEach((reader) => {
+      reader.disconnect();
+    });
   });
 
-  it('get 503 with Retry-After while no slot is free, and 200 when one is released', async () => {
-    const responses = await Promise.all([listOrders(service.baseUrl, key), listOrders(service.baseUrl, key)]);
-    for (const response of responses) {
+  it('get 503 with Retry-After when no slot is free, or their key holds a quarter, and 200 when one is released', async () => {
+    service = await startTestService({ database, environment: { LIST_CONCURRENCY: '4', LIST_CACHE_MB: '0' } });
+    await hold(1, key);
+    const overShare = listOrders(service.baseUrl, key);
+    for (const count of [2, 3, 4]) {
+      await hold(count, (await insertKey(database.db)).key);
+    }
+    const { key: other } = await insertKey(database.db);
+    for (const response of await Promise.all([overShare, listOrders(service.baseUrl, other)])) {
       expect(await errorOf(response)).toMatchObject({ code: 'service_unavailable', status: 503 });
     }
+    expect(listConnectionsInUse()).toBe(4);
     readers[0]?.disconnect();
-    await expectWholeList();
+    await expectWholeList('identity', other);
   });
 
   it('do not leak a slot when a client disconnects while it waits for one', async () => {
+    service = await startTestService({ database, environment: { LIST_CONCURRENCY: '2', LIST_CACHE_MB: '0' } });
+    const { key: other } = await insertKey(database.db);
+    await hold(1, key);
+    await hold(2, other);
     await requestAndLeave(() => call(service.baseUrl, 'HEAD', '/store/orders', key));
     const opened = jest.spyOn(service.app.get(ListTransactions), 'begin');
     readers[0]?.disconnect();
     readers[1]?.disconnect();
     await untilNoListRuns();
-    const other = await insertKey(database.db);
-    await Promise.all([expectWholeList(), expectWholeList('identity', other.key)]);
+    await Promise.all([expectWholeList(), expectWholeList('identity', other)]);
     // Nothing was read for the client that had left.
     expect(opened).toHaveBeenCalledTimes(2);
-  });
-});
-
-it.each([
-  ['2', 1],
-  ['12', 3],
-])('stalled lists of one key hold at most a quarter of the slots: LIST_CONCURRENCY=%s', async (slots, held) => {
-  service = await startTestService({ database, environment: { LIST_CONCURRENCY: slots, LIST_CACHE_MB: '0' } });
-  const readers = await Promise.all(Array.from({ length: held }, () => StalledClient.open(service.port, key)));
-  await untilHeld(held);
-  expect((await listOrders(service.baseUrl, key)).status).toBe(503);
-  expect(listConnectionsInUse()).toBe(held);
-  const other = await insertKey(database.db);
-  readers.push(await StalledClient.open(service.port, other.key));
-  await untilHeld(held + 1);
-  readers.forEach((reader) => {
-    reader.disconnect();
   });
 });
 
@@ -315,4 +283,39 @@ it('more stalled lists than the main pool has connections delay neither cancels,
   for (const reader of readers) {
     reader.disconnect();
   }
+});
+
+// At the same time, because they wait for timeouts.
+describe('a list that makes no progress', () => {
+  it.concurrent.each([
+    ['because its server stops delivering rows is aborted', 'stall', false],
+    ['because its server receives nothing more is sent completely', 'holdClientData', true],
+    ['because its client stalls is aborted after LIST_STALL_SECONDS', undefined, false],
+  ] as const)('%s, and releases its slot', async (_what, fault, isSent) => {
+    const proxy = await TcpProxy.start(database.url);
+    const own = await startTestService({
+      database,
+      environment: {
+        DATABASE_URL: proxy.urlFor(database.url),
+        LIST_CONCURRENCY: '1',
+        LIST_CACHE_MB: '0',
+        ...(fault === undefined ? { LIST_STALL_SECONDS: '1' } : {}),
+      },
+    });
+    const reader = await StalledClient.open(own.port, key);
+    if (fault === undefined) {
+      await untilNoListRuns(own);
+      await reader.readToEnd();
+    } else {
+      proxy[fault]();
+      const ended = reader.readToEnd();
+      await untilNoListRuns(own);
+      await ended;
+    }
+    expect(reader.isComplete).toBe(isSent);
+    proxy.restore();
+    await expectWholeList('identity', key, own);
+    await proxy.close();
+    await own.stop();
+  });
 });

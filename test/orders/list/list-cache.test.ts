@@ -24,13 +24,11 @@ beforeAll(async () => {
   const client = await database.db.connect();
   await seedOrders(client, ORDERS).finally(() => client.release());
 });
-beforeEach(async () => {
+// One service: each test begins with the image that the one before has left.
+beforeAll(async () => {
   service = await startTestService({ database });
 });
-afterEach(async () => {
-  jest.restoreAllMocks();
-  await service.stop();
-});
+afterAll(() => service.stop());
 
 /** The body as text; not checked against the document, which would take seconds for each list. */
 async function list(encoding: 'gzip' | 'identity', from: TestService = service): Promise<string> {
@@ -43,19 +41,25 @@ async function list(encoding: 'gzip' | 'identity', from: TestService = service):
   return response.text();
 }
 
-/** What has been read from the database since the last call. */
-let before = { pieces: 0, rows: 0 };
+/** What a service has read from the database since the last call. */
 async function read(from: TestService = service): Promise<{ pieces: number; rows: number }> {
   const metrics = await ServiceMetrics.of(from.app);
   const now = {
     pieces: metrics.sum('petstore_list_pieces_total', 'database'),
     rows: metrics.sum('petstore_list_rows_total'),
   };
-  const difference = { pieces: now.pieces - before.pieces, rows: now.rows - before.rows };
-  before = now;
-  return difference;
+  const before = readBefore.get(from) ?? { pieces: 0, rows: 0 };
+  readBefore.set(from, now);
+  return { pieces: now.pieces - before.pieces, rows: now.rows - before.rows };
 }
-beforeEach(() => (before = { pieces: 0, rows: 0 }));
+const readBefore = new WeakMap<TestService, { pieces: number; rows: number }>();
+beforeEach(() => read());
+
+/** The list of a service that has just started, which has no image of another version. */
+async function listAnew(): Promise<string> {
+  const other = await startTestService({ database });
+  return list('gzip', other).finally(() => other.stop());
+}
 
 async function change(statement: string): Promise<void> {
   await database.db.query(statement);
@@ -99,9 +103,7 @@ describe('the image of the order list', () => {
     const compressed = await list('gzip');
     const first = await read();
     expect(await list('identity')).toBe(compressed);
-    const other = await startTestService({ database });
-    expect(await list('gzip', other)).toBe(compressed);
-    await other.stop();
+    expect(await listAnew()).toBe(compressed);
     expect([first.pieces, first.rows <= rowsMax]).toEqual([pieces, true]);
     expect((await read()).rows).toBe(0);
   });
@@ -178,10 +180,7 @@ it('an image that takes pieces from one which is found to be corrupt meanwhile i
     return transaction;
   });
   expect((await requestRaw(service.baseUrl, { key, headers: { 'Accept-Encoding': 'gzip' } })).status).toBe(500);
-  const other = await startTestService({ database });
-  const expected = await list('gzip', other);
-  await other.stop();
-  expect(await list('identity')).toBe(expected);
+  expect(await list('identity')).toBe(await listAnew());
 });
 
 describe('lists that memory does not hold', () => {
