@@ -11,18 +11,21 @@ const ESM_FILES = [
 /** See test/helpers/bundle-packages.mjs. */
 const PACKAGES = '<rootDir>/node_modules/.cache/test-packages/$1.cjs';
 
-/** Random histories, faults and crowds, and tools around the service: as long as all other suites together. */
+/** Random histories, faults and crowds, and tools and deployments around the service: longer than all other suites together. */
 export const LONG_SUITES = [
-  ...['cli/embedded/*', 'replicas/*'],
-  ...['migration-command', 'migrations'].map((name) => `database/${name}`),
-  ...['alerts', 'drill', 'rotate-password'].map((name) => `deploy/${name}`),
+  ...['broken-output', 'embedded/*', 'encodings', 'interrupts', 'others-in-schema'].map((name) => `cli/${name}`),
+  ...['migration-command', 'migrations', 'session-settings'].map((name) => `database/${name}`),
+  ...['alert-metrics', 'alerts', 'dashboard', 'drill', 'rotate-password'].map((name) => `deploy/${name}`),
+  'examples/typescript-client',
   'fault-injection/database-faults',
   ...['crowds', 'fuzz'].map((name) => `hostile/${name}`),
   'model/orders.model',
   'openapi/swagger-ui',
-  'orders/list/schema-changes.model',
-  'orders/list-orders-memory',
-  ...['build', 'sbom'].map((name) => `production/${name}`),
+  ...['list/list-plans', 'list/many-changes', 'list/schema-changes.model', 'list-orders-memory'].map(
+    (name) => `orders/${name}`,
+  ),
+  ...['build', 'bundle', 'sbom'].map((name) => `production/${name}`),
+  'replicas/*',
 ].map((name) => `**/test/${name}.test.ts`);
 
 /** @type {import('jest').Config} */
