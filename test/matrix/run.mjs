@@ -24,8 +24,8 @@ const NODE_SUITES = ['test/unit', 'test/orders', 'test/server', 'test/cli', 'tes
 /** The part of them that holds how Node writes responses, reads targets and frees memory: quick, and without timing. */
 const RESPONSE_SUITES = [
   ...['common', 'database', 'http', 'orders/list'].map((folder) => `test/unit/${folder}`),
-  ...['list/list-cache', 'list-orders', 'list-orders-conditional'].map((name) => `test/orders/${name}.test.ts`),
-  ...['connections', 'request-targets'].map((name) => `test/server/${name}.test.ts`),
+  ...['list/list-cache', 'list-orders'].map((name) => `test/orders/${name}.test.ts`),
+  ...['connections', 'requests'].map((name) => `test/server/${name}.test.ts`),
 ];
 
 /**

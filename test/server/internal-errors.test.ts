@@ -1,132 +1,196 @@
 import { HttpException, Logger, type Type } from '@nestjs/common';
 import { ApiKeysRepository } from '../../src/api-keys/api-keys.repository.js';
-import { UsageRecorder } from '../../src/usage/usage-recorder.js';
 import { DomainError } from '../../src/errors/domain-error.js';
 import { Metrics } from '../../src/metrics/metrics.js';
 import { OrdersService } from '../../src/orders/orders.service.js';
 import type { QuotaStore } from '../../src/rate-limit/memory-quota-store.js';
 import { RateLimiter } from '../../src/rate-limit/rate-limiter.js';
-import { insertKey } from '../helpers/builders.js';
+import { UsageRecorder } from '../../src/usage/usage-recorder.js';
+import { cancelOrder, errorOf, listOrders } from '../helpers/api.js';
+import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
 import { useTestService } from '../helpers/test-service.js';
 import { exchange, requestText, responseTo } from '../helpers/wire.js';
 
-const requestLog = jest.fn<undefined, [object]>();
-const context = useTestService({ requestLog });
+describe('errors', () => {
+  const requestLog = jest.fn<undefined, [object]>();
+  const context = useTestService({ requestLog });
 
-/** Contained in every value that is thrown below. */
-const SECRET = 'hunter2';
+  /** Contained in every value that is thrown below. */
+  const SECRET = 'hunter2';
 
-class DatabaseError extends Error {
-  readonly code = '42P01';
-  readonly detail = SECRET;
-  readonly status = 418;
-}
+  class DatabaseError extends Error {
+    readonly code = '42P01';
+    readonly detail = SECRET;
+    readonly status = 418;
+  }
 
-describe('returns the same 500 internal_error without details when a handler throws', () => {
-  test.each<[string, unknown]>([
-    ['an error', new Error(`password ${SECRET} is wrong`)],
-    ['an error with a cause', new Error('outer', { cause: new Error(SECRET) })],
-    ['a library error with its own status', new DatabaseError(SECRET)],
-    ['a framework error with status 500', new HttpException({ secret: SECRET }, 500)],
-    ['a string', SECRET],
-    ['an object', { status: 404, message: SECRET }],
-    ['undefined', undefined],
-    ['null', null],
-  ])('%s', async (_what, thrown) => {
-    jest.spyOn(context.service.app.get(OrdersService), 'cancel').mockRejectedValueOnce(thrown);
-    const cancel = requestText('DELETE', '/v1/store/orders/404404', { key: context.key });
-    const { responses } = await exchange(context.service.port, cancel + cancel, { until: 2 });
-    // The connection and the service continue to work.
-    expectErrorResponse(responses[1], 404, 'order_not_found');
-    expectErrorResponse(responses[0], 500, 'internal_error');
-    expectLimits(responses[0], 'limits');
-    expect(JSON.parse(responses[0]?.body ?? '')).toEqual({
-      code: 'internal_error',
-      message: 'Internal server error.',
-      status: 500,
+  describe('returns the same 500 internal_error without details when a handler throws', () => {
+    test.each<[string, unknown]>([
+      ['an error', new Error(`password ${SECRET} is wrong`)],
+      ['an error with a cause', new Error('outer', { cause: new Error(SECRET) })],
+      ['a library error with its own status', new DatabaseError(SECRET)],
+      ['a framework error with status 500', new HttpException({ secret: SECRET }, 500)],
+      ['a string', SECRET],
+      ['an object', { status: 404, message: SECRET }],
+      ['undefined', undefined],
+      ['null', null],
+    ])('%s', async (_what, thrown) => {
+      jest.spyOn(context.service.app.get(OrdersService), 'cancel').mockRejectedValueOnce(thrown);
+      const cancel = requestText('DELETE', '/v1/store/orders/404404', { key: context.key });
+      const { responses } = await exchange(context.service.port, cancel + cancel, { until: 2 });
+      // The connection and the service continue to work.
+      expectErrorResponse(responses[1], 404, 'order_not_found');
+      expectErrorResponse(responses[0], 500, 'internal_error');
+      expectLimits(responses[0], 'limits');
+      expect(JSON.parse(responses[0]?.body ?? '')).toEqual({
+        code: 'internal_error',
+        message: 'Internal server error.',
+        status: 500,
+      });
+      expect(responses[0]?.headers.get('retry-after')).toBeUndefined();
+      expect(JSON.stringify([...(responses[0]?.headers ?? [])])).not.toContain(SECRET);
     });
-    expect(responses[0]?.headers.get('retry-after')).toBeUndefined();
-    expect(JSON.stringify([...(responses[0]?.headers ?? [])])).not.toContain(SECRET);
+  });
+
+  describe('an error of a dependency ends only the request that meets it', () => {
+    const boom = (): never => {
+      throw new Error(SECRET);
+    };
+    const dependency = <T>(token: symbol | Type<T>): T => context.service.app.get<T>(token);
+    const quotas = (): QuotaStore => dependency(RateLimiter).keys;
+    const metrics = (): Metrics => dependency(Metrics);
+    const failLookup = (): void => {
+      jest.spyOn(dependency(ApiKeysRepository), 'findByHashes').mockRejectedValueOnce(new TypeError(SECRET));
+    };
+    const failQuotas = (): void => {
+      jest.spyOn(quotas(), 'consume').mockImplementationOnce(boom);
+    };
+
+    test.each<[what: string, status: 500 | 404, inject: () => void]>([
+      ['the quota store throws', 500, failQuotas],
+      ['the quota store rejects', 500, () => jest.spyOn(quotas(), 'consume').mockRejectedValueOnce(new Error(SECRET))],
+      [
+        'the quota store returns no verdict',
+        500,
+        () => jest.spyOn(quotas(), 'consume').mockReturnValueOnce({} as never),
+      ],
+      ['the look-up of the key fails', 500, failLookup],
+      [
+        'the usage recorder throws',
+        500,
+        () => jest.spyOn(dependency(UsageRecorder), 'add').mockImplementationOnce(boom),
+      ],
+      [
+        'a metric of the limiter throws',
+        500,
+        () => jest.spyOn(metrics().limiterDecisions, 'labels').mockImplementationOnce(boom),
+      ],
+      [
+        'a metric of a cancel throws',
+        500,
+        () => jest.spyOn(metrics().cancelBatchSize, 'observe').mockImplementationOnce(boom),
+      ],
+      [
+        'a metric of an ended request throws',
+        404,
+        () => jest.spyOn(metrics().requestDurations, 'labels').mockImplementationOnce(boom),
+      ],
+      ['the logger of an ended request throws', 404, () => requestLog.mockImplementationOnce(boom)],
+      [
+        'the logger of an error throws',
+        500,
+        () => {
+          failQuotas();
+          jest.spyOn(Logger.prototype, 'error').mockImplementationOnce(boom);
+        },
+      ],
+    ])('%s: %i', async (_what, status, inject) => {
+      const fresh = await insertKey(context.service.db);
+      const cancel = requestText('DELETE', '/v1/store/orders/404404', { key: fresh.key });
+      inject();
+      const { responses } = await exchange(context.service.port, cancel, { until: 2, thenSend: cancel });
+      expectErrorResponse(responses[0], status, status === 500 ? 'internal_error' : 'order_not_found');
+      expectErrorResponse(responses[1], 404, 'order_not_found');
+      const other = await responseTo(context.service.port, 'GET', '/v1/nowhere', { key: context.key });
+      expectErrorResponse(other, 404, 'route_not_found');
+    });
+  });
+
+  test.each<[string, 'warn' | 'error' | undefined, unknown, unknown]>([
+    [
+      'a 503 is logged with its reason',
+      'warn',
+      new DomainError('service_unavailable', 'Retry shortly.', { cause: new Error('too many clients') }),
+      'too many clients',
+    ],
+    ['a 500 is logged with its stack', 'error', new Error('broken'), expect.stringMatching(/^Error: broken\n +at /)],
+    [
+      'an error of the client is not logged',
+      undefined,
+      new DomainError('order_not_found', 'No such order.'),
+      undefined,
+    ],
+  ])('%s', async (_what, level, thrown, detail) => {
+    jest.spyOn(context.service.app.get(OrdersService), 'cancel').mockRejectedValueOnce(thrown);
+    const logged = { warn: jest.spyOn(Logger.prototype, 'warn'), error: jest.spyOn(Logger.prototype, 'error') };
+    const headers = ['X-Request-Id: failed-1'];
+    await responseTo(context.service.port, 'DELETE', '/v1/store/orders/1', { key: context.key, headers });
+    const line = expect.objectContaining({ requestId: 'failed-1', method: 'DELETE', detail }) as object;
+    const calls = [[expect.any(String), line]];
+    const expected = level === undefined ? {} : { [level]: calls };
+    expect({ warn: logged.warn.mock.calls, error: logged.error.mock.calls }).toEqual({
+      warn: [],
+      error: [],
+      ...expected,
+    });
   });
 });
 
-describe('an error of a dependency ends only the request that meets it', () => {
-  const boom = (): never => {
-    throw new Error(SECRET);
-  };
-  const dependency = <T>(token: symbol | Type<T>): T => context.service.app.get<T>(token);
-  const quotas = (): QuotaStore => dependency(RateLimiter).keys;
-  const metrics = (): Metrics => dependency(Metrics);
-  const failLookup = (): void => {
-    jest.spyOn(dependency(ApiKeysRepository), 'findByHashes').mockRejectedValueOnce(new TypeError(SECRET));
-  };
-  const failQuotas = (): void => {
-    jest.spyOn(quotas(), 'consume').mockImplementationOnce(boom);
-  };
-
-  test.each<[what: string, status: 500 | 404, inject: () => void]>([
-    ['the quota store throws', 500, failQuotas],
-    ['the quota store rejects', 500, () => jest.spyOn(quotas(), 'consume').mockRejectedValueOnce(new Error(SECRET))],
-    ['the quota store returns no verdict', 500, () => jest.spyOn(quotas(), 'consume').mockReturnValueOnce({} as never)],
-    ['the look-up of the key fails', 500, failLookup],
-    ['the usage recorder throws', 500, () => jest.spyOn(dependency(UsageRecorder), 'add').mockImplementationOnce(boom)],
-    [
-      'a metric of the limiter throws',
-      500,
-      () => jest.spyOn(metrics().limiterDecisions, 'labels').mockImplementationOnce(boom),
-    ],
-    [
-      'a metric of a cancel throws',
-      500,
-      () => jest.spyOn(metrics().cancelBatchSize, 'observe').mockImplementationOnce(boom),
-    ],
-    [
-      'a metric of an ended request throws',
-      404,
-      () => jest.spyOn(metrics().requestDurations, 'labels').mockImplementationOnce(boom),
-    ],
-    ['the logger of an ended request throws', 404, () => requestLog.mockImplementationOnce(boom)],
-    [
-      'the logger of an error throws',
-      500,
-      () => {
-        failQuotas();
-        jest.spyOn(Logger.prototype, 'error').mockImplementationOnce(boom);
-      },
-    ],
-  ])('%s: %i', async (_what, status, inject) => {
-    const fresh = await insertKey(context.service.db);
-    const cancel = requestText('DELETE', '/v1/store/orders/404404', { key: fresh.key });
-    inject();
-    const { responses } = await exchange(context.service.port, cancel, { until: 2, thenSend: cancel });
-    expectErrorResponse(responses[0], status, status === 500 ? 'internal_error' : 'order_not_found');
-    expectErrorResponse(responses[1], 404, 'order_not_found');
-    const other = await responseTo(context.service.port, 'GET', '/v1/nowhere', { key: context.key });
-    expectErrorResponse(other, 404, 'route_not_found');
+describe('SQLSTATEs', () => {
+  const context = useTestService();
+  beforeAll(async () => {
+    await context.service.db.query(`
+    CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN RAISE EXCEPTION 'of the test' USING ERRCODE = TG_ARGV[0]; END $$`);
   });
-});
 
-test.each<[string, 'warn' | 'error' | undefined, unknown, unknown]>([
-  [
-    'a 503 is logged with its reason',
-    'warn',
-    new DomainError('service_unavailable', 'Retry shortly.', { cause: new Error('too many clients') }),
-    'too many clients',
-  ],
-  ['a 500 is logged with its stack', 'error', new Error('broken'), expect.stringMatching(/^Error: broken\n +at /)],
-  ['an error of the client is not logged', undefined, new DomainError('order_not_found', 'No such order.'), undefined],
-])('%s', async (_what, level, thrown, detail) => {
-  jest.spyOn(context.service.app.get(OrdersService), 'cancel').mockRejectedValueOnce(thrown);
-  const logged = { warn: jest.spyOn(Logger.prototype, 'warn'), error: jest.spyOn(Logger.prototype, 'error') };
-  const headers = ['X-Request-Id: failed-1'];
-  await responseTo(context.service.port, 'DELETE', '/v1/store/orders/1', { key: context.key, headers });
-  const line = expect.objectContaining({ requestId: 'failed-1', method: 'DELETE', detail }) as object;
-  const calls = [[expect.any(String), line]];
-  const expected = level === undefined ? {} : { [level]: calls };
-  expect({ warn: logged.warn.mock.calls, error: logged.error.mock.calls }).toEqual({
-    warn: [],
-    error: [],
-    ...expected,
+  const TEMPORARY = {
+    code: 'service_unavailable',
+    message: 'The service is temporarily unavailable; retry shortly.',
+    status: 503,
+  };
+  const LOCKED = { ...TEMPORARY, message: 'The order is locked by another transaction; retry shortly.' };
+  const PERMANENT = { code: 'internal_error', message: 'Internal server error.', status: 500 };
+
+  describe('a cancel that fails in PostgreSQL returns 503 with Retry-After, or 500 without details, and can be repeated', () => {
+    it.each([
+      ['a full disk', '53100', TEMPORARY],
+      ['a statement timeout', '57014', TEMPORARY],
+      ['a server that shuts down', '57P01', TEMPORARY],
+      ['a disk error', '58030', TEMPORARY],
+      ['a connection failure', '08006', TEMPORARY],
+      ['a server that has become a standby', '25006', TEMPORARY],
+      ['an idle transaction timeout', '25P03', TEMPORARY],
+      ['a deadlock', '40P01', TEMPORARY],
+      ['a serialization failure', '40001', TEMPORARY],
+      ['a lock timeout', '55P03', LOCKED],
+      ['a violated check constraint', '23514', PERMANENT],
+      ['a missing privilege', '42501', PERMANENT],
+      ['an internal error of PostgreSQL', 'XX000', PERMANENT],
+    ])('%s (%s)', async (_what, sqlState, error) => {
+      const { service, key } = context;
+      const id = await insertOrder(service.db);
+      await service.db.query(
+        `CREATE TRIGGER fail BEFORE UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION fail('${sqlState}')`,
+      );
+      const response = await cancelOrder(service.baseUrl, id, key);
+      await service.db.query('DROP TRIGGER fail ON orders');
+      expect(await errorOf(response)).toEqual(error);
+      expect(response.headers.get('retry-after')).toBe(error.status === 503 ? '1' : null);
+      expect(await statusOf(service.db, id)).toBe('pending');
+      expect((await listOrders(service.baseUrl, key)).status).toBe(200);
+      expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
+    });
   });
 });

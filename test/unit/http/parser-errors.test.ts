@@ -40,7 +40,7 @@ async function respond(code: string, overrides: Partial<FakeSocket> = {}, isBusy
   return socket;
 }
 
-// `test/server/malformed-requests.test.ts` has what clients see of the other errors.
+// `test/server/requests.test.ts` has what clients see of the other errors.
 it('responds 408 without details to a request that took too long, and closes the connection', async () => {
   const { written, writableEnded, destroyed } = await respond('ERR_HTTP_REQUEST_TIMEOUT');
   const [head = '', body = ''] = written.split('\r\n\r\n');
