@@ -18,6 +18,15 @@ beforeEach(() => {
   queries = jest.spyOn(context.service.app.get(ApiKeysRepository), 'findByHashes');
 });
 
+/** A notification that arrives during the first look-up of a key keeps it out of the cache. */
+async function untilCached(key: string): Promise<void> {
+  await waitFor(async () => {
+    const before = queries.mock.calls.length;
+    await cancelOrder(context.service.baseUrl, '404404', key);
+    return queries.mock.calls.length === before;
+  }, 'the key is cached');
+}
+
 describe('guessed keys', () => {
   it('are rejected and get the address banned, and valid keys from the same address still work', async () => {
     const [used, unused] = [await insertKey(context.service.db), await insertKey(context.service.db)];
@@ -41,7 +50,7 @@ describe('guessed keys', () => {
   it('that wait for longer than a second get 503, which counts against nobody, and valid keys work meanwhile', async () => {
     const { service } = context;
     const { key: used } = await insertKey(service.db);
-    await listOrders(service.baseUrl, used);
+    await untilCached(used);
     const log = jest.spyOn(Logger.prototype, 'warn');
     // As long as the table is locked, look-ups do not end.
     const unlock = await lockTable(service.db, 'api_keys');
@@ -99,12 +108,7 @@ describe('guessed keys', () => {
 it('a key that cannot be verified gets 503 with the limits of its last known plan, and counts against it', async () => {
   const { service } = context;
   const { key } = await insertKey(service.db, { plan: 'business' });
-  // A notification that arrives during the first look-up keeps it out of the cache.
-  await waitFor(async () => {
-    const before = queries.mock.calls.length;
-    await cancelOrder(service.baseUrl, '404404', key);
-    return queries.mock.calls.length === before;
-  }, 'the key is cached');
+  await untilCached(key);
   service.clock.advance(11_000);
   queries.mockRejectedValue(new DomainError('service_unavailable', 'The database is unavailable.'));
   const response = await cancelOrder(service.baseUrl, '404404', key);

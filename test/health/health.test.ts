@@ -1,5 +1,4 @@
 import { PrismaService } from '../../src/database/prisma.service.js';
-import { HealthService } from '../../src/health/health.service.js';
 import { Metrics } from '../../src/metrics/metrics.js';
 import { errorOf } from '../helpers/api.js';
 import { createServiceLogin } from '../helpers/service-login.js';
@@ -102,14 +101,5 @@ describe('health', () => {
     proxy.restore();
     await Promise.all(statements);
     await isReadyAgain();
-  });
-
-  it('asks the database once for callers at the same time', async () => {
-    const health = service.app.get(HealthService);
-    const checks = jest.spyOn(service.app.get(PrismaService), 'isUsable');
-    const ready = await Promise.all(Array.from({ length: 20 }, () => health.isReady()));
-    expect([ready.every(Boolean), checks.mock.calls.length]).toEqual([true, 1]);
-    expect(await health.isReady()).toBe(true);
-    expect(checks).toHaveBeenCalledTimes(2);
   });
 });

@@ -17,7 +17,7 @@ const CLIENT = 3;
 const ERROR = 2;
 
 /** More than the buffers of both ends of a connection hold. */
-const ORDERS = 250_000;
+const ORDERS = 170_000;
 
 const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
 const CALLER_SPAN_ID = '00f067aa0ba902b7';
