@@ -1,48 +1,188 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { type AddressInfo, type Socket, createServer } from 'node:net';
+import { text } from 'node:stream/consumers';
+import type pg from 'pg';
 import { PostgresServer } from '../../src/cli/embedded/postgres-server.js';
 import { loadConfig } from '../../src/config/config.js';
 import { Pools } from '../../src/database/pools.js';
+import { databaseMessageOf, isTransientDatabaseError, sqlStateOf } from '../../src/database/postgres-errors.js';
+import { PrismaService } from '../../src/database/prisma.service.js';
 import { Metrics } from '../../src/metrics/metrics.js';
 import { outcomeOfCancel } from '../helpers/api.js';
+import { CLI } from '../helpers/build.js';
 import { insertOrders } from '../helpers/builders.js';
-import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 import { openPool } from '../helpers/open-pool.js';
+import { useTemporaryFolder } from '../helpers/temporary-folder.js';
+import { useTestDatabase } from '../helpers/test-database.js';
 import { useTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
-const context = useTestService();
-const folder = useTemporaryFolder('standby');
+describe('pools', () => {
+  const context = useTestService();
+  const folder = useTemporaryFolder('standby');
 
-it('replaces all idle connections when one turns out to lead to a server that is read-only', async () => {
-  const { service, key } = context;
-  const { main, list } = service.app.get(Pools);
-  const listServer = async (): Promise<unknown> => (await list.query('SELECT pg_backend_pid() AS process')).rows[0];
-  const before = await listServer();
-  const clients = await Promise.all([1, 2, 3].map(() => main.connect()));
-  for (const client of clients) {
-    await client.query('SET default_transaction_read_only = on');
-    client.release();
-  }
-  const outcomes: string[] = [];
-  for (const id of await insertOrders(service.db, 3)) {
-    outcomes.push(await outcomeOfCancel(service.baseUrl, id, key));
-  }
-  expect(outcomes).toEqual(['503 service_unavailable', '204', '204']);
-  expect(await listServer()).not.toEqual(before);
+  it('replaces all idle connections when one turns out to lead to a server that is read-only', async () => {
+    const { service, key } = context;
+    const { main, list } = service.app.get(Pools);
+    const listServer = async (): Promise<unknown> => (await list.query('SELECT pg_backend_pid() AS process')).rows[0];
+    const before = await listServer();
+    const clients = await Promise.all([1, 2, 3].map(() => main.connect()));
+    for (const client of clients) {
+      await client.query('SET default_transaction_read_only = on');
+      client.release();
+    }
+    const outcomes: string[] = [];
+    for (const id of await insertOrders(service.db, 3)) {
+      outcomes.push(await outcomeOfCancel(service.baseUrl, id, key));
+    }
+    expect(outcomes).toEqual(['503 service_unavailable', '204', '204']);
+    expect(await listServer()).not.toEqual(before);
+  });
+
+  it('writes nothing more while a commit waits for a standby that is gone', async () => {
+    const server = await PostgresServer.start({
+      folder,
+      settings: { fsync: 'off', synchronous_standby_names: 'gone' },
+    });
+    const connectionString = server.url('postgres');
+    const admin = openPool({ connectionString, max: 1 });
+    const pools = new Pools(loadConfig({ DATABASE_URL: connectionString, CANCEL_LOCK_TIMEOUT_MS: '1' }), new Metrics());
+    await pools.beforeWrite();
+    await expect(pools.main.query('CREATE TABLE committed ()')).rejects.toThrow('timeout');
+    await expect(pools.beforeWrite()).rejects.toThrow('standby');
+    await expect(pools.beforeWrite()).rejects.toThrow('standby');
+    await admin.query(`SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`);
+    await waitFor(async () => (await pools.beforeWrite().catch(() => false)) !== false, 'commits go on');
+    expect((await pools.main.query('TABLE committed')).rows).toEqual([]);
+    await pools.onApplicationShutdown();
+    await admin.end();
+    await server.stop();
+  });
 });
 
-it('writes nothing more while a commit waits for a standby that is gone', async () => {
-  const server = await PostgresServer.start({ folder, settings: { fsync: 'off', synchronous_standby_names: 'gone' } });
-  const connectionString = server.url('postgres');
-  const admin = openPool({ connectionString, max: 1 });
-  const pools = new Pools(loadConfig({ DATABASE_URL: connectionString, CANCEL_LOCK_TIMEOUT_MS: '1' }), new Metrics());
-  await pools.beforeWrite();
-  await expect(pools.main.query('CREATE TABLE committed ()')).rejects.toThrow('timeout');
-  await expect(pools.beforeWrite()).rejects.toThrow('standby');
-  await expect(pools.beforeWrite()).rejects.toThrow('standby');
-  await admin.query(`SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`);
-  await waitFor(async () => (await pools.beforeWrite().catch(() => false)) !== false, 'commits go on');
-  expect((await pools.main.query('TABLE committed')).rows).toEqual([]);
-  await pools.onApplicationShutdown();
-  await admin.end();
-  await server.stop();
+describe('Prisma', () => {
+  /** Port 1 of the loopback interface, where nothing listens. */
+  const REFUSED = 'postgresql://127.0.0.1:1/none';
+
+  const database = useTestDatabase();
+  let main: pg.Pool | undefined;
+
+  afterEach(() => main?.end());
+
+  function serviceOn(options: pg.PoolConfig): PrismaService {
+    main = openPool(options);
+    return new PrismaService({ main } as Pools);
+  }
+
+  const failureOf = (promise: Promise<unknown>): Promise<unknown> =>
+    promise.then(
+      () => new Error('nothing failed'),
+      (error: unknown) => error,
+    );
+
+  const newKey = (
+    name: string,
+  ): { name: string; keyPrefix: string; keyHash: Uint8Array<ArrayBuffer>; plan: 'free' } => ({
+    name,
+    keyPrefix: 'pst_012345',
+    keyHash: new Uint8Array(32),
+    plan: 'free',
+  });
+
+  describe('an error of PrismaService has the SQLSTATE and the words of PostgreSQL', () => {
+    test.each<[what: string, fail: (prisma: PrismaService) => Promise<unknown>, sqlState: string, message: string]>([
+      ['a query', (prisma) => prisma.$queryRaw`SELECT 1 / length(${''})`, '22012', 'division by zero'],
+      ['a statement', (prisma) => prisma.$executeRaw`SELECT 1 / length(${''})`, '22012', 'division by zero'],
+      [
+        'a model',
+        (prisma) => prisma.apiKey.create({ data: newKey(' ') }),
+        '23514',
+        'new row for relation "api_keys" violates check constraint "api_keys_name_not_blank"',
+      ],
+      [
+        'a model with a code of its own for the error',
+        (prisma) => prisma.apiKey.createMany({ data: [newKey('a'), newKey('b')] }),
+        '23505',
+        'duplicate key value violates unique constraint "api_keys_key_hash_key"',
+      ],
+    ])('%s', async (_what, fail, sqlState, message) => {
+      const error = await failureOf(fail(serviceOn({ connectionString: database.url })));
+      expect([sqlStateOf(error), isTransientDatabaseError(error)]).toEqual([sqlState, false]);
+      expect(databaseMessageOf(error)).toBe(message);
+    });
+
+    it('and none when Prisma itself reports it', async () => {
+      const prisma = serviceOn({ connectionString: database.url });
+      const id = '00000000-0000-4000-8000-000000000000';
+      const error = await failureOf(prisma.apiKey.update({ where: { id }, data: { plan: 'pro' } }));
+      expect([sqlStateOf(error), isTransientDatabaseError(error)]).toEqual([undefined, false]);
+      expect(databaseMessageOf(error)).toMatch(/^An operation failed .* No record was found for an update\.$/);
+    });
+  });
+
+  describe('while the database is unavailable, an error of PrismaService is transient and in one line', () => {
+    test.each<[what: string, options: () => pg.PoolConfig, message: string | RegExp]>([
+      [
+        'nothing listens',
+        () => ({ connectionString: REFUSED }),
+        /^[^\n]*Can't reach database server at 127\.0\.0\.1:1[^\n]*$/,
+      ],
+      [
+        'the pool has no free connection',
+        () => ({ connectionString: database.url, max: 1, connectionTimeoutMillis: 200 }),
+        'timeout exceeded when trying to connect',
+      ],
+      ['it does not respond', () => ({ connectionString: database.url, query_timeout: 100 }), 'Query read timeout'],
+    ])('%s', async (_what, options, message) => {
+      const prisma = serviceOn(options());
+      const holder = options().max === 1 ? await main?.connect() : undefined;
+      for (const statement of [
+        () => prisma.$queryRaw`SELECT pg_sleep(5)::text`,
+        () => prisma.$executeRaw`SELECT pg_sleep(5)`,
+      ]) {
+        const error = await failureOf(statement());
+        expect([sqlStateOf(error), isTransientDatabaseError(error)]).toEqual([undefined, true]);
+        expect(databaseMessageOf(error)).toMatch(message);
+      }
+      holder?.release();
+    });
+  });
+
+  it('a query of a model works on open connections after a column has another type', async () => {
+    const prisma = serviceOn({ connectionString: database.url, max: 1 });
+    const find = (): Promise<unknown> => prisma.apiKeyUsage.findFirst({ select: { admitted: true } });
+    expect(await find()).toBeNull();
+    await database.db.query('ALTER TABLE api_key_usage ALTER COLUMN admitted TYPE numeric');
+    expect(await find()).toBeNull();
+  });
+});
+
+describe('a start', () => {
+  describe('petstore serve', () => {
+    it('ends on SIGTERM while a database that accepts connections does not respond', async () => {
+      const sockets: Socket[] = [];
+      const server = createServer((socket) => sockets.push(socket.on('error', () => undefined)));
+      await once(server.listen(0, '127.0.0.1'), 'listening');
+      const { port } = server.address() as AddressInfo;
+      const service = spawn(process.execPath, [CLI, 'serve'], {
+        env: {
+          PATH: process.env.PATH,
+          DATABASE_URL: `postgresql://app@127.0.0.1:${port}/x`,
+          PORT: '0',
+          METRICS_PORT: '0',
+        },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      });
+      const output = Promise.all([text(service.stdout), text(service.stderr)]);
+      const exited = once(service, 'exit');
+      await once(server, 'connection');
+      service.kill('SIGTERM');
+      expect(await exited).toEqual([0, null]);
+      expect(await output).toEqual(['', '']);
+      // The one of the check: nothing else has been tried.
+      expect(sockets).toHaveLength(1);
+      server.close();
+    });
+  });
 });
