@@ -13,7 +13,9 @@ const PACKAGES = '<rootDir>/node_modules/.cache/test-packages/$1.cjs';
 
 /** Random histories, faults and crowds, and tools and deployments around the service: longer than all other suites together. */
 export const LONG_SUITES = [
-  ...['broken-output', 'embedded/*', 'encodings', 'interrupts', 'others-in-schema'].map((name) => `cli/${name}`),
+  ...['broken-output', 'doctor/*', 'embedded/*', 'encodings', 'interrupts', 'others-in-schema'].map(
+    (name) => `cli/${name}`,
+  ),
   ...['migration-command', 'migrations', 'session-settings'].map((name) => `database/${name}`),
   ...['alert-metrics', 'alerts', 'dashboard', 'drill', 'rotate-password'].map((name) => `deploy/${name}`),
   'examples/typescript-client',
