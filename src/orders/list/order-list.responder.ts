@@ -22,8 +22,13 @@ import { ClientDisconnected, sendBody } from './send-body.js';
 const UNCOMPRESSED_MAX = 64;
 /** How long such a list waits when this number is reached and no other one of its key begins. Milliseconds. */
 const UNCOMPRESSED_WAIT_MS = 10_000;
-/** How long a list waits that memory does not hold. Milliseconds. */
-const STREAM_WAIT_MS = 4_000;
+/**
+ * The part of `MAX_CONNECTIONS` that compressed lists may take which are sent from memory. They take little else, but a proxy that has
+ * forwarded as many requests as it may forwards no cancel.
+ */
+const COMPRESSED_SHARE = 1 / 2;
+/** How long a list waits that is compressed in memory, or that memory does not hold. Less than proxies wait. Milliseconds. */
+const WAIT_MS = 4_000;
 /** The part of these slots that one key may hold. */
 const KEY_SHARE = 1 / 4;
 /**
@@ -62,6 +67,7 @@ export class OrderListResponder {
     error: () =>
       unavailable('Too many uncompressed order lists are being sent; send "Accept-Encoding: gzip" or retry shortly.'),
   });
+  readonly #compressed: FairSlots;
   readonly #streams: FairSlots;
 
   constructor(
@@ -69,15 +75,18 @@ export class OrderListResponder {
     private readonly images: ListImages,
     private readonly transactions: ListTransactions,
     private readonly usage: UsageRecorder,
-    @Inject(CONFIG) { list }: Config,
+    @Inject(CONFIG) { list, connectionsMax }: Config,
     private readonly metrics: Metrics,
   ) {
     this.#stallMs = list.stallSeconds * 1_000;
-    this.#streams = new FairSlots(list.concurrency, {
-      ownerMax: list.concurrency * KEY_SHARE,
-      ms: STREAM_WAIT_MS,
-      error: () => unavailable('Too many order lists are being read; retry shortly.'),
-    });
+    const slots = (size: number, doing: string): FairSlots =>
+      new FairSlots(size, {
+        ownerMax: size * KEY_SHARE,
+        ms: WAIT_MS,
+        error: () => unavailable(`Too many order lists are being ${doing}; retry shortly.`),
+      });
+    this.#compressed = slots(Math.ceil(connectionsMax * COMPRESSED_SHARE), 'sent');
+    this.#streams = slots(list.concurrency, 'read');
   }
 
   /**
@@ -136,9 +145,10 @@ export class OrderListResponder {
       // Many may have waited for this image.
       await this.#turn(sending.caller);
       const { image } = used;
-      await (sending.isCompressed
-        ? this.#sendImage(image, sending, image.gzip)
-        : inSlot(this.#uncompressed, sending, () => this.#sendImage(image, sending, plainBodyOf(image.chunks))));
+      const { isCompressed } = sending;
+      await inSlot(isCompressed ? this.#compressed : this.#uncompressed, sending, () =>
+        this.#sendImage(image, sending, isCompressed ? image.gzip : plainBodyOf(image.chunks)),
+      );
     } finally {
       used.release();
     }
