@@ -121,5 +121,6 @@ describe('SIGTERM', () => {
     // The last chunk of a complete chunked body is empty (RFC 9112 section 7.1).
     expect(received.endsWith('0\r\n\r\n')).toBe(false);
     expect(received).not.toContain('}]');
+    expect(service.output).not.toContain('lost the usage');
   });
 });
