@@ -132,8 +132,11 @@ describeHere('backup and restore', () => {
     const another = await startTestService({ database: { url: urlOf('petstore_app'), db, drop: () => db.end() } });
     await db.query("SELECT setval('orders_id_seq', 1)");
     const before = await others();
+    const { key: laterKey } = await insertKey(db);
+    expect((await listOrders(service.baseUrl, laterKey)).status).toBe(200);
     for (const command of [restore, managed(restore)]) {
       await run(command);
+      await waitFor(async () => (await listOrders(service.baseUrl, laterKey)).status === 401, 'the key is gone');
       expect(await table()).toBe(saved);
       expect(await others()).toBe(before);
       expect((await db.query('SELECT last_value FROM orders_id_seq')).rows).toEqual([{ last_value: '70000' }]);
