@@ -18,7 +18,16 @@ const NUMBER = /^[\d,.% -]*$/;
  * command the terminal. In a JSON document the escape means the same character.
  */
 function escaped(text: string): string {
-  return text.replace(ESCAPED, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return text.replace(ESCAPED, escapeOf);
+}
+
+function escapeOf(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+}
+
+/** A value within text of several lines: one that ends lines would look like other values. */
+function oneLine(value: string): string {
+  return value.replaceAll('\n', escapeOf);
 }
 
 /** Whether nobody sees the output. Node opens the null device in the place of a closed stdout. */
@@ -99,7 +108,7 @@ export function table(
   rows: readonly (readonly string[])[],
   maxWidth = terminalWidth(),
 ): string {
-  const lines = [titles, ...rows];
+  const lines = [titles, ...rows.map((row) => row.map(oneLine))];
   let left = maxWidth;
   const columns = titles.map((_, index) => {
     const texts = lines.map((line) => line[index] ?? '');
@@ -119,7 +128,7 @@ export function table(
 export function details(object: object): string {
   return Object.entries(object)
     .filter(([, value]) => value !== null)
-    .map(([field, value]) => `${field.padEnd(19)}${value instanceof Date ? timeText(value) : String(value)}`)
+    .map(([field, value]) => `${field.padEnd(19)}${value instanceof Date ? timeText(value) : oneLine(String(value))}`)
     .join('\n');
 }
 

@@ -1,4 +1,4 @@
-import { shownId, table } from '../../../src/cli/output.js';
+import { details, shownId, table } from '../../../src/cli/output.js';
 
 it('table aligns columns, and a wide name shifts none', () => {
   const rows = [
@@ -24,4 +24,9 @@ it.each([
   const rows = [['a', '1,000', name]];
   expect(table(['ID', 'COUNT', 'NAME'], rows, 19)).toBe(`ID  COUNT  NAME\na   1,000  ${shown}`);
   expect(table(['ID', 'COUNT', 'NAME'], rows)).toContain(name);
+});
+
+it('no value looks like another one by a line break', () => {
+  expect(details({ note: 'x\nstatus             cancelled' }).split('\n')).toHaveLength(1);
+  expect(table(['ID', 'NAME'], [['a', 'x\nb   y']]).split('\n')).toHaveLength(2);
 });
