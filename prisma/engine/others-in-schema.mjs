@@ -23,12 +23,12 @@ const RELATIONS = `'orders', 'api_keys', 'api_key_usage', 'order_list_changes', 
  * Others are all but superusers and those who may act as this login, or as the owner of the database, of the schema or of the tables.
  *
  * The tables may have been made by somebody else before the first migration. Their owner is trusted if this login has its privileges; a
- * superuser has those of every role, which proves nothing. It is trusted, too, by a login that nobody allowed to create, such as that of
- * the service: such a login has nothing but what the owner of the tables granted to it.
+ * superuser has those of every role, which proves nothing. In doctor it is trusted, too, by a login like that of the service: one that
+ * owns neither database nor schema, and that nobody allowed to create, has nothing but what the owner of the tables granted to it.
  *
  * Operators and routines run in the place of those of PostgreSQL or of the service only if they have the same name.
  */
-const SELECT_OTHERS = `
+const selectOthers = (/** @type {boolean} */ asService) => `
   WITH schema AS (
     SELECT oid, nspowner AS owner, coalesce(nspacl, acldefault('n', nspowner)) AS acl FROM pg_namespace WHERE nspname = 'public'
   ), creation AS (
@@ -40,14 +40,17 @@ const SELECT_OTHERS = `
   ), sole_owner AS (
     SELECT min(owner) AS oid FROM relation HAVING count(DISTINCT owner) = 1
   ), session AS (
-    SELECT oid, EXISTS (SELECT FROM creation WHERE grantee <> 0 AND pg_has_role(pg_roles.oid, grantee, 'USAGE')) AS may_create
+    SELECT oid,
+           EXISTS (SELECT FROM creation WHERE grantee <> 0 AND pg_has_role(pg_roles.oid, grantee, 'USAGE'))
+             OR EXISTS (SELECT FROM database WHERE pg_has_role(pg_roles.oid, owner, 'USAGE'))
+             OR EXISTS (SELECT FROM schema WHERE pg_has_role(pg_roles.oid, owner, 'USAGE')) AS is_owner
     FROM pg_roles WHERE rolname = session_user AND NOT rolsuper
   ), trusted AS (
     SELECT oid, true AS to_create FROM pg_roles WHERE rolname = session_user
     UNION SELECT owner, true FROM database
     UNION SELECT owner, true FROM schema
     UNION SELECT owner, true FROM relation, session WHERE pg_has_role(session.oid, owner, 'USAGE')
-    UNION SELECT sole_owner.oid, false FROM sole_owner, session WHERE NOT may_create
+    UNION SELECT sole_owner.oid, false FROM sole_owner, session WHERE ${asService} AND NOT is_owner
   ), role AS (
     SELECT oid, rolname, rolcanlogin,
            (SELECT bool_or(to_create) FROM trusted WHERE pg_has_role(pg_roles.oid, trusted.oid, 'MEMBER')) AS to_create
@@ -94,7 +97,7 @@ const SELECT_OTHERS = `
          ) AS grants,
          (SELECT coalesce(json_agg(object ORDER BY name), '[]') FROM object) AS objects,
          (SELECT quote_ident(rolname) FROM pg_roles WHERE NOT rolsuper AND oid = coalesce(
-           (SELECT oid FROM sole_owner WHERE oid NOT IN (SELECT oid FROM other)), (SELECT owner FROM database)
+           (SELECT oid FROM sole_owner JOIN role USING (oid) WHERE to_create), (SELECT owner FROM database)
          )) AS owner,
          (SELECT rolname::text FROM other JOIN sole_owner USING (oid)) AS untrusted`;
 
@@ -102,12 +105,15 @@ const SELECT_OTHERS = `
  * Finds out whether others could have code of theirs run with the privileges of this login. Uses no operator of the schema itself.
  *
  * @param {pg.ClientBase} db
+ * @param {{ asService?: boolean }} [options] whether this login may be that of the service
  * @returns {Promise<{ message: string, remedy: string } | undefined>} what they may do or own, and the statements that end it
  */
-export async function othersInSchema(db) {
+export async function othersInSchema(db, { asService = false } = {}) {
   // One result for each statement; the type of `pg` is that of a single one.
   const results = /** @type {pg.QueryResult<Others>[]} */ (
-    /** @type {unknown} */ (await db.query(`BEGIN; SET LOCAL search_path = pg_catalog; ${SELECT_OTHERS}; COMMIT`))
+    /** @type {unknown} */ (
+      await db.query(`BEGIN; SET LOCAL search_path = pg_catalog; ${selectOthers(asService)}; COMMIT`)
+    )
   );
   const found = results[2]?.rows[0];
   if (found === undefined || found.logins.length + found.objects.length === 0) return undefined;

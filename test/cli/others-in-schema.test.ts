@@ -261,4 +261,40 @@ describe('a relation that a stranger made before the first migration', () => {
       expect(text).toContain(`other roles own ${found}. If "${intruder}" is the rightful owner of the tables`);
     }
   });
+
+  it.each([
+    ['the owner of the database', (installer: string) => `ALTER DATABASE NAME OWNER TO ${installer}`],
+    ['no owner', () => 'SELECT'],
+  ])('runs nothing and gets no right, where everybody may create or could before, for %s', async (_who, own) => {
+    const [installer, intruder] = [`installer_${suffix}`, `intruder_${suffix}`];
+    const attacked = await createTestDatabase();
+    const { db, url } = attacked;
+    const name = new URL(url).pathname.slice(1);
+    const login = Object.assign(new URL(url), { username: installer, password: 'test' }).href;
+    await db.query(`
+      CREATE ROLE ${installer} LOGIN PASSWORD 'test'; CREATE ROLE ${intruder} LOGIN;
+      ${own(installer).replace('NAME', name)};
+      CREATE SCHEMA theirs AUTHORIZATION ${intruder}; GRANT CREATE ON SCHEMA public TO PUBLIC;
+      ${TABLES.map((table) => `ALTER TABLE ${table} OWNER TO ${intruder}; GRANT ALL ON ${table} TO PUBLIC;`).join(' ')}
+      SET ROLE ${intruder}; ${SPY};
+      CREATE TRIGGER spy BEFORE INSERT ON api_keys FOR EACH ROW EXECUTE FUNCTION theirs.fire();
+      CREATE TRIGGER spy BEFORE INSERT ON _prisma_migrations FOR EACH ROW EXECUTE FUNCTION theirs.fire(); RESET ROLE;
+      DELETE FROM _prisma_migrations WHERE migration_name = (SELECT max(migration_name) FROM _prisma_migrations)`);
+    const run = async (): Promise<string[]> => [
+      await migrate(login),
+      (await petstore(['keys', 'issue', '--name', 'X', '--plan', 'pro'], { DATABASE_URL: login })).stderr,
+    ];
+    const output = await run();
+    await db.query('REVOKE CREATE ON SCHEMA public FROM PUBLIC');
+    output.push(...(await run()));
+    const { rows } = await db.query('SELECT login FROM theirs.seen');
+    await db.query(`ALTER DATABASE ${name} OWNER TO petstore`);
+    await db.query(`DROP OWNED BY ${installer}, ${intruder} CASCADE; DROP ROLE ${installer}, ${intruder}`);
+    await attacked.drop();
+    expect(rows).toEqual([]);
+    for (const text of output) {
+      expect(text).toContain('other roles own TABLE public._prisma_migrations');
+      expect(text).not.toContain(`TO ${intruder}`);
+    }
+  });
 });

@@ -35,7 +35,7 @@ interface Rights {
 
 /** What others could do with the rights of this login. No other statement should run then. */
 export async function checkOthers(db: pg.Client): Promise<Result | undefined> {
-  const others = await othersInSchema(db);
+  const others = await othersInSchema(db, { asService: true });
   const message = `the commands reject this database, because others could run code with their privileges: ${others?.message}`;
   return others === undefined ? undefined : error(message, others.remedy);
 }
