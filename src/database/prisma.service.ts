@@ -21,7 +21,8 @@ export class PrismaService extends PrismaClient implements OnModuleInit {
   /** Whether this role may list and cancel orders. Locks no table. @throws {Error} (by rejection) when there are none */
   async isUsable(): Promise<boolean> {
     const [row] = await this.$queryRaw<{ usable: boolean }[]>`
-      SELECT has_any_column_privilege('api_keys', 'SELECT') AND has_table_privilege('orders', 'SELECT')
+      SELECT has_column_privilege('api_keys', 'key_hash', 'SELECT') AND has_column_privilege('api_keys', 'revoked_at', 'SELECT')
+        AND has_table_privilege('orders', 'SELECT')
         AND has_column_privilege('orders', 'status', 'UPDATE') AND has_column_privilege('orders', 'cancelled_at', 'UPDATE') AS usable`;
     return row?.usable === true;
   }

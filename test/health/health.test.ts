@@ -77,20 +77,23 @@ describe('health', () => {
     await isReadyAgain();
   });
 
-  it('is unready while its login lacks the right to cancel', async () => {
-    const login = await createServiceLogin(database);
-    const limited = await startTestService({ database: { ...database, url: login.url } });
-    const status = async (): Promise<number> => (await fetch(`${limited.baseUrl}/health/ready`)).status;
-    try {
-      expect(await status()).toBe(200);
-      await database.db.query('REVOKE UPDATE (status) ON orders FROM petstore_service');
-      expect(await status()).toBe(503);
-    } finally {
-      await database.db.query('GRANT UPDATE (status) ON orders TO petstore_service');
-      await limited.stop();
-      await login.drop();
-    }
-  });
+  it.each(['UPDATE (status) ON orders', 'SELECT (key_hash) ON api_keys'])(
+    'is unready while its login lacks %s',
+    async (right) => {
+      const login = await createServiceLogin(database);
+      const limited = await startTestService({ database: { ...database, url: login.url } });
+      const status = async (): Promise<number> => (await fetch(`${limited.baseUrl}/health/ready`)).status;
+      try {
+        expect(await status()).toBe(200);
+        await database.db.query(`REVOKE ${right} FROM petstore_service`);
+        expect(await status()).toBe(503);
+      } finally {
+        await database.db.query(`GRANT ${right} TO petstore_service`);
+        await limited.stop();
+        await login.drop();
+      }
+    },
+  );
 
   it('is unready before statements that get no response have failed', async () => {
     proxy.stall();
