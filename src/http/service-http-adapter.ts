@@ -1,4 +1,5 @@
 import { createServer, IncomingMessage, type ServerOptions, ServerResponse } from 'node:http';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type Express } from 'express';
 import { Connections } from './connections.js';
@@ -66,12 +67,15 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     this.setHttpServer(server);
   }
 
-  /** Resolves when every pending response has ended. */
-  override close(): Promise<void> | undefined {
+  /** Resolves when every pending response has ended, so that what they count and log is there when modules stop. */
+  override async close(): Promise<void> {
     const closed = super.close() as Promise<void> | undefined;
     this.connections.startDraining();
     this.connections.endIdle();
-    return closed;
+    await closed;
+    // The responses of connections that were cut close within two turns of the event loop after these.
+    await nextTurn();
+    await nextTurn();
   }
 }
 

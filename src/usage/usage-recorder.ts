@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Inject, Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { asError } from '../common/as-error.js';
 import { CLOCK, type Clock } from '../common/clock.js';
@@ -61,9 +60,6 @@ export class UsageRecorder implements OnApplicationBootstrap, OnApplicationShutd
   /** Runs after the HTTP server has closed, so that no count is missing, and before the pools end. */
   async onApplicationShutdown(): Promise<void> {
     clearInterval(this.#timer);
-    // The connections of lists that the stop has cut have closed; their responses close, and count, within two turns.
-    await nextTurn();
-    await nextTurn();
     await this.flush();
     this.#drop(this.#take(ROWS_MAX), 'it could not be written before the stop');
   }
