@@ -4,8 +4,7 @@ import type { Command } from 'commander';
 import type pg from 'pg';
 import { LoadProgress } from '../orders/bulk-load.js';
 import type { ImportOptions } from '../orders/import/import-orders.js';
-import { ORDER_COLUMNS } from '../orders/order-columns.js';
-import { findOrder } from '../orders/show-order.js';
+import { findOrder, SHOWN_FIELDS } from '../orders/show-order.js';
 import { seedOrders } from '../orders/seed-orders.js';
 import { integer, orderId, UsageError } from './arguments.js';
 import { withDatabase } from './command-database.js';
@@ -33,18 +32,13 @@ Examples:
   petstore orders import orders.csv --dry-run
   gunzip orders.csv.gz && petstore orders import orders.csv`;
 
-const LISTED = ORDER_COLUMNS.map(({ name }) => name);
-
 export function addOrderCommands(program: Command): void {
   const orders = program.command('orders').description('import orders, or show one');
   orders
     .command('show')
     .description('show one order with its status')
     .argument('<id>', 'id of the order (after -- when it is negative)', orderId)
-    .option(
-      '--json',
-      `print {${[...LISTED, 'status', 'createdAt', 'cancelledAt'].map((field) => `"${field}"`).join(', ')}}`,
-    )
+    .option('--json', `print {${SHOWN_FIELDS.map((field) => `"${field}"`).join(', ')}}`)
     .action(show);
   orders
     .command('import')

@@ -8,6 +8,9 @@ const LISTED = ORDER_COLUMNS.map(({ name, column, type }) => {
   return `${type.startsWith('timestamp') ? time(column) : column} AS "${name}"`;
 }).join();
 
+/** What is shown of an order, in this order. */
+export const SHOWN_FIELDS = [...ORDER_COLUMNS.map(({ name }) => name), 'status', 'createdAt', 'cancelledAt'];
+
 /** PostgreSQL writes the JSON: a JavaScript number would round the ids. */
 const SELECT_ORDER = `
   SELECT *, row_to_json(shown, true)::text AS json
