@@ -8,7 +8,7 @@ import { abortResponse, sendError } from './http/response.js';
 import { LIMIT_HEADER_NAMES } from './rate-limit/headers.js';
 import { RateLimiter } from './rate-limit/rate-limiter.js';
 
-/** A key that cannot be verified may be invented, and then counts against nobody: at most one of their errors is logged in this time. */
+/** A key that cannot be verified may be invented, and such requests have no limit: one of their errors is logged in this time. Milliseconds. */
 const UNVERIFIED_LOG_MS = 1_000;
 
 /** Writes every error response, in the one error shape. Logs 500 and 503 once. */

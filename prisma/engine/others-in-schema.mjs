@@ -22,9 +22,9 @@ const RELATIONS = `'orders', 'api_keys', 'api_key_usage', 'order_list_changes', 
 /**
  * Others are all but superusers and those who may act as this login, or as the owner of the database, of the schema or of the tables.
  *
- * The tables may have been made by somebody else before the first migration. Their owner is trusted if this login has its privileges; a
+ * Another login may have made the tables before the first migration. Their owner is trusted if this login has its privileges; a
  * superuser has those of every role, which proves nothing. In doctor it is trusted, too, by a login like that of the service: one that
- * owns neither database nor schema, and that nobody allowed to create, has nothing but what the owner of the tables granted to it.
+ * owns neither database nor schema, and has no right of its own to create, has nothing but what the owner of the tables granted to it.
  *
  * Operators and routines run in the place of those of PostgreSQL or of the service only if they have the same name.
  */
@@ -60,7 +60,7 @@ const selectOthers = (/** @type {boolean} */ asService) => `
   ), creator AS (
     SELECT rolname, grantee, grantor, by_owner FROM role, database, creation
     WHERE rolcanlogin AND has_database_privilege(role.oid, database.oid, 'CONNECT')
-      -- What everybody may do, the owner of the tables may do only because nobody has ended it yet.
+      -- What everybody may do, the owner of the tables may do only until the right of everybody is revoked.
       AND CASE grantee WHEN 0 THEN to_create IS NOT TRUE ELSE to_create IS NULL AND pg_has_role(role.oid, grantee, 'MEMBER') END
   ), object AS (
     SELECT 'OPERATOR ' || pg_operator.oid::regoperator AS name, 'DROP OPERATOR ' || pg_operator.oid::regoperator AS statement

@@ -29,7 +29,7 @@ interface KnownKey {
 /**
  * Verifies API keys. Keys that exist are known from their first look-up on, and not looked up again for `API_KEY_CACHE_SECONDS` or until
  * they change, as long as this process is notified of changes. A token that this process does not know may be invented: those that
- * arrive together are looked up together, however many somebody sends, and only keys that exist take a place in the cache.
+ * arrive together are looked up together, however many a client sends, and only keys that exist take a place in the cache.
  */
 @Injectable()
 export class ApiKeysService {

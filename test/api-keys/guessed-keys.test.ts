@@ -10,7 +10,7 @@ import { lockTable, untilLockWaits } from '../helpers/lock-waits.js';
 import { useTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
-// Look-ups wait for a locked table for longer than for their turn.
+// Look-ups wait for a locked table for longer than for their statement to start.
 const context = useTestService({ environment: { CANCEL_LOCK_TIMEOUT_MS: '30000' } });
 let queries: jest.SpiedFunction<ApiKeysRepository['findByHashes']>;
 beforeEach(() => {

@@ -30,7 +30,7 @@ async function statusOfList(key: string, encoding: string): Promise<number> {
   return response.status;
 }
 
-it('many lists that nobody reads, also behind a pending response, stop none of other keys', async () => {
+it('many lists that their clients do not read, also behind a pending response, stop none of other keys', async () => {
   const { service, key } = context;
   const { key: compressing } = await insertKey(service.db);
   const release = await lockOrder(service.db, '1');

@@ -272,7 +272,7 @@ describe('the limit of connections', () => {
     const environment = { MAX_CONNECTIONS: '300', DATABASE_URL: 'postgresql://app@127.0.0.1:1/x', PORT: '1' };
     const { stdout } = await runProcess([...LIMITED, 'doctor'], environment);
     expect(stdout).toContain(`warning  open files           ${problem}\n`);
-    // It may not listen on this port, or somebody else does.
+    // It may not listen on this port, or another process does.
     const service = await runProcess([...LIMITED, 'serve'], { ...environment, HOST: '192.0.2.1' });
     expect(service.stdout).toContain(`"${problem}"`);
   });

@@ -141,7 +141,7 @@ const NOWHERE = new MessageChannel().port1;
 NOWHERE.close();
 
 /**
- * Frees the memory behind a buffer that nobody will read again. The garbage collector would keep it for longer, and look through the
+ * Frees the memory behind a buffer that will not be read again. The garbage collector would keep it for longer, and look through the
  * whole heap for it: to its heap, a buffer of a megabyte is an object of a few bytes. Does nothing to what may be in the pool that Node
  * keeps for small buffers.
  */

@@ -255,7 +255,7 @@ function inSlot(slots: FairSlots, sending: Sending, work: () => Promise<void>): 
   }
   res.once('close', leave);
   const begin = (): Promise<void> => {
-    // Each response closes in the end, and an error for nobody costs a tenth of a short list.
+    // Each response closes in the end, and an error that no caller handles costs a tenth of a short list.
     res.off('close', leave);
     return work();
   };
