@@ -7,7 +7,6 @@ import { CorruptChunk } from './gzip.js';
 import { type Cut, ImageBuilder, ImageMemory } from './image-memory.js';
 import { imageOf, joinSmall, type ListImage, type Piece, startsOf } from './list-image.js';
 import { LIST_LOCK_TIMEOUT_MS, type ListTransaction, ListTransactions } from './list-transaction.js';
-import type { ListVersion } from './list-version.js';
 import { OrderListEncoder, PIECE_ROWS_MIN } from './order-list-encoder.js';
 
 /** How long a request waits for an image before it streams the list. Milliseconds, as are all durations here. */
@@ -24,6 +23,14 @@ export interface UsedImage {
   readonly release: () => void;
 }
 
+/** The tokens of an image when it was read, or compared last. */
+interface Compared {
+  /** See `ListVersion`. */
+  readonly basis: string;
+  /** Of each piece, see {@link ListTransaction.sums}. */
+  readonly sums: readonly string[];
+}
+
 /** Holds the list in memory, as the image of its latest version that was asked for. */
 @Injectable()
 export class ListImages implements OnModuleDestroy {
@@ -31,8 +38,8 @@ export class ListImages implements OnModuleDestroy {
   pieceRowsMin = PIECE_ROWS_MIN;
   readonly #bytesMax: number;
   readonly #memory: ImageMemory;
-  /** Of the current image: what its pieces are compared by. */
-  #version: ListVersion | undefined;
+  /** What the pieces of the current image are compared by. */
+  #compared: Compared | undefined;
   /** Until when lists are streamed, by `performance.now()`; -Infinity while they fit. */
   #streamedUntil: number;
   /** Requests that wait for an image. */
@@ -82,7 +89,7 @@ export class ListImages implements OnModuleDestroy {
   /** Drops the image, after a chunk was found to be corrupt. */
   clear(): void {
     this.#memory.current = undefined;
-    this.#version = undefined;
+    this.#compared = undefined;
   }
 
   #use(image: ListImage, cut: Cut): UsedImage {
@@ -108,10 +115,9 @@ export class ListImages implements OnModuleDestroy {
   async #build(waitingSince: number): Promise<ListImage | undefined> {
     const startedAt = performance.now();
     const old = this.#memory.current;
-    const transaction = await this.transactions.begin({
-      starts: startsOf(old?.pieces ?? []),
-      lockTimeoutMs: Math.max(LOCK_TIMEOUT_MIN_MS, LIST_LOCK_TIMEOUT_MS - (startedAt - waitingSince)),
-    });
+    const transaction = await this.transactions.begin(
+      Math.max(LOCK_TIMEOUT_MIN_MS, LIST_LOCK_TIMEOUT_MS - (startedAt - waitingSince)),
+    );
     const { version } = transaction;
     // Unless its image was found to be corrupt meanwhile.
     const base = old === this.#memory.current ? old : undefined;
@@ -120,7 +126,7 @@ export class ListImages implements OnModuleDestroy {
     try {
       if (base !== undefined && base.name === version?.name) {
         // Rows may have been merged since into those that concern every block.
-        this.#version = version;
+        this.#compared = await comparedBy(transaction, base.pieces);
         isComplete = true;
         return base;
       }
@@ -133,12 +139,12 @@ export class ListImages implements OnModuleDestroy {
         return undefined;
       }
       const image = imageOf(version?.name, pieces);
-      const newVersion = version && (await transaction.versionWith(startsOf(pieces)));
+      const compared = await comparedBy(transaction, pieces);
       if (base !== undefined && base !== this.#memory.current) {
         // It has been cleared meanwhile, and this image may have taken over what was corrupt.
         throw new CorruptChunk();
       }
-      this.#version = newVersion;
+      this.#compared = compared;
       this.#memory.current = version && image;
       const isSlow = performance.now() - startedAt > BUILD_MAX_MS;
       this.#streamedUntil = isSlow ? performance.now() + STREAMED_MS : -Infinity;
@@ -155,9 +161,9 @@ export class ListImages implements OnModuleDestroy {
    * @returns false when they do not fit, or nobody needs them any more
    */
   async #readPieces(transaction: ListTransaction, old: readonly Piece[], builder: ImageBuilder): Promise<boolean> {
-    const [before, { version }] = [this.#version, transaction];
-    const pieces = before !== undefined && before.basis === version?.basis ? old : [];
-    const isSame = (index: number): boolean => before?.sums[index] === version?.sums[index];
+    const [before, now] = [this.#compared, await comparedBy(transaction, old)];
+    const pieces = before !== undefined && before.basis === now?.basis ? old : [];
+    const isSame = (index: number): boolean => before?.sums[index] === now?.sums[index];
     const encoder = new OrderListEncoder(this.pieceRowsMin);
     for (let index = 0; index < pieces.length || index === 0; index++) {
       const piece = pieces[index];
@@ -179,4 +185,10 @@ export class ListImages implements OnModuleDestroy {
     }
     return true;
   }
+}
+
+/** @returns undefined when the list has no version */
+async function comparedBy(transaction: ListTransaction, pieces: readonly Piece[]): Promise<Compared | undefined> {
+  const { version } = transaction;
+  return version && { basis: version.basis, sums: await transaction.sums(startsOf(pieces)) };
 }

@@ -9,7 +9,15 @@ import { isSchemaError } from '../../database/postgres-errors.js';
 import { Metrics } from '../../metrics/metrics.js';
 import { traced } from '../../tracing/tracing.js';
 import { ORDER_COLUMNS } from '../order-columns.js';
-import { type ListVersion, type RangesRow, SELECT_RANGES, versionOf } from './list-version.js';
+import {
+  type ListVersion,
+  type NameRow,
+  SELECT_NAME,
+  SELECT_SUMS,
+  type SumRow,
+  sumsOf,
+  versionOf,
+} from './list-version.js';
 import { ListVersions } from './list-versions.js';
 import { BLOCK_IDS, type EncodedChunk, type OrderListEncoder } from './order-list-encoder.js';
 
@@ -35,13 +43,6 @@ const SELECT_CHILDREN = `
   SELECT string_agg(concat_ws(' ', inhrelid, inhparent, child.xmin, relfilenode), ',' ORDER BY inhrelid, inhparent) AS children
   FROM child JOIN pg_class ON pg_class.oid = inhrelid`;
 
-export interface BeginOptions {
-  /** The block that each range but the first begins with, see {@link ListVersion.sums}. */
-  readonly starts?: readonly number[];
-  /** How long it may wait for the lock of the table; {@link LIST_LOCK_TIMEOUT_MS} by default. Milliseconds. */
-  readonly lockTimeoutMs?: number;
-}
-
 /** Opens transactions for lists. */
 @Injectable()
 export class ListTransactions {
@@ -51,29 +52,30 @@ export class ListTransactions {
     private readonly metrics: Metrics,
   ) {}
 
-  /** @throws {Error} of the database */
-  begin(options: BeginOptions = {}): Promise<ListTransaction> {
-    return this.#begin(options, this.versions.isIntact);
+  /**
+   * @param lockTimeoutMs how long it may wait for the lock of the table; milliseconds
+   * @throws {Error} of the database
+   */
+  begin(lockTimeoutMs = LIST_LOCK_TIMEOUT_MS): Promise<ListTransaction> {
+    return this.#begin(lockTimeoutMs, this.versions.isIntact);
   }
 
-  async #begin(options: BeginOptions, isIntact: boolean): Promise<ListTransaction> {
-    const { starts = [], lockTimeoutMs = LIST_LOCK_TIMEOUT_MS } = options;
+  async #begin(lockTimeoutMs: number, isIntact: boolean): Promise<ListTransaction> {
     const client = await this.pools.list.connect();
     try {
       // The lock before the snapshot: after a rewrite of the table, an older snapshot would see an empty one.
       const begin = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL lock_timeout = ${Math.ceil(lockTimeoutMs)};
         LOCK TABLE orders IN ACCESS SHARE MODE`;
       await withDeadline(client.query(begin), RESPONSE_TIMEOUT_MS);
-      const query = queryOn(client);
-      const row = isIntact ? await rangesIn(query, starts) : undefined;
-      const version = row && (await this.versions.check(row)) ? versionOf(row, starts.length + 1) : undefined;
-      const children = version === undefined ? await childrenIn(query) : undefined;
+      const row = isIntact ? onlyRow(await rowsOf<NameRow>(client, 'list_name', SELECT_NAME)) : undefined;
+      const version = row && (await this.versions.check(row)) ? versionOf(row) : undefined;
+      const children = version === undefined ? await childrenIn(client) : undefined;
       return new ListTransaction(client, this.pools.main, this.metrics, version, children);
     } catch (error) {
       client.release(true);
       // The tables have changed since; a list of the whole table names fewer of them.
       if (isIntact && isSchemaError(error)) {
-        return this.#begin(options, false);
+        return this.#begin(lockTimeoutMs, false);
       }
       throw error;
     }
@@ -87,14 +89,17 @@ export class ListTransaction {
     private readonly client: PoolClient,
     private readonly main: Pool,
     private readonly metrics: Metrics,
-    /** The version that the snapshot shows, with the sums of the ranges that were asked for; undefined when it has none. */
+    /** The version that the snapshot shows; undefined when it has none. */
     readonly version: ListVersion | undefined,
     private readonly children: string | null | undefined,
   ) {}
 
-  /** The same version with the sums of other ranges. */
-  async versionWith(starts: readonly number[]): Promise<ListVersion> {
-    return versionOf(await rangesIn(queryOn(this.client), starts), starts.length + 1);
+  /**
+   * The sums of the tokens of ranges of blocks, see {@link ListVersion.basis}.
+   * @param starts the block that each range but the first begins with
+   */
+  async sums(starts: readonly number[]): Promise<readonly string[]> {
+    return sumsOf(await rowsOf<SumRow>(this.client, 'list_sums', SELECT_SUMS, [starts]), starts.length + 1);
   }
 
   /**
@@ -119,7 +124,7 @@ export class ListTransaction {
       yield next.value;
     }
     // What has been read is locked, so it is still attached.
-    if (this.version === undefined && (await childrenIn(queryOn(this.main))) !== this.children) {
+    if (this.version === undefined && (await childrenIn(this.main)) !== this.children) {
       throw new Error('The tables of the order list have changed while it was read.');
     }
   }
@@ -148,23 +153,18 @@ async function nextOf<T>(copy: CopyOut<T>, chunks: AsyncIterator<T, undefined>):
   }
 }
 
-/** Runs a statement of one row. */
-type Query = <T extends QueryResultRow>(name: string, text: string, values?: readonly unknown[]) => Promise<T>;
-
-/** Runs statements with a deadline. */
-function queryOn(db: Pool | PoolClient): Query {
-  return async <T extends QueryResultRow>(name: string, text: string, values: readonly unknown[] = []) => {
-    const statement = { name, text, values: [...values] };
-    const { rows } = await withDeadline(db.query<T>(statement), RESPONSE_TIMEOUT_MS);
-    return onlyRow(rows);
-  };
+/** Runs a statement with a deadline. */
+async function rowsOf<T extends QueryResultRow>(
+  db: Pool | PoolClient,
+  name: string,
+  text: string,
+  values: unknown[] = [],
+): Promise<T[]> {
+  const { rows } = await withDeadline(db.query<T>({ name, text, values }), RESPONSE_TIMEOUT_MS);
+  return rows;
 }
 
-function rangesIn(query: Query, starts: readonly number[]): Promise<RangesRow> {
-  return query('list_ranges', SELECT_RANGES, [starts]);
-}
-
-async function childrenIn(query: Query): Promise<string | null> {
-  const { children } = await query<{ children: string | null }>('list_children', SELECT_CHILDREN);
-  return children;
+async function childrenIn(db: Pool | PoolClient): Promise<string | null> {
+  const rows = await rowsOf<{ children: string | null }>(db, 'list_children', SELECT_CHILDREN);
+  return onlyRow(rows).children;
 }

@@ -5,10 +5,8 @@ import { ORDER_COLUMNS } from '../order-columns.js';
 export interface ListVersion {
   /** Equal only when the list is. Opaque, of characters that an entity tag may have. */
   readonly name: string;
-  /** The catalogue and what concerns every block. */
+  /** The catalogue and what concerns every block. While it is the same, sums of tokens ({@link sumsOf}) are equal only when the orders are. */
   readonly basis: string;
-  /** The sums of the tokens of each range that was asked for: while the basis is the same, equal only when its orders are. */
-  readonly sums: readonly string[];
 }
 
 /** Raise it when the same orders are shown in another way, for a reason that the columns do not say. */
@@ -49,17 +47,15 @@ export interface NameRow {
   readonly count: number;
 }
 
-/** The same with the sums of ranges of blocks, by the number of the range. `$1`: the block that each range but the first begins with. */
-export const SELECT_RANGES = `
-  SELECT ${CATALOGUE} AS catalogue, sum(tokens)::text AS tokens, (sum(tokens) FILTER (WHERE range IS NULL))::text AS renewals,
-         sum(count)::integer AS count, coalesce(json_object_agg(range, tokens::text) FILTER (WHERE range IS NOT NULL), '{}') AS ranges
-  FROM (
-    SELECT width_bucket(block, $1::bigint[]) AS range, sum(token) AS tokens, count(*) AS count FROM order_list_changes GROUP BY 1
-  ) AS sums`;
+/** The sums of the tokens of ranges of blocks. `$1`: the block that each range but the first begins with. */
+export const SELECT_SUMS = `
+  SELECT width_bucket(block, $1::bigint[]) AS range, sum(token)::text AS tokens
+  FROM order_list_changes WHERE block IS NOT NULL GROUP BY 1`;
 
-export interface RangesRow extends NameRow {
-  /** Ranges without a token are missing. */
-  readonly ranges: Readonly<Record<number, string>>;
+/** Ranges without a token have none. */
+export interface SumRow {
+  readonly range: number;
+  readonly tokens: string;
 }
 
 /** See {@link ListVersion.name}. Rows may be merged into those that concern every block, so these are no part of their own in it. */
@@ -67,13 +63,17 @@ export function nameOf({ catalogue, tokens }: NameRow): string {
   return `${catalogue}-${wrapped(tokens)}-${REPRESENTATION}`;
 }
 
-/** @param count of the ranges */
-export function versionOf(row: RangesRow, count: number): ListVersion {
-  return {
-    name: nameOf(row),
-    basis: `${row.catalogue}-${wrapped(row.renewals)}`,
-    sums: Array.from({ length: count }, (_, range) => wrapped(row.ranges[range] ?? null)),
-  };
+export function versionOf(row: NameRow): ListVersion {
+  return { name: nameOf(row), basis: `${row.catalogue}-${wrapped(row.renewals)}` };
+}
+
+/** @param count of the ranges @returns the sum of each range */
+export function sumsOf(rows: readonly SumRow[], count: number): string[] {
+  const sums = new Array<string>(count).fill(wrapped(null));
+  for (const { range, tokens } of rows) {
+    sums[range] = wrapped(tokens);
+  }
+  return sums;
 }
 
 /** PostgreSQL adds tokens without a bound and merges them modulo 2^64. */
