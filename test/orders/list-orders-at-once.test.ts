@@ -65,7 +65,24 @@ it('many lists that their clients do not read, also behind a pending response, s
   await waitFor(async () => (await statusOfList(compressing, 'gzip')) === 200, 'those of compressed lists, too');
 });
 
-it('lists that wait for PostgreSQL share one connection, and no slot: they get the 503 of a lock timeout', async () => {
+it('uncompressed lists of one key that wait for their turn leave the requests that a proxy forwards to others', async () => {
+  const { service, key } = context;
+  const list = requestText('GET', '/v1/store/orders', { key, headers: ['Accept-Encoding: identity'] });
+  // An eighth of MAX_CONNECTIONS, and more.
+  const sockets = Array.from({ length: 150 }, () => connect(service.port, '127.0.0.1'));
+  try {
+    sockets.forEach((socket) => socket.on('error', () => undefined).write(list));
+    await waitFor(async () => (await statusOfList(key, 'gzip')) === 503, 'those that wait hold the share of their key');
+    const { key: other } = await insertKey(service.db);
+    expect(await statusOfList(other, 'gzip')).toBe(200);
+    expect(await statusOfList(other, 'identity')).toBe(200);
+  } finally {
+    sockets.forEach((socket) => socket.destroy());
+  }
+  await waitFor(async () => (await statusOfList(key, 'gzip')) === 200, 'the slots are free again');
+});
+
+it('lists that wait for PostgreSQL share one connection: they get the 503 of a lock timeout', async () => {
   const { service, key } = context;
   // The list needs the database again, where it waits.
   await service.db.query('UPDATE orders SET quantity = quantity + 1 WHERE id = 1');

@@ -23,11 +23,11 @@ const UNCOMPRESSED_MAX = 64;
 /** How long such a list waits when this number is reached and no other one of its key begins. Milliseconds. */
 const UNCOMPRESSED_WAIT_MS = 10_000;
 /**
- * The part of `MAX_CONNECTIONS` that compressed lists may take which are sent from memory. They take little else, but a proxy that has
+ * The part of `MAX_CONNECTIONS` that lists may take, also those that wait for an image or for one of the other slots: a proxy that has
  * forwarded as many requests as it may forwards no cancel.
  */
-const COMPRESSED_SHARE = 1 / 2;
-/** How long a list waits that is compressed in memory, or that memory does not hold. Less than proxies wait. Milliseconds. */
+const LISTS_SHARE = 1 / 2;
+/** How long a list waits when this part is taken, and one that memory does not hold for its turn. Less than proxies wait. Milliseconds. */
 const WAIT_MS = 4_000;
 /** The part of these slots that one key may hold. */
 const KEY_SHARE = 1 / 4;
@@ -56,6 +56,7 @@ interface Sending {
 @Injectable()
 export class OrderListResponder {
   readonly #stallMs: number;
+  readonly #lists: FairSlots;
   readonly #turns = new FairSlots(BEGUN_PER_TURN, {
     ms: Infinity,
     error: () => new Error('Nobody waits without end.'),
@@ -67,7 +68,6 @@ export class OrderListResponder {
     error: () =>
       unavailable('Too many uncompressed order lists are being sent; send "Accept-Encoding: gzip" or retry shortly.'),
   });
-  readonly #compressed: FairSlots;
   readonly #streams: FairSlots;
 
   constructor(
@@ -85,7 +85,7 @@ export class OrderListResponder {
         ms: WAIT_MS,
         error: () => unavailable(`Too many order lists are being ${doing}; retry shortly.`),
       });
-    this.#compressed = slots(Math.ceil(connectionsMax * COMPRESSED_SHARE), 'sent');
+    this.#lists = slots(Math.ceil(connectionsMax * LISTS_SHARE), 'sent');
     this.#streams = slots(list.concurrency, 'read');
   }
 
@@ -119,7 +119,7 @@ export class OrderListResponder {
         }
       },
     };
-    await listCall(() => this.#send(name, sending)).catch((error: unknown) => {
+    await listCall(() => inSlot(this.#lists, sending, () => this.#send(name, sending))).catch((error: unknown) => {
       this.#end(sending, error);
     });
   }
@@ -145,10 +145,9 @@ export class OrderListResponder {
       // Many may have waited for this image.
       await this.#turn(sending.caller);
       const { image } = used;
-      const { isCompressed } = sending;
-      await inSlot(isCompressed ? this.#compressed : this.#uncompressed, sending, () =>
-        this.#sendImage(image, sending, isCompressed ? image.gzip : plainBodyOf(image.chunks)),
-      );
+      await (sending.isCompressed
+        ? this.#sendImage(image, sending, image.gzip)
+        : inSlot(this.#uncompressed, sending, () => this.#sendImage(image, sending, plainBodyOf(image.chunks))));
     } finally {
       used.release();
     }
