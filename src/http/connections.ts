@@ -10,8 +10,6 @@ interface Connection {
   readonly pending: ServerResponse[];
   /** The latest request, until it has been received completely and its response has ended. */
   latest: IncomingMessage | undefined;
-  /** The bytes that had been received when the latest request was complete up to its body. */
-  bytesRead: number;
   /** The connection ends with its last pending response: later requests on it are not executed (RFC 9112 section 9.6). */
   isEnding: boolean;
 }
@@ -43,7 +41,7 @@ export class Connections {
   }
 
   #add(socket: Socket): Connection {
-    const connection = { pending: [], latest: undefined, bytesRead: 0, isEnding: false };
+    const connection = { pending: [], latest: undefined, isEnding: false };
     this.#open.set(socket, connection);
     return connection;
   }
@@ -68,15 +66,10 @@ export class Connections {
       }
       this.#endIfIdle(socket, connection);
     });
-    const bytes = socket.bytesRead - connection.bytesRead;
-    connection.bytesRead = socket.bytesRead;
-    // Node, too, ends the connection with the response to these, but only after it has executed the requests behind them.
+    // Node, too, ends the connection with the response to these, but only after it has executed the requests behind them. It ignores an
+    // offer to upgrade, and loses what it has read behind that.
     const { expect, upgrade } = req.headers;
-    if (this.#isDraining || expect !== undefined || req.httpVersionMinor === 0) {
-      this.endAfter(res);
-    } else if (upgrade !== undefined && bytes !== lengthOf(req)) {
-      // Clients that prefer HTTP/2, such as Java's, offer it with each request, and wait for the response. Node ignores the offer, but
-      // loses what it has read behind such a request.
+    if (this.#isDraining || expect !== undefined || upgrade !== undefined || req.httpVersionMinor === 0) {
       this.endAfter(res);
     }
     return true;
@@ -136,10 +129,4 @@ export class Connections {
       socket.destroySoon();
     }
   }
-}
-
-/** The bytes of a request without a body, as clients usually write it. */
-function lengthOf({ method, url, rawHeaders }: IncomingMessage): number {
-  const lines = rawHeaders.reduce((sum, text) => sum + text.length + ': '.length, 0);
-  return `${method} ${url} HTTP/1.1\r\n\r\n`.length + lines;
 }

@@ -63,18 +63,6 @@ describe('connections', () => {
       expect(await statusOf(context.service.db, id)).toBe('pending');
     });
 
-    it('are executed when each offers HTTP/2 and waits for the response before it, as Java and curl do', async () => {
-      const id = await insertOrder(context.service.db);
-      const headers = ['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAEAAEAAAAIAAAAB'];
-      const list = requestText('GET', '/v1/nowhere', { key: context.key, headers });
-      const { responses } = await exchange(context.service.port, list, {
-        until: 2,
-        thenSend: requestText('DELETE', `/v1/store/orders/${id}`, { key: context.key, headers }),
-      });
-      expect(responses.map(({ status }) => status)).toEqual([404, 204]);
-      expect(responses.map((response) => response.headers.get('connection'))).toEqual([['keep-alive'], ['keep-alive']]);
-    });
-
     it.each<[string, string, number, string, number]>([
       ['a cancel behind a list', 'GET /v1/store/orders', 200, 'DELETE /v1/store/orders/ID', 204],
       ['a cancel behind a rejection', 'GET /v1/store/orders without a key', 401, 'DELETE /v1/store/orders/ID', 204],
