@@ -17,7 +17,7 @@
  */
 
 /** Whoever has a relation in the place of one of these has its triggers, rules and functions run by those who use it. */
-const RELATIONS = `'orders', 'api_keys', 'api_key_usage', 'order_list_changes', '_prisma_migrations'`;
+const RELATIONS = `'orders', 'orders_id_seq', 'api_keys', 'api_key_usage', 'order_list_changes', '_prisma_migrations'`;
 
 /**
  * Others are all but superusers and those who may act as this login, or as the owner of the database, of the schema or of the tables.
@@ -36,7 +36,9 @@ const selectOthers = (/** @type {boolean} */ asService) => `
   ), database AS (
     SELECT oid, datdba AS owner FROM pg_database WHERE datname = current_database()
   ), relation AS (
-    SELECT pg_class.oid, relname, relowner AS owner FROM pg_class JOIN schema ON schema.oid = relnamespace WHERE relname IN (${RELATIONS})
+    SELECT pg_class.oid, relname, relowner AS owner FROM pg_class JOIN schema ON schema.oid = relnamespace
+    -- A sequence runs nothing, but a view in its place does.
+    WHERE relname IN (${RELATIONS}) AND relkind <> 'S'
   ), sole_owner AS (
     SELECT min(owner) AS oid FROM relation HAVING count(DISTINCT owner) = 1
   ), session AS (

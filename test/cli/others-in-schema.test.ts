@@ -213,6 +213,10 @@ describe('a relation that a stranger made before the first migration', () => {
   const migrate = (url: string): Promise<string> => prismaMigrate('deploy', url).catch(String);
   const show = async (url: string): Promise<string> =>
     (await petstore(['orders', 'show', '1'], { DATABASE_URL: url })).stderr;
+  const migrateAndSeed = async (url: string): Promise<string> => {
+    await migrate(url);
+    return (await petstore(['seed', '--orders', '1'], { DATABASE_URL: url })).stderr;
+  };
 
   it.each([
     [
@@ -230,6 +234,12 @@ describe('a relation that a stranger made before the first migration', () => {
       `CREATE VIEW orders AS SELECT 1::bigint AS id, ${COLUMNS} WHERE theirs.note(); GRANT ALL ON orders TO PUBLIC`,
       'VIEW public.orders',
       show,
+    ],
+    [
+      'a view as the sequence of their ids, beside which the migration makes another one',
+      `CREATE VIEW orders_id_seq AS SELECT 1::bigint AS last_value, theirs.note() AS is_called; GRANT ALL ON orders_id_seq TO PUBLIC`,
+      'VIEW public.orders_id_seq',
+      migrateAndSeed,
     ],
     [
       'the table of the orders, with an operator for its type',
