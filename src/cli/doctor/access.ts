@@ -60,7 +60,12 @@ export async function checkAccess(db: pg.Client, { databaseUrl }: Config): Promi
     ...(mayCreate ? [`GRANT CREATE ON SCHEMA public TO ${owner};`, 'REVOKE CREATE ON SCHEMA public FROM PUBLIC;'] : []),
   ];
   const message = `every login of the server has ${problems.join(', and ')}`;
-  const remedy = `Run as ${mayCreate ? 'a superuser' : 'the owner of the database'}: ${statements.join(' ')}`;
+  // The owner cannot tell which logins connect only because everybody may.
+  const first =
+    isOwner && privileges.includes('CONNECT')
+      ? `First GRANT CONNECT ON DATABASE ${database} TO the login of the service, which else cannot connect any more. `
+      : '';
+  const remedy = `${first}Run as ${mayCreate ? 'a superuser' : 'the owner of the database'}: ${statements.join(' ')}`;
   // Then this login, too, can create what runs with the privileges of the owner.
   return mayCreate && !isOwner ? error(message, remedy) : warning(message, remedy);
 }

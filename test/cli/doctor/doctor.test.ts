@@ -229,6 +229,18 @@ describe('runChecks', () => {
     expect(problemsIn(await check())).toEqual([]);
   });
 
+  it("tells the owner to give the service's login the right to connect before everybody loses it", async () => {
+    await database.db.query(withNames('GRANT CONNECT ON DATABASE DATABASE TO PUBLIC'));
+    const { access } = await check({ DATABASE_URL: database.url });
+    await database.db.query(withNames('REVOKE CONNECT ON DATABASE DATABASE FROM PUBLIC'));
+    expect(access).toBe(
+      withNames(
+        'warning: every login of the server has CONNECT on this database → First GRANT CONNECT ON DATABASE DATABASE TO the login of the ' +
+          'service, which else cannot connect any more. Run as the owner of the database: REVOKE ALL ON DATABASE DATABASE FROM PUBLIC;',
+      ),
+    );
+  });
+
   it('runs nothing else while another login could have code run with its privileges', async () => {
     const other = await createServiceLogin(database, '');
     await database.db.query(
