@@ -80,9 +80,11 @@ const selectOthers = (/** @type {boolean} */ asService) => `
            format('ALTER TABLE %s RENAME TO %I', relation.oid::regclass, relname || '_of_' || rolname)
     FROM relation JOIN other ON other.oid = owner CROSS JOIN LATERAL pg_identify_object('pg_class'::regclass, relation.oid, 0)
     UNION ALL
-    SELECT format('the function of TRIGGER %I ON %s', tgname, tgrelid::regclass), format('DROP TRIGGER %I ON %s', tgname, tgrelid::regclass)
+    -- Its function, or one in its condition.
+    SELECT DISTINCT format('a function in TRIGGER %I ON %s', tgname, tgrelid::regclass), format('DROP TRIGGER %I ON %s', tgname, tgrelid::regclass)
     FROM pg_trigger JOIN relation ON relation.oid = tgrelid AND owner NOT IN (SELECT oid FROM other)
-      JOIN pg_proc ON pg_proc.oid = tgfoid JOIN other ON other.oid = proowner
+      JOIN pg_depend ON classid = 'pg_trigger'::regclass AND objid = pg_trigger.oid AND refclassid = 'pg_proc'::regclass
+      JOIN pg_proc ON pg_proc.oid = refobjid JOIN other ON other.oid = proowner
     UNION ALL
     SELECT DISTINCT format('a function in RULE %I ON %s', rulename, ev_class::regclass), format('DROP RULE %I ON %s', rulename, ev_class::regclass)
     FROM pg_rewrite JOIN relation ON relation.oid = ev_class AND owner NOT IN (SELECT oid FROM other)

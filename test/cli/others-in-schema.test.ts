@@ -107,16 +107,18 @@ describe('a command whose login has the privileges of the owner', () => {
         'DROP ROUTINE public.round(double precision,integer); Or give them to the owner of the tables, if you trust them.',
     ],
     [
-      'the functions of a trigger and of a rule on a table belong to another login',
+      'the functions of triggers, of their conditions and of a rule on a table belong to another login',
       `CREATE SCHEMA ${stranger} AUTHORIZATION ${stranger};
        CREATE FUNCTION ${stranger}.fire() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
        CREATE FUNCTION ${stranger}.note() RETURNS integer LANGUAGE sql AS 'SELECT 1';
        ALTER FUNCTION ${stranger}.fire() OWNER TO ${stranger}; ALTER FUNCTION ${stranger}.note() OWNER TO ${stranger};
        CREATE TRIGGER "On change" BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION ${stranger}.fire();
+       CREATE TRIGGER watched BEFORE UPDATE ON orders FOR EACH ROW WHEN (${stranger}.note() = 1)
+         EXECUTE FUNCTION suppress_redundant_updates_trigger();
        CREATE RULE noted AS ON INSERT TO api_keys DO ALSO SELECT ${stranger}.note()`,
-      'other roles own a function in RULE noted ON public.api_keys, the function of TRIGGER "On change" ON public.orders. ' +
-        'Run as a superuser, or as the owner of the schema: DROP RULE noted ON public.api_keys; DROP TRIGGER "On change" ON public.orders; ' +
-        'Or give them to the owner of the tables, if you trust them.',
+      'other roles own a function in RULE noted ON public.api_keys, a function in TRIGGER "On change" ON public.orders, ' +
+        'a function in TRIGGER watched ON public.orders. Run as a superuser, or as the owner of the schema: ' +
+        'DROP RULE noted ON public.api_keys; DROP TRIGGER "On change" ON public.orders; DROP TRIGGER watched ON public.orders; Or give them to the owner of the tables, if you trust them.',
     ],
   ])('ends with 1 and a remedy that works when %s', async (_what, change, problem) => {
     await database.db.query(change);
