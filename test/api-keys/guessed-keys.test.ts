@@ -105,14 +105,25 @@ describe('guessed keys', () => {
   });
 });
 
-it('a key that cannot be verified gets 503 with the limits of its last known plan, and counts against it', async () => {
+it('a key that cannot be verified counts against its last known plan, and gets 503 within its limits and 429 beyond', async () => {
   const { service } = context;
-  const { key } = await insertKey(service.db, { plan: 'business' });
+  const { key } = await insertKey(service.db, {
+    plan: 'enterprise',
+    requests_per_minute: 2,
+    requests_per_day: 1_000,
+  });
   await untilCached(key);
-  service.clock.advance(11_000);
+  service.clock.advance(60_000);
   queries.mockRejectedValue(new DomainError('service_unavailable', 'The database is unavailable.'));
-  const response = await cancelOrder(service.baseUrl, '404404', key);
-  expect(response.status).toBe(503);
-  expect(response.headers.get('x-ratelimit-limit')).toBe('1000');
-  expect(Number(response.headers.get('x-ratelimit-remaining'))).toBeLessThan(999);
+  const responses: unknown[] = [];
+  for (let request = 0; request < 3; request++) {
+    const response = await cancelOrder(service.baseUrl, '404404', key);
+    const limits = ['limit', 'remaining'].map((name) => response.headers.get(`x-ratelimit-${name}`));
+    responses.push([(await errorOf(response)).code, ...limits]);
+  }
+  expect(responses).toEqual([
+    ['service_unavailable', '2', '1'],
+    ['service_unavailable', '2', '0'],
+    ['rate_limit_exceeded', '2', '0'],
+  ]);
 });
