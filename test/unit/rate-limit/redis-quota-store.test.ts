@@ -45,6 +45,7 @@ class SlowRedis extends EventEmitter {
   }
 }
 
+const replyError = (message: string): Error => new (ReplyError as new (text: string) => Error)(message);
 const timeout = (): Error => Object.assign(new Error('no response within 100 ms'), { code: 'ETIMEDOUT' });
 
 let clock: ManualClock;
@@ -181,12 +182,34 @@ describe('RedisQuotaStore', () => {
     expect(degraded).toEqual([false, false, false, false, false, true]);
   });
 
+  it.each([
+    ["READONLY You can't write against a read only replica.", true],
+    ['LOADING Redis is loading the dataset in memory', true],
+    ['CLUSTERDOWN The cluster is down', true],
+    ["MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", true],
+    ["OOM command not allowed when used memory > 'maxmemory'.", true],
+    ['BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.', true],
+    ['MISCONF Redis is configured to save RDB snapshots, but is currently not able to persist on disk.', true],
+    ['NOREPLICAS Not enough good replicas to write.', true],
+    ['NOAUTH Authentication required.', true],
+    ["NOPERM this user has no permissions to run the 'evalsha' command", true],
+    ['ERR max number of clients reached', true],
+    ['ERR Error running script (call to f_0a1b): @user_script:47: -NOREPLICAS Not enough good replicas.', true],
+    ['WRONGTYPE Operation against a key holding the wrong kind of value', false],
+    ['MOVED 3999 127.0.0.1:6381', false],
+  ])('after three errors "%s" is degraded: %s', async (message, isDegraded) => {
+    redis.consume = () => Promise.reject(replyError(message));
+    for (let request = 0; request < 3; request++) {
+      expect((await store.consume('a', { ...ONE, requestsPerMinute: 10 })).outcome).toBe('admitted');
+    }
+    expect(store.degraded).toBe(isDegraded);
+  });
+
   it('asks Redis with one request a second while it is degraded, until one is counted', async () => {
     const now = jest.spyOn(performance, 'now');
     const consume = redis.consume.bind(redis);
-    const WrongType = ReplyError as new (message: string) => Error;
     // An error about one key does not say whether Redis accepts writes.
-    const errors = [timeout(), timeout(), timeout(), timeout(), new WrongType('WRONGTYPE')];
+    const errors = [timeout(), timeout(), timeout(), timeout(), replyError('WRONGTYPE')];
     let sent = 0;
     redis.consume = (...args) => {
       const error = errors[sent++];
