@@ -1,6 +1,10 @@
 import { loggablePath } from '../../../src/http/loggable-path.js';
 
 const KEY = `pst_${'aB3'.repeat(14)}c`;
+/** All that a key may consist of after its prefix. */
+const CHARACTERS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const escapedByHex = (text: string): string =>
+  text.replace(/./g, (each) => `%${each.charCodeAt(0).toString(16).toUpperCase()}`);
 
 describe('loggablePath', () => {
   it.each([
@@ -14,6 +18,8 @@ describe('loggablePath', () => {
     [`/v1/${KEY}/x`, '/v1/pst_aB3aB3…/x'],
     [`/${'a'.repeat(180)}${KEY}`, `/${'a'.repeat(180)}pst_aB3aB3…`],
     [`/${KEY.replace('_', '%5F').replace('p', '%70').replace('B', '%42')}`, '/pst_aB3aB3…'],
+    [`/pst_${escapedByHex(CHARACTERS)}`, '/pst_012345…'],
+    [`/pst_${escapedByHex(CHARACTERS).toLowerCase()}`, '/pst_012345…'],
     [`/v1/${KEY.replace('_', '%255F').replace('p', '%252570')}`, '/v1/pst_aB3aB3…'],
     ['http://user:password@[zz/v1/store/orders', undefined],
     ['http://user:password@host/nothing', '/nothing'],
