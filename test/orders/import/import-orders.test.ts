@@ -261,6 +261,11 @@ describe('importOrders rejects the whole file and names line and field, for', ()
     ['no petId in the header', 'quantity\n1\n', '1 petId: is missing from the header'],
     ['semicolons', 'id;petId;quantity\n1;7,1\n', '1: must separate the columns with commas, not with semicolons'],
     ['tabs', 'petId\tquantity\n7\t1\n', '1: must separate the columns with commas, not with tabs'],
+    [
+      'a cancelled order that is complete',
+      'petId,quantity,complete,status\n7,1,true,cancelled\n',
+      '2 complete: must be false unless the status is shipped (got true)',
+    ],
     ['a missing value', 'id,petId,quantity\n1,2\n', '2: must have 3 values, like the header (got 2)'],
     ['an extra value', 'petId,quantity\n1,2,3\n', '2: must have 2 values, like the header (got 3)'],
     ['a quote that is not closed', 'petId,quantity\n7,1\n7,"1\n7,1\n7,1', `3: ${INVALID}(Quote Not Closed`],
