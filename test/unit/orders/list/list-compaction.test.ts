@@ -1,3 +1,4 @@
+import { Logger } from '@nestjs/common';
 import type { Pools } from '../../../../src/database/pools.js';
 import { ListCompaction } from '../../../../src/orders/list/list-compaction.js';
 
@@ -51,19 +52,22 @@ it('merges when there are more than twice as many rows as the last merge left, a
   expect(await stepsAfter(Infinity)).toBe(3);
 });
 
-it('merges at most once a second, so that one that fails is not repeated for every list', async () => {
+it.each([
+  ['succeeds', Infinity, [1, 1, 2]],
+  // After two smaller steps.
+  ['fails', 0, [3, 3, 4]],
+])('merges again a second after one that %s, and not for every list', async (_what, pagesMax, expected) => {
   let now = 0;
   jest.spyOn(performance, 'now').mockImplementation(() => now);
-  const { compaction, steps } = compactionOf({ pages: 1, left: 1_000 });
+  jest.spyOn(Logger.prototype, 'warn').mockImplementation();
+  const { compaction, steps } = compactionOf({ pages: 1, left: 1_000, pagesMax });
   const stepsAfter = async (ms: number): Promise<number> => {
     now += ms;
     compaction.compactIfNeeded(Infinity);
     await settle();
     return steps.length;
   };
-  expect(await stepsAfter(0)).toBe(1);
-  expect(await stepsAfter(999)).toBe(1);
-  expect(await stepsAfter(1)).toBe(2);
+  expect([await stepsAfter(0), await stepsAfter(999), await stepsAfter(1)]).toEqual(expected);
 });
 
 it('takes all pages in steps, larger ones while they are fast, and smaller ones after a statement timeout', async () => {
