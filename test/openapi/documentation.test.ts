@@ -57,6 +57,13 @@ describe('documentation', () => {
       expect(script).toContain('press **Authorize** and paste your key');
       expect(script).not.toMatch(/pst_\w{10}|"demoKey"/);
     });
+
+    it('is framed by no page, and no page of another origin loads its script, which may have a key', async () => {
+      const page = await fetch(`${context.service.baseUrl}/docs`);
+      expect(page.headers.get('content-security-policy')).toContain("frame-ancestors 'none'");
+      const script = await fetch(`${context.service.baseUrl}/docs/swagger-ui-init.js`);
+      expect(script.headers.get('cross-origin-resource-policy')).toBe('same-origin');
+    });
   });
 
   describe('the files of Swagger UI', () => {
