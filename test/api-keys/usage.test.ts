@@ -159,6 +159,15 @@ describe('the usage recorder', () => {
     expect(await usageOf(id, 'CURRENT_DATE')).toEqual({ ...NOTHING, admitted: '3' });
   });
 
+  it('adds counts to the current day when the clock of the process is set back before they are written', async () => {
+    const [id, clock] = [randomUUID(), new ManualClock()];
+    const recorder = new UsageRecorder(repository, clock, config, new Metrics());
+    recorder.add(id, { admitted: 1 });
+    clock.advance(-2 * DAY_MS);
+    await recorder.flush();
+    expect(await usageOf(id, 'CURRENT_DATE')).toEqual({ ...NOTHING, admitted: '1' });
+  });
+
   it('writes rows of many keys to a slow disk, in statements that end within their timeout', async () => {
     // The four seconds of 4,000 rows are longer than a statement may take.
     await context.service.db.query(
