@@ -7,15 +7,16 @@ import { Metrics } from '../../../src/metrics/metrics.js';
 
 describe('the request observer', () => {
   let server: Server;
-  const lines: unknown[] = [];
-  const observer = new RequestObserver(new Metrics(), (line) => lines.push(line));
+  const lines: { durationMs: number }[] = [];
+  const metrics = new Metrics();
+  const observer = new RequestObserver(metrics, (line) => lines.push(line as { durationMs: number }));
 
   afterEach(() => {
     server.closeAllConnections();
     server.close();
   });
 
-  it('logs a response as aborted when it is destroyed before the client has received all of it', async () => {
+  it('measures a response in seconds, and logs it as aborted when it is destroyed before the client has received all of it', async () => {
     server = createServer((req, res) => {
       Object.assign(req, { originalUrl: req.url });
       observer.observe(req as Request, res as Response, () => {
@@ -35,5 +36,7 @@ describe('the request observer', () => {
     await ended;
     client.destroy();
     expect(lines).toEqual([expect.objectContaining({ requestId: 'id-1', status: 200, aborted: true })]);
+    const sum = /_seconds_sum\{.*error_type="aborted"\} (\S+)/.exec(await metrics.registry.metrics())?.[1];
+    expect(Number(sum)).toBeCloseTo((lines[0]?.durationMs ?? NaN) / 1_000, 5);
   });
 });
