@@ -1,7 +1,7 @@
 import { parse } from 'lossless-json';
 import { insertOrder } from '../helpers/builders.js';
 import { type CommandResult, failure, petstore } from '../helpers/petstore.js';
-import { useTestDatabase } from '../helpers/test-database.js';
+import { createTestDatabase, useTestDatabase } from '../helpers/test-database.js';
 
 const database = useTestDatabase();
 const ID = '9223372036854775807';
@@ -48,5 +48,23 @@ describe('petstore orders show', () => {
       expect(result).toMatchObject({ exitCode: 2, stdout: '' });
       expect(result.stderr).toContain('It must be an integer from -9223372036854775808 to 9223372036854775807.');
     }
+  });
+});
+
+describe('petstore seed', () => {
+  it('inserts the same orders every time, changes no existing one, and leaves the next id above all of them', async () => {
+    const own = await createTestDatabase();
+    const seed = (orders: string): Promise<CommandResult> =>
+      petstore(['seed', '--orders', orders, '--json'], { DATABASE_URL: own.url });
+    const orders = async (): Promise<unknown[]> =>
+      (await own.db.query<{ id: string }>('SELECT * FROM orders ORDER BY id')).rows;
+    expect(JSON.parse((await seed('2')).stdout)).toEqual({ inserted: 2, existing: 0 });
+    await own.db.query('UPDATE orders SET quantity = 99 WHERE id = 2');
+    const before = await orders();
+    expect(JSON.parse((await seed('3')).stdout)).toEqual({ inserted: 1, existing: 2 });
+    expect((await orders()).slice(0, 2)).toEqual(before);
+    const next = await own.db.query<{ id: string }>('INSERT INTO orders (pet_id, quantity) VALUES (7, 1) RETURNING id');
+    expect(next.rows).toEqual([{ id: '4' }]);
+    await own.drop();
   });
 });
