@@ -6,7 +6,7 @@ import { insertKey, insertOrder, insertOrders, statusOf } from '../helpers/build
 import { cancelOrder } from '../helpers/api.js';
 import { RawClient } from '../helpers/raw-client.js';
 import { ServiceProcess } from '../helpers/service-process.js';
-import { useTestDatabase } from '../helpers/test-database.js';
+import { createTestDatabase, useTestDatabase } from '../helpers/test-database.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { requestText } from '../helpers/wire.js';
 
@@ -96,19 +96,41 @@ describe('SIGTERM', () => {
     expect(await stopped).toBe(0);
   });
 
-  it.concurrent('keeps responding, unready and closing connections, for SHUTDOWN_DELAY_SECONDS', async () => {
-    const service = await start({ SHUTDOWN_DELAY_SECONDS: '6' });
-    const stopped = service.stop();
-    await waitFor(() => service.output.includes('"stopping"'), 'the service stops');
-    const ready = await fetch(`${service.baseUrl}/health/ready`);
-    expect(ready.status).toBe(503);
-    expect(ready.headers.get('connection')).toBe('close');
-    const live = await fetch(`${service.baseUrl}/health/live`);
-    expect(live.status).toBe(200);
-    const id = await insertOrder(database.db);
-    expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
-    expect(await stopped).toBe(0);
-  });
+  it.concurrent(
+    'keeps responding, unready and closing connections, for SHUTDOWN_DELAY_SECONDS before the grace',
+    async () => {
+      // Other tests count the lock waits of theirs.
+      const own = await createTestDatabase();
+      const { key: ownKey } = await insertKey(own.db);
+      const [slow, id] = [await insertOrder(own.db), await insertOrder(own.db)];
+      const service = await start({
+        DATABASE_URL: own.url,
+        CANCEL_LOCK_TIMEOUT_MS: '30000',
+        SHUTDOWN_DELAY_SECONDS: '6',
+        SHUTDOWN_GRACE_SECONDS: '5',
+      });
+      const release = await lockOrder(own.db, slow);
+      const pending = cancelOrder(service.baseUrl, slow, ownKey);
+      await untilLockWaits(own.db);
+      const stopped = service.stop();
+      await waitFor(() => service.output.includes('"stopping"'), 'the service stops');
+      const ready = await fetch(`${service.baseUrl}/health/ready`);
+      expect(ready.status).toBe(503);
+      expect(ready.headers.get('connection')).toBe('close');
+      const live = (): Promise<number | undefined> =>
+        fetch(`${service.baseUrl}/health/live`).then(
+          ({ status }) => status,
+          () => undefined,
+        );
+      expect(await live()).toBe(200);
+      expect((await cancelOrder(service.baseUrl, id, ownKey)).status).toBe(204);
+      await waitFor(async () => (await live()) === undefined, 'the delay has ended');
+      await release();
+      expect((await pending).status).toBe(204);
+      expect(await stopped).toBe(0);
+      await own.drop();
+    },
+  );
 
   it.concurrent('cuts a list that outlasts the grace period, without the end of the body', async () => {
     const service = await start({ SHUTDOWN_GRACE_SECONDS: '1' });
