@@ -122,7 +122,7 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
     expect(receiver.spans.filter(({ parentSpanId }) => parentSpanId === span.spanId)).toEqual([]);
   });
 
-  it('ends the span of a COPY with the statement, and not with the response to a slow client', async () => {
+  it('ends the span of a COPY before the response to a slow client, whose disconnection marks the request as an error', async () => {
     await database.db.query(
       `INSERT INTO orders (id, pet_id, quantity) SELECT 1000000 + n, n, 1 FROM generate_series(1, ${ORDERS}) AS n`,
     );
@@ -132,6 +132,9 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
     await waitFor(() => copies() > before, 'the span arrives');
     expect(reader.isComplete).toBe(false);
     reader.disconnect();
+    // The span of its request ends now.
+    const span = await spanWhere(({ attributes }) => attributes['error.type'] === 'aborted');
+    expect(span).toMatchObject({ name: 'GET /v1/store/orders', status: { code: ERROR } });
     await database.db.query('DELETE FROM orders');
   });
 
