@@ -130,13 +130,18 @@ describe('DatabaseListener', () => {
   });
 
   // These two at the same time, with listeners of their own, because they wait for the heartbeat.
-  it.concurrent('reconnects when its server becomes read-only: another one may have replaced it', async () => {
+  it.concurrent('reconnects when its server becomes read-only or writable, as in a failover', async () => {
     const isolated = await createIsolatedDatabase();
     const { other, connected, stop } = await connect(isolated.url);
-    await isolated.db.query('ALTER SYSTEM SET default_transaction_read_only = on');
-    await isolated.db.query('SELECT pg_reload_conf()');
-    await waitFor(() => connected() === 2, 'the listener has reconnected');
-    expect(other.isListening).toBe(true);
+    for (const [setting, connections] of [
+      ['on', 2],
+      ['off', 3],
+    ] as const) {
+      await isolated.db.query(`ALTER SYSTEM SET default_transaction_read_only = ${setting}`);
+      await isolated.db.query('SELECT pg_reload_conf()');
+      await waitFor(() => connected() === connections, 'the listener has reconnected');
+      expect(other.isListening).toBe(true);
+    }
     stop();
     await isolated.drop();
   });
