@@ -80,11 +80,13 @@ const selectOthers = (/** @type {boolean} */ asService) => `
            format('ALTER TABLE %s RENAME TO %I', relation.oid::regclass, relname || '_of_' || rolname)
     FROM relation JOIN other ON other.oid = owner CROSS JOIN LATERAL pg_identify_object('pg_class'::regclass, relation.oid, 0)
     UNION ALL
-    -- Its function, or one in its condition.
+    -- Its function, or one in its condition, also behind an operator.
     SELECT DISTINCT format('a function in TRIGGER %I ON %s', tgname, tgrelid::regclass), format('DROP TRIGGER %I ON %s', tgname, tgrelid::regclass)
     FROM pg_trigger JOIN relation ON relation.oid = tgrelid AND owner NOT IN (SELECT oid FROM other)
-      JOIN pg_depend ON classid = 'pg_trigger'::regclass AND objid = pg_trigger.oid AND refclassid = 'pg_proc'::regclass
-      JOIN pg_proc ON pg_proc.oid = refobjid JOIN other ON other.oid = proowner
+      JOIN pg_depend ON classid = 'pg_trigger'::regclass AND objid = pg_trigger.oid
+      LEFT JOIN pg_operator ON refclassid = 'pg_operator'::regclass AND pg_operator.oid = refobjid
+      JOIN pg_proc ON pg_proc.oid = CASE refclassid WHEN 'pg_proc'::regclass THEN refobjid ELSE oprcode END
+      JOIN other ON other.oid = proowner
     UNION ALL
     SELECT DISTINCT format('a function in RULE %I ON %s', rulename, ev_class::regclass), format('DROP RULE %I ON %s', rulename, ev_class::regclass)
     FROM pg_rewrite JOIN relation ON relation.oid = ev_class AND owner NOT IN (SELECT oid FROM other)

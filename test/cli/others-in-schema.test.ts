@@ -115,10 +115,17 @@ describe('a command whose login has the privileges of the owner', () => {
        CREATE TRIGGER "On change" BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION ${stranger}.fire();
        CREATE TRIGGER watched BEFORE UPDATE ON orders FOR EACH ROW WHEN (${stranger}.note() = 1)
          EXECUTE FUNCTION suppress_redundant_updates_trigger();
+       CREATE FUNCTION ${stranger}.same(integer, integer) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+       ALTER FUNCTION ${stranger}.same(integer, integer) OWNER TO ${stranger};
+       CREATE OPERATOR ${stranger}.= (LEFTARG = integer, RIGHTARG = integer, FUNCTION = ${stranger}.same);
+       CREATE TRIGGER watched_too BEFORE UPDATE ON orders FOR EACH ROW WHEN (1 OPERATOR(${stranger}.=) 1)
+         EXECUTE FUNCTION suppress_redundant_updates_trigger();
        CREATE RULE noted AS ON INSERT TO api_keys DO ALSO SELECT ${stranger}.note()`,
       'other roles own a function in RULE noted ON public.api_keys, a function in TRIGGER "On change" ON public.orders, ' +
-        'a function in TRIGGER watched ON public.orders. Run as a superuser, or as the owner of the schema: ' +
-        'DROP RULE noted ON public.api_keys; DROP TRIGGER "On change" ON public.orders; DROP TRIGGER watched ON public.orders; Or give them to the owner of the tables, if you trust them.',
+        'a function in TRIGGER watched ON public.orders, a function in TRIGGER watched_too ON public.orders. Run as a superuser, ' +
+        'or as the owner of the schema: DROP RULE noted ON public.api_keys; DROP TRIGGER "On change" ON public.orders; ' +
+        'DROP TRIGGER watched ON public.orders; DROP TRIGGER watched_too ON public.orders; ' +
+        'Or give them to the owner of the tables, if you trust them.',
     ],
   ])('ends with 1 and a remedy that works when %s', async (_what, change, problem) => {
     await database.db.query(change);
