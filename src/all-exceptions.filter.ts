@@ -30,7 +30,7 @@ export class AllExceptionsFilter implements ExceptionFilter {
       } else {
         if (isApiPath(req.path) && !res.hasHeader(LIMIT_HEADER_NAMES[0])) {
           // No guard has counted it.
-          this.limiter.setUnusedHeaders(res);
+          this.limiter.setFullQuotaHeaders(res);
         }
         sendError(res, error);
       }

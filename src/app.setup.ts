@@ -14,11 +14,11 @@ import { RequestObserver } from './http/request-observer.js';
 import { ServiceHttpAdapter } from './http/service-http-adapter.js';
 import { Metrics } from './metrics/metrics.js';
 import { setUpSwaggerUi } from './openapi/swagger-ui.js';
-import { RATE_LIMIT_HEADER_NAMES } from './rate-limit/headers.js';
+import { REJECTION_HEADER_NAMES } from './rate-limit/headers.js';
 import { RateLimiter } from './rate-limit/rate-limiter.js';
 
 /** What a page may read besides the body. */
-const EXPOSED_HEADERS = [...RATE_LIMIT_HEADER_NAMES, 'ETag', REQUEST_ID_HEADER, 'WWW-Authenticate'];
+const EXPOSED_HEADERS = [...REJECTION_HEADER_NAMES, 'ETag', REQUEST_ID_HEADER, 'WWW-Authenticate'];
 
 /** Assembles the application that the server runs and the tests call. The configuration must have a database URL. */
 export async function createApp(config: Config, options: AppOptions = {}): Promise<NestExpressApplication> {
@@ -35,7 +35,7 @@ export async function createApp(config: Config, options: AppOptions = {}): Promi
   // A preflight gets its response before the guards, which set these headers; the filter of errors does so for all others.
   app.use((req: Request, res: Response, next: NextFunction) => {
     if (req.method === 'OPTIONS' && isApiPath(req.path)) {
-      limiter.setUnusedHeaders(res);
+      limiter.setFullQuotaHeaders(res);
     }
     next();
   });

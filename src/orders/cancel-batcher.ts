@@ -72,7 +72,7 @@ export class CancelBatcher {
       this.metrics.cancelLockWaits.inc();
     }
     if (result === 'retry' || result === 'suppressed') {
-      return this.#alone.run(caller, () => this.#cancelAlone(id));
+      return this.#alone.run(caller, () => this.#cancelWaiting(id));
     }
     return isRepeat && result === 'cancelled' ? 'already_cancelled' : result;
   }
@@ -83,7 +83,7 @@ export class CancelBatcher {
    */
   async #cancelAll(ids: readonly bigint[]): Promise<Results> {
     try {
-      return await this.repository.cancelUnlocked(ids);
+      return await this.repository.cancelWithoutWaiting(ids);
     } catch (error) {
       if (ids.length === 1 || !isStatementFailure(error instanceof DomainError ? error.cause : error)) {
         return new Map(ids.map((id) => [id, error as Error]));
@@ -101,10 +101,10 @@ export class CancelBatcher {
     return results;
   }
 
-  async #cancelAlone(id: bigint): Promise<CancelOutcome | undefined> {
+  async #cancelWaiting(id: bigint): Promise<CancelOutcome | undefined> {
     let result: CancelResult | undefined = 'retry';
     for (let attempt = 0; attempt < ATTEMPTS_MAX && (result === 'retry' || result === 'suppressed'); attempt++) {
-      result = await this.repository.cancelAlone(id);
+      result = await this.repository.cancelWaiting(id);
     }
     if (result === 'retry') {
       throw orderLocked();

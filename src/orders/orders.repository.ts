@@ -40,11 +40,11 @@ export class OrdersRepository {
    * @returns the result of each order; undefined for one that does not exist
    * @throws {DomainError} `service_unavailable`
    */
-  async cancelUnlocked(ids: readonly bigint[]): Promise<Map<bigint, CancelResult | undefined>> {
+  async cancelWithoutWaiting(ids: readonly bigint[]): Promise<Map<bigint, CancelResult | undefined>> {
     const [id] = ids;
     return id === undefined || ids.length > 1
       ? this.#cancelBatch(ids)
-      : new Map([[id, await this.cancelAlone(id, SKIP_LOCKED)]]);
+      : new Map([[id, await this.#cancelOne(id, SKIP_LOCKED)]]);
   }
 
   async #cancelBatch(ids: readonly bigint[]): Promise<Map<bigint, CancelResult>> {
@@ -70,13 +70,19 @@ export class OrdersRepository {
   }
 
   /**
-   * Cancels one order if it is pending, in up to two statements. Together they cost less than the one above, because neither has an
-   * UPDATE within WITH. By default each waits for the row for up to `lock_timeout`.
-   * @returns undefined when there is no such order; `retry` when it was not locked, or was deleted during the wait: there may be
-   * another one; `suppressed` also when it became pending between the statements
+   * Cancels an order if it is pending, and waits for its row for up to `lock_timeout`, at most twice.
+   * @returns undefined when there is no such order; `retry` when it was deleted during the wait: there may be another one
    * @throws {DomainError} `service_unavailable`, also when the row stays locked
    */
-  async cancelAlone(id: bigint, lock = Prisma.empty): Promise<CancelResult | undefined> {
+  cancelWaiting(id: bigint): Promise<CancelResult | undefined> {
+    return this.#cancelOne(id, Prisma.empty);
+  }
+
+  /**
+   * Cancels an order in up to two statements. Together they cost less than the one above, because neither has an UPDATE within WITH.
+   * `suppressed` also when the order became pending between them.
+   */
+  async #cancelOne(id: bigint, lock: Prisma.Sql): Promise<CancelResult | undefined> {
     const [updated] = await this.#query<{ status: string }>(Prisma.sql`
       UPDATE orders SET status = 'cancelled', cancelled_at = now()
       WHERE id = (

@@ -3,7 +3,7 @@ import type { Quotas } from '../plans/plans.js';
 export const MINUTE_MS = 60_000;
 export const DAY_MS = 86_400_000;
 /** So long after a first rejection a client may still have requests in flight that it sent before. */
-const IN_FLIGHT_MS = 2_000;
+export const IN_FLIGHT_MS = 2_000;
 
 /**
  * The end of the fixed window that contains `nowMs`, in Unix seconds. Windows are aligned to the UTC minute and the UTC
@@ -85,6 +85,8 @@ export interface Decision {
 /**
  * Decides one request: ban, minute and day together. The request is counted in both windows when both admit it and in
  * neither otherwise. Pure: the same counts, quotas, rule and time always give the same decision.
+ *
+ * `redis-script.ts` has the same rule in Lua: change both. A model test compares them.
  */
 export function decide(counts: Counts, quotas: Quotas, rule: BanRule, nowMs: number): Decision {
   const current = countsAt(counts, rule, nowMs);

@@ -9,8 +9,8 @@ export const LIMIT_HEADER_NAMES = [
   'RateLimit',
 ] as const;
 
-/** The headers of every verdict and those that only a rejection sets. */
-export const RATE_LIMIT_HEADER_NAMES = [...LIMIT_HEADER_NAMES, 'Retry-After'] as const;
+/** The headers of a rejection. */
+export const REJECTION_HEADER_NAMES = [...LIMIT_HEADER_NAMES, 'Retry-After'] as const;
 
 type RateLimitHeader = readonly [name: string, value: string];
 

@@ -66,7 +66,7 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
   }
 
   /** Sets the headers of a caller without requests: those of a response to a request that is not counted, such as a CORS preflight. */
-  setUnusedHeaders(res: Response): void {
+  setFullQuotaHeaders(res: Response): void {
     setRateLimitHeaders(res, verdictOfUnused(ANONYMOUS_QUOTAS, this.clock.now()));
   }
 

@@ -1,5 +1,5 @@
 import type { Quotas } from '../plans/plans.js';
-import { type BanRule, type Counts, NO_REJECTIONS } from './decision.js';
+import { type BanRule, type Counts, IN_FLIGHT_MS, MINUTE_MS, NO_REJECTIONS } from './decision.js';
 
 /**
  * Decides ban, minute and day together and counts the request, or its rejection; the same rule as `decide` in
@@ -24,7 +24,7 @@ for field = 1, 8 do
 end
 
 local function windowAt(windowEnd, used, seconds)
-  if now < windowEnd * 1000 and (windowEnd - seconds) * 1000 <= now + 60000 then
+  if now < windowEnd * 1000 and (windowEnd - seconds) * 1000 <= now + ${MINUTE_MS} then
     return windowEnd, used
   end
   return (math.floor(now / 1000 / seconds) + 1) * seconds, 0
@@ -44,7 +44,7 @@ if now >= bannedUntil then
       windowStart, rejections, graceStart = now, 1, now
     elseif graceStart == 0 or now < graceStart then
       graceStart = now
-    elseif now - graceStart >= math.min(2000, banWindow / 2) then
+    elseif now - graceStart >= math.min(${IN_FLIGHT_MS}, banWindow / 2) then
       rejections = rejections + 1
       if rejections >= threshold then
         windowStart, rejections, graceStart, bannedUntil, banBegan = 0, 0, 0, now + banDuration, 1

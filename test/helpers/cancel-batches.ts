@@ -10,10 +10,10 @@ import { waitFor } from './wait-for.js';
 export function gatherCancels(app: INestApplicationContext, count: number): () => (readonly bigint[])[] {
   const repository = app.get(OrdersRepository);
   const cancels = jest.spyOn(app.get(CancelBatcher), 'cancel');
-  const cancelUnlocked = repository.cancelUnlocked.bind(repository);
-  const statements = jest.spyOn(repository, 'cancelUnlocked').mockImplementation(async (batch) => {
+  const cancelWithoutWaiting = repository.cancelWithoutWaiting.bind(repository);
+  const statements = jest.spyOn(repository, 'cancelWithoutWaiting').mockImplementation(async (batch) => {
     await waitFor(() => cancels.mock.calls.length >= count, 'all cancels have arrived');
-    return cancelUnlocked(batch);
+    return cancelWithoutWaiting(batch);
   });
   return () => statements.mock.calls.map(([batch]) => batch);
 }

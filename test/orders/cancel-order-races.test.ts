@@ -43,7 +43,7 @@ describe('cancels at the same time', () => {
 
     it('of one order in one statement cancel it once', async () => {
       const ids = [await insertOrder(service.db), await insertOrder(service.db, { status: 'shipped' }), '404404'];
-      const statements = jest.spyOn(service.app.get(OrdersRepository), 'cancelUnlocked');
+      const statements = jest.spyOn(service.app.get(OrdersRepository), 'cancelWithoutWaiting');
       const batcher = service.app.get(CancelBatcher);
       const outcomes = await Promise.all([...ids, ...ids, ...ids].map((id) => batcher.cancel(BigInt(id), 'a')));
       expect(statements.mock.calls).toEqual([[ids.map(BigInt)]]);
@@ -74,7 +74,7 @@ describe('cancels at the same time', () => {
     it('fail with their statement, and the next cancels succeed', async () => {
       const ids = await insertOrders(service.db, 20);
       const repository = service.app.get(OrdersRepository);
-      const failing = jest.spyOn(repository, 'cancelUnlocked').mockRejectedValue(new Error('lost'));
+      const failing = jest.spyOn(repository, 'cancelWithoutWaiting').mockRejectedValue(new Error('lost'));
       // More failures than slots: a batcher that lost a slot with each failure would stop.
       for (let round = 0; round < 4; round++) {
         const outcomes = await Promise.all(ids.map((id) => outcome(id)));

@@ -82,7 +82,7 @@ describe('a cancel', () => {
       expect(await cancelledAt()).toEqual(before);
       // Also in one statement with others.
       const other = await insertOrder(service.db);
-      const results = await service.app.get(OrdersRepository).cancelUnlocked([BigInt(id), BigInt(other)]);
+      const results = await service.app.get(OrdersRepository).cancelWithoutWaiting([BigInt(id), BigInt(other)]);
       expect([...results.values()].sort()).toEqual(['already_cancelled', 'cancelled']);
       expect(await cancelledAt()).toEqual(before);
     });

@@ -22,11 +22,11 @@ class FakeRepository {
   readonly batches: Statement<Results>[] = [];
   readonly alone: Statement<CancelResult | undefined>[] = [];
 
-  cancelUnlocked(ids: readonly bigint[]): Promise<Results> {
+  cancelWithoutWaiting(ids: readonly bigint[]): Promise<Results> {
     return new Promise((complete, fail) => this.batches.push({ ids, complete, fail }));
   }
 
-  cancelAlone(id: bigint): Promise<CancelResult | undefined> {
+  cancelWaiting(id: bigint): Promise<CancelResult | undefined> {
     return new Promise((complete, fail) => this.alone.push({ ids: [id], complete, fail }));
   }
 }

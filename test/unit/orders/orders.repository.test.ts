@@ -12,12 +12,12 @@ it('names a locked order also when the statement was repeated after a conflict, 
     { $queryRaw } as unknown as PrismaService,
     { beforeWrite } as unknown as Pools,
   );
-  await expect(repository.cancelAlone(1n)).rejects.toMatchObject({
+  await expect(repository.cancelWaiting(1n)).rejects.toMatchObject({
     code: 'service_unavailable',
     message: expect.stringContaining('order is locked') as string,
   });
   expect($queryRaw).toHaveBeenCalledTimes(2);
   beforeWrite.mockRejectedValue(new Error('commits wait'));
-  await expect(repository.cancelAlone(1n)).rejects.toMatchObject({ code: 'service_unavailable' });
+  await expect(repository.cancelWaiting(1n)).rejects.toMatchObject({ code: 'service_unavailable' });
   expect($queryRaw).toHaveBeenCalledTimes(2);
 });
