@@ -3,6 +3,8 @@ import { withDeadline } from './deadline.js';
 export interface SlotOptions {
   /** Slots that one owner may hold; at least one, by default all. */
   readonly ownerMax?: number;
+  /** Callers of one owner that wait at once, by default any number; a further one gets the error at once. */
+  readonly waitingMax?: number;
   /** Milliseconds that a caller waits for a slot while this process is not busy; Infinity for no limit. */
   readonly ms: number;
   /** Whether this time begins again as long as others of the same owner get slots, so that all get theirs in turns. */
@@ -45,12 +47,14 @@ export class FairSlots {
   /**
    * Does some work while it holds a slot. Rejects like the work.
    * @param signal ends the wait for a slot, not the work, which does not start when it is aborted before
-   * @throws {Error} (by rejection) when no slot becomes free in time; the reason of the signal when that ends the wait
+   * @throws {Error} (by rejection) when no slot becomes free in time, or too many of the owner wait; the reason of the signal when that ends the wait
    */
   async run<T>(owner: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     signal?.throwIfAborted();
     if (this.#mayHoldOneMore(owner)) {
       this.#grant(owner);
+    } else if ((this.#waiters.get(owner)?.waiting.size ?? 0) === this.options.waitingMax) {
+      throw this.options.error();
     } else {
       await this.#wait(owner, signal);
     }

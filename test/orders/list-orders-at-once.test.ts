@@ -8,6 +8,8 @@ import { waitFor } from '../helpers/wait-for.js';
 import { requestText } from '../helpers/wire.js';
 
 const UNCOMPRESSED_MAX = 64;
+/** How long a list waits for its turn. */
+const LIST_WAIT_MS = 4_000;
 /** Of the list pool. */
 const LOCK_TIMEOUT_MS = 3_000;
 /** With fewer, not all of their requests would be read before some have their response. */
@@ -76,6 +78,32 @@ it('uncompressed lists of one key that wait for their turn leave the requests th
     const { key: other } = await insertKey(service.db);
     expect(await statusOfList(other, 'gzip')).toBe(200);
     expect(await statusOfList(other, 'identity')).toBe(200);
+  } finally {
+    sockets.forEach((socket) => socket.destroy());
+  }
+  await waitFor(async () => (await statusOfList(key, 'gzip')) === 200, 'the slots are free again');
+});
+
+it('further lists of a key than may wait for their turn do not wait: a proxy would forward no cancel meanwhile', async () => {
+  const { service, key } = context;
+  const list = requestText('GET', '/v1/store/orders', { key, headers: ['Accept-Encoding: identity'] });
+  // A quarter of MAX_CONNECTIONS, and more.
+  const sockets = Array.from({ length: 300 }, () => connect(service.port, '127.0.0.1').on('error', () => undefined));
+  const rejections: number[] = [];
+  try {
+    for (const socket of sockets) {
+      socket.write(list);
+      socket.once('data', (head: Buffer) => {
+        socket.pause();
+        if (head.toString().startsWith('HTTP/1.1 503 ')) {
+          rejections.push(performance.now());
+        }
+      });
+    }
+    const afterFirstMs = (): number => rejections.at(-1)! - rejections[0]!;
+    await waitFor(() => rejections.length > 1 && afterFirstMs() > LIST_WAIT_MS / 2, 'others are rejected after a wait');
+    // The first ones were not: whichever waits began to wait before them.
+    expect(rejections.filter((at) => at - rejections[0]! < LIST_WAIT_MS / 2).length).toBeGreaterThan(1);
   } finally {
     sockets.forEach((socket) => socket.destroy());
   }

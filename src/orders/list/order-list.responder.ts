@@ -27,6 +27,8 @@ const UNCOMPRESSED_WAIT_MS = 10_000;
  * forwarded as many requests as it may forwards no cancel.
  */
 const LISTS_SHARE = 1 / 2;
+/** As many lists of a key as may have a part may wait for one, and so many at least: clients that start together get their lists. */
+const WAITING_MIN = 64;
 /** How long a list waits when this part is taken, and one that memory does not hold for its turn. Less than proxies wait. Milliseconds. */
 const WAIT_MS = 4_000;
 /** The part of these slots that one key may hold. */
@@ -82,6 +84,7 @@ export class OrderListResponder {
     const slots = (size: number, doing: string): FairSlots =>
       new FairSlots(size, {
         ownerMax: size * KEY_SHARE,
+        waitingMax: Math.max(WAITING_MIN, Math.floor(size * KEY_SHARE)),
         ms: WAIT_MS,
         error: () => unavailable(`Too many order lists are being ${doing}; retry shortly.`),
       });

@@ -54,6 +54,25 @@ describe('fair slots', () => {
     expect(started).toEqual(['a', 'b']);
   });
 
+  it('are waited for by a bounded number of callers of an owner, which those that leave or get a slot make room for', async () => {
+    const started: string[] = [];
+    const slots = new FairSlots(1, { ...LONG, waitingMax: 2 });
+    const first = hold(slots, 'a', started, 'a1');
+    const left = new AbortController();
+    const leaving = hold(slots, 'b', started, 'b1', left.signal);
+    const [second, rejected] = ['b2', 'b3'].map((name) => hold(slots, 'b', started, name));
+    await expect(rejected!.ended).rejects.toThrow('too many');
+    const other = hold(slots, 'c', started, 'c1');
+    left.abort(new Error('left'));
+    await expect(leaving.ended).rejects.toThrow('left');
+    const third = hold(slots, 'b', started, 'b4');
+    for (const { end } of [first, second!, other, third]) {
+      end();
+      await turn();
+    }
+    expect(started).toEqual(['a1', 'b2', 'c1', 'b4']);
+  });
+
   it('go to the waiter whose owner has the fewest', async () => {
     const started: string[] = [];
     const slots = new FairSlots(2, LONG);
