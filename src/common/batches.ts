@@ -8,8 +8,8 @@ interface Batch<Key, Result> {
 }
 
 /**
- * Executes work on single keys in batches: what arrives while statements run shares the next one. There is no timer, so what arrives
- * alone starts in the same turn of the event loop.
+ * Executes work on single keys in batches: what arrives while statements run shares the next one. There is no timer: what arrives
+ * alone starts after the turn of the event loop in which it arrived.
  */
 export class Batches<Key, Result> {
   /** The batch that keys join until its statement starts. */

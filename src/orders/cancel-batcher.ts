@@ -27,9 +27,9 @@ type Result = CancelResult | Error | undefined;
 type Results = ReadonlyMap<bigint, Result>;
 
 /**
- * Executes cancels in batches: those that arrive while statements are running share the next statement. There is no timer, so a
- * cancel that arrives alone starts in the same turn of the event loop. Locked rows leave the batch and are waited for one by one, a
- * few at a time, so that they delay no other order; no caller can hold all of these slots.
+ * Executes cancels in batches: those that arrive while statements are running share the next statement. There is no timer: a cancel
+ * that arrives alone starts after the turn of the event loop in which it arrived. Locked rows leave the batch and are waited for one by
+ * one, a few at a time, so that they delay no other order; no caller can hold all of these slots.
  */
 @Injectable()
 export class CancelBatcher {
