@@ -3,6 +3,9 @@ import { readFileSync } from 'node:fs';
 /** Whether a text is as expected. */
 type Accepts = (text: string) => boolean;
 
+/** Also one with a slash too few. */
+const LIKE_URL = /^\w{2,}:\/|\/\/.*@/;
+
 /** Reads environment variables, and collects what is invalid about them. An empty variable counts as not set. */
 export class Environment {
   /** Each names the variable, gives its value unless it is secret, and says what is expected. */
@@ -57,7 +60,7 @@ export class Environment {
     } catch (error) {
       const reason = (error as NodeJS.ErrnoException).code ?? 'unreadable';
       // The secret itself may have been set by mistake.
-      const given = path.includes('://') ? 'got a URL' : `got "${path}": ${reason}`;
+      const given = LIKE_URL.test(path) ? 'got a URL' : `got "${path}": ${reason}`;
       this.problems.push(`${name}_FILE must be the path of a readable file (${given})`);
       return undefined;
     }

@@ -18,8 +18,9 @@ const RELIED_UPON: Settings = {
   jit: 'off',
   // Numbers are read as they are, and not rounded.
   extra_float_digits: 1,
-  // The definitions of the list's triggers are compared as PostgreSQL prints them.
+  // Definitions of triggers and constraints are compared as PostgreSQL prints them.
   quote_all_identifiers: 'off',
+  standard_conforming_strings: 'on',
 };
 
 /** A list that a slow client reads, and an import, may take long. The setting is new in PostgreSQL 17. */

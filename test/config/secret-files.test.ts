@@ -54,8 +54,12 @@ describe('loadConfig, for a secret in a file,', () => {
     );
   });
 
-  it('does not quote a URL that is set in the place of the path', () => {
-    const load = (): unknown => loadConfig({ DATABASE_URL_FILE: DATABASE_URL });
+  it.each([
+    ['a URL', DATABASE_URL],
+    ['one with a slash too few', DATABASE_URL.replace('//', '/')],
+    ['one without its scheme', DATABASE_URL.replace(/^\w+:/, '')],
+  ])('does not quote %s that is set in the place of the path', (_what, url) => {
+    const load = (): unknown => loadConfig({ DATABASE_URL_FILE: url });
     expect(load).toThrow('DATABASE_URL_FILE must be the path of a readable file (got a URL)');
     expect(load).not.toThrow('hunter2');
   });

@@ -36,11 +36,11 @@ const OWNER = `(SELECT relowner FROM pg_class WHERE relnamespace = 'public'::reg
 
 /** `isMember` is null when the role of the service does not exist, as where the owner may not create roles. */
 const LOGIN = `
-  SELECT session_user AS login, rolsuper OR coalesce(pg_has_role(session_user, ${OWNER}, 'USAGE'), false) AS "isOwner",
+  SELECT session_user AS login, quote_ident(session_user) AS "quotedLogin", rolsuper OR coalesce(pg_has_role(session_user, ${OWNER}, 'USAGE'), false) AS "isOwner",
          (SELECT pg_has_role(session_user, oid, 'USAGE') FROM pg_roles WHERE rolname = '${SERVICE_ROLE}') AS "isMember"
   FROM pg_roles WHERE rolname = session_user`;
 
-type Login = Readonly<{ login: string; isOwner: boolean; isMember: boolean | null }>;
+type Login = Readonly<{ login: string; quotedLogin: string; isOwner: boolean; isMember: boolean | null }>;
 
 /**
  * What the login has: attributes, memberships, and what is granted to it, to its roles and to PUBLIC, as in GRANT. Of the functions,
@@ -80,7 +80,7 @@ const HELD = `
 const wholeOf = (grant: string): string => grant.replace(/ \(\w+\) ON /, ' ON ');
 
 export async function checkRole(db: pg.Client, { databaseUrl }: Config): Promise<Result> {
-  const { login, isOwner, isMember } = onlyRow((await db.query<Login>(LOGIN)).rows);
+  const { login, quotedLogin, isOwner, isMember } = onlyRow((await db.query<Login>(LOGIN)).rows);
   if (databaseUrl === undefined) {
     return ok(`"${login}" owns the embedded database`);
   }
@@ -113,9 +113,9 @@ export async function checkRole(db: pg.Client, { databaseUrl }: Config): Promise
     return warning(message, remedies.join(' '));
   }
   if (isMember === false) {
-    const grant = `GRANT ${SERVICE_ROLE} TO "${login}"`;
+    const grant = `GRANT ${SERVICE_ROLE} TO ${quotedLogin}`;
     return error(message, `Run as a superuser or the creator of ${SERVICE_ROLE}: ${grant}. Then run doctor again.`);
   }
-  const grantee = isMember === null ? `"${login}"` : SERVICE_ROLE;
+  const grantee = isMember === null ? quotedLogin : SERVICE_ROLE;
   return error(message, `Run as the owner: ${missing.map((grant) => `GRANT ${grant} TO ${grantee}`).join('; ')}.`);
 }

@@ -15,7 +15,7 @@ export const dataOf = (folder: string): string => join(homeOf(folder), 'data');
 export const pidFileOf = (folder: string): string => join(dataOf(folder), 'postmaster.pid');
 
 /** What a shell reads within double quotes, in which initdb puts the path of the program `postgres`. */
-const SPECIAL = /["$`\\]/;
+const SPECIAL = /["$`\\\n]/;
 
 /** Works in a temporary folder and renames it at the end: an interrupted run leaves no incomplete cluster. */
 export async function initialiseOnce(folder: string, programs: PostgresPrograms): Promise<void> {
@@ -25,7 +25,7 @@ export async function initialiseOnce(folder: string, programs: PostgresPrograms)
   const program = programs.command('initdb').at(-1) ?? '';
   if (SPECIAL.test(program)) {
     throw new Error(
-      `PostgreSQL cannot be initialised in a folder with ", $, \` or \\ in its name (${program}). Move this folder, or set DATABASE_URL.`,
+      `PostgreSQL cannot be initialised in a folder with ", $, \`, \\ or a line break in its name (${program}). Move this folder, or set DATABASE_URL.`,
     );
   }
   for (const name of fs.readdirSync(folder).filter((entry) => entry.startsWith(TEMPORARY_PREFIX))) {

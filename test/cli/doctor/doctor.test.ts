@@ -189,7 +189,7 @@ describe('runChecks', () => {
   });
 
   const MEMBERSHIP =
-    /^error: "(\w+)" lacks SELECT ON orders, .* → Run as a superuser .*: GRANT petstore_service TO "\1"\./;
+    /^error: "(\w+)" lacks SELECT ON orders, .* → Run as a superuser .*: GRANT petstore_service TO \1\./;
   it.each([
     ['', MEMBERSHIP],
     [
@@ -227,6 +227,13 @@ describe('runChecks', () => {
     expect(found[name]).toMatch(expected);
     await database.db.query(expected.exec(found[name] ?? '')?.[1] ?? '');
     expect(problemsIn(await check())).toEqual([]);
+  });
+
+  it('compares definitions in the form that they have by default', async () => {
+    await database.db.query(withNames('ALTER DATABASE DATABASE SET standard_conforming_strings = off'));
+    const found = await check();
+    await database.db.query(withNames('ALTER DATABASE DATABASE RESET standard_conforming_strings'));
+    expect(problemsIn(found)).toEqual([]);
   });
 
   it("tells the owner to give the service's login the right to connect before everybody loses it", async () => {

@@ -87,7 +87,7 @@ describe('PostgresServer.start', () => {
   });
 });
 
-it.each(['$', '"', '`', '\\'])(
+it.each(['$', '"', '`', '\\', '\n'])(
   'PostgresServer.start names the folder when programs are below one with %s',
   async (character) => {
     const link = join(folder, `a${character}b`);
