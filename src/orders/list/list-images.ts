@@ -5,7 +5,7 @@ import { CONFIG, type Config } from '../../config/config.js';
 import { Metrics } from '../../metrics/metrics.js';
 import { CorruptChunk } from './gzip.js';
 import { type Cut, ImageBuilder, ImageMemory } from './image-memory.js';
-import { imageOf, joinSmall, type ListImage, type Piece, startsOf } from './list-image.js';
+import { imageOf, joinSmall, type ListImage, startsOf } from './list-image.js';
 import { LIST_LOCK_TIMEOUT_MS, type ListTransaction, ListTransactions } from './list-transaction.js';
 import { OrderListEncoder, PIECE_ROWS_MIN } from './order-list-encoder.js';
 
@@ -38,8 +38,8 @@ export class ListImages implements OnModuleDestroy {
   pieceRowsMin = PIECE_ROWS_MIN;
   readonly #bytesMax: number;
   readonly #memory: ImageMemory;
-  /** What the pieces of the current image are compared by. */
-  #compared: Compared | undefined;
+  /** What the pieces of an image are compared by. Merged rows change it, and not the image. */
+  readonly #compared = new WeakMap<ListImage, Compared>();
   /** Until when lists are streamed, by `performance.now()`; -Infinity while they fit. */
   #streamedUntil: number;
   /** Requests that wait for an image. */
@@ -89,7 +89,6 @@ export class ListImages implements OnModuleDestroy {
   /** Drops the image, after a chunk was found to be corrupt. */
   clear(): void {
     this.#memory.current = undefined;
-    this.#compared = undefined;
   }
 
   #use(image: ListImage, cut: Cut): UsedImage {
@@ -126,11 +125,11 @@ export class ListImages implements OnModuleDestroy {
     try {
       if (base !== undefined && base.name === version?.name) {
         // Rows may have been merged since into those that concern every block.
-        this.#compared = await comparedBy(transaction, base.pieces);
+        await this.#compareLater(base, transaction);
         isComplete = true;
         return base;
       }
-      isComplete = await this.#readPieces(transaction, base?.pieces ?? [], builder);
+      isComplete = await this.#readPieces(transaction, base, builder);
       const pieces = isComplete ? joinSmall(await builder.pieces(), this.pieceRowsMin) : [];
       isComplete &&= builder.fits;
       if (!isComplete) {
@@ -139,12 +138,11 @@ export class ListImages implements OnModuleDestroy {
         return undefined;
       }
       const image = imageOf(version?.name, pieces);
-      const compared = await comparedBy(transaction, pieces);
+      await this.#compareLater(image, transaction);
       if (base !== undefined && base !== this.#memory.current) {
         // It has been cleared meanwhile, and this image may have taken over what was corrupt.
         throw new CorruptChunk();
       }
-      this.#compared = compared;
       this.#memory.current = version && image;
       const isSlow = performance.now() - startedAt > BUILD_MAX_MS;
       this.#streamedUntil = isSlow ? performance.now() + STREAMED_MS : -Infinity;
@@ -157,13 +155,19 @@ export class ListImages implements OnModuleDestroy {
 
   /**
    * Takes the pieces that have not changed, and reads the others.
-   * @param old the pieces of the current image
+   * @param base the current image
    * @returns false when they do not fit, or nobody needs them any more
    */
-  async #readPieces(transaction: ListTransaction, old: readonly Piece[], builder: ImageBuilder): Promise<boolean> {
-    const [before, now] = [this.#compared, await comparedBy(transaction, old)];
-    const pieces = before !== undefined && before.basis === now?.basis ? old : [];
-    const isSame = (index: number): boolean => before?.sums[index] === now?.sums[index];
+  async #readPieces(
+    transaction: ListTransaction,
+    base: ListImage | undefined,
+    builder: ImageBuilder,
+  ): Promise<boolean> {
+    const before = base && this.#compared.get(base);
+    const pieces =
+      base !== undefined && before !== undefined && before.basis === transaction.version?.basis ? base.pieces : [];
+    const sums = pieces.length > 0 ? await transaction.sums(startsOf(pieces)) : [];
+    const isSame = (index: number): boolean => before?.sums[index] === sums[index];
     const encoder = new OrderListEncoder(this.pieceRowsMin);
     for (let index = 0; index < pieces.length || index === 0; index++) {
       const piece = pieces[index];
@@ -185,10 +189,12 @@ export class ListImages implements OnModuleDestroy {
     }
     return true;
   }
-}
 
-/** @returns undefined when the list has no version */
-async function comparedBy(transaction: ListTransaction, pieces: readonly Piece[]): Promise<Compared | undefined> {
-  const { version } = transaction;
-  return version && { basis: version.basis, sums: await transaction.sums(startsOf(pieces)) };
+  /** Keeps what an image shows in this snapshot, unless the list has no version. */
+  async #compareLater(image: ListImage, transaction: ListTransaction): Promise<void> {
+    const { version } = transaction;
+    if (version !== undefined) {
+      this.#compared.set(image, { basis: version.basis, sums: await transaction.sums(startsOf(image.pieces)) });
+    }
+  }
 }
