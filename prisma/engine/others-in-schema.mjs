@@ -64,6 +64,12 @@ const selectOthers = (/** @type {boolean} */ asService) => `
     WHERE rolcanlogin AND has_database_privilege(role.oid, database.oid, 'CONNECT')
       -- What everybody may do, the owner of the tables may do only until the right of everybody is revoked.
       AND CASE grantee WHEN 0 THEN to_create IS NOT TRUE ELSE to_create IS NULL AND pg_has_role(role.oid, grantee, 'MEMBER') END
+  ), action AS (
+    SELECT 'pg_trigger'::regclass AS classid, pg_trigger.oid AS objid, format('TRIGGER %I ON %s', tgname, tgrelid::regclass) AS name
+    FROM pg_trigger JOIN relation ON relation.oid = tgrelid AND owner NOT IN (SELECT oid FROM other)
+    UNION ALL
+    SELECT 'pg_rewrite'::regclass, pg_rewrite.oid, format('RULE %I ON %s', rulename, ev_class::regclass)
+    FROM pg_rewrite JOIN relation ON relation.oid = ev_class AND owner NOT IN (SELECT oid FROM other)
   ), object AS (
     SELECT 'OPERATOR ' || pg_operator.oid::regoperator AS name, 'DROP OPERATOR ' || pg_operator.oid::regoperator AS statement
     FROM pg_operator JOIN schema ON schema.oid = oprnamespace JOIN other ON other.oid = oprowner
@@ -80,18 +86,12 @@ const selectOthers = (/** @type {boolean} */ asService) => `
            format('ALTER TABLE %s RENAME TO %I', relation.oid::regclass, relname || '_of_' || rolname)
     FROM relation JOIN other ON other.oid = owner CROSS JOIN LATERAL pg_identify_object('pg_class'::regclass, relation.oid, 0)
     UNION ALL
-    -- Its function, or one in its condition, also behind an operator.
-    SELECT DISTINCT format('a function in TRIGGER %I ON %s', tgname, tgrelid::regclass), format('DROP TRIGGER %I ON %s', tgname, tgrelid::regclass)
-    FROM pg_trigger JOIN relation ON relation.oid = tgrelid AND owner NOT IN (SELECT oid FROM other)
-      JOIN pg_depend ON classid = 'pg_trigger'::regclass AND objid = pg_trigger.oid
+    -- The function of a trigger, or one in a condition or an action, also behind an operator.
+    SELECT DISTINCT 'a function in ' || action.name, 'DROP ' || action.name
+    FROM action JOIN pg_depend USING (classid, objid)
       LEFT JOIN pg_operator ON refclassid = 'pg_operator'::regclass AND pg_operator.oid = refobjid
       JOIN pg_proc ON pg_proc.oid = CASE refclassid WHEN 'pg_proc'::regclass THEN refobjid ELSE oprcode END
       JOIN other ON other.oid = proowner
-    UNION ALL
-    SELECT DISTINCT format('a function in RULE %I ON %s', rulename, ev_class::regclass), format('DROP RULE %I ON %s', rulename, ev_class::regclass)
-    FROM pg_rewrite JOIN relation ON relation.oid = ev_class AND owner NOT IN (SELECT oid FROM other)
-      JOIN pg_depend ON classid = 'pg_rewrite'::regclass AND objid = pg_rewrite.oid AND refclassid = 'pg_proc'::regclass
-      JOIN pg_proc ON pg_proc.oid = refobjid JOIN other ON other.oid = proowner
   )
   SELECT ARRAY(SELECT DISTINCT rolname::text FROM creator ORDER BY 1) AS logins,
          ARRAY(

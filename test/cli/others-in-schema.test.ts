@@ -120,10 +120,12 @@ describe('a command whose login has the privileges of the owner', () => {
        CREATE OPERATOR ${stranger}.= (LEFTARG = integer, RIGHTARG = integer, FUNCTION = ${stranger}.same);
        CREATE TRIGGER watched_too BEFORE UPDATE ON orders FOR EACH ROW WHEN (1 OPERATOR(${stranger}.=) 1)
          EXECUTE FUNCTION suppress_redundant_updates_trigger();
-       CREATE RULE noted AS ON INSERT TO api_keys DO ALSO SELECT ${stranger}.note()`,
-      'other roles own a function in RULE noted ON public.api_keys, a function in TRIGGER "On change" ON public.orders, ' +
+       CREATE RULE noted AS ON INSERT TO api_keys DO ALSO SELECT ${stranger}.note();
+       CREATE RULE noted_too AS ON INSERT TO api_keys DO ALSO SELECT 1 OPERATOR(${stranger}.=) 1`,
+      'other roles own a function in RULE noted ON public.api_keys, a function in RULE noted_too ON public.api_keys, ' +
+        'a function in TRIGGER "On change" ON public.orders, ' +
         'a function in TRIGGER watched ON public.orders, a function in TRIGGER watched_too ON public.orders. Run as a superuser, ' +
-        'or as the owner of the schema: DROP RULE noted ON public.api_keys; DROP TRIGGER "On change" ON public.orders; ' +
+        'or as the owner of the schema: DROP RULE noted ON public.api_keys; DROP RULE noted_too ON public.api_keys; DROP TRIGGER "On change" ON public.orders; ' +
         'DROP TRIGGER watched ON public.orders; DROP TRIGGER watched_too ON public.orders; ' +
         'Or give them to the owner of the tables, if you trust them.',
     ],
