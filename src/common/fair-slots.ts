@@ -47,7 +47,8 @@ export class FairSlots {
   /**
    * Does some work while it holds a slot. Rejects like the work.
    * @param signal ends the wait for a slot, not the work, which does not start when it is aborted before
-   * @throws {Error} (by rejection) when no slot becomes free in time, or too many of the owner wait; the reason of the signal when that ends the wait
+   * @throws {Error} (by rejection) when no slot becomes free in time, or too many of the owner wait; the reason of the signal when
+   * that ends the wait
    */
   async run<T>(owner: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     signal?.throwIfAborted();

@@ -6,8 +6,8 @@ import { RateLimiter } from './rate-limiter.js';
 
 /**
  * The throttler with the limits of the caller's plan (`plans/plans.ts`). Its storage counts one window at a time, by one limit. Here
- * ban, minute and day are decided at once (`decision.ts`), and a rejected request consumes nothing in either window. Requests without a valid key do
- * not get here: `ApiKeyGuard` counts and rejects them.
+ * ban, minute and day are decided at once (`decision.ts`), and a rejected request consumes nothing in either window. Requests without a
+ * valid key do not get here: `ApiKeyGuard` counts and rejects them.
  */
 @Injectable()
 export class PlanThrottlerGuard extends ThrottlerGuard {

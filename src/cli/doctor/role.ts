@@ -36,7 +36,8 @@ const OWNER = `(SELECT relowner FROM pg_class WHERE relnamespace = 'public'::reg
 
 /** `isMember` is null when the role of the service does not exist, as where the owner may not create roles. */
 const LOGIN = `
-  SELECT session_user AS login, quote_ident(session_user) AS "quotedLogin", rolsuper OR coalesce(pg_has_role(session_user, ${OWNER}, 'USAGE'), false) AS "isOwner",
+  SELECT session_user AS login, quote_ident(session_user) AS "quotedLogin",
+         rolsuper OR coalesce(pg_has_role(session_user, ${OWNER}, 'USAGE'), false) AS "isOwner",
          (SELECT pg_has_role(session_user, oid, 'USAGE') FROM pg_roles WHERE rolname = '${SERVICE_ROLE}') AS "isMember"
   FROM pg_roles WHERE rolname = session_user`;
 

@@ -14,7 +14,7 @@ const homeOf = (folder: string): string => join(folder, 'cluster');
 export const dataOf = (folder: string): string => join(homeOf(folder), 'data');
 export const pidFileOf = (folder: string): string => join(dataOf(folder), 'postmaster.pid');
 
-/** What a shell reads within double quotes, in which initdb puts the path of the program `postgres`. */
+/** What a shell reads within double quotes, in which initdb puts the path of the program `postgres`, or what ends a line for initdb. */
 const SPECIAL = /["$`\\\n]/;
 
 /** Works in a temporary folder and renames it at the end: an interrupted run leaves no incomplete cluster. */
