@@ -19,6 +19,9 @@ interface Connection {
  * connections that are busy, and wait for clients that send nothing.
  */
 export class Connections {
+  /** @param keptAliveMax while more connections are open, each ends with its next response */
+  constructor(private readonly keptAliveMax = Infinity) {}
+
   readonly #open = new Map<Socket, Connection>();
   #isDraining = false;
   #isClosing = false;
@@ -69,7 +72,8 @@ export class Connections {
     // Node, too, ends the connection with the response to these, but only after it has executed the requests behind them. It ignores an
     // offer to upgrade, and loses what it has read behind that.
     const { expect, upgrade } = req.headers;
-    if (this.#isDraining || expect !== undefined || upgrade !== undefined || req.httpVersionMinor === 0) {
+    const isCrowded = this.#open.size > this.keptAliveMax;
+    if (this.#isDraining || isCrowded || expect !== undefined || upgrade !== undefined || req.httpVersionMinor === 0) {
       this.endAfter(res);
     }
     return true;

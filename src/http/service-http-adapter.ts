@@ -18,6 +18,12 @@ const SERVER_OPTIONS = {
   joinDuplicateHeaders: true,
 } as const;
 
+/**
+ * The part of `MAX_CONNECTIONS` that may be kept alive. Beyond it a connection ends with its next response, so that those which are open and
+ * unused leave room for others. HAProxy keeps a connection to the service until its client has read the response, however small that is.
+ */
+const KEPT_ALIVE_SHARE = 0.5;
+
 export interface HttpServerBounds {
   /** Connections that are open at once; Node closes further ones. */
   readonly connectionsMax: number;
@@ -27,7 +33,7 @@ export interface HttpServerBounds {
 
 /** Express behind an HTTP server with options that Nest does not pass on. */
 export class ServiceHttpAdapter extends ExpressAdapter {
-  readonly connections = new Connections();
+  readonly connections: Connections;
 
   constructor(private readonly bounds: HttpServerBounds = { connectionsMax: Infinity, keepAliveTimeoutSeconds: 65 }) {
     const app = express();
@@ -35,6 +41,7 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     app.enable('case sensitive routing').enable('strict routing');
     app.disable('x-powered-by').disable('etag').disable('query parser');
     super(app);
+    this.connections = new Connections(bounds.connectionsMax * KEPT_ALIVE_SHARE);
   }
 
   override initHttpServer(): void {

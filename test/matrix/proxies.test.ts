@@ -1,7 +1,11 @@
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { connect, type IncomingHttpHeaders } from 'node:http2';
+import { connect as tcpConnect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { connect as tlsConnect } from 'node:tls';
 import { gunzipSync } from 'node:zlib';
 import { insertKey } from '../helpers/builders.js';
 import { freePort } from '../helpers/free-port.js';
@@ -12,6 +16,7 @@ import { waitFor } from '../helpers/wait-for.js';
 
 const ORDERS = 100_000;
 const UPSTREAMS = 3;
+const CONNECTIONS_MAX = 60;
 
 const database = useTestDatabase();
 let key: string;
@@ -35,6 +40,7 @@ for (const kind of SHIPPED_PROXIES) {
       ServiceProcess.start({
         DATABASE_URL: database.url,
         TRUST_PROXY: '1',
+        MAX_CONNECTIONS: String(CONNECTIONS_MAX),
         PORT: String(port),
         SHUTDOWN_DELAY_SECONDS: kind.shutdownDelay,
       });
@@ -104,6 +110,49 @@ for (const kind of SHIPPED_PROXIES) {
       };
       expect(await used('203.0.113.9')).toBe(0);
       expect(await used('127.0.0.3')).toBeGreaterThan(0);
+    });
+
+    // HAProxy keeps a connection to the service for each of these responses until the client has read it, and counts it no more.
+    it('serves others while a client without a key reads none of its responses', async () => {
+      const [perConnection, connections] = [20, (1.5 * UPSTREAMS * CONNECTIONS_MAX) / 20];
+      const authority = urlOf('');
+      const sessions = Array.from({ length: Math.ceil(connections) }, () =>
+        connect(authority, {
+          settings: { initialWindowSize: 1 },
+          ...(kind.tls
+            ? {
+                createConnection: () =>
+                  tlsConnect({
+                    host: '127.0.0.1',
+                    port: proxy.port,
+                    servername: 'api.example.com',
+                    ca: readFileSync(proxy.certificate),
+                    ALPNProtocols: ['h2'],
+                  }),
+              }
+            : { createConnection: () => tcpConnect(proxy.port, '127.0.0.1') }),
+        }),
+      );
+      try {
+        const statuses = sessions.flatMap((session) =>
+          Array.from({ length: perConnection }, async () => {
+            const [headers] = (await once(session.request({ ':path': '/v1/store/orders' }), 'response')) as [
+              IncomingHttpHeaders,
+            ];
+            return headers[':status'];
+          }),
+        );
+        expect(new Set(await Promise.all(statuses))).toEqual(new Set([401, 429]));
+        const others = await Promise.all(
+          Array.from({ length: 10 }, () => curl('/v1/store/orders/0', '-X', 'DELETE', ...bearer())),
+        );
+        expect(others.map(({ status }) => status)).toEqual(others.map(() => 404));
+        expect(proxy.log).not.toContain('is DOWN');
+      } finally {
+        for (const session of sessions) {
+          session.destroy();
+        }
+      }
     });
 
     it('loses no request while the processes are restarted one after the other', async () => {

@@ -200,7 +200,7 @@ describe('connections', () => {
 });
 
 describe('the limit of connections', () => {
-  const CONNECTIONS_MAX = 3;
+  const CONNECTIONS_MAX = 4;
 
   /** A process that may open 400 files. */
   const LIMITED = ['sh', '-c', 'ulimit -n 400; exec "$@"', 'sh', process.execPath, CLI];
@@ -242,16 +242,23 @@ describe('the limit of connections', () => {
 
     it('closes and counts connections beyond it, and those that are open go on', async () => {
       const dropped = await metric('petstore_connections_dropped_total');
-      const opened = [await open(), await open(), await open()];
+      const opened = [await open(), await open(), await open(), await open()];
       expect(await responseOn(await open())).toBe('');
+      expect(await metric('petstore_connections')).toBe(CONNECTIONS_MAX);
+      expect(await metric('petstore_connections_dropped_total')).toBe(dropped + 1);
       for (const socket of opened) {
         expect(await responseOn(socket)).toMatch(/^HTTP\/1\.1 404 /);
       }
-      expect(await metric('petstore_connections')).toBe(CONNECTIONS_MAX);
-      expect(await metric('petstore_connections_dropped_total')).toBe(dropped + 1);
-      opened[0]?.destroy();
-      await waitFor(async () => (await metric('petstore_connections')) < CONNECTIONS_MAX, 'one is closed');
       expect(await responseOn(await open())).toMatch(/^HTTP\/1\.1 404 /);
+    });
+
+    it('keeps half of it alive: beyond that, a connection ends with its next response', async () => {
+      const opened = [await open(), await open(), await open()];
+      const connectionHeaders = opened.map(
+        async (socket) => /^Connection: (.*)\r$/m.exec(await responseOn(socket))?.[1],
+      );
+      expect((await Promise.all(connectionHeaders)).sort()).toEqual(['close', 'keep-alive', 'keep-alive']);
+      await waitFor(async () => (await metric('petstore_connections')) === CONNECTIONS_MAX / 2, 'one is closed');
     });
   });
 
