@@ -113,7 +113,7 @@ describe('migrations', () => {
     });
   });
 
-  it('apply again after an interrupted one was marked as rolled back, as the runbook says', async () => {
+  it('apply again after an interrupted one was marked as rolled back, as docs/operations.md says', async () => {
     const database = await createTestDatabase();
     const name = '20261122000002_api_key_usage';
     await database.db.query('DROP TABLE api_key_usage');

@@ -29,7 +29,7 @@ describe('documented commands', () => {
 
   it.each([
     ['docs/operations.md', 'Update', 'docker compose run --rm migrate'],
-    ['docs/kubernetes.md', 'Each version', 'kubectl -n petstore wait'],
+    ['docs/operations.md', 'Each version', 'kubectl -n petstore wait'],
   ])('of %s under %s replace nothing when the migration fails', (page, section, migration) => {
     const { status, stdout } = run(page, section, migration);
     expect(status).toBe(1);

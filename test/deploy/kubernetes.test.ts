@@ -54,7 +54,8 @@ interface Kustomization {
   readonly configMapGenerator?: readonly { literals: readonly string[] }[];
 }
 
-const PAGE = readFileSync(join(ROOT, 'docs', 'kubernetes.md'), 'utf8');
+/** The section of docs/operations.md. */
+const PAGE = /^## Kubernetes\n(.*?)^## /ms.exec(readFileSync(join(ROOT, 'docs', 'operations.md'), 'utf8'))?.[1] ?? '';
 
 const read = (...path: string[]): unknown => load(readFileSync(join(FOLDER, ...path), 'utf8'));
 const deployment = read('base', 'deployment.yaml') as Workload;

@@ -2,13 +2,13 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { useTestDatabase } from '../helpers/test-database.js';
 
-const RUNBOOK = readFileSync(join(__dirname, '..', '..', 'docs', 'runbook.md'), 'utf8');
+const PAGE = readFileSync(join(__dirname, '..', '..', 'docs', 'operations.md'), 'utf8');
 
 const database = useTestDatabase();
 
-describe('the queries of docs/runbook.md', () => {
+describe('the queries of docs/operations.md', () => {
   it('name the session and the prepared transaction that keep an old snapshot', async () => {
-    const [, sql = ''] = /an old snapshot keeps.*?```sql\n(.*?)```/s.exec(RUNBOOK) ?? [];
+    const [, sql = ''] = /an old snapshot keeps.*?```sql\n(.*?)```/s.exec(PAGE) ?? [];
     const [session, other] = [await database.db.connect(), await database.db.connect()];
     await session.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM orders');
     const { rows: processes } = await session.query('SELECT pg_backend_pid() AS pid');

@@ -36,7 +36,7 @@ describe('the version of a release', () => {
     ['docker-compose.yml', /(?<= VERSION: \$\{PETSTORE_VERSION:-).*(?=\})/g],
     ['deploy/kubernetes/example/kustomization.yaml', /(?<=newTag: ).*/g],
     ['deploy/kubernetes/example/migrate/kustomization.yaml', /(?<=newTag: ).*/g],
-    ['docs/kubernetes.md', /(?<=petstore-orders:)\d[\d.]*/g],
+    ['docs/operations.md', /(?<=petstore-orders:)\d[\d.]*/g],
   ])('is the same in %s as in package.json', (path, named) => {
     expect(new Set(readFileSync(join(ROOT, path), 'utf8').match(named))).toEqual(new Set([version]));
   });
