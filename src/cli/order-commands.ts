@@ -26,7 +26,10 @@ The file is CSV with a header line that names these fields in any order:
   id                  int64, not the id of an existing order (default: the next id)
   status              pending, shipped or cancelled (default: shipped when complete, otherwise pending)
 A default applies when the file has no such column. An empty field is an error, and so is a last row without a line
-end: what is missing there may have been cut off.
+end: what is missing there may have been cut off. Import orders with and without ids of their own from separate files.
+Pass --complete for a file of a program that writes no last line end, such as Google Sheets, if you know that it is
+complete. What is cut off at the end of a line cannot be detected, so prefer a file to stdin, which may end early.
+Integers have no fraction, exponent or leading zeros. Rows without a value, such as ",,", are skipped.
 
 Examples:
   petstore orders import orders.csv --dry-run

@@ -22,8 +22,14 @@ Examples:
   petstore orders import orders.csv --dry-run
   petstore doctor
 
-Exit codes: 0 success, 1 failure, 2 invalid or incomplete command line (nothing was done). For doctor: 0 all checks
-passed, 1 warnings, 2 errors.`;
+Exit codes:
+  0              success
+  1              failure: nothing was changed, unless the message says otherwise
+  2              nothing was done: invalid or incomplete command line, no database configured, or --force missing in
+                 production
+  130, 143, 129  orders import or seed was ended by Ctrl-C, SIGTERM or SIGHUP: PostgreSQL rolls the load back within a
+                 second or two, unless the message says that the commit had begun
+For doctor: 0 all checks passed, 1 warnings, 2 errors.`;
 
 /**
  * Runs a `petstore` command and reports its error on stderr.

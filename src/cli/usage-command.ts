@@ -12,6 +12,24 @@ const DAYS_MAX = 3_650;
 const TITLES = ['ID', 'PLAN', 'BUSIEST', 'SHARE', 'REJECTED', 'BANNED', 'NEEDS', 'NAME'];
 const DAY_TITLES = ['DAY', 'ADMITTED', 'REJECTED', 'BANNED', 'LISTS', 'CANCELS', 'BYTES'];
 
+const USAGE_HELP = `
+Of all keys, over the period:
+  BUSIEST   the most requests on one day, admitted and rejected
+  SHARE     that number divided by the limit per day
+  REJECTED  requests over a limit
+  BANNED    requests during a temporary ban
+  NEEDS     the smallest plan that could have admitted the requests of each day. A "+" means that some were over a
+            limit: the key needs this plan or a higher one. Requests per minute are not recorded, so a smaller plan is
+            named only if it would admit the busiest day within one minute.
+The row (anonymous) has the requests without a valid key. Past days are judged by the plan that a key has now.
+
+Of one key, also:
+  overDay     the most requests rejected on one day on which the limit per day was reached: the key needs a higher
+              plan, or its client repeats rejected requests
+  overMinute  the most requests rejected on one other day: the client sends bursts and ignores Retry-After
+  ADMITTED    requests within the limits, whatever their response
+  LISTS       responses 200 and 304; BYTES is the size of their bodies as they were sent`;
+
 interface UsageOptions {
   readonly days: number;
   readonly until?: string;
@@ -26,6 +44,7 @@ export function addUsageCommand(keys: Command): void {
     .option('--days <n>', 'number of days, the last one included', integer(1, DAYS_MAX), DAYS_DEFAULT)
     .option('--until <day>', 'last day in UTC, like 2026-10-31 (default: today)', pastDay)
     .option('--json', 'print one object with all figures')
+    .addHelpText('after', USAGE_HELP)
     .action((prefix: string | undefined, options: UsageOptions) =>
       withPrisma(async (prisma) => {
         const { usageOfDays, usageOfKeys } = await import('../api-keys/usage-report.js');

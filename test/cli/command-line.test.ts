@@ -102,7 +102,7 @@ function inKeys(command: string): string[] {
 }
 
 describe('--help', () => {
-  it.each(['', 'keys ', 'keys issue ', 'orders import ', 'seed '])(
+  it.each(['', 'keys ', 'keys issue ', 'keys usage ', 'orders import ', 'seed '])(
     'prints the usage on stdout and exits with 0: petstore %s--help',
     async (command) => {
       const result = await petstore(`${command}--help`.split(' '));
