@@ -7,7 +7,6 @@ import { text } from 'node:stream/consumers';
 import type { PostgresPrograms } from './postgres-programs.js';
 
 const SUPERUSER = 'petstore';
-const TEMPORARY_PREFIX = 'cluster.new-';
 
 // The cluster in a folder: the server's data, and the password of its superuser.
 const homeOf = (folder: string): string => join(folder, 'cluster');
@@ -17,9 +16,19 @@ export const pidFileOf = (folder: string): string => join(dataOf(folder), 'postm
 /** What a shell reads within double quotes, in which initdb puts the path of the program `postgres`, or what ends a line for initdb. */
 const SPECIAL = /["$`\\\n]/;
 
-/** Works in a temporary folder and renames it at the end: an interrupted run leaves no incomplete cluster. */
+/**
+ * Works in a temporary folder and renames it at the end: an interrupted run leaves no incomplete cluster.
+ * @throws {Error} when the data is of another major version
+ */
 export async function initialiseOnce(folder: string, programs: PostgresPrograms): Promise<void> {
   if (fs.existsSync(homeOf(folder))) {
+    const version = fs.readFileSync(join(dataOf(folder), 'PG_VERSION'), 'utf8').trim();
+    if (version !== programs.version) {
+      throw new Error(
+        `The data in ${folder} is of PostgreSQL ${version}, and the installed one is ${programs.version}. ` +
+          'Delete the folder to begin anew, or set DATABASE_URL.',
+      );
+    }
     return;
   }
   const program = programs.command('initdb').at(-1) ?? '';
@@ -28,10 +37,9 @@ export async function initialiseOnce(folder: string, programs: PostgresPrograms)
       `PostgreSQL cannot be initialised in a folder with ", $, \`, \\ or a line break in its name (${program}). Move this folder, or set DATABASE_URL.`,
     );
   }
-  for (const name of fs.readdirSync(folder).filter((entry) => entry.startsWith(TEMPORARY_PREFIX))) {
-    fs.rmSync(join(folder, name), { recursive: true, force: true, maxRetries: 5 });
-  }
-  const home = fs.mkdtempSync(join(folder, TEMPORARY_PREFIX));
+  const home = join(folder, 'cluster.new');
+  fs.rmSync(home, { recursive: true, force: true, maxRetries: 5 });
+  fs.mkdirSync(home, { mode: 0o700 });
   const password = join(home, 'password');
   fs.writeFileSync(password, randomBytes(24).toString('hex'), { mode: 0o600, flush: true });
   if (programs.owner !== undefined) {
@@ -72,15 +80,12 @@ export function postmasterOf(folder: string): { pid: number; port: string; statu
   }
 }
 
-/** The major version of PostgreSQL that the data belongs to. */
-export const versionOf = (folder: string): string => fs.readFileSync(join(dataOf(folder), 'PG_VERSION'), 'utf8').trim();
-
 /** In a session of its own, where the terminal's Ctrl-C does not reach it. */
 async function run([program = '', ...args]: readonly string[]): Promise<void> {
-  const child = spawn(program, args, { cwd: '/', stdio: ['ignore', 'pipe', 'pipe'], detached: true });
-  const [output, errors] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+  const child = spawn(program, args, { cwd: '/', stdio: ['ignore', 'ignore', 'pipe'], detached: true });
+  const [errors] = await Promise.all([text(child.stderr), once(child, 'close')]);
   if (child.exitCode !== 0) {
-    throw new Error(`Cannot initialise the embedded PostgreSQL:\n${output}${errors}`);
+    throw new Error(`Cannot initialise the embedded PostgreSQL:\n${errors}`);
   }
 }
 

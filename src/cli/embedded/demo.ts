@@ -11,8 +11,8 @@ type DemoKeys = Readonly<Record<Plan, string>>;
 
 export interface Demo {
   readonly keys: DemoKeys;
-  /** An order that can be cancelled; undefined when none is pending. */
-  readonly pendingId: bigint | undefined;
+  /** An order to be cancelled in an example: a pending one while there is one. */
+  readonly exampleId: bigint;
 }
 
 /** Inserts sample orders and one API key per plan, unless they are there. */
@@ -37,7 +37,7 @@ export async function prepareDemo(databaseUrl: string): Promise<Demo> {
       orderBy: { id: 'asc' },
       select: { id: true },
     });
-    return { keys, pendingId: pending?.id };
+    return { keys, exampleId: pending?.id ?? 1n };
   } finally {
     await end();
   }
@@ -47,7 +47,7 @@ export async function prepareDemo(databaseUrl: string): Promise<Demo> {
 export function demoBanner(
   baseUrl: string,
   databaseUrl: string,
-  { keys, pendingId }: Demo,
+  { keys, exampleId }: Demo,
   docsEnabled: boolean,
 ): string {
   const curl = `  curl -i -H 'Authorization: Bearer ${keys.free}'`;
@@ -62,12 +62,10 @@ export function demoBanner(
     '',
     ...PLANS.map((plan) => `  ${`${plan} key`.padEnd(15)} ${keys[plan]}`),
     '',
-    pendingId === undefined ? 'List all orders:' : `List all orders, then cancel order ${pendingId}:`,
+    `List all orders, then cancel order ${exampleId}:`,
     '',
     `${curl} ${orders}`,
-    pendingId === undefined
-      ? '\nNo order is pending; `npx petstore seed` adds some.'
-      : `${curl} -X DELETE ${orders}/${pendingId}`,
+    `${curl} -X DELETE ${orders}/${exampleId}`,
     '',
     '',
   ];

@@ -1,13 +1,15 @@
-import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, readFileSync, statSync, symlinkSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { chmodSync, readFileSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join, relative } from 'node:path';
+import { dirname, join } from 'node:path';
 
 /** The user `nobody` of Linux. */
 const NOBODY = { uid: 65534, gid: 65534 };
 
 /** PostgreSQL's programs from the npm package. */
 export interface PostgresPrograms {
+  /** The major version of PostgreSQL. */
+  readonly version: string;
   /** The user that they run as, when it is not the user of this process. */
   readonly owner: { readonly uid: number; readonly gid: number } | undefined;
   /** The command line that runs a program. */
@@ -15,20 +17,15 @@ export interface PostgresPrograms {
 }
 
 /**
- * Finds the programs that `npm ci` installed and completes what npm leaves out: symbolic links, and the permission to
- * execute. PostgreSQL does not run as root: then an existing cluster runs as its owner, a new one as `nobody`.
+ * Finds the programs that `npm ci` installed and completes what npm leaves out: the package's script, which makes symbolic links,
+ * and the permission to execute. PostgreSQL does not run as root: then an existing cluster runs as its owner, a new one as `nobody`.
  * @param data the cluster's data, which may not exist yet
  * @param native the package's folder of programs
  * @throws {Error} when the package for this platform is missing, as in an installation without development dependencies
  */
 export function findPostgresPrograms(folder: string, data: string, native = locateNativeFolder()): PostgresPrograms {
-  const links = readFileSync(join(native, 'pg-symlinks.json'), 'utf8');
-  for (const { source, target } of JSON.parse(links) as { source: string; target: string }[]) {
-    const link = join(native, '..', target);
-    if (!existsSync(link)) {
-      symlinkSync(relative(dirname(target), source), link);
-    }
-  }
+  const packageFolder = join(native, '..');
+  execFileSync(process.execPath, ['scripts/hydrate-symlinks.js'], { cwd: packageFolder });
   for (const file of [join(native, 'bin', 'initdb'), join(native, 'bin', 'postgres')]) {
     if ((statSync(file).mode & 0o111) !== 0o111) {
       chmodSync(file, 0o755);
@@ -36,7 +33,12 @@ export function findPostgresPrograms(folder: string, data: string, native = loca
   }
   const owner = process.getuid?.() === 0 ? (statSync(data, { throwIfNoEntry: false }) ?? NOBODY) : undefined;
   const prefix = owner === undefined ? [] : unprivilegedPrefix(owner, native, folder);
-  return { owner, command: (program, ...args) => [...prefix, join(native, 'bin', program), ...args] };
+  const { version } = JSON.parse(readFileSync(join(packageFolder, 'package.json'), 'utf8')) as { version: string };
+  return {
+    version: String(parseInt(version)),
+    owner,
+    command: (program, ...args) => [...prefix, join(native, 'bin', program), ...args],
+  };
 }
 
 function locateNativeFolder(): string {

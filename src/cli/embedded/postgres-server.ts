@@ -1,11 +1,11 @@
-import { execFileSync, spawn, type SpawnOptions } from 'node:child_process';
+import { spawn, type SpawnOptions } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { closeSync, mkdirSync, openSync, readFileSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { dataOf, initialiseOnce, pidFileOf, postmasterOf, urlOf, versionOf } from './cluster.js';
+import { dataOf, initialiseOnce, pidFileOf, postmasterOf, urlOf } from './cluster.js';
 import { findPostgresPrograms } from './postgres-programs.js';
 
 /**
@@ -21,8 +21,8 @@ const SUPERVISE = `
 
 /** Below those that systems choose for outgoing connections. */
 const PORTS = [20_000, 30_000] as const;
-/** Longer than a server whose service was killed takes to begin to stop. */
-const ATTEMPTS_MS = 3_000;
+/** For longer than a server whose service was killed takes to begin to stop. */
+const RETRIES_MAX = 30;
 const RETRY_MS = 100;
 const POLL_MS = 20;
 
@@ -56,11 +56,10 @@ export class PostgresServer {
   static async start({ folder, settings = {}, port, programs }: PostgresServerOptions): Promise<PostgresServer> {
     mkdirSync(folder, { recursive: true });
     const found = findPostgresPrograms(folder, dataOf(folder), programs);
-    await initialiseOnce(folder, found);
-    const lastAttempt = performance.now() + ATTEMPTS_MS;
-    for (;;) {
+    for (let retries = 0; ; retries++) {
       const other = postmasterOf(folder);
       if (other === undefined) {
+        await initialiseOnce(folder, found);
         // PostgreSQL does not start while any process has the number in a file that a crash left.
         rmSync(pidFileOf(folder), { force: true });
         const chosen = String(port ?? randomInt(...PORTS));
@@ -73,11 +72,10 @@ export class PostgresServer {
         }
         await server.stop();
       }
-      if (other?.status !== 'stopping' && performance.now() > lastAttempt) {
+      if (other?.status !== 'stopping' && retries >= RETRIES_MAX) {
         throw new Error(
           other === undefined
-            ? (versionProblem(folder, found.command('postgres', '--version')) ??
-                `The embedded PostgreSQL did not start:\n${readFileSync(logOf(folder), 'utf8').slice(-2_000)}`)
+            ? `The embedded PostgreSQL did not start:\n${readFileSync(logOf(folder), 'utf8').slice(-2_000)}`
             : `The service is already running here (its PostgreSQL is process ${other.pid}, its data in ${dataOf(folder)}). ` +
                 'Stop it first, or set DATABASE_URL to run another.',
         );
@@ -115,15 +113,6 @@ export class PostgresServer {
     }
     return false;
   }
-}
-
-/** Why the data cannot be used, if it belongs to another major version of PostgreSQL. */
-function versionProblem(folder: string, [program = '', ...args]: readonly string[]): string | undefined {
-  const [version = ''] = /\d+/.exec(execFileSync(program, args, { cwd: '/', encoding: 'utf8' })) ?? [];
-  return version === versionOf(folder)
-    ? undefined
-    : `The data in ${folder} is of PostgreSQL ${versionOf(folder)}, and the installed one is ${version}. ` +
-        'Delete the folder to begin anew, or set DATABASE_URL.';
 }
 
 /** @returns the other end of the server's descriptor 3 */

@@ -49,7 +49,7 @@ const recordPid = (pid: number): void => {
 
 describe('PostgresServer.start', () => {
   it('initialises a cluster, removing what an interrupted initialisation left', async () => {
-    mkdirSync(join(folder, 'cluster.new-interrupted', 'data'), { recursive: true });
+    mkdirSync(join(folder, 'cluster.new', 'data'), { recursive: true });
     expect(await selectOne((await start()).url('postgres'))).toEqual([{ one: 1 }]);
     expect(readdirSync(folder).sort()).toEqual(['cluster', 'postgres.log']);
   });
