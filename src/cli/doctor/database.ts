@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { othersInSchema } from '../../../prisma/engine/others-in-schema.mjs';
 import { asError } from '../../common/as-error.js';
 import { withDeadline } from '../../common/deadline.js';
 import type { Config } from '../../config/config.js';
@@ -8,9 +9,8 @@ import { openClient } from '../../database/open-client.js';
 import { MAIN_CONNECTIONS_MAX } from '../../database/pools.js';
 import { sessionSettings } from '../../database/session-settings.js';
 import { runningEmbeddedDatabaseUrl } from '../embedded/embedded-database.js';
-import { checkAccess, checkOthers } from './access.js';
 import { checkClock, error, ok, type Result, type Results, skipped, warning } from './check.js';
-import { checkRole } from './role.js';
+import { checkAccess, checkRole } from './rights.js';
 import { checkList, checkSchema } from './schema.js';
 
 /** All checks together take at most 15 s, whatever hangs. Milliseconds. */
@@ -64,35 +64,39 @@ export async function checkDatabase(config: Config): Promise<Results> {
 async function runDatabaseChecks(databaseUrl: string, config: Config, results: Results): Promise<void> {
   // What the service checks at its start, and what it tolerates.
   const problem = await serverProblem(databaseUrl);
+  results.database = problem === undefined ? ok(addressOf(databaseUrl)) : error(problem.message, CORRECT_URL);
+  // A pooler may give the settings of a session to other clients.
   if (problem?.isFatal === true) {
-    // A pooler may give the settings of a session to other clients.
-    results.database = error(problem.message, CORRECT_URL);
     return;
   }
-  const { host, port, database } = new pg.Client(databaseUrl);
-  results.database =
-    problem === undefined ? ok(`"${database ?? ''}" at ${host}:${port}`) : error(problem.message, CORRECT_URL);
   const options = { application_name: 'petstore-doctor', query_timeout: QUERY_TIMEOUT_MS };
   const db = await openClient(databaseUrl, options);
   try {
     await db.query(SETTINGS);
-    const others = await checkOthers(db);
-    if (others !== undefined) {
-      const unsafe = skipped('others could run code with the privileges of the login');
-      Object.assign(results, Object.fromEntries(Object.keys(CHECKS).map((name) => [name, unsafe])), { access: others });
-      return;
-    }
+    const others = await othersInSchema(db, { asService: true });
     for (const [name, check] of Object.entries(CHECKS)) {
-      results[name] = await check(db, config).catch((failure: unknown) =>
-        error(
-          asError(failure).message,
-          'Correct this error or those of the other checks; the log of PostgreSQL has the statement.',
-        ),
-      );
+      results[name] = others === undefined ? await check(db, config).catch(failed) : UNSAFE;
+    }
+    if (others !== undefined) {
+      const message = `the commands reject this database, because others could run code with their privileges: ${others.message}`;
+      results.access = error(message, others.remedy);
     }
   } finally {
     db.connection.stream.destroy();
   }
+}
+
+function addressOf(databaseUrl: string): string {
+  const { host, port, database } = new pg.Client(databaseUrl);
+  return `"${database ?? ''}" at ${host}:${port}`;
+}
+
+/** No statement of a check runs then. */
+const UNSAFE = skipped('others could run code with the privileges of the login');
+
+function failed(failure: unknown): Result {
+  const remedy = 'Correct this error or those of the other checks; the log of PostgreSQL has the statement.';
+  return error(asError(failure).message, remedy);
 }
 
 /** The smallest of the limits of server, database and role, without reserved connections. */
@@ -113,7 +117,6 @@ async function checkConnectionLimit(db: pg.Client, config: Config): Promise<Resu
   if (hasPooler(db, process)) {
     return skipped('the pooler limits the connections');
   }
-  // One of them listens.
   // One for the image of the list, and one that listens.
   const perProcess = MAIN_CONNECTIONS_MAX + config.list.concurrency + 2;
   // One more process runs during a rolling update.

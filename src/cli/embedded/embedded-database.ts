@@ -10,7 +10,7 @@ import { PostgresServer } from './postgres-server.js';
 const DATABASE = 'postgres?sslmode=disable';
 
 /** Holds the cluster. */
-export const EMBEDDED_FOLDER = join(PROJECT_ROOT, '.data');
+const EMBEDDED_FOLDER = join(PROJECT_ROOT, '.data');
 
 export interface EmbeddedDatabase {
   readonly url: string;

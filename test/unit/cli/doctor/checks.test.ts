@@ -1,5 +1,4 @@
 import { checkClock } from '../../../../src/cli/doctor/check.js';
-import { diskResult } from '../../../../src/cli/doctor/host.js';
 import { redisResult } from '../../../../src/cli/doctor/redis.js';
 
 const INFO = {
@@ -37,11 +36,4 @@ test.each([
   jest.spyOn(Date, 'now').mockReturnValue(0);
   const result = await checkClock('Redis', () => Promise.resolve(ahead));
   expect(result).toMatchObject({ status, message });
-});
-
-test.each([
-  [1_023, 'warning'],
-  [1_024, 'ok'],
-])('%i MiB for the embedded database: %s', (freeMib, status) => {
-  expect(diskResult(freeMib)).toMatchObject({ status, message: `${freeMib} MiB free for .data/` });
 });
