@@ -2,8 +2,7 @@ import type pg from 'pg';
 import { rejectOthersInSchema } from '../../prisma/engine/others-in-schema.mjs';
 import { asError } from '../common/as-error.js';
 import type { Config } from '../config/config.js';
-import type { PrismaClient } from '../database/generated/client.js';
-import { openClient } from '../database/open-client.js';
+import type { OpenPrisma } from '../database/open-prisma.js';
 import {
   databaseMessageOf,
   isOutcomeUnknown,
@@ -44,41 +43,15 @@ const REMEDIES: Readonly<Record<string, string>> = {
   [READ_ONLY_TRANSACTION]: 'Set DATABASE_URL to the primary server; a standby is read-only.',
 };
 
-interface Connection {
-  readonly db: pg.Client;
-  readonly end: () => Promise<void>;
-}
-
 /**
  * Runs a command on a connection to its database: `DATABASE_URL`, or the embedded database of a running service.
  * @throws {ConfigurationError} @throws {UsageError} @throws {Error} when the database cannot be used
  */
-export function withDatabase<T>(work: (db: pg.Client) => Promise<T>): Promise<T> {
-  const open = async (url: string): Promise<Connection> => {
-    const db = await openClient(url, OPTIONS);
-    return { db, end: () => db.end() };
-  };
-  return withConnection(open, async ({ db }) => {
-    await db.query(SETTINGS);
-    return work(db);
-  });
-}
-
-/** As {@link withDatabase}, through Prisma's client, which is loaded only then. */
-export async function withPrisma<T>(work: (prisma: PrismaClient) => Promise<T>): Promise<T> {
-  const { openPrisma } = await import('../database/open-prisma.js');
-  return withConnection(
-    (url) => openPrisma(url, SETTINGS, OPTIONS),
-    ({ prisma }) => work(prisma),
-  );
-}
-
-async function withConnection<C extends Connection, T>(
-  open: (url: string) => Promise<C>,
-  work: (connection: C) => Promise<T>,
-): Promise<T> {
+export async function withDatabase<T>(work: (connection: OpenPrisma) => Promise<T>): Promise<T> {
   const url = await databaseUrl();
-  const connection = await open(url).catch((error: unknown) => {
+  // Imported on demand, so that --help is fast.
+  const { openPrisma } = await import('../database/open-prisma.js');
+  const connection = await openPrisma(url, SETTINGS, OPTIONS).catch((error: unknown) => {
     throw new Error(
       `Cannot connect to the database at ${new URL(url).host}: ${asError(error).message}. ` +
         'Check DATABASE_URL and that PostgreSQL is running.',

@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander';
 import { ApiKeysAdmin, type Deliver, type PlanChoice } from '../api-keys/api-keys.admin.js';
 import { type Plan, PLANS } from '../plans/plans.js';
 import { duration, futureTime, integer, keyId, keyName, UsageError } from './arguments.js';
-import { redisUrl, withPrisma } from './command-database.js';
+import { redisUrl, withDatabase } from './command-database.js';
 import { keyDetails, keyTable, viewsOf } from './key-view.js';
 import { isDiscarded, print, printResult, warn, writeOut } from './output.js';
 import { addUsageCommand } from './usage-command.js';
@@ -133,7 +133,7 @@ export function addKeyCommands(program: Command): void {
       command.addOption(option);
     }
     command.action(() =>
-      withPrisma(async (prisma) => {
+      withDatabase(async ({ prisma }) => {
         const admin = new ApiKeysAdmin(prisma);
         const [prefix] = command.processedArgs as string[];
         await run(admin, command.opts(), prefix === undefined ? '' : (await admin.find(prefix)).id);

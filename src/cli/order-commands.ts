@@ -1,4 +1,5 @@
-import { open } from 'node:fs/promises';
+import { once } from 'node:events';
+import { createReadStream } from 'node:fs';
 import type { Readable } from 'node:stream';
 import type { Command } from 'commander';
 import type pg from 'pg';
@@ -74,14 +75,12 @@ async function importFile(path: string, options: ImportOptions & { json?: true }
   await printResult(json, { orders, dryRun }, `${count(orders)} ${done}.`);
 }
 
+/** Waits for its first bytes: only reading shows that a directory is no file. */
 async function openFile(path: string): Promise<Readable> {
+  const file = createReadStream(path);
   try {
-    const file = await open(path);
-    if ((await file.stat()).isDirectory()) {
-      await file.close();
-      throw Object.assign(new Error('a directory'), { code: 'EISDIR' });
-    }
-    return file.createReadStream();
+    await once(file, 'readable');
+    return file;
   } catch (error) {
     const reason = (error as NodeJS.ErrnoException).code ?? 'unreadable';
     throw new Error(`Cannot read the file ${JSON.stringify(path)} (${reason}); check the path and its permissions.`, {
@@ -91,7 +90,7 @@ async function openFile(path: string): Promise<Readable> {
 }
 
 async function show(id: bigint, options: { json?: true }): Promise<void> {
-  const order = await withDatabase((db) => findOrder(db, id));
+  const order = await withDatabase(({ db }) => findOrder(db, id));
   if (order === undefined) {
     throw new Error(`There is no order with the id ${id}.`);
   }
@@ -122,7 +121,7 @@ async function seed({ orders, force, json }: SeedOptions): Promise<void> {
  * rolls the load back.
  */
 function load(work: (db: pg.Client, progress: LoadProgress) => Promise<number>): Promise<number> {
-  return withDatabase(async (db) => {
+  return withDatabase(async ({ db }) => {
     // PostgreSQL notices within a second that the connection is closed. Not on every operating system; then when its statement ends.
     await db.query('SET client_connection_check_interval = 1000').catch(() => undefined);
     const progress = new LoadProgress();

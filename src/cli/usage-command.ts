@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { onlyKey } from '../api-keys/api-keys.admin.js';
 import type { DayUsage, KeyUsage, Period } from '../api-keys/usage-report.js';
 import { integer, keyId, pastDay } from './arguments.js';
-import { withPrisma } from './command-database.js';
+import { withDatabase } from './command-database.js';
 import { count, details, print, shownId, table } from './output.js';
 
 const DAY_MS = 86_400_000;
@@ -46,7 +46,7 @@ export function addUsageCommand(keys: Command): void {
     .option('--json', 'print one object with all figures')
     .addHelpText('after', USAGE_HELP)
     .action((prefix: string | undefined, options: UsageOptions) =>
-      withPrisma(async (prisma) => {
+      withDatabase(async ({ prisma }) => {
         const { usageOfDays, usageOfKeys } = await import('../api-keys/usage-report.js');
         const period = periodOf(options);
         const keys = await usageOfKeys(prisma, period, prefix);
