@@ -7,9 +7,12 @@ const LISTED = ORDER_COLUMNS.map(({ column, type, isOptional }: OrderColumn) => 
   return `column orders.${column} ${type}${isOptional === true ? '' : ' NOT NULL'}${ADDITIONS[column] ?? ''}`;
 });
 
+/** The trigger reports all keys. */
+export const NOTIFIES = 'trigger api_keys_notify_changed ENABLE ALWAYS';
+
 /**
- * What the migrations make, apart from the triggers, as {@link SELECT_SCHEMA} describes it. The numbers are the MD5 of definitions as
- * PostgreSQL prints them. A test compares it with a migrated database, and prints the new lines when a migration changes it.
+ * What the migrations make, apart from the triggers of the list, as {@link SELECT_SCHEMA} describes it. The numbers are the MD5 of
+ * definitions as PostgreSQL prints them. A test compares it with a migrated database, and prints the new lines when a migration changes it.
  */
 export const EXPECTED_SCHEMA: readonly string[] = String.raw`
   table api_key_usage, ordinary, without row-level security
@@ -57,6 +60,7 @@ export const EXPECTED_SCHEMA: readonly string[] = String.raw`
   constraint orders_quantity_positive CHECK ((quantity >= 1))
   constraint orders_ship_date_rfc3339 CHECK (((ship_date >= '0001-01-01 00:00:00+00'::timestamp with time zone) AND (ship_date < '10000-01-01 00:00:00+00'::timestamp with time zone)))
   CREATE UNIQUE INDEX api_keys_key_hash_key ON public.api_keys USING btree (key_hash)
+  ${NOTIFIES}
   type order_status pending, shipped, cancelled
   type plan free, pro, business, enterprise
   function compact_order_list_changes(bigint) e66978dc89180dfdefd41e9f67febc04
@@ -87,6 +91,9 @@ export const SELECT_SCHEMA = `
   FROM relation JOIN pg_constraint ON conrelid = relation.oid
   UNION ALL
   SELECT pg_get_indexdef(indexrelid) FROM relation JOIN pg_index ON indrelid = relation.oid AND indisvalid
+  UNION ALL
+  SELECT concat('trigger ', tgname, ' ENABLE ALWAYS') FROM relation JOIN pg_trigger ON tgrelid = relation.oid
+  WHERE tgname = 'api_keys_notify_changed' AND tgenabled = 'A' AND NOT relhassubclass
   UNION ALL
   SELECT concat('type ', typname, ' ', (SELECT string_agg(enumlabel, ', ' ORDER BY enumsortorder) FROM pg_enum WHERE enumtypid = pg_type.oid))
   FROM pg_type WHERE typnamespace = 'public'::regnamespace AND typtype = 'e'
