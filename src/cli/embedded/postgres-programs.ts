@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { chmodSync, readFileSync, statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 
@@ -17,8 +17,8 @@ export interface PostgresPrograms {
 }
 
 /**
- * Finds the programs that `npm ci` installed and completes what npm leaves out: the package's script, which makes symbolic links,
- * and the permission to execute. PostgreSQL does not run as root: then an existing cluster runs as its owner, a new one as `nobody`.
+ * Finds the programs that `npm ci` installed, and runs the package's script, which npm does not: it makes symbolic links. PostgreSQL does
+ * not run as root: then an existing cluster runs as its owner, a new one as `nobody`.
  * @param data the cluster's data, which may not exist yet
  * @param native the package's folder of programs
  * @throws {Error} when the package for this platform is missing, as in an installation without development dependencies
@@ -26,11 +26,6 @@ export interface PostgresPrograms {
 export function findPostgresPrograms(folder: string, data: string, native = locateNativeFolder()): PostgresPrograms {
   const packageFolder = join(native, '..');
   execFileSync(process.execPath, ['scripts/hydrate-symlinks.js'], { cwd: packageFolder });
-  for (const file of [join(native, 'bin', 'initdb'), join(native, 'bin', 'postgres')]) {
-    if ((statSync(file).mode & 0o111) !== 0o111) {
-      chmodSync(file, 0o755);
-    }
-  }
   const owner = process.getuid?.() === 0 ? (statSync(data, { throwIfNoEntry: false }) ?? NOBODY) : undefined;
   const prefix = owner === undefined ? [] : unprivilegedPrefix(owner, native, folder);
   const { version } = JSON.parse(readFileSync(join(packageFolder, 'package.json'), 'utf8')) as { version: string };
