@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
+import { constants } from 'node:os';
 import type { Readable } from 'node:stream';
 import type { Command } from 'commander';
 import type pg from 'pg';
@@ -14,8 +15,7 @@ import { count, details, print, printResult, writeError } from './output.js';
 const ORDERS_DEFAULT = 1_000;
 const ORDERS_MAX = 100_000_000;
 const PROGRESS_MS = 10_000;
-/** By the signal that ends a load: 128 + its number, as a shell reports it. */
-const INTERRUPTIONS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
+const INTERRUPTIONS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 const COMMITTING = 'the commit had begun; check whether the orders exist before you repeat it.';
 
 const IMPORT_HELP = `
@@ -125,12 +125,12 @@ function load(work: (db: pg.Client, progress: LoadProgress) => Promise<number>):
     // PostgreSQL notices within a second that the connection is closed. Not on every operating system; then when its statement ends.
     await db.query('SET client_connection_check_interval = 1000').catch(() => undefined);
     const progress = new LoadProgress();
-    const onInterrupt = (signal: keyof typeof INTERRUPTIONS): void => {
+    const onInterrupt = (signal: NodeJS.Signals): void => {
       writeError(`Interrupted: ${progress.isCommitting ? COMMITTING : 'no order was inserted.'}\n`);
-      process.exit(INTERRUPTIONS[signal]);
+      // As a shell reports a signal.
+      process.exit(128 + constants.signals[signal]);
     };
-    const signals = Object.keys(INTERRUPTIONS) as (keyof typeof INTERRUPTIONS)[];
-    signals.forEach((signal) => process.once(signal, onInterrupt));
+    INTERRUPTIONS.forEach((signal) => process.once(signal, onInterrupt));
     const timer = setInterval(() => {
       writeError(`${count(progress.orders)} orders\n`);
     }, PROGRESS_MS);
@@ -138,7 +138,7 @@ function load(work: (db: pg.Client, progress: LoadProgress) => Promise<number>):
       return await work(db, progress);
     } finally {
       clearInterval(timer);
-      signals.forEach((signal) => process.off(signal, onInterrupt));
+      INTERRUPTIONS.forEach((signal) => process.off(signal, onInterrupt));
     }
   });
 }
