@@ -21,8 +21,8 @@ const SUPERVISE = `
 
 /** Below those that systems choose for outgoing connections. */
 const PORTS = [20_000, 30_000] as const;
-/** For longer than a server whose service was killed takes to begin to stop. */
-const RETRIES_MAX = 30;
+/** After the first failure. Longer than a server whose service was killed takes to begin to stop. */
+const RETRIES_MS = 3_000;
 const RETRY_MS = 100;
 const POLL_MS = 20;
 
@@ -56,7 +56,8 @@ export class PostgresServer {
   static async start({ folder, settings = {}, port, programs }: PostgresServerOptions): Promise<PostgresServer> {
     mkdirSync(folder, { recursive: true });
     const found = findPostgresPrograms(folder, dataOf(folder), programs);
-    for (let retries = 0; ; retries++) {
+    let lastRetry: number | undefined;
+    for (;;) {
       const other = postmasterOf(folder);
       if (other === undefined) {
         await initialiseOnce(folder, found);
@@ -72,7 +73,8 @@ export class PostgresServer {
         }
         await server.stop();
       }
-      if (other?.status !== 'stopping' && retries >= RETRIES_MAX) {
+      lastRetry ??= performance.now() + RETRIES_MS;
+      if (other?.status !== 'stopping' && performance.now() > lastRetry) {
         throw new Error(
           other === undefined
             ? `The embedded PostgreSQL did not start:\n${readFileSync(logOf(folder), 'utf8').slice(-2_000)}`

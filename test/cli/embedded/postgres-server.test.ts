@@ -74,6 +74,11 @@ describe('PostgresServer.start', () => {
     writeFileSync(file, '18\n');
   });
 
+  it('shows the log when PostgreSQL does not start', async () => {
+    const message = /did not start:\n[^]*invalid value for parameter "shared_buffers"/;
+    await expect(start({ settings: { shared_buffers: 'none' } })).rejects.toThrow(message);
+  });
+
   it('does not signal an unrelated process whose id is in a stale postmaster.pid', async () => {
     recordPid(await startStranger());
     expect(await selectOne((await start()).url('postgres'))).toEqual([{ one: 1 }]);
