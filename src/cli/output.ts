@@ -80,11 +80,6 @@ const WIDE =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Emoji_Presentation}\uFF01-\uFF60]/u;
 const LAST_COLUMN_MIN = 4;
 
-/** The columns of the terminal; in a pipe no text is cut. */
-export function terminalWidth(): number {
-  return process.stdout.isTTY ? process.stdout.columns || 80 : Infinity;
-}
-
 /** Cuts a text to so many columns. */
 function cut(text: string, width: number): string {
   let [shown, used] = ['', 0];
@@ -101,12 +96,12 @@ function cut(text: string, width: number): string {
 
 /**
  * Formats rows of texts below their titles, numbers aligned to the right. Names come last, where their width, in columns of a
- * terminal, moves nothing, and are cut to the width of the terminal.
+ * terminal, moves nothing, and are cut to the width of the terminal. In a pipe no text is cut.
  */
 export function table(
   titles: readonly string[],
   rows: readonly (readonly string[])[],
-  maxWidth = terminalWidth(),
+  maxWidth = process.stdout.isTTY ? process.stdout.columns || 80 : Infinity,
 ): string {
   const lines = [titles, ...rows.map((row) => row.map(oneLine))];
   let left = maxWidth;

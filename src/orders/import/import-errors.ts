@@ -8,10 +8,6 @@ const PROBLEM_CHARACTERS_MAX = 200;
 export class ImportErrors {
   readonly #errors: { readonly line: number; readonly text: string }[] = [];
 
-  get count(): number {
-    return this.#errors.length;
-  }
-
   /**
    * @param line of the file, counted from 1
    * @param problem continues a sentence that begins with the field or line

@@ -73,10 +73,10 @@ export async function* readCsv(
 
 /** @throws {Error} when the header is invalid: the values cannot be checked without it */
 function readHeader(line: number, names: readonly string[], errors: ImportErrors): OrderField[] {
-  const [name = ''] = names;
-  const delimiter = Object.keys(OTHER_DELIMITERS).find((character) => names.length === 1 && name.includes(character));
-  if (delimiter !== undefined) {
-    errors.add(line, `must separate the columns with commas, not with ${OTHER_DELIMITERS[delimiter] ?? delimiter}`);
+  const [, other] =
+    Object.entries(OTHER_DELIMITERS).find(([delimiter]) => names.length === 1 && names[0]?.includes(delimiter)) ?? [];
+  if (other !== undefined) {
+    errors.add(line, `must separate the columns with commas, not with ${other}`);
     errors.throwIfAny();
   }
   for (const [index, name] of names.entries()) {
