@@ -77,7 +77,8 @@ async function importFile(path: string, options: ImportOptions & { json?: true }
 
 /** Waits for its first bytes: only reading shows that a directory is no file. */
 async function openFile(path: string): Promise<Readable> {
-  const file = createReadStream(path);
+  // A later error is thrown where the file is read, which begins when the database is connected.
+  const file = createReadStream(path).on('error', () => undefined);
   try {
     await once(file, 'readable');
     return file;
