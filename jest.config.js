@@ -13,21 +13,26 @@ const PACKAGES = '<rootDir>/node_modules/.cache/test-packages/$1.cjs';
 
 /** Random histories, faults and crowds, and tools and deployments around the service: longer than all other suites together. */
 export const LONG_SUITES = [
-  ...['broken-output', 'doctor/*', 'embedded/*', 'encodings', 'interrupts', 'others-in-schema'].map(
+  ...['broken-output', 'doctor/*', 'embedded/*', 'encodings', 'interrupts', 'key-usage', 'others-in-schema'].map(
     (name) => `cli/${name}`,
   ),
-  ...['migration-command', 'migrations', 'session-settings'].map((name) => `database/${name}`),
+  ...['database-listener', 'migration-command', 'migrations', 'session-settings'].map((name) => `database/${name}`),
   ...['alert-metrics', 'alerts', 'dashboard', 'drill', 'rotate-password'].map((name) => `deploy/${name}`),
   'examples/typescript-client',
   'fault-injection/database-faults',
   ...['crowds', 'fuzz'].map((name) => `hostile/${name}`),
   'model/orders.model',
   'openapi/swagger-ui',
-  ...['list/list-plans', 'list/many-changes', 'list/schema-changes.model', 'list-orders-memory'].map(
-    (name) => `orders/${name}`,
-  ),
+  ...[
+    'list/list-plans',
+    'list/list-versions.model',
+    'list/many-changes',
+    'list/schema-changes.model',
+    'list-orders-memory',
+  ].map((name) => `orders/${name}`),
   ...['build', 'bundle', 'sbom'].map((name) => `production/${name}`),
   'replicas/*',
+  'tracing/tracing',
 ].map((name) => `**/test/${name}.test.ts`);
 
 /** @type {import('jest').Config} */
