@@ -3,16 +3,20 @@ import type { ServiceHttpAdapter } from '../../src/http/service-http-adapter.js'
 import { untilLockWaits } from '../helpers/lock-waits.js';
 import { insertKey, insertMany, insertOrder, insertOrders, statusOf } from '../helpers/builders.js';
 import { RawClient } from '../helpers/raw-client.js';
+import { useTestDatabase } from '../helpers/test-database.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { requestText } from '../helpers/wire.js';
 
+const database = useTestDatabase();
 let service: TestService;
 let key: string;
 let holder: PoolClient;
+beforeAll(async () => {
+  ({ key } = await insertKey(database.db));
+});
 beforeEach(async () => {
-  service = await startTestService({ environment: { CANCEL_LOCK_TIMEOUT_MS: '10000' } });
-  ({ key } = await insertKey(service.db));
+  service = await startTestService({ database, environment: { CANCEL_LOCK_TIMEOUT_MS: '10000' } });
   // Caches the key, so that a pipelined cancel starts at once.
   await fetch(`${service.baseUrl}/v1/nowhere`, { headers: { Authorization: `Bearer ${key}`, Connection: 'close' } });
   holder = await service.db.connect();
@@ -83,9 +87,15 @@ describe('pipelined cancels during a drain', () => {
 });
 
 describe('a list whose headers were sent before the drain', () => {
+  // About 13 MB: more than the buffers of both ends of a connection hold.
+  const ORDERS = 220_000;
+  beforeAll(async () => {
+    await database.db.query('TRUNCATE orders');
+    await insertMany(database.db, ORDERS);
+  });
+  afterAll(() => database.db.query('TRUNCATE orders'));
+
   async function startList(): Promise<RawClient> {
-    // About 13 MB: more than the buffers of both ends of a connection hold.
-    await insertMany(service.db, 220_000);
     const client = await RawClient.open(service.port, requestText('GET', '/v1/store/orders', { key }));
     await client.stall();
     return client;
@@ -99,7 +109,7 @@ describe('a list whose headers were sent before the drain', () => {
     client.socket.write(requestText('GET', '/health/live'));
     await client.untilClosed();
     expect(summaryOf(client)).toEqual(['200 keep-alive', '200 close']);
-    expect(JSON.parse(client.responses[0]?.body ?? '')).toHaveLength(220_000);
+    expect(JSON.parse(client.responses[0]?.body ?? '')).toHaveLength(ORDERS);
   });
 
   it('is sent in full, and its connection is closed after it when the server closes', async () => {
@@ -109,7 +119,7 @@ describe('a list whose headers were sent before the drain', () => {
     await closed;
     await client.untilClosed();
     expect(summaryOf(client)).toEqual(['200 keep-alive']);
-    expect(JSON.parse(client.responses[0]?.body ?? '')).toHaveLength(220_000);
+    expect(JSON.parse(client.responses[0]?.body ?? '')).toHaveLength(ORDERS);
   });
 });
 
