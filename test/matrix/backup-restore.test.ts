@@ -24,11 +24,13 @@ import { describeWith } from '../helpers/describe-with.js';
 import { freePort } from '../helpers/free-port.js';
 import { applyMigrations } from '../helpers/isolated-database.js';
 import { openPool } from '../helpers/open-pool.js';
+import { otherPostgres } from '../helpers/other-postgres.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { LIST_AS_JSON } from '../model/list-writer.js';
 
-const programs = process.env.TEST_POSTGRES_PROGRAMS;
+/** Not newer than the pg_dump of Debian 12. */
+const programs = otherPostgres(15);
 const ROOT = join(__dirname, '..', '..');
 const OPERATIONS = readFileSync(join(ROOT, 'docs', 'operations.md'), 'utf8');
 /** Stands in for Compose: runs the commands of the containers here. The test stops and starts the server itself. */
@@ -63,7 +65,7 @@ const ORDERS = 'INSERT INTO orders (id, pet_id, quantity) SELECT n, n, 1 FROM ge
 
 const describeHere =
   programs === undefined
-    ? describeIf(false, 'npm run test:matrix -- --only backup-restore')
+    ? describeIf(false, 'npm run test:matrix -- --only long')
     : describeWith('pg_dump', 'pg_basebackup', 'psql');
 
 describeHere('backup and restore', () => {

@@ -1,11 +1,12 @@
 import { PostgresServer } from '../../src/cli/embedded/postgres-server.js';
 import { describeIf } from '../helpers/describe-if.js';
+import { otherPostgres } from '../helpers/other-postgres.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 
-const programs = process.env.TEST_OLD_POSTGRES_PROGRAMS;
+const programs = otherPostgres(13);
 
-describeIf(programs !== undefined, 'npm run test:matrix -- --only postgres-13')('PostgreSQL 13', () => {
+describeIf(programs !== undefined, 'npm run test:matrix -- --only long')('PostgreSQL 13', () => {
   const folder = useTemporaryFolder('postgres-13');
 
   it('is rejected at start', async () => {

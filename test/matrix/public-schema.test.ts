@@ -7,12 +7,13 @@ import { PostgresServer } from '../../src/cli/embedded/postgres-server.js';
 import { describeIf } from '../helpers/describe-if.js';
 import { describeWith } from '../helpers/describe-with.js';
 import { openPool } from '../helpers/open-pool.js';
+import { otherPostgres } from '../helpers/other-postgres.js';
 import { type CommandResult, petstore } from '../helpers/petstore.js';
 import { prismaMigrate } from '../helpers/prisma-migrate.js';
 import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 
 const ROOT = join(__dirname, '..', '..');
-const programs = process.env.TEST_POSTGRES_PROGRAMS;
+const programs = otherPostgres(14);
 
 const INSUFFICIENT_PRIVILEGE = '42501';
 /** `keys usage` divides a float8 by an integer, for which PostgreSQL has no operator of its own. The function has the rights of who runs it. */
@@ -25,7 +26,7 @@ const ATTACK = `
   CREATE OPERATOR public./ (FUNCTION = public.divide, LEFTARG = float8, RIGHTARG = integer)`;
 
 const describeHere =
-  programs === undefined ? describeIf(false, 'npm run test:matrix -- --only public-schema') : describeWith('psql');
+  programs === undefined ? describeIf(false, 'npm run test:matrix -- --only long') : describeWith('psql');
 
 /** Everybody may create in the schema `public` of a new database, up to this version. */
 describeHere('the schema public of PostgreSQL 14', () => {

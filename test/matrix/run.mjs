@@ -15,6 +15,7 @@ const HERE = fileURLToPath(new URL('.', import.meta.url));
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const JEST = join(ROOT, 'node_modules/jest/bin/jest.js');
 const PLATFORM = 'linux-x64';
+const IS_SUPPORTED = `${process.platform}-${process.arch}` === PLATFORM;
 
 /** Suites of `npm test` that depend on the version of PostgreSQL. */
 const DATABASE_SUITES = ['test/orders', 'test/api-keys', 'test/database', 'test/fault-injection'];
@@ -39,15 +40,9 @@ const RESPONSE_SUITES = [
 /** Suites that take more than a minute or need programs that few have; `--fast` leaves them out. */
 const SLOW_SUITES = ['clients', 'kubernetes', 'list-fairness', 'proxies'];
 
-const MATRIX_SUITES = readdirSync(HERE).filter((file) => file.endsWith('.test.ts'));
-
-/** With another version of PostgreSQL than that of Jest's global setup. */
-const OTHER_POSTGRES = new Map([
-  ['postgres-13', 13],
-  ['public-schema', 14],
-  // Not newer than the pg_dump of Debian 12.
-  ['backup-restore', 15],
-]);
+const MATRIX_SUITES = readdirSync(HERE)
+  .filter((file) => file.endsWith('.test.ts'))
+  .map((file) => file.replace('.test.ts', ''));
 
 /** @type {Surrounding[]} */
 const SURROUNDINGS = [
@@ -57,19 +52,15 @@ const SURROUNDINGS = [
     suites: [
       '--testMatch',
       ...LONG_SUITES,
-      ...MATRIX_SUITES.filter((file) => !isAlone(file)).map((file) => `**/test/matrix/${file}`),
+      ...MATRIX_SUITES.filter((name) => !SLOW_SUITES.includes(name)).map((name) => `**/test/matrix/${name}.test.ts`),
     ],
+    ...(IS_SUPPORTED ? { prepare: otherPostgres } : {}),
   },
-  ...MATRIX_SUITES.filter(isAlone).map((file) => {
-    const name = nameOf(file);
-    const version = OTHER_POSTGRES.get(name);
-    return {
-      name,
-      suites: ['--config', 'test/matrix/jest.config.js', `test/matrix/${file}`],
-      slow: SLOW_SUITES.includes(name),
-      ...(version === undefined ? {} : { prepare: () => postgres(version) }),
-    };
-  }),
+  ...SLOW_SUITES.map((name) => ({
+    name,
+    suites: ['--config', 'test/matrix/jest.config.js', `test/matrix/${name}.test.ts`],
+    slow: true,
+  })),
   ...[14, 15, 16, 17].map((version) => ({
     name: `postgres-${version}`,
     suites: DATABASE_SUITES,
@@ -86,16 +77,6 @@ const SURROUNDINGS = [
   { name: 'node-24-responses', suites: RESPONSE_SUITES, prepare: () => nodeVersion(24) },
 ];
 
-/** @param {string} file */
-function nameOf(file) {
-  return file.replace('.test.ts', '');
-}
-
-/** @param {string} file */
-function isAlone(file) {
-  return SLOW_SUITES.includes(nameOf(file)) || OTHER_POSTGRES.has(nameOf(file));
-}
-
 /**
  * @param {number} version
  * @returns {{ node: string }}
@@ -110,7 +91,15 @@ function nodeVersion(version) {
  */
 function postgres(version) {
   const programs = join(installed('postgres-versions'), `postgres-${version}`, 'native');
-  return { environment: { [version < 14 ? 'TEST_OLD_POSTGRES_PROGRAMS' : 'TEST_POSTGRES_PROGRAMS']: programs } };
+  return { environment: { TEST_POSTGRES_PROGRAMS: programs } };
+}
+
+/**
+ * For suites that start servers of other versions themselves, beside that of Jest's global setup.
+ * @returns {{ environment: Record<string, string> }}
+ */
+function otherPostgres() {
+  return { environment: { TEST_OTHER_POSTGRES: installed('postgres-versions') } };
 }
 
 /**
@@ -127,7 +116,7 @@ function installed(folder) {
  * @returns {{ passed: number, failed: number, skipped: string[] }}
  */
 function run({ suites, prepare }) {
-  if (prepare !== undefined && `${process.platform}-${process.arch}` !== PLATFORM) {
+  if (prepare !== undefined && !IS_SUPPORTED) {
     return { passed: 0, failed: 0, skipped: [`requires ${PLATFORM}`] };
   }
   let prepared;
