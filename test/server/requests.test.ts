@@ -5,109 +5,106 @@ import { expectErrorResponse, expectLimits } from '../helpers/expect-error-respo
 import { useTestService } from '../helpers/test-service.js';
 import { type WireResponse, exchange, requestText, responseTo } from '../helpers/wire.js';
 
-describe('request targets', () => {
-  describe('a request target', () => {
-    const context = useTestService();
+const context = useTestService({ environment: { RATE_LIMIT_BAN_THRESHOLD: '0' } });
 
-    const ask = (method: string, target: string, key?: string): Promise<WireResponse> =>
-      responseTo(context.service.port, method, target, { key });
+const ask = (method: string, target: string, key?: string): Promise<WireResponse> =>
+  responseTo(context.service.port, method, target, { key });
 
-    async function expectKeyNeeded(method: string, target: string, status: number, code: string): Promise<void> {
-      const [response, anonymous] = [await ask(method, target, context.key), await ask(method, target)];
-      expectErrorResponse(response, status, code);
-      expectLimits(response, 'limits');
-      expect([...response.headers.keys()]).not.toContain('x-injected');
-      expectErrorResponse(anonymous, 401, 'missing_api_key');
-      expectLimits(anonymous, 'limits');
-    }
+describe('a request target', () => {
+  async function expectKeyNeeded(method: string, target: string, status: number, code: string): Promise<void> {
+    const [response, anonymous] = [await ask(method, target, context.key), await ask(method, target)];
+    expectErrorResponse(response, status, code);
+    expectLimits(response, 'limits');
+    expect([...response.headers.keys()]).not.toContain('x-injected');
+    expectErrorResponse(anonymous, 401, 'missing_api_key');
+    expectLimits(anonymous, 'limits');
+  }
 
-    describe('with invalid or unexpected percent-encoding', () => {
-      it.each(['%', '%zz', '1%', '%1', '%ff', '%c3%28', '%00', '1%00', '1%0d%0aX-Injected:%20yes', '%F0%9F%90%B6'])(
-        'returns 400 invalid_order_id with a key and 401 without one: %s',
-        async (id) => {
-          await expectKeyNeeded('DELETE', `/v1/store/orders/${id}`, 400, 'invalid_order_id');
-        },
-      );
-
-      it.each(['/v1/%', '/v1/%zz/%', '/v1/store/%ff', '/v1%', '/%', '/%zz', '/docs/%zz', '/health/%ff'])(
-        'returns 404: %s',
-        async (target) => {
-          expectErrorResponse(await ask('GET', target, context.key), 404, 'route_not_found');
-        },
-      );
-
-      it('is accepted when it is in the query only', async () => {
-        const id = await insertOrder(context.service.db);
-        expect((await ask('DELETE', `/v1/store/orders/${id}?discount=100%`, context.key)).status).toBe(204);
-        expect(await statusOf(context.service.db, id)).toBe('cancelled');
-      });
-    });
-
-    describe('in absolute form, as clients send it to a proxy', () => {
-      it('reaches the operation of its path', async () => {
-        const id = await insertOrder(context.service.db);
-        expect((await ask('DELETE', `http://localhost/v1/store/orders/${id}`, context.key)).status).toBe(204);
-        expect(await statusOf(context.service.db, id)).toBe('cancelled');
-        expect((await ask('HEAD', 'https://api.example.com:8443/v1/store/orders', context.key)).status).toBe(200);
-      });
-
-      // `pathOf` is tested with every other form.
-      it.each(['http://localhost/v1/nowhere', 'http://localhost:port/v1/nowhere', 'http://[::1]:80/v1/nowhere'])(
-        'requires a key and gets rate-limit headers when its path is under /v1: %s',
-        async (target) => {
-          await expectKeyNeeded('GET', target, 404, 'route_not_found');
-        },
-      );
-
-      it('returns 404 without rate-limit headers when its path is not under /v1', async () => {
-        const response = await ask('GET', 'http://localhost/V1/store/orders', context.key);
-        expectErrorResponse(response, 404, 'route_not_found');
-        expectLimits(response, 'no limits');
-      });
-
-      it('is / without a path, also with a query', async () => {
-        const response = await ask('GET', 'http://localhost?/v1', context.key);
-        expect([response.status, JSON.parse(response.body)]).toEqual([200, expect.objectContaining({ api: '/v1' })]);
-        expectLimits(response, 'no limits');
-      });
-    });
-
-    it.each(['http://[/', 'http://[::1/v1/store/orders', 'http://::1]/v1/store/orders'])(
-      'returns 400 bad_request when it is not a valid URL: %s',
-      async (target) => {
-        for (const method of ['GET', 'DELETE', 'OPTIONS']) {
-          expectErrorResponse(await ask(method, target, context.key), 400, 'bad_request');
-        }
+  describe('with invalid or unexpected percent-encoding', () => {
+    it.each(['%', '%zz', '1%', '%1', '%ff', '%c3%28', '%00', '1%00', '1%0d%0aX-Injected:%20yes', '%F0%9F%90%B6'])(
+      'returns 400 invalid_order_id with a key and 401 without one: %s',
+      async (id) => {
+        await expectKeyNeeded('DELETE', `/v1/store/orders/${id}`, 400, 'invalid_order_id');
       },
     );
 
-    it('of * returns 404 without rate-limit headers', async () => {
-      const response = await ask('OPTIONS', '*', context.key);
+    it.each(['/v1/%', '/v1/%zz/%', '/v1/store/%ff', '/v1%', '/%', '/%zz', '/docs/%zz', '/health/%ff'])(
+      'returns 404: %s',
+      async (target) => {
+        expectErrorResponse(await ask('GET', target, context.key), 404, 'route_not_found');
+      },
+    );
+
+    it('is accepted when it is in the query only', async () => {
+      const id = await insertOrder(context.service.db);
+      expect((await ask('DELETE', `/v1/store/orders/${id}?discount=100%`, context.key)).status).toBe(204);
+      expect(await statusOf(context.service.db, id)).toBe('cancelled');
+    });
+  });
+
+  describe('in absolute form, as clients send it to a proxy', () => {
+    it('reaches the operation of its path', async () => {
+      const id = await insertOrder(context.service.db);
+      expect((await ask('DELETE', `http://localhost/v1/store/orders/${id}`, context.key)).status).toBe(204);
+      expect(await statusOf(context.service.db, id)).toBe('cancelled');
+      expect((await ask('HEAD', 'https://api.example.com:8443/v1/store/orders', context.key)).status).toBe(200);
+    });
+
+    // `pathOf` is tested with every other form.
+    it.each(['http://localhost/v1/nowhere', 'http://localhost:port/v1/nowhere', 'http://[::1]:80/v1/nowhere'])(
+      'requires a key and gets rate-limit headers when its path is under /v1: %s',
+      async (target) => {
+        await expectKeyNeeded('GET', target, 404, 'route_not_found');
+      },
+    );
+
+    it('returns 404 without rate-limit headers when its path is not under /v1', async () => {
+      const response = await ask('GET', 'http://localhost/V1/store/orders', context.key);
       expectErrorResponse(response, 404, 'route_not_found');
       expectLimits(response, 'no limits');
     });
 
-    it('is read without its fragment', async () => {
-      for (const target of ['/v1/nowhere#part', '/v1#part']) {
-        await expectKeyNeeded('GET', target, 404, 'route_not_found');
-      }
+    it('is / without a path, also with a query', async () => {
+      const response = await ask('GET', 'http://localhost?/v1', context.key);
+      expect([response.status, JSON.parse(response.body)]).toEqual([200, expect.objectContaining({ api: '/v1' })]);
+      expectLimits(response, 'no limits');
     });
+  });
 
-    it('of nearly 16 KiB gets the same errors as a short one', async () => {
-      const response = await ask('DELETE', `/v1/store/orders/${'1'.repeat(15_000)}`, context.key);
-      expectErrorResponse(response, 400, 'invalid_order_id');
-      expectErrorResponse(await ask('GET', `/v1/${'a/'.repeat(7_500)}`, context.key), 404, 'route_not_found');
-      expectErrorResponse(
-        await ask('GET', `/v1/store/orders/x?${'a=b&'.repeat(3_500)}`, context.key),
-        405,
-        'method_not_allowed',
-      );
-    });
+  it.each(['http://[/', 'http://[::1/v1/store/orders', 'http://::1]/v1/store/orders'])(
+    'returns 400 bad_request when it is not a valid URL: %s',
+    async (target) => {
+      for (const method of ['GET', 'DELETE', 'OPTIONS']) {
+        expectErrorResponse(await ask(method, target, context.key), 400, 'bad_request');
+      }
+    },
+  );
+
+  it('of * returns 404 without rate-limit headers', async () => {
+    const response = await ask('OPTIONS', '*', context.key);
+    expectErrorResponse(response, 404, 'route_not_found');
+    expectLimits(response, 'no limits');
+  });
+
+  it('is read without its fragment', async () => {
+    for (const target of ['/v1/nowhere#part', '/v1#part']) {
+      await expectKeyNeeded('GET', target, 404, 'route_not_found');
+    }
+  });
+
+  it('of nearly 16 KiB gets the same errors as a short one', async () => {
+    const response = await ask('DELETE', `/v1/store/orders/${'1'.repeat(15_000)}`, context.key);
+    expectErrorResponse(response, 400, 'invalid_order_id');
+    expectErrorResponse(await ask('GET', `/v1/${'a/'.repeat(7_500)}`, context.key), 404, 'route_not_found');
+    expectErrorResponse(
+      await ask('GET', `/v1/store/orders/x?${'a=b&'.repeat(3_500)}`, context.key),
+      405,
+      'method_not_allowed',
+    );
   });
 });
 
 describe('paths and methods without an operation', () => {
-  const context = useTestService();
   let order: string;
   beforeAll(async () => {
     order = await insertOrder(context.service.db);
@@ -115,9 +112,6 @@ describe('paths and methods without an operation', () => {
 
   /** Every method that the HTTP parser accepts, except CONNECT, which has no path. */
   const ALL_METHODS = METHODS.filter((method) => method !== 'CONNECT');
-
-  const ask = (method: string, target: string, key?: string): Promise<WireResponse> =>
-    responseTo(context.service.port, method, target, { key });
 
   describe('a method that a path does not support', () => {
     it.each([
@@ -229,73 +223,67 @@ describe('paths and methods without an operation', () => {
   });
 });
 
-describe('the order of checks', () => {
-  /** A request that fails several checks gets the error of the first one. */
-  describe('the order of the checks', () => {
-    const context = useTestService({ environment: { RATE_LIMIT_BAN_THRESHOLD: '0' } });
+/** A request that fails several checks gets the error of the first one. */
+describe('the order of the checks', () => {
+  const codeOf = async (method: string, path: string, withKey?: string): Promise<string> =>
+    (await errorOf(await call(context.service.baseUrl, method, path, withKey))).code;
 
-    const codeOf = async (method: string, path: string, withKey?: string): Promise<string> =>
-      (await errorOf(await call(context.service.baseUrl, method, path, withKey))).code;
+  async function spentKey(): Promise<string> {
+    const small = await insertKey(context.service.db, { requests_per_minute: 1, requests_per_day: 10 });
+    await call(context.service.baseUrl, 'HEAD', '/store/orders', small.key);
+    return small.key;
+  }
 
-    async function spentKey(): Promise<string> {
-      const small = await insertKey(context.service.db, { requests_per_minute: 1, requests_per_day: 10 });
-      await call(context.service.baseUrl, 'HEAD', '/store/orders', small.key);
-      return small.key;
+  const REQUESTS: [string, string][] = [
+    ['GET', '/store/orders'],
+    ['DELETE', '/store/orders/404404'],
+    ['DELETE', '/store/orders/x'],
+    ['PUT', '/store/orders'],
+    ['PUT', '/store/orders/x'],
+    ['GET', '/nowhere'],
+    ['GET', '/%zz'],
+    ['GET', '/'],
+  ];
+
+  it.each(REQUESTS)('checks the limits of a key first: %s %s', async (method, path) => {
+    expect(await codeOf(method, path, await spentKey())).toBe('rate_limit_exceeded');
+  });
+
+  it('checks the limits of an address before the key', async () => {
+    for (let number = 0; number < 60; number++) {
+      await call(context.service.baseUrl, 'GET', '/store/orders');
     }
+    for (const [method, path] of REQUESTS) {
+      expect(await codeOf(method, path)).toBe('rate_limit_exceeded');
+      expect(await codeOf(method, path, 'not-a-key')).toBe('rate_limit_exceeded');
+    }
+  });
 
-    const REQUESTS: [string, string][] = [
-      ['GET', '/store/orders'],
-      ['DELETE', '/store/orders/404404'],
-      ['DELETE', '/store/orders/x'],
-      ['PUT', '/store/orders'],
-      ['PUT', '/store/orders/x'],
-      ['GET', '/nowhere'],
-      ['GET', '/%zz'],
-      ['GET', '/'],
-    ];
+  it.each(REQUESTS)('checks the key before path, method and parameter: %s %s', async (method, path) => {
+    expect(await codeOf(method, path)).toBe('missing_api_key');
+    expect(await codeOf(method, path, 'not-a-key')).toBe('invalid_api_key');
+  });
 
-    it.each(REQUESTS)('checks the limits of a key first: %s %s', async (method, path) => {
-      expect(await codeOf(method, path, await spentKey())).toBe('rate_limit_exceeded');
-    });
+  it('checks the path, then the method, then the parameter, then the order', async () => {
+    expect(await codeOf('PUT', '/store/order', context.key)).toBe('route_not_found');
+    expect(await codeOf('PUT', '/store/orders/x', context.key)).toBe('method_not_allowed');
+    expect(await codeOf('DELETE', '/store/orders/x', context.key)).toBe('invalid_order_id');
+    expect(await codeOf('DELETE', '/store/orders/404404', context.key)).toBe('order_not_found');
+  });
 
-    it('checks the limits of an address before the key', async () => {
-      for (let number = 0; number < 60; number++) {
-        await call(context.service.baseUrl, 'GET', '/store/orders');
-      }
-      for (const [method, path] of REQUESTS) {
-        expect(await codeOf(method, path)).toBe('rate_limit_exceeded');
-        expect(await codeOf(method, path, 'not-a-key')).toBe('rate_limit_exceeded');
-      }
-    });
-
-    it.each(REQUESTS)('checks the key before path, method and parameter: %s %s', async (method, path) => {
-      expect(await codeOf(method, path)).toBe('missing_api_key');
-      expect(await codeOf(method, path, 'not-a-key')).toBe('invalid_api_key');
-    });
-
-    it('checks the path, then the method, then the parameter, then the order', async () => {
-      expect(await codeOf('PUT', '/store/order', context.key)).toBe('route_not_found');
-      expect(await codeOf('PUT', '/store/orders/x', context.key)).toBe('method_not_allowed');
-      expect(await codeOf('DELETE', '/store/orders/x', context.key)).toBe('invalid_order_id');
-      expect(await codeOf('DELETE', '/store/orders/404404', context.key)).toBe('order_not_found');
-    });
-
-    it('leaves an order pending when any check fails', async () => {
-      const id = await insertOrder(context.service.db);
-      await call(context.service.baseUrl, 'DELETE', `/store/orders/${id}`);
-      await call(context.service.baseUrl, 'DELETE', `/store/orders/${id}`, 'not-a-key');
-      const revoked = await insertKey(context.service.db, { revoked_at: new Date() });
-      await call(context.service.baseUrl, 'DELETE', `/store/orders/${id}`, revoked.key);
-      await call(context.service.baseUrl, 'DELETE', `/store/orders/${id}`, await spentKey());
-      await call(context.service.baseUrl, 'DELETE', `/store/orders/0${id}`, context.key);
-      expect(await statusOf(context.service.db, id)).toBe('pending');
-    });
+  it('leaves an order pending when any check fails', async () => {
+    const id = await insertOrder(context.service.db);
+    await call(context.service.baseUrl, 'DELETE', `/store/orders/${id}`);
+    await call(context.service.baseUrl, 'DELETE', `/store/orders/${id}`, 'not-a-key');
+    const revoked = await insertKey(context.service.db, { revoked_at: new Date() });
+    await call(context.service.baseUrl, 'DELETE', `/store/orders/${id}`, revoked.key);
+    await call(context.service.baseUrl, 'DELETE', `/store/orders/${id}`, await spentKey());
+    await call(context.service.baseUrl, 'DELETE', `/store/orders/0${id}`, context.key);
+    expect(await statusOf(context.service.db, id)).toBe('pending');
   });
 });
 
 describe('malformed requests', () => {
-  const context = useTestService();
-
   /** With a placeholder for the key, which does not exist yet when the tables are built. */
   const KEY = 'Authorization: Bearer KEY\r\n';
   const GET = 'GET /v1/nowhere HTTP/1.1\r\n';
