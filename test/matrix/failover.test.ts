@@ -13,15 +13,14 @@ let proxy: TcpProxy;
 let url: string;
 let db: pg.Pool;
 let key: string;
-let services: ServiceProcess[];
+let services: ServiceProcess[] = [];
 
 async function startService(): Promise<ServiceProcess> {
   return ServiceProcess.start({ DATABASE_URL: url, API_KEY_CACHE_SECONDS: '3600' });
 }
 
 describe('a primary and a synchronous standby behind one address', () => {
-  beforeEach(async () => {
-    services = [];
+  beforeAll(async () => {
     postgres = await ReplicatedPostgres.create();
     await postgres.makeSynchronous();
     proxy = await TcpProxy.start(postgres.url);
@@ -31,13 +30,22 @@ describe('a primary and a synchronous standby behind one address', () => {
     ({ key } = await insertKey(db));
     services = await Promise.all([startService(), startService()]);
   });
-  afterEach(async () => {
+  afterAll(async () => {
     await Promise.all(services.map((service) => service.stop('SIGKILL')));
     await proxy.close();
     await db.end();
     await postgres.drop();
   });
 
+  it('is checked at start: the address must point to the primary, which the service waits for', async () => {
+    expect(await serverProblem(url)).toBeUndefined();
+    expect(await serverProblem(postgres.standbyUrl)).toEqual({
+      message: expect.stringMatching(/^DATABASE_URL must point to a writable .*got a standby/) as unknown,
+      isFatal: false,
+    });
+  });
+
+  // The last one: it ends the primary.
   it('loses no cancel with a 204 when the primary is killed, and continues when the standby is promoted', async () => {
     await withTraffic({ services: () => services, db, key, clients: 12, ledgers: 2 }, async (traffic) => {
       await traffic.until({ '204': 100 });
@@ -48,14 +56,6 @@ describe('a primary and a synchronous standby behind one address', () => {
       proxy.closeConnections();
       await traffic.until({ '204': 20, '200': 1 });
       expect(traffic.count('500 internal_error')).toBe(0);
-    });
-  });
-
-  it('is checked at start: the address must point to the primary, which the service waits for', async () => {
-    expect(await serverProblem(url)).toBeUndefined();
-    expect(await serverProblem(postgres.standbyUrl)).toEqual({
-      message: expect.stringMatching(/^DATABASE_URL must point to a writable .*got a standby/) as unknown,
-      isFatal: false,
     });
   });
 });
