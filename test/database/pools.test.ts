@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { type AddressInfo, type Socket, createServer } from 'node:net';
+import { type Socket, createServer } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type pg from 'pg';
 import { PostgresServer } from '../../src/cli/embedded/postgres-server.js';
@@ -12,6 +12,7 @@ import { Metrics } from '../../src/metrics/metrics.js';
 import { outcomeOfCancel } from '../helpers/api.js';
 import { CLI } from '../helpers/build.js';
 import { insertOrders } from '../helpers/builders.js';
+import { listen } from '../helpers/listen.js';
 import { openPool } from '../helpers/open-pool.js';
 import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 import { useTestDatabase } from '../helpers/test-database.js';
@@ -162,8 +163,7 @@ describe('petstore serve', () => {
   it('ends on SIGTERM while a database that accepts connections does not respond', async () => {
     const sockets: Socket[] = [];
     const server = createServer((socket) => sockets.push(socket.on('error', () => undefined)));
-    await once(server.listen(0, '127.0.0.1'), 'listening');
-    const { port } = server.address() as AddressInfo;
+    const port = await listen(server);
     const service = spawn(process.execPath, [CLI, 'serve'], {
       env: {
         PATH: process.env.PATH,

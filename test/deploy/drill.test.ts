@@ -1,6 +1,6 @@
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
+import { listen } from '../helpers/listen.js';
 import { runProcess } from '../helpers/petstore.js';
 
 const DRILL = join(__dirname, '..', '..', 'deploy', 'drill.mjs');
@@ -34,17 +34,15 @@ async function drillAgainst(cancel: Cancel): Promise<Report> {
         .end(response.code === undefined ? undefined : JSON.stringify({ code: response.code }));
     }
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   try {
-    return await runDrill(server);
+    return await runDrill(await listen(server));
   } finally {
     server.closeAllConnections();
     server.close();
   }
 }
 
-async function runDrill(server: Server): Promise<Report> {
-  const { port } = server.address() as AddressInfo;
+async function runDrill(port: number): Promise<Report> {
   const command = [process.execPath, DRILL, `http://127.0.0.1:${port}`, '1'];
   const { stdout, exitCode } = await runProcess(command, { PETSTORE_KEY: 'any' });
   return { ...(JSON.parse(stdout) as Report), exitCode };

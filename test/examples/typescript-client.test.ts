@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process';
 import { createServer, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { PetstoreClient } from '../../examples/typescript-client/src/client.ts';
@@ -9,6 +8,7 @@ import type { Order } from '../../examples/typescript-client/src/order-stream.ts
 import type { RetryOptions } from '../../examples/typescript-client/src/retry.ts';
 import { seedOrders } from '../../src/orders/seed-orders.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
+import { listen } from '../helpers/listen.js';
 import { type TestService, useTestService } from '../helpers/test-service.js';
 
 const CLIENT = join(__dirname, '..', '..', 'examples', 'typescript-client');
@@ -150,13 +150,10 @@ describe('the TypeScript client with a faulty server', () => {
   });
 
   async function clientOfServer(respond: (response: ServerResponse) => void): Promise<ReturnType<typeof clientOf>> {
-    const listening = createServer((_req, res) => {
+    server = createServer((_req, res) => {
       respond(res);
     });
-    server = listening;
-    await new Promise<void>((resolve) => listening.listen(0, '127.0.0.1', resolve));
-    const { port } = listening.address() as AddressInfo;
-    return clientOf(key, { attempts: 4, random: () => 1 }, `http://127.0.0.1:${port}`);
+    return clientOf(key, { attempts: 4, random: () => 1 }, `http://127.0.0.1:${await listen(server)}`);
   }
 
   it.each<[string, (response: ServerResponse) => void]>([

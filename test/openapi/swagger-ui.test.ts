@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { createServer, request } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
 import { describeWithBrowser, startBrowser } from '../helpers/browser.js';
 import { DemoCheckout, type DemoService } from '../helpers/demo-service.js';
+import { listen } from '../helpers/listen.js';
 import { useTestService } from '../helpers/test-service.js';
 
 const DESKTOP: BrowserContextOptions = { viewport: { width: 1_280, height: 900 } };
@@ -205,8 +205,7 @@ describeWithBrowser('Swagger UI of a service with a public address', () => {
         response.pipe(res);
       }).end();
     });
-    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
-    const baseUrl = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}/shop`;
+    const baseUrl = `http://127.0.0.1:${await listen(proxy)}/shop`;
     const page = await openDocs(baseUrl);
     await authorize(page, context.key);
     expect(await execute(await opened(page, 'listOrders'))).toMatch(/^200/);

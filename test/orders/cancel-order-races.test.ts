@@ -5,9 +5,33 @@ import { CancelBatcher } from '../../src/orders/cancel-batcher.js';
 import { OrdersRepository } from '../../src/orders/orders.repository.js';
 import { cancelOrder, errorOf, outcomeOfCancel } from '../helpers/api.js';
 import { type OrderRow, insertKey, insertOrder, insertOrders, statusOf } from '../helpers/builders.js';
-import { gatherCancels, tally } from '../helpers/cancel-batches.js';
 import { lockOrder, openTransaction, untilLockWaits } from '../helpers/lock-waits.js';
 import { type TestService, startTestService, useTestService } from '../helpers/test-service.js';
+import { waitFor } from '../helpers/wait-for.js';
+
+/**
+ * Makes the first statements wait until so many cancels have arrived: the next ones take all the others.
+ * @returns the ids of each statement
+ */
+function gatherCancels({ app }: TestService, count: number): () => (readonly bigint[])[] {
+  const repository = app.get(OrdersRepository);
+  const cancels = jest.spyOn(app.get(CancelBatcher), 'cancel');
+  const cancelWithoutWaiting = repository.cancelWithoutWaiting.bind(repository);
+  const statements = jest.spyOn(repository, 'cancelWithoutWaiting').mockImplementation(async (batch) => {
+    await waitFor(() => cancels.mock.calls.length >= count, 'all cancels have arrived');
+    return cancelWithoutWaiting(batch);
+  });
+  return () => statements.mock.calls.map(([batch]) => batch);
+}
+
+/** How often each outcome occurs. */
+function tally(outcomes: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const each of outcomes) {
+    counts[each] = (counts[each] ?? 0) + 1;
+  }
+  return counts;
+}
 
 describe('cancels at the same time', () => {
   const context = useTestService();
@@ -24,7 +48,7 @@ describe('cancels at the same time', () => {
     it('that arrive while two statements are running share the third', async () => {
       const ids = await insertOrders(service.db, 300);
       const waits = jest.spyOn(service.app.get(Metrics).cancelLockWaits, 'inc');
-      const statements = gatherCancels(service.app, ids.length);
+      const statements = gatherCancels(service, ids.length);
       expect(tally(await Promise.all(ids.map(outcome)))).toEqual({ '204': 300 });
       expect(statements()).toHaveLength(3);
       expect(statements().flat().map(String).sort()).toEqual([...ids].sort());
@@ -120,7 +144,7 @@ describe('cancels at the same time', () => {
       CREATE FUNCTION of_the_operator() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN IF OLD.id = ${bad} THEN ${body} END IF; RETURN NEW; END $$;
       CREATE TRIGGER of_the_operator BEFORE UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION of_the_operator()`);
-      const statements = gatherCancels(service.app, ids.length);
+      const statements = gatherCancels(service, ids.length);
       const outcomes = await Promise.all(ids.map(outcome));
       expect(statements().some((batch) => batch.length >= 30 && batch.includes(BigInt(bad)))).toBe(true);
       expect(outcomes).toEqual([...Array<string>(59).fill('204'), expected]);
@@ -250,7 +274,7 @@ describe('cancels of locked orders', () => {
     it('does not delay cancels of other orders, including those in its batch', async () => {
       const [id, ...others] = await insertOrders(patient.db, 41);
       await lock([id!]);
-      const statements = gatherCancels(patient.app, others.length + 2);
+      const statements = gatherCancels(patient, others.length + 2);
       const callers = [...others.slice(0, 20), id!, ...others.slice(20), '404404'];
       const results = new Map(callers.map((caller) => [caller, outcome(patient, caller)]));
       const outcomes = await Promise.all([...others, '404404'].map((caller) => results.get(caller)!));

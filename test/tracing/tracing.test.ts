@@ -1,10 +1,10 @@
-import { once } from 'node:events';
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { call, cancelOrder, listOrders } from '../helpers/api.js';
 import { UNBUNDLED_CLI } from '../helpers/build.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { freePort } from '../helpers/free-port.js';
+import { listen } from '../helpers/listen.js';
 import { lockOrder } from '../helpers/lock-waits.js';
 import { OtlpReceiver, type ReceivedSpan } from '../helpers/otlp-receiver.js';
 import { StalledClient } from '../helpers/raw-http.js';
@@ -260,10 +260,8 @@ describe('OpenTelemetry', () => {
   });
 
   it.concurrent('gives up a receiver that does not respond, at the end of the service', async () => {
-    const silent = createServer().listen(0, '127.0.0.1');
-    await once(silent, 'listening');
-    const { port } = silent.address() as AddressInfo;
-    const service = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` });
+    const silent = createServer();
+    const service = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${await listen(silent)}` });
     await (await listOrders(service.baseUrl, key)).text();
     expect(await service.stop()).toBe(0);
     silent.close();

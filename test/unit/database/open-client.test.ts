@@ -1,9 +1,9 @@
-import { once } from 'node:events';
 import { rmSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { clientsOf, openClient } from '../../../src/database/open-client.js';
+import { listen } from '../../helpers/listen.js';
 import { useTemporaryFolder } from '../../helpers/temporary-folder.js';
 import { waitFor } from '../../helpers/wait-for.js';
 
@@ -39,9 +39,7 @@ describe('clients of a pool', () => {
 
   it('close their connection when the login fails on this side', async () => {
     const server = createServer((socket) => socket.unref().once('data', () => socket.write(ASKS_FOR_X)));
-    server.unref().listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const url = `postgresql://user@127.0.0.1:${(server.address() as AddressInfo).port}/petstore`;
+    const url = `postgresql://user@127.0.0.1:${await listen(server.unref())}/petstore`;
     for (const open of [() => new (clientsOf(url))().connect(), () => openClient(url)]) {
       await expect(open()).rejects.toThrow('SASL');
     }

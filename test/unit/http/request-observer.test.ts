@@ -1,9 +1,9 @@
-import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { connect } from 'node:net';
 import type { Request, Response } from 'express';
 import { RequestObserver } from '../../../src/http/request-observer.js';
 import { Metrics } from '../../../src/metrics/metrics.js';
+import { listen } from '../../helpers/listen.js';
 
 describe('the request observer', () => {
   let server: Server;
@@ -25,11 +25,11 @@ describe('the request observer', () => {
         setImmediate(() => res.destroy());
       });
     });
-    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const port = await listen(server);
     const ended = new Promise<ServerResponse>((resolve) => {
       server.on('request', (_req, res: ServerResponse) => res.once('close', resolve));
     });
-    const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    const client = connect(port, '127.0.0.1');
     client.on('error', () => undefined);
     client.pause();
     client.write('GET /v1/store/orders HTTP/1.1\r\nHost: a\r\nX-Request-Id: id-1\r\n\r\n');

@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { connect } from 'node:net';
 import { abortResponse } from '../../../src/http/response.js';
+import { listen } from '../../helpers/listen.js';
 import { parseResponses, requestText } from '../../helpers/wire.js';
 
 describe('abortResponse', () => {
@@ -21,8 +22,7 @@ describe('abortResponse', () => {
         abortResponse(res);
         setImmediate(() => first?.end('first'));
       });
-      await once(server.listen(0, '127.0.0.1'), 'listening');
-      const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+      const socket = connect(await listen(server), '127.0.0.1');
       const received: Buffer[] = [];
       socket.on('data', (chunk: Buffer) => received.push(chunk));
       socket.write(requestText('GET', '/').repeat(2));

@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import type { Express } from 'express';
 import { ServiceHttpAdapter } from '../../../src/http/service-http-adapter.js';
+import { listen } from '../../helpers/listen.js';
 
 it('a connection whose client reads nothing of a response is closed after its timeout', async () => {
   const adapter = new ServiceHttpAdapter();
@@ -11,8 +12,7 @@ it('a connection whose client reads nothing of a response is closed after its ti
   expect(server.timeout).toBe(300_000);
   server.timeout = 100;
   server.on('request', (_req, res) => res.end(Buffer.alloc(32_000_000)));
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const client = connect((server.address() as AddressInfo).port, '127.0.0.1').pause();
+  const client = connect(await listen(server), '127.0.0.1').pause();
   client.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
   const [connection] = (await once(server, 'connection')) as [Socket];
   await once(connection, 'close');
@@ -28,8 +28,7 @@ it('sends what its client has not read yet of a response that has ended, before 
   adapter.getInstance<Express>().get('/', (_req, res) => {
     res.end(Buffer.alloc(BYTES));
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  const client = connect(await listen(server), '127.0.0.1');
   client.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
   await once(client, 'readable');
   const closed = adapter.close();

@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { abortResponse } from '../../../../src/http/response.js';
 import { ClientDisconnected, sendBody, type SendOptions } from '../../../../src/orders/list/send-body.js';
+import { listen } from '../../../helpers/listen.js';
 import { waitFor } from '../../../helpers/wait-for.js';
 import { parseResponses } from '../../../helpers/wire.js';
 
@@ -27,7 +28,7 @@ let systemCalls: number;
 
 beforeEach(async () => {
   [responses, systemCalls] = [[], 0];
-  server = createServer((_req, res) => responses.push(res)).listen(0, '127.0.0.1');
+  server = createServer((_req, res) => responses.push(res));
   server.on('connection', (socket: Socket) => {
     const write = socket._write.bind(socket);
     const writev = socket._writev?.bind(socket);
@@ -40,8 +41,7 @@ beforeEach(async () => {
       writev?.(...args);
     };
   });
-  await once(server, 'listening');
-  client = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  client = connect(await listen(server), '127.0.0.1');
   jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask', 'performance'] });
 });
 afterEach(() => {
