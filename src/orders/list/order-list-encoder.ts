@@ -29,7 +29,9 @@ export class OrderListEncoder {
   readonly #fields: readonly Field[];
   /** More than the names and the punctuation of an order take. */
   readonly #namesLength: number;
-  readonly #cursor: Cursor = { row: EMPTY, at: 0, out: EMPTY, to: 0 };
+  /** The chunk that is being encoded, and how much of it is. */
+  #out = EMPTY;
+  #length = 0;
   #rows = 0;
   #pieceRows = 0;
   /** See {@link EncodedChunk.block}. */
@@ -55,22 +57,21 @@ export class OrderListEncoder {
    * @throws {TypeError} that names an order which JSON in the published form cannot express
    */
   add(row: Buffer): EncodedChunk | undefined {
-    const cursor = this.#cursor;
     const beginsPiece = this.#beginsPiece(row);
     const bytesMax = this.#namesLength + row.length * ESCAPED_BYTES_MAX;
-    const ended = beginsPiece || cursor.to + bytesMax > cursor.out.length ? this.#endChunk() : undefined;
+    const ended = beginsPiece || this.#length + bytesMax > this.#out.length ? this.#endChunk() : undefined;
     if (beginsPiece) {
       this.#pieceRows = 0;
       this.#startBlock = this.#lastBlock;
     }
     if (this.#rows === 0) {
-      cursor.out = Buffer.allocUnsafeSlow(Math.max(bytesMax, CHUNK_BYTES));
+      this.#out = Buffer.allocUnsafeSlow(Math.max(bytesMax, CHUNK_BYTES));
     } else {
-      cursor.out[cursor.to++] = COMMA;
+      this.#out[this.#length++] = COMMA;
     }
     this.#rows++;
     this.#pieceRows++;
-    this.#write(row);
+    this.#length = this.#write(row, this.#out, this.#length);
     return ended;
   }
 
@@ -81,9 +82,9 @@ export class OrderListEncoder {
   }
 
   #endChunk(): EncodedChunk | undefined {
-    const [{ out, to }, rows, block] = [this.#cursor, this.#rows, this.#startBlock];
-    [this.#cursor.out, this.#cursor.to, this.#rows, this.#startBlock] = [EMPTY, 0, 0, undefined];
-    return rows === 0 ? undefined : { bytes: out.subarray(0, to), rows, block };
+    const [bytes, rows, block] = [this.#out.subarray(0, this.#length), this.#rows, this.#startBlock];
+    [this.#out, this.#length, this.#rows, this.#startBlock] = [EMPTY, 0, 0, undefined];
+    return rows === 0 ? undefined : { bytes, rows, block };
   }
 
   #beginsPiece(row: Buffer): boolean {
@@ -96,23 +97,39 @@ export class OrderListEncoder {
     return this.#pieceRows === 0 || (this.#pieceRows >= this.pieceRowsMin && block !== last);
   }
 
-  #write(row: Buffer): void {
-    const [cursor, fields] = [this.#cursor, this.#fields];
-    cursor.row = row;
-    cursor.at = 0;
+  /** @returns where the order ends */
+  #write(row: Buffer, out: Buffer, start: number): number {
+    const fields = this.#fields;
     const last = fields.length - 1;
+    let [at, to] = [0, start];
     for (let index = 0; index <= last; index++) {
       const { name, isOptional, kind } = fields[index]!;
-      if (isOptional && row[cursor.at] === BACKSLASH && row[cursor.at + 1] === LETTER_N) {
-        cursor.at += 2;
+      if (isOptional && row[at] === BACKSLASH && row[at + 1] === LETTER_N) {
+        at += 2;
       } else {
-        cursor.to = put(cursor.out, cursor.to, name);
-        if (!copyValue(cursor, kind)) throw unencodable(row);
+        to = put(out, to, name);
+        if (kind === INTEGER) {
+          const length = copyInteger(row, at, out, to);
+          at += length;
+          to += length;
+        } else if (kind === TIME) {
+          at += copyTime(row, at, out, to);
+          to += TIME_LENGTH;
+        } else if (kind === BOOLEAN) {
+          const isTrue = row[at] === LETTER_LOWER_T;
+          to = put(out, to, isTrue ? TRUE : FALSE);
+          at += isTrue || row[at] === LETTER_LOWER_F ? 1 : INVALID;
+        } else {
+          const end = endOfText(row, at);
+          to = copyText(row, at, end, out, to);
+          at = end;
+        }
       }
-      if (row[cursor.at++] !== (index === last ? NEWLINE : TAB)) throw unencodable(row);
+      if (row[at++] !== (index === last ? NEWLINE : TAB)) throw unencodable(row);
     }
-    if (cursor.at !== row.length) throw unencodable(row);
-    cursor.out[cursor.to++] = CLOSING_BRACE;
+    if (at !== row.length) throw unencodable(row);
+    out[to++] = CLOSING_BRACE;
+    return to;
   }
 }
 
@@ -154,56 +171,28 @@ const KINDS = {
   'timestamp(3) with time zone': TIME,
 } as const satisfies Partial<Record<OrderColumn['type'], Field['kind']>>;
 
-/** Where a row is read, and where its JSON is written. */
-interface Cursor {
-  row: Buffer;
-  at: number;
-  out: Buffer;
-  to: number;
-}
+/** The length of a value that is none: behind it, nothing ends the field. */
+const INVALID = 2 ** 30;
 
-/** Copies a value, and leaves the cursor after it. @returns whether it is one */
-function copyValue(cursor: Cursor, kind: Field['kind']): boolean {
-  switch (kind) {
-    case INTEGER:
-      return copyInteger(cursor);
-    case TIME:
-      return copyTime(cursor);
-    case BOOLEAN:
-      return copyBoolean(cursor);
-    case TEXT:
-      return copyText(cursor);
-  }
-}
-
-function copyInteger(cursor: Cursor): boolean {
-  const { row, out } = cursor;
-  let { at, to } = cursor;
+/** Copies an integer. @returns its length */
+function copyInteger(row: Buffer, from: number, out: Buffer, start: number): number {
+  let [at, to] = [from, start];
   if (row[at] === MINUS) {
     out[to++] = MINUS;
     at++;
   }
   const first = at;
   for (let byte = row[at]!; isDigit(byte); byte = row[++at]!) out[to++] = byte;
-  cursor.at = at;
-  cursor.to = to;
-  return at > first && at - first <= INT64_DIGITS_MAX;
+  return at > first && at - first <= INT64_DIGITS_MAX ? at - from : INVALID;
 }
 
-function copyBoolean(cursor: Cursor): boolean {
-  const byte = cursor.row[cursor.at++];
-  cursor.to = put(cursor.out, cursor.to, byte === LETTER_LOWER_T ? TRUE : FALSE);
-  return byte === LETTER_LOWER_T || byte === LETTER_LOWER_F;
-}
-
-/** `2026-11-21 00:58:46.7+00` to `"2026-11-21T00:58:46.700Z"`. */
-function copyTime(cursor: Cursor): boolean {
-  const { row, at, out } = cursor;
-  out[cursor.to] = QUOTE;
-  const to = cursor.to + 1;
+/** `2026-11-21 00:58:46.7+00` to `"2026-11-21T00:58:46.700Z"`, of {@link TIME_LENGTH}. @returns the length that was read */
+function copyTime(row: Buffer, at: number, out: Buffer, start: number): number {
+  out[start] = QUOTE;
+  const to = start + 1;
   for (let index = 0; index < SECONDS_LENGTH; index++) {
     const byte = row[at + index]!;
-    if ((byte ^ TIME_FORM[index]!) > TIME_VARIES[index]!) return false;
+    if ((byte ^ TIME_FORM[index]!) > TIME_VARIES[index]!) return INVALID;
     out[to + index] = byte;
   }
   out[to + DATE_LENGTH] = LETTER_T;
@@ -215,28 +204,34 @@ function copyTime(cursor: Cursor): boolean {
     out[to + length++] = byte;
     byte = row[at + length]!;
   }
-  const read = at + (hasFraction ? length : SECONDS_LENGTH);
+  const read = hasFraction ? length : SECONDS_LENGTH;
   while (length < MILLISECONDS_LENGTH) out[to + length++] = DIGIT_ZERO;
-  cursor.at = read + UTC.length;
-  cursor.to = put(out, to + length, TIME_END);
-  return row[read] === UTC[0] && row[read + 1] === UTC[1] && row[read + 2] === UTC[2];
+  put(out, to + length, TIME_END);
+  const isUtc = row[at + read] === UTC[0] && row[at + read + 1] === UTC[1] && row[at + read + 2] === UTC[2];
+  return isUtc ? read + UTC.length : INVALID;
+}
+
+function endOfText(row: Buffer, from: number): number {
+  let at = from;
+  while (at < row.length && row[at] !== TAB && row[at] !== NEWLINE) at++;
+  return at;
 }
 
 /**
  * Copies a text. COPY escapes a backslash and some control characters by a backslash, of which JSON writes one in another way; JSON
  * escapes quotes and the other control characters, too.
+ * @returns where its JSON ends
  */
-function copyText(cursor: Cursor): boolean {
-  const { row, out, at: first } = cursor;
-  let { at, to } = cursor;
+function copyText(row: Buffer, from: number, end: number, out: Buffer, start: number): number {
+  let to = start;
   let isAscii = true;
   out[to++] = QUOTE;
-  for (let byte = row[at]; byte !== TAB && byte !== NEWLINE; byte = row[++at]) {
-    if (byte === undefined) return false;
+  for (let at = from; at < end; at++) {
+    const byte = row[at]!;
     isAscii &&= byte < 0x80;
     if (byte === BACKSLASH) {
-      const escaped = row[++at];
-      if (escaped === undefined || !ESCAPED_BY_COPY.includes(escaped)) return false;
+      const escaped = row[++at]!;
+      if (!ESCAPED_BY_COPY.includes(escaped)) throw unencodable(row);
       to = escaped === LETTER_V ? put(out, to, VERTICAL_TAB) : put(out, to, [BACKSLASH, escaped]);
     } else if (byte === QUOTE) {
       to = put(out, to, [BACKSLASH, QUOTE]);
@@ -246,10 +241,9 @@ function copyText(cursor: Cursor): boolean {
       out[to++] = byte;
     }
   }
+  if (!isAscii && !isUtf8(row.subarray(from, end))) throw unencodable(row);
   out[to++] = QUOTE;
-  cursor.at = at;
-  cursor.to = to;
-  return isAscii || isUtf8(row.subarray(first, at));
+  return to;
 }
 
 /** The block of an order. A double has all digits of a block, but not of every id. */
@@ -313,3 +307,4 @@ const SECONDS_LENGTH = TIME_FORM.length;
 const MILLISECONDS_LENGTH = SECONDS_LENGTH + '.000'.length;
 const UTC = bytes('+00');
 const TIME_END = bytes('Z"');
+const TIME_LENGTH = MILLISECONDS_LENGTH + '""Z'.length;
