@@ -9,10 +9,10 @@ import { abortResponse, breakConnection } from '../../http/response.js';
 import { Metrics } from '../../metrics/metrics.js';
 import { UsageRecorder } from '../../usage/usage-recorder.js';
 import { CorruptChunk } from './gzip.js';
-import { gzipped, plainBodyOf, streamedBodyOf } from './list-body.js';
+import { arrayOf, gzipped, inflated } from './list-body.js';
 import type { ListImage } from './list-image.js';
 import { ListImages } from './list-images.js';
-import { ListTransactions } from './list-transaction.js';
+import { type ListTransaction, ListTransactions } from './list-transaction.js';
 import { etagOf, matchesEtag } from './list-version.js';
 import { ListVersions } from './list-versions.js';
 import { OrderListEncoder } from './order-list-encoder.js';
@@ -98,13 +98,13 @@ export class OrderListResponder {
    */
   async respond(req: Request, res: Response, caller: string): Promise<void> {
     const name = await listCall(() => this.versions.currentName());
-    await this.#turn(caller);
     const isCompressed = req.acceptsEncodings('gzip', 'identity') === 'gzip';
     const isUnchanged = name !== undefined && matchesEtag(req.headers['if-none-match'], etagOf(name));
     if (isUnchanged || req.method === 'HEAD') {
       if (req.method === 'GET') {
         this.usage.add(caller, { lists: 1 });
       }
+      await this.#turn(caller);
       startResponse(res, isUnchanged ? 304 : 200, name, isCompressed).end();
       return;
     }
@@ -144,13 +144,11 @@ export class OrderListResponder {
       await inSlot(this.#streams, sending, () => this.#stream(sending));
       return;
     }
+    const { image } = used;
     try {
-      // Many may have waited for this image.
-      await this.#turn(sending.caller);
-      const { image } = used;
       await (sending.isCompressed
         ? this.#sendImage(image, sending, image.gzip)
-        : inSlot(this.#uncompressed, sending, () => this.#sendImage(image, sending, plainBodyOf(image.chunks))));
+        : inSlot(this.#uncompressed, sending, () => this.#sendImage(image, sending, arrayOf(inflated(image.chunks)))));
     } finally {
       used.release();
     }
@@ -171,17 +169,19 @@ export class OrderListResponder {
     const transaction = await this.transactions.begin();
     let isComplete = false;
     try {
-      const chunks = transaction.orders(new OrderListEncoder());
-      // Most errors occur before the response starts.
-      const first = await chunks.next();
-      const body = streamedBodyOf(first, chunks, (chunk) => {
-        this.metrics.listBytes.inc(chunk.length + 1);
-      });
+      const body = arrayOf(this.#chunksOf(transaction));
       const encoded = sending.isCompressed ? gzipped(body) : body;
       await this.#write(sending, transaction.version?.name, encoded, CLIENT_WAIT_MAX_MS);
       isComplete = true;
     } finally {
       await transaction.end(isComplete);
+    }
+  }
+
+  async *#chunksOf(transaction: ListTransaction): AsyncGenerator<Buffer> {
+    for await (const { bytes } of transaction.orders(new OrderListEncoder())) {
+      this.metrics.listBytes.inc(bytes.length + 1);
+      yield bytes;
     }
   }
 
@@ -192,20 +192,25 @@ export class OrderListResponder {
     waitMaxMs?: number,
   ): Promise<void> {
     const { res, caller, isCompressed } = sending;
-    if (isLost(sending)) {
-      throw new ClientDisconnected();
-    }
-    startResponse(res, 200, version, isCompressed);
-    this.metrics.listsRunning.inc();
+    const begin = async (): Promise<void> => {
+      await this.#turn(caller);
+      if (isLost(sending)) {
+        throw new ClientDisconnected();
+      }
+      startResponse(res, 200, version, isCompressed);
+    };
     const onSent = (bytes: number): void => {
       sending.sentBytes += bytes;
     };
+    this.metrics.listsRunning.inc();
     try {
-      await sendBody(res, body, { stallMs: this.#stallMs, waitMaxMs, onSent });
+      await sendBody(res, body, { stallMs: this.#stallMs, waitMaxMs, begin, onSent });
       this.metrics.lists.labels('complete').inc();
     } finally {
       this.metrics.listsRunning.dec();
-      this.usage.add(caller, { lists: 1, listBytes: sending.sentBytes });
+      if (res.headersSent) {
+        this.usage.add(caller, { lists: 1, listBytes: sending.sentBytes });
+      }
     }
   }
 

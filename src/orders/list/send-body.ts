@@ -20,6 +20,8 @@ export interface SendOptions {
   readonly stallMs: number;
   /** How long the client may be waited for in all; by default without end. Milliseconds. */
   readonly waitMaxMs?: number | undefined;
+  /** Writes the head of the response. Called once the body has its first bytes, so that an error before them can be a response. */
+  readonly begin: () => Promise<void>;
   /** Called for bytes that the operating system has accepted. */
   readonly onSent: (bytes: number) => void;
 }
@@ -36,6 +38,9 @@ export async function sendBody(
 ): Promise<void> {
   let waitMs = options.waitMaxMs ?? Infinity;
   const write = async (parts: readonly Buffer[], isEnd: boolean): Promise<void> => {
+    if (!res.headersSent) {
+      await options.begin();
+    }
     const startedAt = performance.now();
     await writeAll(res, parts, isEnd, { ...options, waitMaxMs: waitMs });
     waitMs -= performance.now() - startedAt;

@@ -57,6 +57,8 @@ async function request(count = 1): Promise<void> {
   await waitFor(() => responses.length === count, 'the requests have arrived');
 }
 
+const begin = (): Promise<void> => Promise.resolve();
+
 /** Sends a body as the response to one of the requests, which it aborts when that fails. @returns the bytes that were sent */
 async function send(
   index: number,
@@ -66,7 +68,7 @@ async function send(
   let sent = 0;
   const response = responses[index]!;
   try {
-    await sendBody(response, body, { stallMs: STALL_MS, onSent: (bytes) => (sent += bytes), ...options });
+    await sendBody(response, body, { stallMs: STALL_MS, begin, onSent: (bytes) => (sent += bytes), ...options });
   } catch (error) {
     abortResponse(response);
     throw error;
@@ -203,14 +205,21 @@ describe('a body', () => {
     expect([outcome.state, asked, responses[0]!.req.socket.destroyed]).toEqual(['disconnected', 0, true]);
   });
 
-  it('fails with the error of its source, and leaves no timer', async () => {
+  it.each([
+    [0, PIECE],
+    [1, LARGE],
+  ])('fails with the error of its source, begins %d responses before it, and leaves no timer', async (begun, part) => {
+    client.resume();
     await request();
     const body = function* (): Generator<Buffer> {
-      yield PIECE;
+      yield part;
+      yield part;
       throw new Error('no more');
     };
-    await expect(send(0, body())).rejects.toThrow('no more');
-    expect(jest.getTimerCount()).toBe(0);
+    const heads: unknown[] = [];
+    const writeHead = (): Promise<void> => Promise.resolve(void heads.push(responses[0]!.writeHead(200)));
+    await expect(send(0, body(), { begin: writeHead })).rejects.toThrow('no more');
+    expect([heads.length, jest.getTimerCount()]).toEqual([begun, 0]);
   });
 
   it('leaves no timer and no listener when it has been sent', async () => {
