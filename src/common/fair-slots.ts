@@ -5,7 +5,7 @@ export interface SlotOptions {
   readonly ownerMax?: number;
   /** Callers of one owner that wait at once, by default any number; a further one gets the error at once. */
   readonly waitingMax?: number;
-  /** Milliseconds that a caller waits for a slot while this process is not busy; Infinity for no limit. */
+  /** Milliseconds that a caller waits for a slot while this process is not busy. */
   readonly ms: number;
   /** Whether this time begins again as long as others of the same owner get slots, so that all get theirs in turns. */
   readonly inTurns?: boolean;
@@ -80,7 +80,7 @@ export class FairSlots {
     queue.waiting.add(admit);
     signal?.addEventListener('abort', abort);
     try {
-      await (this.options.ms === Infinity ? admitted : this.#inTime(admitted, queue));
+      await this.#inTime(admitted, queue);
     } catch {
       // Otherwise it has got a slot before it noticed.
       if (this.#stopWaiting(owner, admit)) {

@@ -59,10 +59,9 @@ interface Sending {
 export class OrderListResponder {
   readonly #stallMs: number;
   readonly #lists: FairSlots;
-  readonly #turns = new FairSlots(BEGUN_PER_TURN, {
-    ms: Infinity,
-    error: () => new Error('Nobody waits without end.'),
-  });
+  /** Responses that have begun, or wait for a turn of the event loop; and the last turn that any of them waits for. */
+  #begun = 0;
+  #lastTurn: Promise<unknown> = Promise.resolve();
   readonly #uncompressed = new FairSlots(UNCOMPRESSED_MAX, {
     ownerMax: UNCOMPRESSED_MAX * KEY_SHARE,
     ms: UNCOMPRESSED_WAIT_MS,
@@ -104,7 +103,7 @@ export class OrderListResponder {
       if (req.method === 'GET') {
         this.usage.add(caller, { lists: 1 });
       }
-      await this.#turn(caller);
+      await this.#turn();
       startResponse(res, isUnchanged ? 304 : 200, name, isCompressed).end();
       return;
     }
@@ -128,14 +127,12 @@ export class OrderListResponder {
   }
 
   /** Resolves when a response may begin, so that others go on between many. */
-  #turn(caller: string): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const begin = (): Promise<void> => {
-        resolve();
-        return nextTurn();
-      };
-      this.#turns.run(caller, begin).catch(reject);
-    });
+  async #turn(): Promise<void> {
+    if (this.#begun % BEGUN_PER_TURN === 0) {
+      this.#lastTurn = this.#lastTurn.then(() => nextTurn());
+    }
+    this.#begun++;
+    await this.#lastTurn;
   }
 
   async #send(name: string | undefined, sending: Sending): Promise<void> {
@@ -193,7 +190,7 @@ export class OrderListResponder {
   ): Promise<void> {
     const { res, caller, isCompressed } = sending;
     const begin = async (): Promise<void> => {
-      await this.#turn(caller);
+      await this.#turn();
       if (isLost(sending)) {
         throw new ClientDisconnected();
       }

@@ -1,6 +1,6 @@
 import { FairSlots, type SlotOptions } from '../../../src/common/fair-slots.js';
 
-const LONG: SlotOptions = { ms: Infinity, error: () => new Error('too many') };
+const LONG: SlotOptions = { ms: 60_000, error: () => new Error('too many') };
 /** Times out at once. */
 const SHORT: SlotOptions = { ...LONG, ms: 0 };
 
@@ -9,6 +9,15 @@ interface Held {
   readonly end: () => void;
   readonly ended: Promise<void>;
 }
+
+const holding: Held[] = [];
+// A wait has a timer.
+afterEach(async () => {
+  holding.forEach(({ end }) => {
+    end();
+  });
+  await Promise.allSettled(holding.splice(0).map(({ ended }) => ended));
+});
 
 function hold(slots: FairSlots, owner: string, started: string[], name = owner, signal?: AbortSignal): Held {
   let end = (): void => undefined;
@@ -20,6 +29,7 @@ function hold(slots: FairSlots, owner: string, started: string[], name = owner, 
   const ended = slots.run(owner, run, signal);
   // Handled where it is awaited.
   ended.catch(() => undefined);
+  holding.push({ end, ended });
   return { end, ended };
 }
 
