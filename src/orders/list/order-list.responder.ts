@@ -80,15 +80,18 @@ export class OrderListResponder {
     private readonly metrics: Metrics,
   ) {
     this.#stallMs = list.stallSeconds * 1_000;
-    const slots = (size: number, doing: string): FairSlots =>
-      new FairSlots(size, {
-        ownerMax: size * KEY_SHARE,
-        waitingMax: Math.max(WAITING_MIN, Math.floor(size * KEY_SHARE)),
-        ms: WAIT_MS,
-        error: () => unavailable(`Too many order lists are being ${doing}; retry shortly.`),
-      });
-    this.#lists = slots(Math.ceil(connectionsMax * LISTS_SHARE), 'sent');
-    this.#streams = slots(list.concurrency, 'read');
+    const listsMax = Math.ceil(connectionsMax * LISTS_SHARE);
+    this.#lists = new FairSlots(listsMax, {
+      ownerMax: listsMax * KEY_SHARE,
+      waitingMax: Math.max(WAITING_MIN, Math.floor(listsMax * KEY_SHARE)),
+      ms: WAIT_MS,
+      error: () => unavailable('Too many order lists are being sent; retry shortly.'),
+    });
+    this.#streams = new FairSlots(list.concurrency, {
+      ownerMax: list.concurrency * KEY_SHARE,
+      ms: WAIT_MS,
+      error: () => unavailable('Too many order lists are being read; retry shortly.'),
+    });
   }
 
   /**
