@@ -1,17 +1,15 @@
 /**
  * Shares the runs of an operation: a call that arrives while it runs gets the result of the next run, which begins after
  * the call. At most one run is in flight and one is pending, however many callers there are.
- * @param run gets the time of the first call that waits for it, by `performance.now()`
  */
-export function coalesce<T>(run: (waitingSince: number) => Promise<T>): () => Promise<T> {
+export function coalesce<T>(run: () => Promise<T>): () => Promise<T> {
   let next: Promise<T> | undefined;
   let last: Promise<unknown> = Promise.resolve();
   return () => {
     if (next === undefined) {
-      const waitingSince = performance.now();
       next = last.then(() => {
         next = undefined;
-        return run(waitingSince);
+        return run();
       });
       last = next.catch(() => undefined);
     }

@@ -6,15 +6,13 @@ import { Metrics } from '../../metrics/metrics.js';
 import { CorruptChunk } from './gzip.js';
 import { type Cut, ImageBuilder, ImageMemory } from './image-memory.js';
 import { imageOf, joinSmall, type ListImage, startsOf } from './list-image.js';
-import { LIST_LOCK_TIMEOUT_MS, type ListTransaction, ListTransactions } from './list-transaction.js';
+import { type ListTransaction, ListTransactions } from './list-transaction.js';
 import { OrderListEncoder, PIECE_ROWS_MIN } from './order-list-encoder.js';
 
 /** How long a request waits for an image before it streams the list. Milliseconds, as are all durations here. */
 const BUILD_MAX_MS = 20_000;
 /** How long every list is streamed after one that memory does not hold, or not in time. Then an image is tried in the background. */
 const STREAMED_MS = 60_000;
-/** A build that has waited for another one waits at least so long for a lock of the table. */
-const LOCK_TIMEOUT_MIN_MS = 1_000;
 
 /** An image for one response. */
 export interface UsedImage {
@@ -45,7 +43,7 @@ export class ListImages implements OnModuleDestroy {
   /** Requests that wait for an image. */
   #waiting = 0;
   #isStopping = false;
-  readonly #next = coalesce((waitingSince) => this.#build(waitingSince));
+  readonly #next = coalesce(() => this.#build());
 
   constructor(
     private readonly transactions: ListTransactions,
@@ -111,12 +109,10 @@ export class ListImages implements OnModuleDestroy {
   }
 
   /** @returns undefined when memory does not hold it */
-  async #build(waitingSince: number): Promise<ListImage | undefined> {
+  async #build(): Promise<ListImage | undefined> {
     const startedAt = performance.now();
     const old = this.#memory.current;
-    const transaction = await this.transactions.begin(
-      Math.max(LOCK_TIMEOUT_MIN_MS, LIST_LOCK_TIMEOUT_MS - (startedAt - waitingSince)),
-    );
+    const transaction = await this.transactions.begin();
     const { version } = transaction;
     // Unless its image was found to be corrupt meanwhile.
     const base = old === this.#memory.current ? old : undefined;

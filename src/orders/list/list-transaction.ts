@@ -23,8 +23,11 @@ import { BLOCK_IDS, type EncodedChunk, type OrderListEncoder } from './order-lis
 
 /** How long the server may take for the next response, or the next order. Milliseconds. */
 const RESPONSE_TIMEOUT_MS = 4_000;
-/** Shorter, so that the server ends the wait and no backend is left behind. */
-export const LIST_LOCK_TIMEOUT_MS = 3_000;
+/**
+ * Shorter, so that the server ends the wait and no backend is left behind. A request may wait for a build that began before it, and then
+ * for its own: in all less than proxies wait.
+ */
+const LOCK_TIMEOUT_MS = 2_000;
 
 const INT64_MIN = -(2n ** 63n);
 const INT64_MAX = 2n ** 63n - 1n;
@@ -52,19 +55,12 @@ export class ListTransactions {
     private readonly metrics: Metrics,
   ) {}
 
-  /**
-   * @param lockTimeoutMs how long it may wait for the lock of the table; milliseconds
-   * @throws {Error} of the database
-   */
-  begin(lockTimeoutMs = LIST_LOCK_TIMEOUT_MS): Promise<ListTransaction> {
-    return this.#begin(lockTimeoutMs, this.versions.isIntact);
-  }
-
-  async #begin(lockTimeoutMs: number, isIntact: boolean): Promise<ListTransaction> {
+  /** @throws {Error} of the database */
+  async begin(isIntact = this.versions.isIntact): Promise<ListTransaction> {
     const client = await this.pools.list.connect();
     try {
       // The lock before the snapshot: after a rewrite of the table, an older snapshot would see an empty one.
-      const begin = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL lock_timeout = ${Math.ceil(lockTimeoutMs)};
+      const begin = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS};
         LOCK TABLE orders IN ACCESS SHARE MODE`;
       await withDeadline(client.query(begin), RESPONSE_TIMEOUT_MS);
       const row = isIntact ? onlyRow(await rowsOf<NameRow>(client, 'list_name', SELECT_NAME)) : undefined;
@@ -75,7 +71,7 @@ export class ListTransactions {
       client.release(true);
       // The tables have changed since; a list of the whole table names fewer of them.
       if (isIntact && isSchemaError(error)) {
-        return this.#begin(lockTimeoutMs, false);
+        return this.begin(false);
       }
       throw error;
     }

@@ -170,8 +170,8 @@ it('an image that takes pieces from one which is found to be corrupt meanwhile i
   used!.release();
   await change('UPDATE orders SET quantity = quantity % 5 + 1 WHERE id = 50000');
   const begin = transactions.begin.bind(transactions);
-  jest.spyOn(transactions, 'begin').mockImplementationOnce(async (ms) => {
-    const transaction = await begin(ms);
+  jest.spyOn(transactions, 'begin').mockImplementationOnce(async () => {
+    const transaction = await begin();
     const sums = transaction.sums.bind(transaction);
     jest.spyOn(transaction, 'sums').mockImplementation((starts) => {
       images.clear();
