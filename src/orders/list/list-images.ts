@@ -14,13 +14,6 @@ const BUILD_MAX_MS = 20_000;
 /** How long every list is streamed after one that memory does not hold, or not in time. Then an image is tried in the background. */
 const STREAMED_MS = 60_000;
 
-/** An image for one response. */
-export interface UsedImage {
-  readonly image: ListImage;
-  /** Call when the response has ended. */
-  readonly release: () => void;
-}
-
 /** The tokens of an image when it was read, or compared last. */
 interface Compared {
   /** See `ListVersion`. */
@@ -56,28 +49,26 @@ export class ListImages implements OnModuleDestroy {
   }
 
   /**
-   * The list as it is now, or was at some moment since the call. Calls that arrive while an image is built share the next one.
+   * Does some work with the list as it is now, or was at some moment since the call. Calls that arrive while an image is built share the
+   * next one.
    * @param name of the current version; undefined while there is none
-   * @param cut ends the response when memory is needed for a newer image
-   * @returns undefined when memory does not hold the list, or not in time
-   * @throws {Error} of the database @throws {TypeError} that names an order which cannot be listed
+   * @param cut ends the work when memory is needed for a newer image
+   * @returns false, without the work, when memory does not hold the list, or not in time
+   * @throws {Error} of the work, or of the database @throws {TypeError} that names an order which cannot be listed
    * @throws {CorruptChunk} when the image that this one takes pieces from was found to be corrupt
    */
-  async get(name: string | undefined, cut: Cut): Promise<UsedImage | undefined> {
-    const { current } = this.#memory;
-    if (current !== undefined && name === current.name) {
-      this.metrics.listPieces.labels('memory').inc(current.pieces.length);
-      return this.#use(current, cut);
+  async use(name: string | undefined, cut: Cut, work: (image: ListImage) => Promise<void>): Promise<boolean> {
+    const image = await this.#get(name);
+    if (image === undefined) {
+      return false;
     }
-    if (this.#streamedUntil === -Infinity) {
-      const image = await this.#inTime(this.#next());
-      return image && this.#use(image, cut);
+    const release = this.#memory.use(image, cut);
+    try {
+      await work(image);
+    } finally {
+      release();
     }
-    if (performance.now() > this.#streamedUntil && !this.#isStopping) {
-      this.#streamedUntil = performance.now() + STREAMED_MS;
-      inBackground(this.#next());
-    }
-    return undefined;
+    return true;
   }
 
   onModuleDestroy(): void {
@@ -89,8 +80,20 @@ export class ListImages implements OnModuleDestroy {
     this.#memory.current = undefined;
   }
 
-  #use(image: ListImage, cut: Cut): UsedImage {
-    return { image, release: this.#memory.use(image, cut) };
+  async #get(name: string | undefined): Promise<ListImage | undefined> {
+    const { current } = this.#memory;
+    if (current !== undefined && name === current.name) {
+      this.metrics.listPieces.labels('memory').inc(current.pieces.length);
+      return current;
+    }
+    if (this.#streamedUntil === -Infinity) {
+      return this.#inTime(this.#next());
+    }
+    if (performance.now() > this.#streamedUntil && !this.#isStopping) {
+      this.#streamedUntil = performance.now() + STREAMED_MS;
+      inBackground(this.#next());
+    }
+    return undefined;
   }
 
   async #inTime(building: Promise<ListImage | undefined>): Promise<ListImage | undefined> {

@@ -139,18 +139,13 @@ export class OrderListResponder {
   }
 
   async #send(name: string | undefined, sending: Sending): Promise<void> {
-    const used = await this.images.get(name, sending.cut);
-    if (used === undefined) {
-      await inSlot(this.#streams, sending, () => this.#stream(sending));
-      return;
-    }
-    const { image } = used;
-    try {
-      await (sending.isCompressed
+    const isSent = await this.images.use(name, sending.cut, (image) =>
+      sending.isCompressed
         ? this.#sendImage(image, sending, image.gzip)
-        : inSlot(this.#uncompressed, sending, () => this.#sendImage(image, sending, arrayOf(inflated(image.chunks)))));
-    } finally {
-      used.release();
+        : inSlot(this.#uncompressed, sending, () => this.#sendImage(image, sending, arrayOf(inflated(image.chunks)))),
+    );
+    if (!isSent) {
+      await inSlot(this.#streams, sending, () => this.#stream(sending));
     }
   }
 

@@ -1,3 +1,4 @@
+import type { ListImage } from '../../../src/orders/list/list-image.js';
 import { ListImages } from '../../../src/orders/list/list-images.js';
 import { ListTransactions } from '../../../src/orders/list/list-transaction.js';
 import { ListVersions } from '../../../src/orders/list/list-versions.js';
@@ -148,10 +149,11 @@ describe('the image of the order list', () => {
   it('never makes a complete response when it is corrupt in memory, and is read again', async () => {
     const expected = await list('gzip');
     const images = service.app.get(ListImages);
-    const corrupted = jest.spyOn(images, 'get').mockImplementation(() => {
+    const corrupted = jest.spyOn(images, 'use').mockImplementation(async (_name, _cut, work) => {
       const chunks = [{ deflated: Buffer.from([0, 1, 0, 0xfe, 0xff, 0x61]), crc: 0, length: 1, holders: 1 }];
       const image = { name: 'corrupt', pieces: [], chunks, gzip: [], gzipLength: 0, length: 3 };
-      return Promise.resolve({ image, release: () => undefined });
+      await work(image);
+      return true;
     });
     await expect(list('identity')).rejects.toThrow();
     corrupted.mockRestore();
@@ -165,9 +167,8 @@ it('an image that takes pieces from one which is found to be corrupt meanwhile i
   await list('gzip');
   const [images, transactions] = [service.app.get(ListImages), service.app.get(ListTransactions)];
   const name = await service.app.get(ListVersions).currentName();
-  const used = await images.get(name, () => undefined);
-  used!.image.chunks[0]!.deflated.fill(0xff);
-  used!.release();
+  const corrupt = (image: ListImage): Promise<void> => Promise.resolve(void image.chunks[0]!.deflated.fill(0xff));
+  expect(await images.use(name, () => undefined, corrupt)).toBe(true);
   await change('UPDATE orders SET quantity = quantity % 5 + 1 WHERE id = 50000');
   const begin = transactions.begin.bind(transactions);
   jest.spyOn(transactions, 'begin').mockImplementationOnce(async () => {
