@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
@@ -8,6 +9,7 @@ import { waitFor } from '../helpers/wait-for.js';
 import { requestText } from '../helpers/wire.js';
 
 const UNCOMPRESSED_MAX = 64;
+const BEGUN_PER_TURN = 32;
 /** How long a list waits for its turn. */
 const LIST_WAIT_MS = 4_000;
 /** A list waits for a build that began before it and for its own, each for a lock timeout of 2 s; and this machine may be busy. */
@@ -148,6 +150,45 @@ it.concurrent(
       }
       await waitFor(async () => (await statusOfList(service, key, 'gzip')) === 200, 'the slots are free again');
     }),
+);
+
+it.concurrent(
+  'lists that have waited for one version begin over several turns of the event loop, between which others go on',
+  async () => {
+    const small = await createTestDatabase();
+    await withService(small, async (service, key) => {
+      const [server, unlock] = [service.app.getHttpServer(), await lockTable(service.db, 'order_list_changes')];
+      let [turn, requests] = [0, 0];
+      const ended: number[] = [];
+      const follow = (_req: IncomingMessage, res: ServerResponse): void => {
+        requests++;
+        res.once('prefinish', () => ended.push(turn));
+      };
+      server.prependListener('request', follow);
+      let counting: NodeJS.Immediate | undefined;
+      const sockets = Array.from({ length: 100 }, () =>
+        connect(service.port, '127.0.0.1').on('error', () => undefined),
+      );
+      try {
+        sockets.forEach((socket) => socket.write(requestText('HEAD', '/v1/store/orders', { key })));
+        await waitFor(() => requests === sockets.length, 'all requests have arrived');
+        await untilLockWaits(service.db);
+        const count = (): void => {
+          turn++;
+          counting = setImmediate(count);
+        };
+        count();
+        await unlock();
+        await waitFor(() => ended.length === sockets.length, 'all have their response');
+        const inTurn = ended.map((each) => ended.filter((other) => other === each).length);
+        expect(Math.max(...inTurn)).toBeLessThanOrEqual(BEGUN_PER_TURN);
+      } finally {
+        clearImmediate(counting);
+        sockets.forEach((socket) => socket.destroy());
+      }
+    });
+    await small.drop();
+  },
 );
 
 it.concurrent('lists that wait for PostgreSQL share one connection: they get the 503 of a lock timeout', async () => {
