@@ -1,22 +1,20 @@
 import { execFile } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { connect, type IncomingHttpHeaders } from 'node:http2';
+import { type ClientHttp2Session, connect, type OutgoingHttpHeaders } from 'node:http2';
 import { connect as tcpConnect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connect as tlsConnect } from 'node:tls';
+import { connect as tlsConnect, type TLSSocket } from 'node:tls';
 import { gunzipSync } from 'node:zlib';
 import { insertKey } from '../helpers/builders.js';
 import { freePort } from '../helpers/free-port.js';
-import { describeWithProxy, ProxyProcess, SHIPPED_PROXIES } from './shipped-proxies.js';
+import { CONNECTIONS_MAX, describeWithProxy, ProxyProcess, SHIPPED_PROXIES } from './shipped-proxies.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { useTestDatabase } from '../helpers/test-database.js';
 import { waitFor } from '../helpers/wait-for.js';
 
 const ORDERS = 100_000;
 const UPSTREAMS = 3;
-const CONNECTIONS_MAX = 60;
 
 const database = useTestDatabase();
 let key: string;
@@ -112,48 +110,85 @@ for (const kind of SHIPPED_PROXIES) {
       expect(await used('127.0.0.3')).toBeGreaterThan(0);
     });
 
-    // HAProxy keeps a connection to the service for each of these responses until the client has read it, and counts it no more.
-    it('serves others while a client without a key reads none of its responses', async () => {
-      const [perConnection, connections] = [20, (1.5 * UPSTREAMS * CONNECTIONS_MAX) / 20];
-      const authority = urlOf('');
-      const sessions = Array.from({ length: Math.ceil(connections) }, () =>
-        connect(authority, {
-          settings: { initialWindowSize: 1 },
-          ...(kind.tls
-            ? {
-                createConnection: () =>
-                  tlsConnect({
-                    host: '127.0.0.1',
-                    port: proxy.port,
-                    servername: 'api.example.com',
-                    ca: readFileSync(proxy.certificate),
-                    ALPNProtocols: ['h2'],
-                  }),
-              }
-            : { createConnection: () => tcpConnect(proxy.port, '127.0.0.1') }),
-        }),
-      );
+    /** A connection with HTTP/2 from 127.0.0.1 whose client reads one byte of each body. */
+    const readingNothing = (): ClientHttp2Session => {
+      const secure = (): TLSSocket =>
+        tlsConnect({
+          host: '127.0.0.1',
+          port: proxy.port,
+          servername: 'api.example.com',
+          ca: readFileSync(proxy.certificate),
+          ALPNProtocols: ['h2'],
+        });
+      const session = connect(urlOf(''), {
+        settings: { initialWindowSize: 1 },
+        createConnection: kind.tls ? secure : () => tcpConnect(proxy.port, '127.0.0.1'),
+      });
+      // Its requests have the error, too.
+      return session.on('error', () => undefined);
+    };
+
+    /**
+     * Sends many more requests at once than the processes have connections, and reads none of their responses.
+     * @returns their statuses, or codes of errors
+     */
+    async function whileUnread(headers: OutgoingHttpHeaders, check: () => Promise<void>): Promise<string[]> {
+      const [perConnection, connections] = [25, (1.5 * UPSTREAMS * CONNECTIONS_MAX) / 25];
+      const sessions = Array.from({ length: connections }, readingNothing);
+      const requests = connections * perConnection;
+      const statuses: string[] = [];
+      const send = (session: ClientHttp2Session): void => {
+        const endStream = headers['content-length'] === undefined;
+        const request = session.request({ ':path': '/v1/store/orders', ...headers }, { endStream });
+        request.once('response', (response) => statuses.push(String(response[':status'])));
+        request.once('error', ({ code }: NodeJS.ErrnoException) => statuses.push(String(code)));
+      };
       try {
-        const statuses = sessions.flatMap((session) =>
-          Array.from({ length: perConnection }, async () => {
-            const [headers] = (await once(session.request({ ':path': '/v1/store/orders' }), 'response')) as [
-              IncomingHttpHeaders,
-            ];
-            return headers[':status'];
-          }),
-        );
-        expect(new Set(await Promise.all(statuses))).toEqual(new Set([401, 429]));
-        const others = await Promise.all(
-          Array.from({ length: 10 }, () => curl('/v1/store/orders/0', '-X', 'DELETE', ...bearer())),
-        );
-        expect(others.map(({ status }) => status)).toEqual(others.map(() => 404));
-        expect(proxy.log).not.toContain('is DOWN');
+        for (const session of sessions) {
+          for (let count = 0; count < perConnection; count++) {
+            send(session);
+          }
+        }
+        // HAProxy 2.6 now and then sends the last ones only when it gives up those that are not read.
+        await waitFor(() => statuses.length > 0.9 * requests, 'the proxy responds');
+        await check();
+        return statuses;
       } finally {
         for (const session of sessions) {
           session.destroy();
         }
       }
-    });
+    }
+
+    async function expectOthersServed(): Promise<void> {
+      const cancels = Array.from({ length: 10 }, () =>
+        curl('/v1/store/orders/0', '--interface', '127.0.0.4', '-X', 'DELETE', ...bearer()),
+      );
+      expect((await Promise.all(cancels)).map(({ status }) => status)).toEqual(cancels.map(() => 404));
+      expect(proxy.log).not.toContain('is DOWN');
+    }
+
+    // A proxy may keep a connection to the service for each of these requests, whatever it has sent and received.
+    it.each<[string, OutgoingHttpHeaders]>([['responses', {}], ...kind.unread])(
+      'serves others while a client without a key reads none of its %s',
+      async (_what, headers) => {
+        expect(await whileUnread(headers, expectOthersServed)).not.toContain('404');
+      },
+    );
+
+    if (kind.unread.length > 0) {
+      it('forwards 200 requests of a key at once', async () => {
+        const { key: used } = await insertKey(database.db, {
+          requests_per_minute: 1_000_000,
+          requests_per_day: 10_000_000,
+        });
+        const headers = { ':method': 'DELETE', ':path': '/v1/store/orders/0', authorization: `Bearer ${used}` };
+        const statuses = await whileUnread(headers, expectOthersServed);
+        const forwarded = statuses.filter((status) => status === '404').length;
+        expect(forwarded).toBeLessThanOrEqual(200);
+        expect(statuses.filter((status) => status === '503').length).toBe(statuses.length - forwarded);
+      });
+    }
 
     it('loses no request while the processes are restarted one after the other', async () => {
       const results: string[] = [];

@@ -1,11 +1,15 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import type { OutgoingHttpHeaders } from 'node:http2';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describeIf } from '../helpers/describe-if.js';
 import { freePort } from '../helpers/free-port.js';
 
 const ROOT = join(__dirname, '..', '..');
+
+/** `MAX_CONNECTIONS` of the processes. */
+export const CONNECTIONS_MAX = 150;
 
 const PROXY_HOST = 'api.example.com';
 
@@ -15,6 +19,8 @@ export interface ShippedProxy {
   readonly file: string;
   /** Whether the configuration terminates TLS. */
   readonly tls: boolean;
+  /** What else it protects the service from, if it bounds the requests of a client: a name, and the headers of such a request. */
+  readonly unread: readonly [string, OutgoingHttpHeaders][];
   /** What the file says about `SHUTDOWN_DELAY_SECONDS`. */
   readonly shutdownDelay: string;
   /**
@@ -27,10 +33,19 @@ export interface ShippedProxy {
   ) => string[];
 }
 
+const PAGES: [string, OutgoingHttpHeaders] = ['pages', { ':path': '/docs/swagger-ui-bundle.js' }];
+
+const BODIES: [string, OutgoingHttpHeaders] = [
+  'responses, and sends no whole request',
+  { ':method': 'DELETE', 'content-length': '1000' },
+];
+
 const NGINX: ShippedProxy = {
   name: 'nginx',
   file: 'deploy/proxies/nginx.conf',
   tls: true,
+  // It forwards only whole requests.
+  unread: [PAGES],
   shutdownDelay: '0',
   command: (config, { folder, listen, upstreams }) => {
     const site = withUpstreams(config, upstreams)
@@ -53,13 +68,15 @@ const HAPROXY: ShippedProxy = {
   name: 'HAProxy',
   file: 'deploy/proxies/haproxy.cfg',
   tls: true,
+  unread: [PAGES, BODIES],
   shutdownDelay: '5',
   command: (config, { folder, listen, upstreams }) =>
     haproxyCommand(
       withUpstreams(config, upstreams)
         // Exchanges the lines, as the file says.
         .replace(/^ {2}(bind :8080|server-template .*)\n/gm, '')
-        .replace(/^ {2}# (?=bind|stick-table|tcp-request|server )/gm, '  ')
+        .replace(/^ {2}# (?=bind|tcp-request|http-request|server )/gm, '  ')
+        .replace(/^# (?=backend| {2}stick-table)/gm, '')
         .replace('bind :443', `bind 127.0.0.1:${listen}`)
         .replaceAll('/etc/ssl/api.example.com', folder),
       folder,
@@ -71,6 +88,7 @@ const HAPROXY_OF_COMPOSE: ShippedProxy = {
   name: 'HAProxy of Compose',
   file: 'deploy/proxies/haproxy.cfg',
   tls: false,
+  unread: [PAGES, BODIES],
   shutdownDelay: '5',
   command: (config, { folder, listen, upstreams }) =>
     haproxyCommand(
@@ -88,6 +106,7 @@ const CADDY: ShippedProxy = {
   name: 'Caddy',
   file: 'deploy/proxies/Caddyfile',
   tls: true,
+  unread: [],
   shutdownDelay: '5',
   command: (config, { folder, listen, upstreams }) => {
     const site = withUpstreams(config, upstreams).replace(
@@ -163,8 +182,10 @@ function withUpstreams(config: string, upstreams: readonly number[]): string {
   );
 }
 
+/** With fewer requests for a process, in the proportion of its `MAX_CONNECTIONS` here to the default. */
 function haproxyCommand(config: string, folder: string): string[] {
-  writeFileSync(join(folder, 'haproxy.cfg'), config);
+  const maxconn = 0.9 * CONNECTIONS_MAX;
+  writeFileSync(join(folder, 'haproxy.cfg'), config.replace('maxconn 900', `maxconn ${maxconn}`));
   return ['haproxy', '-db', '-f', join(folder, 'haproxy.cfg')];
 }
 
