@@ -2,8 +2,9 @@ import { Logger } from '@nestjs/common';
 import { ReplyError } from 'ioredis';
 import { asError } from '../common/as-error.js';
 import { withDeadline } from '../common/deadline.js';
+import { inBackground } from '../common/in-background.js';
 import { lruCache } from '../common/lru-cache.js';
-import { type LimitRedis, onConnectionLost } from './redis-connection.js';
+import { type LimitRedis, onConnectionLost, reconnectUnless } from './redis-connection.js';
 import { type ConsumeReply, redisKeyOf } from './redis-script.js';
 
 /** How long a command may take before the request is decided without Redis. Milliseconds. */
@@ -35,6 +36,7 @@ export class RedisCircuitBreaker {
   #probedAtMs = 0;
   /** The first error of a connection since Redis was available. */
   #unreachableBecause: string | undefined;
+  #isWatching = false;
   readonly #loggedKeys = lruCache<string, true>(LOGGED_KEYS_MAX);
 
   /** @param recoveries counts how often Redis is available again */
@@ -75,7 +77,9 @@ export class RedisCircuitBreaker {
     }
     const key = redisKeyOf(keyId);
     try {
-      const reply = await withDeadline(this.redis.consume(key, ...values), COMMAND_TIMEOUT_MS);
+      const response = this.redis.consume(key, ...values);
+      inBackground(this.#watch(response));
+      const reply = await withDeadline(response, COMMAND_TIMEOUT_MS);
       this.#countSuccess(isProbe);
       return reply;
     } catch (thrown) {
@@ -86,6 +90,15 @@ export class RedisCircuitBreaker {
         this.#logOnce(key, error);
       }
       throw error;
+    }
+  }
+
+  /** Replaces a connection on which Redis no longer replies. One command at a time shows it: replies arrive in order. */
+  async #watch(response: Promise<unknown>): Promise<void> {
+    if (!this.#isWatching) {
+      this.#isWatching = true;
+      await reconnectUnless(this.redis, response);
+      this.#isWatching = false;
     }
   }
 

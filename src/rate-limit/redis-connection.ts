@@ -1,5 +1,6 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import { withDeadline } from '../common/deadline.js';
+import { inBackground } from '../common/in-background.js';
 import { CONSUME_SCRIPT, type ConsumeReply } from './redis-script.js';
 
 /** A client of Redis with {@link CONSUME_SCRIPT} as a command. */
@@ -9,6 +10,11 @@ export type LimitRedis = Redis & {
 };
 
 const RECONNECT_MAX_MS = 1_000;
+/**
+ * A connection that is not ready, or on which a command gets no reply, in this time is replaced. Well above the timeout of a command, so that
+ * a slow Redis keeps its connections. Milliseconds.
+ */
+const RESPONSE_TIMEOUT_MS = 1_500;
 /** So long a start waits, so that the first requests are counted where later ones are. */
 const READY_TIMEOUT_MS = 2_000;
 
@@ -25,10 +31,11 @@ const COMMAND_OPTIONS = {
   autoResendUnfulfilledCommands: false,
   maxRetriesPerRequest: 0,
   enableAutoPipelining: true,
-  connectTimeout: 1_500,
-  // A connection on which a command gets no reply for this long is replaced. Well above the timeout of a command, so
-  // that neither a slow reply nor a busy event loop breaks it.
-  socketTimeout: 2_000,
+  // Timers of ioredis end what has its response in the socket, when this process gets no processor for a while: so there is no
+  // `socketTimeout`, which would fail commands that Redis has counted. These two concern no command: before a connection is ready none
+  // is sent, and one that is given up has had its time.
+  connectTimeout: RESPONSE_TIMEOUT_MS,
+  disconnectTimeout: 100,
   keepAlive: 10_000,
   reconnectOnError: ({ message }) => WRONG_SERVER_ERROR.test(message),
 } satisfies RedisOptions;
@@ -43,16 +50,37 @@ export function connectRedis(url: string): LimitRedis {
       redis.disconnect(true);
     }
   });
+  let endHandshake: () => void = () => undefined;
+  redis.on('connect', () => {
+    // ioredis waits without bound for the replies to AUTH, SELECT and INFO.
+    const handshake = new Promise<void>((resolve) => (endHandshake = resolve));
+    inBackground(reconnectUnless(redis, handshake));
+  });
+  for (const event of ['ready', 'close']) {
+    redis.on(event, () => {
+      endHandshake();
+    });
+  }
   return redis as LimitRedis;
+}
+
+/** Replaces the connection, unless a response settles in time. Time in which this process gets no processor does not count. */
+export async function reconnectUnless(redis: Redis, response: Promise<unknown>): Promise<void> {
+  await withDeadline(Promise.allSettled([response]), RESPONSE_TIMEOUT_MS).catch((error: unknown) => {
+    // As the reason why it is closed.
+    redis.emit('error', error);
+    redis.disconnect(true);
+  });
 }
 
 /** Calls the listener when a connection ends or an attempt to connect fails, with the error if there was one. */
 export function onConnectionLost(redis: LimitRedis, listener: (reason: string | undefined) => void): void {
   // The errors after the first one are its consequences.
   let reason: string | undefined;
-  redis.on('error', ({ message, code }: NodeJS.ErrnoException) => {
+  redis.on('error', ({ message, code, syscall }: NodeJS.ErrnoException) => {
     // A server without TLS waits for the rest of what it takes for a command.
-    const hint = code === 'ETIMEDOUT' && redis.options.tls ? '; check that the server uses TLS' : '';
+    const hint =
+      code === 'ETIMEDOUT' && syscall === 'connect' && redis.options.tls ? '; check that the server uses TLS' : '';
     reason ??= `${message || code}${hint}`;
   });
   redis.on('close', () => {

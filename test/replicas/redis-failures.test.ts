@@ -112,6 +112,33 @@ describeWithRedis('when Redis fails over', () => {
     await expectRecovery(store, primary, limits.logged);
   });
 
+  it('replaces a connection on which Redis does not reply from the beginning', async () => {
+    proxy.stall();
+    const store = await limits.storeOn(proxy.urlFor(primary.url));
+    await waitFor(() => proxy.connections === 1, 'a connection waits for its first replies');
+    proxy.dropSilently();
+    proxy.restore();
+    await waitFor(async () => {
+      await store.consume('b', ROOMY);
+      return (await countOf(primary, 'b')) > 0;
+    }, 'requests are counted in Redis');
+    expect(store.degraded).toBe(false);
+  });
+
+  it('keeps its connection to a Redis that is only slow', async () => {
+    const store = await limits.storeOn(primary.url);
+    await store.consume('a', ROOMY);
+    await administrate(primary, async (admin) => {
+      const connections = async (): Promise<unknown> => String(await admin.client('LIST')).match(/^id=\d+/gm);
+      const before = await connections();
+      expect(before).toHaveLength(2);
+      await admin.client('PAUSE', 500);
+      await expectFallback(store);
+      await untilRecovered(store);
+      expect(await connections()).toEqual(before);
+    });
+  });
+
   it('ends the bans of the outage when Redis is back, also for a later failure', async () => {
     const store = await limits.storeOn(primary.url);
     await primary.kill();
@@ -123,6 +150,25 @@ describeWithRedis('when Redis fails over', () => {
     await primary.kill();
     expect((await store.consume('a', ROOMY)).outcome).toBe('admitted');
     expect(limits.recoveries).toBe(1);
+  });
+});
+
+describeWithRedis('a process that gets no processor for a while', () => {
+  it('admits as many requests as Redis, whose replies are in the socket afterwards', async () => {
+    const server = await limits.startRedis();
+    const store = await limits.storeOn(server.url);
+    await store.consume('warm-up', ROOMY);
+    const quotas: Quotas = { requestsPerMinute: 1_000, requestsPerDay: 300 };
+    const burst = async (): Promise<number> => {
+      const verdicts = Promise.all(Array.from({ length: 300 }, async () => store.consume('paused', quotas)));
+      // Commands are written in the turn of the event loop in which they are sent.
+      await new Promise(setImmediate);
+      const endsAt = performance.now() + 2_500;
+      while (performance.now() < endsAt);
+      return (await verdicts).filter(({ outcome }) => outcome === 'admitted').length;
+    };
+    expect([await burst(), await burst(), await countOf(server, 'paused')]).toEqual([300, 0, 300]);
+    expect(limits.logged).toEqual([]);
   });
 });
 
