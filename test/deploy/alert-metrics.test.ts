@@ -1,9 +1,14 @@
 import { chmodSync, mkdirSync } from 'node:fs';
+import { createServer, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { UsageRecorder } from '../../src/usage/usage-recorder.js';
 import { Metrics } from '../../src/metrics/metrics.js';
 import { cancelOrder } from '../helpers/api.js';
+import { describeWith } from '../helpers/describe-with.js';
 import { FailingPostgres } from '../helpers/failing-postgres.js';
+import { listen } from '../helpers/listen.js';
+import { HAPROXY_OF_COMPOSE, ProxyProcess } from '../matrix/shipped-proxies.js';
+import { RawClient } from '../helpers/raw-client.js';
 import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
 import { ServiceMetrics } from '../helpers/service-metrics.js';
 import { startTestService, useTestService } from '../helpers/test-service.js';
@@ -79,6 +84,98 @@ describe('the archive of PostgreSQL', () => {
       await service.stop();
       await db.end();
       await postgres.discard();
+    }
+  });
+});
+
+describeWith('haproxy')('HAProxy exports', () => {
+  const held: ServerResponse[] = [];
+  /** In the place of the service: holds each request until the test ends it. */
+  const upstream = createServer(({ url }, response) => {
+    if (url === '/held') {
+      held.push(response);
+    } else {
+      response.writeHead(url === '/unavailable' ? 503 : 200).end();
+    }
+  });
+  let port: number;
+  beforeAll(async () => {
+    port = await listen(upstream);
+  });
+  afterAll(() => {
+    upstream.closeAllConnections();
+    upstream.close();
+  });
+
+  async function startProxy(original: string, changed: string): Promise<ProxyProcess> {
+    const proxy = await ProxyProcess.start(
+      {
+        ...HAPROXY_OF_COMPOSE,
+        command: (config, options) => HAPROXY_OF_COMPOSE.command(config.replace(original, changed), options),
+      },
+      [port],
+    );
+    await waitFor(
+      () =>
+        request(proxy, '/ready').then(
+          ({ status }) => status === 200,
+          () => false,
+        ),
+      () => `HAProxy forwards: ${proxy.log}`,
+    );
+    return proxy;
+  }
+
+  const request = (proxy: ProxyProcess, path: string): Promise<Response> =>
+    fetch(`http://127.0.0.1:${proxy.port}${path}`);
+
+  it('the requests that wait and its own 503, but not those of the service, while clients hold all that it forwards', async () => {
+    const proxy = await startProxy('maxconn 900', 'maxconn 2');
+    const metric = async (name: string): Promise<number> =>
+      (await ServiceMetrics.scrape(proxy.metricsPort)).sum(`haproxy_backend_${name}`, 'proxy="replicas"');
+    try {
+      const before = await metric('connection_errors_total');
+      expect((await request(proxy, '/unavailable')).status).toBe(503);
+      const forwarded = [request(proxy, '/held'), request(proxy, '/held')];
+      await waitFor(() => held.length === 2, 'two requests are held');
+      const waiting = [request(proxy, '/'), request(proxy, '/'), request(proxy, '/')];
+      await waitFor(async () => (await metric('current_queue')) === 3, 'three requests wait');
+      expect(await metric('connection_errors_total')).toBe(before);
+      expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([503, 503, 503]);
+      expect([await metric('current_queue'), await metric('connection_errors_total')]).toEqual([0, before + 3]);
+      for (const response of held) {
+        response.end();
+      }
+      expect((await Promise.all(forwarded)).map(({ status }) => status)).toEqual([200, 200]);
+      expect((await request(proxy, '/')).status).toBe(200);
+    } finally {
+      await proxy.stop();
+    }
+  });
+
+  it('nothing while clients hold all its connections, so that `up` is 0', async () => {
+    const proxy = await startProxy('maxconn 4000', 'maxconn 20');
+    const scrape = (): Promise<unknown> =>
+      fetch(`http://127.0.0.1:${proxy.metricsPort}/metrics`, {
+        signal: AbortSignal.timeout(1_000),
+        headers: { connection: 'close' },
+      });
+    const clients: RawClient[] = [];
+    try {
+      await waitFor(async () => {
+        clients.push(await RawClient.open(proxy.port));
+        return scrape().then(
+          () => false,
+          () => true,
+        );
+      }, 'HAProxy accepts no more connections');
+      // Before, it responded each time.
+      expect(clients.length).toBeGreaterThan(10);
+    } finally {
+      for (const { socket } of clients) {
+        socket.destroy();
+      }
+      await proxy.stop();
     }
   });
 });

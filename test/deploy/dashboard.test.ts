@@ -2,9 +2,12 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { load } from 'js-yaml';
 import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
+import { HAPROXY_OF_COMPOSE, ProxyProcess } from '../matrix/shipped-proxies.js';
 import { call, cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
+import { describeWith } from '../helpers/describe-with.js';
 import { RawClient } from '../helpers/raw-client.js';
+import { ServiceMetrics } from '../helpers/service-metrics.js';
 import { type ServiceProcess, useServiceProcess } from '../helpers/service-process.js';
 import type { TestDatabase } from '../helpers/test-database.js';
 import { waitFor } from '../helpers/wait-for.js';
@@ -19,7 +22,7 @@ const TARGET_LABELS = ['job', 'instance', 'name'];
 const SELECTOR = /(\w+)\{((?:[^"}]|"[^"]*")*)\}/g;
 const MATCHER = /(\w+)(=~|!~|!=|=)"([^"]*)"/g;
 const GROUPING = /\b(?:by|on) \(([^)]*)\)/g;
-const METRIC = /\b(?:up|(?:petstore|http|process|nodejs)_\w+)\b/;
+const METRIC = /\b(?:up|(?:petstore|http|process|nodejs|haproxy)_\w+)\b/;
 
 interface Query {
   readonly where: string;
@@ -35,8 +38,13 @@ interface AlertRules {
   readonly groups: readonly { rules: readonly { alert: string; expr: string; annotations: { summary: string } }[] }[];
 }
 
+interface TestedSeries {
+  readonly series: string;
+  readonly values: string;
+}
+
 interface RuleTests {
-  readonly tests: readonly { input_series: readonly { series: string; values: string }[] }[];
+  readonly tests: readonly { input_series: readonly TestedSeries[] }[];
 }
 
 const dashboard = JSON.parse(read('grafana/dashboards/petstore.json')) as Dashboard;
@@ -47,6 +55,8 @@ const queries: Query[] = [
   ),
   ...alerts.map(({ alert, expr }) => ({ where: `alert ${alert}`, expression: expr })),
 ];
+
+const isOfHaproxy = (text: string): boolean => text.includes('haproxy_');
 
 describe('the queries of the dashboard and the alerts', () => {
   // Nothing listens there: the metrics of Redis are exported without it.
@@ -65,49 +75,57 @@ describe('the queries of the dashboard and the alerts', () => {
     }, 'the requests are measured');
   });
 
-  it.each(queries)('$where uses only metrics, labels and label values that the service exports', ({ expression }) => {
-    const selectors = Array.from(expression.matchAll(SELECTOR), ([, metric = '', matchers = '']) => ({
-      lines: linesOf(exported, metric),
-      matchers: metric === 'up' ? '' : matchers,
-    }));
-    expect(expression.replaceAll(GROUPING, '').replaceAll(SELECTOR, '')).not.toMatch(METRIC);
-    for (const { lines, matchers } of selectors) {
-      expect(lines).not.toEqual([]);
-      for (const [matcher, label = '', , value = ''] of matchers.matchAll(MATCHER)) {
-        const pattern = new RegExp(`[{,]${label}="(?:${value})"`);
-        expect([matcher, TARGET_LABELS.includes(label) || lines.some((line) => pattern.test(line))]).toEqual([
-          matcher,
-          true,
-        ]);
-      }
-    }
-    const grouped = Array.from(expression.matchAll(GROUPING), ([, labels = '']) => labels.split(/, */)).flat();
-    for (const label of grouped.filter((each) => each !== '' && !TARGET_LABELS.includes(each))) {
-      const isExported = selectors.some(({ lines }) => lines.some((line) => line.includes(`${label}="`)));
-      expect([label, isExported]).toEqual([label, true]);
-    }
-  });
+  it.each(queries.filter(({ expression }) => !isOfHaproxy(expression)))(
+    '$where uses only metrics, labels and label values that the service exports',
+    ({ expression }) => expectExported(expression, exported),
+  );
 
-  it.each(testedSeries())('alerts are tested with $series as a service exports it from its start', (tested) => {
-    const [, metric = '', matchers = ''] = [...tested.series.matchAll(SELECTOR)][0] ?? [];
-    const lines = linesOf(initial, metric).map(labelsOf);
-    expect(lines).toContainEqual(
-      labelsOf(matchers).filter((label) => !TARGET_LABELS.some((name) => label.startsWith(`${name}=`))),
+  it.each(testedSeries().filter(({ series }) => !isOfHaproxy(series)))(
+    'alerts are tested with $series as a service exports it from its start',
+    (tested) => expectTestedFromStart(tested, initial),
+  );
+
+  // Debian's package haproxy has the exporter, as the image of docker-compose.yml.
+  describeWith('haproxy')('and HAProxy', () => {
+    let started: string;
+    beforeAll(async () => {
+      const proxy = await ProxyProcess.start(HAPROXY_OF_COMPOSE, [1]);
+      await waitFor(
+        async () => {
+          started = await ServiceMetrics.scrape(proxy.metricsPort).then(
+            ({ text }) => text,
+            () => '',
+          );
+          return started !== '';
+        },
+        () => `HAProxy exports its metrics: ${proxy.log}`,
+      );
+      await proxy.stop();
+    });
+
+    it.each(queries.filter(({ expression }) => isOfHaproxy(expression)))(
+      '$where uses only metrics, labels and label values that the service or HAProxy exports',
+      ({ expression }) => expectExported(expression, exported + started),
     );
-    // A counter that began with 1 would not have increased.
-    expect(/_(total|count|bucket)$/.test(metric) ? tested.values : '0').toMatch(/^0/);
+
+    it.each(testedSeries().filter(({ series }) => isOfHaproxy(series)))(
+      'alerts are tested with $series as HAProxy exports it from its start',
+      (tested) => expectTestedFromStart(tested, started),
+    );
   });
 
-  it('select the job that prometheus.yml and the ServiceMonitor scrape, whose port is METRICS_PORT of the service', () => {
+  it('select the jobs that prometheus.yml and the ServiceMonitor scrape, whose ports are those of the service and of haproxy.cfg', () => {
     const config = load(read('prometheus/prometheus.yml')) as {
       scrape_configs: { job_name: string; dns_sd_configs: { names: string[]; port: number }[] }[];
     };
-    const [job] = config.scrape_configs;
+    const [job, haproxy] = config.scrape_configs;
     expect(job?.dns_sd_configs[0]?.port).toBe(9_464);
+    const [, bound] = /^frontend metrics\n +bind :(\d+)$/m.exec(read('proxies/haproxy.cfg')) ?? [];
+    expect(haproxy?.dns_sd_configs[0]).toMatchObject({ names: ['balancer'], port: Number(bound) });
     const jobs = queries.flatMap(({ expression }) =>
       Array.from(expression.matchAll(SELECTOR), ([, , matchers = '']) => /job="(\w+)"/.exec(matchers)?.[1]),
     );
-    expect([...new Set(jobs)]).toEqual([job?.job_name]);
+    expect(new Set(jobs)).toEqual(new Set([job?.job_name, haproxy?.job_name]));
     const monitor = load(read('kubernetes/example/service-monitor.yaml')) as {
       spec: { endpoints: { relabelings: unknown[] }[] };
     };
@@ -121,6 +139,39 @@ describe('the queries of the dashboard and the alerts', () => {
   });
 });
 
+function expectExported(expression: string, exported: string): void {
+  const selectors = Array.from(expression.matchAll(SELECTOR), ([, metric = '', matchers = '']) => ({
+    lines: linesOf(exported, metric),
+    matchers: metric === 'up' ? '' : matchers,
+  }));
+  expect(expression.replaceAll(GROUPING, '').replaceAll(SELECTOR, '')).not.toMatch(METRIC);
+  for (const { lines, matchers } of selectors) {
+    expect(lines).not.toEqual([]);
+    for (const [matcher, label = '', , value = ''] of matchers.matchAll(MATCHER)) {
+      const pattern = new RegExp(`[{,]${label}="(?:${value})"`);
+      expect([matcher, TARGET_LABELS.includes(label) || lines.some((line) => pattern.test(line))]).toEqual([
+        matcher,
+        true,
+      ]);
+    }
+  }
+  const grouped = Array.from(expression.matchAll(GROUPING), ([, labels = '']) => labels.split(/, */)).flat();
+  for (const label of grouped.filter((each) => each !== '' && !TARGET_LABELS.includes(each))) {
+    const isExported = selectors.some(({ lines }) => lines.some((line) => line.includes(`${label}="`)));
+    expect([label, isExported]).toEqual([label, true]);
+  }
+}
+
+function expectTestedFromStart(tested: TestedSeries, initial: string): void {
+  const [, metric = '', matchers = ''] = [...tested.series.matchAll(SELECTOR)][0] ?? [];
+  const lines = linesOf(initial, metric).map(labelsOf);
+  expect(lines).toContainEqual(
+    labelsOf(matchers).filter((label) => !TARGET_LABELS.some((name) => label.startsWith(`${name}=`))),
+  );
+  // A counter that began with 1 would not have increased.
+  expect(/_(total|count|bucket)$/.test(metric) ? tested.values : '0').toMatch(/^0/);
+}
+
 /** The lines of an export with a metric; Prometheus itself makes `up`. */
 function linesOf(text: string, metric: string): string[] {
   return `up 1\n${text}`.split('\n').filter((line) => line.startsWith(`${metric}{`) || line.startsWith(`${metric} `));
@@ -130,7 +181,7 @@ function labelsOf(line: string): string[] {
   return (line.match(/\w+="[^"]*"/g) ?? []).sort();
 }
 
-function testedSeries(): { series: string; values: string }[] {
+function testedSeries(): TestedSeries[] {
   const { tests } = load(read('prometheus/alerts.test.yml')) as RuleTests;
   return tests.flatMap(({ input_series }) => input_series).filter(({ series }) => !series.startsWith('up{'));
 }

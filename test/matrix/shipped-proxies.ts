@@ -29,7 +29,7 @@ export interface ShippedProxy {
    */
   readonly command: (
     config: string,
-    options: { folder: string; listen: number; upstreams: readonly number[] },
+    options: { folder: string; listen: number; metrics: number; upstreams: readonly number[] },
   ) => string[];
 }
 
@@ -70,7 +70,7 @@ const HAPROXY: ShippedProxy = {
   tls: true,
   unread: [PAGES, BODIES],
   shutdownDelay: '5',
-  command: (config, { folder, listen, upstreams }) =>
+  command: (config, { folder, listen, metrics, upstreams }) =>
     haproxyCommand(
       withUpstreams(config, upstreams)
         // Exchanges the lines, as the file says.
@@ -78,22 +78,24 @@ const HAPROXY: ShippedProxy = {
         .replace(/^ {2}# (?=bind|tcp-request|http-request|server )/gm, '  ')
         .replace(/^# (?=backend| {2}stick-table)/gm, '')
         .replace('bind :443', `bind 127.0.0.1:${listen}`)
+        .replace('bind :8405', `bind 127.0.0.1:${metrics}`)
         .replaceAll('/etc/ssl/api.example.com', folder),
       folder,
     ),
 };
 
 /** As docker-compose.yml uses it: it finds the replicas in the DNS of Docker. */
-const HAPROXY_OF_COMPOSE: ShippedProxy = {
+export const HAPROXY_OF_COMPOSE: ShippedProxy = {
   name: 'HAProxy of Compose',
   file: 'deploy/proxies/haproxy.cfg',
   tls: false,
   unread: [PAGES, BODIES],
   shutdownDelay: '5',
-  command: (config, { folder, listen, upstreams }) =>
+  command: (config, { folder, listen, metrics, upstreams }) =>
     haproxyCommand(
       config
         .replace('bind :8080', `bind 127.0.0.1:${listen}`)
+        .replace('bind :8405', `bind 127.0.0.1:${metrics}`)
         .replace(
           / {2}server-template .*/,
           upstreams.map((port, index) => `  server replica${index} 127.0.0.1:${port}`).join('\n'),
@@ -137,6 +139,8 @@ export class ProxyProcess {
     private readonly child: ChildProcess,
     readonly folder: string,
     readonly port: number,
+    /** Where HAProxy exports its metrics. */
+    readonly metricsPort: number,
   ) {
     for (const stream of [child.stdout, child.stderr]) {
       stream?.on('data', (chunk: Buffer) => (this.#log += chunk.toString()));
@@ -148,11 +152,11 @@ export class ProxyProcess {
     const folder = mkdtempSync(join(tmpdir(), 'petstore-proxy-'));
     chmodSync(folder, 0o755);
     makeCertificate(folder);
-    const listen = await freePort();
+    const [listen, metrics] = [await freePort(), await freePort()];
     const config = readFileSync(join(ROOT, proxy.file), 'utf8');
-    const [program = '', ...args] = proxy.command(config, { folder, listen, upstreams });
+    const [program = '', ...args] = proxy.command(config, { folder, listen, metrics, upstreams });
     const child = spawn(program, args, { env: { ...process.env, HOME: folder, XDG_DATA_HOME: folder } });
-    return new ProxyProcess(child, folder, listen);
+    return new ProxyProcess(child, folder, listen, metrics);
   }
 
   get log(): string {
