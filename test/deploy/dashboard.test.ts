@@ -87,21 +87,18 @@ describe('the queries of the dashboard and the alerts', () => {
 
   // Debian's package haproxy has the exporter, as the image of docker-compose.yml.
   describeWith('haproxy')('and HAProxy', () => {
+    let proxy: ProxyProcess;
     let started: string;
     beforeAll(async () => {
-      const proxy = await ProxyProcess.start(HAPROXY_OF_COMPOSE, [1]);
-      await waitFor(
-        async () => {
-          started = await ServiceMetrics.scrape(proxy.metricsPort).then(
-            ({ text }) => text,
-            () => '',
-          );
-          return started !== '';
-        },
-        () => `HAProxy exports its metrics: ${proxy.log}`,
-      );
-      await proxy.stop();
+      proxy = await ProxyProcess.start(HAPROXY_OF_COMPOSE, [1]);
+      const isExported = (): Promise<boolean> =>
+        ServiceMetrics.scrape(proxy.metricsPort).then(
+          ({ text }) => (started = text) !== '',
+          () => false,
+        );
+      await waitFor(isExported, () => `HAProxy exports its metrics: ${proxy.log}`);
     });
+    afterAll(() => proxy.stop());
 
     it.each(queries.filter(({ expression }) => isOfHaproxy(expression)))(
       '$where uses only metrics, labels and label values that the service or HAProxy exports',
