@@ -11,7 +11,10 @@ import { OrderListEncoder, PIECE_ROWS_MIN } from './order-list-encoder.js';
 
 /** How long a request waits for an image before it streams the list. Milliseconds, as are all durations here. */
 const BUILD_MAX_MS = 20_000;
-/** How long every list is streamed after one that memory does not hold, or not in time. Then an image is tried in the background. */
+/**
+ * How long lists are streamed after a build that memory does not hold, or not in time, unless one that was late has the current list. The
+ * first list after it tries an image in the background, and is streamed itself.
+ */
 const STREAMED_MS = 60_000;
 
 /** The tokens of an image when it was read, or compared last. */
@@ -36,7 +39,7 @@ export class ListImages implements OnModuleDestroy {
   /** Requests that wait for an image. */
   #waiting = 0;
   #isStopping = false;
-  readonly #next = coalesce(() => this.#build());
+  readonly #sharedBuild = coalesce(() => this.#build());
 
   constructor(
     private readonly transactions: ListTransactions,
@@ -87,11 +90,11 @@ export class ListImages implements OnModuleDestroy {
       return current;
     }
     if (this.#streamedUntil === -Infinity) {
-      return this.#inTime(this.#next());
+      return this.#inTime(this.#sharedBuild());
     }
     if (performance.now() > this.#streamedUntil && !this.#isStopping) {
       this.#streamedUntil = performance.now() + STREAMED_MS;
-      inBackground(this.#next());
+      inBackground(this.#sharedBuild());
     }
     return undefined;
   }
@@ -124,7 +127,7 @@ export class ListImages implements OnModuleDestroy {
     try {
       if (base !== undefined && base.name === version?.name) {
         // Rows may have been merged since into those that concern every block.
-        await this.#compareLater(base, transaction);
+        await this.#noteSums(base, transaction);
         isComplete = true;
         return base;
       }
@@ -137,7 +140,7 @@ export class ListImages implements OnModuleDestroy {
         return undefined;
       }
       const image = imageOf(version?.name, pieces);
-      await this.#compareLater(image, transaction);
+      await this.#noteSums(image, transaction);
       if (base !== undefined && base !== this.#memory.current) {
         // It has been cleared meanwhile, and this image may have taken over what was corrupt.
         throw new CorruptChunk();
@@ -190,7 +193,7 @@ export class ListImages implements OnModuleDestroy {
   }
 
   /** Keeps what an image shows in this snapshot, unless the list has no version. */
-  async #compareLater(image: ListImage, transaction: ListTransaction): Promise<void> {
+  async #noteSums(image: ListImage, transaction: ListTransaction): Promise<void> {
     const { version } = transaction;
     if (version !== undefined) {
       this.#compared.set(image, { basis: version.basis, sums: await transaction.sums(startsOf(image.pieces)) });
