@@ -78,7 +78,9 @@ export class RedisCircuitBreaker {
     const key = redisKeyOf(keyId);
     try {
       const response = this.redis.consume(key, ...values);
-      inBackground(this.#watch(response));
+      if (!this.#isWatching) {
+        inBackground(this.#watch(response));
+      }
       const reply = await withDeadline(response, COMMAND_TIMEOUT_MS);
       this.#countSuccess(isProbe);
       return reply;
@@ -95,11 +97,9 @@ export class RedisCircuitBreaker {
 
   /** Replaces a connection on which Redis no longer replies. One command at a time shows it: replies arrive in order. */
   async #watch(response: Promise<unknown>): Promise<void> {
-    if (!this.#isWatching) {
-      this.#isWatching = true;
-      await reconnectUnless(this.redis, response);
-      this.#isWatching = false;
-    }
+    this.#isWatching = true;
+    await reconnectUnless(this.redis, response);
+    this.#isWatching = false;
   }
 
   #countFailure(reason: string): void {
