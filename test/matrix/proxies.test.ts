@@ -162,6 +162,8 @@ for (const kind of SHIPPED_PROXIES) {
         for (const session of sessions) {
           session.destroy();
         }
+        // Until the proxy has noticed it, these requests count towards the bound of this address.
+        await waitFor(async () => (await curl('/health/ready')).status === 200, 'the proxy forwards again');
       }
     }
 
