@@ -4,7 +4,6 @@ import { type ClientHttp2Session, connect, type OutgoingHttpHeaders } from 'node
 import { connect as tcpConnect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connect as tlsConnect, type TLSSocket } from 'node:tls';
 import { gunzipSync } from 'node:zlib';
 import { insertKey } from '../helpers/builders.js';
 import { freePort } from '../helpers/free-port.js';
@@ -15,6 +14,7 @@ import { waitFor } from '../helpers/wait-for.js';
 
 const ORDERS = 100_000;
 const UPSTREAMS = 3;
+const ROOMY = { requests_per_minute: 1_000_000, requests_per_day: 10_000_000 };
 
 const database = useTestDatabase();
 let key: string;
@@ -25,7 +25,7 @@ beforeAll(async () => {
     `INSERT INTO orders (id, pet_id, quantity)
      SELECT n, 9007199254740993 + (random() * 1e15)::bigint, 1 + (random() * 1e6)::int FROM generate_series(1, ${ORDERS}) AS n`,
   );
-  ({ key } = await insertKey(database.db, { requests_per_minute: 1_000_000, requests_per_day: 10_000_000 }));
+  ({ key } = await insertKey(database.db, ROOMY));
 });
 
 for (const kind of SHIPPED_PROXIES) {
@@ -112,17 +112,9 @@ for (const kind of SHIPPED_PROXIES) {
 
     /** A connection with HTTP/2 from 127.0.0.1 whose client reads one byte of each body. */
     const readingNothing = (): ClientHttp2Session => {
-      const secure = (): TLSSocket =>
-        tlsConnect({
-          host: '127.0.0.1',
-          port: proxy.port,
-          servername: 'api.example.com',
-          ca: readFileSync(proxy.certificate),
-          ALPNProtocols: ['h2'],
-        });
       const session = connect(urlOf(''), {
         settings: { initialWindowSize: 1 },
-        createConnection: kind.tls ? secure : () => tcpConnect(proxy.port, '127.0.0.1'),
+        createConnection: () => (kind.tls ? proxy.connectTls(['h2']) : tcpConnect(proxy.port, '127.0.0.1')),
       });
       // Its requests have the error, too.
       return session.on('error', () => undefined);
@@ -185,10 +177,7 @@ for (const kind of SHIPPED_PROXIES) {
 
     if (kind.unread.length > 0) {
       it('forwards 200 requests of a key at once, however its header is written', async () => {
-        const { key: used } = await insertKey(database.db, {
-          requests_per_minute: 1_000_000,
-          requests_per_day: 10_000_000,
-        });
+        const { key: used } = await insertKey(database.db, ROOMY);
         const headers = { ':method': 'DELETE', ':path': '/v1/store/orders/0' };
         const statuses = await whileUnread(headers, expectOthersServed, (count) => ({
           authorization: `${count % 2 === 0 ? 'Bearer' : 'bearer'}${' '.repeat(1 + count)}${used}`,

@@ -1,6 +1,4 @@
-import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
-import { connect as tlsConnect } from 'node:tls';
 import { freePort } from '../helpers/free-port.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { describeWithProxy, ProxyProcess, SHIPPED_PROXIES } from './shipped-proxies.js';
@@ -11,13 +9,6 @@ const LONG = 'a'.repeat(20_000);
 
 describeWithProxy(NGINX)(`${NGINX.name} with ${NGINX.file}`, () => {
   let proxy: ProxyProcess;
-  const overTls = (): Socket =>
-    tlsConnect({
-      host: '127.0.0.1',
-      port: proxy.port,
-      servername: 'api.example.com',
-      ca: readFileSync(proxy.certificate),
-    });
   const withoutTls = (): Socket => connect(proxy.port, '127.0.0.1');
 
   beforeAll(async () => {
@@ -25,7 +16,9 @@ describeWithProxy(NGINX)(`${NGINX.name} with ${NGINX.file}`, () => {
     proxy = await ProxyProcess.start(NGINX, [await freePort(), await freePort(), await freePort()]);
     await waitFor(
       async () =>
-        (await send(overTls(), `GET / HTTP/1.1\r\n${HOST}Connection: close\r\n\r\n`)).startsWith('HTTP/1.1 503'),
+        (await send(proxy.connectTls(), `GET / HTTP/1.1\r\n${HOST}Connection: close\r\n\r\n`)).startsWith(
+          'HTTP/1.1 503',
+        ),
       () => `nginx responds: ${proxy.log}`,
     );
   });
@@ -43,7 +36,7 @@ describeWithProxy(NGINX)(`${NGINX.name} with ${NGINX.file}`, () => {
     ['a path that is too long', `GET /${LONG} HTTP/1.1\r\n${HOST}\r\n`, 431],
     ['a header that is too long', `GET / HTTP/1.1\r\n${HOST}X-Long: ${LONG}\r\n\r\n`, 431],
   ])('returns an error in the format of the service for %s', async (_what, request, status) => {
-    expectError(await send(overTls(), request), status);
+    expectError(await send(proxy.connectTls(), request), status);
   });
 
   it('returns an error in the format of the service for HTTP without TLS', async () => {
@@ -52,7 +45,7 @@ describeWithProxy(NGINX)(`${NGINX.name} with ${NGINX.file}`, () => {
 
   it('leaves a request head of nearly 16 KiB to the service', async () => {
     const request = `GET /${LONG.slice(0, 16_000)} HTTP/1.1\r\n${HOST}Connection: close\r\n\r\n`;
-    expect(await send(overTls(), request)).toMatch(/^HTTP\/1.1 503/);
+    expect(await send(proxy.connectTls(), request)).toMatch(/^HTTP\/1.1 503/);
   });
 });
 

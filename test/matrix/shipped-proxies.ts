@@ -3,6 +3,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import type { OutgoingHttpHeaders } from 'node:http2';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { connect, type TLSSocket } from 'node:tls';
 import { describeIf } from '../helpers/describe-if.js';
 import { freePort } from '../helpers/free-port.js';
 
@@ -78,9 +79,8 @@ const HAPROXY: ShippedProxy = {
         .replace(/^ {2}# (?=bind|tcp-request|http-request|server )/gm, '  ')
         .replace(/^# (?=backend| {2}stick-table)/gm, '')
         .replace('bind :443', `bind 127.0.0.1:${listen}`)
-        .replace('bind :8405', `bind 127.0.0.1:${metrics}`)
         .replaceAll('/etc/ssl/api.example.com', folder),
-      folder,
+      { folder, metrics },
     ),
 };
 
@@ -95,12 +95,11 @@ export const HAPROXY_OF_COMPOSE: ShippedProxy = {
     haproxyCommand(
       config
         .replace('bind :8080', `bind 127.0.0.1:${listen}`)
-        .replace('bind :8405', `bind 127.0.0.1:${metrics}`)
         .replace(
           / {2}server-template .*/,
           upstreams.map((port, index) => `  server replica${index} 127.0.0.1:${port}`).join('\n'),
         ),
-      folder,
+      { folder, metrics },
     ),
 };
 
@@ -167,6 +166,17 @@ export class ProxyProcess {
     return join(this.folder, 'cert.pem');
   }
 
+  /** Opens a connection with TLS. */
+  connectTls(protocols: string[] = []): TLSSocket {
+    return connect({
+      host: '127.0.0.1',
+      port: this.port,
+      servername: PROXY_HOST,
+      ca: readFileSync(this.certificate),
+      ALPNProtocols: protocols,
+    });
+  }
+
   async stop(): Promise<void> {
     if (this.child.exitCode === null) {
       const exited = new Promise((resolve) => this.child.once('exit', resolve));
@@ -187,9 +197,12 @@ function withUpstreams(config: string, upstreams: readonly number[]): string {
 }
 
 /** With fewer requests for a process, in the proportion of its `MAX_CONNECTIONS` here to the default. */
-function haproxyCommand(config: string, folder: string): string[] {
+function haproxyCommand(config: string, { folder, metrics }: { folder: string; metrics: number }): string[] {
   const maxconn = 0.9 * CONNECTIONS_MAX;
-  writeFileSync(join(folder, 'haproxy.cfg'), config.replace('maxconn 900', `maxconn ${maxconn}`));
+  writeFileSync(
+    join(folder, 'haproxy.cfg'),
+    config.replace('bind :8405', `bind 127.0.0.1:${metrics}`).replace('maxconn 900', `maxconn ${maxconn}`),
+  );
   return ['haproxy', '-db', '-f', join(folder, 'haproxy.cfg')];
 }
 
