@@ -19,12 +19,12 @@ interface Connection {
  * connections that are busy, and wait for clients that send nothing.
  */
 export class Connections {
-  /** @param keptAliveMax while more connections are open, each ends with its next response */
-  constructor(private readonly keptAliveMax = Infinity) {}
-
   readonly #open = new Map<Socket, Connection>();
   #isDraining = false;
   #isClosing = false;
+
+  /** @param keptAliveMax while more connections are open, each ends with its next response */
+  constructor(private readonly keptAliveMax = Infinity) {}
 
   /** Call before the server listens. */
   watch(server: Server): void {
