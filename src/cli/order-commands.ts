@@ -71,8 +71,8 @@ async function importFile(path: string, options: ImportOptions & { json?: true }
   const file = path === '-' ? process.stdin : await openFile(path);
   const orders = await load((db, progress) => importOrders(db, file, options, progress)).finally(() => file.destroy());
   const { json, dryRun = false } = options;
-  const done = dryRun ? 'orders are valid; nothing was imported' : 'orders imported';
-  await printResult(json, { orders, dryRun }, `${count(orders)} ${done}.`);
+  const done = dryRun ? 'checked; nothing was imported' : 'imported';
+  await printResult(json, { orders, dryRun }, `${ordersText(orders)} ${done}.`);
 }
 
 /** Waits for its first bytes: only reading shows that a directory is no file. */
@@ -113,7 +113,7 @@ async function seed({ orders, force, json }: SeedOptions): Promise<void> {
   }
   const inserted = await load((db, progress) => seedOrders(db, orders, progress));
   const existing = orders - inserted;
-  const text = `${count(inserted)} orders inserted, ${count(existing)} existed already.`;
+  const text = `${ordersText(inserted)} inserted, ${count(existing)} existed already.`;
   await printResult(json, { inserted, existing }, text);
 }
 
@@ -133,7 +133,7 @@ function load(work: (db: pg.Client, progress: LoadProgress) => Promise<number>):
     };
     INTERRUPTIONS.forEach((signal) => process.once(signal, onInterrupt));
     const timer = setInterval(() => {
-      writeError(`${count(progress.orders)} orders\n`);
+      writeError(`${ordersText(progress.orders)}\n`);
     }, PROGRESS_MS);
     try {
       return await work(db, progress);
@@ -142,4 +142,8 @@ function load(work: (db: pg.Client, progress: LoadProgress) => Promise<number>):
       INTERRUPTIONS.forEach((signal) => process.off(signal, onInterrupt));
     }
   });
+}
+
+function ordersText(orders: number): string {
+  return `${count(orders)} ${orders === 1 ? 'order' : 'orders'}`;
 }

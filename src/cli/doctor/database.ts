@@ -121,7 +121,7 @@ async function checkConnectionLimit(db: pg.Client, config: Config): Promise<Resu
   const perProcess = MAIN_CONNECTIONS_MAX + config.list.concurrency + 2;
   // One more process runs during a rolling update.
   const needed = (Math.max(1, processes) + 1) * perProcess + COMMAND_CONNECTIONS;
-  const found = `${limit} connections for ${processes} running processes (${perProcess} each)`;
+  const found = `${limit} connections for ${processes} running ${processes === 1 ? 'process' : 'processes'} (${perProcess} each)`;
   return limit >= needed
     ? ok(found)
     : warning(
