@@ -5,18 +5,29 @@ import { withDeadline } from '../common/deadline.js';
 import { inBackground } from '../common/in-background.js';
 import { lruCache } from '../common/lru-cache.js';
 import { type LimitRedis, onConnectionLost, reconnectUnless } from './redis-connection.js';
-import { type ConsumeReply, redisKeyOf } from './redis-script.js';
+import { consumeArguments, type ConsumeReply, redisKeyOf } from './redis-script.js';
 
 /** How long a command may take before the request is decided without Redis. Milliseconds. */
 const COMMAND_TIMEOUT_MS = 100;
 /** Consecutive failures of requests and connections that open the breaker. */
 const BREAKER_FAILURES = 3;
-/** How often an open breaker lets a command through. Milliseconds. */
+/** How often Redis is probed. Milliseconds. */
 const PROBE_INTERVAL_MS = 1_000;
+/** A key of its own, with limits that are never reached, and without bans. */
+const PROBE = {
+  key: redisKeyOf('probe'),
+  values: consumeArguments(
+    { requestsPerMinute: Number.MAX_SAFE_INTEGER, requestsPerDay: Number.MAX_SAFE_INTEGER },
+    { threshold: 0, windowSeconds: 0, durationSeconds: 0 },
+  ),
+};
 
-/** Errors that Redis returns whatever the key is. Redis 6 quotes those of a script within another error. */
+/**
+ * Errors that Redis returns whatever the key is, such as a right that the script needs and the user lacks. Redis 6 quotes those of a
+ * script within another error.
+ */
 const SERVER_ERROR =
-  /\b(?:READONLY|LOADING|CLUSTERDOWN|MASTERDOWN|OOM|BUSY|MISCONF|NOREPLICAS|NOAUTH|NOPERM|max number of clients)\b/;
+  /\b(?:READONLY|LOADING|CLUSTERDOWN|MASTERDOWN|OOM|BUSY|MISCONF|NOREPLICAS|NOAUTH|NOPERM|max number of clients|user executing the script)\b/;
 /** Keys whose errors have been logged. */
 const LOGGED_KEYS_MAX = 1_000;
 
@@ -24,16 +35,15 @@ const CLOSED = 'connection closed';
 const UNAVAILABLE = new Error('Redis is unavailable');
 
 /**
- * A circuit breaker around Redis. Logs each change of its state once, and why it cannot connect when that shows only later. While it is
- * open, one request a second probes Redis; PING would not do, because a server that responds to it may still reject writes. An error that
- * concerns one key, such as WRONGTYPE, does not open it.
+ * A circuit breaker around Redis. Logs each change of its state once, and why it cannot connect when that shows only later. A probe
+ * closes it, and no request: Redis may restart while there are none. The probes never end, so no connection is idle and
+ * closed for it. PING would not do, because a server that responds to it may still reject the script. An error that concerns one key,
+ * such as WRONGTYPE, does not open it.
  */
 export class RedisCircuitBreaker {
   readonly #logger = new Logger('RateLimit');
   /** Consecutive failures; with {@link BREAKER_FAILURES} of them the breaker is open until a probe succeeds. */
   #failures = 0;
-  /** When it opened or last let a command through, by `performance.now()`. */
-  #probedAtMs = 0;
   /** The first error of a connection since Redis was available. */
   #unreachableBecause: string | undefined;
   #isWatching = false;
@@ -51,9 +61,15 @@ export class RedisCircuitBreaker {
       this.#unreachableBecause ??= reason;
       this.#countFailure(reason ?? CLOSED);
     });
+    const probing = setInterval(() => {
+      inBackground(this.#probe());
+    }, PROBE_INTERVAL_MS).unref();
+    redis.once('end', () => {
+      clearInterval(probing);
+    });
   }
 
-  /** Whether Redis is unavailable, as far as the latest request knows. */
+  /** Whether Redis is unavailable, as far as the latest request or probe knows. */
   get isOpen(): boolean {
     return this.#failures >= BREAKER_FAILURES;
   }
@@ -61,28 +77,20 @@ export class RedisCircuitBreaker {
   /**
    * Counts a request of this API key.
    * @param values those of `consumeArguments`
-   * @throws {Error} (by rejection) when the command fails or times out; at once while the breaker is open, but for a probe
+   * @throws {Error} (by rejection) when the command fails or times out; at once while the breaker is open
    */
   async consume(keyId: string, values: readonly number[]): Promise<ConsumeReply> {
     if (this.redis.status !== 'ready') {
       this.#countFailure(this.#unreachableBecause ?? CLOSED);
       throw UNAVAILABLE;
     }
-    const isProbe = this.isOpen;
-    if (isProbe) {
-      if (performance.now() - this.#probedAtMs < PROBE_INTERVAL_MS) {
-        throw UNAVAILABLE;
-      }
-      this.#probedAtMs = performance.now();
+    if (this.isOpen) {
+      throw UNAVAILABLE;
     }
     const key = redisKeyOf(keyId);
     try {
-      const response = this.redis.consume(key, ...values);
-      if (!this.#isWatching) {
-        inBackground(this.#watch(response));
-      }
-      const reply = await withDeadline(response, COMMAND_TIMEOUT_MS);
-      this.#countSuccess(isProbe);
+      const reply = await this.#send(key, values);
+      this.#countSuccess(false);
       return reply;
     } catch (thrown) {
       const error = asError(thrown);
@@ -95,6 +103,27 @@ export class RedisCircuitBreaker {
     }
   }
 
+  async #probe(): Promise<void> {
+    if (this.redis.status === 'ready') {
+      await this.#send(PROBE.key, PROBE.values).then(
+        () => {
+          this.#countSuccess(true);
+        },
+        (error: unknown) => {
+          this.#countFailure(asError(error).message);
+        },
+      );
+    }
+  }
+
+  async #send(key: string, values: readonly number[]): Promise<ConsumeReply> {
+    const response = this.redis.consume(key, ...values);
+    if (!this.#isWatching) {
+      inBackground(this.#watch(response));
+    }
+    return withDeadline(response, COMMAND_TIMEOUT_MS);
+  }
+
   /** Replaces a connection on which Redis no longer replies. One command at a time shows it: replies arrive in order. */
   async #watch(response: Promise<unknown>): Promise<void> {
     this.#isWatching = true;
@@ -105,12 +134,11 @@ export class RedisCircuitBreaker {
   #countFailure(reason: string): void {
     this.#failures++;
     if (this.#failures === BREAKER_FAILURES) {
-      this.#probedAtMs = performance.now();
       this.#logger.error(`Redis unavailable (${reason}), counting in memory`);
     }
   }
 
-  /** A late response to a command from before it opened does not close it: in between it would open and close many times. */
+  /** A late reply to a command from before it opened does not close it: in between it would open and close many times. */
   #countSuccess(isProbe: boolean): void {
     if (this.isOpen && !isProbe) {
       return;

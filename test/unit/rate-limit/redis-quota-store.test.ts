@@ -5,7 +5,7 @@ import type { Quotas } from '../../../src/plans/plans.js';
 import { type BanRule, DAY_MS, MINUTE_MS, windowEndSeconds } from '../../../src/rate-limit/decision.js';
 import { rateLimitHeaders } from '../../../src/rate-limit/headers.js';
 import type { LimitRedis } from '../../../src/rate-limit/redis-connection.js';
-import type { ConsumeReply } from '../../../src/rate-limit/redis-script.js';
+import { type ConsumeReply, redisKeyOf } from '../../../src/rate-limit/redis-script.js';
 import { RedisQuotaStore } from '../../../src/rate-limit/redis-quota-store.js';
 import { ManualClock } from '../../helpers/manual-clock.js';
 
@@ -60,13 +60,17 @@ beforeEach(() => {
   jest.spyOn(performance, 'now').mockImplementation(() => clock.now());
   redis = new SlowRedis(clock);
   banRule = { threshold: 0, windowSeconds: 60, durationSeconds: 300 };
-  store = new RedisQuotaStore({
-    redis: redis as unknown as LimitRedis,
+  store = storeOn(redis);
+});
+
+function storeOn(connection: SlowRedis): RedisQuotaStore {
+  return new RedisQuotaStore({
+    redis: connection as unknown as LimitRedis,
     clock,
     banRule,
     recoveries: { inc: () => undefined },
   });
-});
+}
 
 describe('RedisQuotaStore with slow replies', () => {
   const endOfMinuteMs = Date.UTC(2026, 10, 21, 12, 1, 0);
@@ -194,6 +198,7 @@ describe('RedisQuotaStore', () => {
     ['NOAUTH Authentication required.', true],
     ["NOPERM this user has no permissions to run the 'evalsha' command", true],
     ['ERR max number of clients reached', true],
+    ["ERR The user executing the script can't run this command or subcommand script: 0a1b", true],
     ['ERR Error running script (call to f_0a1b): @user_script:47: -NOREPLICAS Not enough good replicas.', true],
     ['WRONGTYPE Operation against a key holding the wrong kind of value', false],
     ['MOVED 3999 127.0.0.1:6381', false],
@@ -205,24 +210,30 @@ describe('RedisQuotaStore', () => {
     expect(store.degraded).toBe(isDegraded);
   });
 
-  it('asks Redis with one request a second while it is degraded, until one is counted', async () => {
-    const now = jest.spyOn(performance, 'now');
+  it('probes Redis once a second while it is degraded, until it counts, and sends it no request meanwhile', async () => {
+    jest.useFakeTimers({ doNotFake: ['performance', 'setImmediate', 'clearImmediate'] });
+    redis = new SlowRedis(clock);
+    store = storeOn(redis);
     const consume = redis.consume.bind(redis);
-    // An error about one key does not say whether Redis accepts writes.
+    // A probe that any error answers has not been counted.
     const errors = [timeout(), timeout(), timeout(), timeout(), replyError('WRONGTYPE')];
-    let sent = 0;
+    const sent: string[] = [];
     redis.consume = (...args) => {
-      const error = errors[sent++];
+      sent.push(args[0]);
+      const error = errors[sent.length - 1];
       return error === undefined ? consume(...args) : Promise.reject(error);
     };
     const seen = [];
-    for (const ms of [0, 999, 1_000, 1_999, 2_000, 3_000]) {
-      now.mockReturnValue(ms);
+    for (const ms of [0, 999, 1, 999, 1, 999, 1]) {
+      await jest.advanceTimersByTimeAsync(ms);
+      seen.push({ sent: sent.length, degraded: store.degraded });
       await Promise.all([1, 2, 3].map(async () => store.consume('a', ONE)));
-      seen.push({ sent, degraded: store.degraded });
     }
-    expect(seen.map((each) => each.sent)).toEqual([3, 3, 4, 4, 5, 6]);
-    expect(seen.map((each) => each.degraded)).toEqual([true, true, true, true, true, false]);
+    jest.useRealTimers();
+    expect(seen.map((each) => each.sent)).toEqual([0, 3, 4, 4, 5, 5, 6]);
+    expect(seen.map((each) => each.degraded)).toEqual([false, true, true, true, true, true, false]);
+    const [limited, probe] = [redisKeyOf('a'), redisKeyOf('probe')];
+    expect(sent).toEqual([limited, limited, limited, probe, probe, probe, limited, limited, limited]);
   });
 
   it('is degraded after three lost connections, however many commands each of them had', async () => {
