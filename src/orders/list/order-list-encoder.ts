@@ -187,7 +187,9 @@ function copyInteger(row: Buffer, from: number, out: Buffer, start: number): num
   }
   const first = at;
   for (let byte = row[at]!; isDigit(byte); byte = row[++at]!) out[to++] = byte;
-  return at > first && at - first <= INT64_DIGITS_MAX ? at - from : INVALID;
+  const digits = at - first;
+  const isJson = digits === 1 || (digits > 1 && row[first] !== DIGIT_ZERO);
+  return isJson && digits <= INT64_DIGITS_MAX ? at - from : INVALID;
 }
 
 /** `2026-11-21 00:58:46.7+00` to `"2026-11-21T00:58:46.700Z"`, of {@link TIME_LENGTH}. @returns the length that was read */

@@ -199,6 +199,7 @@ describe('OrderListEncoder', () => {
     ['an empty quantity', '1\t2\t\t\\N\tf'],
     ['only a sign', '1\t-\t3\t\\N\tf'],
     ['a quantity with a fraction', '1\t2\t3.5\t\\N\tf'],
+    ['a pet id with leading zeros', '1\t007\t3\t\\N\tf'],
     ['more digits than an int64', '1\t123456789012345678901\t3\t\\N\tf'],
     ['the ship date infinity', '1\t2\t3\tinfinity\tf'],
     ['a ship date before our era', '1\t2\t3\t0044-03-15 00:00:00+00 BC\tf'],
