@@ -47,6 +47,8 @@ export class RedisCircuitBreaker {
   /** The first error of a connection since Redis was available. */
   #unreachableBecause: string | undefined;
   #isWatching = false;
+  /** While a request waits for a connection. */
+  #ready: Promise<unknown> | undefined;
   readonly #loggedKeys = lruCache<string, true>(LOGGED_KEYS_MAX);
 
   /** @param recoveries counts how often Redis is available again */
@@ -80,27 +82,34 @@ export class RedisCircuitBreaker {
    * @throws {Error} (by rejection) when the command fails or times out; at once while the breaker is open
    */
   async consume(keyId: string, values: readonly number[]): Promise<ConsumeReply> {
-    if (this.redis.status !== 'ready') {
-      this.#countFailure(this.#unreachableBecause ?? CLOSED);
-      throw UNAVAILABLE;
-    }
     if (this.isOpen) {
       throw UNAVAILABLE;
     }
     const key = redisKeyOf(keyId);
     try {
+      if (this.redis.status !== 'ready') {
+        await this.#untilReady();
+      }
       const reply = await this.#send(key, values);
       this.#countSuccess(false);
       return reply;
     } catch (thrown) {
       const error = asError(thrown);
       if (isServerFailure(error)) {
-        this.#countFailure(error.message);
+        this.#countFailure(this.#unreachableBecause ?? error.message);
       } else if (error instanceof ReplyError) {
         this.#logOnce(key, error);
       }
       throw error;
     }
+  }
+
+  /** Waits while a connection takes the place of one that was closed, as when a proxy restarts: nothing has been sent, or counted. */
+  #untilReady(): Promise<unknown> {
+    this.#ready ??= new Promise((resolve) => this.redis.once('ready', resolve)).finally(() => {
+      this.#ready = undefined;
+    });
+    return withDeadline(this.#ready, COMMAND_TIMEOUT_MS);
   }
 
   async #probe(): Promise<void> {

@@ -41,7 +41,8 @@ const COMMAND_OPTIONS = {
 } satisfies RedisOptions;
 
 export function connectRedis(url: string): LimitRedis {
-  const retryStrategy = (attempt: number): number => Math.min(attempt * 50, RECONNECT_MAX_MS);
+  // At once after a connection is lost: requests wait for the next one.
+  const retryStrategy = (attempt: number): number => Math.min((attempt - 1) * 50, RECONNECT_MAX_MS);
   const redis = new Redis(url, { ...COMMAND_OPTIONS, retryStrategy });
   redis.defineCommand('consume', { numberOfKeys: 1, lua: CONSUME_SCRIPT });
   redis.on('error', (error: Error & { command?: { name: string } }) => {

@@ -277,6 +277,28 @@ describeWithRedis('replicas that share a Redis', () => {
     }
   });
 
+  it('admit no request too many when Redis closes their connections', async () => {
+    const stores = await Promise.all([1, 2, 3].map(() => limits.storeOn(server.url)));
+    const quotas: Quotas = { requestsPerMinute: 1_000_000, requestsPerDay: 600 };
+    let admitted = 0;
+    const caller = async (store: RedisQuotaStore): Promise<void> => {
+      for (let request = 0; request < 100; request++) {
+        const { outcome } = await store.consume('steady', quotas);
+        admitted += outcome === 'admitted' ? 1 : 0;
+      }
+    };
+    const callers = Promise.all(stores.flatMap((store) => Array.from({ length: 10 }, async () => caller(store))));
+    for (const share of [100, 300, 500]) {
+      await waitFor(() => admitted >= share, 'a part of the quota is used');
+      await administrate(server, (admin) => admin.call('CLIENT', 'KILL', 'TYPE', 'normal'));
+    }
+    await callers;
+    expect(limits.logged).toEqual([]);
+    // A request that Redis has counted, and whose reply is lost with the connection, may be admitted in memory.
+    expect(admitted).toBeLessThanOrEqual(600 + 3 * stores.length * 10);
+    expect(await countOf(server, 'steady')).toBe(600);
+  });
+
   it('send Retry-After for the whole ban when the clock of a replica is 10 minutes behind', async () => {
     const behind: Clock = { now: () => Date.now() - 600_000 };
     const store = await limits.storeOn(server.url, behind);
