@@ -2,6 +2,7 @@ import { lockTable, lockWaits, openTransaction, untilLockWaits } from '../helper
 import { listOrders } from '../helpers/api.js';
 import { alterColumn } from '../helpers/alter-column.js';
 import { insertOrder } from '../helpers/builders.js';
+import { StalledClient } from '../helpers/raw-http.js';
 import { startTestService, useTestService } from '../helpers/test-service.js';
 
 // Without a cache every list reads the table.
@@ -85,5 +86,24 @@ describe('lists while the table stays locked', () => {
       await unlock();
     }
     expect((await list()).status).toBe(200);
+  });
+});
+
+describe('a list that is streamed to a client that does not read', () => {
+  it('does not keep VACUUM from returning the pages of merged versions', async () => {
+    const { db } = context.service;
+    await db.query(`
+      INSERT INTO orders (id, pet_id, quantity) SELECT n, 7, 1 FROM generate_series(10, 100000) AS n;
+      INSERT INTO order_list_changes (block, token) SELECT 0, n FROM generate_series(1, 50000) AS n;
+      SELECT merge_order_list_changes(0, 100000)`);
+    const client = await StalledClient.open(context.service.port, context.key);
+    try {
+      await db.query('VACUUM order_list_changes');
+      const { rows } = await db.query<{ size: string }>(`SELECT pg_relation_size('order_list_changes') AS size`);
+      expect(Number(rows[0]?.size)).toBeLessThan(100_000);
+      expect(client.isComplete).toBe(false);
+    } finally {
+      client.disconnect();
+    }
   });
 });

@@ -63,7 +63,7 @@ export class ListTransactions {
       const begin = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS};
         LOCK TABLE orders IN ACCESS SHARE MODE`;
       await withDeadline(client.query(begin), RESPONSE_TIMEOUT_MS);
-      const row = isIntact ? onlyRow(await rowsOf<NameRow>(client, 'list_name', SELECT_NAME)) : undefined;
+      const row = isIntact ? onlyRow(await unlocked<NameRow>(client, 'list_name', SELECT_NAME)) : undefined;
       const version = row && (await this.versions.check(row)) ? versionOf(row) : undefined;
       const children = version === undefined ? await childrenIn(client) : undefined;
       return new ListTransaction(client, this.pools.main, this.metrics, version, children);
@@ -95,7 +95,7 @@ export class ListTransaction {
    * @param starts the block that each range but the first begins with
    */
   async sums(starts: readonly number[]): Promise<readonly string[]> {
-    return sumsOf(await rowsOf<SumRow>(this.client, 'list_sums', SELECT_SUMS, [starts]), starts.length + 1);
+    return sumsOf(await unlocked<SumRow>(this.client, 'list_sums', SELECT_SUMS, [starts]), starts.length + 1);
   }
 
   /**
@@ -147,6 +147,22 @@ async function nextOf<T>(copy: CopyOut<T>, chunks: AsyncIterator<T, undefined>):
       }
     }
   }
+}
+
+/**
+ * Runs a statement in a transaction, and gives up its locks: while a transaction holds one on the table of the versions, VACUUM returns
+ * none of its pages, and each list and 304 reads them all.
+ */
+async function unlocked<T extends QueryResultRow>(
+  client: PoolClient,
+  name: string,
+  text: string,
+  values?: unknown[],
+): Promise<T[]> {
+  await withDeadline(client.query('SAVEPOINT unlocked'), RESPONSE_TIMEOUT_MS);
+  const rows = await rowsOf<T>(client, name, text, values);
+  await withDeadline(client.query('ROLLBACK TO SAVEPOINT unlocked'), RESPONSE_TIMEOUT_MS);
+  return rows;
 }
 
 /** Runs a statement with a deadline. */
