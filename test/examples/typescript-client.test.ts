@@ -113,8 +113,8 @@ describe('the TypeScript client', () => {
     await read((await client.listOrders())?.orders);
     const secondsLeft = 60 - ((service.clock.now() / 1_000) % 60);
     expect(await read((await client.listOrders())?.orders)).toHaveLength(1);
-    // Half of the first bound, 500 ms.
-    expect(waitsMs).toEqual([Math.ceil(secondsLeft) * 1_000 + 250]);
+    // Half of the first bound, a second.
+    expect(waitsMs).toEqual([Math.ceil(secondsLeft) * 1_000 + 500]);
   });
 
   it('throws without retrying when Retry-After is too long or the error is final', async () => {
@@ -169,14 +169,15 @@ describe('the TypeScript client with a faulty server', () => {
   it('gives up after the maximum number of attempts, doubling the wait each time', async () => {
     const { client, waitsMs } = await clientOfServer((res) => res.writeHead(503).end('busy'));
     await expect(client.listOrders()).rejects.toThrow(ApiError);
-    expect(waitsMs).toEqual([500, 1_000, 2_000]);
+    expect(waitsMs).toEqual([1_000, 2_000, 4_000]);
   });
 
   it.each<[string, retryAfter: (now: number) => string, waitMs: number]>([
-    ['seconds', () => '7', 7_500],
-    ['a date', (now) => new Date(now + 7_000).toUTCString(), 7_500],
-    ['a date in the past', (now) => new Date(now - 60_000).toUTCString(), 500],
-    ['an invalid value', () => 'soon', 500],
+    ['seconds', () => '7', 8_000],
+    ['the longest number of seconds', () => '90', 91_000],
+    ['a date', (now) => new Date(now + 7_000).toUTCString(), 8_000],
+    ['a date in the past', (now) => new Date(now - 60_000).toUTCString(), 1_000],
+    ['an invalid value', () => 'soon', 1_000],
   ])('waits when Retry-After is %s, and never less than the backoff', async (_what, retryAfter, waitMs) => {
     // Dates have whole seconds.
     service.clock.advance(1_000 - (service.clock.now() % 1_000));
@@ -190,9 +191,12 @@ describe('the TypeScript client with a faulty server', () => {
     expect(waitsMs).toEqual([waitMs]);
   });
 
-  it('throws without retrying when Retry-After is a date too far away', async () => {
+  it.each<[string, retryAfter: (now: number) => string]>([
+    ['more than 90 seconds', () => '91'],
+    ['a date too far away', (now) => new Date(now + 3_600_000).toUTCString()],
+  ])('throws without retrying when Retry-After is %s', async (_what, retryAfter) => {
     const { client, waitsMs } = await clientOfServer((res) =>
-      res.writeHead(503, { 'Retry-After': new Date(service.clock.now() + 3_600_000).toUTCString() }).end(),
+      res.writeHead(503, { 'Retry-After': retryAfter(service.clock.now()) }).end(),
     );
     await expect(client.listOrders()).rejects.toMatchObject({ status: 503 });
     expect(waitsMs).toEqual([]);

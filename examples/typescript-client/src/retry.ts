@@ -20,9 +20,9 @@ export interface RetryOptions {
 
 export const DEFAULT_RETRY: RetryOptions = {
   attempts: 5,
-  baseDelayMs: 500,
+  baseDelayMs: 1_000,
   maxDelayMs: 30_000,
-  maxRetryAfterSeconds: 120,
+  maxRetryAfterSeconds: 90,
   now: Date.now,
   random: Math.random,
   sleep: (milliseconds, signal) => delay(milliseconds, undefined, signal === undefined ? {} : { signal }),
