@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { PetstoreClient } from '../../examples/typescript-client/src/client.ts';
 import { ApiError, IncompleteListError } from '../../examples/typescript-client/src/errors.ts';
@@ -27,6 +28,7 @@ function clientOf(
   apiKey = key,
   retry: Partial<RetryOptions> = {},
   baseUrl = service.baseUrl,
+  timeoutMs = 60_000,
 ): { client: PetstoreClient; waitsMs: number[] } {
   const waitsMs: number[] = [];
   const sleep = (milliseconds: number): Promise<void> => {
@@ -37,6 +39,7 @@ function clientOf(
   const client = new PetstoreClient({
     baseUrl: `${baseUrl}/v1`,
     apiKey,
+    timeoutMs,
     retry: { now: () => service.clock.now(), random: () => 0.5, sleep, ...retry },
   });
   return { client, waitsMs };
@@ -149,21 +152,84 @@ describe('the TypeScript client with a faulty server', () => {
     server?.close();
   });
 
-  async function clientOfServer(respond: (response: ServerResponse) => void): Promise<ReturnType<typeof clientOf>> {
+  async function clientOfServer(
+    respond: (response: ServerResponse) => void,
+    timeoutMs?: number,
+  ): Promise<ReturnType<typeof clientOf>> {
     server = createServer((_req, res) => {
       respond(res);
     });
-    return clientOf(key, { attempts: 4, random: () => 1 }, `http://127.0.0.1:${await listen(server)}`);
+    return clientOf(key, { attempts: 4, random: () => 1 }, `http://127.0.0.1:${await listen(server)}`, timeoutMs);
   }
 
   it.each<[string, (response: ServerResponse) => void]>([
     ['an interrupted connection', (res) => res.write('[{"id":1},{"id', () => res.destroy())],
     ['a response that ends early', (res) => res.end('[{"id":1},{"id":2}')],
     ['an HTML page', (res) => res.end('<html></html>')],
-  ])('throws IncompleteListError for %s', async (_what, respond) => {
-    const { client } = await clientOfServer(respond);
+    ['a response that stops', (res) => res.write('[{"id":1},{"id')],
+  ])('throws IncompleteListError and has no etag for %s', async (_what, respond) => {
+    const { client } = await clientOfServer((res) => {
+      respond(res.setHeader('ETag', 'W/"1"'));
+    }, 500);
     const list = await client.listOrders();
     await expect(read(list?.orders)).rejects.toThrow(IncompleteListError);
+    expect(list?.etag).toBeUndefined();
+  });
+
+  it('has an etag when the list has been read to its end, unless the service sent none', async () => {
+    const etags = ['W/"1"', undefined];
+    const { client } = await clientOfServer((res) => {
+      const etag = etags.shift();
+      res.writeHead(200, etag === undefined ? {} : { ETag: etag }).end('[{"id":1}]');
+    });
+    const list = await client.listOrders();
+    expect(list?.etag).toBeUndefined();
+    await read(list?.orders);
+    expect(list?.etag).toBe('W/"1"');
+    const without = await client.listOrders();
+    await read(without?.orders);
+    expect(without?.etag).toBeUndefined();
+  });
+
+  it.each<[string, (response: ServerResponse) => void]>([
+    ['sends no response', () => undefined],
+    ['stops within an error', (res) => res.writeHead(500).write('{"code":')],
+  ])('repeats a cancel after a timeout when the server %s, then throws', async (_what, respond) => {
+    let requests = 0;
+    const { client, waitsMs } = await clientOfServer((res) => {
+      requests++;
+      respond(res);
+    }, 100);
+    await expect(client.cancelOrder(1n)).rejects.toMatchObject({ name: 'TimeoutError' });
+    expect([requests, waitsMs]).toEqual([4, [1_000, 2_000, 4_000]]);
+  });
+
+  it('reads a list that takes longer than the timeout, and lets the caller take longer for an order', async () => {
+    const timeoutMs = 1_000;
+    let sendRest = (): void => undefined;
+    const { client } = await clientOfServer((res) => {
+      res.write('[{"id":1}');
+      sendRest = () => res.end(',{"id":2}]');
+    }, timeoutMs);
+    const ids: unknown[] = [];
+    for await (const { id } of (await client.listOrders())?.orders ?? []) {
+      ids.push(id);
+      if (id === 1n) {
+        await delay(timeoutMs + 100);
+        sendRest();
+      }
+    }
+    expect(ids).toEqual([1n, 2n]);
+  });
+
+  it('rejects with the reason of the caller who aborts a list', async () => {
+    const { client } = await clientOfServer((res) => res.write('[{"id":1}'));
+    const controller = new AbortController();
+    const list = await client.listOrders({ signal: controller.signal });
+    await list?.orders.next();
+    const rest = list?.orders.next();
+    controller.abort(new Error('enough'));
+    await expect(rest).rejects.toThrow('enough');
   });
 
   it('gives up after the maximum number of attempts, doubling the wait each time', async () => {

@@ -1,4 +1,5 @@
 import { ApiError, type ErrorBody } from './errors.ts';
+import { IdleTimeout } from './idle-timeout.ts';
 import { type Order, readOrders } from './order-stream.ts';
 import { DEFAULT_RETRY, type RetryOptions, retryAfterSeconds, withRetries } from './retry.ts';
 
@@ -6,12 +7,17 @@ export interface ClientOptions {
   /** Ends in the version segment, like `https://api.example.com/v1`. */
   readonly baseUrl: string;
   readonly apiKey: string;
+  /** How long a request waits for the response, and then for each part of it. Milliseconds, by default 60,000. */
+  readonly timeoutMs?: number;
   readonly retry?: Partial<RetryOptions>;
 }
 
 export interface OrderList {
-  /** Identifies this state of the list; pass it to the next call. */
-  readonly etag: string;
+  /**
+   * Identifies this state of the list; pass it to the next call. Undefined until `orders` has been read to its end, because a list
+   * that is interrupted must not count as read, and when the service sent none.
+   */
+  readonly etag: string | undefined;
   /** Can be read once, to its end or until `break`. */
   readonly orders: AsyncGenerator<Order, void, undefined>;
 }
@@ -29,11 +35,13 @@ const OUTCOMES: Readonly<Record<string, CancelOutcome>> = {
 export class PetstoreClient {
   readonly #baseUrl: string;
   readonly #apiKey: string;
+  readonly #timeoutMs: number;
   readonly #retry: RetryOptions;
 
-  constructor({ baseUrl, apiKey, retry }: ClientOptions) {
+  constructor({ baseUrl, apiKey, timeoutMs = 60_000, retry }: ClientOptions) {
     this.#baseUrl = baseUrl.replace(/\/$/, '');
     this.#apiKey = apiKey;
+    this.#timeoutMs = timeoutMs;
     this.#retry = { ...DEFAULT_RETRY, ...retry };
   }
 
@@ -41,13 +49,14 @@ export class PetstoreClient {
    * All orders, or undefined if the list has not changed since `etag`.
    * @throws {ApiError} the error response, when retrying does not help
    */
-  async listOrders(options: { etag?: string; signal?: AbortSignal } = {}): Promise<OrderList | undefined> {
+  async listOrders(options: { etag?: string | undefined; signal?: AbortSignal } = {}): Promise<OrderList | undefined> {
     const headers: Record<string, string> = options.etag === undefined ? {} : { 'If-None-Match': options.etag };
-    const response = await this.#send('GET', '/store/orders', headers, options.signal);
+    const { response, timeout } = await this.#send('GET', '/store/orders', headers, options.signal);
     if (response.status === 304 || response.body === null) {
       return undefined;
     }
-    return { etag: response.headers.get('ETag') ?? '', orders: readOrders(response.body) };
+    const orders = readOrders(timeout.read(response.body), options.signal);
+    return withEtagAtEnd(orders, response.headers.get('ETag') ?? undefined);
   }
 
   /**
@@ -68,23 +77,45 @@ export class PetstoreClient {
     }
   }
 
-  #send(method: string, path: string, headers: Record<string, string>, signal?: AbortSignal): Promise<Response> {
+  #send(
+    method: string,
+    path: string,
+    headers: Record<string, string>,
+    signal?: AbortSignal,
+  ): Promise<{ response: Response; timeout: IdleTimeout }> {
     return withRetries(
       async () => {
-        const response = await fetch(`${this.#baseUrl}${path}`, {
-          method,
-          headers: { ...headers, Authorization: `Bearer ${this.#apiKey}` },
-          signal: signal ?? null,
-        });
+        const timeout = new IdleTimeout(this.#timeoutMs, signal);
+        const response = await timeout.wait(
+          fetch(`${this.#baseUrl}${path}`, {
+            method,
+            headers: { ...headers, Authorization: `Bearer ${this.#apiKey}` },
+            signal: timeout.signal,
+          }),
+        );
         if (response.status >= 400) {
-          throw await errorOf(response, this.#retry.now());
+          throw await timeout.wait(errorOf(response, this.#retry.now()));
         }
-        return response;
+        return { response, timeout };
       },
       this.#retry,
       signal,
     );
   }
+}
+
+function withEtagAtEnd(orders: OrderList['orders'], etag: string | undefined): OrderList {
+  let isComplete = false;
+  async function* toEnd(): OrderList['orders'] {
+    yield* orders;
+    isComplete = true;
+  }
+  return {
+    orders: toEnd(),
+    get etag() {
+      return isComplete ? etag : undefined;
+    },
+  };
 }
 
 async function errorOf(response: Response, now: number): Promise<ApiError> {

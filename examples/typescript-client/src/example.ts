@@ -14,8 +14,11 @@ for await (const order of list?.orders ?? []) {
 }
 console.log(`${count} orders`);
 
-const unchanged = await client.listOrders(list === undefined ? {} : { etag: list.etag });
-console.log(unchanged === undefined ? 'the list has not changed since' : 'the list has changed since');
+const etag = list?.etag;
+if (etag !== undefined) {
+  const changed = await client.listOrders({ etag });
+  console.log(changed === undefined ? 'the list has not changed since' : 'the list has changed since');
+}
 
 const [orderId] = process.argv.slice(2);
 if (orderId !== undefined) {

@@ -21,7 +21,10 @@ class ExactTokenizer extends Tokenizer {
  * Yields the orders of a list as they arrive. Only one chunk is in memory at a time.
  * @throws {IncompleteListError} when the list is interrupted or invalid
  */
-export async function* readOrders(body: AsyncIterable<Uint8Array>): AsyncGenerator<Order, void, undefined> {
+export async function* readOrders(
+  body: AsyncIterable<Uint8Array>,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Order, void, undefined> {
   let arrived: Order[] = [];
   const tokenizer = new ExactTokenizer();
   const parser = new TokenParser({ paths: ['$.*'], keepStack: false });
@@ -37,7 +40,9 @@ export async function* readOrders(body: AsyncIterable<Uint8Array>): AsyncGenerat
       yield* orders;
     }
   } catch (error) {
-    throw asIncomplete(error);
+    // The caller's own abort is not an error of the list.
+    signal?.throwIfAborted();
+    throw new IncompleteListError('The list was interrupted.', { cause: error });
   }
   if (!parser.isEnded) {
     throw new IncompleteListError('The list ended before its closing bracket.');
@@ -52,11 +57,4 @@ function withExactIds(order: Record<string, unknown>): Order {
     }
   }
   return order;
-}
-
-function asIncomplete(error: unknown): unknown {
-  const { name } = error as Partial<Error>;
-  return name === 'AbortError' || name === 'TimeoutError'
-    ? error
-    : new IncompleteListError('The list was interrupted.', { cause: error });
 }

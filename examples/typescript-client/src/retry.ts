@@ -38,7 +38,7 @@ export function retryAfterSeconds(value: string | null, now: number): number | u
 }
 
 /**
- * Retries a request after 429, 502, 503, 504 or a failed connection. Waits for `Retry-After` plus exponential backoff with full
+ * Retries a request after 429, 502, 503, 504, a timeout or a failed connection. Waits for `Retry-After` plus exponential backoff with full
  * jitter, so that clients that were rejected together do not retry together. All other errors, and aborts, are final.
  */
 export async function withRetries<T>(
@@ -66,6 +66,6 @@ function isRetryable(error: unknown, { maxRetryAfterSeconds }: RetryOptions): bo
     const isTemporary = [429, 502, 503, 504].includes(error.status);
     return isTemporary && (error.retryAfterSeconds ?? 0) <= maxRetryAfterSeconds;
   }
-  // `fetch` rejects with a TypeError when there is no response: connection refused, reset or timed out.
-  return (error as Partial<Error>).name === 'TypeError';
+  // `fetch` rejects with a TypeError when there is no response: connection refused or reset.
+  return ['TypeError', 'TimeoutError'].includes((error as Error).name);
 }
