@@ -46,9 +46,10 @@ console.log(again.status === 304 ? 'unchanged' : 'changed');
 const [orderId] = process.argv.slice(2);
 if (orderId !== undefined) {
   const { status, data } = await api.delete(`/store/orders/${orderId}`, {
-    validateStatus: (status) => [204, 404, 409].includes(status),
+    validateStatus: (status) => !TEMPORARY.includes(status),
+    transitional: { silentJSONParsing: true }, // A proxy may send HTML.
   });
-  const code = status === 204 ? 'cancelled' : data.code;
+  const code = status === 204 ? 'cancelled' : (data?.code ?? status);
   // If the response to an earlier attempt was lost, the order is cancelled already.
   const isCancelled = ['cancelled', 'order_already_cancelled'].includes(code);
   console.log(`${orderId}: ${isCancelled ? 'cancelled' : code}`);

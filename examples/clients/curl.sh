@@ -50,9 +50,10 @@ list
 [ "$status" = 304 ] && echo unchanged || echo changed
 
 if [ $# -gt 0 ]; then
+  : >cancel.json
   request --request DELETE --output cancel.json "$PETSTORE_URL/store/orders/$1"
   code=cancelled
-  [ "$status" = 204 ] || code=$(jq -r .code cancel.json)
+  [ "$status" = 204 ] || code=$(jq -er .code cancel.json 2>/dev/null) || code=$status # A proxy may send HTML.
   # If the response to an earlier attempt was lost, the order is cancelled already.
   [ "$code" = order_already_cancelled ] && code=cancelled
   echo "$1: $code"

@@ -14,6 +14,15 @@ function retryAfterSeconds(value) {
   return seconds > 0 ? seconds : 0;
 }
 
+// An error of the service has a code; a proxy may send HTML, so its status is used.
+function codeOf({ status, text }) {
+  try {
+    return JSON.parse(text).code ?? status;
+  } catch {
+    return status;
+  }
+}
+
 async function send(method, path, headers = {}) {
   for (let attempt = 1; ; attempt++) {
     let waitSeconds = 0;
@@ -47,8 +56,8 @@ console.log(again.status === 304 ? 'unchanged' : 'changed');
 
 const [orderId] = process.argv.slice(2);
 if (orderId !== undefined) {
-  const { status, text } = await send('DELETE', `/store/orders/${orderId}`);
-  const code = status === 204 ? 'cancelled' : JSON.parse(text).code;
+  const response = await send('DELETE', `/store/orders/${orderId}`);
+  const code = response.status === 204 ? 'cancelled' : codeOf(response);
   // If the response to an earlier attempt was lost, the order is cancelled already.
   const isCancelled = ['cancelled', 'order_already_cancelled'].includes(code);
   console.log(`${orderId}: ${isCancelled ? 'cancelled' : code}`);

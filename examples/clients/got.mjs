@@ -31,7 +31,7 @@ console.log(again.statusCode === 304 ? 'unchanged' : 'changed');
 const [orderId] = process.argv.slice(2);
 if (orderId !== undefined) {
   const { statusCode, body } = await api.delete(`store/orders/${orderId}`, { throwHttpErrors: false });
-  const code = statusCode === 204 ? 'cancelled' : body.code;
+  const code = statusCode === 204 ? 'cancelled' : (body?.code ?? statusCode); // A proxy may send HTML.
   // If the response to an earlier attempt was lost, the order is cancelled already.
   const isCancelled = ['cancelled', 'order_already_cancelled'].includes(code);
   console.log(`${orderId}: ${isCancelled ? 'cancelled' : code}`);

@@ -30,6 +30,14 @@ def retry_after_seconds(headers):
     return max(0, seconds)
 
 
+def code_of(response):
+    """An error of the service has a code; a proxy may send HTML, so its status is used."""
+    try:
+        return response.json()["code"]
+    except (ValueError, TypeError, KeyError):
+        return response.status_code
+
+
 def send(method, path, headers=None):
     for attempt in range(1, 6):
         wait_seconds = 0
@@ -57,7 +65,7 @@ if "ETag" in orders.headers:
 
 if len(sys.argv) > 1:
     response = send("DELETE", f"/store/orders/{sys.argv[1]}")
-    code = "cancelled" if response.status_code == 204 else response.json()["code"]
+    code = "cancelled" if response.status_code == 204 else code_of(response)
     # If the response to an earlier attempt was lost, the order is cancelled already.
     is_cancelled = code in ("cancelled", "order_already_cancelled")
     print(f"{sys.argv[1]}: {'cancelled' if is_cancelled else code}")

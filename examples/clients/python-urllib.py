@@ -24,6 +24,14 @@ def retry_after_seconds(headers):
     return max(0, seconds)
 
 
+def code_of(status, body):
+    """An error of the service has a code; a proxy may send HTML, so its status is used."""
+    try:
+        return json.loads(body)["code"]
+    except (ValueError, TypeError, KeyError):
+        return status
+
+
 def send(method, path, headers=None):
     """Returns the status, the headers and the decompressed body."""
     all_headers = {
@@ -66,7 +74,7 @@ if "ETag" in headers:
 
 if len(sys.argv) > 1:
     status, _, body = send("DELETE", f"/store/orders/{sys.argv[1]}")
-    code = "cancelled" if status == 204 else json.loads(body)["code"]
+    code = "cancelled" if status == 204 else code_of(status, body)
     # If the response to an earlier attempt was lost, the order is cancelled already.
     is_cancelled = code in ("cancelled", "order_already_cancelled")
     print(f"{sys.argv[1]}: {'cancelled' if is_cancelled else code}")

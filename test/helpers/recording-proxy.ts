@@ -28,6 +28,8 @@ export type Disturbance =
   | { readonly kind: 'limit'; readonly spentKey: string }
   /** The proxy itself responds, with 503 in its own format; the header is made at that moment. */
   | { readonly kind: 'unavailable'; readonly retryAfter: () => string }
+  /** The proxy itself responds with this status and a page. */
+  | { readonly kind: 'html'; readonly status: number }
   /** The request is executed, and the connection is closed without a response. */
   | { readonly kind: 'lose' }
   /** Half of the body, then the connection breaks. */
@@ -89,12 +91,15 @@ export class RecordingProxy {
     }
     const sent =
       disturbance?.kind === 'limit' ? { ...headers, authorization: `Bearer ${disturbance.spentKey}` } : headers;
-    if (disturbance?.kind === 'unavailable') {
-      const responseHeaders = { 'retry-after': disturbance.retryAfter(), 'content-type': 'text/html' };
-      this.#recorded.push({ method, path, headers, status: 503, responseHeaders, receivedAt, respondedAt: receivedAt });
+    if (disturbance?.kind === 'unavailable' || disturbance?.kind === 'html') {
+      const isUnavailable = disturbance.kind === 'unavailable';
+      const status = isUnavailable ? 503 : disturbance.status;
+      const retryAfter = isUnavailable ? { 'retry-after': disturbance.retryAfter() } : {};
+      const responseHeaders = { ...retryAfter, 'content-type': 'text/html' };
+      this.#recorded.push({ method, path, headers, status, responseHeaders, receivedAt, respondedAt: receivedAt });
       // A page of another origin may read it, so that the browser is tried, too.
       const cors = { 'access-control-allow-origin': '*', 'access-control-expose-headers': 'Retry-After' };
-      res.writeHead(503, { ...responseHeaders, ...cors }).end('<html>Service Unavailable</html>');
+      res.writeHead(status, { ...responseHeaders, ...cors }).end('<html>The proxy does not forward this.</html>');
       return;
     }
     const upstream = request(new URL(path, this.target), { method, headers: sent }).end();

@@ -214,6 +214,12 @@ function testEveryClient(index: number, run: Run): Client {
     expect(await clients.cancelledIds()).toEqual([orderId()]);
   });
 
+  it('fails and names the status when a proxy rejects the cancel with a page', async () => {
+    clients.proxy.disturbNext('DELETE', { kind: 'html', status: 403 });
+    expect(await runHere()).toMatchObject({ code: 1, stdout: clients.outputFor(orderId(), '403') });
+    expect(await clients.cancelledIds()).toEqual([]);
+  });
+
   it.each(['break', 'truncate'] as const)('never uses a list that is cut (%s)', async (kind) => {
     const { file = BROWSER, isGenerated }: Partial<Program> = PROGRAMS[index] ?? {};
     const repeats = kind === 'break' ? isGenerated !== true : REPEAT_TRUNCATED.includes(file);

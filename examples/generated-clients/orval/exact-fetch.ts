@@ -5,7 +5,9 @@ export async function exactFetch<T>(path: string, options: RequestInit): Promise
   headers.set('Authorization', `Bearer ${PETSTORE_KEY}`);
   const response = await fetch(`${PETSTORE_URL}${path}`, { ...options, headers });
   const text = await response.text();
-  const data: unknown = text === '' ? undefined : JSON.parse(text, exactIds);
+  // A proxy may send HTML.
+  const isJson = response.headers.get('Content-Type')?.includes('json') === true;
+  const data: unknown = isJson ? JSON.parse(text, exactIds) : undefined;
   return { status: response.status, headers: response.headers, data } as T;
 }
 

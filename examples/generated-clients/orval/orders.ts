@@ -9,6 +9,6 @@ console.log(again.status === 304 ? 'unchanged' : 'changed');
 
 const orderId = BigInt(process.argv[2] ?? 0);
 const cancel = await cancelOrder(orderId);
-const code = cancel.status === 204 ? 'cancelled' : cancel.data.code;
+const code = cancel.status === 204 ? 'cancelled' : (cancel.data?.code ?? String(cancel.status));
 console.log(`${orderId}: ${code === 'order_already_cancelled' ? 'cancelled' : code}`);
 process.exitCode = ['cancelled', 'order_already_cancelled'].includes(code) ? 0 : 1;

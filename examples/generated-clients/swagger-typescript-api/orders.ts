@@ -31,6 +31,8 @@ console.log(again.status === 304 ? 'unchanged' : 'changed');
 
 const orderId = BigInt(process.argv[2] ?? 0);
 const cancel: Response = await store.cancelOrder(orderId).catch((thrown) => thrown);
-const { code } = cancel.status === 204 ? { code: 'cancelled' } : await cancel.json();
+// A proxy may send HTML, which has no code.
+const error = cancel.status === 204 ? { code: 'cancelled' } : await cancel.json().catch(() => ({}));
+const code: string = error.code ?? String(cancel.status);
 console.log(`${orderId}: ${code === 'order_already_cancelled' ? 'cancelled' : code}`);
 process.exitCode = ['cancelled', 'order_already_cancelled'].includes(code) ? 0 : 1;
