@@ -27,6 +27,7 @@ request() {
 
 list() {
   touch orders.etag
+  : >orders.etag.new # stays empty if the list has no ETag
   request --etag-compare orders.etag --etag-save orders.etag.new --output orders.json.new "$PETSTORE_URL/store/orders"
   case $status in
   200)
@@ -46,8 +47,10 @@ list
 # Works with every version of jq, because it does not use it.
 grep -oE '"(id|petId)":-?[0-9]+' orders.json | cut -d : -f 2 | paste -d ' ' - -
 
-list
-[ "$status" = 304 ] && echo unchanged || echo changed
+if [ -s orders.etag ]; then
+  list
+  [ "$status" = 304 ] && echo unchanged || echo changed
+fi
 
 if [ $# -gt 0 ]; then
   : >cancel.json

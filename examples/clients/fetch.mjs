@@ -51,8 +51,10 @@ const list = await send('GET', '/store/orders');
 if (list.status !== 200) throw new Error(list.text);
 for (const order of parseExact(list.text)) console.log(`${order.id} ${order.petId}`);
 
-const again = await send('GET', '/store/orders', { 'If-None-Match': list.etag });
-console.log(again.status === 304 ? 'unchanged' : 'changed');
+if (list.etag !== null) {
+  const again = await send('GET', '/store/orders', { 'If-None-Match': list.etag });
+  console.log(again.status === 304 ? 'unchanged' : 'changed');
+}
 
 const [orderId] = process.argv.slice(2);
 if (orderId !== undefined) {

@@ -91,8 +91,10 @@ func main() {
 		fmt.Println(order.ID, order.PetID)
 	}
 
-	again, _ := send("GET", "/store/orders", response.Header.Get("ETag"))
-	fmt.Println(map[bool]string{true: "unchanged", false: "changed"}[again.StatusCode == 304])
+	if etag := response.Header.Get("ETag"); etag != "" {
+		again, _ := send("GET", "/store/orders", etag)
+		fmt.Println(map[bool]string{true: "unchanged", false: "changed"}[again.StatusCode == 304])
+	}
 
 	if len(os.Args) > 1 {
 		response, body := send("DELETE", "/store/orders/"+os.Args[1], "")

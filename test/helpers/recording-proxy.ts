@@ -32,6 +32,8 @@ export type Disturbance =
   | { readonly kind: 'html'; readonly status: number }
   /** The request is executed, and the connection is closed without a response. */
   | { readonly kind: 'lose' }
+  /** The response has no `ETag`, as while the service cannot tell whether the list is unchanged. */
+  | { readonly kind: 'no-etag' }
   /** Half of the body, then the connection breaks. */
   | { readonly kind: 'break' }
   /** Half of the body, which HTTP says is complete. */
@@ -123,6 +125,10 @@ export class RecordingProxy {
         break;
       case 'limit':
         res.writeHead(status, { ...responseHeaders, 'retry-after': '1' }).end(body);
+        break;
+      case 'no-etag':
+        delete responseHeaders.etag;
+        res.writeHead(status, responseHeaders).end(body);
         break;
       case undefined:
         res.writeHead(status, responseHeaders).end(body);

@@ -220,6 +220,12 @@ function testEveryClient(index: number, run: Run): Client {
     expect(await clients.cancelledIds()).toEqual([]);
   });
 
+  it('does not list again when the list has no ETag', async () => {
+    clients.proxy.disturbNext('GET', { kind: 'no-etag' });
+    expect(await runHere()).toMatchObject({ code: 0, stdout: clients.outputFor(orderId()).replace('unchanged\n', '') });
+    expect(clients.proxy.take().map(({ method }) => method)).toEqual(['GET', 'DELETE']);
+  });
+
   it.each(['break', 'truncate'] as const)('never uses a list that is cut (%s)', async (kind) => {
     const { file = BROWSER, isGenerated }: Partial<Program> = PROGRAMS[index] ?? {};
     const repeats = kind === 'break' ? isGenerated !== true : REPEAT_TRUNCATED.includes(file);

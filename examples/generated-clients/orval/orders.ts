@@ -4,8 +4,11 @@ const list = await listOrders();
 if (list.status !== 200) throw new Error(JSON.stringify(list.data));
 for (const order of list.data) console.log(`${order.id} ${order.petId}`);
 
-const again = await listOrders({ headers: { 'If-None-Match': list.headers.get('ETag') ?? '' } });
-console.log(again.status === 304 ? 'unchanged' : 'changed');
+const etag = list.headers.get('ETag');
+if (etag !== null) {
+  const again = await listOrders({ headers: { 'If-None-Match': etag } });
+  console.log(again.status === 304 ? 'unchanged' : 'changed');
+}
 
 const orderId = BigInt(process.argv[2] ?? 0);
 const cancel = await cancelOrder(orderId);

@@ -24,10 +24,11 @@ const list = await store.listOrders();
 if (list.error !== null) throw list.error;
 for (const order of list.data) console.log(`${order.id} ${order.petId}`);
 
-const again: Response = await store
-  .listOrders({ headers: { 'If-None-Match': list.headers.get('ETag') ?? '' } })
-  .catch((thrown) => thrown);
-console.log(again.status === 304 ? 'unchanged' : 'changed');
+const etag = list.headers.get('ETag');
+if (etag !== null) {
+  const again: Response = await store.listOrders({ headers: { 'If-None-Match': etag } }).catch((thrown) => thrown);
+  console.log(again.status === 304 ? 'unchanged' : 'changed');
+}
 
 const orderId = BigInt(process.argv[2] ?? 0);
 const cancel: Response = await store.cancelOrder(orderId).catch((thrown) => thrown);
