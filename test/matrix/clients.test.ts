@@ -2,6 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import {
   copyFileSync,
   cpSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -24,6 +25,7 @@ import {
   type Outcome,
   runProgram,
 } from '../helpers/client-programs.js';
+import { DEFAULT_CLIENTS, GO_PROGRAM, programOf } from '../helpers/default-clients.js';
 import { describeIf } from '../helpers/describe-if.js';
 import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 
@@ -47,6 +49,7 @@ const succeeds = (program: string, ...args: string[]): boolean => spawnSync(prog
 
 const node = { ...NEW_NODE, command: runWithPackages };
 const python = { command: (file: string) => ['python3', file] };
+const GO = { requirement: 'go (Debian: apt install golang-go)', isInstalled: () => succeeds('go', 'version') };
 const BROWSER = 'browser.html';
 /** The programs that list again when the JSON has no end; the others fail. */
 const REPEAT_TRUNCATED = ['axios.mjs', 'python-urllib.py', 'orders.go'];
@@ -73,12 +76,7 @@ const PROGRAMS: readonly Program[] = [
     requirement: 'python3 (Debian: apt install python3)',
     isInstalled: () => succeeds('python3', '--version'),
   },
-  {
-    file: 'orders.go',
-    requirement: 'go (Debian: apt install golang-go)',
-    isInstalled: () => succeeds('go', 'version'),
-    command: compileGo,
-  },
+  { ...GO, file: 'orders.go', command: compileGo },
   ...['openapi-ts', 'orval', 'swagger-typescript-api'].map((file) => ({
     ...NEW_NODE,
     file,
@@ -111,17 +109,23 @@ it('examples/clients has these programs and no others', () => {
   expect(readdirSync(EXAMPLES).toSorted()).toEqual(files.toSorted());
 });
 
-it('the programs name the versions of the packages that are tested here', () => {
+it('the programs and docs/clients.md name the versions of the packages that are tested here', () => {
   const files = ['axios.mjs', 'got.mjs'].map((file) => readFileSync(join(EXAMPLES, file), 'utf8'));
   const configurations = readdirSync(GENERATED).map((generator) => configurationOf(join(GENERATED, generator)));
   const named = [...files, ...configurations].flatMap((text) => text.match(/(@[\w-]+\/)?[\w-]+@\d[\d.]+/g));
-  const tested = [CLIENT_PACKAGES, GENERATORS].flatMap((packages) => {
-    const { dependencies } = JSON.parse(readFileSync(join(packages, 'package.json'), 'utf8')) as {
+  const rows = readFileSync(join(ROOT, 'docs', 'clients.md'), 'utf8').match(/^\|.*/gm) ?? [];
+  const inRows = rows.flatMap((row) =>
+    [...row.matchAll(/([@\w/-]+) (\d+\.\d+\.\d+)/g)].map(([, name, version]) => `${name}@${version}`),
+  );
+  const tested = [CLIENT_PACKAGES, GENERATORS, ROOT].flatMap((packages) => {
+    const { dependencies, devDependencies } = JSON.parse(readFileSync(join(packages, 'package.json'), 'utf8')) as {
       dependencies: Record<string, string>;
+      devDependencies?: Record<string, string>;
     };
-    return Object.entries(dependencies).map(([name, version]) => `${name}@${version}`);
+    return Object.entries({ ...dependencies, ...devDependencies }).map(([name, version]) => `${name}@${version}`);
   });
-  expect(tested).toEqual(expect.arrayContaining(named));
+  expect(inRows).not.toEqual([]);
+  expect(tested).toEqual(expect.arrayContaining([...named, ...inRows]));
 });
 
 for (const [index, { requirement, isInstalled, file, command, isGenerated }] of PROGRAMS.entries()) {
@@ -163,6 +167,39 @@ describeWithBrowser('the client Browser', () => {
     return result === 'failed'
       ? { code: 1, stdout: '', stderr: text }
       : { code: result === 'done' ? 0 : 1, stdout: text, stderr: '' };
+  });
+});
+
+describeIf(NEW_NODE.isInstalled(), NEW_NODE.requirement)('a client generated with default options', () => {
+  it.each(DEFAULT_CLIENTS.map((client) => [client.generator, client] as const))(
+    'by %s rounds ids, and cancels another order',
+    async (_generator, client) => {
+      const own = mkdtempSync(join(folder, 'default-'));
+      writeFileSync(join(own, 'orders.ts'), programOf(client));
+      const start = generateAndCompile(own, own, client.command);
+      const key = await clients.reset();
+      const outcome = await runProgram(start, own, { PETSTORE_URL: `${clients.proxy.baseUrl}/v1`, PETSTORE_KEY: key });
+      expect(outcome).toMatchObject({ code: 0, stdout: '9007199254740992\n' });
+      expect(clients.idOf(0)).toBe('9007199254740993');
+      expect(await clients.cancelledIds()).toEqual(['9007199254740992']);
+    },
+  );
+});
+
+describeIf(GO.isInstalled(), GO.requirement)('types generated with default options', () => {
+  it('by quicktype for Go keep ids exact', async () => {
+    installOnce(GENERATORS);
+    const key = await clients.reset();
+    const list = await fetch(`${clients.proxy.baseUrl}/v1/store/orders`, {
+      headers: { authorization: `Bearer ${key}` },
+    });
+    const own = mkdtempSync(join(folder, 'types-'));
+    writeFileSync(join(own, 'orders.json'), await list.text());
+    writeFileSync(join(own, 'main.go'), GO_PROGRAM);
+    copyFileSync(join(ROOT, 'openapi.json'), join(own, 'openapi.json'));
+    generate(own, 'quicktype --src-lang schema --src openapi.json#/components/schemas/Order --lang go -o order.go');
+    const { stdout } = await runProgram(compileGo('.', own), own);
+    expect(clients.outputFor('')).toBe(`${stdout}unchanged\n: cancelled\n`);
   });
 });
 
@@ -300,11 +337,11 @@ function compileGo(file: string, folder: string): string[] {
 }
 
 /** Generates the client, and compiles it with `tsc --strict`. */
-function generateAndCompile(source: string, folder: string): string[] {
+function generateAndCompile(source: string, folder: string, command = commandOf(source)): string[] {
   [CLIENT_PACKAGES, GENERATORS].forEach(installOnce);
   symlinkSync(join(GENERATORS, 'node_modules'), join(source, 'node_modules'));
   copyFileSync(join(ROOT, 'openapi.json'), join(source, 'openapi.json'));
-  generate(source);
+  generate(source, command);
   expect(errorsOfCompiler(source)).toBe('');
   const outfile = join(folder, 'orders.mjs');
   const options = { bundle: true, platform: 'node', format: 'esm', target: 'node22' } as const;
@@ -312,13 +349,17 @@ function generateAndCompile(source: string, folder: string): string[] {
   return [newNode(), outfile];
 }
 
-/** Runs the command that the first line of the generator's configuration names. */
-function generate(cwd: string): void {
-  const command = /^\/\/ (?:npx|node) (?:--package \S+ )*([^;\n]+)/.exec(configurationOf(cwd))?.[1] ?? '';
+/** The command that the first line of the generator's configuration names. */
+function commandOf(source: string): string {
+  return /^\/\/ (?:npx|node) (?:--package \S+ )*([^;\n]+)/.exec(configurationOf(source))?.[1] ?? '';
+}
+
+function generate(cwd: string, command: string): void {
   const [program = '', ...args] = command.split(' ');
   const isScript = program.endsWith('.mjs');
   const bin = program.replace(/@[\d.]+$/, '');
-  const file = isScript ? newNode() : join(GENERATORS, 'node_modules', '.bin', bin);
+  const bins = [GENERATORS, ROOT].map((packages) => join(packages, 'node_modules', '.bin', bin));
+  const file = isScript ? newNode() : (bins.find((path) => existsSync(path)) ?? bin);
   const environment = { PATH: process.env.PATH, HOME: cwd };
   execFileSync(file, isScript ? [program] : args, { cwd, stdio: ['ignore', 'ignore', 'inherit'], env: environment });
 }
