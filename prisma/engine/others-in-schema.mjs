@@ -47,7 +47,7 @@ const selectOthers = (/** @type {boolean} */ asService) => `
              OR EXISTS (SELECT FROM database WHERE pg_has_role(pg_roles.oid, owner, 'USAGE'))
              OR EXISTS (SELECT FROM schema WHERE pg_has_role(pg_roles.oid, owner, 'USAGE')) AS is_owner
     FROM pg_roles WHERE rolname = session_user AND NOT rolsuper
-  ), trusted AS (
+  ), trusted AS MATERIALIZED (
     SELECT oid, true AS to_create FROM pg_roles WHERE rolname = session_user
     UNION SELECT owner, true FROM database
     UNION SELECT owner, true FROM schema
@@ -70,16 +70,21 @@ const selectOthers = (/** @type {boolean} */ asService) => `
     UNION ALL
     SELECT 'pg_rewrite'::regclass, pg_rewrite.oid, format('RULE %I ON %s', rulename, ev_class::regclass)
     FROM pg_rewrite JOIN relation ON relation.oid = ev_class AND owner NOT IN (SELECT oid FROM other)
+  ), operator AS MATERIALIZED (
+    SELECT pg_operator.oid, oprname, oprowner FROM pg_operator JOIN schema ON schema.oid = oprnamespace
+  ), routine AS MATERIALIZED (
+    SELECT pg_proc.oid, proname, proowner FROM pg_proc JOIN schema ON schema.oid = pronamespace
   ), object AS (
-    SELECT 'OPERATOR ' || pg_operator.oid::regoperator AS name, 'DROP OPERATOR ' || pg_operator.oid::regoperator AS statement
-    FROM pg_operator JOIN schema ON schema.oid = oprnamespace JOIN other ON other.oid = oprowner
+    SELECT 'OPERATOR ' || operator.oid::regoperator AS name, 'DROP OPERATOR ' || operator.oid::regoperator AS statement
+    FROM operator JOIN other ON other.oid = oprowner
     WHERE oprname IN (SELECT oprname FROM pg_operator WHERE oprnamespace = 'pg_catalog'::regnamespace)
     UNION ALL
-    SELECT 'ROUTINE ' || pg_proc.oid::regprocedure, 'DROP ROUTINE ' || pg_proc.oid::regprocedure
-    FROM pg_proc JOIN schema ON schema.oid = pronamespace JOIN other ON other.oid = proowner
+    SELECT 'ROUTINE ' || routine.oid::regprocedure, 'DROP ROUTINE ' || routine.oid::regprocedure
+    FROM routine JOIN other ON other.oid = proowner
     WHERE proname IN (
       SELECT proname FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace
-        OR pronamespace = schema.oid AND proowner NOT IN (SELECT oid FROM other)
+      UNION ALL
+      SELECT proname FROM routine WHERE proowner NOT IN (SELECT oid FROM other)
     )
     UNION ALL
     SELECT upper(type) || ' ' || relation.oid::regclass,
