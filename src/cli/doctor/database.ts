@@ -49,13 +49,15 @@ export async function checkDatabase(config: Config): Promise<Results> {
     return { database: warning('DATABASE_URL is not set, and the embedded database is not running', remedy) };
   }
   const results: Results = { database: error('the server of DATABASE_URL does not respond', CORRECT_URL) };
-  await withDeadline(runDatabaseChecks(databaseUrl, config, results), DATABASE_TIMEOUT_MS).catch(() => undefined);
-  const missing =
-    results.database?.status === 'ok'
-      ? error('not checked: another connection was rejected, or is too slow', 'Check the connection limit.')
-      : skipped('the database cannot be used');
-  for (const name of Object.keys(CHECKS)) {
-    results[name] ??= missing;
+  const checked = withDeadline(runDatabaseChecks(databaseUrl, config, results), DATABASE_TIMEOUT_MS);
+  const failure = await checked.then(
+    () => undefined,
+    (reason: unknown) => failed(new Error(`not checked: ${asError(reason).message}`)),
+  );
+  let missing = results.database?.status === 'ok' ? failure : undefined;
+  for (const name of Object.keys(CHECKS).filter((each) => results[each] === undefined)) {
+    results[name] = missing ?? skipped('the database cannot be used');
+    missing &&= skipped('an earlier check has failed');
   }
   return results;
 }
@@ -70,19 +72,37 @@ async function runDatabaseChecks(databaseUrl: string, config: Config, results: R
     return;
   }
   const options = { application_name: 'petstore-doctor', query_timeout: QUERY_TIMEOUT_MS };
-  const db = await openClient(databaseUrl, options);
+  const db = await openClient(databaseUrl, options).catch((failure: unknown) => {
+    if (problem === undefined) {
+      const message = `${addressOf(databaseUrl)} accepts no further connection: ${asError(failure).message}`;
+      results.database = error(message, 'Check the connection limit.');
+    }
+  });
+  if (db === undefined) {
+    return;
+  }
   try {
     await db.query(SETTINGS);
-    const others = await othersInSchema(db, { asService: true });
+    const unsafe = await othersProblem(db);
     for (const [name, check] of Object.entries(CHECKS)) {
-      results[name] = others === undefined ? await check(db, config).catch(failed) : UNSAFE;
+      results[name] = unsafe === undefined ? await check(db, config).catch(failed) : UNSAFE;
     }
-    if (others !== undefined) {
-      const message = `the commands reject this database, because others could run code with their privileges: ${others.message}`;
-      results.access = error(message, others.remedy);
+    if (unsafe !== undefined) {
+      results.access = unsafe;
     }
   } finally {
     db.connection.stream.destroy();
+  }
+}
+
+/** An error also when it cannot be found out. */
+async function othersProblem(db: pg.Client): Promise<Result | undefined> {
+  try {
+    const others = await othersInSchema(db, { asService: true });
+    const message = 'the commands reject this database, because others could run code with their privileges';
+    return others && error(`${message}: ${others.message}`, others.remedy);
+  } catch (failure) {
+    return failed(failure);
   }
 }
 
@@ -92,7 +112,7 @@ function addressOf(databaseUrl: string): string {
 }
 
 /** No statement of a check runs then. */
-const UNSAFE = skipped('others could run code with the privileges of the login');
+const UNSAFE = skipped('others may be able to run code with the privileges of the login');
 
 function failed(failure: unknown): Result {
   const remedy = 'Correct this error or those of the other checks; the log of PostgreSQL has the statement.';

@@ -13,6 +13,7 @@ import { petstore } from '../../helpers/petstore.js';
 import { administrate } from '../../helpers/redis-limits.js';
 import { describeWithRedis, RedisServer } from '../../helpers/redis-server.js';
 import { createServiceLogin, type ServiceLogin } from '../../helpers/service-login.js';
+import { TcpProxy } from '../../helpers/tcp-proxy.js';
 import { createTestDatabase, type TestDatabase } from '../../helpers/test-database.js';
 import { startTestService, type TestService } from '../../helpers/test-service.js';
 import { waitFor } from '../../helpers/wait-for.js';
@@ -256,8 +257,42 @@ describe('runChecks', () => {
       `error: the commands reject this database, because others could run code with their privileges: "${other.role}" may create in the ` +
         `schema public → Run as a superuser, or as the owner of the schema: REVOKE CREATE ON SCHEMA public FROM ${other.role};`,
     );
-    expect(found.role).toBe('skipped: not checked: others could run code with the privileges of the login');
+    expect(found.role).toBe('skipped: not checked: others may be able to run code with the privileges of the login');
     expect(found.database).toMatch(/^ok: /);
+  });
+
+  it('prints the error of the server when it cannot find out whether another login could', async () => {
+    await database.db.query('REVOKE SELECT ON pg_rewrite FROM PUBLIC');
+    const found = await check().finally(() => database.db.query('GRANT SELECT ON pg_rewrite TO PUBLIC'));
+    expect(found).toMatchObject({
+      database: matching('^ok: '),
+      access: matching('^error: permission denied for table pg_rewrite → Correct this error'),
+      schema: 'skipped: not checked: others may be able to run code with the privileges of the login',
+    });
+  });
+
+  it('prints the error of the server when a statement before the checks fails', async () => {
+    await database.db.query('REVOKE EXECUTE ON FUNCTION set_config FROM PUBLIC');
+    const found = await check().finally(() => database.db.query('GRANT EXECUTE ON FUNCTION set_config TO PUBLIC'));
+    expect(found).toMatchObject({
+      database: matching('^ok: '),
+      'connection limit': matching(
+        '^error: not checked: permission denied for function set_config → Correct this error',
+      ),
+      access: 'skipped: not checked: an earlier check has failed',
+    });
+  });
+
+  it('says that the server accepts no further connection', async () => {
+    const proxy = await TcpProxy.start(login.url, 'petstore-doctor');
+    proxy.rejectConnections();
+    const found = await check({ DATABASE_URL: proxy.urlFor(login.url) }).finally(() => proxy.close());
+    expect(found).toMatchObject({
+      database: matching(
+        /^error: "test_\w+" at 127.0.0.1:\d+ accepts no further connection: .* → Check the connection/,
+      ),
+      access: UNREACHABLE,
+    });
   });
 
   it('accepts what an operator has added', async () => {
