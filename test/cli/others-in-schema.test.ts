@@ -29,6 +29,7 @@ describe('a command whose login has the privileges of the owner', () => {
       GRANT CONNECT ON DATABASE ${nameOfDatabase()} TO ${team}, ${stranger};
       GRANT CREATE ON SCHEMA public TO ${team};
       ${TABLES.map((table) => `ALTER TABLE ${table} OWNER TO ${team};`).join(' ')}
+      ALTER TYPE plan OWNER TO ${team}; ALTER TYPE order_status OWNER TO ${team};
       DO $$ DECLARE name text; BEGIN
         FOR name IN SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'public'::regnamespace LOOP
           EXECUTE format('ALTER ROUTINE %s OWNER TO ${team}', name);

@@ -100,3 +100,27 @@ export const SELECT_SCHEMA = `
   UNION ALL
   SELECT concat('function ', oid::regprocedure, ' ', md5(pg_get_functiondef(oid)))
   FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND prokind = 'f'`;
+
+/** What must have one owner, as in ALTER. */
+const OWNED = [
+  'TABLE _prisma_migrations',
+  ...EXPECTED_SCHEMA.flatMap((fact) => {
+    const [, kind = '', name = ''] = /^(table|type|function) (\w+(?:\(.*\))?)/.exec(fact) ?? [];
+    return kind === '' ? [] : [`${kind.toUpperCase()} ${name}`];
+  }),
+];
+
+/** What belongs to another role than most of what the migrations made. Names are as in ALTER. */
+export const SELECT_FOREIGN = `
+  WITH object AS (
+    SELECT 'TABLE ' || relname AS name, relowner AS owner FROM pg_class WHERE relnamespace = 'public'::regnamespace
+    UNION ALL
+    SELECT 'TYPE ' || typname, typowner FROM pg_type WHERE typnamespace = 'public'::regnamespace AND typtype = 'e'
+    UNION ALL
+    SELECT 'FUNCTION ' || oid::regprocedure, proowner FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+  ), owned AS (
+    SELECT name, owner FROM object WHERE name IN (${OWNED.map((name) => `'${name}'`).join(', ')})
+  ), rightful AS (
+    SELECT mode() WITHIN GROUP (ORDER BY owner) AS role FROM owned
+  )
+  SELECT name, owner::regrole::text AS owner, role::regrole::text AS rightful FROM owned, rightful WHERE owner <> role ORDER BY name`;

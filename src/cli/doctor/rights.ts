@@ -31,6 +31,9 @@ const ALLOWED: readonly string[] = [
   ...onColumns('SELECT', 'migration_name finished_at rolled_back_at', '_prisma_migrations'),
 ];
 
+/** The functions among them, whoever owns them. */
+const FUNCTIONS = ALLOWED.flatMap((grant) => / ON FUNCTION (\w+)/.exec(grant)?.[1] ?? []);
+
 /** Not by `to_regclass`, which finds nothing without the right to use the schema. */
 const OWNER = `(SELECT relowner FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relname = 'orders')`;
 
@@ -55,7 +58,7 @@ interface Login {
 
 /**
  * What the login has: attributes, memberships, and what is granted to it, to its roles and to PUBLIC, as in GRANT. Of the functions,
- * those that run with the privileges of the owner of the tables.
+ * those that run with the privileges of the owner of the tables, and those of the migrations.
  */
 const HELD = `
   WITH extension AS (
@@ -73,7 +76,8 @@ const HELD = `
     WHERE relnamespace = 'public'::regnamespace AND NOT attisdropped AND pg_class.oid NOT IN (SELECT objid FROM extension)
     UNION ALL
     SELECT coalesce(proacl, acldefault('f', proowner)), '', 'FUNCTION ' || oid::regprocedure FROM pg_proc
-    WHERE pronamespace = 'public'::regnamespace AND prosecdef AND proowner = ${OWNER}
+    WHERE pronamespace = 'public'::regnamespace AND prosecdef
+      AND (proowner = ${OWNER} OR proname IN (${FUNCTIONS.map((name) => `'${name}'`).join(', ')}))
   )
   SELECT attribute AS held, NULL AS grantee
   FROM pg_roles CROSS JOIN LATERAL (VALUES ('SUPERUSER', rolsuper), ('CREATEROLE', rolcreaterole), ('CREATEDB', rolcreatedb),

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { onlyRow } from '../../database/only-row.js';
 import { NO_RENEWALS, problemsOf, SELECT_FACTS } from '../../orders/list/list-integrity.js';
 import { error, ok, type Result, skipped, warning } from './check.js';
-import { EXPECTED_SCHEMA, NOTIFIES, SELECT_SCHEMA } from './expected-schema.js';
+import { EXPECTED_SCHEMA, NOTIFIES, SELECT_FOREIGN, SELECT_SCHEMA } from './expected-schema.js';
 
 /** Of what is missing, so many are named. */
 const NAMED_MAX = 5;
@@ -28,7 +28,7 @@ export async function checkSchema(db: pg.Client): Promise<Result> {
   const facts = (await db.query<{ fact: string }>(SELECT_SCHEMA)).rows.map(({ fact }) => fact);
   const missing = EXPECTED_SCHEMA.filter((fact) => !facts.includes(fact));
   if (missing.length === 0) {
-    return ok('as the migrations made it');
+    return checkOwner(db);
   }
   if (missing.join() === NOTIFIES) {
     return error(
@@ -38,6 +38,20 @@ export async function checkSchema(db: pg.Client): Promise<Result> {
   }
   const more = missing.length > NAMED_MAX ? `; and ${missing.length - NAMED_MAX} more` : '';
   return error(`missing: ${missing.slice(0, NAMED_MAX).join('; ')}${more}`, MIGRATE);
+}
+
+/** A migration by a superuser, or by a member of the owner, leaves objects that the owner cannot change in the next one. */
+async function checkOwner(db: pg.Client): Promise<Result> {
+  const { rows } = await db.query<Readonly<Record<'name' | 'owner' | 'rightful', string>>>(SELECT_FOREIGN);
+  if (rows.length === 0) {
+    return ok('as the migrations made it');
+  }
+  const found = rows.map(({ name, owner }) => `${name} to ${owner}`).join(', ');
+  const statements = rows.map(({ name, rightful }) => `ALTER ${name} OWNER TO ${rightful};`).join(' ');
+  return warning(
+    `not everything belongs to ${rows[0]?.rightful}, but ${found}: later migrations may fail`,
+    `Run as a superuser: ${statements} Apply migrations with the login of the owner.`,
+  );
 }
 
 export async function checkList(db: pg.Client): Promise<Result> {
