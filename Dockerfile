@@ -32,7 +32,7 @@ RUN node deploy/collect-modules.mjs /out/service-modules swagger-ui-dist \
  && mkdir -p /out/service /out/migrate \
  && cp -r --parents LICENSE package.json openapi.json deploy/healthcheck.mjs /out/service \
  && cp -r dist/bundle /out/service/dist \
- && cp -r --parents LICENSE package.json prisma.config.ts prisma /out/migrate \
+ && cp -r --parents LICENSE package.json prisma.config.ts prisma src/config src/common/is-decodable.ts /out/migrate \
  && chmod -R a+rX /out
 
 # -------------------------------------------------------------------------------------------------------------- migrate

@@ -1,8 +1,9 @@
 import type { ChildProcess } from 'node:child_process';
 import { subscribe } from 'node:diagnostics_channel';
-import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'prisma/config';
+import { databaseUrlOf } from './src/config/database-url.ts';
+import { Environment } from './src/config/environment.ts';
 
 const SCRIPT = fileURLToPath(new URL('prisma/engine/schema-engine.mjs', import.meta.url));
 
@@ -27,26 +28,16 @@ subscribe('child_process', (message) => {
   });
 });
 
-const url = withoutPassword(databaseUrl(process.env));
-
-/** As for the service, the URL may be in a file. */
-function databaseUrl({ DATABASE_URL: text, DATABASE_URL_FILE: file }: NodeJS.ProcessEnv): string | undefined {
-  return text || !file ? text : readFileSync(file, 'utf8').trimEnd();
+const environment = new Environment(process.env);
+const url = withoutPassword(databaseUrlOf(environment));
+if (environment.problems.length > 0) {
+  throw new Error(environment.problems.join('; '));
 }
 
-/**
- * The CLI gives the URL to the engine as an argument, which every user can see. The script takes the password from the environment.
- * @throws {Error} for a URL without a host, which the service rejects, too
- */
-function withoutPassword(text = ''): string {
-  if (process.env.PRISMA_SCHEMA_ENGINE_BINARY !== SCRIPT || text === '') {
+/** The CLI gives the URL to the engine as an argument, which every user can see. The script takes the password from the environment. */
+function withoutPassword(text: string | undefined): string | undefined {
+  if (process.env.PRISMA_SCHEMA_ENGINE_BINARY !== SCRIPT || text === undefined) {
     return text;
-  }
-  if (!URL.canParse(text)) {
-    throw new Error(
-      'DATABASE_URL must be a URL like postgresql://user:password@host:5432/database, with special characters percent-encoded; ' +
-        'for a socket, postgresql://user:password@localhost/database?host=/directory',
-    );
   }
   const parsed = new URL(text);
   // As `pg`, which prefers the parameter unless it is empty.

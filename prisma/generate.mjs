@@ -8,6 +8,8 @@ try {
   execFileSync(process.execPath, [CLI, 'generate', '--no-hints'], {
     cwd: fileURLToPath(new URL('..', import.meta.url)),
     stdio: 'pipe',
+    // It needs no database, and the variable may be that of another project.
+    env: { ...process.env, DATABASE_URL: '', DATABASE_URL_FILE: '' },
   });
 } catch (error) {
   const { stdout, stderr } = /** @type {{ stdout?: Buffer, stderr?: Buffer }} */ (error);

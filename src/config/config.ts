@@ -1,7 +1,8 @@
 import { isFQDN, isIP } from 'class-validator';
 import ipaddr from 'ipaddr.js';
-import { isDecodable } from '../common/is-decodable.js';
+import { databaseUrlOf } from './database-url.js';
 import { Environment } from './environment.js';
+import { isUrl } from './is-url.js';
 
 /** Injection token of the {@link Config}. */
 export const CONFIG = Symbol('config');
@@ -15,13 +16,7 @@ const BASE_URL = 'an http or https URL that ends in /v1, like https://api.exampl
 const SETTINGS = {
   production: (env) => env.text('NODE_ENV', 'a text', () => true) === 'production',
   /** Undefined outside production only: the service then starts the embedded database. */
-  databaseUrl: (env) =>
-    env.text(
-      'DATABASE_URL',
-      'a URL like postgresql://user:password@host:5432/database (for a socket, postgresql://user:password@localhost/database?host=/directory), with special characters percent-encoded, no search_path, and no schema other than public',
-      isDatabaseUrl,
-      'file',
-    ),
+  databaseUrl: (env) => databaseUrlOf(env),
   /** Undefined: limits are counted in memory. */
   redisUrl: (env) =>
     env.text(
@@ -130,23 +125,8 @@ function listOf(text: string, accepts: (part: string) => boolean): string[] | un
   return parts.every(accepts) ? parts : undefined;
 }
 
-function isUrl(text: string, protocols: readonly string[]): boolean {
-  // Clients decode the user and the password.
-  return URL.canParse(text) && protocols.includes(new URL(text).protocol) && isDecodable(text);
-}
-
 function isHttpUrl(text: string): boolean {
   return isUrl(text, ['http:', 'https:']);
-}
-
-/** Every connection sets `search_path` to `public`, so that another schema would be ignored. */
-function isDatabaseUrl(text: string): boolean {
-  if (/\s/.test(text) || !isUrl(text, ['postgresql:', 'postgres:'])) {
-    return false;
-  }
-  const { pathname, searchParams } = new URL(text);
-  const schema = searchParams.get('schema') ?? 'public';
-  return pathname.length > 1 && schema === 'public' && !searchParams.get('options')?.includes('search_path');
 }
 
 function isRedisUrl(text: string): boolean {

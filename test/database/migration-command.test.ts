@@ -77,11 +77,22 @@ describe('prisma migrate deploy', () => {
     expect(await exited).toBe(0);
   });
 
-  it('rejects a URL without a host, as the service does, and says how to name a socket', async () => {
-    const command = migrateDeploy('postgresql://u:hunter2@/db?host=/var/run/postgresql');
-    const [exited, stderr] = [exitOf(command), text(command.stderr!)];
+  it.each([
+    ['without a host', 'DATABASE_URL', 'postgresql://u:hunter2@/db?host=/var/run/postgresql'],
+    ['without a scheme', 'DATABASE_URL', 'u:hunter2@127.0.0.1:1/petstore'],
+    ['of another scheme', 'DATABASE_URL', 'mysql://u:hunter2@127.0.0.1:1/petstore'],
+    ['without a database', 'DATABASE_URL', 'postgresql://u:hunter2@127.0.0.1:1'],
+    ['with another schema', 'DATABASE_URL', 'postgresql://u:hunter2@127.0.0.1:1/petstore?schema=other'],
+    ['in place of a path', 'DATABASE_URL_FILE', 'postgresql://u:hunter2@127.0.0.1:1/petstore'],
+  ])('rejects a URL as the service does, and prints no password: %s', async (_what, variable, url) => {
+    const command = migrateDeploy(url, variable);
+    const [exited, stdout, stderr] = [exitOf(command), text(command.stdout!), text(command.stderr!)];
     expect(await exited).toBe(1);
-    expect(await stderr).toMatch(/DATABASE_URL must be .*postgresql:\/\/user:password@localhost\/database\?host=/);
-    expect(await stderr).not.toContain('hunter2');
+    expect(await stderr).toMatch(
+      variable === 'DATABASE_URL'
+        ? /DATABASE_URL must be .*postgresql:\/\/user:password@localhost\/database\?host=/
+        : 'DATABASE_URL_FILE must be the path of a readable file (got a URL)',
+    );
+    expect((await stdout) + (await stderr)).not.toContain('hunter2');
   });
 });

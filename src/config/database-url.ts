@@ -1,0 +1,22 @@
+import type { Environment } from './environment.js';
+import { isUrl } from './is-url.js';
+
+/** For the service, the commands and, from prisma.config.ts, the migrations, whose image has few packages. */
+export function databaseUrlOf(env: Environment): string | undefined {
+  return env.text(
+    'DATABASE_URL',
+    'a URL like postgresql://user:password@host:5432/database (for a socket, postgresql://user:password@localhost/database?host=/directory), with special characters percent-encoded, no search_path, and no schema other than public',
+    isDatabaseUrl,
+    'file',
+  );
+}
+
+/** Every connection sets `search_path` to `public`, so that another schema would be ignored. */
+function isDatabaseUrl(text: string): boolean {
+  if (/\s/.test(text) || !isUrl(text, ['postgresql:', 'postgres:'])) {
+    return false;
+  }
+  const { pathname, searchParams } = new URL(text);
+  const schema = searchParams.get('schema') ?? 'public';
+  return pathname.length > 1 && schema === 'public' && !searchParams.get('options')?.includes('search_path');
+}
