@@ -37,12 +37,20 @@ const FUNCTIONS = ALLOWED.flatMap((grant) => / ON FUNCTION (\w+)/.exec(grant)?.[
 /** Not by `to_regclass`, which finds nothing without the right to use the schema. */
 const OWNER = `(SELECT relowner FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relname = 'orders')`;
 
-/** `isMember` is null when the role of the service does not exist, as where the owner may not create roles. Names are as in GRANT. */
+/**
+ * A member that does not inherit has no privilege of its role. From PostgreSQL 16 on, each membership has this option.
+ * `isMember` is null when the role of the service does not exist, as where the owner may not create roles. Names are as in GRANT.
+ */
 const LOGIN = `
   SELECT session_user AS name, quote_ident(session_user) AS quoted, quote_ident(datname) AS database, datdba::regrole::text AS owner,
          pg_has_role(session_user, datdba, 'USAGE') AS "ownsDatabase",
          rolsuper OR coalesce(pg_has_role(session_user, ${OWNER}, 'USAGE'), false) AS "ownsTables",
-         (SELECT pg_has_role(session_user, oid, 'USAGE') FROM pg_roles WHERE rolname = '${SERVICE_ROLE}') AS "isMember"
+         (SELECT pg_has_role(session_user, oid, 'USAGE') FROM pg_roles WHERE rolname = '${SERVICE_ROLE}') AS "isMember",
+         format('GRANT ${SERVICE_ROLE} TO %1$I' || CASE
+           WHEN rolinherit AND NOT (SELECT pg_has_role(session_user, oid, 'MEMBER') FROM pg_roles WHERE rolname = '${SERVICE_ROLE}') THEN ''
+           WHEN current_setting('server_version_num')::integer < 160000 THEN '; ALTER ROLE %1$I INHERIT'
+           ELSE ' WITH INHERIT TRUE'
+         END, session_user) AS "makeMember"
   FROM pg_roles, pg_database WHERE rolname = session_user AND datname = current_database()`;
 
 interface Login {
@@ -54,6 +62,8 @@ interface Login {
   readonly ownsDatabase: boolean;
   readonly ownsTables: boolean;
   readonly isMember: boolean | null;
+  /** The statements that give it the privileges of the role. */
+  readonly makeMember: string;
 }
 
 /**
@@ -140,7 +150,7 @@ const isSuperfluous = ({ held, grantee }: Held): boolean =>
   !isGrantedBy(ALLOWED, held) && !held.endsWith(ON_DATABASE) && !(held === CREATE && grantee === 'PUBLIC');
 
 export async function checkRole(db: pg.Client, { databaseUrl }: Config): Promise<Result> {
-  const { name, quoted, ownsTables, isMember } = onlyRow((await db.query<Login>(LOGIN)).rows);
+  const { name, quoted, ownsTables, isMember, makeMember } = onlyRow((await db.query<Login>(LOGIN)).rows);
   if (databaseUrl === undefined) {
     return ok(`"${name}" owns the embedded database`);
   }
@@ -162,8 +172,10 @@ export async function checkRole(db: pg.Client, { databaseUrl }: Config): Promise
   }
   const message = `"${name}" ${problems.join(', and ')}`;
   if (missing.length > 0 && isMember === false) {
-    const grant = `GRANT ${SERVICE_ROLE} TO ${quoted}`;
-    return error(message, `Run as a superuser or the creator of ${SERVICE_ROLE}: ${grant}. Then run doctor again.`);
+    return error(
+      message,
+      `Run as a superuser or the creator of ${SERVICE_ROLE}: ${makeMember}. Then run doctor again.`,
+    );
   }
   const statements = [
     ...missing.map((grant) => `GRANT ${grant} TO ${isMember === null ? quoted : SERVICE_ROLE};`),

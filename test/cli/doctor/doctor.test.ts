@@ -187,6 +187,19 @@ describe('runChecks', () => {
     expect(found[name]?.slice(0, withNames(expected).length)).toBe(withNames(expected));
   });
 
+  it.each(['NOINHERIT', 'NOINHERIT IN ROLE petstore_service'])(
+    'says how a login gets the privileges of its role that is created with "%s"',
+    async (attributes) => {
+      const other = await createServiceLogin(database, attributes);
+      await database.db.query(withNames(`GRANT CONNECT ON DATABASE DATABASE TO ${other.role}`));
+      const { role = '' } = await check({ DATABASE_URL: other.url });
+      await database.db.query(/GRANT petstore_service [^.]*/.exec(role)?.[0] ?? '');
+      const found = await check({ DATABASE_URL: other.url }).finally(() => other.drop());
+      expect(role).toMatch(/^error: "\w+" lacks SELECT ON orders/);
+      expect(problemsIn(found)).toEqual([]);
+    },
+  );
+
   const MEMBERSHIP =
     /^error: "(\w+)" lacks SELECT ON orders, .* → Run as a superuser .*: GRANT petstore_service TO \1\./;
   it.each([
