@@ -53,7 +53,7 @@ const COMMANDS: Readonly<Record<string, KeyCommand>> = {
   },
   list: {
     description: "list all keys, the newest first; today's remaining requests and bans need REDIS_URL",
-    json: 'an array of objects',
+    json: 'an array of objects; "banned" is true, false, or null when bans are unknown: without REDIS_URL, or while Redis cannot be used',
     run: async (admin, { json }) => {
       const views = await viewsOf(await admin.list());
       await print(json, views, keyTable(views));

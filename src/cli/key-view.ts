@@ -14,6 +14,8 @@ export interface KeyView extends Omit<KeyRecord, 'state'> {
   readonly requestsPerDay: number;
   /** Null without Redis, where each process counts in its own memory, and for a key that is revoked or expired. */
   readonly requestsLeftToday: number | null;
+  /** Null when that is unknown: without Redis, or while it cannot be used. */
+  readonly banned: boolean | null;
   readonly bannedUntil: Date | null;
 }
 
@@ -27,7 +29,8 @@ export async function viewsOf(records: readonly KeyRecord[]): Promise<KeyView[]>
     const bannedUntil = usage?.bannedUntil ?? null;
     const requestsLeft = usage === undefined ? null : Math.max(0, quotas.requestsPerDay - usage.usedToday);
     const state = isValid && bannedUntil !== null ? 'banned' : record.state;
-    return { ...record, ...quotas, state, requestsLeftToday: isValid ? requestsLeft : null, bannedUntil };
+    const banned = usage === undefined ? null : bannedUntil !== null;
+    return { ...record, ...quotas, state, requestsLeftToday: isValid ? requestsLeft : null, banned, bannedUntil };
   });
 }
 
@@ -59,7 +62,8 @@ function notesOn(keys: readonly KeyView[]): string[] {
 
 /** Formats one key, a line for each field. */
 export function keyDetails(key: KeyView): string {
-  return [details(key), ...notesOn([key])].join('\n');
+  // The state and the notes say it.
+  return [details({ ...key, banned: null }), ...notesOn([key])].join('\n');
 }
 
 /** Formats keys as a table, and below it until when keys are banned. */

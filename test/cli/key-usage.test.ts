@@ -39,7 +39,7 @@ describeWithRedis('keys list and keys show with Redis', () => {
     }
     const first = await keysJson(['list'], redis.url);
     expect(first).toEqual([
-      expect.objectContaining({ id, state: 'active', requestsLeftToday: 9_997, bannedUntil: null }),
+      expect.objectContaining({ id, state: 'active', requestsLeftToday: 9_997, banned: false, bannedUntil: null }),
     ]);
     expect(await keysJson(['list'], redis.url)).toEqual(first);
     expect([await keysJson(['show', id], redis.url)]).toEqual(first);
@@ -56,6 +56,7 @@ describeWithRedis('keys list and keys show with Redis', () => {
     expect(await keysJson(['show', id], redis.url)).toMatchObject({
       state: 'banned',
       requestsLeftToday: 1_000,
+      banned: true,
       bannedUntil: bannedUntil.toISOString(),
     });
     const environment = { DATABASE_URL: database.url, REDIS_URL: redis.url };
@@ -92,7 +93,7 @@ describeWithRedis('without a working Redis, keys list works with a warning and k
     expect(result.exitCode).toBe(0);
     expect(result.stderr).toMatch(reason);
     expect(result.stderr).toMatch(/; remaining requests and bans are unknown\.\n$/);
-    expect(JSON.parse(result.stdout)).toEqual([expect.objectContaining({ id, requestsLeftToday: null })]);
+    expect(JSON.parse(result.stdout)).toEqual([expect.objectContaining({ id, requestsLeftToday: null, banned: null })]);
     expect(unban).toMatchObject({ exitCode: 1, stdout: '' });
     expect(unban.stderr).toMatch(/^error: Redis .*, so the ban may still apply; check REDIS_URL and retry\.\n$/);
   });
