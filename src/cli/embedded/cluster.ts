@@ -11,6 +11,7 @@ const SUPERUSER = 'petstore';
 // The cluster in a folder: the server's data, and the password of its superuser.
 const homeOf = (folder: string): string => join(folder, 'cluster');
 export const dataOf = (folder: string): string => join(homeOf(folder), 'data');
+const passwordOf = (folder: string): string => join(homeOf(folder), 'password');
 export const pidFileOf = (folder: string): string => join(dataOf(folder), 'postmaster.pid');
 
 /** What a shell reads within double quotes, in which initdb puts the path of the program `postgres`, or what ends a line for initdb. */
@@ -18,11 +19,12 @@ const SPECIAL = /["$`\\\n]/;
 
 /**
  * Works in a temporary folder and renames it at the end: an interrupted run leaves no incomplete cluster.
- * @throws {Error} when the data is of another major version
+ * @throws {Error} when the data is of another major version or incomplete
  */
 export async function initialiseOnce(folder: string, programs: PostgresPrograms): Promise<void> {
   if (fs.existsSync(homeOf(folder))) {
-    const version = fs.readFileSync(join(dataOf(folder), 'PG_VERSION'), 'utf8').trim();
+    const version = read(folder, join(dataOf(folder), 'PG_VERSION')).trim();
+    read(folder, passwordOf(folder));
     if (version !== programs.version) {
       throw new Error(
         `The data in ${folder} is of PostgreSQL ${version}, and the installed one is ${programs.version}. ` +
@@ -54,8 +56,23 @@ export async function initialiseOnce(folder: string, programs: PostgresPrograms)
 
 /** The connection URL of one of the databases. */
 export function urlOf(folder: string, port: string, database: string): string {
-  const password = fs.readFileSync(join(homeOf(folder), 'password'), 'utf8');
+  const password = read(folder, passwordOf(folder));
   return `postgresql://${SUPERUSER}:${password}@127.0.0.1:${port}/${database}`;
+}
+
+/** A file that every cluster has. */
+function read(folder: string, path: string): string {
+  try {
+    return fs.readFileSync(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') {
+      throw error;
+    }
+    throw new Error(
+      `The data in ${folder} is incomplete: ${path} is missing. Restore it, delete the folder to begin anew, or set DATABASE_URL.`,
+      { cause: error },
+    );
+  }
 }
 
 /**

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import crypto from 'node:crypto';
-import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import pg from 'pg';
@@ -72,6 +72,19 @@ describe('PostgresServer.start', () => {
       `The data in ${folder} is of PostgreSQL 12, and the installed one is 18. Delete the folder to begin anew, or set DATABASE_URL.`,
     );
     writeFileSync(file, '18\n');
+  });
+
+  it.each([
+    ['the version', () => join(dataFolder(), 'PG_VERSION')],
+    ['the password', () => join(dataFolder(), '..', 'password')],
+  ])('says what is missing of the data: %s', async (_what, path) => {
+    renameSync(path(), `${path()}.moved`);
+    const started = start().finally(() => {
+      renameSync(`${path()}.moved`, path());
+    });
+    await expect(started).rejects.toThrow(
+      `The data in ${folder} is incomplete: ${path()} is missing. Restore it, delete the folder to begin anew, or set DATABASE_URL.`,
+    );
   });
 
   it('shows the log when PostgreSQL does not start', async () => {
