@@ -4,7 +4,7 @@ import { asError } from '../common/as-error.js';
 import { quotasOf } from '../plans/plans.js';
 import type { Usage } from '../rate-limit/redis-admin.js';
 import { redisUrl } from './command-database.js';
-import { count, details, shownId, table, timeText, warn } from './output.js';
+import { count, details, shownId, table, timeText, warn, wrap } from './output.js';
 
 /** A key as the commands print it; the fields of `--json`. */
 export interface KeyView extends Omit<KeyRecord, 'state'> {
@@ -57,7 +57,7 @@ function notesOn(keys: readonly KeyView[]): string[] {
     .map(({ id, bannedUntil }) => `${shownId(id)} is banned until ${bannedUntil?.toISOString() ?? '-'}.`);
   const isUnknown = keys.some(({ state, requestsLeftToday }) => state === 'active' && requestsLeftToday === null);
   const notes = [...bans, ...(isUnknown ? [UNKNOWN] : [])];
-  return notes.length === 0 ? [] : ['', ...notes];
+  return notes.length === 0 ? [] : ['', ...notes.map((note) => wrap(note))];
 }
 
 /** Formats one key, a line for each field. */

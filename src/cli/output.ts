@@ -94,6 +94,26 @@ function cut(text: string, width: number): string {
   return text;
 }
 
+const terminalWidth = (): number => (process.stdout.isTTY ? process.stdout.columns || 80 : Infinity);
+
+/** A space between words, outside of quotes: a quoted command or name can be copied. */
+const BETWEEN_WORDS = / (?=[^ ])(?=(?:[^"]*"[^"]*")*[^"]*$)/;
+
+/** Breaks a line at the width of the terminal, and begins the further lines with so many spaces. In a pipe it stays whole. */
+export function wrap(line: string, indent = 0, maxWidth = terminalWidth()): string {
+  const [first = '', ...words] = line.split(BETWEEN_WORDS);
+  const lines = [first];
+  for (const word of words) {
+    const longer = `${lines.at(-1)} ${word}`;
+    if (longer.length <= maxWidth) {
+      lines.splice(-1, 1, longer);
+    } else {
+      lines.push(' '.repeat(indent) + word);
+    }
+  }
+  return lines.join('\n');
+}
+
 /**
  * Formats rows of texts below their titles, numbers aligned to the right. Names come last, where their width, in columns of a
  * terminal, moves nothing, and are cut to the width of the terminal. In a pipe no text is cut.
@@ -101,7 +121,7 @@ function cut(text: string, width: number): string {
 export function table(
   titles: readonly string[],
   rows: readonly (readonly string[])[],
-  maxWidth = process.stdout.isTTY ? process.stdout.columns || 80 : Infinity,
+  maxWidth = terminalWidth(),
 ): string {
   const lines = [titles, ...rows.map((row) => row.map(oneLine))];
   let left = maxWidth;
