@@ -2,22 +2,56 @@ import type { Redis } from 'ioredis';
 import { asError } from '../../common/as-error.js';
 import type { Config } from '../../config/config.js';
 import { withRedis } from '../../rate-limit/redis-admin.js';
+import { redisKeyOf } from '../../rate-limit/redis-script.js';
 import { checkClock, error, ok, type Result, type Results, skipped, warning } from './check.js';
 
 const NEARLY_FULL = 0.9;
+
+/** Returns which commands of service and commands this user may not run on a key of theirs. Runs none of them; Redis 6 cannot tell. */
+const DENIED_SCRIPT = `
+  local denied = {}
+  local key = KEYS[1]
+  for _, command in ipairs({ { 'EVALSHA', '0', '1', key }, { 'TIME' }, { 'HMGET', key, 'me' }, { 'HSET', key, 'me', '0' },
+      { 'PEXPIREAT', key, '0' }, { 'HDEL', key, 'bu' } }) do
+    if redis.acl_check_cmd and not redis.acl_check_cmd(unpack(command)) then
+      table.insert(denied, command[1])
+    end
+  end
+  return denied`;
 
 export async function checkRedis({ redisUrl }: Config): Promise<Results> {
   if (redisUrl === undefined) {
     return { Redis: skipped('REDIS_URL is not set') };
   }
+  const address = new URL(redisUrl).host;
   return withRedis<Results>(redisUrl, async (redis) => ({
-    Redis: redisResult(new URL(redisUrl).host, await redis.info()),
+    Redis: await redisResultOf(address, redis),
     'clock of Redis': await checkClock('Redis', () => timeOf(redis)),
   })).catch((failure: unknown) => {
     const remedy =
       'Check REDIS_URL and that Redis is running; until then, each process counts limits in its own memory.';
     return { Redis: error(asError(failure).message, remedy) };
   });
+}
+
+async function redisResultOf(address: string, redis: Redis): Promise<Result> {
+  const result = redisResult(address, await redis.info());
+  // A cluster runs no script on a key of another node.
+  return result.status === 'error' ? result : ((await rightsProblem(address, redis)) ?? result);
+}
+
+async function rightsProblem(address: string, redis: Redis): Promise<Result | undefined> {
+  const denied = await redis.eval(DENIED_SCRIPT, 1, redisKeyOf('doctor')).catch((failure: unknown) => {
+    const { message } = asError(failure);
+    if (!message.startsWith('NOPERM')) {
+      throw failure;
+    }
+    return [message];
+  });
+  const commands = denied as string[];
+  const remedy =
+    'Give the user the rights that deploy/make-secrets.sh gives it; until then, each process counts limits in its own memory.';
+  return commands.length === 0 ? undefined : error(`${address} denies its user: ${commands.join(', ')}`, remedy);
 }
 
 async function timeOf(redis: Redis): Promise<number> {

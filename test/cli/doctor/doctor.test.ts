@@ -471,7 +471,7 @@ describeWithRedis('runChecks with Redis', () => {
     expect(found.Redis).toMatch(/^ok: \d.*append-only file and without eviction$/);
     const after = await redis.commandCounts();
     const used = Object.keys(after).filter((command) => after[command] !== before[command]);
-    const reading = ['info', 'time', 'client|setinfo', 'client|setname', 'select', 'ping', 'hello'];
+    const reading = ['eval', 'info', 'time', 'client|setinfo', 'client|setname', 'select', 'ping', 'hello'];
     expect(used.filter((command) => !reading.includes(command))).toEqual([]);
   });
 
@@ -483,6 +483,19 @@ describeWithRedis('runChecks with Redis', () => {
     );
     const url = redis.url.replace('//', '//petstore:secret@');
     expect(problemsIn(await check({ REDIS_URL: url }))).toEqual([]);
+  });
+
+  it.each([
+    ['~petstore:* +@all -eval -evalsha', /denies its user: NOPERM .*eval/],
+    ['~other:* +@all', /denies its user: NOPERM .*key/],
+    ['~petstore:* +@all -evalsha -hset', /denies its user: EVALSHA, HSET → Give the user the rights/],
+  ])('reports what a Redis user may not do that the service does: %s', async (rules, expected) => {
+    await administrate(redis, (admin) =>
+      admin.call('ACL', 'SETUSER', 'limited', 'reset', 'on', '>secret', ...rules.split(' ')),
+    );
+    const found = await check({ REDIS_URL: redis.url.replace('//', '//limited:secret@') });
+    expect(found.Redis).toMatch(expected);
+    expect(found.Redis).toMatch(/^error: 127/);
   });
 
   it('says why a check did not run, and prints no password', async () => {
