@@ -16,7 +16,9 @@ export const LONG_SUITES = [
   ...['broken-output', 'doctor/*', 'embedded/*', 'encodings', 'interrupts', 'key-usage', 'others-in-schema'].map(
     (name) => `cli/${name}`,
   ),
-  ...['database-listener', 'migration-command', 'migrations', 'session-settings'].map((name) => `database/${name}`),
+  ...['database-listener', 'migration-command', 'migrations', 'session-settings', 'update'].map(
+    (name) => `database/${name}`,
+  ),
   ...['alert-metrics', 'alerts', 'dashboard', 'drill', 'rotate-password'].map((name) => `deploy/${name}`),
   'examples/typescript-client',
   'fault-injection/database-faults',

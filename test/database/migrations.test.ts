@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
+import { installFirstRelease } from '../helpers/first-release.js';
 import { openPool } from '../helpers/open-pool.js';
 import { runProcess } from '../helpers/petstore.js';
 import { prismaMigrate } from '../helpers/prisma-migrate.js';
@@ -11,9 +12,6 @@ import { startTestService } from '../helpers/test-service.js';
 
 const ROOT = join(__dirname, '..', '..');
 const SERVICE_ROLE_MIGRATION = join(ROOT, 'prisma', 'migrations', '20261122000003_service_role', 'migration.sql');
-
-const RELEASED = readFileSync(join(ROOT, 'prisma', 'released-migrations.sha256'), 'utf8');
-const FIRST_RELEASE = [...RELEASED.matchAll(/(\w+)\/migration\.sql/g)].slice(0, 4).map(([, name = '']) => name);
 
 /** What a role or a database may set, and a statement or its result depends on. */
 const OTHER_DEFAULTS = [
@@ -59,15 +57,7 @@ describe('migrations', () => {
     const database = await createTestDatabase();
     const { url, db } = database;
     try {
-      // What the installation of that release has recorded stays, and nothing else.
-      await db.query(`
-        DELETE FROM _prisma_migrations WHERE migration_name NOT IN ('${FIRST_RELEASE.join("', '")}');
-        CREATE SCHEMA kept; ALTER TABLE _prisma_migrations SET SCHEMA kept; DROP SCHEMA public CASCADE; CREATE SCHEMA public;
-        GRANT USAGE ON SCHEMA public TO PUBLIC;
-        ALTER TABLE kept._prisma_migrations SET SCHEMA public; DROP SCHEMA kept`);
-      for (const migration of FIRST_RELEASE) {
-        await db.query(readFileSync(join(ROOT, 'prisma', 'migrations', migration, 'migration.sql'), 'utf8'));
-      }
+      await installFirstRelease(database);
       const [{ key, id: keyId }, id] = [await insertKey(db), await insertOrder(db)];
       await insertOrder(db, { status: 'cancelled' });
       await db.query("INSERT INTO api_key_usage VALUES ($1, '2026-11-21', 1, 2, 3, 4, 5, 6)", [keyId]);
