@@ -14,7 +14,8 @@ function variables(form: RegExp): [string, string][] {
 
 describe('.env.example', () => {
   it('lists every variable of the service exactly once', () => {
-    const read = new Set<string>();
+    // Only the OpenTelemetry SDK reads it; the default was another one in release 1.0.0.
+    const read = new Set(['OTEL_EXPORTER_OTLP_PROTOCOL']);
     loadConfig(new Proxy({}, { get: (_none, name: string) => void read.add(name) }));
     const named = variables(/^#?([A-Z_]+)=(.*)$/).map(([name]) => name);
     expect([...named, 'NODE_ENV', 'DATABASE_URL_FILE', 'REDIS_URL_FILE'].sort()).toEqual([...read].sort());
