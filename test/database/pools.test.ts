@@ -62,6 +62,41 @@ describe('pools', () => {
   });
 });
 
+describe('a session of the main pool', () => {
+  const database = useTestDatabase();
+  let pools: Pools;
+  let session: pg.PoolClient;
+  beforeAll(async () => {
+    const config = loadConfig({ DATABASE_URL: database.url, CANCEL_LOCK_TIMEOUT_MS: '15000' });
+    pools = new Pools(config, new Metrics());
+    session = await pools.main.connect();
+  });
+  afterAll(async () => {
+    session.release();
+    await pools.onApplicationShutdown();
+  });
+
+  it('has CANCEL_LOCK_TIMEOUT_MS as its lock timeout, and a longer statement timeout', async () => {
+    const { rows } = await session.query<{ setting: string }>(
+      "SELECT setting FROM pg_settings WHERE name IN ('lock_timeout', 'statement_timeout') ORDER BY name",
+    );
+    const [lockTimeout, statementTimeout] = rows.map(({ setting }) => Number(setting));
+    expect(lockTimeout).toBe(15_000);
+    expect(statementTimeout).toBeGreaterThan(15_000);
+  });
+
+  it('plans a statement once, and uses the index even if the table was small at that time', async () => {
+    await session.query(`INSERT INTO orders (id, pet_id, quantity) VALUES (1, 1, 1)`);
+    await session.query('ANALYZE orders');
+    await session.query('PREPARE one (text) AS SELECT FROM orders WHERE id = ANY($1::bigint[])');
+    const { rows } = await session.query<{ 'QUERY PLAN': string }>("EXPLAIN EXECUTE one('{1}')");
+    const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+    expect(plan).toContain('$1');
+    expect(plan).toContain('Index');
+    expect(plan).not.toContain('Seq Scan');
+  });
+});
+
 describe('Prisma', () => {
   /** Port 1 of the loopback interface, where nothing listens. */
   const REFUSED = 'postgresql://127.0.0.1:1/none';

@@ -1,27 +1,52 @@
 import type pg from 'pg';
-import { Pools } from '../../src/database/pools.js';
-import { Metrics } from '../../src/metrics/metrics.js';
-import { CancelBatcher } from '../../src/orders/cancel-batcher.js';
-import { OrdersRepository } from '../../src/orders/orders.repository.js';
 import { cancelOrder, errorOf, outcomeOfCancel } from '../helpers/api.js';
 import { type OrderRow, insertKey, insertOrder, insertOrders, statusOf } from '../helpers/builders.js';
-import { lockOrder, openTransaction, untilLockWaits } from '../helpers/lock-waits.js';
+import { lockOrder, lockWaits, openTransaction, untilLockWaits } from '../helpers/lock-waits.js';
+import { ServiceMetrics } from '../helpers/service-metrics.js';
 import { type TestService, startTestService, useTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
+/** No such order. */
+const ABSENT = '404404';
+
+/** What the metrics show of cancels since this call. */
+async function countCancels(
+  of: TestService,
+): Promise<() => Promise<Record<'statements' | 'orders' | 'waits', number>>> {
+  const counts = async (): Promise<number[]> => {
+    const metrics = await ServiceMetrics.of(of.app);
+    return ['batch_size_count', 'batch_size_sum', 'lock_waits_total'].map((name) =>
+      metrics.sum(`petstore_cancel_${name}`),
+    );
+  };
+  const before = await counts();
+  return async () => {
+    const [statements = 0, orders = 0, waits = 0] = (await counts()).map((count, index) => count - before[index]!);
+    return { statements, orders, waits };
+  };
+}
+
 /**
- * Makes the first statements wait until so many cancels have arrived: the next ones take all the others.
- * @returns the ids of each statement
+ * Cancels orders while two statements, of an order that does not exist, wait for a locked table: all of them share the next one.
+ * @returns the outcomes, once all have arrived and the table is unlocked
  */
-function gatherCancels({ app }: TestService, count: number): () => (readonly bigint[])[] {
-  const repository = app.get(OrdersRepository);
-  const cancels = jest.spyOn(app.get(CancelBatcher), 'cancel');
-  const cancelWithoutWaiting = repository.cancelWithoutWaiting.bind(repository);
-  const statements = jest.spyOn(repository, 'cancelWithoutWaiting').mockImplementation(async (batch) => {
-    await waitFor(() => cancels.mock.calls.length >= count, 'all cancels have arrived');
-    return cancelWithoutWaiting(batch);
-  });
-  return () => statements.mock.calls.map(([batch]) => batch);
+async function cancelTogether(of: TestService, key: string, ids: readonly string[]): Promise<Promise<string>[]> {
+  // No row is locked, so that a test may lock some.
+  const unlock = await openTransaction(of.db, 'LOCK TABLE orders IN SHARE MODE');
+  const admitted = async (): Promise<number> =>
+    (await ServiceMetrics.of(of.app)).sum('petstore_limiter_decisions_total', 'outcome="admitted"');
+  const waiting = await lockWaits(of.db);
+  const first: Promise<string>[] = [];
+  for (const count of [1, 2]) {
+    first.push(outcomeOfCancel(of.baseUrl, ABSENT, key));
+    await untilLockWaits(of.db, waiting + count);
+  }
+  const before = await admitted();
+  const outcomes = ids.map((id) => outcomeOfCancel(of.baseUrl, id, key));
+  await waitFor(async () => (await admitted()) - before === ids.length, 'all cancels have arrived');
+  await unlock();
+  expect(await Promise.all(first)).toEqual(Array(2).fill('404 order_not_found'));
+  return outcomes;
 }
 
 /** How often each outcome occurs. */
@@ -34,7 +59,7 @@ function tally(outcomes: readonly string[]): Record<string, number> {
 }
 
 describe('cancels at the same time', () => {
-  const context = useTestService();
+  const context = useTestService({ environment: { CANCEL_LOCK_TIMEOUT_MS: '30000' } });
   let service: TestService;
   beforeEach(() => {
     ({ service } = context);
@@ -44,35 +69,28 @@ describe('cancels at the same time', () => {
     return outcomeOfCancel(service.baseUrl, id, context.key);
   }
 
-  describe('concurrent cancels', () => {
-    it('that arrive while two statements are running share the third', async () => {
-      const ids = await insertOrders(service.db, 300);
-      const waits = jest.spyOn(service.app.get(Metrics).cancelLockWaits, 'inc');
-      const statements = gatherCancels(service, ids.length);
-      expect(tally(await Promise.all(ids.map(outcome)))).toEqual({ '204': 300 });
-      expect(statements()).toHaveLength(3);
-      expect(statements().flat().map(String).sort()).toEqual([...ids].sort());
-      expect(waits).not.toHaveBeenCalled();
-    });
+  async function together(ids: readonly string[]): Promise<string[]> {
+    return Promise.all(await cancelTogether(service, context.key, ids));
+  }
 
-    it('in one turn of the event loop share statements of at most 500 orders', async () => {
+  describe('concurrent cancels', () => {
+    it('that arrive while two statements are running share the next ones, of at most 500 orders', async () => {
       const ids = await insertOrders(service.db, 501);
-      const batcher = service.app.get(CancelBatcher);
-      const measured = jest.spyOn(service.app.get(Metrics).cancelBatchSize, 'observe');
-      expect(tally((await Promise.all(ids.map((id) => batcher.cancel(BigInt(id), 'a')))).map(String))).toEqual({
-        cancelled: 501,
-      });
-      expect(measured.mock.calls).toEqual([[500], [1]]);
+      const counted = await countCancels(service);
+      expect(tally(await together(ids))).toEqual({ '204': 501 });
+      expect(await counted()).toEqual({ statements: 4, orders: 503, waits: 0 });
     });
 
     it('of one order in one statement cancel it once', async () => {
-      const ids = [await insertOrder(service.db), await insertOrder(service.db, { status: 'shipped' }), '404404'];
-      const statements = jest.spyOn(service.app.get(OrdersRepository), 'cancelWithoutWaiting');
-      const batcher = service.app.get(CancelBatcher);
-      const outcomes = await Promise.all([...ids, ...ids, ...ids].map((id) => batcher.cancel(BigInt(id), 'a')));
-      expect(statements.mock.calls).toEqual([[ids.map(BigInt)]]);
-      const repeated = ['already_cancelled', 'already_shipped', undefined];
-      expect(outcomes).toEqual(['cancelled', 'already_shipped', undefined, ...repeated, ...repeated]);
+      const ids = [await insertOrder(service.db), await insertOrder(service.db, { status: 'shipped' }), '404405'];
+      const counted = await countCancels(service);
+      expect(tally(await together([...ids, ...ids, ...ids]))).toEqual({
+        '204': 1,
+        '409 order_already_cancelled': 2,
+        '409 order_already_shipped': 3,
+        '404 order_not_found': 3,
+      });
+      expect(await counted()).toEqual({ statements: 3, orders: 5, waits: 0 });
     });
 
     it('succeed when the order was locked for the first of two statements only', async () => {
@@ -84,7 +102,7 @@ describe('cancels at the same time', () => {
       CREATE TRIGGER wait AFTER UPDATE ON orders FOR EACH STATEMENT EXECUTE FUNCTION wait()`);
       const goOn = await openTransaction(service.db, 'SELECT pg_advisory_xact_lock(41)');
       const release = await lockOrder(service.db, id);
-      const waits = jest.spyOn(service.app.get(Metrics).cancelLockWaits, 'inc');
+      const counted = await countCancels(service);
       const cancelled = outcome(id);
       await untilLockWaits(service.db);
       await release();
@@ -92,41 +110,8 @@ describe('cancels at the same time', () => {
       expect(await cancelled).toBe('204');
       await service.db.query('DROP FUNCTION wait() CASCADE');
       // No statement waited for the row.
-      expect(waits).not.toHaveBeenCalled();
+      expect(await counted()).toEqual({ statements: 1, orders: 1, waits: 0 });
     });
-
-    it('fail with their statement, and the next cancels succeed', async () => {
-      const ids = await insertOrders(service.db, 20);
-      const repository = service.app.get(OrdersRepository);
-      const failing = jest.spyOn(repository, 'cancelWithoutWaiting').mockRejectedValue(new Error('lost'));
-      // More failures than slots: a batcher that lost a slot with each failure would stop.
-      for (let round = 0; round < 4; round++) {
-        const outcomes = await Promise.all(ids.map((id) => outcome(id)));
-        expect(tally(outcomes)).toEqual({ '500 internal_error': 20 });
-      }
-      failing.mockRestore();
-      expect(tally(await Promise.all(ids.map((id) => outcome(id))))).toEqual({ '204': 20 });
-    });
-  });
-
-  it('the plan of a statement is made once per connection and uses the index, even if the table was small at that time', async () => {
-    const { main } = service.app.get(Pools);
-    const client = await main.connect();
-    try {
-      await client.query('BEGIN');
-      await client.query('CREATE TEMPORARY TABLE orders (LIKE public.orders INCLUDING ALL) ON COMMIT DROP');
-      await client.query('INSERT INTO orders SELECT * FROM public.orders LIMIT 1');
-      await client.query('ANALYZE orders');
-      await client.query('PREPARE one (text) AS SELECT FROM orders WHERE id = ANY($1::bigint[])');
-      const { rows } = await client.query<{ 'QUERY PLAN': string }>("EXPLAIN EXECUTE one('{1}')");
-      const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
-      expect(plan).toContain('$1');
-      expect(plan).toContain('Index');
-      expect(plan).not.toContain('Seq Scan');
-    } finally {
-      await client.query('ROLLBACK');
-      client.release();
-    }
   });
 
   describe('a trigger for one order', () => {
@@ -144,9 +129,9 @@ describe('cancels at the same time', () => {
       CREATE FUNCTION of_the_operator() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN IF OLD.id = ${bad} THEN ${body} END IF; RETURN NEW; END $$;
       CREATE TRIGGER of_the_operator BEFORE UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION of_the_operator()`);
-      const statements = gatherCancels(service, ids.length);
-      const outcomes = await Promise.all(ids.map(outcome));
-      expect(statements().some((batch) => batch.length >= 30 && batch.includes(BigInt(bad)))).toBe(true);
+      const counted = await countCancels(service);
+      const outcomes = await together(ids);
+      expect(await counted()).toMatchObject({ statements: 3, orders: 62 });
       expect(outcomes).toEqual([...Array<string>(59).fill('204'), expected]);
       expect(await statusOf(service.db, bad)).toBe('pending');
       expect(await statusOf(service.db, ids[30]!)).toBe('cancelled');
@@ -157,7 +142,8 @@ describe('cancels at the same time', () => {
 });
 
 describe('cancels of locked orders', () => {
-  /** Its lock timeout is longer than any test holds a lock. */
+  /** The lock timeout of a service: longer than any test holds a lock. */
+  const PATIENCE_MS = 15_000;
   let patient: TestService;
   /** Its lock timeout is short. */
   let impatient: TestService;
@@ -166,7 +152,7 @@ describe('cancels of locked orders', () => {
   let untouched: string;
 
   beforeAll(async () => {
-    patient = await startTestService({ environment: { CANCEL_LOCK_TIMEOUT_MS: '15000' } });
+    patient = await startTestService({ environment: { CANCEL_LOCK_TIMEOUT_MS: String(PATIENCE_MS) } });
     impatient = await startTestService({ database: patient, environment: { CANCEL_LOCK_TIMEOUT_MS: '400' } });
     ({ key } = await insertKey(patient.db));
   });
@@ -254,17 +240,6 @@ describe('cancels of locked orders', () => {
       expect(await outcome(impatient, id)).toBe('204');
     });
 
-    it('has CANCEL_LOCK_TIMEOUT_MS as its lock timeout, and a longer statement timeout', async () => {
-      const { rows } = await patient.app
-        .get(Pools)
-        .main.query<{ name: string; setting: string }>(
-          "SELECT name, setting FROM pg_settings WHERE name IN ('lock_timeout', 'statement_timeout') ORDER BY name",
-        );
-      const [lockTimeout, statementTimeout] = rows.map(({ setting }) => Number(setting));
-      expect(lockTimeout).toBe(15_000);
-      expect(statementTimeout).toBeGreaterThan(15_000);
-    });
-
     it('returns 503 when the whole table stays locked', async () => {
       const id = await insertOrder(patient.db);
       await session.query('LOCK TABLE orders IN ACCESS EXCLUSIVE MODE');
@@ -274,18 +249,19 @@ describe('cancels of locked orders', () => {
     it('does not delay cancels of other orders, including those in its batch', async () => {
       const [id, ...others] = await insertOrders(patient.db, 41);
       await lock([id!]);
-      const statements = gatherCancels(patient, others.length + 2);
-      const callers = [...others.slice(0, 20), id!, ...others.slice(20), '404404'];
-      const results = new Map(callers.map((caller) => [caller, outcome(patient, caller)]));
-      const outcomes = await Promise.all([...others, '404404'].map((caller) => results.get(caller)!));
-      expect(new Set(outcomes.slice(0, -1))).toEqual(new Set(['204']));
-      expect(outcomes.at(-1)).toBe('404 order_not_found');
-      expect(statements().some((batch) => batch.length > 20 && batch.includes(BigInt(id!)))).toBe(true);
+      const counted = await countCancels(patient);
+      const callers = [...others.slice(0, 20), id!, ...others.slice(20), '404405'];
+      const outcomes = await cancelTogether(patient, key, callers);
+      const startedAt = performance.now();
+      const held = outcomes.splice(20, 1);
+      expect(tally(await Promise.all(outcomes))).toEqual({ '204': 40, '404 order_not_found': 1 });
       // A statement that waits for the lock fails in the end, and its orders are cancelled one by one.
-      expect(statements().flat().map(String).sort()).toEqual(callers.sort());
+      expect(performance.now() - startedAt).toBeLessThan(PATIENCE_MS);
+      await untilWaiting();
+      expect(await counted()).toEqual({ statements: 3, orders: 44, waits: 1 });
       expect(await statusOf(patient.db, id!)).toBe('pending');
       await session.query('ROLLBACK');
-      expect(await results.get(id!)!).toBe('204');
+      expect(await Promise.all(held)).toEqual(['204']);
     });
   });
 
