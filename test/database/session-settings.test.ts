@@ -1,12 +1,14 @@
 import { once } from 'node:events';
 import pg from 'pg';
+import { loadConfig } from '../../src/config/config.js';
 import { Pools } from '../../src/database/pools.js';
+import { Metrics } from '../../src/metrics/metrics.js';
 import { lockOrder } from '../helpers/lock-waits.js';
 import { cancelOrder, errorOf, listOrders, outcomeOfCancel } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { createServiceLogin } from '../helpers/service-login.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
-import { startTestService, type TestService } from '../helpers/test-service.js';
+import { startTestService } from '../helpers/test-service.js';
 
 const SHOW = `
   SELECT concat_ws(', ', current_setting('search_path'), current_setting('row_security'), current_setting('datestyle'),
@@ -58,32 +60,27 @@ const OTHER_SETTINGS: readonly Record<string, string>[] = [
 ];
 
 let database: TestDatabase;
-let service: TestService;
 let key: string;
 
 beforeEach(async () => {
   database = await createTestDatabase();
   ({ key } = await insertKey(database.db));
 });
-afterEach(async () => {
-  await service.stop();
-  await database.drop();
-});
+afterEach(() => database.drop());
 
-/** Starts a service on a database whose defaults are set differently, and with other options in its URL, as an operator may do. */
-async function startWith(...settings: string[]): Promise<void> {
-  const name = new URL(database.url).pathname.slice(1);
-  for (const setting of settings) {
-    await database.db.query(`ALTER DATABASE ${name} SET ${setting}`);
-  }
+/** Sets defaults of the database differently. @returns a URL with other options, as an operator may use */
+async function urlWith(...settings: string[]): Promise<string> {
   const url = new URL(database.url);
+  for (const setting of settings) {
+    await database.db.query(`ALTER DATABASE ${url.pathname.slice(1)} SET ${setting}`);
+  }
   url.searchParams.set('options', '-c timezone=America/St_Johns -c datestyle=German');
-  service = await startTestService({ database, environment: { DATABASE_URL: url.href } });
+  return url.href;
 }
 
 describe('a database or a URL with other defaults', () => {
   it('gets the settings that the code relies on in every session', async () => {
-    await startWith(
+    const url = await urlWith(
       'search_path = elsewhere',
       "default_transaction_isolation = 'serializable'",
       "idle_session_timeout = '1h'",
@@ -91,16 +88,18 @@ describe('a database or a URL with other defaults', () => {
         ? ["transaction_timeout = '1h'"]
         : []),
     );
-    const { main, list } = service.app.get(Pools);
-    for (const pool of [main, list]) {
+    const pools = new Pools(loadConfig({ DATABASE_URL: url }), new Metrics());
+    for (const pool of [pools.main, pools.list]) {
       expect((await pool.query(SHOW)).rows).toEqual([{ settings: RELIED_UPON }]);
     }
+    await pools.onApplicationShutdown();
   });
 
   it('does not end the session that listens (idle session timeout)', async () => {
     // Not subject to the timeout, because it is older.
     const observer = await database.db.connect();
-    await startWith("idle_session_timeout = '1s'");
+    const url = await urlWith("idle_session_timeout = '1s'");
+    const service = await startTestService({ database, environment: { DATABASE_URL: url } });
     const idle = new pg.Client(database.url);
     // Two errors: of the server, and of the connection.
     idle.on('error', () => undefined);
@@ -113,6 +112,7 @@ describe('a database or a URL with other defaults', () => {
     expect(await idleEnded).toEqual([expect.objectContaining({ code: '57P05' })]);
     expect(await listeners()).toEqual(before);
     observer.release();
+    await service.stop();
   });
 });
 
@@ -133,7 +133,7 @@ async function responsesWith(settings: Readonly<Record<string, string>>, lockTim
     await database.db.query(`ALTER ROLE ${login.role} SET ${name} = ${value}`);
   }
   const environment = { DATABASE_URL: login.url, CANCEL_LOCK_TIMEOUT_MS: String(lockTimeoutMs) };
-  service = await startTestService({ environment, database });
+  const service = await startTestService({ environment, database });
   const release = await lockOrder(database.db, LOCKED);
   const contentOf = async (response: Response): Promise<unknown> => [response.status, await response.text()];
   try {
@@ -181,10 +181,11 @@ it('row-level security that hides orders makes the list and a cancel fail with 5
   await insertOrder(database.db, { id: '1' });
   await insertOrder(database.db, { id: '100' });
   const login = await createServiceLogin(database);
-  service = await startTestService({ database: { ...database, url: login.url } });
+  const service = await startTestService({ database: { ...database, url: login.url } });
   const list = await listOrders(service.baseUrl, key);
   expect([list.status, (await errorOf(list)).code]).toEqual([500, 'internal_error']);
   expect(await outcomeOfCancel(service.baseUrl, '100', key)).toBe('500 internal_error');
   expect(await statusOf(database.db, '100')).toBe('pending');
+  await service.stop();
   await login.drop();
 });

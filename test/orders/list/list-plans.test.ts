@@ -1,8 +1,9 @@
 import type pg from 'pg';
+import { loadConfig } from '../../../src/config/config.js';
 import { Pools } from '../../../src/database/pools.js';
+import { Metrics } from '../../../src/metrics/metrics.js';
 import { openPool } from '../../helpers/open-pool.js';
 import { useTestDatabase } from '../../helpers/test-database.js';
-import { startTestService } from '../../helpers/test-service.js';
 
 const database = useTestDatabase();
 
@@ -13,7 +14,7 @@ it('a list of a large table with ids in random order is read from the index, pie
     INSERT INTO orders (id, pet_id, quantity)
     SELECT n, 1, 1 FROM generate_series(1, 30000) AS n ORDER BY hashint4(n)`);
   await database.db.query('ANALYZE orders');
-  const service = await startTestService({ database });
+  const pools = new Pools(loadConfig({ DATABASE_URL: database.url }), new Metrics());
   const unset = openPool({ connectionString: database.url, max: 1 });
   for (const rows of [
     'ONLY orders WHERE id BETWEEN 16384 AND 32767',
@@ -23,10 +24,10 @@ it('a list of a large table with ids in random order is read from the index, pie
     const explain = `EXPLAIN SELECT id, pet_id FROM ${rows} ORDER BY id`;
     const planned = async (pool: pg.Pool): Promise<string> => JSON.stringify((await pool.query(explain)).rows);
     expect(await planned(unset)).toContain('Sort');
-    const plan = await planned(service.app.get(Pools).list);
+    const plan = await planned(pools.list);
     expect(plan).toContain('Index Scan using orders_pkey');
     expect(plan).not.toContain('Sort');
   }
   await unset.end();
-  await service.stop();
+  await pools.onApplicationShutdown();
 });
