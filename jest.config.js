@@ -56,7 +56,7 @@ export default {
     // The same code in one file each. Every test file loads its modules anew.
     '^rxjs(?:/operators)?$': '<rootDir>/node_modules/rxjs/dist/bundles/rxjs.umd.js',
     '^class-validator$': '<rootDir>/node_modules/class-validator/bundles/class-validator.umd.js',
-    '^(@nestjs/(?:common|core|platform-express|swagger|throttler)|@opentelemetry/api|express|ioredis|pg|prom-client)$':
+    '^(@nestjs/(?:common|core|platform-express|swagger|testing|throttler)|@opentelemetry/api|express|ioredis|pg|prom-client)$':
       PACKAGES,
     // Otherwise SWC doubles the two megabytes of the query compiler.
     '^(@prisma/client/runtime/.*)\\.mjs$': '<rootDir>/node_modules/$1.js',

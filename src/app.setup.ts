@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { DynamicModule, NestApplicationOptions } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { NextFunction, Request, Response } from 'express';
@@ -20,10 +21,21 @@ import { RateLimiter } from './rate-limit/rate-limiter.js';
 /** What a page may read besides the body. */
 const EXPOSED_HEADERS = [...REJECTION_HEADER_NAMES, 'ETag', REQUEST_ID_HEADER, 'WWW-Authenticate'];
 
+/** Creates an application of a module, as Nest does; tests replace providers. */
+export type CreateFromModule = (
+  module: DynamicModule,
+  adapter: ServiceHttpAdapter,
+  options: NestApplicationOptions,
+) => Promise<NestExpressApplication>;
+
 /** Assembles the application that the server runs and the tests call. The configuration must have a database URL. */
-export async function createApp(config: Config, options: AppOptions = {}): Promise<NestExpressApplication> {
+export async function createApp(
+  config: Config,
+  options: AppOptions = {},
+  createFrom: CreateFromModule = (...args) => NestFactory.create<NestExpressApplication>(...args),
+): Promise<NestExpressApplication> {
   const adapter = new ServiceHttpAdapter(config);
-  const app = await NestFactory.create<NestExpressApplication>(AppModule.with(config, options), adapter, {
+  const app = await createFrom(AppModule.with(config, options), adapter, {
     bodyParser: false,
     // The controller of all other paths under /v1 comes last.
     routeResolutionStrategy: 'specificity',

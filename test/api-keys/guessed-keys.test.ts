@@ -1,29 +1,34 @@
 import { connect } from 'node:net';
 import { promisify } from 'node:util';
-import { Logger } from '@nestjs/common';
-import { ApiKeysRepository } from '../../src/api-keys/api-keys.repository.js';
 import { generateKey } from '../../src/api-keys/api-keys.admin.js';
-import { DomainError } from '../../src/errors/domain-error.js';
 import { cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { lockTable, untilLockWaits } from '../helpers/lock-waits.js';
-import { useTestService } from '../helpers/test-service.js';
+import { ServiceMetrics } from '../helpers/service-metrics.js';
+import { TcpProxy } from '../helpers/tcp-proxy.js';
+import { startTestService, useTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
+let warnings: unknown[] = [];
+const logger = {
+  log: () => undefined,
+  warn: (message: unknown) => void warnings.push(message),
+  error: () => undefined,
+};
 // Look-ups wait for a locked table for longer than for their statement to start.
-const context = useTestService({ environment: { CANCEL_LOCK_TIMEOUT_MS: '30000' } });
-let queries: jest.SpiedFunction<ApiKeysRepository['findByHashes']>;
+const context = useTestService({ environment: { CANCEL_LOCK_TIMEOUT_MS: '30000' }, logger });
 beforeEach(() => {
   context.service.clock.advance(3_600_000);
-  queries = jest.spyOn(context.service.app.get(ApiKeysRepository), 'findByHashes');
 });
 
 /** A notification that arrives during the first look-up of a key keeps it out of the cache. */
-async function untilCached(key: string): Promise<void> {
+async function untilCached(key: string, { app, baseUrl } = context.service): Promise<void> {
+  const lookups = async (): Promise<number> =>
+    (await ServiceMetrics.of(app)).sum('petstore_api_key_lookups_total', 'database');
   await waitFor(async () => {
-    const before = queries.mock.calls.length;
-    await cancelOrder(context.service.baseUrl, '404404', key);
-    return queries.mock.calls.length === before;
+    const before = await lookups();
+    await cancelOrder(baseUrl, '404404', key);
+    return (await lookups()) === before;
   }, 'the key is cached');
 }
 
@@ -51,7 +56,7 @@ describe('guessed keys', () => {
     const { service } = context;
     const { key: used } = await insertKey(service.db);
     await untilCached(used);
-    const log = jest.spyOn(Logger.prototype, 'warn');
+    warnings = [];
     // As long as the table is locked, look-ups do not end.
     const unlock = await lockTable(service.db, 'api_keys');
     const guess = (): Promise<Response> => listOrders(service.baseUrl, generateKey());
@@ -69,7 +74,7 @@ describe('guessed keys', () => {
     const statuses = (await Promise.all(guesses)).map(({ status }) => status);
     expect(statuses.sort()).toEqual([401, 401, 503, 503, 503, 503]);
     // They time out together; beside it, each request has its own line.
-    expect(log.mock.calls.filter(([message]) => message === 'service unavailable')).toHaveLength(1);
+    expect(warnings).toEqual(['service unavailable']);
     // The two that were looked up, and this request.
     expect((await listOrders(service.baseUrl)).headers.get('x-ratelimit-remaining')).toBe('57');
   });
@@ -88,33 +93,38 @@ describe('guessed keys', () => {
 
   it('that were revoked count against the address although the client resets the connection during the look-up', async () => {
     const revoked = await insertKey(context.service.db, { revoked_at: new Date() });
-    let respond: () => void = () => undefined;
-    queries.mockImplementation(() => new Promise((resolve) => (respond = () => resolve(new Map()))));
+    const unlock = await lockTable(context.service.db, 'api_keys');
     const socket = connect(context.service.port, '127.0.0.1');
     socket.on('error', () => undefined);
     socket.write(`GET /v1/store/orders HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${revoked.key}\r\n\r\n`);
-    await waitFor(() => queries.mock.calls.length > 0, 'the key is looked up');
+    await untilLockWaits(context.service.db);
     const server = context.service.app.getHttpServer();
     const connections = promisify(server.getConnections.bind(server));
     const before = await connections();
     socket.resetAndDestroy();
     await waitFor(async () => (await connections()) < before, 'the server has noticed the reset');
-    respond();
+    const counted = async (): Promise<number> =>
+      (await ServiceMetrics.of(context.service.app)).sum('petstore_limiter_decisions_total', 'plan="anonymous"');
+    const countedBefore = await counted();
+    await unlock();
+    await waitFor(async () => (await counted()) > countedBefore, 'the request is counted');
     const { headers } = await listOrders(context.service.baseUrl);
     expect(headers.get('x-ratelimit-remaining')).toBe('58');
   });
 });
 
 it('a key that cannot be verified counts against its last known plan, and gets 503 within its limits and 429 beyond', async () => {
-  const { service } = context;
+  const { service: database } = context;
+  const proxy = await TcpProxy.start(database.url);
+  const service = await startTestService({ database, environment: { DATABASE_URL: proxy.urlFor(database.url) } });
   const { key } = await insertKey(service.db, {
     plan: 'enterprise',
     requests_per_minute: 2,
     requests_per_day: 1_000,
   });
-  await untilCached(key);
+  await untilCached(key, service);
   service.clock.advance(60_000);
-  queries.mockRejectedValue(new DomainError('service_unavailable', 'The database is unavailable.'));
+  proxy.rejectConnections();
   const responses: unknown[] = [];
   for (let request = 0; request < 3; request++) {
     const response = await cancelOrder(service.baseUrl, '404404', key);
@@ -126,4 +136,6 @@ it('a key that cannot be verified counts against its last known plan, and gets 5
     ['service_unavailable', '2', '0'],
     ['rate_limit_exceeded', '2', '0'],
   ]);
+  await service.stop();
+  await proxy.close();
 });

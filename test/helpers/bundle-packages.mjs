@@ -9,7 +9,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const FOLDER = join(ROOT, 'node_modules/.cache/test-packages');
 
 const BUNDLED = [
-  ...['common', 'core', 'platform-express', 'swagger', 'throttler'].map((name) => `@nestjs/${name}`),
+  ...['common', 'core', 'platform-express', 'swagger', 'testing', 'throttler'].map((name) => `@nestjs/${name}`),
   '@opentelemetry/api',
   ...['express', 'ioredis', 'pg', 'prom-client'],
 ];

@@ -1,6 +1,8 @@
 import type { AddressInfo } from 'node:net';
+import type { LoggerService } from '@nestjs/common';
 import type { NestExpressApplication } from '@nestjs/platform-express';
-import { createApp } from '../../src/app.setup.js';
+import { Test, type TestingModuleBuilder } from '@nestjs/testing';
+import { createApp, type CreateFromModule } from '../../src/app.setup.js';
 import { type Config, loadConfig } from '../../src/config/config.js';
 import type { RequestLog } from '../../src/logging/create-logger.js';
 import { insertKey } from './builders.js';
@@ -21,6 +23,10 @@ export interface TestServiceOptions {
   readonly environment?: Readonly<Record<string, string>>;
   readonly clock?: ManualClock;
   readonly requestLog?: RequestLog;
+  /** Gets the other log lines; nothing does by default. */
+  readonly logger?: LoggerService;
+  /** Replaces providers by what fails as nothing real does. */
+  readonly override?: (module: TestingModuleBuilder) => TestingModuleBuilder;
   /** An existing database, to run several services on one. */
   readonly database?: TestDatabase;
   /** With the rights of the owner, for tests that put other tables, without grants, in the place of the migrations'. */
@@ -37,7 +43,8 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const url = options.environment?.DATABASE_URL ?? database.url;
   const login = options.asOwner === true ? url : await serviceUrl(database, url);
   const config: Config = loadConfig({ METRICS_PORT: '0', ...options.environment, DATABASE_URL: login });
-  const app = await createApp(config, { clock, logger: false, requestLog: options.requestLog });
+  const { logger = false, requestLog, override } = options;
+  const app = await createApp(config, { clock, logger, requestLog }, override && createWith(override));
   await app.listen(0, '127.0.0.1');
   const { port } = app.getHttpServer().address() as AddressInfo;
   return {
@@ -53,6 +60,13 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
         await database.drop();
       }
     },
+  };
+}
+
+function createWith(override: NonNullable<TestServiceOptions['override']>): CreateFromModule {
+  return async (module, adapter, options) => {
+    const testing = await override(Test.createTestingModule({ imports: [module] })).compile();
+    return testing.createNestApplication<NestExpressApplication>(adapter, options);
   };
 }
 

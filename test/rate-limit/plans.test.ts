@@ -1,9 +1,6 @@
-import { ApiKeysRepository } from '../../src/api-keys/api-keys.repository.js';
-import { DomainError } from '../../src/errors/domain-error.js';
-import { OrdersService } from '../../src/orders/orders.service.js';
 import type { Plan } from '../../src/plans/plans.js';
 import { call, cancelOrder, errorOf } from '../helpers/api.js';
-import { insertKey, insertOrder } from '../helpers/builders.js';
+import { insertKey, insertOrder, insertOrders } from '../helpers/builders.js';
 import { parseLimitHeaders } from '../helpers/limit-headers.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 import { exchange, requestText } from '../helpers/wire.js';
@@ -89,13 +86,14 @@ describe('a key', () => {
   it('consumes quota whatever the status of the response', async () => {
     const { key } = await insertKey(service.db, { plan: 'free' });
     const url = service.baseUrl;
-    jest
-      .spyOn(service.app.get(OrdersService), 'cancel')
-      .mockRejectedValueOnce(new TypeError('x is not a function'))
-      .mockRejectedValueOnce(new DomainError('service_unavailable', 'Retry shortly.'));
+    const [broken, full] = await insertOrders(service.db, 2);
+    await service.db.query(`
+      CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN RAISE EXCEPTION 'of the test' USING ERRCODE = CASE OLD.id WHEN ${broken} THEN 'XX000' ELSE '53100' END; END $$;
+      CREATE TRIGGER fail BEFORE UPDATE ON orders FOR EACH ROW WHEN (OLD.id IN (${broken}, ${full})) EXECUTE FUNCTION fail()`);
     const responses = [
-      await call(url, 'DELETE', `/store/orders/${ABSENT}`, key),
-      await call(url, 'DELETE', `/store/orders/${ABSENT}`, key),
+      await call(url, 'DELETE', `/store/orders/${broken}`, key),
+      await call(url, 'DELETE', `/store/orders/${full}`, key),
       await call(url, 'DELETE', `/store/orders/${ABSENT}`, key),
       await call(url, 'DELETE', `/store/orders/${await insertOrder(service.db)}`, key),
       await call(url, 'DELETE', '/store/orders/x', key),
@@ -108,17 +106,6 @@ describe('a key', () => {
     expect(responses.map(({ status }) => status)).toEqual([500, 503, 404, 204, 400, 200, 304, 200, 405, 404]);
     expect(responses.map((response) => stateOf(response).remaining)).toEqual([59, 58, 57, 56, 55, 54, 53, 52, 51, 50]);
     expect(stateOf(responses[1]!).retryAfter).toBe(1);
-  });
-
-  it('gets 503 with the limits of an unused address while the database is unavailable, and no key 401', async () => {
-    const { key } = await insertKey(service.db);
-    const unavailable = new DomainError('service_unavailable', 'Connection terminated');
-    jest.spyOn(service.app.get(ApiKeysRepository), 'findByHashes').mockRejectedValue(unavailable);
-    const response = await request(key);
-    expect(response.status).toBe(503);
-    expect(stateOf(response)).toMatchObject({ limit: 60, remaining: 60, day: { remaining: 1_000 }, retryAfter: 1 });
-    const withoutKey = await request();
-    expect([withoutKey.status, stateOf(withoutKey).remaining]).toEqual([401, 59]);
   });
 });
 

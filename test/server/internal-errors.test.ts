@@ -1,20 +1,31 @@
-import { HttpException, Logger, type Type } from '@nestjs/common';
-import { ApiKeysRepository } from '../../src/api-keys/api-keys.repository.js';
+import { HttpException } from '@nestjs/common';
 import { DomainError } from '../../src/errors/domain-error.js';
-import { Metrics } from '../../src/metrics/metrics.js';
 import { OrdersService } from '../../src/orders/orders.service.js';
-import type { QuotaStore } from '../../src/rate-limit/memory-quota-store.js';
-import { RateLimiter } from '../../src/rate-limit/rate-limiter.js';
 import { UsageRecorder } from '../../src/usage/usage-recorder.js';
-import { cancelOrder, errorOf, listOrders } from '../helpers/api.js';
+import { cancelOrder, errorOf, listOrders, outcomeOfCancel } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
 import { useTestService } from '../helpers/test-service.js';
 import { exchange, requestText, responseTo } from '../helpers/wire.js';
 
 describe('errors', () => {
-  const requestLog = jest.fn<undefined, [object]>();
-  const context = useTestService({ requestLog });
+  // Each does as here, unless a test makes it fail once.
+  const cancel = jest.fn(() => Promise.reject(new DomainError('order_not_found')));
+  const countUsage = jest.fn();
+  const logRequest = jest.fn();
+  const logError = jest.fn();
+  const logWarning = jest.fn();
+  const context = useTestService({
+    requestLog: logRequest,
+    logger: { log: () => undefined, warn: logWarning, error: logError },
+    override: (module) =>
+      module
+        .overrideProvider(OrdersService)
+        .useValue({ cancel })
+        // The guard of the limits calls it.
+        .overrideProvider(UsageRecorder)
+        .useValue({ add: countUsage }),
+  });
 
   /** Contained in every value that is thrown below. */
   const SECRET = 'hunter2';
@@ -36,9 +47,9 @@ describe('errors', () => {
       ['undefined', undefined],
       ['null', null],
     ])('%s', async (_what, thrown) => {
-      jest.spyOn(context.service.app.get(OrdersService), 'cancel').mockRejectedValueOnce(thrown);
-      const cancel = requestText('DELETE', '/v1/store/orders/404404', { key: context.key });
-      const { responses } = await exchange(context.service.port, cancel + cancel, { until: 2 });
+      cancel.mockRejectedValueOnce(thrown);
+      const request = requestText('DELETE', '/v1/store/orders/404404', { key: context.key });
+      const { responses } = await exchange(context.service.port, request.repeat(2), { until: 2 });
       // The connection and the service continue to work.
       expectErrorResponse(responses[1], 404, 'order_not_found');
       expectErrorResponse(responses[0], 500, 'internal_error');
@@ -57,63 +68,32 @@ describe('errors', () => {
     const boom = (): never => {
       throw new Error(SECRET);
     };
-    const dependency = <T>(token: symbol | Type<T>): T => context.service.app.get<T>(token);
-    const quotas = (): QuotaStore => dependency(RateLimiter).keys;
-    const metrics = (): Metrics => dependency(Metrics);
-    const failLookup = (): void => {
-      jest.spyOn(dependency(ApiKeysRepository), 'findByHashes').mockRejectedValueOnce(new TypeError(SECRET));
-    };
-    const failQuotas = (): void => {
-      jest.spyOn(quotas(), 'consume').mockImplementationOnce(boom);
-    };
+    const failGuard = (): unknown => countUsage.mockImplementationOnce(boom);
 
-    test.each<[what: string, status: 500 | 404, inject: () => void]>([
-      ['the quota store throws', 500, failQuotas],
-      ['the quota store rejects', 500, () => jest.spyOn(quotas(), 'consume').mockRejectedValueOnce(new Error(SECRET))],
-      [
-        'the quota store returns no verdict',
-        500,
-        () => jest.spyOn(quotas(), 'consume').mockReturnValueOnce({} as never),
-      ],
-      ['the look-up of the key fails', 500, failLookup],
-      [
-        'the usage recorder throws',
-        500,
-        () => jest.spyOn(dependency(UsageRecorder), 'add').mockImplementationOnce(boom),
-      ],
-      [
-        'a metric of the limiter throws',
-        500,
-        () => jest.spyOn(metrics().limiterDecisions, 'labels').mockImplementationOnce(boom),
-      ],
-      [
-        'a metric of a cancel throws',
-        500,
-        () => jest.spyOn(metrics().cancelBatchSize, 'observe').mockImplementationOnce(boom),
-      ],
-      [
-        'a metric of an ended request throws',
-        404,
-        () => jest.spyOn(metrics().requestDurations, 'labels').mockImplementationOnce(boom),
-      ],
-      ['the logger of an ended request throws', 404, () => requestLog.mockImplementationOnce(boom)],
-      [
-        'the logger of an error throws',
-        500,
-        () => {
-          failQuotas();
-          jest.spyOn(Logger.prototype, 'error').mockImplementationOnce(boom);
-        },
-      ],
+    test.each<[what: string, status: 500 | 404, inject: () => unknown]>([
+      ['a guard throws', 500, failGuard],
+      ['the logger of an ended request throws', 404, () => logRequest.mockImplementationOnce(boom)],
+      ['the logger of an error throws', 500, () => [failGuard(), logError.mockImplementationOnce(boom)]],
     ])('%s: %i', async (_what, status, inject) => {
-      const fresh = await insertKey(context.service.db);
-      const cancel = requestText('DELETE', '/v1/store/orders/404404', { key: fresh.key });
+      const request = requestText('DELETE', '/v1/store/orders/404404', { key: context.key });
       inject();
-      const { responses } = await exchange(context.service.port, cancel, { until: 2, thenSend: cancel });
+      const { responses } = await exchange(context.service.port, request, { until: 2, thenSend: request });
       expectErrorResponse(responses[0], status, status === 500 ? 'internal_error' : 'order_not_found');
       expectErrorResponse(responses[1], 404, 'order_not_found');
       const other = await responseTo(context.service.port, 'GET', '/v1/nowhere', { key: context.key });
       expectErrorResponse(other, 404, 'route_not_found');
+    });
+
+    it('the look-up of a key fails: 500', async () => {
+      const { db, baseUrl } = context.service;
+      const fresh = await insertKey(db);
+      await cancelOrder(baseUrl, '404404', context.key);
+      await db.query('ALTER TABLE api_keys RENAME TO hidden');
+      const outcomes = [await outcomeOfCancel(baseUrl, '404404', fresh.key)];
+      outcomes.push(await outcomeOfCancel(baseUrl, '404404', context.key));
+      await db.query('ALTER TABLE hidden RENAME TO api_keys');
+      outcomes.push(await outcomeOfCancel(baseUrl, '404404', fresh.key));
+      expect(outcomes).toEqual(['500 internal_error', '404 order_not_found', '404 order_not_found']);
     });
   });
 
@@ -132,18 +112,15 @@ describe('errors', () => {
       undefined,
     ],
   ])('%s', async (_what, level, thrown, detail) => {
-    jest.spyOn(context.service.app.get(OrdersService), 'cancel').mockRejectedValueOnce(thrown);
-    const logged = { warn: jest.spyOn(Logger.prototype, 'warn'), error: jest.spyOn(Logger.prototype, 'error') };
+    cancel.mockRejectedValueOnce(thrown);
+    logWarning.mockClear();
+    logError.mockClear();
     const headers = ['X-Request-Id: failed-1'];
     await responseTo(context.service.port, 'DELETE', '/v1/store/orders/1', { key: context.key, headers });
     const line = expect.objectContaining({ requestId: 'failed-1', method: 'DELETE', detail }) as object;
-    const calls = [[expect.any(String), line]];
+    const calls = [[expect.any(String), line, 'Errors']];
     const expected = level === undefined ? {} : { [level]: calls };
-    expect({ warn: logged.warn.mock.calls, error: logged.error.mock.calls }).toEqual({
-      warn: [],
-      error: [],
-      ...expected,
-    });
+    expect({ warn: logWarning.mock.calls, error: logError.mock.calls }).toEqual({ warn: [], error: [], ...expected });
   });
 });
 
