@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 
 /** One connection through the proxy. */
@@ -8,6 +9,13 @@ interface Pair {
   readonly held: Buffer[];
 }
 
+/** Work at the next message that contains a text, such as the name of a statement. */
+interface Interruption {
+  readonly text: string;
+  readonly when: 'before' | 'after';
+  readonly work: () => Promise<void>;
+}
+
 /** A TCP proxy that simulates network failures. */
 export class TcpProxy {
   readonly #pairs = new Set<Pair>();
@@ -15,6 +23,7 @@ export class TcpProxy {
   readonly #dropped = new Set<Socket>();
   /** Clients whose connections do not fail. */
   readonly #spared = new Set<Socket>();
+  readonly #interruptions = new Set<Interruption>();
   #rejecting = false;
   #stalled = false;
   #bytesFromClients = 0;
@@ -122,6 +131,48 @@ export class TcpProxy {
     }
   }
 
+  /** Does some work before the next client message with this text is forwarded. @returns when it is done */
+  before(text: string, work: () => Promise<unknown>): Promise<void> {
+    return this.#interrupt(text, 'before', work);
+  }
+
+  /** Does some work after the next client message with this text has its response, before that is forwarded. */
+  after(text: string, work: () => Promise<unknown>): Promise<void> {
+    return this.#interrupt(text, 'after', work);
+  }
+
+  #interrupt(text: string, when: Interruption['when'], work: () => Promise<unknown>): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#interruptions.add({
+        text,
+        when,
+        work: () =>
+          work().then(() => {
+            resolve();
+          }, reject),
+      });
+    });
+  }
+
+  async #forward({ client, server }: Pair, bytes: Buffer): Promise<void> {
+    const interruption = [...this.#interruptions].find(({ text }) => bytes.includes(text));
+    if (interruption === undefined) {
+      server.write(bytes);
+      return;
+    }
+    this.#interruptions.delete(interruption);
+    if (interruption.when === 'before') {
+      await interruption.work();
+      server.write(bytes);
+    } else {
+      server.unpipe(client);
+      server.write(bytes);
+      await once(server, 'readable');
+      await interruption.work();
+      server.pipe(client);
+    }
+  }
+
   async close(): Promise<void> {
     this.rejectConnections();
     for (const client of [...this.#dropped, ...this.#spared]) {
@@ -169,7 +220,7 @@ export class TcpProxy {
       if (this.#stalled) {
         pair.held.push(bytes);
       } else {
-        pair.server.write(bytes);
+        void this.#forward(pair, bytes);
       }
     };
     client.on('data', forward);

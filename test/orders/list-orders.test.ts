@@ -1,12 +1,11 @@
 import { gunzipSync } from 'node:zlib';
-import { Pools } from '../../src/database/pools.js';
 import { seedOrders } from '../../src/orders/seed-orders.js';
 import { cancelOrder, listOrders } from '../helpers/api.js';
 import { insertOrder } from '../helpers/builders.js';
 import { lockTable, untilLockWaits } from '../helpers/lock-waits.js';
 import { requestRaw } from '../helpers/raw-http.js';
-import { type TestService, useTestService } from '../helpers/test-service.js';
-import { waitFor } from '../helpers/wait-for.js';
+import { TcpProxy } from '../helpers/tcp-proxy.js';
+import { startTestService, type TestService, useTestService } from '../helpers/test-service.js';
 import { LIST_AS_JSON } from '../model/list-writer.js';
 
 describe('the list of orders', () => {
@@ -143,12 +142,6 @@ describe('conditional requests', () => {
     return response.headers.get('etag') ?? '';
   }
 
-  async function statusWith(etag: string): Promise<number> {
-    const response = await listOrders(service.baseUrl, key, { 'If-None-Match': etag });
-    await response.text();
-    return response.status;
-  }
-
   // The tests of the versions of the list cover what changes the tag.
   describe('GET /v1/store/orders with If-None-Match', () => {
     it('returns 304 without a body for the current tag', async () => {
@@ -194,28 +187,28 @@ describe('conditional requests', () => {
     });
 
     it('never returns 304 for a tag from before a change, also during a poll that began before it', async () => {
+      const proxy = await TcpProxy.start(service.url);
+      const other = await startTestService({
+        database: service,
+        environment: { DATABASE_URL: proxy.urlFor(service.url) },
+      });
       const etag = await currentEtag();
-      const { main } = service.app.get(Pools);
-      const query = main.query.bind(main) as (...args: unknown[]) => Promise<unknown>;
-      const changed = new AbortController();
-      let looks = 0;
+      const poll = async (): Promise<number> =>
+        (await requestRaw(other.baseUrl, { key, headers: { 'If-None-Match': etag } })).status;
+      expect(await poll()).toBe(304);
+      let pollsAfter: Promise<number>[] = [];
       // The first poll has read the version already, and its response is late.
-      const delayed = async (...args: unknown[]): Promise<unknown> => {
-        const result = await query(...args);
-        if ((args[0] as { name?: string }).name === 'list_name' && ++looks === 1) {
-          await waitFor(() => changed.signal.aborted, 'an order is inserted and more polls have arrived');
-        }
-        return result;
-      };
-      jest.spyOn(main, 'query').mockImplementation((...args: unknown[]) => delayed(...args) as never);
-      const pollBefore = statusWith(etag);
-      await waitFor(() => looks === 1, 'the first poll has read the version');
-      await insertOrder(service.db);
-      const pollsAfter = [statusWith(etag), statusWith(etag), statusWith(etag)];
-      // They have arrived once a request that was sent after them has its response.
-      expect((await cancelOrder(service.baseUrl, '404404', key)).status).toBe(404);
-      changed.abort();
-      expect([await pollBefore, ...(await Promise.all(pollsAfter))]).toEqual([304, 200, 200, 200]);
+      const late = proxy.after('list_name', async () => {
+        await insertOrder(service.db);
+        pollsAfter = [poll(), poll(), poll()];
+        // They have arrived once a request that was sent after them has its response.
+        expect((await cancelOrder(other.baseUrl, '404404', key)).status).toBe(404);
+      });
+      expect(await poll()).toBe(304);
+      await late;
+      expect(await Promise.all(pollsAfter)).toEqual([200, 200, 200]);
+      await other.stop();
+      await proxy.close();
     });
   });
 });

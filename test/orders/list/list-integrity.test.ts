@@ -1,22 +1,34 @@
-import type pg from 'pg';
-import { Pools } from '../../../src/database/pools.js';
-import { Metrics } from '../../../src/metrics/metrics.js';
 import { problemsOf, SELECT_FACTS } from '../../../src/orders/list/list-integrity.js';
-import { ListTransactions } from '../../../src/orders/list/list-transaction.js';
 import { ORDER_COLUMNS } from '../../../src/orders/order-columns.js';
+import { insertKey } from '../../helpers/builders.js';
 import { readList, requestRaw } from '../../helpers/raw-http.js';
-import { useTestService } from '../../helpers/test-service.js';
+import { ServiceMetrics } from '../../helpers/service-metrics.js';
+import { TcpProxy } from '../../helpers/tcp-proxy.js';
+import { useTestDatabase } from '../../helpers/test-database.js';
+import { startTestService, type TestService } from '../../helpers/test-service.js';
 import { LIST_AS_JSON } from '../../model/list-writer.js';
 import { DISABLE, ENABLE, SAVE_DEFINITIONS, SCHEMA_CHANGES } from '../../model/schema-changer.js';
 
-const context = useTestService({ asOwner: true });
-beforeAll(() => context.service.db.query(SAVE_DEFINITIONS));
+const database = useTestDatabase();
+const context = {} as { service: TestService; key: string };
+let proxy: TcpProxy;
+beforeAll(async () => {
+  await database.db.query(SAVE_DEFINITIONS);
+  proxy = await TcpProxy.start(database.url);
+  const environment = { DATABASE_URL: proxy.urlFor(database.url) };
+  context.service = await startTestService({ database, environment, asOwner: true });
+  ({ key: context.key } = await insertKey(database.db));
+});
+afterAll(async () => {
+  await context.service.stop();
+  await proxy.close();
+});
+beforeEach(() => {
+  context.service.clock.advance(60_000);
+});
 beforeEach(() =>
   run(['TRUNCATE orders', 'INSERT INTO orders (id, pet_id, quantity) VALUES (1, 1, 1), (2, 2, 2), (20000, 3, 3)']),
 );
-afterEach(() => {
-  jest.restoreAllMocks();
-});
 
 const list = (encoding: 'gzip' | 'identity' = 'gzip'): ReturnType<typeof readList> =>
   readList(context.service.baseUrl, context.key, encoding);
@@ -39,8 +51,7 @@ async function run(statements: readonly string[]): Promise<void> {
 }
 
 async function isIntact(): Promise<boolean> {
-  const { values } = await context.service.app.get(Metrics).registry.getSingleMetric('petstore_list_intact')!.get();
-  return values[0]!.value === 1;
+  return (await ServiceMetrics.of(context.service.app)).sum('petstore_list_intact') === 1;
 }
 
 async function expectCurrent(): Promise<string | undefined> {
@@ -192,62 +203,54 @@ function trigger(body: string): string {
     CREATE TRIGGER spoil BEFORE INSERT ON order_list_changes FOR EACH ROW EXECUTE FUNCTION spoil()`;
 }
 
-/** Calls `work` when the service next checks the tables; its result, if any, replaces that of the check. */
-function duringNextCheck(work: () => Promise<unknown>): void {
-  const { main } = context.service.app.get(Pools);
-  const query = main.query.bind(main) as (statement: { name?: string }) => Promise<pg.QueryResult>;
-  const checking = jest.spyOn(main, 'query').mockImplementation((async (statement: { name?: string }) => {
-    if (statement.name !== 'list_facts') {
-      return query(statement);
-    }
-    checking.mockRestore();
-    return (await work()) ?? query(statement);
-  }) as unknown as () => void);
-}
-
-it('a list has a version again after a repair that the catalogue does not show', async () => {
-  await run([DISABLE, ENABLE]);
-  duringNextCheck(() => Promise.resolve({ rows: [{ facts: [] }] }));
-  expect((await list()).etag).toBeUndefined();
+it('a list has a version again after a repair, also one that the catalogue of the version does not show', async () => {
+  const { rows } = await database.db.query<{ validates: boolean }>(
+    "SELECT current_setting('server_version_num')::int >= 180000 AS validates",
+  );
+  const PRIMARY_KEY = 'ADD CONSTRAINT orders_pkey PRIMARY KEY (id)';
+  // Since PostgreSQL 18 there is such a repair.
+  const [spoil, repair] = rows[0]!.validates
+    ? ['ADD CONSTRAINT has_id NOT NULL id NOT VALID', 'VALIDATE CONSTRAINT has_id']
+    : ['ALTER id DROP NOT NULL', PRIMARY_KEY];
+  await run(
+    ['DROP CONSTRAINT orders_pkey', 'ALTER id DROP IDENTITY IF EXISTS', 'ALTER id DROP NOT NULL', spoil].map(alter),
+  );
+  expect(await expectCurrent()).toBeUndefined();
+  await run([alter(repair)]);
   expect(await expectCurrent()).toBeDefined();
+  await run(['DROP CONSTRAINT IF EXISTS has_id', 'DROP CONSTRAINT IF EXISTS orders_pkey', PRIMARY_KEY].map(alter));
 });
+
+function alter(change: string): string {
+  return `ALTER TABLE orders ${change}`;
+}
 
 it('a list is read whole when triggers were disabled as it began, and enabled before they are checked', async () => {
   await expectCurrent();
   await run([DISABLE]);
-  duringNextCheck(() => run([ENABLE]));
+  const enabled = proxy.before('list_facts', () => run([ENABLE]));
   const { text, etag } = await list();
+  await enabled;
   expect([text, etag]).toEqual([await table(), undefined]);
   expect(await expectCurrent()).toBeDefined();
 });
 
-/** Runs a statement once the list has found its version, before or after it begins its transaction. */
-function duringNextList(when: 'before' | 'after', statement: string): void {
-  const transactions = context.service.app.get(ListTransactions);
-  const begin = transactions.begin.bind(transactions);
-  jest.spyOn(transactions, 'begin').mockImplementationOnce(async (...server) => {
-    if (when === 'before') {
-      await run([statement]);
-    }
-    const transaction = await begin(...server);
-    if (when === 'after') {
-      await run([statement]);
-    }
-    return transaction;
-  });
-}
+/** What a list begins its transaction with, and then reads orders with. */
+const [BEGIN, READ] = ['BEGIN ISOLATION', 'COPY ('];
 
 it('a list is read whole when the side table is gone before its transaction begins', async () => {
-  duringNextList('before', 'ALTER TABLE order_list_changes RENAME TO elsewhere');
+  const renamed = proxy.before(BEGIN, () => run(['ALTER TABLE order_list_changes RENAME TO elsewhere']));
   const { text, etag } = await list();
+  await renamed;
   expect([text, etag]).toEqual([await table(), undefined]);
   await run(['ALTER TABLE elsewhere RENAME TO order_list_changes']);
 });
 
 it('a list shows nothing that is committed after its transaction has begun', async () => {
   const expected = await table();
-  duringNextList('after', 'UPDATE orders SET quantity = quantity + 1');
+  const changed = proxy.before(READ, () => run(['UPDATE orders SET quantity = quantity + 1']));
   expect((await list()).text).toBe(expected);
+  await changed;
   expect(await expectCurrent()).toBeDefined();
 });
 
@@ -268,8 +271,9 @@ describe('a child table that is attached while a list is read', () => {
 
   it('is not in that list', async () => {
     const expected = await table();
-    duringNextList('after', ATTACH);
+    const attached = proxy.before(READ, () => run([ATTACH]));
     const { text, etag } = await list();
+    await attached;
     expect(text).toBe(expected);
     expect(etag).toBeDefined();
     await expectChildInNextList();
@@ -282,24 +286,18 @@ describe('a child table that is attached while a list is read', () => {
 
   it('makes a list that is read whole unavailable', async () => {
     await run([DISABLE]);
-    duringNextList('after', ATTACH);
+    const attached = proxy.before(READ, () => run([ATTACH]));
     await expectUnavailable();
+    await attached;
     await expectChildInNextList();
   });
 
   it('makes a list that is read whole unavailable when it is rewritten after it was attached', async () => {
     await run([DISABLE]);
-    const { list: pool } = context.service.app.get(Pools);
-    const client = await pool.connect();
-    const query = client.query.bind(client) as (text: string) => Promise<pg.QueryResult>;
-    jest.spyOn(pool, 'connect').mockImplementationOnce((() => Promise.resolve(client)) as () => void);
     // The list has locked what was attached before.
-    const begin = (text: string): Promise<unknown> => {
-      Object.assign(client, { query });
-      return query(text).finally(() => run([ATTACH]));
-    };
-    Object.assign(client, { query: begin });
-    duringNextList('after', 'ALTER TABLE child SET UNLOGGED');
+    const attached = proxy.after(BEGIN, () => run([ATTACH]));
+    const rewritten = proxy.before(READ, () => run(['ALTER TABLE child SET UNLOGGED']));
     await expectUnavailable();
+    await Promise.all([attached, rewritten]);
   });
 });
