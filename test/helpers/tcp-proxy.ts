@@ -132,25 +132,25 @@ export class TcpProxy {
   }
 
   /** Does some work before the next client message with this text is forwarded. @returns when it is done */
-  before(text: string, work: () => Promise<unknown>): Promise<void> {
+  before(text: string, work: () => unknown): Promise<void> {
     return this.#interrupt(text, 'before', work);
   }
 
   /** Does some work after the next client message with this text has its response, before that is forwarded. */
-  after(text: string, work: () => Promise<unknown>): Promise<void> {
+  after(text: string, work: () => unknown): Promise<void> {
     return this.#interrupt(text, 'after', work);
   }
 
-  #interrupt(text: string, when: Interruption['when'], work: () => Promise<unknown>): Promise<void> {
+  #interrupt(text: string, when: Interruption['when'], work: () => unknown): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#interruptions.add({
-        text,
-        when,
-        work: () =>
-          work().then(() => {
+      const settle = async (): Promise<void> => {
+        await Promise.resolve()
+          .then(work)
+          .then(() => {
             resolve();
-          }, reject),
-      });
+          }, reject);
+      };
+      this.#interruptions.add({ text, when, work: settle });
     });
   }
 

@@ -5,6 +5,7 @@ import { Test, type TestingModuleBuilder } from '@nestjs/testing';
 import { createApp, type CreateFromModule } from '../../src/app.setup.js';
 import { type Config, loadConfig } from '../../src/config/config.js';
 import type { RequestLog } from '../../src/logging/create-logger.js';
+import { UsageRecorder } from '../../src/usage/usage-recorder.js';
 import { insertKey } from './builders.js';
 import { ManualClock } from './manual-clock.js';
 import { serviceUrl } from './service-login.js';
@@ -16,6 +17,8 @@ export interface TestService extends TestDatabase {
   readonly baseUrl: string;
   readonly port: number;
   readonly clock: ManualClock;
+  /** Writes the counted usage, which the service does every ten seconds. */
+  flushUsage(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -53,6 +56,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     clock,
     port,
     baseUrl: `http://127.0.0.1:${port}`,
+    flushUsage: () => app.get(UsageRecorder).flush(),
     stop: async () => {
       app.getHttpServer().closeAllConnections();
       await app.close();

@@ -29,7 +29,7 @@ interface Compared {
 @Injectable()
 export class ListImages implements OnModuleDestroy {
   /** Tests make pieces of few orders. */
-  pieceRowsMin = PIECE_ROWS_MIN;
+  protected readonly pieceRowsMin: number = PIECE_ROWS_MIN;
   readonly #bytesMax: number;
   readonly #memory: ImageMemory;
   /** What the pieces of an image are compared by. Merged rows change it, and not the image. */

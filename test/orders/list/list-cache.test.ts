@@ -1,11 +1,10 @@
-import type { ListImage } from '../../../src/orders/list/list-image.js';
 import { ListImages } from '../../../src/orders/list/list-images.js';
-import { ListTransactions } from '../../../src/orders/list/list-transaction.js';
-import { ListVersions } from '../../../src/orders/list/list-versions.js';
 import { insertKey } from '../../helpers/builders.js';
 import { describeWith } from '../../helpers/describe-with.js';
+import { withListImages } from '../../helpers/list-images.js';
 import { runProcess } from '../../helpers/petstore.js';
 import { requestRaw } from '../../helpers/raw-http.js';
+import { TcpProxy } from '../../helpers/tcp-proxy.js';
 import { useTestDatabase } from '../../helpers/test-database.js';
 import { ServiceMetrics } from '../../helpers/service-metrics.js';
 import { startTestService, type TestService } from '../../helpers/test-service.js';
@@ -26,11 +25,35 @@ beforeAll(async () => {
   ({ key } = await insertKey(database.db, { plan: 'business' }));
   await change(FILL);
 });
+/** Images in a memory that may be corrupt. */
+class CorruptibleImages extends ListImages {
+  isCorrupting = false;
+
+  override use(...[name, cut, work]: Parameters<ListImages['use']>): Promise<boolean> {
+    return super.use(name, cut, async (image) => {
+      if (this.isCorrupting) {
+        image.chunks[0]!.deflated.fill(0xff);
+      }
+      await work(image);
+    });
+  }
+}
+
+let proxy: TcpProxy;
+let images: CorruptibleImages;
 // One service: each test begins with the image that the one before has left.
 beforeAll(async () => {
-  service = await startTestService({ database });
+  proxy = await TcpProxy.start(database.url);
+  service = await startTestService({
+    database,
+    environment: { DATABASE_URL: proxy.urlFor(database.url) },
+    override: withListImages((...args) => (images = new CorruptibleImages(...args))),
+  });
 });
-afterAll(() => service.stop());
+afterAll(async () => {
+  await service.stop();
+  await proxy.close();
+});
 
 /** The body as text; not checked against the document, which would take seconds for each list. */
 async function list(encoding: 'gzip' | 'identity', from: TestService = service): Promise<string> {
@@ -148,15 +171,9 @@ describe('the image of the order list', () => {
 
   it('never makes a complete response when it is corrupt in memory, and is read again', async () => {
     const expected = await list('gzip');
-    const images = service.app.get(ListImages);
-    const corrupted = jest.spyOn(images, 'use').mockImplementation(async (_name, _cut, work) => {
-      const chunks = [{ deflated: Buffer.from([0, 1, 0, 0xfe, 0xff, 0x61]), crc: 0, length: 1, holders: 1 }];
-      const image = { name: 'corrupt', pieces: [], chunks, gzip: [], gzipLength: 0, length: 3 };
-      await work(image);
-      return true;
-    });
+    images.isCorrupting = true;
     await expect(list('identity')).rejects.toThrow();
-    corrupted.mockRestore();
+    images.isCorrupting = false;
     await read();
     expect(await list('identity')).toBe(expected);
     expect((await read()).rows).toBe(ORDERS);
@@ -165,22 +182,16 @@ describe('the image of the order list', () => {
 
 it('an image that takes pieces from one which is found to be corrupt meanwhile is shown to nobody', async () => {
   await list('gzip');
-  const [images, transactions] = [service.app.get(ListImages), service.app.get(ListTransactions)];
-  const name = await service.app.get(ListVersions).currentName();
-  const corrupt = (image: ListImage): Promise<void> => Promise.resolve(void image.chunks[0]!.deflated.fill(0xff));
-  expect(await images.use(name, () => undefined, corrupt)).toBe(true);
+  images.isCorrupting = true;
+  // Compressed, it is sent as it is.
+  await list('gzip').catch(() => undefined);
+  images.isCorrupting = false;
   await change('UPDATE orders SET quantity = quantity % 5 + 1 WHERE id = 50000');
-  const begin = transactions.begin.bind(transactions);
-  jest.spyOn(transactions, 'begin').mockImplementationOnce(async () => {
-    const transaction = await begin();
-    const sums = transaction.sums.bind(transaction);
-    jest.spyOn(transaction, 'sums').mockImplementation((starts) => {
-      images.clear();
-      return sums(starts);
-    });
-    return transaction;
+  const cleared = proxy.before('list_sums', () => {
+    images.clear();
   });
   expect((await requestRaw(service.baseUrl, { key, headers: { 'Accept-Encoding': 'gzip' } })).status).toBe(500);
+  await cleared;
   expect(await list('identity')).toBe(await listAnew());
 });
 

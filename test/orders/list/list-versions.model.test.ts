@@ -1,6 +1,6 @@
 import { etagOf } from '../../../src/orders/list/list-version.js';
 import { ListImages } from '../../../src/orders/list/list-images.js';
-import { PIECE_ROWS_MIN } from '../../../src/orders/list/order-list-encoder.js';
+import { ImagesOfSmallPieces, withListImages } from '../../helpers/list-images.js';
 import { readList } from '../../helpers/raw-http.js';
 import { withSeed } from '../../helpers/seeded-random.js';
 import { connectWriter, observe, Witness, Writer } from '../../model/list-writer.js';
@@ -10,13 +10,10 @@ const STEPS = 150;
 const WRITERS = 3;
 
 describe.each([
-  ['of the usual size', undefined],
-  ['of one block each', 1],
-])('versions of the order list with pieces %s', (_size, pieceRowsMin) => {
-  const context = useTestService();
-  beforeAll(() => {
-    context.service.app.get(ListImages).pieceRowsMin = pieceRowsMin ?? PIECE_ROWS_MIN;
-  });
+  ['of the usual size', ListImages],
+  ['of one block each', ImagesOfSmallPieces],
+])('versions of the order list with pieces %s', (_size, Images) => {
+  const context = useTestService({ override: withListImages((...args) => new Images(...args)) });
   it('identify one content each, and the service serves that content, for random statements of several writers', async () => {
     await withSeed(async (random) => {
       const clients = await Promise.all(Array.from({ length: WRITERS }, () => connectWriter(context.service.url)));

@@ -3,8 +3,8 @@ import { insertKey } from '../../helpers/builders.js';
 import { requestRaw } from '../../helpers/raw-http.js';
 import { withSeed } from '../../helpers/seeded-random.js';
 import { createTestDatabase } from '../../helpers/test-database.js';
+import { ImagesOfSmallPieces, withListImages } from '../../helpers/list-images.js';
 import { ListImages } from '../../../src/orders/list/list-images.js';
-import { PIECE_ROWS_MIN } from '../../../src/orders/list/order-list-encoder.js';
 import { startTestService, type TestService } from '../../helpers/test-service.js';
 import { Witness } from '../../model/list-writer.js';
 import { SchemaChanger } from '../../model/schema-changer.js';
@@ -19,9 +19,9 @@ interface Listed {
 }
 
 describe.each([
-  ['of the usual size', undefined],
-  ['of one block each', 1],
-])('lists with pieces %s', (_size, pieceRowsMin) => {
+  ['of the usual size', ListImages],
+  ['of one block each', ImagesOfSmallPieces],
+])('lists with pieces %s', (_size, Images) => {
   it('show the table at some moment of the request, for random changes of tables, triggers and functions', async () => {
     await withSeed(async (random) => {
       const database = await createTestDatabase();
@@ -29,11 +29,8 @@ describe.each([
       await database.db.query(`
         INSERT INTO orders (id, pet_id, quantity) SELECT n, n, 1 FROM generate_series(1, 3) AS n;
         INSERT INTO orders (id, pet_id, quantity) SELECT n, n, 1 FROM generate_series(16000, 50000, 1000) AS n`);
-      const start = async (): Promise<TestService> => {
-        const service = await startTestService({ database, asOwner: true });
-        service.app.get(ListImages).pieceRowsMin = pieceRowsMin ?? PIECE_ROWS_MIN;
-        return service;
-      };
+      const override = withListImages((...args) => new Images(...args));
+      const start = (): Promise<TestService> => startTestService({ database, asOwner: true, override });
       const services = [await start(), await start()];
       const changer = await SchemaChanger.connect(database.url, random.fork());
       const etags = new Witness();
