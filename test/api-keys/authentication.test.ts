@@ -1,6 +1,5 @@
 import pg from 'pg';
 import { generateKey } from '../../src/api-keys/api-keys.admin.js';
-import { UsageRecorder } from '../../src/usage/usage-recorder.js';
 import { call, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
@@ -115,8 +114,6 @@ describe('the last use of a key', () => {
     await call(context.service.baseUrl, 'HEAD', '/store/orders', key);
   }
 
-  const flush = (): Promise<void> => context.service.app.get(UsageRecorder).flush();
-
   async function lastUsedAt(id: string): Promise<Date | null | undefined> {
     const { rows } = await context.service.db.query<{ last_used_at: Date | null }>(
       'SELECT last_used_at FROM api_keys WHERE id = $1',
@@ -129,7 +126,7 @@ describe('the last use of a key', () => {
     const [used, unused] = [await insertKey(context.service.db), await insertKey(context.service.db)];
     const before = Date.now();
     await use(used.key);
-    await flush();
+    await context.service.flushUsage();
     expect((await lastUsedAt(used.id))?.getTime()).toBeGreaterThanOrEqual(before - 1);
     expect((await lastUsedAt(used.id))?.getTime()).toBeLessThanOrEqual(Date.now() + 1);
     expect(await lastUsedAt(unused.id)).toBeNull();
@@ -143,14 +140,14 @@ describe('the last use of a key', () => {
     await context.service.db.query('UPDATE api_keys SET last_used_at = now() - $1::interval WHERE id = $2', [age, id]);
     const before = await lastUsedAt(id);
     await use(key);
-    await flush();
+    await context.service.flushUsage();
     expect((await lastUsedAt(id))?.getTime() !== before?.getTime()).toBe(recorded);
   });
 
   it('is not recorded for a key that is rejected', async () => {
     const { id, key } = await insertKey(context.service.db, { revoked_at: new Date() });
     await use(key);
-    await flush();
+    await context.service.flushUsage();
     expect(await lastUsedAt(id)).toBeNull();
   });
 
@@ -162,7 +159,7 @@ describe('the last use of a key', () => {
     listener.on('notification', ({ payload }) => received.push(payload));
     await listener.query('LISTEN api_key_changed');
     await use(key);
-    await flush();
+    await context.service.flushUsage();
     expect(await lastUsedAt(id)).toBeInstanceOf(Date);
     await context.service.db.query("SELECT pg_notify('api_key_changed', 'end')");
     await waitFor(() => received.includes('end'), 'the last notification arrives');

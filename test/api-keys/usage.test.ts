@@ -23,8 +23,6 @@ const NOTHING = { admitted: '0', rejected: '0', banned: '0', lists: '0', cancels
 
 const context = useTestService({ environment: { RATE_LIMIT_BAN_THRESHOLD: '3', CANCEL_LOCK_TIMEOUT_MS: '30000' } });
 
-const flush = (): Promise<void> => context.service.app.get(UsageRecorder).flush();
-
 /** @param day by default any: it may change during a test */
 async function usageOf(id: string, day = 'day'): Promise<Record<string, unknown> | undefined> {
   const { rows } = await context.service.db.query<Record<string, unknown>>(
@@ -45,7 +43,7 @@ describe('the usage of a key', () => {
       }
       await call(context.service.baseUrl, 'HEAD', '/store/orders', free.key);
     }
-    await flush();
+    await context.service.flushUsage();
     expect(await usageOf(free.id)).toEqual({ ...NOTHING, admitted: '60', rejected: '2', banned: '4' });
     expect(await usageOf(other.id)).toEqual({ ...NOTHING, admitted: '1' });
   });
@@ -59,7 +57,7 @@ describe('the usage of a key', () => {
     const etag = String(list.headers.etag);
     expect((await listOrders(context.service.baseUrl, key, { 'If-None-Match': etag })).status).toBe(304);
     await call(context.service.baseUrl, 'HEAD', '/store/orders', key);
-    await flush();
+    await context.service.flushUsage();
     expect(bytes).toBeGreaterThan(50);
     expect(await usageOf(id)).toEqual({ ...NOTHING, admitted: '3', lists: '2', list_bytes: String(bytes) });
   });
@@ -82,7 +80,7 @@ describe('the usage of a key', () => {
     await waitFor(async () => (await aborted()) > before, 'the request has ended');
     await release();
     await waitFor(async () => {
-      await flush();
+      await context.service.flushUsage();
       return (await usageOf(id))?.cancels === '2';
     }, 'both are counted');
     expect(await usageOf(id)).toEqual({ ...NOTHING, admitted: '4', cancels: '2' });
@@ -109,7 +107,7 @@ describe('the usage of a key', () => {
     await call(context.service.baseUrl, 'GET', '/store/orders', 'not-a-key');
     // Never becomes a request.
     await exchange(context.service.port, 'GET /v1/store/orders HTTP/1.1\r\nBad Header\r\n\r\n', { until: 'closed' });
-    await flush();
+    await context.service.flushUsage();
     const { rows } = await context.service.db.query('SELECT * FROM api_key_usage');
     expect(rows).toEqual([{ key_id: ANONYMOUS_ID, day: expect.any(Date) as Date, ...NOTHING, admitted: '2' }]);
   });
@@ -119,7 +117,7 @@ describe('the usage of a key', () => {
     await call(context.service.baseUrl, 'HEAD', '/store/orders', deleted.key);
     await call(context.service.baseUrl, 'HEAD', '/store/orders', kept.key);
     await context.service.db.query('DELETE FROM api_keys WHERE id = $1', [deleted.id]);
-    await flush();
+    await context.service.flushUsage();
     expect(await usageOf(deleted.id)).toEqual({ ...NOTHING, admitted: '1' });
     expect(await usageOf(kept.id)).toEqual({ ...NOTHING, admitted: '1' });
   });

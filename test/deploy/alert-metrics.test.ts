@@ -1,8 +1,6 @@
 import { chmodSync, mkdirSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
-import { UsageRecorder } from '../../src/usage/usage-recorder.js';
-import { Metrics } from '../../src/metrics/metrics.js';
 import { cancelOrder } from '../helpers/api.js';
 import { describeWith } from '../helpers/describe-with.js';
 import { FailingPostgres } from '../helpers/failing-postgres.js';
@@ -25,16 +23,15 @@ describeWithRedis('the service exports for alerts', () => {
   afterAll(() => redis.stop());
   const context = useTestService({ environment });
 
-  async function metric(name: string): Promise<number | undefined> {
-    const exported = await context.service.app.get(Metrics).registry.getSingleMetric(name)?.get();
-    return exported?.values[0]?.value;
+  async function metric(name: string): Promise<number> {
+    return (await ServiceMetrics.of(context.service.app)).sum(name);
   }
 
   it('the difference between its clock and that of Redis', async () => {
     await cancelOrder(context.service.baseUrl, '1', context.key);
     const expected = (Date.now() - context.service.clock.now()) / 1_000;
     const offset = await metric('petstore_limiter_clock_offset_seconds');
-    expect(Math.abs(Number(offset) - expected)).toBeLessThan(60);
+    expect(Math.abs(offset - expected)).toBeLessThan(60);
   });
 
   it('that it counts without Redis', async () => {
@@ -50,7 +47,7 @@ describeWithRedis('the service exports for alerts', () => {
   it('that it cannot write the usage', async () => {
     await cancelOrder(context.service.baseUrl, '1', context.key);
     await context.service.db.query('ALTER TABLE api_key_usage RENAME TO elsewhere');
-    await context.service.app.get(UsageRecorder).flush();
+    await context.service.flushUsage();
     await context.service.db.query('ALTER TABLE elsewhere RENAME TO api_key_usage');
     expect(await metric('petstore_usage_flush_failures_total')).toBe(1);
   });

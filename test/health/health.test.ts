@@ -1,5 +1,4 @@
 import { PrismaService } from '../../src/database/prisma.service.js';
-import { Metrics } from '../../src/metrics/metrics.js';
 import { errorOf } from '../helpers/api.js';
 import { createServiceLogin } from '../helpers/service-login.js';
 import { ServiceMetrics } from '../helpers/service-metrics.js';
@@ -28,10 +27,7 @@ describe('health', () => {
     await proxy.close();
   });
 
-  const exported = async (): Promise<number | undefined> => {
-    const { values } = await service.app.get(Metrics).registry.getSingleMetric('petstore_ready')!.get();
-    return values[0]?.value;
-  };
+  const exported = async (): Promise<number> => (await ServiceMetrics.of(service.app)).sum('petstore_ready');
   const ask = (what: 'live' | 'ready'): Promise<Response> => fetch(`${service.baseUrl}/health/${what}`);
 
   const isReadyAgain = (): Promise<void> =>

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { cancelOrder, errorOf, outcomeOfCancel } from '../helpers/api.js';
-import { type OrderRow, insertKey, insertOrder, insertOrders, statusOf } from '../helpers/builders.js';
+import { buildOrder, type OrderRow, insertKey, insertOrder, insertOrders, statusOf } from '../helpers/builders.js';
 import { lockOrder, lockWaits, openTransaction, untilLockWaits } from '../helpers/lock-waits.js';
 import { ServiceMetrics } from '../helpers/service-metrics.js';
 import { type TestService, startTestService, useTestService } from '../helpers/test-service.js';
@@ -82,15 +82,19 @@ describe('cancels at the same time', () => {
     });
 
     it('of one order in one statement cancel it once', async () => {
-      const ids = [await insertOrder(service.db), await insertOrder(service.db, { status: 'shipped' }), '404405'];
+      const states = ['pending', 'shipped', 'cancelled'] as const;
+      const stored = await Promise.all(states.map((status) => insertOrder(service.db, { status })));
+      const ids = [...stored, '404405'];
       const counted = await countCancels(service);
       expect(tally(await together([...ids, ...ids, ...ids]))).toEqual({
         '204': 1,
-        '409 order_already_cancelled': 2,
+        '409 order_already_cancelled': 2 + 3,
         '409 order_already_shipped': 3,
         '404 order_not_found': 3,
       });
-      expect(await counted()).toEqual({ statements: 3, orders: 5, waits: 0 });
+      expect(await counted()).toEqual({ statements: 3, orders: 6, waits: 0 });
+      const { rows } = await service.db.query('SELECT cancelled_at FROM orders WHERE id = $1', [stored[2]]);
+      expect(rows).toEqual([{ cancelled_at: new Date(buildOrder({ status: 'cancelled' }).cancelled_at!) }]);
     });
 
     it('succeed when the order was locked for the first of two statements only', async () => {

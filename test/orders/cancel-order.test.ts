@@ -1,5 +1,4 @@
 import { Agent } from 'node:http';
-import { OrdersRepository } from '../../src/orders/orders.repository.js';
 import { cancelOrder, errorOf, outcomeOfCancel } from '../helpers/api.js';
 import { insertKey, insertOrder, insertOrders, statusOf } from '../helpers/builders.js';
 import { openTransaction, untilLockWaits } from '../helpers/lock-waits.js';
@@ -78,11 +77,6 @@ describe('DELETE /v1/store/orders/{orderId}', () => {
       (await service.db.query('SELECT cancelled_at::text FROM orders WHERE id = $1', [id])).rows;
     const before = await cancelledAt();
     expect(await errorForOutcome(id)).toBe('409 order_already_cancelled');
-    expect(await cancelledAt()).toEqual(before);
-    // Also in one statement with others.
-    const other = await insertOrder(service.db);
-    const results = await service.app.get(OrdersRepository).cancelWithoutWaiting([BigInt(id), BigInt(other)]);
-    expect([...results.values()].sort()).toEqual(['already_cancelled', 'cancelled']);
     expect(await cancelledAt()).toEqual(before);
   });
 

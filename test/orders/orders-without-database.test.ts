@@ -1,8 +1,8 @@
-import { Pools } from '../../src/database/pools.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { useTestDatabase } from '../helpers/test-database.js';
+import { ServiceMetrics } from '../helpers/service-metrics.js';
 import { startTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
@@ -77,10 +77,11 @@ async function withInterrupted(test: (context: Interrupted) => Promise<void>): P
   try {
     const { key: uncachedKey } = await insertKey(database.db);
     await responses(service.baseUrl, key);
-    const { main, list } = service.app.get(Pools);
+    const connections = async (): Promise<number> =>
+      (await ServiceMetrics.of(service.app)).sum('petstore_pool_connections');
     await test({
       proxy,
-      untilPoolsAreEmpty: () => waitFor(() => main.totalCount + list.totalCount === 0, 'the pools have no connection'),
+      untilPoolsAreEmpty: () => waitFor(async () => (await connections()) === 0, 'the pools have no connection'),
       expectOutcomes: async (expected) => {
         const [known, unknown] = [responses(service.baseUrl, key), responses(service.baseUrl, uncachedKey)];
         expect([await known, await unknown]).toEqual([expected, expected]);
