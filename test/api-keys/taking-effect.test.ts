@@ -5,6 +5,7 @@ import { API_KEY_CHANGED_CHANNEL } from '../../src/database/notification-channel
 import { call } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { petstore } from '../helpers/petstore.js';
+import { ServiceMetrics } from '../helpers/service-metrics.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { type TestDatabase, createTestDatabase } from '../helpers/test-database.js';
 import { type TestService, startTestService } from '../helpers/test-service.js';
@@ -176,16 +177,15 @@ describe('lost notifications', () => {
     return inserted;
   }
 
-  /** Resolves when the service has connected for notifications once more. */
-  function reconnected(): Promise<void> {
-    const listener = service.app.get(DatabaseListener);
-    const { onConnected } = listener;
-    return new Promise((resolve) => {
-      listener.onConnected = () => {
-        onConnected();
-        resolve();
-      };
-    });
+  async function exported(name: string): Promise<number> {
+    return (await ServiceMetrics.of(service.app)).sum(name);
+  }
+
+  /** @returns what waits until the service has lost the connection for notifications and has another one */
+  async function watchConnection(): Promise<() => Promise<void>> {
+    const before = await exported('petstore_recoveries_total');
+    return () =>
+      waitFor(async () => (await exported('petstore_recoveries_total')) > before, 'the service listens again');
   }
 
   describe.each<[state: string, interrupt: () => void]>([
@@ -215,11 +215,11 @@ describe('lost notifications', () => {
   it('a key that is revoked after the connection has died silently is rejected when the heartbeat has noticed it', async () => {
     const [{ id, key }, { key: other }] = [await insertNotifiedKey(), await insertNotifiedKey()];
     expect([await statusOf(key), await statusOf(other)]).toEqual([200, 200]);
-    const again = reconnected();
+    const untilConnectedAgain = await watchConnection();
     proxy.dropSilently();
     await revoke(id);
     expect(await statusOf(key)).toBe(200);
-    await again;
+    await untilConnectedAgain();
     expect([await statusOf(key), await statusOf(other)]).toEqual([401, 200]);
   });
 
@@ -227,8 +227,7 @@ describe('lost notifications', () => {
     const { id, key } = await insertKey(database.db);
     expect(await statusOf(key)).toBe(200);
     proxy.rejectConnections();
-    const listener = service.app.get(DatabaseListener);
-    await waitFor(() => !listener.isListening, 'the loss is noticed');
+    await waitFor(async () => (await exported('petstore_listener_connected')) === 0, 'the loss is noticed');
     expect(await statusOf(key)).toBe(200);
     await revoke(id);
     expect(await statusOf(key)).toBe(401);
@@ -239,9 +238,9 @@ describe('lost notifications', () => {
     expect(await statusOf(key)).toBe(200);
     proxy.rejectConnections();
     await database.db.query("UPDATE api_keys SET plan = 'pro' WHERE id = $1", [id]);
-    const again = reconnected();
+    const untilConnectedAgain = await watchConnection();
     proxy.restore();
-    await again;
+    await untilConnectedAgain();
     const { headers } = await call(service.baseUrl, 'HEAD', '/store/orders', key);
     expect(headers.get('x-ratelimit-limit')).toBe('300');
   });
