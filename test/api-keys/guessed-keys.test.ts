@@ -122,20 +122,23 @@ it('a key that cannot be verified counts against its last known plan, and gets 5
     requests_per_minute: 2,
     requests_per_day: 1_000,
   });
-  await untilCached(key, service);
-  service.clock.advance(60_000);
-  proxy.rejectConnections();
-  const responses: unknown[] = [];
-  for (let request = 0; request < 3; request++) {
-    const response = await cancelOrder(service.baseUrl, '404404', key);
-    const limits = ['limit', 'remaining'].map((name) => response.headers.get(`x-ratelimit-${name}`));
-    responses.push([(await errorOf(response)).code, ...limits]);
+  try {
+    await untilCached(key, service);
+    service.clock.advance(60_000);
+    proxy.rejectConnections();
+    const responses: unknown[] = [];
+    for (let request = 0; request < 3; request++) {
+      const response = await cancelOrder(service.baseUrl, '404404', key);
+      const limits = ['limit', 'remaining'].map((name) => response.headers.get(`x-ratelimit-${name}`));
+      responses.push([(await errorOf(response)).code, ...limits]);
+    }
+    expect(responses).toEqual([
+      ['service_unavailable', '2', '1'],
+      ['service_unavailable', '2', '0'],
+      ['rate_limit_exceeded', '2', '0'],
+    ]);
+  } finally {
+    await service.stop();
+    await proxy.close();
   }
-  expect(responses).toEqual([
-    ['service_unavailable', '2', '1'],
-    ['service_unavailable', '2', '0'],
-    ['rate_limit_exceeded', '2', '0'],
-  ]);
-  await service.stop();
-  await proxy.close();
 });

@@ -192,23 +192,26 @@ describe('conditional requests', () => {
         database: service,
         environment: { DATABASE_URL: proxy.urlFor(service.url) },
       });
-      const etag = await currentEtag();
-      const poll = async (): Promise<number> =>
-        (await requestRaw(other.baseUrl, { key, headers: { 'If-None-Match': etag } })).status;
-      expect(await poll()).toBe(304);
-      let pollsAfter: Promise<number>[] = [];
-      // The first poll has read the version already, and its response is late.
-      const late = proxy.after('list_name', async () => {
-        await insertOrder(service.db);
-        pollsAfter = [poll(), poll(), poll()];
-        // They have arrived once a request that was sent after them has its response.
-        expect((await cancelOrder(other.baseUrl, '404404', key)).status).toBe(404);
-      });
-      expect(await poll()).toBe(304);
-      await late;
-      expect(await Promise.all(pollsAfter)).toEqual([200, 200, 200]);
-      await other.stop();
-      await proxy.close();
+      try {
+        const etag = await currentEtag();
+        const poll = async (): Promise<number> =>
+          (await requestRaw(other.baseUrl, { key, headers: { 'If-None-Match': etag } })).status;
+        expect(await poll()).toBe(304);
+        let pollsAfter: Promise<number>[] = [];
+        // The first poll has read the version already, and its response is late.
+        const late = proxy.after('list_name', async () => {
+          await insertOrder(service.db);
+          pollsAfter = [poll(), poll(), poll()];
+          // They have arrived once a request that was sent after them has its response.
+          expect((await cancelOrder(other.baseUrl, '404404', key)).status).toBe(404);
+        });
+        expect(await poll()).toBe(304);
+        await late;
+        expect(await Promise.all(pollsAfter)).toEqual([200, 200, 200]);
+      } finally {
+        await other.stop();
+        await proxy.close();
+      }
     });
   });
 });
