@@ -12,8 +12,8 @@ const UNCOMPRESSED_MAX = 64;
 const BEGUN_PER_TURN = 32;
 /** How long a list waits for its turn. */
 const LIST_WAIT_MS = 4_000;
-/** A list waits for a build that began before it and for its own, each for a lock timeout of 2 s; and this machine may be busy. */
-const LOCKED_MAX_MS = 6_000;
+/** A list waits for a build that began before it and for its own, each for a lock timeout of 2 s. One after the other they would take 128 s. */
+const LOCKED_MAX_MS = 20_000;
 /** With fewer, not all of their requests would be read before some have their response. */
 const CLIENTS = 8;
 

@@ -61,9 +61,9 @@ export class ListTransactions {
     try {
       // The lock before the snapshot: after a rewrite of the table, an older snapshot would see an empty one.
       const begin = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS};
-        LOCK TABLE orders IN ACCESS SHARE MODE`;
+        LOCK TABLE orders IN ACCESS SHARE MODE; SAVEPOINT versions`;
       await withDeadline(client.query(begin), RESPONSE_TIMEOUT_MS);
-      const row = isIntact ? onlyRow(await unlocked<NameRow>(client, 'list_name', SELECT_NAME)) : undefined;
+      const row = isIntact ? onlyRow(await rowsOf<NameRow>(client, 'list_name', SELECT_NAME)) : undefined;
       const version = row && (await this.versions.check(row)) ? versionOf(row) : undefined;
       const children = version === undefined ? await childrenIn(client) : undefined;
       return new ListTransaction(client, this.pools.main, this.metrics, version, children);
@@ -91,11 +91,19 @@ export class ListTransaction {
   ) {}
 
   /**
+   * Gives up the lock on the table of the versions. Call when the transaction waits for a client: VACUUM returns no pages of a table that
+   * is locked, and each list and 304 would read them all. There are no sums afterwards: TRUNCATE empties the table for older snapshots, too.
+   */
+  async unlockVersions(): Promise<void> {
+    await withDeadline(this.client.query('ROLLBACK TO SAVEPOINT versions'), RESPONSE_TIMEOUT_MS);
+  }
+
+  /**
    * The sums of the tokens of ranges of blocks, see {@link ListVersion.basis}.
    * @param starts the block that each range but the first begins with
    */
   async sums(starts: readonly number[]): Promise<readonly string[]> {
-    return sumsOf(await unlocked<SumRow>(this.client, 'list_sums', SELECT_SUMS, [starts]), starts.length + 1);
+    return sumsOf(await rowsOf<SumRow>(this.client, 'list_sums', SELECT_SUMS, [starts]), starts.length + 1);
   }
 
   /**
@@ -147,22 +155,6 @@ async function nextOf<T>(copy: CopyOut<T>, chunks: AsyncIterator<T, undefined>):
       }
     }
   }
-}
-
-/**
- * Runs a statement in a transaction, and gives up its locks: while a transaction holds one on the table of the versions, VACUUM returns
- * none of its pages, and each list and 304 reads them all.
- */
-async function unlocked<T extends QueryResultRow>(
-  client: PoolClient,
-  name: string,
-  text: string,
-  values?: unknown[],
-): Promise<T[]> {
-  await withDeadline(client.query('SAVEPOINT unlocked'), RESPONSE_TIMEOUT_MS);
-  const rows = await rowsOf<T>(client, name, text, values);
-  await withDeadline(client.query('ROLLBACK TO SAVEPOINT unlocked'), RESPONSE_TIMEOUT_MS);
-  return rows;
 }
 
 /** Runs a statement with a deadline. */

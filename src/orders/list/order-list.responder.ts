@@ -13,7 +13,7 @@ import { arrayOf, gzipped, inflated } from './list-body.js';
 import type { ListImage } from './list-image.js';
 import { ListImages } from './list-images.js';
 import { type ListTransaction, ListTransactions } from './list-transaction.js';
-import { etagOf, matchesEtag } from './list-version.js';
+import { etagOf, type ListVersion, matchesEtag } from './list-version.js';
 import { ListVersions } from './list-versions.js';
 import { OrderListEncoder } from './order-list-encoder.js';
 import { ClientDisconnected, sendBody } from './send-body.js';
@@ -99,7 +99,8 @@ export class OrderListResponder {
    * @throws {DomainError} `service_unavailable`
    */
   async respond(req: Request, res: Response, caller: string): Promise<void> {
-    const name = await listCall(() => this.versions.currentName());
+    const version = await listCall(() => this.versions.current());
+    const name = version?.name;
     const isCompressed = req.acceptsEncodings('gzip', 'identity') === 'gzip';
     const isUnchanged = name !== undefined && matchesEtag(req.headers['if-none-match'], etagOf(name));
     if (isUnchanged || req.method === 'HEAD') {
@@ -124,7 +125,7 @@ export class OrderListResponder {
         }
       },
     };
-    await listCall(() => inSlot(this.#lists, sending, () => this.#send(name, sending))).catch((error: unknown) => {
+    await listCall(() => inSlot(this.#lists, sending, () => this.#send(version, sending))).catch((error: unknown) => {
       this.#end(sending, error);
     });
   }
@@ -138,8 +139,8 @@ export class OrderListResponder {
     await this.#lastTurn;
   }
 
-  async #send(name: string | undefined, sending: Sending): Promise<void> {
-    const isSent = await this.images.use(name, sending.cut, (image) =>
+  async #send(version: ListVersion | undefined, sending: Sending): Promise<void> {
+    const isSent = await this.images.use(version, sending.cut, (image) =>
       sending.isCompressed
         ? this.#sendImage(image, sending, image.gzip)
         : inSlot(this.#uncompressed, sending, () => this.#sendImage(image, sending, arrayOf(inflated(image.chunks)))),
@@ -164,6 +165,7 @@ export class OrderListResponder {
     const transaction = await this.transactions.begin();
     let isComplete = false;
     try {
+      await transaction.unlockVersions();
       const body = arrayOf(this.#chunksOf(transaction));
       const encoded = sending.isCompressed ? gzipped(body) : body;
       await this.#write(sending, transaction.version?.name, encoded, CLIENT_WAIT_MAX_MS);

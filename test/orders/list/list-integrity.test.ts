@@ -254,6 +254,23 @@ it('a list shows nothing that is committed after its transaction has begun', asy
   expect(await expectCurrent()).toBeDefined();
 });
 
+it('a list shows every change when the side table is emptied between its name and its sums', async () => {
+  const empty = 'TRUNCATE order_list_changes';
+  await run([empty, 'SELECT renew_order_list_versions()']);
+  await list();
+  await run(['UPDATE orders SET quantity = quantity + 1 WHERE id = 1']);
+  const expected = await table();
+  let refusal: unknown;
+  const emptied = proxy.before('list_sums', async () => {
+    await run(["SET lock_timeout = '100ms'", empty]).catch((error: unknown) => (refusal = error));
+  });
+  expect((await list()).text).toBe(expected);
+  await emptied;
+  // The list has locked it.
+  expect(refusal).toMatchObject({ code: '55P03' });
+  expect(await expectCurrent()).toBeDefined();
+});
+
 describe('a child table that is attached while a list is read', () => {
   const ATTACH = 'ALTER TABLE child INHERIT orders';
   beforeEach(() =>
