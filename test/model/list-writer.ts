@@ -162,7 +162,8 @@ export class Writer {
       `UPDATE orders SET status = 'cancelled', cancelled_at = now() WHERE id >= ${id} AND status = 'pending'`,
       `DELETE FROM orders WHERE id = ${id}`,
       'SELECT compact_order_list_changes(0)',
-      random.pick([MERGE, MERGE, MERGE_ALL]),
+      MERGE,
+      MERGE_ALL,
       random.pick([
         'TRUNCATE orders',
         'ALTER TABLE orders ALTER COLUMN created_at TYPE timestamptz(6)',

@@ -7,6 +7,7 @@ import { CorruptChunk } from './gzip.js';
 import { type Cut, ImageBuilder, ImageMemory } from './image-memory.js';
 import { imageOf, joinSmall, type ListImage, startsOf } from './list-image.js';
 import { type ListTransaction, ListTransactions } from './list-transaction.js';
+import type { ListVersion } from './list-version.js';
 import { OrderListEncoder, PIECE_ROWS_MIN } from './order-list-encoder.js';
 
 /** How long a request waits for an image before it streams the list. Milliseconds, as are all durations here. */
@@ -54,14 +55,14 @@ export class ListImages implements OnModuleDestroy {
   /**
    * Does some work with the list as it is now, or was at some moment since the call. Calls that arrive while an image is built share the
    * next one.
-   * @param name of the current version; undefined while there is none
+   * @param version the current one; undefined while there is none
    * @param cut ends the work when memory is needed for a newer image
    * @returns false, without the work, when memory does not hold the list, or not in time
    * @throws {Error} of the work, or of the database @throws {TypeError} that names an order which cannot be listed
    * @throws {CorruptChunk} when the image that this one takes pieces from was found to be corrupt
    */
-  async use(name: string | undefined, cut: Cut, work: (image: ListImage) => Promise<void>): Promise<boolean> {
-    const image = await this.#get(name);
+  async use(version: ListVersion | undefined, cut: Cut, work: (image: ListImage) => Promise<void>): Promise<boolean> {
+    const image = await this.#get(version);
     if (image === undefined) {
       return false;
     }
@@ -83,20 +84,30 @@ export class ListImages implements OnModuleDestroy {
     this.#memory.current = undefined;
   }
 
-  async #get(name: string | undefined): Promise<ListImage | undefined> {
+  async #get(version: ListVersion | undefined): Promise<ListImage | undefined> {
     const { current } = this.#memory;
-    if (current !== undefined && name === current.name) {
+    if (current !== undefined && version !== undefined && version.name === current.name) {
+      if (this.#compared.get(current)?.basis !== version.basis) {
+        // Rows have been merged into those that concern every block: without new sums the next change would read everything.
+        this.#buildInBackground();
+      }
       this.metrics.listPieces.labels('memory').inc(current.pieces.length);
       return current;
     }
     if (this.#streamedUntil === -Infinity) {
       return this.#inTime(this.#sharedBuild());
     }
-    if (performance.now() > this.#streamedUntil && !this.#isStopping) {
+    if (performance.now() > this.#streamedUntil) {
       this.#streamedUntil = performance.now() + STREAMED_MS;
-      inBackground(this.#sharedBuild());
+      this.#buildInBackground();
     }
     return undefined;
+  }
+
+  #buildInBackground(): void {
+    if (!this.#isStopping) {
+      inBackground(this.#sharedBuild());
+    }
   }
 
   async #inTime(building: Promise<ListImage | undefined>): Promise<ListImage | undefined> {
@@ -126,7 +137,6 @@ export class ListImages implements OnModuleDestroy {
     let isComplete = false;
     try {
       if (base !== undefined && base.name === version?.name) {
-        // Rows may have been merged since into those that concern every block.
         await this.#noteSums(base, transaction);
         isComplete = true;
         return base;

@@ -7,7 +7,7 @@ import { INTERNAL_ERROR, isSchemaError, QUERY_CANCELED, sqlStateOf } from '../..
 import { Metrics } from '../../metrics/metrics.js';
 import { ListCompaction } from './list-compaction.js';
 import { NO_RENEWALS, problemsOf, SELECT_FACTS } from './list-integrity.js';
-import { nameOf, type NameRow, SELECT_NAME } from './list-version.js';
+import { type ListVersion, type NameRow, SELECT_NAME, versionOf } from './list-version.js';
 
 const BEING_CHANGED = 'the tables of the list are being changed';
 
@@ -29,14 +29,14 @@ export class ListVersions implements OnApplicationBootstrap {
 
   /** Checks the tables at start: the first list would wait for it, and the metric would not know yet. */
   async onApplicationBootstrap(): Promise<void> {
-    await this.currentName().catch(() => undefined);
+    await this.current().catch(() => undefined);
   }
 
   /**
-   * The name of the current version; undefined while there is none. Calls that arrive while a query runs share the next one.
+   * The current version; undefined while there is none. Calls that arrive while a query runs share the next one.
    * @throws {Error} of the database
    */
-  readonly currentName = coalesce(() => this.#readName());
+  readonly current = coalesce(() => this.#read());
 
   /** Whether the list had a version when it was read last. */
   get isIntact(): boolean {
@@ -60,12 +60,12 @@ export class ListVersions implements OnApplicationBootstrap {
     return this.#report(this.#checked.problems);
   }
 
-  async #readName(): Promise<string | undefined> {
+  async #read(): Promise<ListVersion | undefined> {
     try {
       const row = await this.#select<NameRow>('list_name', SELECT_NAME);
       if (await this.check(row)) {
         this.compaction.compactIfNeeded(row.count);
-        return nameOf(row);
+        return versionOf(row);
       }
     } catch (error) {
       if (!isSchemaError(error)) {
