@@ -22,9 +22,10 @@ const RELATIONS = `'orders', 'orders_id_seq', 'api_keys', 'api_key_usage', 'orde
 /**
  * Others are all but superusers and those who may act as this login, or as the owner of the database, of the schema or of the tables.
  *
- * Another login may have made the tables before the first migration. Their owner is trusted if this login has its privileges; a
- * superuser has those of every role, which proves nothing. In doctor it is trusted, too, by a login like that of the service: one that
- * owns neither database nor schema, and has no right of its own to create, has nothing but what the owner of the tables granted to it.
+ * Another login may have made tables before the first migration, and given them to a role that this login is in, too, such as
+ * `pg_monitor`. Their owner is trusted if this login has its privileges and owns neither database nor schema, and if the right to create
+ * was granted to that role; a superuser has the privileges of every role, which proves nothing. In doctor it is trusted, too, by a login
+ * like that of the service: one that has no right of its own to create, either, has nothing but what the owner of the tables granted to it.
  *
  * Operators and routines run in the place of those of PostgreSQL or of the service only if they have the same name.
  */
@@ -43,16 +44,17 @@ const selectOthers = (/** @type {boolean} */ asService) => `
     SELECT min(owner) AS oid FROM relation HAVING count(DISTINCT owner) = 1
   ), session AS (
     SELECT oid,
-           EXISTS (SELECT FROM creation WHERE grantee <> 0 AND pg_has_role(pg_roles.oid, grantee, 'USAGE'))
-             OR EXISTS (SELECT FROM database WHERE pg_has_role(pg_roles.oid, owner, 'USAGE'))
+           EXISTS (SELECT FROM creation WHERE grantee <> 0 AND pg_has_role(pg_roles.oid, grantee, 'USAGE')) AS may_create,
+           EXISTS (SELECT FROM database WHERE pg_has_role(pg_roles.oid, owner, 'USAGE'))
              OR EXISTS (SELECT FROM schema WHERE pg_has_role(pg_roles.oid, owner, 'USAGE')) AS is_owner
     FROM pg_roles WHERE rolname = session_user AND NOT rolsuper
   ), trusted AS MATERIALIZED (
     SELECT oid, true AS to_create FROM pg_roles WHERE rolname = session_user
     UNION SELECT owner, true FROM database
     UNION SELECT owner, true FROM schema
-    UNION SELECT owner, true FROM relation, session WHERE pg_has_role(session.oid, owner, 'USAGE')
-    UNION SELECT sole_owner.oid, false FROM sole_owner, session WHERE ${asService} AND NOT is_owner
+    UNION SELECT owner, true FROM relation, session
+    WHERE NOT is_owner AND pg_has_role(session.oid, owner, 'USAGE') AND owner IN (SELECT grantee FROM creation)
+    UNION SELECT sole_owner.oid, false FROM sole_owner, session WHERE ${asService} AND NOT is_owner AND NOT may_create
   ), role AS (
     SELECT oid, rolname, rolcanlogin,
            (SELECT bool_or(to_create) FROM trusted WHERE pg_has_role(pg_roles.oid, trusted.oid, 'MEMBER')) AS to_create

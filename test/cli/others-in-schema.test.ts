@@ -285,6 +285,36 @@ describe('a relation that a stranger made before the first migration', () => {
   });
 
   it.each([
+    ['the owner of the database', 'pg_monitor'],
+    ['the owner of the database', `devs_${suffix}`],
+    ['no owner', 'pg_monitor'],
+    ['no owner', `devs_${suffix}`],
+  ])('runs nothing when it was given to a role that the stranger shares with %s: %s', async (who, shared) => {
+    const [installer, intruder] = [`installer_${suffix}`, `intruder_${suffix}`];
+    const attacked = await createTestDatabase();
+    const { db, url } = attacked;
+    const name = new URL(url).pathname.slice(1);
+    const devs = `devs_${suffix}`;
+    await db.query(`
+      CREATE ROLE ${devs}; CREATE ROLE ${installer} LOGIN PASSWORD 'test' IN ROLE ${devs}, pg_monitor;
+      CREATE ROLE ${intruder} LOGIN IN ROLE ${devs}, pg_monitor;
+      ${who === 'no owner' ? '' : `ALTER DATABASE ${name} OWNER TO ${installer};`}
+      DROP SCHEMA public CASCADE; CREATE SCHEMA public;
+      GRANT CREATE, USAGE ON SCHEMA public TO PUBLIC; CREATE SCHEMA theirs AUTHORIZATION ${intruder};
+      SET ROLE ${intruder}; ${SPY};
+      CREATE TABLE _prisma_migrations (migration_name text); ALTER TABLE _prisma_migrations OWNER TO ${shared};
+      CREATE FUNCTION equals(oid, regprocedure) RETURNS boolean LANGUAGE sql AS 'SELECT theirs.note()';
+      CREATE OPERATOR = (FUNCTION = equals, LEFTARG = oid, RIGHTARG = regprocedure); RESET ROLE;
+      GRANT CREATE ON SCHEMA public TO ${installer}; REVOKE CREATE ON SCHEMA public FROM PUBLIC`);
+    const output = await migrate(Object.assign(new URL(url), { username: installer, password: 'test' }).href);
+    await db.query(`ALTER DATABASE ${name} OWNER TO petstore`);
+    const roles = [installer, intruder, devs].join(', ');
+    await db.query(`DROP SCHEMA public CASCADE; DROP OWNED BY ${roles} CASCADE; DROP ROLE ${roles}`);
+    await attacked.drop();
+    expect(output).toContain('other roles own OPERATOR public.=(oid,regprocedure), TABLE public._prisma_migrations');
+  });
+
+  it.each([
     ['the owner of the database', (installer: string) => `ALTER DATABASE NAME OWNER TO ${installer}`],
     ['no owner', () => 'SELECT'],
   ])('runs nothing and gets no right, where everybody may create or could before, for %s', async (_who, own) => {
