@@ -2,11 +2,9 @@ import { Logger } from '@nestjs/common';
 import type { Pools } from '../../../../src/database/pools.js';
 import { ListCompaction } from '../../../../src/orders/list/list-compaction.js';
 
-// All test files of a worker share `performance`.
-afterEach(() => {
-  jest.restoreAllMocks();
-  jest.useRealTimers();
-});
+// Not by a spy: all test files of a worker share `performance`.
+beforeEach(() => jest.useFakeTimers({ now: 0, doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] }));
+afterEach(() => jest.useRealTimers());
 
 interface Step {
   readonly page: string;
@@ -36,10 +34,9 @@ function compactionOf({ pages, left, pagesMax = Infinity }: { pages: number; lef
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
 
 it('merges when there are more than twice as many rows as the last merge left, and 256', async () => {
-  let now = 0;
-  jest.spyOn(performance, 'now').mockImplementation(() => (now += 10_000));
   const { compaction, steps } = compactionOf({ pages: 1, left: 1_000 });
   const stepsAfter = async (rows: number): Promise<number> => {
+    jest.advanceTimersByTime(10_000);
     compaction.compactIfNeeded(rows);
     await settle();
     return steps.length;
@@ -57,12 +54,10 @@ it.each([
   // After two smaller steps.
   ['fails', 0, [3, 3, 4]],
 ])('merges again a second after one that %s, and not for every list', async (_what, pagesMax, expected) => {
-  let now = 0;
-  jest.spyOn(performance, 'now').mockImplementation(() => now);
   jest.spyOn(Logger.prototype, 'warn').mockImplementation();
   const { compaction, steps } = compactionOf({ pages: 1, left: 1_000, pagesMax });
   const stepsAfter = async (ms: number): Promise<number> => {
-    now += ms;
+    jest.advanceTimersByTime(ms);
     compaction.compactIfNeeded(Infinity);
     await settle();
     return steps.length;
@@ -71,7 +66,6 @@ it.each([
 });
 
 it('takes all pages in steps, larger ones while they are fast, and smaller ones after a statement timeout', async () => {
-  jest.spyOn(performance, 'now').mockReturnValue(0);
   const { compaction, steps } = compactionOf({ pages: 2_000, left: 1, pagesMax: 600 });
   compaction.compactIfNeeded(Infinity);
   await settle();
@@ -88,7 +82,6 @@ it('takes all pages in steps, larger ones while they are fast, and smaller ones 
 });
 
 it('merges by itself although no list is asked for, until the process stops', async () => {
-  jest.useFakeTimers({ now: 0, doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
   const { compaction, steps } = compactionOf({ pages: 1, left: 1 });
   compaction.onApplicationBootstrap();
   for (const expected of [1, 2]) {
