@@ -1,8 +1,10 @@
 import { listOrders } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { StalledClient } from '../helpers/raw-http.js';
+import { ServiceMetrics } from '../helpers/service-metrics.js';
 import { useTestDatabase } from '../helpers/test-database.js';
 import { startTestService } from '../helpers/test-service.js';
+import { waitFor } from '../helpers/wait-for.js';
 
 /** Nearly every order in a block of its own: a list of more than all buffers hold, also when it is compressed. */
 const INSERT = `INSERT INTO orders (id, pet_id, quantity)
@@ -11,6 +13,25 @@ const INSERT = `INSERT INTO orders (id, pet_id, quantity)
 const database = useTestDatabase();
 beforeAll(async () => {
   await database.db.query(INSERT);
+});
+
+it('an uncompressed list waits for more than 10 s while others of its key begin', async () => {
+  const environment = { LIST_STALL_SECONDS: '5' };
+  const service = await startTestService({ database, environment });
+  const { key } = await insertKey(database.db);
+  // Sixteen have their turn at once, and are closed after five seconds.
+  const stalled = Array.from({ length: 48 }, () => StalledClient.open(service.port, key));
+  await waitFor(
+    async () => (await ServiceMetrics.of(service.app)).sum('petstore_connections') >= 48,
+    'all of them are connected',
+  );
+  const startedAt = performance.now();
+  const response = await listOrders(service.baseUrl, key, { 'Accept-Encoding': 'identity' });
+  expect(response.status).toBe(200);
+  expect((await response.arrayBuffer()).byteLength).toBeGreaterThan(20_000_000);
+  expect(performance.now() - startedAt).toBeGreaterThan(10_000);
+  (await Promise.all(stalled)).forEach((client) => client.disconnect());
+  await service.stop();
 });
 
 it.each(['64', '0'].flatMap((cacheMb) => ['gzip', 'identity'].map((encoding) => ({ cacheMb, encoding }))))(

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { ORDER_COLUMNS } from '../order-columns.js';
+import { ORDER_COLUMNS, type OrderColumn } from '../order-columns.js';
 
 /** The version of the list in one snapshot. */
 export interface ListVersion {
@@ -13,10 +13,14 @@ export interface ListVersion {
 const FORMAT = 1;
 
 /** A release that shows orders in another way must not have an entity tag of the one before. */
-const REPRESENTATION = createHash('sha256')
-  .update(JSON.stringify([FORMAT, ORDER_COLUMNS.map(({ name, column, type }) => [name, column, type])]))
-  .digest('hex')
-  .slice(0, 8);
+export function representationOf(columns: readonly OrderColumn[]): string {
+  const shown = columns.map(({ name, column, type }) => [name, column, type]);
+  return createHash('sha256')
+    .update(JSON.stringify([FORMAT, shown]))
+    .digest('hex')
+    .slice(0, 8);
+}
+const REPRESENTATION = representationOf(ORDER_COLUMNS);
 
 /**
  * A digest of the tables of the list with their schema, triggers and functions, 32 digits of its SHA-256: `xmin` is the transaction that

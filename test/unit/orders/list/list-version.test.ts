@@ -1,4 +1,12 @@
-import { matchesEtag, nameOf, type NameRow, sumsOf, versionOf } from '../../../../src/orders/list/list-version.js';
+import {
+  matchesEtag,
+  nameOf,
+  type NameRow,
+  representationOf,
+  sumsOf,
+  versionOf,
+} from '../../../../src/orders/list/list-version.js';
+import { ORDER_COLUMNS, type OrderColumn } from '../../../../src/orders/order-columns.js';
 
 const ROW: NameRow = {
   catalogue: 'digest',
@@ -20,6 +28,21 @@ describe('the name of a version', () => {
   it('differs with the catalogue, and not with the rows that the sum is of', () => {
     expect(nameOf({ ...ROW, catalogue: 'other' })).not.toBe(nameOf(ROW));
     expect(nameOf({ ...ROW, renewals: '4', count: 1 })).toBe(nameOf(ROW));
+  });
+
+  it('differs with each property by which orders are shown', () => {
+    const changed = (change: Partial<OrderColumn>): OrderColumn[] =>
+      ORDER_COLUMNS.map((column, index) => (index === 1 ? { ...column, ...change } : column));
+    const columns = [
+      ORDER_COLUMNS,
+      ORDER_COLUMNS.slice(1),
+      ORDER_COLUMNS.toReversed(),
+      changed({ name: 'other' }),
+      changed({ column: 'other' }),
+      changed({ type: 'text' }),
+    ];
+    expect(new Set(columns.map(representationOf)).size).toBe(columns.length);
+    expect(nameOf(ROW)).toContain(representationOf(ORDER_COLUMNS));
   });
 });
 
