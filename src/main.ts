@@ -5,7 +5,7 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import { createApp } from './app.setup.js';
 import type { EmbeddedDatabase } from './cli/embedded/embedded-database.js';
 import { asError } from './common/as-error.js';
-import { openFilesProblem } from './common/open-files.js';
+import { connectionsWithin, openFilesProblem } from './common/open-files.js';
 import { redactKeys } from './common/redact-keys.js';
 import { type Config, ConfigurationError, loadConfig } from './config/config.js';
 import { checkServer } from './database/check-server.js';
@@ -48,7 +48,11 @@ async function serve(stop: AbortController): Promise<never> {
     }
     const app = await unlessStopped(
       createApp(
-        { ...config, databaseUrl: config.databaseUrl ?? embedded?.url },
+        {
+          ...config,
+          connectionsMax: connectionsWithin(config.connectionsMax),
+          databaseUrl: config.databaseUrl ?? embedded?.url,
+        },
         { logger, requestLog: log.info.bind(log), demoKey: embedded?.demoKey },
       ),
     );

@@ -36,9 +36,9 @@ const UNAVAILABLE = new Error('Redis is unavailable');
 
 /**
  * A circuit breaker around Redis. Logs each change of its state once, and why it cannot connect when that shows only later. A probe
- * closes it, and no request: Redis may restart while there are none. The probes never end, so no connection is idle and
- * closed for it. PING would not do, because a server that responds to it may still reject the script. An error that concerns one key,
- * such as WRONGTYPE, does not open it.
+ * closes it, and no request: Redis may restart while there are none. The probes never end, so no connection is closed for being idle.
+ * PING would not do, because a server that responds to it may still reject the script. An error that concerns one key, such as
+ * WRONGTYPE, does not open it.
  */
 export class RedisCircuitBreaker {
   readonly #logger = new Logger('RateLimit');

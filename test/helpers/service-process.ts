@@ -20,8 +20,15 @@ export class ServiceProcess {
     child.once('close', () => (this.#closed = true));
   }
 
-  static async start(environment: Readonly<Record<string, string>>, cli = CLI): Promise<ServiceProcess> {
-    const child = spawn(process.execPath, ['--enable-source-maps', cli, 'serve'], {
+  /** @param filesMax its limit of open files */
+  static async start(
+    environment: Readonly<Record<string, string>>,
+    cli = CLI,
+    filesMax?: number,
+  ): Promise<ServiceProcess> {
+    const limited = filesMax === undefined ? [] : ['sh', '-c', `ulimit -n ${filesMax}; exec "$@"`, 'sh'];
+    const [command, ...args] = [...limited, process.execPath, '--enable-source-maps', cli, 'serve'];
+    const child = spawn(command, args, {
       env: { ...process.env, NODE_ENV: 'test', PORT: '0', METRICS_PORT: '0', ...environment },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
