@@ -26,10 +26,13 @@ export const LONG_SUITES = [
   'model/orders.model',
   'openapi/swagger-ui',
   ...[
+    'list/list-cache',
+    'list/list-integrity',
     'list/list-plans',
     'list/list-versions.model',
     'list/many-changes',
     'list/schema-changes.model',
+    'list-orders-failures',
     'list-orders-memory',
   ].map((name) => `orders/${name}`),
   ...['build', 'bundle', 'sbom'].map((name) => `production/${name}`),
