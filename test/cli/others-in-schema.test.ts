@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { petstore } from '../helpers/petstore.js';
 import { prismaMigrate } from '../helpers/prisma-migrate.js';
 import { createServiceLogin } from '../helpers/service-login.js';
-import { createTestDatabase, useTestDatabase } from '../helpers/test-database.js';
+import { createTestDatabase, type TestDatabase, useTestDatabase } from '../helpers/test-database.js';
 
 const suffix = randomBytes(4).toString('hex');
 /** Logins: the owner of the tables, another member of its role, another installation's, and one that may not connect. */
@@ -230,6 +230,31 @@ describe('a relation that a stranger made before the first migration', () => {
     return (await petstore(['seed', '--orders', '1'], { DATABASE_URL: url })).stderr;
   };
 
+  const [installer, intruder, devs] = ['installer', 'intruder', 'devs'].map((role) => `${role}_${suffix}`) as [
+    string,
+    string,
+    string,
+  ];
+  let attacked: TestDatabase;
+  let name: string;
+  /** The URL of the installer. */
+  let login: string;
+  beforeEach(async () => {
+    attacked = await createTestDatabase();
+    const url = new URL(attacked.url);
+    name = url.pathname.slice(1);
+    login = Object.assign(url, { username: installer, password: 'test' }).href;
+    await attacked.db.query(`
+      CREATE ROLE ${devs}; CREATE ROLE ${installer} LOGIN PASSWORD 'test'; CREATE ROLE ${intruder} LOGIN`);
+  });
+  afterEach(async () => {
+    const roles = [installer, intruder, devs].join(', ');
+    await attacked.db.query(
+      `ALTER DATABASE ${name} OWNER TO petstore; DROP OWNED BY ${roles} CASCADE; DROP ROLE ${roles}`,
+    );
+    await attacked.drop();
+  });
+
   it.each([
     [
       'the record of the migrations, with a trigger',
@@ -262,22 +287,16 @@ describe('a relation that a stranger made before the first migration', () => {
       show,
     ],
   ])('runs nothing as the owner: %s', async (_what, attack, found, run) => {
-    const [installer, intruder] = [`installer_${suffix}`, `intruder_${suffix}`];
-    const attacked = await createTestDatabase();
     const { db, url } = attacked;
     // As it is installed: the database may belong to a superuser.
     await db.query(`
-      CREATE ROLE ${installer} LOGIN PASSWORD 'test'; CREATE ROLE ${intruder} LOGIN;
       DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT USAGE ON SCHEMA public TO PUBLIC;
       CREATE SCHEMA theirs AUTHORIZATION ${intruder};
       GRANT CREATE ON SCHEMA public TO ${installer}, ${intruder};
       SET ROLE ${intruder}; ${SPY}; ${attack}; RESET ROLE;
       REVOKE CREATE ON SCHEMA public FROM ${intruder}`);
-    const login = Object.assign(new URL(url), { username: installer, password: 'test' }).href;
     const output = [await run(login), await run(url)];
     const { rows } = await db.query('SELECT login FROM theirs.seen');
-    await db.query(`DROP OWNED BY ${installer}, ${intruder} CASCADE; DROP ROLE ${installer}, ${intruder}`);
-    await attacked.drop();
     expect(rows).toEqual([]);
     for (const text of output) {
       expect(text).toContain(`other roles own ${found}. If "${intruder}" is the rightful owner of the tables`);
@@ -286,18 +305,12 @@ describe('a relation that a stranger made before the first migration', () => {
 
   it.each([
     ['the owner of the database', 'pg_monitor'],
-    ['the owner of the database', `devs_${suffix}`],
+    ['the owner of the database', devs],
     ['no owner', 'pg_monitor'],
-    ['no owner', `devs_${suffix}`],
+    ['no owner', devs],
   ])('runs nothing when it was given to a role that the stranger shares with %s: %s', async (who, shared) => {
-    const [installer, intruder] = [`installer_${suffix}`, `intruder_${suffix}`];
-    const attacked = await createTestDatabase();
-    const { db, url } = attacked;
-    const name = new URL(url).pathname.slice(1);
-    const devs = `devs_${suffix}`;
-    await db.query(`
-      CREATE ROLE ${devs}; CREATE ROLE ${installer} LOGIN PASSWORD 'test' IN ROLE ${devs}, pg_monitor;
-      CREATE ROLE ${intruder} LOGIN IN ROLE ${devs}, pg_monitor;
+    await attacked.db.query(`
+      GRANT ${devs}, pg_monitor TO ${installer}, ${intruder};
       ${who === 'no owner' ? '' : `ALTER DATABASE ${name} OWNER TO ${installer};`}
       DROP SCHEMA public CASCADE; CREATE SCHEMA public;
       GRANT CREATE, USAGE ON SCHEMA public TO PUBLIC; CREATE SCHEMA theirs AUTHORIZATION ${intruder};
@@ -306,47 +319,36 @@ describe('a relation that a stranger made before the first migration', () => {
       CREATE FUNCTION equals(oid, regprocedure) RETURNS boolean LANGUAGE sql AS 'SELECT theirs.note()';
       CREATE OPERATOR = (FUNCTION = equals, LEFTARG = oid, RIGHTARG = regprocedure); RESET ROLE;
       GRANT CREATE ON SCHEMA public TO ${installer}; REVOKE CREATE ON SCHEMA public FROM PUBLIC`);
-    const output = await migrate(Object.assign(new URL(url), { username: installer, password: 'test' }).href);
-    await db.query(`ALTER DATABASE ${name} OWNER TO petstore`);
-    const roles = [installer, intruder, devs].join(', ');
-    await db.query(`DROP SCHEMA public CASCADE; DROP OWNED BY ${roles} CASCADE; DROP ROLE ${roles}`);
-    await attacked.drop();
-    expect(output).toContain('other roles own OPERATOR public.=(oid,regprocedure), TABLE public._prisma_migrations');
+    expect(await migrate(login)).toContain(
+      'other roles own OPERATOR public.=(oid,regprocedure), TABLE public._prisma_migrations',
+    );
   });
 
-  it.each([
-    ['the owner of the database', (installer: string) => `ALTER DATABASE NAME OWNER TO ${installer}`],
-    ['no owner', () => 'SELECT'],
-  ])('runs nothing and gets no right, where everybody may create or could before, for %s', async (_who, own) => {
-    const [installer, intruder] = [`installer_${suffix}`, `intruder_${suffix}`];
-    const attacked = await createTestDatabase();
-    const { db, url } = attacked;
-    const name = new URL(url).pathname.slice(1);
-    const login = Object.assign(new URL(url), { username: installer, password: 'test' }).href;
-    await db.query(`
-      CREATE ROLE ${installer} LOGIN PASSWORD 'test'; CREATE ROLE ${intruder} LOGIN;
-      ${own(installer).replace('NAME', name)};
+  it.each(['the owner of the database', 'no owner'])(
+    'runs nothing and gets no right, where everybody may create or could before, for %s',
+    async (who) => {
+      const { db } = attacked;
+      await db.query(`
+      ${who === 'no owner' ? '' : `ALTER DATABASE ${name} OWNER TO ${installer};`}
       CREATE SCHEMA theirs AUTHORIZATION ${intruder}; GRANT CREATE ON SCHEMA public TO PUBLIC;
       ${TABLES.map((table) => `ALTER TABLE ${table} OWNER TO ${intruder}; GRANT ALL ON ${table} TO PUBLIC;`).join(' ')}
       SET ROLE ${intruder}; ${SPY};
       CREATE TRIGGER spy BEFORE INSERT ON api_keys FOR EACH ROW EXECUTE FUNCTION theirs.fire();
       CREATE TRIGGER spy BEFORE INSERT ON _prisma_migrations FOR EACH ROW EXECUTE FUNCTION theirs.fire(); RESET ROLE;
       DELETE FROM _prisma_migrations WHERE migration_name = (SELECT max(migration_name) FROM _prisma_migrations)`);
-    const run = async (): Promise<string[]> => [
-      await migrate(login),
-      (await petstore(['keys', 'issue', '--name', 'X', '--plan', 'pro'], { DATABASE_URL: login })).stderr,
-    ];
-    const output = await run();
-    await db.query('REVOKE CREATE ON SCHEMA public FROM PUBLIC');
-    output.push(...(await run()));
-    const { rows } = await db.query('SELECT login FROM theirs.seen');
-    await db.query(`ALTER DATABASE ${name} OWNER TO petstore`);
-    await db.query(`DROP OWNED BY ${installer}, ${intruder} CASCADE; DROP ROLE ${installer}, ${intruder}`);
-    await attacked.drop();
-    expect(rows).toEqual([]);
-    for (const text of output) {
-      expect(text).toContain('other roles own TABLE public._prisma_migrations');
-      expect(text).not.toContain(`TO ${intruder}`);
-    }
-  });
+      const run = async (): Promise<string[]> => [
+        await migrate(login),
+        (await petstore(['keys', 'issue', '--name', 'X', '--plan', 'pro'], { DATABASE_URL: login })).stderr,
+      ];
+      const output = await run();
+      await db.query('REVOKE CREATE ON SCHEMA public FROM PUBLIC');
+      output.push(...(await run()));
+      const { rows } = await db.query('SELECT login FROM theirs.seen');
+      expect(rows).toEqual([]);
+      for (const text of output) {
+        expect(text).toContain('other roles own TABLE public._prisma_migrations');
+        expect(text).not.toContain(`TO ${intruder}`);
+      }
+    },
+  );
 });
