@@ -1,28 +1,20 @@
-import pg from 'pg';
 import { cancelOrder } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { installFirstRelease } from '../helpers/first-release.js';
+import { openTransaction } from '../helpers/lock-waits.js';
 import { prismaMigrate } from '../helpers/prisma-migrate.js';
 import { ReleasedProcess } from '../helpers/released-process.js';
 import { serviceUrl } from '../helpers/service-login.js';
-import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { useTestDatabase } from '../helpers/test-database.js';
 import { startTestService } from '../helpers/test-service.js';
 import { MERGE } from '../model/list-writer.js';
 import { withTraffic } from '../model/order-traffic.js';
 import { ReleasedTraffic, rethrowUnlessConflict } from '../model/released-traffic.js';
 
-async function openTransaction(database: TestDatabase, statements: string): Promise<pg.Client> {
-  const client = new pg.Client(database.url);
-  // A failed test closes it with the database.
-  client.on('error', () => undefined);
-  await client.connect();
-  await client.query(`BEGIN; ${statements}`);
-  return client;
-}
+const database = useTestDatabase();
 
 describe('an update from release 1.0.0', () => {
   it('leaves a process of that release working during the migrations, beside a new one, and after the new one', async () => {
-    const database = await createTestDatabase();
     const { db } = database;
     await installFirstRelease(database);
     const released = new ReleasedProcess(await serviceUrl(database, database.url));
@@ -33,16 +25,16 @@ describe('an update from release 1.0.0', () => {
 
       // A list and a cancel that last longer than the migrations.
       const listing = await openTransaction(
-        database,
+        db,
         'LOCK TABLE orders IN ACCESS SHARE MODE; SELECT FROM order_list_changes',
       );
       const cancelling = await openTransaction(
-        database,
+        db,
         `UPDATE orders SET status = 'cancelled', cancelled_at = now() WHERE id = ${await traffic.insert()}`,
       );
       expect(await prismaMigrate('deploy', database.url)).toContain('All migrations have been successfully applied');
       await traffic.more(5);
-      await Promise.all([listing, cancelling].map(async (client) => client.query('COMMIT').then(() => client.end())));
+      await Promise.all([listing, cancelling].map((end) => end('COMMIT')));
       expect(await released.facts()).toEqual(known);
 
       const service = await startTestService({ database });
@@ -68,7 +60,6 @@ describe('an update from release 1.0.0', () => {
     } finally {
       await traffic.stop();
       await released.end();
-      await database.drop();
     }
   });
 });
