@@ -9,6 +9,10 @@ import { waitFor } from './wait-for.js';
 
 export const ROOMY: Quotas = { requestsPerMinute: 1_000_000, requestsPerDay: 1_000_000 };
 
+/** The rights of a user of Redis, as docs/operations.md lists them. */
+export const SERVICE_COMMANDS: readonly string[] =
+  '-@all +evalsha +eval +time +hmget +hset +hdel +pexpireat +info +ping +select'.split(' ');
+
 export const BAN_RULE = { threshold: 3, windowSeconds: 60, durationSeconds: 300 };
 
 /** Redis servers and limit stores of the current test, and what the stores report. Call the constructor at the top level. */

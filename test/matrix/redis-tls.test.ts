@@ -4,7 +4,7 @@ import { insertKey } from '../helpers/builders.js';
 import { CertificateAuthority } from '../helpers/certificates.js';
 import { describeWith } from '../helpers/describe-with.js';
 import { freePort } from '../helpers/free-port.js';
-import { administrate, RedisLimits } from '../helpers/redis-limits.js';
+import { administrate, RedisLimits, SERVICE_COMMANDS } from '../helpers/redis-limits.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 import { useTestDatabase } from '../helpers/test-database.js';
@@ -52,18 +52,3 @@ describeWith('redis-server', 'openssl')('a Redis with TLS and ACL users', () => 
 
 /** With characters that a URL must encode. */
 const PASSWORD = 'pa:ss@word';
-
-/** As docs/operations.md lists them. */
-const SERVICE_COMMANDS = [
-  '-@all',
-  '+evalsha',
-  '+eval',
-  '+time',
-  '+hmget',
-  '+hset',
-  '+hdel',
-  '+pexpireat',
-  '+info',
-  '+ping',
-  '+select',
-];

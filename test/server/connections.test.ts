@@ -9,7 +9,7 @@ import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
 import { runProcess } from '../helpers/petstore.js';
 import { RawClient } from '../helpers/raw-client.js';
 import { ServiceMetrics } from '../helpers/service-metrics.js';
-import { ServiceProcess, useServiceProcess } from '../helpers/service-process.js';
+import { ServiceProcess, useServiceProcess, withFilesMax } from '../helpers/service-process.js';
 import { startTestService, useTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { exchange, requestText } from '../helpers/wire.js';
@@ -201,8 +201,7 @@ describe('requests on one connection', () => {
 describe('the limit of connections', () => {
   const CONNECTIONS_MAX = 4;
 
-  /** A process that may open 400 files. */
-  const LIMITED = ['sh', '-c', 'ulimit -n 400; exec "$@"', 'sh', process.execPath, CLI];
+  const LIMITED = [...withFilesMax(400), process.execPath, CLI];
 
   const context = useServiceProcess({ MAX_CONNECTIONS: String(CONNECTIONS_MAX) });
   const sockets: Socket[] = [];
