@@ -20,7 +20,7 @@ export async function* arrayOf(chunks: AsyncIterable<Buffer>): AsyncGenerator<Bu
   yield before === OPENING ? Buffer.concat([OPENING, CLOSING]) : CLOSING;
 }
 
-/** Decompresses chunks, one on the thread pool while the one before it is sent. @throws {CorruptChunk} */
+/** Decompresses chunks, one on the thread pool while the one before it is sent. */
 export async function* inflated(chunks: readonly Deflated[]): AsyncGenerator<Buffer> {
   const begin = (index: number): Promise<Buffer> | undefined => {
     const chunk = chunks[index];

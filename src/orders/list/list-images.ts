@@ -3,7 +3,6 @@ import { coalesce } from '../../common/coalesce.js';
 import { inBackground } from '../../common/in-background.js';
 import { CONFIG, type Config } from '../../config/config.js';
 import { Metrics } from '../../metrics/metrics.js';
-import { CorruptChunk } from './gzip.js';
 import { type Cut, ImageBuilder, ImageMemory } from './image-memory.js';
 import { imageOf, joinSmall, type ListImage, startsOf } from './list-image.js';
 import { type ListTransaction, ListTransactions } from './list-transaction.js';
@@ -59,7 +58,6 @@ export class ListImages implements OnModuleDestroy {
    * @param cut ends the work when memory is needed for a newer image
    * @returns false, without the work, when memory does not hold the list, or not in time
    * @throws {Error} of the work, or of the database @throws {TypeError} that names an order which cannot be listed
-   * @throws {CorruptChunk} when the image that this one takes pieces from was found to be corrupt
    */
   async use(version: ListVersion | undefined, cut: Cut, work: (image: ListImage) => Promise<void>): Promise<boolean> {
     const image = await this.#get(version);
@@ -77,11 +75,6 @@ export class ListImages implements OnModuleDestroy {
 
   onModuleDestroy(): void {
     this.#isStopping = true;
-  }
-
-  /** Drops the image, after a chunk was found to be corrupt. */
-  clear(): void {
-    this.#memory.current = undefined;
   }
 
   async #get(version: ListVersion | undefined): Promise<ListImage | undefined> {
@@ -128,11 +121,9 @@ export class ListImages implements OnModuleDestroy {
   /** @returns undefined when memory does not hold it */
   async #build(): Promise<ListImage | undefined> {
     const startedAt = performance.now();
-    const old = this.#memory.current;
+    const base = this.#memory.current;
     const transaction = await this.transactions.begin();
     const { version } = transaction;
-    // Unless its image was found to be corrupt meanwhile.
-    const base = old === this.#memory.current ? old : undefined;
     const builder = new ImageBuilder(this.#memory, this.#bytesMax, version !== undefined);
     let isComplete = false;
     try {
@@ -146,15 +137,11 @@ export class ListImages implements OnModuleDestroy {
       isComplete &&= builder.fits;
       if (!isComplete) {
         this.#streamedUntil = performance.now() + STREAMED_MS;
-        this.clear();
+        this.#memory.current = undefined;
         return undefined;
       }
       const image = imageOf(version?.name, pieces);
       await this.#noteSums(image, transaction);
-      if (base !== undefined && base !== this.#memory.current) {
-        // It has been cleared meanwhile, and this image may have taken over what was corrupt.
-        throw new CorruptChunk();
-      }
       this.#memory.current = version && image;
       const isSlow = performance.now() - startedAt > BUILD_MAX_MS;
       this.#streamedUntil = isSlow ? performance.now() + STREAMED_MS : -Infinity;

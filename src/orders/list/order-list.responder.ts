@@ -8,7 +8,6 @@ import { DomainError } from '../../errors/domain-error.js';
 import { abortResponse, breakConnection } from '../../http/response.js';
 import { Metrics } from '../../metrics/metrics.js';
 import { UsageRecorder } from '../../usage/usage-recorder.js';
-import { CorruptChunk } from './gzip.js';
 import { arrayOf, gzipped, inflated } from './list-body.js';
 import type { ListImage } from './list-image.js';
 import { ListImages } from './list-images.js';
@@ -217,9 +216,6 @@ export class OrderListResponder {
       this.metrics.lists.labels(isCut ? 'cut' : 'disconnected').inc();
       abortResponse(res);
       return;
-    }
-    if (error instanceof CorruptChunk) {
-      this.images.clear();
     }
     if (res.headersSent) {
       this.metrics.lists.labels('failed').inc();

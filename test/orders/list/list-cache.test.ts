@@ -1,10 +1,7 @@
-import { ListImages } from '../../../src/orders/list/list-images.js';
 import { insertKey } from '../../helpers/builders.js';
 import { describeWith } from '../../helpers/describe-with.js';
-import { withListImages } from '../../helpers/list-images.js';
 import { runProcess } from '../../helpers/petstore.js';
 import { requestRaw } from '../../helpers/raw-http.js';
-import { TcpProxy } from '../../helpers/tcp-proxy.js';
 import { useTestDatabase } from '../../helpers/test-database.js';
 import { ServiceMetrics } from '../../helpers/service-metrics.js';
 import { startTestService, type TestService } from '../../helpers/test-service.js';
@@ -25,35 +22,12 @@ beforeAll(async () => {
   ({ key } = await insertKey(database.db, { plan: 'business' }));
   await change(FILL);
 });
-/** Images in a memory that may be corrupt. */
-class CorruptibleImages extends ListImages {
-  isCorrupting = false;
 
-  override use(...[name, cut, work]: Parameters<ListImages['use']>): Promise<boolean> {
-    return super.use(name, cut, async (image) => {
-      if (this.isCorrupting) {
-        image.chunks[0]!.deflated.fill(0xff);
-      }
-      await work(image);
-    });
-  }
-}
-
-let proxy: TcpProxy;
-let images: CorruptibleImages;
 // One service: each test begins with the image that the one before has left.
 beforeAll(async () => {
-  proxy = await TcpProxy.start(database.url);
-  service = await startTestService({
-    database,
-    environment: { DATABASE_URL: proxy.urlFor(database.url) },
-    override: withListImages((...args) => (images = new CorruptibleImages(...args))),
-  });
+  service = await startTestService({ database });
 });
-afterAll(async () => {
-  await service.stop();
-  await proxy.close();
-});
+afterAll(() => service.stop());
 
 /** The body as text; not checked against the document, which would take seconds for each list. */
 async function list(encoding: 'gzip' | 'identity', from: TestService = service): Promise<string> {
@@ -173,31 +147,6 @@ describe('the image of the order list', () => {
     expect(await list('gzip')).toBe('[]');
     await change(FILL);
   });
-
-  it('never makes a complete response when it is corrupt in memory, and is read again', async () => {
-    const expected = await list('gzip');
-    images.isCorrupting = true;
-    await expect(list('identity')).rejects.toThrow();
-    images.isCorrupting = false;
-    await read();
-    expect(await list('identity')).toBe(expected);
-    expect((await read()).rows).toBe(ORDERS);
-  });
-});
-
-it('an image that takes pieces from one which is found to be corrupt meanwhile is shown to nobody', async () => {
-  await list('gzip');
-  images.isCorrupting = true;
-  // Compressed, it is sent as it is.
-  await list('gzip').catch(() => undefined);
-  images.isCorrupting = false;
-  await change('UPDATE orders SET quantity = quantity % 5 + 1 WHERE id = 50000');
-  const cleared = proxy.before('list_sums', () => {
-    images.clear();
-  });
-  expect((await requestRaw(service.baseUrl, { key, headers: { 'Accept-Encoding': 'gzip' } })).status).toBe(500);
-  await cleared;
-  expect(await list('identity')).toBe(await listAnew());
 });
 
 describe('lists that memory does not hold', () => {

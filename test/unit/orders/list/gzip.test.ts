@@ -1,14 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { crc32, gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
-import {
-  combineCrc32,
-  CorruptChunk,
-  deflate,
-  freeBuffer,
-  gzipArrayOf,
-  inflate,
-} from '../../../../src/orders/list/gzip.js';
+import { combineCrc32, deflate, freeBuffer, gzipArrayOf, inflate } from '../../../../src/orders/list/gzip.js';
 
 it('combineCrc32 equals the CRC-32 of the joined bytes', () => {
   fc.assert(
@@ -48,25 +41,6 @@ it('deflate returns chunks without spare memory, whatever the size of those befo
     expect(plain.equals(await inflate(chunk))).toBe(true);
   }
 });
-
-it.each([1_000, 1_000_000])(
-  'inflate rejects a chunk of %i bytes whose bytes are not those that were compressed',
-  async (bytes) => {
-    const chunk = await deflate(text(bytes));
-    const { deflated, crc, length } = chunk;
-    const bad = Buffer.from(deflated);
-    bad.writeUInt8(bad.readUInt8(bad.length >> 1) ^ 1, bad.length >> 1);
-    for (const corrupt of [
-      { ...chunk, deflated: bad },
-      { ...chunk, crc: crc ^ 1 },
-      { ...chunk, length: length + 1 },
-      { ...chunk, length: length - 1 },
-      { ...chunk, deflated: deflated.subarray(0, -9) },
-    ]) {
-      await expect(inflate(corrupt)).rejects.toThrow(CorruptChunk);
-    }
-  },
-);
 
 describe('freeBuffer', () => {
   const owner = Buffer.allocUnsafeSlow(1_000_000);
