@@ -3,7 +3,7 @@ import { Client } from '../clients/client.mjs';
 import { startContestant, withContestants } from '../contestants/contestants.mjs';
 import { exhaustLimitedKey } from '../contestants/server-process.mjs';
 import { measureLoad, warmUp } from '../measure/load.mjs';
-import { memoryOf } from '../measure/proc.mjs';
+import { memoryOf, resetPeak } from '../measure/proc.mjs';
 import { CONNECTIONS, MAIN_CONNECTIONS } from './cancel.mjs';
 import { CHANGES, readList } from './list-changes.mjs';
 import { cancels, etagOf, list, poll, rejected, rejectedFromManyAddresses } from './requests.mjs';
@@ -14,6 +14,7 @@ const LIST_CONNECTIONS = [1, 32];
 const IDLE_AFTER_MS = 2_000;
 /** So that a list and its client do not compete with the end of the one before. */
 const PAUSE_MS = 100;
+const MIB = 1_048_576;
 
 /** What builds of this service are compared by. Each scenario calls `compare` with a label and what measures one round of one build. */
 export const BUILD_SCENARIOS = {
@@ -21,6 +22,7 @@ export const BUILD_SCENARIOS = {
   rejections: compareRejections,
   list: compareSmallLists,
   changes: compareLargeLists,
+  memory: compareMemory,
   start: compareStarts,
 };
 
@@ -111,13 +113,40 @@ async function compareLargeLists({ bench, contestants, orders, compare }) {
   }
 }
 
+/** Of new processes, over their memory at rest: lists that do not change, and then one that is read anew. */
+async function compareMemory({ bench, orders, compare }) {
+  const database = await bench.databases.forLists(orders);
+  const client = new Client('list');
+  try {
+    await compare(`list of ${orders}, peak of memory`, (contestant) =>
+      withContestants(bench, [[contestant, database]], async (servers) => {
+        const server = servers.get(contestant);
+        await delay(IDLE_AFTER_MS);
+        const atRest = memoryOf(server.pid).resident;
+        const peakMiB = async (kinds) => {
+          resetPeak(server.pid);
+          for (const kind of kinds) {
+            await readList(client, server, bench, { kind });
+          }
+          return (memoryOf(server.pid).peak - atRest) / MIB;
+        };
+        const unchangedMiB = await peakMiB(['gzip', 'plain', 'gzip']);
+        await CHANGES.everything(database.client);
+        return { unchangedMiB, everythingMiB: await peakMiB(['gzip']) };
+      }),
+    );
+  } finally {
+    await client.stop();
+  }
+}
+
 async function compareStarts({ bench, compare }) {
   const database = await bench.databases.forLists(1);
   await compare('start and idle memory', async (contestant) => {
     const server = await startContestant(contestant, bench, database);
     try {
       await delay(IDLE_AFTER_MS);
-      return { startMs: server.startMs, idleMiB: memoryOf(server.pid).resident / 1_048_576 };
+      return { startMs: server.startMs, idleMiB: memoryOf(server.pid).resident / MIB };
     } finally {
       await server.stop();
     }
