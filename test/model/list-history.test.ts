@@ -1,22 +1,17 @@
 import type pg from 'pg';
 import { Ledger, type ListedOrder } from './ledger.js';
 import { ListHistory } from './list-history.js';
+import { replaceMonotonicClock } from '../helpers/monotonic-clock.js';
 
 describe('ListHistory.violations', () => {
   /** Two ledgers that have made two changes each, from 10 to 11 and from 20 to 21 ms. */
   async function history(): Promise<ListHistory> {
     const ledgers = [1, 2].map((number) => new Ledger(number, acceptingAll()));
-    const now = jest.spyOn(performance, 'now');
-    for (const times of [
-      [10, 11],
-      [20, 21],
-    ] as const) {
-      for (const ledger of ledgers) {
-        now.mockReset().mockReturnValueOnce(times[0]).mockReturnValueOnce(times[1]);
-        await ledger.change(() => false);
-      }
+    const times = [10, 11, 10, 11, 20, 21, 20, 21];
+    replaceMonotonicClock(() => times.shift()!);
+    for (const ledger of [...ledgers, ...ledgers]) {
+      await ledger.change(() => false);
     }
-    now.mockRestore();
     return new ListHistory(ledgers);
   }
 

@@ -6,6 +6,7 @@ import { useTestDatabase } from '../../helpers/test-database.js';
 import { ServiceMetrics } from '../../helpers/service-metrics.js';
 import { startTestService, type TestService } from '../../helpers/test-service.js';
 import { waitFor } from '../../helpers/wait-for.js';
+import { replaceMonotonicClock } from '../../helpers/monotonic-clock.js';
 
 /** With every second id: six blocks and a part of a seventh, each a piece, and compressed more than a megabyte. */
 const ORDERS = 50_000;
@@ -163,7 +164,7 @@ describe('lists that memory does not hold', () => {
       await change('DELETE FROM orders WHERE id > 20000');
       // A minute later one is built while lists are streamed.
       const now = performance.now.bind(performance);
-      jest.spyOn(performance, 'now').mockImplementation(() => now() + 61_000);
+      replaceMonotonicClock(() => now() + 61_000);
       await list('gzip', other);
       await waitFor(async () => {
         await read(other);

@@ -81,7 +81,7 @@ describe('withDeadline', () => {
     expect(await withDeadline(turns(8), 100)).toBe('pong');
     const late = turns(40);
     await expect(withDeadline(late, 100)).rejects.toMatchObject({ code: 'ETIMEDOUT' });
-    // Otherwise it would go on beside the next test file, which shares `performance` and may have stopped it.
+    // Otherwise it would go on beside the next test file.
     await late;
   });
 });

@@ -8,6 +8,7 @@ import type { LimitRedis } from '../../../src/rate-limit/redis-connection.js';
 import { type ConsumeReply, redisKeyOf } from '../../../src/rate-limit/redis-script.js';
 import { RedisQuotaStore } from '../../../src/rate-limit/redis-quota-store.js';
 import { ManualClock } from '../../helpers/manual-clock.js';
+import { replaceMonotonicClock } from '../../helpers/monotonic-clock.js';
 
 const ONE: Quotas = { requestsPerMinute: 1, requestsPerDay: 1_000 };
 const LATENCY_MS = 90;
@@ -57,7 +58,7 @@ beforeAll(() => {
 });
 beforeEach(() => {
   clock = new ManualClock(Date.UTC(2026, 10, 21, 12, 0, 30));
-  jest.spyOn(performance, 'now').mockImplementation(() => clock.now());
+  replaceMonotonicClock(() => clock.now());
   redis = new SlowRedis(clock);
   banRule = { threshold: 0, windowSeconds: 60, durationSeconds: 300 };
   store = storeOn(redis);
@@ -158,7 +159,7 @@ describe('RedisQuotaStore', () => {
       const reply = consume(...args);
       // The monotonic clock goes on.
       const elapsedMs = clock.now();
-      jest.spyOn(performance, 'now').mockReturnValue(elapsedMs);
+      replaceMonotonicClock(() => elapsedMs);
       clock.advance(DAY_MS);
       return reply;
     };

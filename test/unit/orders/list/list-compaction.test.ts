@@ -2,7 +2,6 @@ import { Logger } from '@nestjs/common';
 import type { Pools } from '../../../../src/database/pools.js';
 import { ListCompaction } from '../../../../src/orders/list/list-compaction.js';
 
-// Not by a spy: all test files of a worker share `performance`.
 beforeEach(() => jest.useFakeTimers({ now: 0, doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] }));
 afterEach(() => jest.useRealTimers());
 

@@ -6,6 +6,7 @@ import { ClientDisconnected, sendBody, type SendOptions } from '../../../../src/
 import { listen } from '../../../helpers/listen.js';
 import { waitFor } from '../../../helpers/wait-for.js';
 import { parseResponses } from '../../../helpers/wire.js';
+import { replaceMonotonicClock } from '../../../helpers/monotonic-clock.js';
 
 const STALL_MS = 1_000;
 const PIECE = Buffer.alloc(1_024, 'x');
@@ -170,7 +171,7 @@ describe('a body', () => {
     await request();
     client.pause();
     let waitedMs = 0;
-    jest.spyOn(performance, 'now').mockImplementation(() => waitedMs);
+    replaceMonotonicClock(() => waitedMs);
     let asked = 0;
     const body = function* (): Generator<Buffer> {
       for (; asked < 9; asked++) {
