@@ -35,10 +35,9 @@ const GAUGES = {
 export class Metrics {
   readonly registry = new Registry();
 
-  /** A lost connection has `error_type` and no status. */
   readonly requestDurations = new Histogram({
     name: 'http_server_request_duration_seconds',
-    help: 'Time from the headers of a request to the end of its response.',
+    help: 'Time from the headers of a request to the end of its response; error_type is "aborted", without a status, when the connection was lost.',
     labelNames: ['http_request_method', 'http_route', 'http_response_status_code', 'error_type'],
     buckets: DURATION_BUCKETS,
     registers: [this.registry],
@@ -81,11 +80,17 @@ export class Metrics {
 
   readonly listBytes = this.#counter('petstore_list_bytes_total', 'Bytes of JSON in lists, before compression.');
 
-  readonly lists = this.#counter('petstore_lists_total', 'Order lists by how they ended; cut: by the service.', [
-    'end',
-  ]);
+  readonly lists = this.#counter(
+    'petstore_lists_total',
+    'Order lists by how they ended: complete, disconnected (the client left or stopped reading), cut or failed (both by the service).',
+    ['end'],
+  );
 
-  readonly cancels = this.#counter('petstore_cancels_total', 'Cancels that were decided, by outcome.', ['outcome']);
+  readonly cancels = this.#counter(
+    'petstore_cancels_total',
+    'Cancels that were decided, by outcome: cancelled, already_cancelled, already_shipped or not_found.',
+    ['outcome'],
+  );
 
   readonly cancelLockWaits = this.#counter(
     'petstore_cancel_lock_waits_total',
@@ -104,7 +109,7 @@ export class Metrics {
 
   readonly recoveries = this.#counter(
     'petstore_recoveries_total',
-    'How often this process has used PostgreSQL (for notifications) or Redis again after it was unavailable.',
+    'How often this process has used the database (for notifications) or redis again after it was unavailable.',
     ['dependency'],
   );
 
