@@ -6,6 +6,7 @@ import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 const SCRIPTS = join(__dirname, '..', '..', 'scripts');
 const folder = useTemporaryFolder('build');
 
+const PRISMA = 'node_modules/prisma/build/index.js';
 const COMPILER = 'node_modules/@nestjs/cli/bin/nest.js';
 /** "Compiles" a source file by copying it. */
 const COMPILE = "const fs = require('fs'); fs.mkdirSync('dist'); fs.copyFileSync('src/main.ts', 'dist/main.js');";
@@ -13,7 +14,7 @@ const FILES = {
   'src/main.ts': 'first',
   'src/database/generated/client.ts': 'generated',
   'prisma/schema.prisma': 'schema',
-  'prisma/generate.mjs': '',
+  [PRISMA]: "console.log('Generated');",
   'node_modules/.package-lock.json': '{}',
   'scripts/bundle.mjs': "import fs from 'node:fs'; fs.mkdirSync('dist/bundle');",
   [COMPILER]: COMPILE,
@@ -25,17 +26,16 @@ function write(file: string, content: string): void {
 }
 
 /** Runs the real scripts with a compiler and a bundler that do little. */
-function build(): { status: number | null; upToDate: boolean; stdout: string } {
+function build(): { status: number | null; upToDate: boolean; stdout: string; stderr: string } {
   const { status, stdout, stderr } = spawnSync(process.execPath, ['scripts/build.mjs'], { cwd: folder });
-  return { status, upToDate: stderr.toString() === 'dist/ is up to date.\n', stdout: stdout.toString() };
+  const text = stderr.toString();
+  return { status, upToDate: text === 'dist/ is up to date.\n', stdout: stdout.toString(), stderr: text };
 }
 
 const compiled = (): string => readFileSync(join(folder, 'dist/main.js'), 'utf8');
 
 beforeAll(() => {
-  for (const name of ['build.mjs', 'build-state.mjs']) {
-    cpSync(join(SCRIPTS, name), join(folder, 'scripts', name));
-  }
+  cpSync(join(SCRIPTS, 'build.mjs'), join(folder, 'scripts', 'build.mjs'));
   for (const [file, content] of Object.entries(FILES)) {
     write(file, content);
   }
@@ -44,13 +44,13 @@ beforeAll(() => {
 /** Each test leaves a build that is up to date. */
 describe('the build', () => {
   it('compiles when there is no build', () => {
-    expect(build()).toEqual({ status: 0, upToDate: false, stdout: '' });
+    expect(build()).toMatchObject({ status: 0, upToDate: false, stdout: '' });
     expect(compiled()).toBe('first');
   });
 
   it('does nothing and says so when nothing has changed, also after a file was saved unchanged', () => {
     write('src/main.ts', 'first');
-    expect(build()).toEqual({ status: 0, upToDate: true, stdout: '' });
+    expect(build()).toMatchObject({ status: 0, upToDate: true, stdout: '' });
   });
 
   it.each([
@@ -81,6 +81,18 @@ describe('the build', () => {
     expect(build()).toMatchObject({ status: 0, upToDate: false });
     expect(compiled()).toBe('saved during the build');
     expect(build()).toMatchObject({ status: 0, upToDate: true });
+  });
+
+  it('prints what Prisma says only when it fails', () => {
+    write(PRISMA, "console.log('Invalid schema'); process.exit(1);");
+    write('prisma/schema.prisma', 'invalid');
+    expect(build()).toMatchObject({ status: 1, stderr: expect.stringContaining('Invalid schema') as string });
+    write(PRISMA, FILES[PRISMA]);
+    expect(build()).toMatchObject({
+      status: 0,
+      stdout: '',
+      stderr: expect.not.stringContaining('Generated') as string,
+    });
   });
 
   it('leaves nothing that could run when it fails, and builds again', () => {
