@@ -38,32 +38,27 @@ const CHECKS: Readonly<Record<string, DatabaseCheck>> = {
 };
 
 export async function checkDatabase(config: Config): Promise<Results> {
-  let databaseUrl = config.databaseUrl;
-  try {
-    databaseUrl ??= runningEmbeddedDatabaseUrl();
-  } catch (failure) {
-    return { database: error(asError(failure).message, 'Run doctor as the user of the service.') };
-  }
-  if (databaseUrl === undefined) {
-    const remedy = 'Set DATABASE_URL, or start the embedded database with "npm start".';
-    return { database: warning('DATABASE_URL is not set, and the embedded database is not running', remedy) };
-  }
-  const results: Results = { database: error('the server of DATABASE_URL does not respond', CORRECT_URL) };
-  const checked = withDeadline(runDatabaseChecks(databaseUrl, config, results), DATABASE_TIMEOUT_MS);
-  const failure = await checked.then(
-    () => undefined,
-    (reason: unknown) => failed(new Error(`not checked: ${asError(reason).message}`)),
-  );
-  let missing = results.database?.status === 'ok' ? failure : undefined;
-  for (const name of Object.keys(CHECKS).filter((each) => results[each] === undefined)) {
-    results[name] = missing ?? skipped('the database cannot be used');
-    missing &&= skipped('an earlier check has failed');
+  const results: Results = {};
+  await withDeadline(runDatabaseChecks(config, results), DATABASE_TIMEOUT_MS).catch((failure: unknown) => {
+    // The first error says why a later step fails.
+    if (results.database?.status !== 'error') {
+      results.database = failed(failure);
+    }
+  });
+  for (const name of Object.keys(CHECKS)) {
+    results[name] ??= skipped('an earlier check has found a problem');
   }
   return results;
 }
 
-/** @param results gets each result when it is there */
-async function runDatabaseChecks(databaseUrl: string, config: Config, results: Results): Promise<void> {
+/** @param results gets each result when it is there: a later step may fail or hang */
+async function runDatabaseChecks(config: Config, results: Results): Promise<void> {
+  const databaseUrl = config.databaseUrl ?? runningEmbeddedDatabaseUrl();
+  if (databaseUrl === undefined) {
+    const remedy = 'Set DATABASE_URL, or start the embedded database with "npm start".';
+    results.database = warning('DATABASE_URL is not set, and the embedded database is not running', remedy);
+    return;
+  }
   // What the service checks at its start, and what it tolerates.
   const problem = await serverProblem(databaseUrl);
   results.database = problem === undefined ? ok(addressOf(databaseUrl)) : error(problem.message, CORRECT_URL);
@@ -71,38 +66,21 @@ async function runDatabaseChecks(databaseUrl: string, config: Config, results: R
   if (problem?.isFatal === true) {
     return;
   }
-  const options = { application_name: 'petstore-doctor', query_timeout: QUERY_TIMEOUT_MS };
-  const db = await openClient(databaseUrl, options).catch((failure: unknown) => {
-    if (problem === undefined) {
-      const message = `${addressOf(databaseUrl)} accepts no further connection: ${asError(failure).message}`;
-      results.database = error(message, 'Check the connection limit.');
-    }
-  });
-  if (db === undefined) {
-    return;
-  }
+  const db = await openClient(databaseUrl, { application_name: 'petstore-doctor', query_timeout: QUERY_TIMEOUT_MS });
   try {
     await db.query(SETTINGS);
-    const unsafe = await othersProblem(db);
-    for (const [name, check] of Object.entries(CHECKS)) {
-      results[name] = unsafe === undefined ? await check(db, config).catch(failed) : UNSAFE;
+    // Before the statements of the checks, which could run the code of others.
+    const others = await othersInSchema(db, { asService: true });
+    if (others !== undefined) {
+      const message = 'the commands reject this database, because others could run code with their privileges';
+      results.access = error(`${message}: ${others.message}`, others.remedy);
+      return;
     }
-    if (unsafe !== undefined) {
-      results.access = unsafe;
+    for (const [name, check] of Object.entries(CHECKS)) {
+      results[name] = await check(db, config).catch(failed);
     }
   } finally {
     db.connection.stream.destroy();
-  }
-}
-
-/** An error also when it cannot be found out. */
-async function othersProblem(db: pg.Client): Promise<Result | undefined> {
-  try {
-    const others = await othersInSchema(db, { asService: true });
-    const message = 'the commands reject this database, because others could run code with their privileges';
-    return others && error(`${message}: ${others.message}`, others.remedy);
-  } catch (failure) {
-    return failed(failure);
   }
 }
 
@@ -111,12 +89,8 @@ function addressOf(databaseUrl: string): string {
   return `"${database ?? ''}" at ${host}:${port}`;
 }
 
-/** No statement of a check runs then. */
-const UNSAFE = skipped('others may be able to run code with the privileges of the login');
-
 function failed(failure: unknown): Result {
-  const remedy = 'Correct this error or those of the other checks; the log of PostgreSQL has the statement.';
-  return error(asError(failure).message, remedy);
+  return error(asError(failure).message, 'Correct this error. The log of PostgreSQL has the statements that fail.');
 }
 
 /** The smallest of the limits of server, database and role, without reserved connections. */
