@@ -28,7 +28,7 @@ RUN npm run build
 COPY deploy deploy
 RUN node deploy/collect-modules.mjs /out/service-modules swagger-ui-dist \
  && node deploy/collect-modules.mjs /out/migrate-modules \
-      prisma @prisma/schema-engine-wasm @prisma/driver-adapter-utils @prisma/adapter-pg pg \
+      prisma @prisma/schema-engine-wasm @prisma/driver-adapter-utils pg \
  && mkdir -p /out/service /out/migrate \
  && cp -r --parents LICENSE package.json openapi.json deploy/healthcheck.mjs /out/service \
  && cp -r dist/bundle /out/service/dist \
