@@ -41,14 +41,11 @@ export async function ensureConnection(url) {
  * Creates the database in the URL. An existing one is no error, because several migrators may start at once.
  *
  * @param {string} url
- * @returns {Promise<{ databaseName: string }>}
  */
 export async function createDatabase(url) {
-  const databaseName = await onServer(url, (name) => `CREATE DATABASE ${name}`).catch((error) => {
+  await onServer(url, (name) => `CREATE DATABASE ${name}`).catch((error) => {
     if (!DATABASE_EXISTS.includes(error.code)) throw error;
-    return databaseOf(url);
   });
-  return { databaseName };
 }
 
 /** @param {string} url */
@@ -73,17 +70,11 @@ export function siblingUrl(url, database) {
  * @param {(name: string) => string} statement for the name of the database, quoted
  */
 async function onServer(url, statement) {
-  const name = databaseOf(url);
+  const { database } = new pg.Client({ connectionString: url });
   const client = await connect(siblingUrl(url, 'postgres'));
   try {
-    await client.query(statement(pg.escapeIdentifier(name)));
-    return name;
+    await client.query(statement(pg.escapeIdentifier(database ?? '')));
   } finally {
     await client.end();
   }
-}
-
-/** @param {string} url */
-function databaseOf(url) {
-  return new pg.Client({ connectionString: url }).database ?? '';
 }

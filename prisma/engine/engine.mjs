@@ -1,5 +1,5 @@
 import { createAdapterFactory } from './adapter.mjs';
-import { connect, createDatabase, ensureConnection } from './database.mjs';
+import { connect } from './database.mjs';
 import { describeFailedScript, PrismaError } from './errors.mjs';
 import { rejectOthersInSchema } from './others-in-schema.mjs';
 import { loadWasm } from './wasm.mjs';
@@ -50,8 +50,6 @@ export class Engine {
    */
   async call(method, params) {
     if (!this.#url) throw new Error('This command needs a database: set DATABASE_URL.');
-    if (method === 'ensureConnectionValidity') return ensureConnection(this.#url);
-    if (method === 'createDatabase') return createDatabase(this.#url);
     this.#started ??= this.#start();
     const engine = await this.#started;
     switch (method) {
