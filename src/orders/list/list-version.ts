@@ -94,7 +94,8 @@ export function etagOf(version: string): string {
   return `W/"${version}"`;
 }
 
-const OPAQUE_TAG = /(?:W\/)?("[\x21\x23-\x7e\x80-\xff]*")/g;
+/** An element of the list of entity tags (RFC 9110 section 8.8.3), and what it is compared by. */
+const OPAQUE_TAG = /(?:^|,)[ \t]*(?:W\/)?("[\x21\x23-\x7e\x80-\xff]*")(?=[ \t]*(?:,|$))/g;
 
 /** Whether an `If-None-Match` header contains this tag, by weak comparison (RFC 9110 sections 8.8.3.2 and 13.1.2). */
 export function matchesEtag(ifNoneMatch: string | undefined, etag: string): boolean {

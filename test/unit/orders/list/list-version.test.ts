@@ -89,6 +89,10 @@ it.each<[string | undefined, boolean]>([
   ['"ABC-123_DEF"', false],
   ['" abc-123_DEF"', false],
   ['"W/abc-123_DEF"', false],
+  // Something else in the place of W/ or a comma.
+  ['xW/"abc-123_DEF"', false],
+  ['w/"abc-123_DEF"', false],
+  ['"x""abc-123_DEF"', false],
   ['"x, abc-123_DEF"', false],
 ])('matchesEtag returns for If-None-Match %p: %p', (ifNoneMatch, matches) => {
   expect(matchesEtag(ifNoneMatch, etag)).toBe(matches);

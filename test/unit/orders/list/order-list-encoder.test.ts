@@ -205,7 +205,10 @@ describe('OrderListEncoder', () => {
     ['a ship date before our era', '1\t2\t3\t0044-03-15 00:00:00+00 BC\tf'],
     ['a ship date of five digits', '1\t2\t3\t10000-01-01 00:00:00+00\tf'],
     ['a ship date with microseconds', '1\t2\t3\t2026-11-21 00:58:46.1234+00\tf'],
-    ['a ship date with another offset', '1\t2\t3\t2026-11-21 00:58:46-05\tf'],
+    ...['-05', '-00', '+01', '+10'].map((offset): [string, string] => [
+      `a ship date at ${offset}`,
+      `1\t2\t3\t2026-11-21 00:58:46${offset}\tf`,
+    ]),
     ['a ship date in another style', '1\t2\t3\tSat 21 Nov 00:58:46 2026 UTC\tf'],
     ['a date without a time', '1\t2\t3\t2026-11-21\tf'],
     ['no completeness', '1\t2\t3\t\\N\t\\N'],
