@@ -2,7 +2,7 @@ import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/com
 import { Reflector } from '@nestjs/core';
 import type { Request, Response } from 'express';
 import { DomainError } from '../errors/domain-error.js';
-import { isPublic } from '../http/decorators.js';
+import { IS_PUBLIC } from '../http/decorators.js';
 import { ANONYMOUS_QUOTAS } from '../plans/plans.js';
 import { ClientAddress } from '../rate-limit/client-address.js';
 import { RateLimiter } from '../rate-limit/rate-limiter.js';
@@ -28,7 +28,7 @@ export class ApiKeyGuard implements CanActivate {
    * `invalid_api_key` (unknown, revoked and expired keys alike), or `service_unavailable` when the key cannot be verified
    */
   async canActivate(context: ExecutionContext): Promise<boolean> {
-    if (isPublic(this.reflector, context)) {
+    if (this.reflector.getAllAndOverride<true | undefined>(IS_PUBLIC, [context.getHandler(), context.getClass()])) {
       return true;
     }
     const http = context.switchToHttp();

@@ -1,13 +1,13 @@
-import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
-import { Reflector } from '@nestjs/core';
+import { applyDecorators, createParamDecorator, type ExecutionContext, SetMetadata } from '@nestjs/common';
+import { SkipThrottle } from '@nestjs/throttler';
 import type { Request } from 'express';
 
-/** Opens a route to callers without a key and without limits. Every route without it is closed. */
-export const Public = Reflector.createDecorator<undefined, true | undefined>({ transform: () => true });
+/** The metadata by which `ApiKeyGuard` lets a request pass without a key. */
+export const IS_PUBLIC = 'isPublic';
 
-export function isPublic(reflector: Reflector, context: ExecutionContext): boolean {
-  return reflector.getAllAndOverride(Public, [context.getHandler(), context.getClass()]) ?? false;
-}
+/** Opens a route to callers without a key and without limits: both guards skip it. Every route without it is closed. */
+export const Public = (): ClassDecorator & MethodDecorator =>
+  applyDecorators(SetMetadata(IS_PUBLIC, true), SkipThrottle());
 
 /** The id of the key that a request was admitted with: what callers share is divided fairly by this id. */
 export const CallerId = createParamDecorator((_data: unknown, context: ExecutionContext): string => {

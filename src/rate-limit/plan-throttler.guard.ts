@@ -1,7 +1,6 @@
-import { type ExecutionContext, Inject, Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { ThrottlerGuard, type ThrottlerRequest } from '@nestjs/throttler';
 import type { Request, Response } from 'express';
-import { isPublic } from '../http/decorators.js';
 import { RateLimiter } from './rate-limiter.js';
 
 /**
@@ -12,10 +11,6 @@ import { RateLimiter } from './rate-limiter.js';
 @Injectable()
 export class PlanThrottlerGuard extends ThrottlerGuard {
   @Inject(RateLimiter) private readonly limiter!: RateLimiter;
-
-  protected override shouldSkip(context: ExecutionContext): Promise<boolean> {
-    return Promise.resolve(isPublic(this.reflector, context));
-  }
 
   /**
    * Counts the request against its key, once, because one throttler is configured.
