@@ -4,7 +4,7 @@ import type { Request, Response } from 'express';
 import { DomainError } from '../errors/domain-error.js';
 import { IS_PUBLIC } from '../http/decorators.js';
 import { ANONYMOUS_QUOTAS } from '../plans/plans.js';
-import { ClientAddress } from '../rate-limit/client-address.js';
+import { clientNetworkOf } from '../rate-limit/client-address.js';
 import { RateLimiter } from '../rate-limit/rate-limiter.js';
 import type { VerifiedKey } from './api-keys.repository.js';
 import { ApiKeysService } from './api-keys.service.js';
@@ -20,7 +20,6 @@ export class ApiKeyGuard implements CanActivate {
     private readonly reflector: Reflector,
     private readonly apiKeys: ApiKeysService,
     private readonly limiter: RateLimiter,
-    private readonly clientAddress: ClientAddress,
   ) {}
 
   /**
@@ -34,7 +33,7 @@ export class ApiKeyGuard implements CanActivate {
     const http = context.switchToHttp();
     const [req, res] = [http.getRequest<Request>(), http.getResponse<Response>()];
     // Before the look-up: a socket that the client resets meanwhile has no address.
-    const address = this.clientAddress.networkOf(req);
+    const address = clientNetworkOf(req);
     const token = readBearer(req.headers.authorization);
     const key = token instanceof DomainError ? token : await this.#verify(token, res);
     if (key instanceof DomainError) {

@@ -1,36 +1,29 @@
-import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
-import { Inject, Injectable } from '@nestjs/common';
+import type { Request } from 'express';
 import ipaddr from 'ipaddr.js';
 import proxyAddr from 'proxy-addr';
-import { CONFIG, type Config } from '../config/config.js';
+import type { Config } from '../config/config.js';
 
 /** Proxies that are looked up: a client may send thousands of addresses that are trusted. */
 const PROXIES_MAX = 32;
 
 /**
- * Determines the client address of a request. `X-Forwarded-For` is read from right to left through the proxies in
- * `TRUST_PROXY`; the entries before the client's address were sent by the client and are ignored.
+ * The setting `trust proxy` of Express, which reads `X-Forwarded-For` from right to left through the proxies in `TRUST_PROXY`; the
+ * entries before the client's address were sent by the client and are ignored.
  */
-@Injectable()
-export class ClientAddress {
-  readonly #trust: ((address: string, hop: number) => boolean) | undefined;
-
-  constructor(@Inject(CONFIG) { trustProxy }: Config) {
-    if (trustProxy !== undefined) {
-      const isTrusted =
-        typeof trustProxy === 'number' ? (_: string, hop: number) => hop < trustProxy : proxyAddr.compile(trustProxy);
-      this.#trust = (address, hop) => hop < PROXIES_MAX && isTrusted(withoutPort(address), hop);
-    }
+export function trustedProxies(trustProxy: Config['trustProxy']): number | ((address: string, hop: number) => boolean) {
+  if (typeof trustProxy !== 'object') {
+    return trustProxy ?? 0;
   }
+  const isTrusted = proxyAddr.compile(trustProxy);
+  return (address, hop) => hop < PROXIES_MAX && isTrusted(withoutPort(address), hop);
+}
 
-  /** What a request without a valid key is counted against: the network of its client. */
-  networkOf(req: IncomingMessage): string {
-    // The address is undefined after the socket has closed; such a request gets no response.
-    const socketAddress = req.socket.remoteAddress ?? 'unknown';
-    const claimed = this.#trust === undefined ? socketAddress : withoutPort(proxyAddr(req, this.#trust));
-    return networkOf(isIP(claimed) === 0 ? socketAddress : claimed);
-  }
+/** What a request without a valid key is counted against: the network of its client. */
+export function clientNetworkOf({ ip, socket }: Request): string {
+  const claimed = withoutPort(ip ?? '');
+  // The address is undefined after the socket has closed; such a request gets no response.
+  return networkOf(isIP(claimed) === 0 ? (socket.remoteAddress ?? 'unknown') : claimed);
 }
 
 /** An entry as some proxies write it, with a port: `203.0.113.1:443` or `[2001:db8::1]:443`. */

@@ -3,7 +3,6 @@ import { ThrottlerModule } from '@nestjs/throttler';
 import { DatabaseModule } from '../database/database.module.js';
 import { ANONYMOUS_QUOTAS } from '../plans/plans.js';
 import { UsageModule } from '../usage/usage.module.js';
-import { ClientAddress } from './client-address.js';
 import { MINUTE_MS } from './decision.js';
 import { RateLimiter } from './rate-limiter.js';
 
@@ -14,7 +13,7 @@ import { RateLimiter } from './rate-limiter.js';
     // The guard calls `handleRequest` once for each throttler, so there is one. Its numbers have no effect: those of the plan count.
     ThrottlerModule.forRoot([{ ttl: MINUTE_MS, limit: ANONYMOUS_QUOTAS.requestsPerMinute }]),
   ],
-  providers: [ClientAddress, RateLimiter],
-  exports: [ClientAddress, RateLimiter],
+  providers: [RateLimiter],
+  exports: [RateLimiter],
 })
 export class RateLimitModule {}

@@ -97,7 +97,7 @@ describe('behind proxies', () => {
     return 60 - Number(response.headers.get('x-ratelimit-remaining'));
   }
 
-  // The unit test of `ClientAddress` covers the other forms of the header.
+  // The unit test of `clientNetworkOf` covers the other forms of the header.
   test.each<[string, string, (string | undefined)[], number[]]>([
     [
       'without TRUST_PROXY, all requests of a connection count as one client',

@@ -1,20 +1,22 @@
-import type { IncomingMessage } from 'node:http';
+import express, { type Request } from 'express';
 import fc from 'fast-check';
 import { loadConfig } from '../../../src/config/config.js';
-import { ClientAddress, networkOf } from '../../../src/rate-limit/client-address.js';
+import { clientNetworkOf, networkOf, trustedProxies } from '../../../src/rate-limit/client-address.js';
 
 const SOCKET_ADDRESS = '10.0.0.1';
 
 function networkBy(trustProxy: string | undefined, forwardedFor: string | undefined, remoteAddress?: string): string {
+  const app = express();
   const config = loadConfig(trustProxy === undefined ? {} : { TRUST_PROXY: trustProxy });
-  const req = {
+  app.set('trust proxy', trustedProxies(config.trustProxy));
+  const req = Object.assign(Object.create(app.request) as Request, {
     socket: { remoteAddress },
     headers: forwardedFor === undefined ? {} : { 'x-forwarded-for': forwardedFor },
-  };
-  return new ClientAddress(config).networkOf(req as unknown as IncomingMessage);
+  });
+  return clientNetworkOf(req);
 }
 
-describe('ClientAddress', () => {
+describe('clientNetworkOf', () => {
   test.each([
     // TRUST_PROXY        X-Forwarded-For                              is
     [undefined, undefined, SOCKET_ADDRESS],
