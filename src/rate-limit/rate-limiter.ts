@@ -1,4 +1,4 @@
-import { Inject, Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import type { Response } from 'express';
 import { CLOCK, type Clock } from '../common/clock.js';
 import { CONFIG, type Config } from '../config/config.js';
@@ -10,8 +10,10 @@ import { ANONYMOUS_ID, ANONYMOUS_QUOTAS, type Caller } from '../plans/plans.js';
 import { UsageRecorder } from '../usage/usage-recorder.js';
 import { bindingWindow, type Verdict, verdictOfUnused } from './decision.js';
 import { rateLimitHeaders } from './headers.js';
-import { MemoryQuotaStore, type QuotaStore, type QuotaStoreOptions } from './memory-quota-store.js';
-import type { RedisQuotaStore } from './redis-quota-store.js';
+import { MemoryQuotaStore, type QuotaStore } from './memory-quota-store.js';
+
+/** Injection token of the store that counts the requests of keys. */
+export const KEY_QUOTA_STORE = Symbol('key quota store');
 
 const USAGE_OF = { admitted: { admitted: 1 }, limited: { rejected: 1 }, banned: { banned: 1 } } as const;
 
@@ -22,26 +24,22 @@ const ADDRESS_BANNED = new DomainError('address_banned');
 
 /** Counts the requests of keys (in Redis if `REDIS_URL` is set) and of addresses (in memory), and rejects those over a limit. */
 @Injectable()
-export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
-  /** By the id of the key. */
-  keys: QuotaStore;
+export class RateLimiter {
   /** By the network of the address. A store of its own, so that a flood from many addresses evicts no key. */
-  readonly addresses: QuotaStore;
-  readonly #redisStore: Promise<RedisQuotaStore> | undefined;
+  readonly #addresses: QuotaStore;
 
   constructor(
     @Inject(CLOCK) private readonly clock: Clock,
-    @Inject(CONFIG) { redisUrl, ban: banRule }: Config,
+    @Inject(CONFIG) { ban: banRule }: Config,
+    /** By the id of the key. */
+    @Inject(KEY_QUOTA_STORE) private readonly keys: QuotaStore,
     listener: DatabaseListener,
     private readonly usage: UsageRecorder,
     private readonly metrics: Metrics,
   ) {
-    this.addresses = new MemoryQuotaStore({ clock, banRule, bans: metrics.bans.labels('address') });
-    const options = { clock, banRule, bans: metrics.bans.labels('key') };
-    this.keys = new MemoryQuotaStore(options);
-    this.#redisStore = redisUrl === undefined ? undefined : this.#connect(redisUrl, options);
+    this.#addresses = new MemoryQuotaStore({ clock, banRule, bans: metrics.bans.labels('address') });
     listener.on(API_KEY_UNBANNED_CHANNEL, (keyId) => {
-      this.keys.liftBan(keyId);
+      keys.liftBan(keyId);
     });
   }
 
@@ -51,7 +49,7 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
    */
   async enforce({ id, plan, quotas }: Caller, res: Response): Promise<void> {
     const isAnonymous = plan === 'anonymous';
-    const verdict = await (isAnonymous ? this.addresses : this.keys).consume(id, quotas);
+    const verdict = await (isAnonymous ? this.#addresses : this.keys).consume(id, quotas);
     this.metrics.limiterDecisions.labels(plan, verdict.outcome).inc();
     this.usage.add(isAnonymous ? ANONYMOUS_ID : id, USAGE_OF[verdict.outcome]);
     setRateLimitHeaders(res, verdict);
@@ -68,25 +66,6 @@ export class RateLimiter implements OnModuleInit, OnApplicationShutdown {
   /** Sets the headers of a caller without requests: those of a response to a request that is not counted, such as a CORS preflight. */
   setFullQuotaHeaders(res: Response): void {
     setRateLimitHeaders(res, verdictOfUnused(ANONYMOUS_QUOTAS, this.clock.now()));
-  }
-
-  async onModuleInit(): Promise<void> {
-    this.keys = (await this.#redisStore) ?? this.keys;
-  }
-
-  async onApplicationShutdown(): Promise<void> {
-    (await this.#redisStore)?.disconnect();
-  }
-
-  async #connect(redisUrl: string, options: QuotaStoreOptions): Promise<RedisQuotaStore> {
-    // Imported on demand: without Redis it would only cost time and memory.
-    const { RedisQuotaStore } = await import('./redis-quota-store.js');
-    this.metrics.recoveries.inc({ dependency: 'redis' }, 0);
-    const recoveries = this.metrics.recoveries.labels('redis');
-    const store = await RedisQuotaStore.connect(redisUrl, { ...options, recoveries });
-    this.metrics.watch('limiterDegraded', () => store.degraded);
-    this.metrics.watch('limiterClockOffset', () => store.clockOffsetMs / 1_000);
-    return store;
   }
 }
 

@@ -1,4 +1,4 @@
-import { Logger } from '@nestjs/common';
+import { Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { asError } from '../common/as-error.js';
 import { lruCache } from '../common/lru-cache.js';
 import type { Quotas } from '../plans/plans.js';
@@ -35,7 +35,7 @@ export interface RedisQuotaStoreOptions extends QuotaStoreOptions {
  * Counts the requests of API keys in Redis, exactly for any number of processes: one script and one round trip for each.
  * What Redis cannot decide is counted in the memory of this process.
  */
-export class RedisQuotaStore implements QuotaStore {
+export class RedisQuotaStore implements QuotaStore, OnApplicationShutdown {
   readonly #logger = new Logger('RateLimit');
   readonly #breaker: RedisCircuitBreaker;
   readonly #memory: MemoryQuotaStore;
@@ -60,7 +60,7 @@ export class RedisQuotaStore implements QuotaStore {
     return store;
   }
 
-  disconnect(): void {
+  onApplicationShutdown(): void {
     this.options.redis.disconnect();
   }
 

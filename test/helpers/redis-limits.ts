@@ -34,7 +34,7 @@ export class RedisLimits {
     });
     afterEach(async () => {
       for (const store of this.#stores.splice(0)) {
-        store.disconnect();
+        store.onApplicationShutdown();
       }
       await Promise.all(this.#servers.splice(0).map((server) => server.stop()));
     });

@@ -4,6 +4,7 @@ import { administrate, countOf } from '../helpers/redis-limits.js';
 import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { useTestDatabase } from '../helpers/test-database.js';
+import { startTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
 const database = useTestDatabase();
@@ -37,6 +38,22 @@ describeWithRedis('three replicas that share a Redis', () => {
     const response = await request(replicas[0]!);
     expect([response.status, response.headers.get('x-ratelimit-remaining')]).toEqual([401, '59']);
     expect(await stored()).toEqual(before);
+  });
+
+  it('close their connections to it when they stop', async () => {
+    const connections = (): Promise<number> =>
+      administrate(
+        redis,
+        async (admin) =>
+          String(await admin.call('CLIENT', 'LIST', 'TYPE', 'normal'))
+            .trim()
+            .split('\n').length,
+      );
+    const before = await connections();
+    const service = await startTestService({ database, environment: { REDIS_URL: redis.url } });
+    expect(await connections()).toBe(before + 1);
+    await service.stop();
+    await waitFor(async () => (await connections()) === before, 'its connection is closed');
   });
 });
 
