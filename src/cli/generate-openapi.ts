@@ -11,7 +11,7 @@ import { buildOpenApiDocument } from '../openapi/openapi-document.js';
 export async function generateOpenApi(environment: NodeJS.ProcessEnv): Promise<object> {
   const { PUBLIC_BASE_URL, STAGING_BASE_URL } = environment;
   const config = loadConfig({ PUBLIC_BASE_URL, STAGING_BASE_URL });
-  const app = await NestFactory.create(AppModule.with(config), new ServiceHttpAdapter(), {
+  const app = await NestFactory.create(AppModule.with(config), new ServiceHttpAdapter(config), {
     preview: true,
     logger: false,
     abortOnError: false,

@@ -24,7 +24,7 @@ export class Connections {
   #isClosing = false;
 
   /** @param keptAliveMax while more connections are open, each ends with its next response */
-  constructor(private readonly keptAliveMax = Infinity) {}
+  constructor(private readonly keptAliveMax: number) {}
 
   /** Call before the server listens. */
   watch(server: Server): void {

@@ -2,6 +2,7 @@ import { createServer, IncomingMessage, type ServerOptions, ServerResponse } fro
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type Express } from 'express';
+import type { Config } from '../config/config.js';
 import { Connections } from './connections.js';
 import { HEADERS_MAX } from './framing.js';
 import { routableTarget } from './paths.js';
@@ -24,24 +25,17 @@ const SERVER_OPTIONS = {
  */
 const KEPT_ALIVE_SHARE = 0.5;
 
-export interface HttpServerBounds {
-  /** Connections that are open at once; Node closes further ones. */
-  readonly connectionsMax: number;
-  /** How long a connection may stay idle after a response. */
-  readonly keepAliveTimeoutSeconds: number;
-}
-
 /** Express behind an HTTP server with options that Nest does not pass on. */
 export class ServiceHttpAdapter extends ExpressAdapter {
   readonly connections: Connections;
 
-  constructor(private readonly bounds: HttpServerBounds = { connectionsMax: Infinity, keepAliveTimeoutSeconds: 65 }) {
+  constructor(private readonly config: Config) {
     const app = express();
     // Before the first route: Express creates its router from these settings.
     app.enable('case sensitive routing').enable('strict routing');
     app.disable('x-powered-by').disable('etag').disable('query parser');
     super(app);
-    this.connections = new Connections(bounds.connectionsMax * KEPT_ALIVE_SHARE);
+    this.connections = new Connections(config.connectionsMax * KEPT_ALIVE_SHARE);
   }
 
   override initHttpServer(): void {
@@ -49,11 +43,9 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     const server = createServer({
       ...SERVER_OPTIONS,
       ...expressMessages(app),
-      keepAliveTimeout: this.bounds.keepAliveTimeoutSeconds * 1_000,
+      keepAliveTimeout: this.config.keepAliveTimeoutSeconds * 1_000,
     });
-    if (Number.isFinite(this.bounds.connectionsMax)) {
-      server.maxConnections = this.bounds.connectionsMax;
-    }
+    server.maxConnections = this.config.connectionsMax;
     // Node silently drops headers beyond this number, such as a second `Authorization`. `framingError` rejects a request that reaches it.
     server.maxHeadersCount = HEADERS_MAX + 1;
     // Milliseconds without a byte in either direction; Node waits twice as long while the client takes none of a response.

@@ -2,11 +2,12 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import type { Express } from 'express';
+import { loadConfig } from '../../../src/config/config.js';
 import { ServiceHttpAdapter } from '../../../src/http/service-http-adapter.js';
 import { listen } from '../../helpers/listen.js';
 
 it('a connection whose client reads nothing of a response is closed after its timeout', async () => {
-  const adapter = new ServiceHttpAdapter();
+  const adapter = new ServiceHttpAdapter(loadConfig({}));
   adapter.initHttpServer();
   const server = adapter.getHttpServer() as Server;
   expect(server.timeout).toBe(300_000);
@@ -21,7 +22,7 @@ it('a connection whose client reads nothing of a response is closed after its ti
 });
 
 it('sends what its client has not read yet of a response that has ended, before it closes', async () => {
-  const adapter = new ServiceHttpAdapter();
+  const adapter = new ServiceHttpAdapter(loadConfig({}));
   adapter.initHttpServer();
   const server = adapter.getHttpServer() as Server;
   const BYTES = 32_000_000;
