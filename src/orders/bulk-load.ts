@@ -1,5 +1,4 @@
 import type pg from 'pg';
-import { inTransaction } from '../database/in-transaction.js';
 
 /** How far a load of many orders is. */
 export class LoadProgress {
@@ -35,13 +34,24 @@ const RAISE_SEQUENCE = `
  * @param db a connection outside a transaction; its `lock_timeout` bounds the waits
  * @param work inserts orders and returns their number
  */
-export function loadOrders(db: pg.ClientBase, progress: LoadProgress, work: () => Promise<number>): Promise<number> {
-  return inTransaction(db, async () => {
+export async function loadOrders(
+  db: pg.ClientBase,
+  progress: LoadProgress,
+  work: () => Promise<number>,
+): Promise<number> {
+  // What a statement sees does not depend on the default of the role.
+  await db.query('BEGIN ISOLATION LEVEL READ COMMITTED');
+  try {
     await db.query(LOCK_OUT_OTHER_LOADS);
     const count = await work();
     progress.isCommitting = true;
+    await db.query('COMMIT');
     return count;
-  });
+  } catch (error) {
+    // After a lost connection the server rolls back by itself; the first error is the one to report.
+    await db.query('ROLLBACK').catch(() => undefined);
+    throw error;
+  }
 }
 
 /**
