@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 /**
  * Installs the tools of a folder from its own lock file. Only the first installation needs the registry.
@@ -20,4 +21,9 @@ export function installOnce(folder) {
     execFileSync(process.execPath, [npm, ...args], { cwd: folder, stdio: 'inherit' });
   }
   copyFileSync(lock, installed);
+}
+
+// node .ci/install.mjs FOLDER
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  installOnce(resolve(process.argv[2]));
 }

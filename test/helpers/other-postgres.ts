@@ -1,7 +1,9 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** @returns the programs of another version than that of the global setup, which `npm run test:matrix` installs, if it has */
+/** @returns the programs of another version than that of the global setup, if `npm run test:matrix` or CI has installed them */
 export function otherPostgres(version: number): string | undefined {
-  const folder = process.env.TEST_OTHER_POSTGRES;
-  return folder === undefined ? undefined : join(folder, `postgres-${version}`, 'native');
+  const folder = join(__dirname, '..', 'matrix', 'postgres-versions', 'node_modules');
+  const programs = join(folder, `postgres-${version}`, 'native');
+  return existsSync(programs) ? programs : undefined;
 }

@@ -1,7 +1,6 @@
 // npm run test:matrix: the long suites, and the service in other surroundings than those of `npm test`.
 //   --list        prints the names
 //   --only NAMES  runs only these, separated by commas
-//   --fast        leaves out the slow ones: whole runs on versions of Node and PostgreSQL, and SLOW_SUITES below
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,7 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { installOnce } from '../../.ci/install.mjs';
-import { LONG_SUITES } from '../../jest.config.js';
+import { LONG_SUITES, SLOW_SUITES } from '../../jest.config.js';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -33,12 +32,8 @@ const RESPONSE_SUITES = [
  * @typedef {object} Surrounding
  * @property {string} name
  * @property {string[]} suites arguments for Jest
- * @property {boolean} [slow] left out by --fast
  * @property {() => { node?: string, environment?: Record<string, string> }} [prepare]
  */
-
-/** Suites that take more than a minute or need programs that few have; `--fast` leaves them out. */
-const SLOW_SUITES = ['clients', 'kubernetes', 'list-fairness', 'proxies'];
 
 const MATRIX_SUITES = readdirSync(HERE)
   .filter((file) => file.endsWith('.test.ts'))
@@ -59,18 +54,15 @@ const SURROUNDINGS = [
   ...SLOW_SUITES.map((name) => ({
     name,
     suites: ['--config', 'test/matrix/jest.config.js', `test/matrix/${name}.test.ts`],
-    slow: true,
   })),
   ...[14, 15, 16, 17].map((version) => ({
     name: `postgres-${version}`,
     suites: DATABASE_SUITES,
-    slow: true,
     prepare: () => postgres(version),
   })),
   ...[20, 22, 24, 26].map((version) => ({
     name: `node-${version}`,
     suites: NODE_SUITES,
-    slow: true,
     prepare: () => nodeVersion(version),
   })),
   // The image runs 24, so every change is tried there.
@@ -94,12 +86,10 @@ function postgres(version) {
   return { environment: { TEST_POSTGRES_PROGRAMS: programs } };
 }
 
-/**
- * For suites that start servers of other versions themselves, beside that of Jest's global setup.
- * @returns {{ environment: Record<string, string> }}
- */
+/** For suites that start servers of other versions themselves, beside that of Jest's global setup. */
 function otherPostgres() {
-  return { environment: { TEST_OTHER_POSTGRES: installed('postgres-versions') } };
+  installed('postgres-versions');
+  return {};
 }
 
 /**
@@ -149,7 +139,7 @@ function run({ suites, prepare }) {
 }
 
 const { values } = parseArgs({
-  options: { list: { type: 'boolean' }, only: { type: 'string' }, fast: { type: 'boolean' } },
+  options: { list: { type: 'boolean' }, only: { type: 'string' } },
 });
 const names = SURROUNDINGS.map(({ name }) => name);
 if (values.list) {
@@ -162,9 +152,7 @@ if (unknown !== undefined) {
   console.error(`--only must name some of ${names.join(', ')} (got "${unknown}").`);
   process.exit(2);
 }
-const chosen = SURROUNDINGS.filter(({ name, slow }) =>
-  only === undefined ? !(values.fast && slow) : only.includes(name),
-);
+const chosen = SURROUNDINGS.filter(({ name }) => only === undefined || only.includes(name));
 
 let [passed, failed] = [0, 0];
 const lines = [];
@@ -177,9 +165,6 @@ for (const surrounding of chosen) {
   failed += result.failed;
   lines.push(`${surrounding.name.padEnd(24)} ${result.passed} passed, ${result.failed} failed, ${seconds} s`);
   lines.push(...result.skipped.map((reason) => `  SKIPPED: ${reason}`));
-}
-for (const { name } of SURROUNDINGS.filter((surrounding) => only === undefined && !chosen.includes(surrounding))) {
-  lines.push(`${name.padEnd(24)} not run (--fast)`);
 }
 console.log(`\n${lines.join('\n')}\n\nMatrix: ${passed} passed, ${failed} failed`);
 process.exitCode = failed === 0 ? 0 : 1;
