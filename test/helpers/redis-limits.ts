@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { Logger } from '@nestjs/common';
 import type { Redis } from 'ioredis';
 import type { Clock } from '../../src/common/clock.js';
@@ -5,6 +6,7 @@ import type { Quotas } from '../../src/plans/plans.js';
 import { RedisQuotaStore } from '../../src/rate-limit/redis-quota-store.js';
 import { redisKeyOf } from '../../src/rate-limit/redis-script.js';
 import { RedisServer } from './redis-server.js';
+import { TcpProxy } from './tcp-proxy.js';
 import { waitFor } from './wait-for.js';
 
 export const ROOMY: Quotas = { requestsPerMinute: 1_000_000, requestsPerDay: 1_000_000 };
@@ -15,35 +17,36 @@ export const SERVICE_COMMANDS: readonly string[] =
 
 export const BAN_RULE = { threshold: 3, windowSeconds: 60, durationSeconds: 300 };
 
-/** Redis servers and limit stores of the current test, and what the stores report. Call the constructor at the top level. */
+/** Redis servers and limit stores of one test, and what the stores report. Tests may run at the same time. */
 export class RedisLimits {
-  readonly #stores: RedisQuotaStore[] = [];
-  readonly #servers: RedisServer[] = [];
-  logged: string[] = [];
+  static readonly #ends: (() => unknown)[] = [];
+  /** Whose test has caused a log line. */
+  static readonly #ofTest = new AsyncLocalStorage<RedisLimits>();
+  readonly logged: string[] = [];
   bans = 0;
   recoveries = 0;
 
+  /** Call at the top level. Servers and stores end after the tests of the file. */
+  static use(): void {
+    const log = (message: unknown): unknown => this.#ofTest.getStore()?.logged.push(String(message));
+    Logger.overrideLogger({ log: () => undefined, warn: log, error: log });
+    afterAll(() => Promise.all(this.#ends.map((end) => end())));
+  }
+
   constructor() {
-    beforeEach(() => {
-      [this.logged, this.bans, this.recoveries] = [[], 0, 0];
-      for (const level of ['warn', 'error'] as const) {
-        jest.spyOn(Logger.prototype, level).mockImplementation((...[message]: unknown[]) => {
-          this.logged.push(String(message));
-        });
-      }
-    });
-    afterEach(async () => {
-      for (const store of this.#stores.splice(0)) {
-        store.onApplicationShutdown();
-      }
-      await Promise.all(this.#servers.splice(0).map((server) => server.stop()));
-    });
+    RedisLimits.#ofTest.enterWith(this);
   }
 
   async startRedis(flags: readonly string[] = []): Promise<RedisServer> {
     const server = await RedisServer.start(flags);
-    this.#servers.push(server);
+    RedisLimits.#ends.push(() => server.stop());
     return server;
+  }
+
+  async startProxy(server: RedisServer): Promise<TcpProxy> {
+    const proxy = await TcpProxy.start(server.url);
+    RedisLimits.#ends.push(() => proxy.close());
+    return proxy;
   }
 
   async storeOn(url: string, clock: Clock = Date): Promise<RedisQuotaStore> {
@@ -53,7 +56,9 @@ export class RedisLimits {
       bans: { inc: () => this.bans++ },
       recoveries: { inc: () => this.recoveries++ },
     });
-    this.#stores.push(store);
+    RedisLimits.#ends.push(() => {
+      store.onApplicationShutdown();
+    });
     return store;
   }
 }

@@ -12,7 +12,7 @@ import {
 } from '../helpers/redis-limits.js';
 import { waitFor } from '../helpers/wait-for.js';
 
-const limits = new RedisLimits();
+RedisLimits.use();
 
 /** Commands that Redis has rejected because its memory is full. */
 async function rejectedForMemory(admin: Redis): Promise<number> {
@@ -20,7 +20,8 @@ async function rejectedForMemory(admin: Redis): Promise<number> {
 }
 
 describeWith('redis-server')('a Redis that rejects commands', () => {
-  it('OOM: counts in memory while maxmemory is reached', async () => {
+  it.concurrent('OOM: counts in memory while maxmemory is reached', async () => {
+    const limits = new RedisLimits();
     const server = await limits.startRedis();
     const store = await limits.storeOn(server.url);
     await administrate(server, (admin) => admin.config('SET', 'maxmemory', '1'));
@@ -30,7 +31,8 @@ describeWith('redis-server')('a Redis that rejects commands', () => {
     await expectRecovery(store, server, limits.logged);
   });
 
-  it('OOM: stays degraded, without log lines in between, while only banned keys send requests', async () => {
+  it.concurrent('OOM: stays degraded, without log lines in between, while only banned keys send requests', async () => {
+    const limits = new RedisLimits();
     const server = await limits.startRedis();
     const store = await limits.storeOn(server.url);
     await administrate(server, async (admin) => {
@@ -53,7 +55,8 @@ describeWith('redis-server')('a Redis that rejects commands', () => {
     expect(limits.logged).toEqual([expect.stringContaining('OOM'), expect.stringContaining('available again')]);
   });
 
-  it('BUSY: counts in memory while a script of another client runs', async () => {
+  it.concurrent('BUSY: counts in memory while a script of another client runs', async () => {
+    const limits = new RedisLimits();
     const server = await limits.startRedis(['--busy-reply-threshold', '20']);
     const store = await limits.storeOn(server.url);
     await administrate(server, async (admin) => {
@@ -67,7 +70,8 @@ describeWith('redis-server')('a Redis that rejects commands', () => {
     await expectRecovery(store, server, limits.logged);
   });
 
-  it('LOADING: counts in memory while Redis loads its data', async () => {
+  it.concurrent('LOADING: counts in memory while Redis loads its data', async () => {
+    const limits = new RedisLimits();
     const server = await limits.startRedis([
       '--key-load-delay',
       '5000',
@@ -88,7 +92,8 @@ describeWith('redis-server')('a Redis that rejects commands', () => {
     await expectRecovery(store, server, limits.logged);
   });
 
-  it('NOAUTH: counts in memory while Redis expects another password', async () => {
+  it.concurrent('NOAUTH: counts in memory while Redis expects another password', async () => {
+    const limits = new RedisLimits();
     const server = await limits.startRedis();
     const store = await limits.storeOn(server.url);
     const keeper = server.connect();
@@ -101,10 +106,11 @@ describeWith('redis-server')('a Redis that rejects commands', () => {
     await expectRecovery(store, server, limits.logged);
   });
 
-  it.each([
+  it.concurrent.each([
     { what: 'the database of REDIS_URL does not exist', user: '', path: '/1', reason: 'ERR DB index is out of range' },
     { what: 'the user may not select the database', user: 'limited:secret@', path: '/1', reason: 'NOPERM' },
   ])('counts in memory, and in no other database, when $what', async ({ user, path, reason }) => {
+    const limits = new RedisLimits();
     const acl = ['--user', 'limited', 'on', '>secret', '~*', '+@all', '-select'];
     const server = await limits.startRedis(['--databases', '1', ...acl]);
     const url = `${server.url.replace('//', `//${user}`)}${path}`;
@@ -116,7 +122,8 @@ describeWith('redis-server')('a Redis that rejects commands', () => {
     await expect(liftBanInRedis(url, 'a')).rejects.toThrow(reason);
   });
 
-  it('selects the database again on a new connection, and counts in memory when that fails', async () => {
+  it.concurrent('selects the database again on a new connection, and counts in memory when that fails', async () => {
+    const limits = new RedisLimits();
     const server = await limits.startRedis(['--user', 'limited', 'on', '>secret', '~*', '+@all']);
     const store = await limits.storeOn(`${server.url.replace('//', '//limited:secret@')}/3`);
     await store.consume('a', ROOMY);
@@ -137,7 +144,8 @@ describeWith('redis-server')('a Redis that rejects commands', () => {
     });
   });
 
-  it('logs that TLS may be the reason when the server does not use it', async () => {
+  it.concurrent('logs that TLS may be the reason when the server does not use it', async () => {
+    const limits = new RedisLimits();
     const server = await limits.startRedis();
     const store = await limits.storeOn(server.url.replace('redis:', 'rediss:'));
     await expectFallback(store);

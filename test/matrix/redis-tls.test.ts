@@ -4,12 +4,11 @@ import { insertKey } from '../helpers/builders.js';
 import { CertificateAuthority } from '../helpers/certificates.js';
 import { describeWith } from '../helpers/describe-with.js';
 import { freePort } from '../helpers/free-port.js';
-import { administrate, RedisLimits, SERVICE_COMMANDS } from '../helpers/redis-limits.js';
+import { administrate, SERVICE_COMMANDS } from '../helpers/redis-limits.js';
+import { RedisServer } from '../helpers/redis-server.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 import { useTestDatabase } from '../helpers/test-database.js';
-
-const limits = new RedisLimits();
 
 describeWith('redis-server', 'openssl')('a Redis with TLS and ACL users', () => {
   const folder = useTemporaryFolder('redis-tls');
@@ -19,7 +18,7 @@ describeWith('redis-server', 'openssl')('a Redis with TLS and ACL users', () => 
     const authority = new CertificateAuthority(folder, 'authority');
     const { certificate, key: certificateKey } = authority.issue('redis', { hosts: 'DNS:localhost' });
     const tlsPort = await freePort();
-    const server = await limits.startRedis([
+    const server = await RedisServer.start([
       ...['--tls-port', String(tlsPort), '--tls-auth-clients', 'no', '--tls-ca-cert-file', authority.file],
       ...['--tls-cert-file', certificate, '--tls-key-file', certificateKey],
       ...['--user', 'petstore', 'on', `>${PASSWORD}`, '~petstore:*', 'resetchannels', ...SERVICE_COMMANDS],
@@ -45,7 +44,7 @@ describeWith('redis-server', 'openssl')('a Redis with TLS and ACL users', () => 
       const keys = await administrate(server, (admin) => admin.keys('*'));
       expect(keys.filter((name) => name !== redisKeyOf('probe'))).toHaveLength(1);
     } finally {
-      await Promise.all(services.map((service) => service.stop()));
+      await Promise.all([...services, server].map((each) => each.stop()));
     }
   });
 });
