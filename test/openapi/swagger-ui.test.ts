@@ -17,7 +17,7 @@ let browser: Browser;
 /** Console errors and warnings, uncaught exceptions, failed requests and policy violations of all pages. */
 const errors: string[] = [];
 
-async function openDocs(baseUrl = service.baseUrl, options = DESKTOP): Promise<Page> {
+async function openDocs(baseUrl: string, options = DESKTOP): Promise<Page> {
   const page = await browser.newPage(options);
   page.on('pageerror', (error) => errors.push(error.message));
   page.on('console', (message) => {
@@ -75,10 +75,15 @@ async function authorize(page: Page, key: string): Promise<void> {
 
 describeWithBrowser('Swagger UI of the embedded demo', () => {
   let db: pg.Client;
+  /** Loading a page takes longer than what most tests do on it. */
+  let pages: Readonly<Record<'desktop' | 'phone', Page>>;
+  let page: Page;
   beforeAll(async () => {
     [service, browser] = await Promise.all([checkout.serve(), startBrowser()]);
     db = new pg.Client(/Database +(postgresql:\S+)/.exec(service.output())?.[1]);
     await db.connect();
+    page = await openDocs(service.baseUrl);
+    pages = { desktop: page, phone: await openDocs(service.baseUrl, PHONE) };
   });
   afterAll(async () => {
     await browser.close();
@@ -88,7 +93,6 @@ describeWithBrowser('Swagger UI of the embedded demo', () => {
   });
 
   it('is authorized with the Free key, which appears neither in the document nor in the log', async () => {
-    const page = await openDocs();
     const operation = await opened(page, 'listOrders');
     // Otherwise the page would get 304, which has no body.
     expect(await operation.locator('tr[data-param-name="If-None-Match"] input').inputValue()).toBe('');
@@ -104,16 +108,7 @@ describeWithBrowser('Swagger UI of the embedded demo', () => {
     expect(log.join()).not.toContain(service.freeKey);
   });
 
-  it('cancels an order, and shows the errors of the API', async () => {
-    const page = await openDocs();
-    expect(await cancel(page, '1')).toMatch(/^204/);
-    expect(await cancel(page, '1')).toMatch(/^409[^]*order_already_cancelled/);
-    await authorize(page, 'pst_nobody');
-    expect(await cancel(page, '1')).toMatch(/^401[^]*invalid_api_key/);
-  });
-
   it('says that it is authorized, and describes the headers of every response once', async () => {
-    const page = await openDocs();
     await opened(page, 'listOrders');
     await opened(page, 'cancelOrder');
     const text = await page.locator('#swagger-ui').innerText();
@@ -128,13 +123,19 @@ describeWithBrowser('Swagger UI of the embedded demo', () => {
     );
   });
 
-  it.each([
-    ['a desktop', DESKTOP],
-    ['a phone', PHONE],
-  ])('fits the width of %s', async (_device, options) => {
-    const page = await openDocs(service.baseUrl, options);
-    await execute(await opened(page, 'listOrders'));
-    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(options.viewport?.width);
+  it('cancels an order, and shows the errors of the API', async () => {
+    expect(await cancel(page, '1')).toMatch(/^204/);
+    expect(await cancel(page, '1')).toMatch(/^409[^]*order_already_cancelled/);
+    await authorize(page, 'pst_nobody');
+    expect(await cancel(page, '1')).toMatch(/^401[^]*invalid_api_key/);
+    await authorize(page, service.freeKey);
+  });
+
+  it.each(['desktop', 'phone'] as const)('fits the width of a %s', async (device) => {
+    await execute(await opened(pages[device], 'listOrders'));
+    expect(await pages[device].evaluate('document.documentElement.scrollWidth')).toBe(
+      pages[device].viewportSize()?.width,
+    );
   });
 
   it('shows ids above 2^53 as they were sent, and cancels the one that is entered', async () => {
@@ -142,7 +143,6 @@ describeWithBrowser('Swagger UI of the embedded demo', () => {
     await db.query('INSERT INTO orders (id, pet_id, quantity) SELECT unnest($1::bigint[]), -9007199254740993, 1', [
       ids,
     ]);
-    const page = await openDocs();
     const response = await execute(await opened(page, 'listOrders'));
     for (const id of ids) {
       expect(response).toMatch(new RegExp(`"id": ${id},\\s+"petId": -9007199254740993,`));
@@ -152,28 +152,24 @@ describeWithBrowser('Swagger UI of the embedded demo', () => {
     expect(rows.map(({ status }: { status: string }) => status)).toEqual(['pending', 'cancelled', 'pending']);
   });
 
-  it.each([
-    ['5,000', DESKTOP],
-    ['100,000', DESKTOP],
-    ['100,000', PHONE],
-  ])('displays the first of %s orders and offers all as a download', async (count, options) => {
-    await db.query('TRUNCATE orders');
-    await db.query('INSERT INTO orders (pet_id, quantity) SELECT n, 1 FROM generate_series(1, $1::integer) AS n', [
-      count.replace(',', ''),
-    ]);
-    const page = await openDocs(service.baseUrl, options);
-    const operation = await opened(page, 'listOrders');
-    expect(await execute(operation)).toMatch(new RegExp(`^200[^]*The first 100 of ${count} orders[^]*"petId": 100,`));
-    // Swagger UI makes five elements of each field: with all orders, the page would not react.
-    expect(await operation.locator('.live-responses-table *').count()).toBeLessThan(10_000);
-    const download = page.waitForEvent('download');
-    await operation.getByText('Download all').click();
-    const saved = readFileSync(await (await download).path(), 'utf8');
-    const list = await fetch(`${service.baseUrl}/v1/store/orders`, {
-      headers: { Authorization: `Bearer ${service.freeKey}` },
-    });
-    expect(saved === (await list.text())).toBe(true);
-  });
+  it.each(['desktop', 'phone'] as const)(
+    'displays the first of 100,000 orders on a %s and offers all as a download',
+    async (device) => {
+      await db.query('TRUNCATE orders');
+      await db.query('INSERT INTO orders (pet_id, quantity) SELECT n, 1 FROM generate_series(1, 100000) AS n');
+      const operation = await opened(pages[device], 'listOrders');
+      expect(await execute(operation)).toMatch(/^200[^]*The first 100 of 100,000 orders[^]*"petId": 100,/);
+      // Swagger UI makes five elements of each field: with all orders, the page would not react.
+      expect(await operation.locator('.live-responses-table *').count()).toBeLessThan(10_000);
+      const download = pages[device].waitForEvent('download');
+      await operation.getByText('Download all').click();
+      const saved = readFileSync(await (await download).path(), 'utf8');
+      const list = await fetch(`${service.baseUrl}/v1/store/orders`, {
+        headers: { Authorization: `Bearer ${service.freeKey}` },
+      });
+      expect(saved === (await list.text())).toBe(true);
+    },
+  );
 
   it('causes no console message, no failed request and no policy violation', () => {
     expect(errors).toEqual([]);
@@ -187,8 +183,8 @@ describeWithBrowser('Swagger UI of a service with a public address', () => {
   });
   afterAll(() => browser.close());
 
-  it.each(['127.0.0.1', 'localhost'])('calls the server that it was loaded from: %s', async (host) => {
-    const baseUrl = `http://${host}:${context.service.port}`;
+  it('calls the server that it was loaded from', async () => {
+    const baseUrl = `http://localhost:${context.service.port}`;
     const page = await openDocs(baseUrl);
     expect(await page.locator('.servers option').allInnerTexts()).toEqual([`${baseUrl}/v1 - This server`]);
     await authorize(page, context.key);
