@@ -84,7 +84,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   },
   'the network closes connections repeatedly': async (traffic, random) => {
     for (let cut = 0; cut < 10; cut++) {
-      const next = traffic.total + random.below(60);
+      const next = traffic.total + random.below(30);
       await waitFor(() => traffic.total > next, 'some requests later');
       postgres.network.closeConnections();
     }
@@ -147,11 +147,11 @@ async function expectSurvival(fixed?: string): Promise<string> {
   let name = '';
   await db.query('TRUNCATE orders');
   await withTraffic({ services: () => services, db, key, clients: 12, ledgers: 2 }, async (traffic, random) => {
-    await traffic.until({ '204': 50 });
+    await traffic.until({ '204': 20 });
     name = fixed ?? random.pick(Object.keys(FAULTS));
     await FAULTS[name]!(traffic, random);
     // A connection that was dropped silently is replaced after a query on it got no response for some seconds.
-    await traffic.until({ '204': 50, '200': 20 }, 30_000);
+    await traffic.until({ '204': 25, '200': 10 }, 30_000);
   });
   for (const service of services) {
     expect(service.takeOutput()).not.toMatch(/"level":(?:50|60)(?!.*Redis)/);
