@@ -23,7 +23,7 @@ export function installOnce(folder) {
   copyFileSync(lock, installed);
 }
 
-// node .ci/install.mjs FOLDER
+// node .ci/install.mjs FOLDER…
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  installOnce(resolve(process.argv[2]));
+  process.argv.slice(2).forEach((folder) => installOnce(resolve(folder)));
 }
