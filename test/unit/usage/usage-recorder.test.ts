@@ -4,7 +4,6 @@ import { NO_USAGE, type UsageRow } from '../../../src/usage/usage-counts.js';
 import { ROWS_MAX, ROWS_PER_STATEMENT, UsageRecorder } from '../../../src/usage/usage-recorder.js';
 import { loadConfig } from '../../../src/config/config.js';
 import { Metrics } from '../../../src/metrics/metrics.js';
-import { ANONYMOUS_ID } from '../../../src/plans/plans.js';
 import { ManualClock } from '../../helpers/manual-clock.js';
 
 const START_MS = Date.UTC(2026, 10, 21, 23, 59, 50);
@@ -30,37 +29,6 @@ const value = async (name: string): Promise<number | undefined> =>
 const attempts = (): [rows: UsageRow[], nowMs: number][] => repository.addUsage.mock.calls as [UsageRow[], number][];
 
 describe('UsageRecorder', () => {
-  it('adds up what each key does', async () => {
-    for (const count of ['admitted', 'admitted', 'rejected', 'banned']) {
-      recorder.add('a', { [count]: 1 });
-    }
-    recorder.add('a', { lists: 1, listBytes: 1_000 });
-    recorder.add('a', { lists: 1, listBytes: 24 });
-    recorder.add('a', { cancels: 1 });
-    recorder.add(ANONYMOUS_ID, { admitted: 1 });
-    await recorder.flush();
-    await recorder.flush();
-    const rows = [
-      { keyId: 'a', sinceMs: START_MS, admitted: 2, rejected: 1, banned: 1, lists: 2, cancels: 1, listBytes: 1_024 },
-      { keyId: ANONYMOUS_ID, sinceMs: START_MS, ...NO_USAGE, admitted: 1 },
-    ];
-    expect(attempts()).toEqual([[rows, START_MS]]);
-  });
-
-  it('counts each request on its own UTC day', async () => {
-    recorder.add('a', { admitted: 1 });
-    clock.advance(9_999);
-    recorder.add('a', { admitted: 1 });
-    clock.advance(1);
-    recorder.add('a', { rejected: 1 });
-    await recorder.flush();
-    const rows = [
-      { keyId: 'a', sinceMs: START_MS, ...NO_USAGE, admitted: 2 },
-      { keyId: 'a', sinceMs: START_MS + 10_000, ...NO_USAGE, rejected: 1 },
-    ];
-    expect(attempts()).toEqual([[rows, START_MS + 10_000]]);
-  });
-
   it('adds what could not be written to what was counted since, on the day on which it was counted', async () => {
     recorder.add('a', { admitted: 1 });
     recorder.add('a', { lists: 1, listBytes: 10 });
