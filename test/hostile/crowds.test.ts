@@ -107,7 +107,7 @@ describe('a client that sends many requests and does not read', () => {
 
 describe('clients that pipeline many requests without a key', () => {
   const CLIENTS = 16;
-  const REQUESTS = 20_000;
+  const REQUESTS = 8_000;
 
   it('do not end a process with little memory', async () => {
     const small = await ServiceProcess.start({
