@@ -177,7 +177,8 @@ describe('runChecks', () => {
     expect(statements.length).toBeGreaterThan(10);
     expect(outside).toEqual([
       matching(/^SET .*SET default_transaction_read_only = 'on'/),
-      matching(/^BEGIN; SET LOCAL search_path = pg_catalog; \s*WITH [^;]*; COMMIT$/),
+      'BEGIN; SET LOCAL search_path = pg_catalog',
+      'COMMIT',
     ]);
   });
 
@@ -296,7 +297,7 @@ describe('runChecks', () => {
   });
 
   it.each([
-    ['it cannot find out whether another login could', 'SELECT ON pg_rewrite', 'table pg_rewrite'],
+    ['it cannot find out whether another login could', 'SELECT ON pg_operator', 'table pg_operator'],
     ['a statement before the checks fails', 'EXECUTE ON FUNCTION set_config', 'function set_config'],
   ])('prints the error of the server, and checks nothing, when %s', async (_when, right, denied) => {
     await database.db.query(`REVOKE ${right} FROM PUBLIC`);
