@@ -159,9 +159,9 @@ describeHere('the schema public of PostgreSQL 14', () => {
     await admin.end();
     const found = await checks(`${name}_app`, name);
     const statuses = found
-      .filter(({ name: check }) => ['access', 'schema', 'list', 'role'].includes(check))
+      .filter(({ name: check }) => ['access', 'grants', 'schema', 'list', 'role'].includes(check))
       .map(({ status }) => status);
-    expect(statuses).toEqual(['ok', 'ok', 'ok', 'ok']);
+    expect(statuses).toEqual(['ok', 'ok', 'ok', 'ok', 'ok']);
   });
 
   function urlOf(user: string, database: string): string {

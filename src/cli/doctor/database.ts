@@ -10,6 +10,7 @@ import { MAIN_CONNECTIONS_MAX } from '../../database/pools.js';
 import { sessionSettings } from '../../database/session-settings.js';
 import { runningEmbeddedDatabaseUrl } from '../embedded/embedded-database.js';
 import { checkClock, error, ok, type Result, type Results, skipped, warning } from './check.js';
+import { checkGrants } from './grants.js';
 import { checkAccess, checkRole } from './rights.js';
 import { checkList, checkSchema } from './schema.js';
 
@@ -31,6 +32,7 @@ const CHECKS: Readonly<Record<string, DatabaseCheck>> = {
   'connection limit': checkConnectionLimit,
   'clock of PostgreSQL': checkDatabaseClock,
   access: checkAccess,
+  grants: checkGrants,
   schema: checkSchema,
   list: checkList,
   role: checkRole,

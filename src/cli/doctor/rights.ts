@@ -24,7 +24,7 @@ const GRANTS: readonly string[] = [
 ];
 
 /** Also granted: for release 1.0.0, and where Prisma keeps a record of the migrations. */
-const ALLOWED: readonly string[] = [
+export const ALLOWED: readonly string[] = [
   ...GRANTS,
   'EXECUTE ON FUNCTION compact_order_list_changes(bigint)',
   'EXECUTE ON FUNCTION note_order_list_blocks(bigint,bigint)',

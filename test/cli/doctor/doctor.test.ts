@@ -243,6 +243,41 @@ describe('runChecks', () => {
   });
 
   it.each([
+    ['GRANT TRIGGER ON orders TO OTHER', 'OTHER has TRIGGER ON orders'],
+    ['GRANT DELETE, INSERT (id) ON orders TO OTHER', 'OTHER has DELETE, INSERT (id) ON orders'],
+    ['GRANT REFERENCES (id) ON api_keys TO PUBLIC', 'PUBLIC has REFERENCES (id) ON api_keys'],
+    [
+      'GRANT INSERT ON order_list_changes, _prisma_migrations TO OTHER',
+      'OTHER has INSERT ON _prisma_migrations; OTHER has INSERT ON order_list_changes',
+    ],
+    [
+      `CREATE TABLE "Their s" (key uuid CONSTRAINT theirs_fkey REFERENCES api_keys ON DELETE CASCADE); ALTER TABLE "Their s" OWNER TO OTHER`,
+      'theirs_fkey of "Their s" refers to api_keys',
+    ],
+  ])('warns about what others may do with the tables, and how to end it: %s', async (change, expected) => {
+    const other = `other_${login.role}`;
+    const named = (text: string): string => text.replaceAll('OTHER', other);
+    await database.db.query(`CREATE ROLE ${other}; ${named(change)}`);
+    const { grants = '' } = await check();
+    await database.db.query(grants.split('run as the owner of the table: ')[1] ?? '');
+    const afterwards = await check();
+    await database.db.query(`DROP OWNED BY ${other}; DROP ROLE ${other}`);
+    expect(grants).toContain(`warning: ${named(expected)}: this lets others run code as whoever writes the table`);
+    expect(problemsIn(afterwards)).toEqual([]);
+  });
+
+  it('does not warn about a login that may read, one that runs commands, or the tables of the owner that refer to orders', async () => {
+    const other = `other_${login.role}`;
+    await database.db.query(`
+      CREATE ROLE ${other}; GRANT SELECT ON orders, api_key_usage TO ${other};
+      GRANT SELECT, INSERT, UPDATE ON api_keys TO ${other}; GRANT SELECT, INSERT ON orders TO ${other};
+      CREATE TABLE ours (order_id bigint REFERENCES orders)`);
+    const found = await check();
+    await database.db.query(`DROP TABLE ours; DROP OWNED BY ${other}; DROP ROLE ${other}`);
+    expect(problemsIn(found)).toEqual([]);
+  });
+
+  it.each([
     [
       'a superuser has applied a migration',
       `ALTER FUNCTION merge_order_list_changes(bigint,bigint) OWNER TO OTHER; ALTER TYPE plan OWNER TO OTHER`,
@@ -379,7 +414,16 @@ describe('runChecks', () => {
   ])('reports an unusable server, and skips the checks that need it: %s', async (url, message) => {
     const found = await check({ DATABASE_URL: url() });
     expect(found.database).toMatch(message);
-    const names = ['connection limit', 'clock of PostgreSQL', 'access', 'schema', 'list', 'role', 'expiring keys'];
+    const names = [
+      'connection limit',
+      'clock of PostgreSQL',
+      'access',
+      'grants',
+      'schema',
+      'list',
+      'role',
+      'expiring keys',
+    ];
     expect(Object.keys(found).filter((name) => found[name] === SKIPPED)).toEqual(names);
   });
 
