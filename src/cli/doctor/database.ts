@@ -33,10 +33,10 @@ const CHECKS: Readonly<Record<string, DatabaseCheck>> = {
   'clock of PostgreSQL': checkDatabaseClock,
   access: checkAccess,
   grants: checkGrants,
-  schema: checkSchema,
-  list: checkList,
+  schema: inSchema(checkSchema),
+  list: inSchema(checkList),
   role: checkRole,
-  'expiring keys': checkExpiringKeys,
+  'expiring keys': inSchema(checkExpiringKeys),
 };
 
 export async function checkDatabase(config: Config): Promise<Results> {
@@ -84,6 +84,14 @@ async function runDatabaseChecks(config: Config, results: Results): Promise<void
   } finally {
     db.connection.stream.destroy();
   }
+}
+
+/** Without the right to use the schema, other things seem to be missing. */
+function inSchema(check: DatabaseCheck): DatabaseCheck {
+  return async (db, config) => {
+    const { rows } = await db.query<{ usable: boolean }>(`SELECT has_schema_privilege('public', 'USAGE') AS usable`);
+    return onlyRow(rows).usable ? check(db, config) : skipped('the login may not use the schema public');
+  };
 }
 
 function addressOf(databaseUrl: string): string {

@@ -85,7 +85,7 @@ const HELD = `
     SELECT attacl, format(' (%s)', attname), relname FROM pg_attribute JOIN pg_class ON attrelid = pg_class.oid
     WHERE relnamespace = 'public'::regnamespace AND NOT attisdropped AND pg_class.oid NOT IN (SELECT objid FROM extension)
     UNION ALL
-    SELECT coalesce(proacl, acldefault('f', proowner)), '', 'FUNCTION ' || oid::regprocedure FROM pg_proc
+    SELECT coalesce(proacl, acldefault('f', proowner)), '', 'FUNCTION ' || regexp_replace(oid::regprocedure::text, '^public[.]', '') FROM pg_proc
     WHERE pronamespace = 'public'::regnamespace AND prosecdef
       AND (proowner = ${OWNER} OR proname IN (${FUNCTIONS.map((name) => `'${name}'`).join(', ')}))
   )
