@@ -19,14 +19,17 @@ const MIGRATE =
 export async function checkSchema(db: pg.Client): Promise<Result> {
   const recorded = await db.query<{ name: string }>(UNFINISHED).catch(() => undefined);
   const unfinished = recorded?.rows[0]?.name;
-  if (unfinished !== undefined) {
-    return error(
-      `the migration ${unfinished} was interrupted or has failed`,
-      `If none is running, run "npx prisma migrate resolve --rolled-back ${unfinished}" as the owner, and apply the migrations again.`,
-    );
-  }
   const facts = (await db.query<{ fact: string }>(SELECT_SCHEMA)).rows.map(({ fact }) => fact);
   const missing = EXPECTED_SCHEMA.filter((fact) => !facts.includes(fact));
+  if (unfinished !== undefined) {
+    const resolve = `If none is running, run "npx prisma migrate resolve`;
+    return error(
+      `the migration ${unfinished} was interrupted or has failed${missing.length === 0 ? ', but what it makes is there' : ''}`,
+      missing.length === 0
+        ? `${resolve} --applied ${unfinished}" as the owner, and apply the migrations again.`
+        : `${resolve} --rolled-back ${unfinished}" as the owner, or with --applied if what its script makes is there, and apply the migrations again.`,
+    );
+  }
   if (missing.length === 0) {
     return checkOwner(db);
   }

@@ -1,15 +1,17 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
 import type { Result, Results } from '../../../src/cli/doctor/check.js';
 import { EXPECTED_SCHEMA, SELECT_SCHEMA } from '../../../src/cli/doctor/expected-schema.js';
 import { runChecks } from '../../../src/cli/doctor/run-checks.js';
+import { PROJECT_ROOT } from '../../../src/common/project-root.js';
 import { sessionSettings } from '../../../src/database/session-settings.js';
 import { insertKey } from '../../helpers/builders.js';
 import { freePort } from '../../helpers/free-port.js';
 import { lockTable } from '../../helpers/lock-waits.js';
 import { petstore } from '../../helpers/petstore.js';
+import { prismaMigrate } from '../../helpers/prisma-migrate.js';
 import { administrate } from '../../helpers/redis-limits.js';
 import { describeWithRedis, RedisServer } from '../../helpers/redis-server.js';
 import { createServiceLogin, type ServiceLogin } from '../../helpers/service-login.js';
@@ -153,9 +155,12 @@ const CHANGES: readonly [check: string, change: string, undo: string, found: str
   ],
   [
     'schema',
-    "UPDATE _prisma_migrations SET finished_at = NULL WHERE migration_name LIKE '%api_key_usage'",
-    "UPDATE _prisma_migrations SET finished_at = now() WHERE migration_name LIKE '%api_key_usage'",
-    'error: the migration 20261122000002_api_key_usage was interrupted or has failed',
+    `UPDATE _prisma_migrations SET finished_at = NULL WHERE migration_name LIKE '%api_key_usage';
+     ALTER TABLE api_key_usage RENAME TO none`,
+    `UPDATE _prisma_migrations SET finished_at = now() WHERE migration_name LIKE '%api_key_usage';
+     ALTER TABLE none RENAME TO api_key_usage`,
+    'error: the migration 20261122000002_api_key_usage was interrupted or has failed → If none is running, run "npx prisma migrate ' +
+      'resolve --rolled-back 20261122000002_api_key_usage" as the owner, or with --applied if what its script makes is there, and apply',
   ],
 ];
 
@@ -248,6 +253,22 @@ describe('runChecks', () => {
     ]);
     expect(found).toMatchObject({ schema: NO_USAGE, list: NO_USAGE, 'expiring keys': NO_USAGE });
     expect(problemsIn(afterwards)).toEqual([]);
+  });
+
+  it('says how to record a migration whose objects are there', async () => {
+    const [name] = readdirSync(join(PROJECT_ROOT, 'prisma', 'migrations'))
+      .filter((entry) => /^\d/.test(entry))
+      .sort()
+      .slice(-1);
+    await database.db.query('DELETE FROM _prisma_migrations WHERE migration_name = $1', [name]);
+    await expect(prismaMigrate('deploy', database.url)).rejects.toThrow('P3018');
+    const { schema = '' } = await check();
+    await prismaMigrate(/resolve [^"]*/.exec(schema)?.[0] ?? '', database.url);
+    expect(await prismaMigrate('deploy', database.url)).toContain('No pending migrations');
+    expect(schema).toContain(
+      `error: the migration ${name} was interrupted or has failed, but what it makes is there → `,
+    );
+    expect(problemsIn(await check())).toEqual([]);
   });
 
   it.each([
