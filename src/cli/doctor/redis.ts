@@ -79,9 +79,11 @@ export function redisResult(address: string, info: string): Result {
     const remedy = 'Check the disk and the log of Redis; it may reject writes meanwhile.';
     return error(`${address} could not write to disk`, remedy);
   }
-  if (memoryLimit > 0 && Number(field('used_memory')) >= NEARLY_FULL * memoryLimit) {
+  const usedMemory = Number(field('used_memory'));
+  if (memoryLimit > 0 && usedMemory >= NEARLY_FULL * memoryLimit) {
     const remedy = 'Raise maxmemory: when it is full, each process counts alone.';
-    return warning(`${address} has nearly used up its memory`, remedy);
+    const message = `${address} uses ${Math.floor((100 * usedMemory) / memoryLimit)} % of its maxmemory`;
+    return (usedMemory < memoryLimit ? warning : error)(message, remedy);
   }
   if (field('aof_enabled') !== '1') {
     const remedy =

@@ -19,7 +19,8 @@ test.each([
     '8.0.0 at redis:1, with an append-only file and without eviction',
   ],
   [{ maxmemory_policy: 'volatile-ttl' }, 'error', 'redis:1 evicts counts (volatile-ttl)'],
-  [{ used_memory: '900' }, 'warning', 'redis:1 has nearly used up its memory'],
+  [{ used_memory: '900' }, 'warning', 'redis:1 uses 90 % of its maxmemory'],
+  [{ used_memory: '1001' }, 'error', 'redis:1 uses 100 % of its maxmemory'],
   [{ aof_enabled: '0' }, 'warning', 'redis:1 has no append-only file'],
   [{ aof_enabled: '0', rdb_last_bgsave_status: 'err' }, 'error', 'redis:1 could not write to disk'],
 ])('Redis with %j: %s', (info, status, message) => {
