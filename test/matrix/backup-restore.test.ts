@@ -172,6 +172,22 @@ describeHere('backup and restore', () => {
     await expectService();
   });
 
+  it('the restore fails and changes nothing while a table of others refers to the keys, also with ON DELETE CASCADE', async () => {
+    const [restore] = documented('Restore');
+    await run(documented('Dump')[0]);
+    await changeOrders();
+    const present = await table();
+    await asSuperuser(`
+      CREATE TABLE elsewhere.partners (key_id uuid REFERENCES public.api_keys ON DELETE CASCADE);
+      INSERT INTO elsewhere.partners SELECT id FROM public.api_keys`);
+    const before = await asSuperuser('SELECT key_id FROM elsewhere.partners ORDER BY key_id');
+    await expect(run(restore)).rejects.toThrow('cannot truncate a table referenced in a foreign key constraint');
+    expect(await table()).toBe(present);
+    expect(await asSuperuser('SELECT key_id FROM elsewhere.partners ORDER BY key_id')).toEqual(before);
+    await asSuperuser('DROP TABLE elsewhere.partners');
+    await expectService();
+  });
+
   it('the list is read whole after a restore with disabled triggers, until they are enabled as before', async () => {
     const [restore, repair] = documented('Restore');
     await run(documented('Dump')[0]);
