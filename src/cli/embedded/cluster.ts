@@ -11,6 +11,8 @@ const SUPERUSER = 'petstore';
 // The cluster in a folder: the server's data, and the password of its superuser.
 const homeOf = (folder: string): string => join(folder, 'cluster');
 export const dataOf = (folder: string): string => join(homeOf(folder), 'data');
+/** The beginning of the name of a cluster that is not complete yet. */
+const TEMPORARY = 'cluster.new-';
 const passwordOf = (folder: string): string => join(homeOf(folder), 'password');
 export const pidFileOf = (folder: string): string => join(dataOf(folder), 'postmaster.pid');
 
@@ -18,30 +20,43 @@ export const pidFileOf = (folder: string): string => join(dataOf(folder), 'postm
 const SPECIAL = /["$`\\\n]/;
 
 /**
- * Works in a temporary folder and renames it at the end: an interrupted run leaves no incomplete cluster.
- * @throws {Error} when the data is of another major version or incomplete
+ * Works in a temporary folder and renames it at the end: an interrupted run leaves no incomplete cluster, and of two at the same time
+ * the first to end makes that of both.
+ * @returns whether there was no cluster before
  */
-export async function initialiseOnce(folder: string, programs: PostgresPrograms): Promise<void> {
+export async function initialiseOnce(folder: string, programs: PostgresPrograms): Promise<boolean> {
   if (fs.existsSync(homeOf(folder))) {
-    const version = read(folder, join(dataOf(folder), 'PG_VERSION')).trim();
-    read(folder, passwordOf(folder));
-    if (version !== programs.version) {
-      throw new Error(
-        `The data in ${folder} is of PostgreSQL ${version}, and the installed one is ${programs.version}. ` +
-          'Delete the folder to begin anew, or set DATABASE_URL.',
-      );
-    }
-    return;
+    // Left by interrupted runs. One that is still at work fails, and uses the cluster.
+    const left = fs.readdirSync(folder).filter((name) => name.startsWith(TEMPORARY));
+    left.forEach((name) => {
+      remove(join(folder, name));
+    });
+    return false;
   }
+  const home = fs.mkdtempSync(join(folder, TEMPORARY));
+  try {
+    await initialise(home, programs);
+    fs.renameSync(home, homeOf(folder));
+  } catch (error) {
+    remove(home);
+    if (!fs.existsSync(homeOf(folder))) {
+      throw error;
+    }
+  }
+  return true;
+}
+
+function remove(path: string): void {
+  fs.rmSync(path, { recursive: true, force: true, maxRetries: 5 });
+}
+
+async function initialise(home: string, programs: PostgresPrograms): Promise<void> {
   const program = programs.command('initdb').at(-1) ?? '';
   if (SPECIAL.test(program)) {
     throw new Error(
       `PostgreSQL cannot be initialised in a folder with ", $, \`, \\ or a line break in its name (${program}). Move this folder, or set DATABASE_URL.`,
     );
   }
-  const home = join(folder, 'cluster.new');
-  fs.rmSync(home, { recursive: true, force: true, maxRetries: 5 });
-  fs.mkdirSync(home, { mode: 0o700 });
   const password = join(home, 'password');
   fs.writeFileSync(password, randomBytes(24).toString('hex'), { mode: 0o600, flush: true });
   if (programs.owner !== undefined) {
@@ -51,7 +66,18 @@ export async function initialiseOnce(folder: string, programs: PostgresPrograms)
   }
   const authentication = [`--username=${SUPERUSER}`, `--pwfile=${password}`, '--auth=scram-sha-256'];
   await run(programs.command('initdb', '-D', join(home, 'data'), ...authentication, '--encoding=UTF8', '--locale=C'));
-  fs.renameSync(home, homeOf(folder));
+}
+
+/** @throws {Error} when the data is of another major version or incomplete */
+export function checkCluster(folder: string, { version }: PostgresPrograms): void {
+  const found = read(folder, join(dataOf(folder), 'PG_VERSION')).trim();
+  read(folder, passwordOf(folder));
+  if (found !== version) {
+    throw new Error(
+      `The data in ${folder} is of PostgreSQL ${found}, and the installed one is ${version}. ` +
+        'Delete the folder to begin anew, or set DATABASE_URL.',
+    );
+  }
 }
 
 /** The connection URL of one of the databases. */

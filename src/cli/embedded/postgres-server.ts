@@ -5,7 +5,7 @@ import { closeSync, mkdirSync, openSync, readFileSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { dataOf, initialiseOnce, pidFileOf, postmasterOf, urlOf } from './cluster.js';
+import { checkCluster, dataOf, initialiseOnce, pidFileOf, postmasterOf, urlOf } from './cluster.js';
 import { findPostgresPrograms } from './postgres-programs.js';
 
 /*
@@ -63,13 +63,16 @@ export class PostgresServer {
   static async start({ folder, settings = {}, port, programs }: PostgresServerOptions): Promise<PostgresServer> {
     mkdirSync(folder, { recursive: true });
     const found = findPostgresPrograms(folder, dataOf(folder), programs);
+    const isNew = await initialiseOnce(folder, found);
     let lastRetry: number | undefined;
     for (;;) {
       const other = postmasterOf(folder);
       if (other === undefined) {
-        await initialiseOnce(folder, found);
-        // PostgreSQL does not start while any process has the number in a file that a crash left.
-        rmSync(pidFileOf(folder), { force: true });
+        checkCluster(folder, found);
+        // PostgreSQL does not start while any process has the number in a file that a crash left. In a new cluster it is of another start.
+        if (!isNew) {
+          rmSync(pidFileOf(folder), { force: true });
+        }
         const chosen = String(port ?? randomInt(...PORTS));
         const options = { listen_addresses: '127.0.0.1', unix_socket_directories: '', port: chosen, ...settings };
         const parameters = Object.entries(options).flatMap(([name, value]) => ['-c', `${name}=${value}`]);

@@ -48,8 +48,9 @@ const recordPid = (pid: number): void => {
 };
 
 describe('PostgresServer.start', () => {
-  it('initialises a cluster, removing what an interrupted initialisation left', async () => {
-    mkdirSync(join(folder, 'cluster.new', 'data'), { recursive: true });
+  it('initialises a cluster, and removes at the next start what an interrupted initialisation left', async () => {
+    mkdirSync(join(folder, 'cluster.new-AbCdEf', 'data'), { recursive: true });
+    await (await start()).stop();
     expect(await selectOne((await start()).url('postgres'))).toEqual([{ one: 1 }]);
     expect(readdirSync(folder).sort()).toEqual(['cluster', 'postgres.log']);
   });
