@@ -13,16 +13,17 @@ const PACKAGES = '<rootDir>/node_modules/.cache/test-packages/$1.cjs';
 
 /** Random histories, faults and crowds, and tools and deployments around the service: longer than all other suites together. */
 export const LONG_SUITES = [
+  'api-keys/guessed-keys',
   ...['broken-output', 'doctor/*', 'embedded/*', 'encodings', 'interrupts', 'key-usage', 'others-in-schema'].map(
     (name) => `cli/${name}`,
   ),
-  ...['database-listener', 'migration-command', 'migrations', 'session-settings', 'update'].map(
+  ...['database-listener', 'migration-command', 'migrations', 'pools', 'session-settings', 'update'].map(
     (name) => `database/${name}`,
   ),
   ...['alert-metrics', 'alerts', 'dashboard', 'drill', 'rotate-password'].map((name) => `deploy/${name}`),
   'examples/typescript-client',
   'fault-injection/database-faults',
-  ...['crowds', 'fuzz'].map((name) => `hostile/${name}`),
+  ...['connections', 'crowds', 'fuzz'].map((name) => `hostile/${name}`),
   'model/orders.model',
   'openapi/swagger-ui',
   ...[
@@ -32,8 +33,10 @@ export const LONG_SUITES = [
     'list/list-versions.model',
     'list/many-changes',
     'list/schema-changes.model',
+    'list-orders-at-once',
     'list-orders-failures',
     'list-orders-memory',
+    'orders-without-database',
   ].map((name) => `orders/${name}`),
   ...['build', 'bundle', 'sbom'].map((name) => `production/${name}`),
   'replicas/*',
