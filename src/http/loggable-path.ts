@@ -17,8 +17,8 @@ export function loggablePath(target: string): string | undefined {
     // It may contain a password, which only a well-formed one shows where to cut.
     return undefined;
   }
-  const path = pathOf(target).slice(0, LENGTH_MAX);
+  const path = pathOf(target);
   const [loggable = ''] = LOGGABLE.exec(path) ?? [];
   const printable = loggable.replaceAll(NOT_PRINTABLE, encodeURIComponent).slice(0, LENGTH_MAX);
-  return path === '' ? undefined : `${printable}${loggable.length < path.length ? '…' : ''}`;
+  return `${printable}${loggable.length < path.length ? '…' : ''}`;
 }
