@@ -90,7 +90,15 @@ export class RedisCircuitBreaker {
       if (this.redis.status !== 'ready') {
         await this.#untilReady();
       }
-      const reply = await this.#send(key, values);
+      // Redis may have counted a command whose connection is lost. Counted twice, fewer are admitted than the plan has; in the memory
+      // of this process, whose quota is not used up, it would be more.
+      const reply = await this.#send(key, values).catch(async (error: unknown) => {
+        if (isReplyOrTimeout(error)) {
+          throw error;
+        }
+        await this.#untilReady();
+        return this.#send(key, values);
+      });
       this.#countSuccess(false);
       return reply;
     } catch (thrown) {
@@ -104,7 +112,7 @@ export class RedisCircuitBreaker {
     }
   }
 
-  /** Waits while a connection takes the place of one that was closed, as when a proxy restarts: nothing has been sent, or counted. */
+  /** Waits while a connection takes the place of one that was closed, as when a proxy restarts. */
   #untilReady(): Promise<unknown> {
     this.#ready ??= new Promise((resolve) => this.redis.once('ready', resolve)).finally(() => {
       this.#ready = undefined;
@@ -166,6 +174,10 @@ export class RedisCircuitBreaker {
       this.#logger.error(`Redis cannot count ${key} (${message}), counting it in memory`);
     }
   }
+}
+
+function isReplyOrTimeout(error: unknown): boolean {
+  return error instanceof ReplyError || (error as NodeJS.ErrnoException).code === 'ETIMEDOUT';
 }
 
 /** A timeout or {@link SERVER_ERROR}. A lost connection is counted once, not for each of its commands. */

@@ -22,7 +22,7 @@ const READY_TIMEOUT_MS = 2_000;
 const WRONG_SERVER_ERROR = /\b(?:READONLY|LOADING|MASTERDOWN|NOAUTH)\b/;
 
 /**
- * Every command is sent at most once and never queued while there is no connection: a script that timed out may have counted,
+ * ioredis sends every command at most once and never queues it while there is no connection: a script that timed out may have counted,
  * and queued commands would all run late, when Redis returns. Only `NOSCRIPT` makes the client send the script's text, because
  * then nothing was counted.
  */

@@ -241,9 +241,13 @@ describe('RedisQuotaStore', () => {
     redis.consume = () => Promise.reject(new Error('lost'));
     const degraded = [];
     for (let connection = 0; connection < 3; connection++) {
-      await Promise.all([1, 2, 3].map(async () => store.consume('a', ONE)));
+      const requests = Promise.all([1, 2, 3].map(async () => store.consume('a', ONE)));
       redis.emit('error', new Error('read ECONNRESET'));
       redis.emit('close');
+      await new Promise(setImmediate);
+      // They are sent again, and lost again.
+      redis.emit('ready');
+      await requests;
       degraded.push(store.degraded);
     }
     expect(degraded).toEqual([false, false, true]);
