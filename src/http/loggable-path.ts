@@ -2,10 +2,10 @@ import { originForm, pathOf } from './paths.js';
 
 const LENGTH_MAX = 200;
 /**
- * The start of a path up to a key, of which the part that is stored in plain text, also of one in capitals, or up to the first percent sign:
- * escapes may spell a key, and escape each other.
+ * The start of a path up to a key, of which the part that is stored in plain text, also of one in capitals, or up to the first percent
+ * sign or backslash: escapes may spell a key, and escape each other.
  */
-const LOGGABLE = /^[^%]*?pst_\w{0,6}|^[^%]*/i;
+const LOGGABLE = /^[^%\\]*?pst_\w{0,6}|^[^%\\]*/i;
 const NOT_PRINTABLE = /[^!-~]/g;
 
 /**

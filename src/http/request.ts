@@ -15,8 +15,8 @@ declare module 'express-serve-static-core' {
   }
 }
 
-/** Safe in a log line and in a header, long enough for any common scheme, and no API key. */
-const WELL_FORMED_REQUEST_ID = /^(?!.*pst_)[A-Za-z0-9._-]{1,64}$/;
+/** Safe in a log line and in a header, long enough for any common scheme, and no API key, also in capitals. */
+const WELL_FORMED_REQUEST_ID = /^(?!.*pst_)[a-z0-9._-]{1,64}$/i;
 
 /** The client's own request id when it is well-formed, a new one otherwise. */
 export function requestIdFrom(header: string | string[] | undefined): string {

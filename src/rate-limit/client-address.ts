@@ -28,16 +28,17 @@ export function clientNetworkOf({ ip, socket }: Request): string {
 
 /** An entry as some proxies write it, with a port: `203.0.113.1:443` or `[2001:db8::1]:443`. */
 function withoutPort(entry: string): string {
-  const [, ipv6, ipv4] = /^(?:\[([^\]]*)\](?::\d+)?|([\d.]+):\d+)$/.exec(entry) ?? [];
-  return ipv6 ?? ipv4 ?? entry;
+  const address = entry.trim();
+  const [, ipv6, ipv4] = /^(?:\[([^\]]*)\](?::\d+)?|([\d.]+):\d+)$/.exec(address) ?? [];
+  return ipv6 ?? ipv4 ?? address;
 }
 
 /**
  * What is counted as one address: an IPv4 address as it is, an IPv6 address by its /64, which is what one customer gets; an
- * IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2) is the IPv4 address.
+ * IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2) is the IPv4 address. Without its zone, which a client may make up.
  */
-export function networkOf(address: string): string {
-  // Not Node's `isIPv6`, which accepts zones that cannot be parsed, such as `fe80::1%eth0.100`.
+export function networkOf(addressWithZone: string): string {
+  const [address = ''] = addressWithZone.split('%');
   if (!ipaddr.IPv6.isValid(address)) {
     return address;
   }

@@ -83,6 +83,7 @@ describe('the request log', () => {
     await call(context.service.baseUrl, 'GET', `/store/orders?key=${key}`, key);
     await call(context.service.baseUrl, 'DELETE', `/store/orders/${key}`, key);
     await call(context.service.baseUrl, 'GET', '/nothing', key, { 'X-Request-Id': key });
+    await call(context.service.baseUrl, 'GET', '/nothing', key, { 'X-Request-Id': key.replace('pst', 'PST') });
     await call(context.service.baseUrl, 'GET', `/${key}`, key, { 'X-Request-Id': 'last-1', Cookie: key, Referer: key });
     await lineOf('last-1');
     expect(context.service.output).not.toContain(key.slice(4));

@@ -25,6 +25,7 @@ describe('loggablePath', () => {
     [`/${KEY.slice(0, 12)}%252F${KEY.slice(12)}`, '/pst_aB3aB3…'],
     [`/${KEY.slice(0, 7)}.${KEY.slice(7)}`, '/pst_aB3…'],
     [`/${KEY.toUpperCase()}`, '/PST_AB3AB3…'],
+    [`/x/${KEY.replace('_', String.raw`\u005f`)}`, '/x/pst…'],
     ['http://user:password@[zz/v1/store/orders', undefined],
     ['http://user:password@host/nothing', '/nothing'],
   ])('%j: %j', (target, expected) => {

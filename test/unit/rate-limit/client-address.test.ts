@@ -27,6 +27,7 @@ describe('clientNetworkOf', () => {
     ['1', '198.51.100.1, 203.0.113.1', '203.0.113.1'],
     ['1', 'nonsense', SOCKET_ADDRESS],
     ['1', '203.0.113.1:443', '203.0.113.1'],
+    ['1', '198.51.100.1,\t203.0.113.1\t', '203.0.113.1'],
     ['1', '[2001:db8::1]:443', '2001:db8::1'],
     ['1', '[2001:db8::1]', '2001:db8::1'],
     ['1', '203.0.113.1:', SOCKET_ADDRESS],
@@ -81,9 +82,7 @@ describe('networkOf', () => {
     ['2001:0DB8:0001:0002:ffff:ffff:ffff:ffff', '2001:db8:1:2::/64'],
     ['::1', '0:0:0:0::/64'],
     ['fe80::1%eth0', 'fe80:0:0:0::/64'],
-    // Zones that ipaddr.js does not read, and Node does.
-    ['fe80::1%eth0.100', 'fe80::1%eth0.100'],
-    ['fe80::1%br-lan', 'fe80::1%br-lan'],
+    ['fe80::1%eth0.100', 'fe80:0:0:0::/64'],
     // An invalid address is counted as it is and never rejects a request.
     ['unknown', 'unknown'],
     ['::ffff:999.1.1.1', '::ffff:999.1.1.1'],
