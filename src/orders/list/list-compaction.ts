@@ -84,7 +84,8 @@ export class ListCompaction implements OnApplicationBootstrap, OnModuleDestroy {
     const startedAt = performance.now();
     try {
       const step: QueryResult<{ page: string | null }> = await this.pools.main.query(
-        'SELECT merge_order_list_changes($1, $2)::text AS page',
+        // With its types: otherwise a function of the same name for text, which another login has made, would be called.
+        'SELECT merge_order_list_changes($1::bigint, $2::bigint)::text AS page',
         [page, this.#pages],
       );
       if (performance.now() - startedAt < STEP_MS / 2) {

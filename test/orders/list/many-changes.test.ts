@@ -65,6 +65,18 @@ describe('many rows of the versions', () => {
     expect((await tokens()).pages).toBe(1);
   });
 
+  it('are merged by the function of the migrations beside one for text that another login has made', async () => {
+    const { db, baseUrl } = context.service;
+    await db.query("CREATE FUNCTION merge_order_list_changes(text, text) RETURNS text LANGUAGE sql AS 'SELECT NULL'");
+    await insertTokens(1_000, 3);
+    // A list looks at the rows.
+    await waitFor(async () => {
+      await readList(baseUrl, context.key, 'gzip');
+      return (await tokens()).rows === 4;
+    }, 'the rows are merged');
+    await db.query('DROP FUNCTION merge_order_list_changes(text, text)');
+  });
+
   it('of many blocks are merged into the one without a block, wherever that is, which leaves the name as it is', async () => {
     // The row without a block is not the first.
     await context.service.db.query('TRUNCATE order_list_changes');
