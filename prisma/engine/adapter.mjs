@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { bindMigrationAwareSqlAdapterFactory, ColumnTypeEnum, DriverAdapterError } from '@prisma/driver-adapter-utils';
 import pg from 'pg';
-import { connect, createDatabase, dropDatabase, siblingUrl } from './database.mjs';
+import { connect, createPrivateDatabase, dropDatabase, siblingUrl } from './database.mjs';
 import { describe, describeFailedScript } from './errors.mjs';
 
 /** @import { SqlDriverAdapter, SqlQuery } from '@prisma/driver-adapter-utils' */
@@ -67,7 +67,7 @@ export function createAdapterFactory(url, { onOpen, onScriptError, onWarning }) 
     },
     async connectToShadowDb() {
       const shadowUrl = siblingUrl(url, `prisma_migrate_shadow_db_${randomUUID()}`);
-      await createDatabase(shadowUrl).catch((error) => {
+      await createPrivateDatabase(shadowUrl).catch((error) => {
         throw plainError(`Cannot create the shadow database to replay the migrations. ${describe(error)}`);
       });
       const adapter = await openAdapter(await connect(shadowUrl), { afterClose: () => dropDatabase(shadowUrl) });

@@ -43,15 +43,29 @@ export async function ensureConnection(url) {
  * @param {string} url
  */
 export async function createDatabase(url) {
-  await onServer(url, (name) => `CREATE DATABASE ${name}`).catch((error) => {
+  await onServer(url, (name) => [`CREATE DATABASE ${name}`]).catch((error) => {
     if (!DATABASE_EXISTS.includes(error.code)) throw error;
   });
+}
+
+/**
+ * Creates a database without anything that others have made in `template1`, and to which only its owner may connect: up to PostgreSQL 14
+ * everybody may create in the schema `public`.
+ *
+ * @param {string} url
+ */
+export async function createPrivateDatabase(url) {
+  await onServer(url, (name) => [
+    `CREATE DATABASE ${name} TEMPLATE template0 ALLOW_CONNECTIONS false`,
+    `REVOKE ALL ON DATABASE ${name} FROM PUBLIC`,
+    `ALTER DATABASE ${name} ALLOW_CONNECTIONS true`,
+  ]);
 }
 
 /** @param {string} url */
 export async function dropDatabase(url) {
   // FORCE: the server may not have noticed yet that our last connection is closed.
-  await onServer(url, (name) => `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+  await onServer(url, (name) => [`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`]);
 }
 
 /**
@@ -67,13 +81,15 @@ export function siblingUrl(url, database) {
 
 /**
  * @param {string} url
- * @param {(name: string) => string} statement for the name of the database, quoted
+ * @param {(name: string) => string[]} statementsFor the name of the database, quoted
  */
-async function onServer(url, statement) {
+async function onServer(url, statementsFor) {
   const { database } = new pg.Client({ connectionString: url });
   const client = await connect(siblingUrl(url, 'postgres'));
   try {
-    await client.query(statement(pg.escapeIdentifier(database ?? '')));
+    for (const statement of statementsFor(pg.escapeIdentifier(database ?? ''))) {
+      await client.query(statement);
+    }
   } finally {
     await client.end();
   }

@@ -8,7 +8,7 @@ import { describeIf } from '../helpers/describe-if.js';
 import { describeWith } from '../helpers/describe-with.js';
 import { openPool } from '../helpers/open-pool.js';
 import { otherPostgres } from '../helpers/other-postgres.js';
-import { type CommandResult, petstore } from '../helpers/petstore.js';
+import { type CommandResult, petstore, runProcess } from '../helpers/petstore.js';
 import { prismaMigrate } from '../helpers/prisma-migrate.js';
 import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 
@@ -73,6 +73,22 @@ describeHere('the schema public of PostgreSQL 14', () => {
     await superuser.query('REVOKE CONNECT ON DATABASE petstore FROM PUBLIC');
     await prismaMigrate('deploy', urlOf('petstore_owner', 'petstore'));
     expect(await asOwner('keys', 'issue', '--name', 'Partner', '--plan', 'pro')).toMatchObject({ exitCode: 0 });
+  });
+
+  it('db:check runs nothing that another login has made in template1, and needs nothing of it', async () => {
+    await superuser.query("CREATE ROLE stranger LOGIN PASSWORD 'test'; ALTER ROLE petstore_owner CREATEDB");
+    const stranger = openPool({ connectionString: urlOf('stranger', 'template1'), max: 1 });
+    await stranger.query(`
+      CREATE TABLE public.note (text text);
+      CREATE FUNCTION public.equals(oid, regprocedure) RETURNS boolean LANGUAGE plpgsql AS $$
+      BEGIN RAISE EXCEPTION 'code of others'; END $$;
+      CREATE OPERATOR public.= (FUNCTION = public.equals, LEFTARG = oid, RIGHTARG = regprocedure)`);
+    const command = ['npm', 'run', '--silent', 'db:check'];
+    // Meanwhile it is connected to template1.
+    const result = await runProcess(command, { DATABASE_URL: urlOf('petstore_owner', 'petstore') });
+    await stranger.query('DROP OPERATOR public.= (oid, regprocedure); DROP FUNCTION public.equals; DROP TABLE public.note');
+    await stranger.end();
+    expect(result).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('No difference detected') as string });
   });
 
   it('commands and migrations run nothing that another login could have made there, until the remedy is applied', async () => {
