@@ -19,9 +19,9 @@ const SELECT_OTHERS = `
   ), database AS (
     SELECT oid, datdba AS owner FROM pg_database WHERE datname = current_database()
   ), relation AS (
-    -- Those who use one of these run its triggers, rules and functions. A sequence has none, but a view in its place does.
-    SELECT pg_class.oid, relname, relowner AS owner FROM pg_class JOIN schema ON schema.oid = relnamespace WHERE relkind <> 'S'
-      AND relname IN ('orders', 'orders_id_seq', 'api_keys', 'api_key_usage', 'order_list_changes', '_prisma_migrations')
+    -- Those who use one of these run its triggers, rules and functions, or take ids from it.
+    SELECT pg_class.oid, relname, relowner AS owner FROM pg_class JOIN schema ON schema.oid = relnamespace
+    WHERE relname IN ('orders', 'orders_id_seq', 'api_keys', 'api_key_usage', 'order_list_changes', '_prisma_migrations')
   ), trusted AS (
     SELECT oid FROM pg_roles WHERE rolname = session_user
     UNION SELECT owner FROM database

@@ -135,16 +135,22 @@ describe('a command whose login has the privileges of the owner', () => {
     );
     for (const { name } of rows) {
       await database.db.query(`ALTER TABLE ${name} OWNER TO ${stranger}`);
+      // The sequence of the ids has the owner of the table.
+      const sequence = name === 'orders' ? 'SEQUENCE public.orders_id_seq, ' : '';
+      const renamed = (name === 'orders' ? ['orders', 'orders_id_seq'] : [name]).map(
+        (each) => `ALTER TABLE public.${each} RENAME TO ${each}_of_${stranger};`,
+      );
       const { stderr } = await petstore(['keys', 'list'], { DATABASE_URL: urlOf(owner) });
       expect(stderr).toContain(
-        `: other roles own TABLE public.${name}. Run as a superuser, or as the owner of the schema: ` +
-          `ALTER TABLE public.${name} RENAME TO ${name}_of_${stranger}; ${OR_TRUST}\n`,
+        `: other roles own ${sequence}TABLE public.${name}. Run as a superuser, or as the owner of the schema: ` +
+          `${renamed.join(' ')} ${OR_TRUST}\n`,
       );
-      await database.db.query(`ALTER TABLE ${name} RENAME TO ${name}_of_${stranger}`);
+      await database.db.query(renamed.join(' '));
       const after = await petstore(['keys', 'list'], { DATABASE_URL: urlOf(owner) });
       expect(after.stderr).not.toContain('Others could');
       await database.db.query(`
-        ALTER TABLE ${name}_of_${stranger} RENAME TO ${name}; ALTER TABLE ${name} OWNER TO ${team}`);
+        ALTER TABLE ${name}_of_${stranger} RENAME TO ${name}; ALTER TABLE ${name} OWNER TO ${team};
+        ALTER SEQUENCE IF EXISTS orders_id_seq_of_${stranger} RENAME TO orders_id_seq`);
     }
     expect(rows.map(({ name }) => name).sort()).toEqual([...TABLES].sort());
   });
@@ -155,7 +161,7 @@ describe('a command whose login has the privileges of the owner', () => {
       ALTER ROLE ${owner} CREATEROLE; SET ROLE ${owner}; CREATE ROLE ${made}; RESET ROLE; ALTER TABLE orders OWNER TO ${made}`);
     const { stderr } = await petstore(['keys', 'list'], { DATABASE_URL: urlOf(owner) });
     await database.db.query(`ALTER TABLE orders OWNER TO ${team}; DROP ROLE ${made}; ALTER ROLE ${owner} NOCREATEROLE`);
-    expect(stderr).toContain('other roles own TABLE public.orders');
+    expect(stderr).toContain('other roles own SEQUENCE public.orders_id_seq, TABLE public.orders');
   });
 
   it('rejects a superuser, whose privileges the owner of the tables could use, but not when that owns the database', async () => {
@@ -164,7 +170,7 @@ describe('a command whose login has the privileges of the owner', () => {
       exitCode: 1,
       stderr: expect.stringMatching(
         `^error: Others could run code with the privileges of "petstore" in this database: "${colleague}", "${owner}" may create in the ` +
-          `schema public, and other roles own TABLE public._prisma_migrations, .*\\. Run as a superuser, .* ${OR_TRUST}\n$`,
+          `schema public, and other roles own SEQUENCE public.orders_id_seq, TABLE public._prisma_migrations, .*\\. Run as a superuser, .* ${OR_TRUST}\n$`,
       ) as string,
     });
     await database.db.query(`ALTER DATABASE ${nameOfDatabase()} OWNER TO ${team}`);
@@ -254,6 +260,12 @@ describe('a relation that a stranger made before the first migration', () => {
       show,
     ],
     [
+      'a sequence of that name, beside which the migration makes another one',
+      'CREATE SEQUENCE orders_id_seq; GRANT ALL ON orders_id_seq TO PUBLIC',
+      'SEQUENCE public.orders_id_seq',
+      migrateAndSeed,
+    ],
+    [
       'a view as the sequence of their ids, beside which the migration makes another one',
       `CREATE VIEW orders_id_seq AS SELECT 1::bigint AS last_value, theirs.note() AS is_called; GRANT ALL ON orders_id_seq TO PUBLIC`,
       'VIEW public.orders_id_seq',
@@ -327,7 +339,7 @@ describe('a relation that a stranger made before the first migration', () => {
       const { rows } = await db.query('SELECT login FROM theirs.seen');
       expect(rows).toEqual([]);
       for (const text of output) {
-        expect(text).toContain('other roles own TABLE public._prisma_migrations');
+        expect(text).toContain('other roles own SEQUENCE public.orders_id_seq, TABLE public._prisma_migrations');
         expect(text).not.toContain(`TO ${intruder}`);
       }
     },

@@ -45,6 +45,7 @@ export const EXPECTED_SCHEMA: readonly string[] = String.raw`
   column orders.status order_status NOT NULL DEFAULT 'pending'::order_status
   column orders.created_at timestamp(3) with time zone NOT NULL DEFAULT CURRENT_TIMESTAMP
   column orders.cancelled_at timestamp(3) with time zone
+  sequence of orders.id orders_id_seq
   constraint api_key_usage_pkey PRIMARY KEY (day, key_id)
   constraint api_keys_expires_at_finite CHECK (isfinite(expires_at))
   constraint api_keys_key_hash_sha256 CHECK ((octet_length(key_hash) = 32))
@@ -86,6 +87,11 @@ export const SELECT_SCHEMA = `
     CASE WHEN attidentity <> '' THEN ' IDENTITY' END, ' DEFAULT ' || pg_get_expr(adbin, adrelid))
   FROM relation JOIN pg_attribute ON attrelid = relation.oid AND attnum > 0 AND NOT attisdropped
     LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
+  UNION ALL
+  SELECT 'sequence of orders.id ' || sequence.relname
+  FROM relation JOIN pg_depend ON refobjid = relation.oid AND classid = 'pg_class'::regclass AND deptype = 'i'
+    JOIN pg_class AS sequence ON sequence.oid = objid AND sequence.relkind = 'S'
+  WHERE relation.relname = 'orders'
   UNION ALL
   SELECT concat('constraint ', conname, ' ', pg_get_constraintdef(pg_constraint.oid))
   FROM relation JOIN pg_constraint ON conrelid = relation.oid

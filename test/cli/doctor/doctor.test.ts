@@ -424,7 +424,11 @@ describe('runChecks', () => {
       'error: missing: constraint orders_quantity_positive CHECK ((quantity >= 1)) → ',
     ],
     ['ALTER TABLE orders ALTER pet_id DROP NOT NULL', 'error: missing: column orders.pet_id bigint NOT NULL → '],
-    ['ALTER TABLE orders ALTER id DROP IDENTITY', 'error: missing: column orders.id bigint NOT NULL IDENTITY → '],
+    [
+      'ALTER TABLE orders ALTER id DROP IDENTITY',
+      'error: missing: column orders.id bigint NOT NULL IDENTITY; sequence',
+    ],
+    ['ALTER SEQUENCE orders_id_seq RENAME TO orders_id_seq1', 'error: missing: sequence of orders.id orders_id_seq → '],
     ["ALTER TYPE plan RENAME VALUE 'pro' TO 'professional'", 'error: missing: '],
     ['DROP FUNCTION compact_order_list_changes', 'error: missing: function compact_order_list_changes(bigint) '],
   ])('finds what was done to a table: %s', async (change, expected, name = 'schema') => {
