@@ -23,7 +23,7 @@ const SELECT_PROBLEMS = `
     GROUP BY grantee, relname
   )
   SELECT format('%s has %s ON %s', grantee, privileges, relname) AS problem,
-         format('REVOKE %s ON %s FROM %s;', privileges, relname, grantee) AS remedy FROM granted
+         format('REVOKE %s ON %s FROM %s CASCADE;', privileges, relname, grantee) AS remedy FROM granted
   UNION ALL
   SELECT format('%s of %s refers to %s', conname, conrelid::regclass, service.relname),
          format('ALTER TABLE %s DROP CONSTRAINT %I;', conrelid::regclass, conname)
