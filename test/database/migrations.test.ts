@@ -53,7 +53,7 @@ async function withEmptyDatabase(
 describe('migrations', () => {
   it.each([
     ['produce the schema of schema.prisma', 0, '', 'No difference detected'],
-    ['are reported by db:check when they lack a column of the schema', 2, 'remark String?', 'Added column `remark`'],
+    ['are reported by db:check when they lack a column of the schema', 2, 'extra String?', 'Added column `extra`'],
   ])('%s', async (_what, exitCode, column, found) => {
     const schema = join(folder, 'schema.prisma');
     writeFileSync(schema, SCHEMA.replace('model Order {', `model Order {\n${column}`));

@@ -70,7 +70,7 @@ export async function checkList(db: pg.Client): Promise<Result> {
     ? ok('served from versions')
     : warning(
         problems.join('; '),
-        'Restore what 20261122000001_order_list_versions/migration.sql made, for example with ALTER TABLE orders ENABLE ALWAYS ' +
-          'TRIGGER NAME. Until then every list is read whole, without ETag: correct, but slow.',
+        'Restore what the newest migration with its name made, for example with ALTER TABLE orders ENABLE ALWAYS TRIGGER NAME. ' +
+          'Until then every list is read whole, without ETag: correct, but slow.',
       );
 }
