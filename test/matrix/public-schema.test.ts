@@ -86,7 +86,9 @@ describeHere('the schema public of PostgreSQL 14', () => {
     const command = ['npm', 'run', '--silent', 'db:check'];
     // Meanwhile it is connected to template1.
     const result = await runProcess(command, { DATABASE_URL: urlOf('petstore_owner', 'petstore') });
-    await stranger.query('DROP OPERATOR public.= (oid, regprocedure); DROP FUNCTION public.equals; DROP TABLE public.note');
+    await stranger.query(
+      'DROP OPERATOR public.= (oid, regprocedure); DROP FUNCTION public.equals; DROP TABLE public.note',
+    );
     await stranger.end();
     expect(result).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('No difference detected') as string });
   });
