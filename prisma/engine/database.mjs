@@ -58,6 +58,8 @@ export async function createPrivateDatabase(url) {
   await onServer(url, (name) => [
     `CREATE DATABASE ${name} TEMPLATE template0 ALLOW_CONNECTIONS false`,
     `REVOKE ALL ON DATABASE ${name} FROM PUBLIC`,
+    // The owner may be a role that the login takes on only once it is connected.
+    `GRANT CONNECT ON DATABASE ${name} TO SESSION_USER`,
     `ALTER DATABASE ${name} ALLOW_CONNECTIONS true`,
   ]);
 }
