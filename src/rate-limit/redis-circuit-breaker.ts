@@ -47,8 +47,10 @@ export class RedisCircuitBreaker {
   /** The first error of a connection since Redis was available. */
   #unreachableBecause: string | undefined;
   #isWatching = false;
-  /** While a request waits for a connection. */
+  /** While requests wait for a connection. */
   #ready: Promise<unknown> | undefined;
+  /** The error of the last such wait, which is that of all who waited. */
+  #waitError: unknown;
   readonly #loggedKeys = lruCache<string, true>(LOGGED_KEYS_MAX);
 
   /** @param recoveries counts how often Redis is available again */
@@ -103,7 +105,8 @@ export class RedisCircuitBreaker {
       return reply;
     } catch (thrown) {
       const error = asError(thrown);
-      if (isServerFailure(error)) {
+      // What several have waited for fails once.
+      if (isServerFailure(error) && error !== this.#waitError) {
         this.#countFailure(this.#unreachableBecause ?? error.message);
       } else if (error instanceof ReplyError) {
         this.#logOnce(key, error);
@@ -114,10 +117,16 @@ export class RedisCircuitBreaker {
 
   /** Waits while a connection takes the place of one that was closed, as when a proxy restarts. */
   #untilReady(): Promise<unknown> {
-    this.#ready ??= new Promise((resolve) => this.redis.once('ready', resolve)).finally(() => {
-      this.#ready = undefined;
-    });
-    return withDeadline(this.#ready, COMMAND_TIMEOUT_MS);
+    this.#ready ??= withDeadline(new Promise((resolve) => this.redis.once('ready', resolve)), COMMAND_TIMEOUT_MS)
+      .catch((error: unknown) => {
+        this.#waitError = error;
+        this.#countFailure(this.#unreachableBecause ?? asError(error).message);
+        throw error;
+      })
+      .finally(() => {
+        this.#ready = undefined;
+      });
+    return this.#ready;
   }
 
   async #probe(): Promise<void> {

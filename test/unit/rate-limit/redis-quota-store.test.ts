@@ -253,6 +253,15 @@ describe('RedisQuotaStore', () => {
     expect(degraded).toEqual([false, false, true]);
   });
 
+  it('is not degraded after one lost connection, however many commands wait for another one', async () => {
+    redis.consume = () => Promise.reject(new Error('lost'));
+    const requests = Promise.all([1, 2, 3, 4].map(async () => store.consume('a', { ...ONE, requestsPerMinute: 10 })));
+    redis.emit('error', new Error('read ECONNRESET'));
+    redis.emit('close');
+    expect(new Set((await requests).map(({ outcome }) => outcome))).toEqual(new Set(['admitted']));
+    expect(store.degraded).toBe(false);
+  });
+
   it('rejects the promise of a request whose reply is not that of the script', async () => {
     redis.consume = () => Promise.resolve(null as unknown as ConsumeReply);
     await expect(store.consume('a', ONE)).rejects.toThrow(TypeError);
