@@ -49,8 +49,6 @@ export class RedisCircuitBreaker {
   #isWatching = false;
   /** While requests wait for a connection. */
   #ready: Promise<unknown> | undefined;
-  /** The error of the last such wait, which is that of all who waited. */
-  #waitError: unknown;
   readonly #loggedKeys = lruCache<string, true>(LOGGED_KEYS_MAX);
 
   /** @param recoveries counts how often Redis is available again */
@@ -105,8 +103,7 @@ export class RedisCircuitBreaker {
       return reply;
     } catch (thrown) {
       const error = asError(thrown);
-      // What several have waited for fails once.
-      if (isServerFailure(error) && error !== this.#waitError) {
+      if (isServerFailure(error)) {
         this.#countFailure(this.#unreachableBecause ?? error.message);
       } else if (error instanceof ReplyError) {
         this.#logOnce(key, error);
@@ -119,9 +116,9 @@ export class RedisCircuitBreaker {
   #untilReady(): Promise<unknown> {
     this.#ready ??= withDeadline(new Promise((resolve) => this.redis.once('ready', resolve)), COMMAND_TIMEOUT_MS)
       .catch((error: unknown) => {
-        this.#waitError = error;
+        // Once, and not for each of those who wait.
         this.#countFailure(this.#unreachableBecause ?? asError(error).message);
-        throw error;
+        throw UNAVAILABLE;
       })
       .finally(() => {
         this.#ready = undefined;
