@@ -133,7 +133,10 @@ export class RedisCircuitBreaker {
           this.#countSuccess(true);
         },
         (error: unknown) => {
-          this.#countFailure(asError(error).message);
+          // The end of its connection is counted already.
+          if (isReplyOrTimeout(error)) {
+            this.#countFailure(asError(error).message);
+          }
         },
       );
     }

@@ -262,6 +262,21 @@ describe('RedisQuotaStore', () => {
     expect(store.degraded).toBe(false);
   });
 
+  it('is not degraded after two lost connections, although each had a probe', async () => {
+    jest.useFakeTimers({ doNotFake: ['performance', 'setImmediate', 'clearImmediate'] });
+    redis = new SlowRedis(clock);
+    store = storeOn(redis);
+    const consume = jest.fn(() => Promise.reject(new Error('lost')));
+    redis.consume = consume;
+    for (let connection = 0; connection < 2; connection++) {
+      await jest.advanceTimersByTimeAsync(1_000);
+      redis.emit('close');
+    }
+    jest.useRealTimers();
+    expect(consume).toHaveBeenCalledTimes(2);
+    expect(store.degraded).toBe(false);
+  });
+
   it('rejects the promise of a request whose reply is not that of the script', async () => {
     redis.consume = () => Promise.resolve(null as unknown as ConsumeReply);
     await expect(store.consume('a', ONE)).rejects.toThrow(TypeError);
