@@ -67,12 +67,16 @@ export function createAdapterFactory(url, { onOpen, onScriptError, onWarning }) 
     },
     async connectToShadowDb() {
       const shadowUrl = siblingUrl(url, `prisma_migrate_shadow_db_${randomUUID()}`);
-      await createPrivateDatabase(shadowUrl).catch((error) => {
+      try {
+        await createPrivateDatabase(shadowUrl);
+        const adapter = await openAdapter(await connect(shadowUrl), { afterClose: () => dropDatabase(shadowUrl) });
+        onOpen(adapter.dispose);
+        return adapter;
+      } catch (error) {
+        // It may be there already.
+        await dropDatabase(shadowUrl).catch(() => {});
         throw plainError(`Cannot create the shadow database to replay the migrations. ${describe(error)}`);
-      });
-      const adapter = await openAdapter(await connect(shadowUrl), { afterClose: () => dropDatabase(shadowUrl) });
-      onOpen(adapter.dispose);
-      return adapter;
+      }
     },
   });
 }

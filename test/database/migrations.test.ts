@@ -7,6 +7,7 @@ import { installFirstRelease } from '../helpers/first-release.js';
 import { openPool } from '../helpers/open-pool.js';
 import { runProcess } from '../helpers/petstore.js';
 import { prismaMigrate } from '../helpers/prisma-migrate.js';
+import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
 import { startTestService } from '../helpers/test-service.js';
@@ -60,6 +61,29 @@ describe('migrations', () => {
     const command = ['npm', 'run', '--silent', 'db:check', '--', '--to-schema', schema];
     const result = await runProcess(command, { DATABASE_URL: process.env.TEST_POSTGRES_URL! });
     expect(result).toMatchObject({ exitCode, stdout: expect.stringContaining(found) as string });
+  });
+
+  it('leave no database of db:check that could be made only in part', async () => {
+    const database = await createTestDatabase();
+    const { db, url } = database;
+    const role = `maker_${randomUUID().slice(0, 8)}`;
+    await db.query(`CREATE ROLE ${role} LOGIN CREATEDB PASSWORD '${PASSWORD}'`);
+    const proxy = await TcpProxy.start(url);
+    const login = Object.assign(new URL(proxy.urlFor(url)), { username: role, password: encodeURIComponent(PASSWORD) });
+    const cut = proxy.before('ALLOW_CONNECTIONS true', () => {
+      proxy.closeConnections();
+    });
+    const { exitCode, stderr } = await runProcess(['npm', 'run', '--silent', 'db:check'], { DATABASE_URL: login.href });
+    await cut;
+    await proxy.close();
+    const { rows } = await db.query('SELECT datname FROM pg_database WHERE datdba = $1::regrole', [role]);
+    expect(rows).toEqual([]);
+    expect({ exitCode, stderr }).toEqual({
+      exitCode: 1,
+      stderr: expect.stringContaining('Cannot create the shadow database') as string,
+    });
+    await db.query(`DROP ROLE ${role}`);
+    await database.drop();
   });
 
   it('bring a database of the first release with its data up to date', async () => {
