@@ -7,6 +7,13 @@
 /** @import pg from 'pg' */
 /** @typedef {Record<'logins' | 'objects' | 'statements', string[]>} Others */
 
+/** What could command a terminal, or look like a line of its own, in the name of an object. */
+const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
+
+/** A session that could create may do so once more, and what an open transaction has made is not visible. */
+const END_OTHERS =
+  'Then end all other sessions and prepared transactions, as "Who may create in the schema" in docs/operations.md says.';
+
 /**
  * Trusted are superusers, this login, and the owners of database and schema; for a login without the privileges of the owner of the
  * database also the roles with CREATE whose privileges it has. Members of a trusted role are trusted. All other roles are others.
@@ -15,7 +22,7 @@ const SELECT_OTHERS = `
   WITH schema AS (
     SELECT oid, nspowner AS owner, coalesce(nspacl, acldefault('n', nspowner)) AS acl FROM pg_namespace WHERE nspname = 'public'
   ), creation AS (
-    SELECT grantee FROM schema, aclexplode(acl) WHERE privilege_type = 'CREATE'
+    SELECT grantee, grantor FROM schema, aclexplode(acl) WHERE privilege_type = 'CREATE'
   ), database AS (
     SELECT oid, datdba AS owner FROM pg_database WHERE datname = current_database()
   ), relation AS (
@@ -36,9 +43,12 @@ const SELECT_OTHERS = `
     SELECT oid, rolname, rolcanlogin FROM pg_roles
     WHERE NOT rolsuper AND NOT EXISTS (SELECT FROM trusted WHERE pg_has_role(pg_roles.oid, trusted.oid, 'MEMBER'))
   ), creator AS (
-    SELECT rolname, grantee FROM other, database, creation
-    WHERE rolcanlogin AND has_database_privilege(other.oid, database.oid, 'CONNECT')
-      AND (grantee = 0 OR pg_has_role(other.oid, grantee, 'MEMBER'))
+    SELECT rolname, grantee, grantor FROM other, database, creation
+    -- A session goes on when its login may no longer connect.
+    WHERE (
+      rolcanlogin AND has_database_privilege(other.oid, database.oid, 'CONNECT')
+      OR EXISTS (SELECT FROM pg_stat_activity WHERE usesysid = other.oid AND datid = database.oid)
+    ) AND (grantee = 0 OR pg_has_role(other.oid, grantee, 'MEMBER'))
   ), object AS (
     SELECT 'pg_class'::regclass AS class, oid, owner FROM relation
     -- What has a name that only others use is never run in the place of something else.
@@ -53,8 +63,12 @@ const SELECT_OTHERS = `
     )
   ), found AS (
     SELECT format('%s %s', upper(type), identity) AS object,
-           CASE class WHEN 'pg_class'::regclass THEN format('ALTER TABLE %s RENAME TO %I;', identity, name || '_of_' || rolname)
-             ELSE format('DROP %s %s;', upper(type), identity) END AS statement
+           CASE class
+             WHEN 'pg_class'::regclass THEN
+               format('ALTER %s %s RENAME TO %I;', replace(upper(type), 'COMPOSITE ', ''), identity, name || '_of_' || rolname)
+             WHEN 'pg_operator'::regclass THEN format('DROP OPERATOR %s;', identity)
+             ELSE format('DROP ROUTINE %s;', identity)
+           END AS statement
     FROM object JOIN other ON other.oid = owner CROSS JOIN LATERAL pg_identify_object(class, object.oid, 0)
   )
   SELECT ARRAY(SELECT DISTINCT format('"%s"', rolname) FROM creator ORDER BY 1) AS logins,
@@ -62,11 +76,18 @@ const SELECT_OTHERS = `
          ARRAY(
            -- Who may create only because everybody may keeps the right.
            SELECT format('GRANT CREATE ON SCHEMA public TO %s;', coalesce(
-             (SELECT owner FROM relation WHERE relname = 'orders' AND owner NOT IN (SELECT oid FROM other)), database.owner
-           )::regrole) FROM database WHERE EXISTS (SELECT FROM creator WHERE grantee = 0)
+             (SELECT owner::regrole FROM relation WHERE relname = 'orders' AND owner NOT IN (SELECT oid FROM other)),
+             CASE WHEN pg_has_role(session_user, database.owner, 'USAGE') THEN database.owner::regrole END,
+             quote_ident(session_user)::regrole
+           )) FROM database WHERE EXISTS (SELECT FROM creator WHERE grantee = 0)
          ) || ARRAY(
-           SELECT DISTINCT format('REVOKE CREATE ON SCHEMA public FROM %s;', CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END)
-           FROM creator ORDER BY 1
+           -- REVOKE ends only what the owner has granted, or the current role.
+           SELECT DISTINCT CASE grantor WHEN schema.owner THEN revoke
+             ELSE format('SET ROLE %s; %s RESET ROLE;', grantor::regrole, revoke) END
+           FROM creator, schema, LATERAL (SELECT format(
+             'REVOKE CREATE ON SCHEMA public FROM %s;', CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole || ' CASCADE' END
+           ) AS revoke) AS statement ORDER BY 1
+           -- Operators before the functions that they use.
          ) || ARRAY(SELECT statement FROM found ORDER BY 1) AS statements`;
 
 /**
@@ -82,18 +103,25 @@ export async function othersInSchema(db, { asService = false } = {}) {
   await db.query('COMMIT');
   const [{ logins, objects, statements }] = /** @type {[Others]} */ (rows);
   if (statements.length === 0) return undefined;
+  // Only these concern other roles' grants and tables.
+  const mayOwnerRun = !statements.some((statement) => /^(?:ALTER|SET)/.test(statement));
   return {
-    message: [
-      ...(logins.length > 0 ? [`${logins.join(', ')} may create in the schema public`] : []),
-      ...(objects.length > 0 ? [`other roles own ${objects.join(', ')}`] : []),
-    ].join(', and '),
-    remedy: [
-      'Run as a superuser, or as the owner of the schema:',
-      ...statements,
-      ...(objects.length > 0
-        ? ['Or, if you trust that role, use its login, or give the objects to the owner of the tables.']
-        : []),
-    ].join(' '),
+    message: printable(
+      [
+        ...(logins.length > 0 ? [`${logins.join(', ')} may create in the schema public`] : []),
+        ...(objects.length > 0 ? [`other roles own ${objects.join(', ')}`] : []),
+      ].join(', and '),
+    ),
+    remedy: printable(
+      [
+        mayOwnerRun ? 'Run as a superuser, or as the owner of the schema:' : 'Run as a superuser:',
+        ...statements,
+        ...(logins.length > 0 ? [END_OTHERS] : []),
+        ...(objects.length > 0
+          ? ['Or, if you trust that role, use its login, or give the objects to the owner of the tables.']
+          : []),
+      ].join(' '),
+    ),
   };
 }
 
@@ -108,4 +136,9 @@ export async function rejectOthersInSchema(db) {
       `Others could run code with the privileges of "${db.user}" in this database: ${others.message}. ${others.remedy}`,
     );
   }
+}
+
+/** @param {string} text with names that others have chosen */
+function printable(text) {
+  return text.replace(UNPRINTABLE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }

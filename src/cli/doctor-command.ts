@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { Results } from './doctor/check.js';
-import { print, wrap } from './output.js';
+import { oneLine, print, wrap } from './output.js';
 
 /** By exit code. */
 const STATUSES: readonly string[] = ['ok', 'warning', 'error'];
@@ -32,8 +32,8 @@ export function addDoctorCommand(program: Command, exitWith: (code: number) => v
 function textOf(results: Results): string {
   return Object.entries(results)
     .flatMap(([name, { status, message, remedy }]) => [
-      wrap(`${status.padEnd(9)}${name.padEnd(21)}${message}`, 30),
-      ...(remedy === null ? [] : [wrap(`${' '.repeat(9)}→ ${remedy}`, 11)]),
+      wrap(`${status.padEnd(9)}${name.padEnd(21)}${oneLine(message)}`, 30),
+      ...(remedy === null ? [] : [wrap(`${' '.repeat(9)}→ ${oneLine(remedy)}`, 11)]),
     ])
     .join('\n');
 }

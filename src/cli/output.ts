@@ -26,7 +26,7 @@ function escapeOf(character: string): string {
 }
 
 /** A value within text of several lines: one that ends lines would look like other values. */
-function oneLine(value: string): string {
+export function oneLine(value: string): string {
   return value.replaceAll('\n', escapeOf);
 }
 

@@ -1,4 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import pg from 'pg';
 import { petstore } from '../helpers/petstore.js';
 import { prismaMigrate } from '../helpers/prisma-migrate.js';
 import { createServiceLogin } from '../helpers/service-login.js';
@@ -21,11 +24,23 @@ function urlOf(login: string): string {
   return Object.assign(new URL(database.url), { username: login, password: 'test' }).href;
 }
 
+const OPERATIONS = readFileSync(join(__dirname, '..', '..', 'docs', 'operations.md'), 'utf8');
+/** The documented statement. */
+const [END_SESSIONS = ''] = /^SELECT pg_terminate_backend[^;]*;/m.exec(OPERATIONS) ?? [];
+/** The end of a remedy for those who may create. */
+const END_OTHERS =
+  'Then end all other sessions and prepared transactions, as "Who may create in the schema" in docs/operations.md says.';
+
+/** Runs the statements of a remedy. */
+async function follow(remedy: string): Promise<void> {
+  await database.db.query((remedy.match(/(?:ALTER|DROP|GRANT|RESET|REVOKE|SET) [^;]*;/g) ?? []).join(' '));
+}
+
 describe('a command whose login has the privileges of the owner', () => {
   beforeAll(async () => {
     await database.db.query(`
       CREATE ROLE ${team};
-      CREATE ROLE ${owner} LOGIN PASSWORD 'test' IN ROLE ${team}; CREATE ROLE ${colleague} LOGIN IN ROLE ${team};
+      CREATE ROLE ${owner} LOGIN PASSWORD 'test' IN ROLE ${team}; CREATE ROLE ${colleague} LOGIN PASSWORD 'test' IN ROLE ${team};
       CREATE ROLE ${stranger} LOGIN; CREATE ROLE ${outsider} LOGIN;
       REVOKE ALL ON DATABASE ${nameOfDatabase()} FROM PUBLIC;
       GRANT CONNECT ON DATABASE ${nameOfDatabase()} TO ${team}, ${stranger};
@@ -62,7 +77,6 @@ describe('a command whose login has the privileges of the owner', () => {
   ])('runs when %s', async (_what, change, undo) => {
     await database.db.query(change);
     for (const login of [owner, colleague]) {
-      await database.db.query(`ALTER ROLE ${login} PASSWORD 'test'`);
       const result = await petstore(['keys', 'list', '--json'], { DATABASE_URL: urlOf(login) });
       expect(result).toEqual({ exitCode: 0, stdout: '[]\n', stderr: '' });
     }
@@ -74,13 +88,20 @@ describe('a command whose login has the privileges of the owner', () => {
       'everybody may create',
       'GRANT CREATE ON SCHEMA public TO PUBLIC',
       `"${stranger}" may create in the schema public. Run as a superuser, or as the owner of the schema: ` +
-        `GRANT CREATE ON SCHEMA public TO ${team}; REVOKE CREATE ON SCHEMA public FROM PUBLIC;`,
+        `GRANT CREATE ON SCHEMA public TO ${team}; REVOKE CREATE ON SCHEMA public FROM PUBLIC; ${END_OTHERS}`,
     ],
     [
       'a login may create as a member of a role',
       `CREATE ROLE writers_${suffix}; GRANT CREATE ON SCHEMA public TO writers_${suffix}; GRANT writers_${suffix} TO ${stranger}`,
       `"${stranger}" may create in the schema public. Run as a superuser, or as the owner of the schema: ` +
-        `REVOKE CREATE ON SCHEMA public FROM writers_${suffix};`,
+        `REVOKE CREATE ON SCHEMA public FROM writers_${suffix} CASCADE; ${END_OTHERS}`,
+    ],
+    [
+      'a login may create because somebody else than the owner of the schema has granted it',
+      `CREATE ROLE writers_${suffix} NOINHERIT; GRANT CREATE ON SCHEMA public TO ${team} WITH GRANT OPTION;
+       GRANT ${team} TO writers_${suffix}; SET ROLE ${team}; GRANT CREATE ON SCHEMA public TO ${stranger}; RESET ROLE`,
+      `"${stranger}" may create in the schema public. Run as a superuser: SET ROLE ${team}; ` +
+        `REVOKE CREATE ON SCHEMA public FROM ${stranger} CASCADE; RESET ROLE; ${END_OTHERS}`,
     ],
     [
       'a login that may no longer create has a function and an operator',
@@ -91,14 +112,25 @@ describe('a command whose login has the privileges of the owner', () => {
         `DROP OPERATOR public.<>(pg_catalog.uuid,pg_catalog.date); ${OR_TRUST}`,
     ],
     [
+      'another login has an operator and its function, and an aggregate',
+      `CREATE FUNCTION lower(oid, date) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+       CREATE OPERATOR <> (FUNCTION = lower, LEFTARG = oid, RIGHTARG = date);
+       CREATE AGGREGATE public.count(*) (SFUNC = int8inc, STYPE = int8, INITCOND = 0);
+       ALTER FUNCTION public.lower(oid, date) OWNER TO ${stranger}; ALTER OPERATOR <> (oid, date) OWNER TO ${stranger};
+       ALTER AGGREGATE public.count(*) OWNER TO ${stranger}`,
+      'other roles own AGGREGATE public.count(), FUNCTION public.lower(pg_catalog.oid,pg_catalog.date), OPERATOR public.<>(pg_catalog.oid,pg_catalog.date). ' +
+        'Run as a superuser, or as the owner of the schema: DROP OPERATOR public.<>(pg_catalog.oid,pg_catalog.date); ' +
+        `DROP ROUTINE public.count(); DROP ROUTINE public.lower(pg_catalog.oid,pg_catalog.date); ${OR_TRUST}`,
+    ],
+    [
       'routines of another login have the names of one of PostgreSQL and of one of the service',
       `CREATE FUNCTION round(double precision, integer) RETURNS numeric LANGUAGE sql AS 'SELECT 1.0';
        CREATE FUNCTION merge_order_list_changes(integer, integer) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint';
        ALTER FUNCTION round(double precision, integer) OWNER TO ${stranger};
        ALTER FUNCTION merge_order_list_changes(integer, integer) OWNER TO ${stranger}`,
       'other roles own FUNCTION public.merge_order_list_changes(integer,integer), FUNCTION public.round(double precision,integer). ' +
-        'Run as a superuser, or as the owner of the schema: DROP FUNCTION public.merge_order_list_changes(integer,integer); ' +
-        `DROP FUNCTION public.round(double precision,integer); ${OR_TRUST}`,
+        'Run as a superuser, or as the owner of the schema: DROP ROUTINE public.merge_order_list_changes(integer,integer); ' +
+        `DROP ROUTINE public.round(double precision,integer); ${OR_TRUST}`,
     ],
   ])('ends with 1 and a remedy that works when %s', async (_what, change, problem) => {
     await database.db.query(change);
@@ -109,10 +141,52 @@ describe('a command whose login has the privileges of the owner', () => {
         stderr: `error: Others could run code with the privileges of "${login}" in this database: ${problem}\n`,
       });
     }
-    await database.db.query((problem.match(/(?:ALTER|DROP|GRANT|RESET|REVOKE|SET) [^;]*;/g) ?? []).join(' '));
+    await follow(problem);
     expect(await petstore(['keys', 'list', '--json'], { DATABASE_URL: urlOf(owner) })).toMatchObject({ exitCode: 0 });
     await database.db.query(`
       DROP FUNCTION IF EXISTS their_function; DROP ROLE IF EXISTS writers_${suffix}`);
+  });
+
+  it.each([
+    ['may no longer connect', () => `REVOKE ALL ON DATABASE ${nameOfDatabase()} FROM ${stranger}`],
+    ['may no longer log in', () => `ALTER ROLE ${stranger} NOLOGIN`],
+  ])(
+    'ends with 1 when a session may create whose login %s, and what it has begun ends as documented',
+    async (_what, change) => {
+      await database.db.query(`ALTER ROLE ${stranger} PASSWORD 'test'; GRANT CREATE ON SCHEMA public TO PUBLIC`);
+      const session = new pg.Client(urlOf(stranger));
+      session.on('error', () => undefined);
+      const ended = new Promise<void>((resolve) => session.once('end', resolve));
+      await session.connect();
+      // Nobody else sees the function yet.
+      await session.query('BEGIN');
+      await session.query(`CREATE FUNCTION floor(integer) RETURNS numeric LANGUAGE sql AS 'SELECT 1.0'`);
+      await database.db.query(change());
+      const { exitCode, stderr } = await petstore(['keys', 'list'], { DATABASE_URL: urlOf(owner) });
+      expect({ exitCode, stderr }).toEqual({
+        exitCode: 1,
+        stderr: expect.stringMatching(
+          `: "${stranger}" may create in the schema public\\. .* ${END_OTHERS}\n$`,
+        ) as string,
+      });
+      await follow(stderr);
+      // Superusers stay, as does the connection of the tests.
+      await database.db.query(END_SESSIONS.replace("'petstore'", 'current_database()'));
+      await ended;
+      expect(await petstore(['keys', 'list', '--json'], { DATABASE_URL: urlOf(owner) })).toMatchObject({ exitCode: 0 });
+      await database.db.query(`
+      GRANT CONNECT ON DATABASE ${nameOfDatabase()} TO ${stranger}; ALTER ROLE ${stranger} LOGIN`);
+    },
+  );
+
+  it('escapes what commands a terminal in the names that others have given', async () => {
+    await database.db.query(`
+      CREATE TYPE "a\n\u001b[2Jb" AS ENUM (); CREATE FUNCTION lower("a\n\u001b[2Jb") RETURNS text LANGUAGE sql AS 'SELECT 1';
+      ALTER FUNCTION lower("a\n\u001b[2Jb") OWNER TO ${stranger}`);
+    const { stderr } = await petstore(['keys', 'list'], { DATABASE_URL: urlOf(owner) });
+    await database.db.query('DROP TYPE "a\n\u001b[2Jb" CASCADE');
+    expect(stderr).toContain('DROP ROUTINE public.lower(public."a\\u000a\\u001b[2Jb");');
+    expect(stderr.trimEnd()).not.toMatch(/\p{Cc}/u);
   });
 
   it('ends with 1 when a login may create as a member of a role that got the right from another role', async () => {
@@ -137,12 +211,13 @@ describe('a command whose login has the privileges of the owner', () => {
       await database.db.query(`ALTER TABLE ${name} OWNER TO ${stranger}`);
       // The sequence of the ids has the owner of the table.
       const sequence = name === 'orders' ? 'SEQUENCE public.orders_id_seq, ' : '';
-      const renamed = (name === 'orders' ? ['orders', 'orders_id_seq'] : [name]).map(
-        (each) => `ALTER TABLE public.${each} RENAME TO ${each}_of_${stranger};`,
+      const renamed = (name === 'orders' ? ['orders_id_seq', 'orders'] : [name]).map(
+        (each) =>
+          `ALTER ${each === 'orders_id_seq' ? 'SEQUENCE' : 'TABLE'} public.${each} RENAME TO ${each}_of_${stranger};`,
       );
       const { stderr } = await petstore(['keys', 'list'], { DATABASE_URL: urlOf(owner) });
       expect(stderr).toContain(
-        `: other roles own ${sequence}TABLE public.${name}. Run as a superuser, or as the owner of the schema: ` +
+        `: other roles own ${sequence}TABLE public.${name}. Run as a superuser: ` +
           `${renamed.join(' ')} ${OR_TRUST}\n`,
       );
       await database.db.query(renamed.join(' '));
@@ -170,7 +245,7 @@ describe('a command whose login has the privileges of the owner', () => {
       exitCode: 1,
       stderr: expect.stringMatching(
         `^error: Others could run code with the privileges of "petstore" in this database: "${colleague}", "${owner}" may create in the ` +
-          `schema public, and other roles own SEQUENCE public.orders_id_seq, TABLE public._prisma_migrations, .*\\. Run as a superuser, .* ${OR_TRUST}\n$`,
+          `schema public, and other roles own SEQUENCE public.orders_id_seq, TABLE public._prisma_migrations, .*\\. Run as a superuser: .* ${OR_TRUST}\n$`,
       ) as string,
     });
     await database.db.query(`ALTER DATABASE ${nameOfDatabase()} OWNER TO ${team}`);

@@ -39,6 +39,6 @@ export async function checkGrants(db: pg.Client): Promise<Result> {
   }
   return warning(
     `${rows.map(({ problem }) => problem).join('; ')}: this lets others run code as whoever writes the table, or change what is in it`,
-    `Unless you trust them like the owner, run as the owner of the table: ${rows.map(({ remedy }) => remedy).join(' ')}`,
+    `Unless you trust them like the owner, run as a superuser, or as the owner of the table that each names: ${rows.map(({ remedy }) => remedy).join(' ')}`,
   );
 }

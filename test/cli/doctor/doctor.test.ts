@@ -288,11 +288,19 @@ describe('runChecks', () => {
     const named = (text: string): string => text.replaceAll('OTHER', other);
     await database.db.query(`CREATE ROLE ${other}; ${named(change)}`);
     const { grants = '' } = await check();
-    await database.db.query(grants.split('run as the owner of the table: ')[1] ?? '');
+    await database.db.query(grants.split('the table that each names: ')[1] ?? '');
     const afterwards = await check();
     await database.db.query(`DROP OWNED BY ${other}; DROP ROLE ${other}`);
     expect(grants).toContain(`warning: ${named(expected)}: this lets others run code as whoever writes the table`);
     expect(problemsIn(afterwards)).toEqual([]);
+  });
+
+  it('prints a name with a line end in the line of its check', async () => {
+    await database.db.query(`CREATE ROLE "a\nb ${login.role}"; GRANT TRIGGER ON orders TO "a\nb ${login.role}"`);
+    const { stdout } = await petstore(['doctor'], { DATABASE_URL: login.url, ...ports });
+    await database.db.query(`DROP OWNED BY "a\nb ${login.role}"; DROP ROLE "a\nb ${login.role}"`);
+    expect(stdout).toContain(`FROM "a\\u000ab ${login.role}" CASCADE;`);
+    expect(stdout).not.toMatch(/^b /m);
   });
 
   it('does not warn about a login that may read, one that runs commands, or the tables of the owner that refer to orders', async () => {
@@ -355,7 +363,8 @@ describe('runChecks', () => {
     const found = await check().finally(() => other.drop());
     expect(found.access).toBe(
       `error: the commands reject this database, because others could run code with their privileges: "${other.role}" may create in the ` +
-        `schema public → Run as a superuser, or as the owner of the schema: REVOKE CREATE ON SCHEMA public FROM ${other.role};`,
+        `schema public → Run as a superuser, or as the owner of the schema: REVOKE CREATE ON SCHEMA public FROM ${other.role} CASCADE; ` +
+        'Then end all other sessions and prepared transactions, as "Who may create in the schema" in docs/operations.md says.',
     );
     expect(found).toMatchObject({ database: matching('^ok: '), 'connection limit': SKIPPED, role: SKIPPED });
   });
