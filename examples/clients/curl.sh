@@ -1,6 +1,8 @@
 #!/bin/sh
 # sh curl.sh [ORDER_ID]; writes orders.json and orders.etag
 set -eu
+temporary=$(mktemp -d)
+trap 'rm -r "$temporary"' EXIT
 
 # Retry-After is in seconds or, from some proxies, a date. 0 when it is missing, invalid or in the past.
 retry_after_seconds() {
@@ -12,13 +14,13 @@ retry_after_seconds() {
 # Sets status; 000 when the connection was lost.
 request() {
   for backoff in 1 2 4 8 16; do
-    : >response.headers
+    : >"$temporary/headers"
     status=$(
       printf 'Authorization: Bearer %s' "$PETSTORE_KEY" | curl --header @- --silent --show-error --compressed \
-        --max-time 60 --dump-header response.headers --write-out '%{http_code}' "$@"
+        --max-time 60 --dump-header "$temporary/headers" --write-out '%{http_code}' "$@"
     ) || status=000
     case $status in 000 | 429 | 502 | 503 | 504) ;; *) return ;; esac
-    value=$(tr -d '\r' <response.headers | awk 'tolower($1) == "retry-after:" { sub(/^[^ ]* */, ""); print }')
+    value=$(tr -d '\r' <"$temporary/headers" | awk 'tolower($1) == "retry-after:" { sub(/^[^ ]* */, ""); print }')
     seconds=$(retry_after_seconds "$value")
     [ "$backoff" -lt 16 ] && [ "${seconds%.*}" -le 90 ] || return 0
     sleep "$(awk -v min="$seconds" -v max="$backoff" 'BEGIN { srand(); print min + rand() * max }')"
@@ -27,17 +29,17 @@ request() {
 
 list() {
   touch orders.etag
-  : >orders.etag.new # stays empty if the list has no ETag
-  request --etag-compare orders.etag --etag-save orders.etag.new --output orders.json.new "$PETSTORE_URL/store/orders"
+  : >"$temporary/etag" # stays empty if the list has no ETag
+  request --etag-compare orders.etag --etag-save "$temporary/etag" --output "$temporary/orders" "$PETSTORE_URL/store/orders"
   case $status in
   200)
-    jq --exit-status 'type == "array"' orders.json.new >/dev/null # fails if the list is incomplete
-    mv orders.json.new orders.json
-    mv orders.etag.new orders.etag
+    jq --exit-status 'type == "array"' "$temporary/orders" >/dev/null # fails if the list is incomplete
+    mv "$temporary/orders" orders.json
+    mv "$temporary/etag" orders.etag
     ;;
   304) ;;
   *)
-    cat orders.json.new >&2
+    cat "$temporary/orders" >&2
     exit 1
     ;;
   esac
@@ -53,10 +55,10 @@ if [ -s orders.etag ]; then
 fi
 
 if [ $# -gt 0 ]; then
-  : >cancel.json
-  request --request DELETE --output cancel.json "$PETSTORE_URL/store/orders/$1"
+  : >"$temporary/cancel"
+  request --request DELETE --output "$temporary/cancel" "$PETSTORE_URL/store/orders/$1"
   code=cancelled
-  [ "$status" = 204 ] || code=$(jq -er .code cancel.json 2>/dev/null) || code=$status # A proxy may send HTML.
+  [ "$status" = 204 ] || code=$(jq -er .code "$temporary/cancel" 2>/dev/null) || code=$status # A proxy may send HTML.
   # If the response to an earlier attempt was lost, the order is cancelled already.
   [ "$code" = order_already_cancelled ] && code=cancelled
   echo "$1: $code"
