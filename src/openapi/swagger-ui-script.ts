@@ -70,6 +70,8 @@ export function startSwaggerUi(create: CreateSwaggerUi, scriptUrl: string, page:
 
   const plugin = {
     wrapComponents: {
+      // "Cancel" would end the input of parameters, and could be mistaken for the cancel of an order.
+      TryItOutButton: () => () => null,
       responseBody:
         (Original: unknown, { React }: PluginSystem) =>
         (props: ResponseBodyProps) => {

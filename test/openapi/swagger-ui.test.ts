@@ -114,6 +114,8 @@ describeWithBrowser('Swagger UI of the embedded demo', () => {
     const text = await page.locator('#swagger-ui').innerText();
     expect(text).toContain('This page is authorized with the Free key of the demo');
     expect(text).not.toMatch(/paste your key/i);
+    // Swagger UI's own button for the parameters.
+    expect(text).not.toMatch(/^\s*Cancel\s*$/m);
     const common = ['X-Request-Id', 'X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'];
     for (const name of [...common, 'RateLimit-Policy']) {
       expect({ name, times: text.split(name).length - 1 }).toEqual({ name, times: 1 });
