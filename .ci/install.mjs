@@ -13,6 +13,7 @@ export function installOnce(folder) {
   if (existsSync(installed) && readFileSync(installed, 'utf8') === readFileSync(lock, 'utf8')) {
     return;
   }
+  process.stderr.write(`Installing what ${folder} needs, once.\n`);
   const npm = process.env.npm_execpath;
   const args = ['ci', '--no-audit', '--no-fund', '--loglevel=error'];
   if (npm === undefined) {
