@@ -21,6 +21,8 @@ const THROWAWAY = {
  * `native` folder of another version's package.
  */
 export default async function globalSetup() {
+  // Otherwise each Prisma command starts a process that asks for updates.
+  process.env.CHECKPOINT_DISABLE = '1';
   await bundlePackages();
   const folder = mkdtempSync(join(tmpdir(), 'petstore-test-'));
   const server = await PostgresServer.start({

@@ -107,12 +107,12 @@ describe('a client that sends many requests and does not read', () => {
 
 describe('clients that pipeline many requests without a key', () => {
   const CLIENTS = 16;
-  const REQUESTS = 8_000;
+  const REQUESTS = 4_000;
 
   it('do not end a process with little memory', async () => {
     const small = await ServiceProcess.start({
       DATABASE_URL: context.database.url,
-      NODE_OPTIONS: '--max-old-space-size=256',
+      NODE_OPTIONS: '--max-old-space-size=128',
     });
     try {
       const text = requestText('GET', '/v1/store/orders').repeat(REQUESTS);
