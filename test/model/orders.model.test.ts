@@ -7,7 +7,7 @@ import { waitFor } from '../helpers/wait-for.js';
 import { withTraffic } from './order-traffic.js';
 
 /** Enough for every pair of actions to coincide many times. */
-const RESPONSES = 3_000;
+const RESPONSES = 2_000;
 
 const database = useTestDatabase();
 
