@@ -175,6 +175,7 @@ describe('loadConfig, for each variable,', () => {
         ...['api.example.com/v1', 'ftp://api.example.com/v1', 'https:///v1x', 'https://api.example.com/xv1'],
         // The segment must end the path.
         ...['https://api.example.com/?next=/v1', 'https://api.example.com/#/v1'],
+        ...['https://api.example.com/v1?next=', 'https://api.example.com/v1#top'],
       ],
     ],
     ['STAGING_BASE_URL', /^STAGING_BASE_URL must be an http or https URL that ends in \/v1/, ['https://example.com/']],
