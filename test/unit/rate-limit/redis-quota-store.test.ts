@@ -130,6 +130,16 @@ describe('RedisQuotaStore', () => {
     expect((await store.consume('a', ONE)).outcome).toBe('admitted');
   });
 
+  it('admits every request once Redis says that a ban was lifted elsewhere', async () => {
+    redis.bannedUntilMs = clock.now() + 300_000;
+    await store.consume('a', { ...ONE, requestsPerMinute: 2 });
+    redis.bannedUntilMs = 0;
+    clock.advance(1_000);
+    for (let request = 0; request < 2; request++) {
+      expect((await store.consume('a', { ...ONE, requestsPerMinute: 2 })).outcome).toBe('admitted');
+    }
+  });
+
   it('asks Redis again about a ban when the clock was set back', async () => {
     redis.bannedUntilMs = clock.now() + 300_000;
     expect((await store.consume('a', ONE)).outcome).toBe('banned');
