@@ -1,9 +1,11 @@
 import { rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { loadConfig } from '../../src/config/config.js';
 import { DatabaseListener } from '../../src/database/database-listener.js';
 import { Metrics } from '../../src/metrics/metrics.js';
 import { createIsolatedDatabase } from '../helpers/isolated-database.js';
+import { listen } from '../helpers/listen.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
@@ -100,6 +102,24 @@ describe('DatabaseListener', () => {
     expect(connections).toBe(1);
     proxy.restore();
     await waitFor(() => connections === 2, 'the listener has reconnected');
+    expect(await isConnected()).toBe(true);
+  });
+
+  it('reconnects at once after it has connected again, however long the server was unavailable before', async () => {
+    let attempts = 0;
+    const unavailable = createServer((socket) => {
+      attempts++;
+      socket.destroy();
+    });
+    proxy.retarget(`postgresql://127.0.0.1:${await listen(unavailable)}`);
+    proxy.closeConnections();
+    await waitFor(() => attempts === 4, 'it has tried again four times');
+    proxy.retarget(database.url);
+    unavailable.close();
+    await waitFor(() => connections === 2, 'the listener has reconnected');
+    proxy.closeConnections();
+    // A fifth attempt would wait for more than three seconds.
+    await waitFor(() => connections === 3, 'the listener has reconnected at once', { withinMs: 2_000 });
     expect(await isConnected()).toBe(true);
   });
 
