@@ -125,6 +125,12 @@ describe('petstore keys usage', () => {
   });
 });
 
+describe('petstore keys usage --until', () => {
+  it.each(['2000-01-01', '2026-11-21'])('accepts the day %s', async (day) => {
+    expect(await jsonOf('--until', day)).toMatchObject({ to: day });
+  });
+});
+
 describe('petstore keys usage ID', () => {
   it('shows the days with requests, by how much which limit was exceeded, and what the key needs', async () => {
     const id = await keyWith({ name: 'Full', plan: 'free' }, 1_000, { rejected: 30, banned: 12, list_bytes: 987_654 });
