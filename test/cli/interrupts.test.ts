@@ -32,6 +32,7 @@ async function count(condition: string): Promise<number> {
 const IS_COPYING = "pg_stat_activity WHERE datname = current_database() AND query LIKE 'COPY order_import%'";
 const IS_INSERTING =
   "pg_stat_activity WHERE datname = current_database() AND application_name = 'petstore-cli' AND query LIKE '%ON CONFLICT%'";
+const IS_COMMITTING = "pg_stat_activity WHERE datname = current_database() AND query = 'COMMIT' AND state = 'active'";
 const IS_WAITING = "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
 
 const INTERRUPTED = 'Interrupted: no order was inserted.\n';
@@ -60,6 +61,23 @@ describe('Ctrl-C', () => {
     expect(await interrupt(command)).toEqual([130, INTERRUPTED]);
     await unlock();
     expect(await count('orders')).toBe(0);
+  });
+
+  it('says that the commit of an import had begun, which may succeed', async () => {
+    await database.db.query(`
+      CREATE FUNCTION delay_commit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(60); RETURN NULL; END $$;
+      CREATE CONSTRAINT TRIGGER delays_commit AFTER INSERT ON orders DEFERRABLE INITIALLY DEFERRED
+      FOR EACH ROW EXECUTE FUNCTION delay_commit()`);
+    try {
+      const command = start('orders', 'import', '-');
+      command.stdin!.end('petId,quantity\n1,1\n');
+      await waitFor(async () => (await count(IS_COMMITTING)) === 1, 'the commit has begun');
+      const message = 'Interrupted: the commit had begun; check whether the orders exist before you repeat it.\n';
+      expect(await interrupt(command)).toEqual([130, message]);
+      await waitFor(async () => (await count(IS_COMMITTING)) === 0, 'PostgreSQL has ended the commit');
+    } finally {
+      await database.db.query('DROP TRIGGER delays_commit ON orders; DROP FUNCTION delay_commit()');
+    }
   });
 
   it('ends a seed, and nothing is inserted', async () => {
