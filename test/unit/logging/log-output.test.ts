@@ -35,11 +35,10 @@ describe('the output of the log', () => {
       .split('\n')
       .map((line) => JSON.parse(line) as { msg: string; dropped?: number });
     const written = lines.filter(({ msg }) => msg.startsWith('x')).length;
-    expect(lines.find(({ dropped }) => dropped !== undefined)).toMatchObject({
-      level: 40,
-      dropped: LINES - written,
-      msg: 'dropped log lines',
-    });
+    // Once.
+    expect(lines.filter(({ dropped }) => dropped !== undefined)).toEqual([
+      expect.objectContaining({ level: 40, dropped: LINES - written, msg: 'dropped log lines' }),
+    ]);
     expect(output.length).toBeLessThan(2 * 1_048_576);
     expect(lines.at(-1)?.msg).toBe('last');
   });
