@@ -110,6 +110,13 @@ describe('CORS', () => {
       });
     });
 
+    it('a malformed preflight gets 400, as any other request, and the connection is closed', async () => {
+      const preflight = [`Origin: ${PAGE}`, 'Access-Control-Request-Method: DELETE'];
+      const response = await options('/v1/store/orders/1', [...preflight, 'Host: a-second-one']);
+      expectErrorResponse(response, 400, 'bad_request');
+      expect(response.headers.get('connection')).toEqual(['close']);
+    });
+
     describe('a page of another origin', () => {
       it('gets no CORS headers', async () => {
         const preflight = await options('/v1/store/orders', [
