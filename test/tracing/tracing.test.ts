@@ -184,6 +184,18 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
     );
   });
 
+  it('marks a 500 as an error', async () => {
+    await database.db.query(`
+      CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'of the test'; END $$;
+      CREATE TRIGGER fail BEFORE UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION fail()`);
+    const path = `/store/orders/${await insertOrder(database.db)}`;
+    const response = await call(service.baseUrl, 'DELETE', path, key, { 'X-Request-Id': 'failed-1' });
+    await database.db.query('DROP TRIGGER fail ON orders; DROP FUNCTION fail()');
+    expect(response.status).toBe(500);
+    const { status, attributes } = await spanOf('failed-1');
+    expect([status.code, attributes['error.type']]).toEqual([ERROR, '500']);
+  });
+
   it('records no API key, valid or invalid, wherever the request contains it', async () => {
     const bad = `${key.slice(0, -1)}!`;
     await listOrders(service.baseUrl, bad);
