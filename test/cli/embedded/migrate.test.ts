@@ -42,6 +42,8 @@ describe('migrate', () => {
     await database.db.query(UNDO);
     await database.db.query('UPDATE _prisma_migrations SET finished_at = NULL WHERE migration_name = $1', [NAMES[2]]);
     await migrate(database.url);
+    const { rows } = await database.db.query("SELECT to_regclass('api_key_usage')::text AS found");
+    expect(rows).toEqual([{ found: 'api_key_usage' }]);
     expect(await applied()).toEqual(NAMES);
     expect(await prismaMigrate('status', database.url)).toContain('Database schema is up to date');
   });
