@@ -1,9 +1,10 @@
+import promises from 'node:fs/promises';
 import { connect } from 'node:net';
 import { committedDocument } from '../helpers/contract.js';
 import { expectErrorResponse } from '../helpers/expect-error-response.js';
 import { useTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
-import { responseTo } from '../helpers/wire.js';
+import { type WireResponse, responseTo } from '../helpers/wire.js';
 
 const DOCUMENTED = ['https://api.petstore.example/v1', 'https://staging.api.petstore.example/v1'];
 
@@ -91,6 +92,17 @@ describe('the files of Swagger UI', () => {
     const etag = (await fetch(file())).headers.get('etag') ?? '';
     const headers = { 'If-None-Match': etag, 'Cache-Control': 'max-age=0' };
     expect((await fetch(file(), { headers })).status).toBe(304);
+  });
+});
+
+describe('Swagger UI whose files cannot be read at first', () => {
+  const fresh = useTestService();
+
+  it('is served as soon as they can be read', async () => {
+    const page = (): Promise<WireResponse> => responseTo(fresh.service.port, 'GET', '/docs');
+    jest.spyOn(promises, 'readFile').mockRejectedValueOnce(Object.assign(new Error('too many'), { code: 'EMFILE' }));
+    expectErrorResponse(await page(), 500, 'internal_error');
+    expect((await page()).status).toBe(200);
   });
 });
 
