@@ -124,6 +124,7 @@ describe('GET /', () => {
   it.each([undefined, '*/*', 'application/json'])('tells a program where things are: Accept %s', async (accept) => {
     const response = await index(accept);
     expect(response.status).toBe(200);
+    expect(response.headers.get('vary')).toMatch(/\bAccept\b/);
     const { api, ...others } = (await response.json()) as Record<string, string>;
     expect(api).toBe('/v1');
     expect(Object.keys(others)).toEqual(['health', 'docs', 'openapi']);
