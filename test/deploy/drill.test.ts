@@ -18,8 +18,8 @@ type Cancel = (orderId: number, attempt: number) => { status: number; code?: str
 const correct: Cancel = (_orderId, attempt) =>
   attempt === 1 ? { status: 204 } : { status: 409, code: 'order_already_cancelled' };
 
-/** Runs the drill for one second against a stub of a deployment. */
-async function drillAgainst(cancel: Cancel): Promise<Report> {
+/** Runs the drill, for one second by default, against a stub of a deployment. */
+async function drillAgainst(cancel: Cancel, seconds = '1'): Promise<Report> {
   const attempts = new Map<number, number>();
   const server = createServer((req, res) => {
     const orderId = Number(req.url?.split('/').at(-1));
@@ -35,15 +35,15 @@ async function drillAgainst(cancel: Cancel): Promise<Report> {
     }
   });
   try {
-    return await runDrill(await listen(server));
+    return await runDrill(await listen(server), seconds);
   } finally {
     server.closeAllConnections();
     server.close();
   }
 }
 
-async function runDrill(port: number): Promise<Report> {
-  const command = [process.execPath, DRILL, `http://127.0.0.1:${port}`, '1'];
+async function runDrill(port: number, seconds: string): Promise<Report> {
+  const command = [process.execPath, DRILL, `http://127.0.0.1:${port}`, seconds];
   const { stdout, exitCode } = await runProcess(command, { PETSTORE_KEY: 'any' });
   return { ...(JSON.parse(stdout) as Report), exitCode };
 }
@@ -72,5 +72,9 @@ describe('deploy/drill.mjs', () => {
 
   it('exits with 1 when no order could be cancelled', async () => {
     expect(await drillAgainst(() => ({ status: 401, code: 'invalid_api_key' }))).toMatchObject({ exitCode: 1 });
+  });
+
+  it.each(['0', 'sixty'])('exits with 1 when it has cancelled nothing: %s seconds', async (seconds) => {
+    expect(await drillAgainst(correct, seconds)).toMatchObject({ exitCode: 1, cancelled: 0, failures: 0 });
   });
 });
