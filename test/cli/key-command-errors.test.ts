@@ -204,3 +204,16 @@ describe('a command', () => {
     expect(result.stderr).not.toContain('hunter2');
   });
 });
+
+it('keys unban notifies the services also while Redis is unavailable: then each decides with a ban of its own', async () => {
+  const client = await database.db.connect();
+  const unbanned: (string | undefined)[] = [];
+  client.on('notification', ({ payload }) => unbanned.push(payload));
+  await client.query('LISTEN api_key_unbanned');
+  const environment = { DATABASE_URL: database.url, REDIS_URL: 'redis://127.0.0.1:1' };
+  expect(await petstore(['keys', 'unban', revokedId], environment)).toMatchObject({ exitCode: FAILED, stdout: '' });
+  // What was sent before arrives with the response.
+  await client.query('UNLISTEN *');
+  client.release(true);
+  expect(unbanned).toEqual([revokedId]);
+});
