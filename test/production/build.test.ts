@@ -104,3 +104,11 @@ describe('the build', () => {
     expect(build()).toMatchObject({ status: 0, upToDate: false });
   });
 });
+
+it('petstore exits with 1 and says so where it is not built', () => {
+  const bin = join(folder, 'not-built', 'bin', 'petstore.js');
+  cpSync(join(SCRIPTS, '..', 'bin', 'petstore.js'), bin);
+  writeFileSync(join(folder, 'not-built', 'package.json'), '{ "type": "module" }');
+  const { status, stderr } = spawnSync(process.execPath, [bin, 'keys', 'list'], { encoding: 'utf8' });
+  expect([status, stderr]).toEqual([1, expect.stringContaining('petstore is not built yet; run "npm run build"')]);
+});
