@@ -1,6 +1,6 @@
 import type { Server } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import { type BeforeApplicationShutdown, Inject, Injectable } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { CONFIG, type Config } from '../config/config.js';
 import type { ServiceHttpAdapter } from './service-http-adapter.js';
@@ -10,9 +10,7 @@ import type { ServiceHttpAdapter } from './service-http-adapter.js';
  * and the pools end last.
  */
 @Injectable()
-export class Drain implements BeforeApplicationShutdown, OnApplicationShutdown {
-  #grace: NodeJS.Timeout | undefined;
-
+export class Drain implements BeforeApplicationShutdown {
   constructor(
     private readonly host: HttpAdapterHost<ServiceHttpAdapter>,
     @Inject(CONFIG) private readonly config: Config,
@@ -28,12 +26,8 @@ export class Drain implements BeforeApplicationShutdown, OnApplicationShutdown {
     }
     connections.startDraining();
     await delay(this.config.shutdownDelaySeconds * 1_000);
-    this.#grace = setTimeout(() => {
+    setTimeout(() => {
       connections.cut();
-    }, this.config.shutdownGraceSeconds * 1_000);
-  }
-
-  onApplicationShutdown(): void {
-    clearTimeout(this.#grace);
+    }, this.config.shutdownGraceSeconds * 1_000).unref();
   }
 }
