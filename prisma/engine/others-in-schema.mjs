@@ -114,12 +114,11 @@ export async function othersInSchema(db, { asService = false } = {}) {
     ),
     remedy: printable(
       [
+        // First, because these may be the tables that are in use.
+        ...(objects.length > 0 ? ['If you trust that role, use its login. Otherwise:'] : []),
         mayOwnerRun ? 'Run as a superuser, or as the owner of the schema:' : 'Run as a superuser:',
         ...statements,
         ...(logins.length > 0 ? [END_OTHERS] : []),
-        ...(objects.length > 0
-          ? ['Or, if you trust that role, use its login, or give the objects to the owner of the tables.']
-          : []),
       ].join(' '),
     ),
   };

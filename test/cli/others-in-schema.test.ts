@@ -13,8 +13,8 @@ const [team, owner, colleague, stranger, outsider] = ['team', 'owner', 'colleagu
   (name) => `${name}_${suffix}`,
 ) as [string, string, string, string, string];
 const ROLES = [team, owner, colleague, stranger, outsider];
-/** The end of a remedy that takes objects out of the way. */
-const OR_TRUST = 'Or, if you trust that role, use its login, or give the objects to the owner of the tables.';
+/** The beginning of a remedy that takes objects out of the way. */
+const IF_TRUSTED = 'If you trust that role, use its login. Otherwise:';
 const TABLES = ['orders', 'api_keys', 'order_list_changes', 'api_key_usage', '_prisma_migrations'];
 
 const database = useTestDatabase();
@@ -108,8 +108,8 @@ describe('a command whose login has the privileges of the owner', () => {
       `CREATE FUNCTION their_function(uuid, date) RETURNS boolean LANGUAGE sql AS 'SELECT true';
        CREATE OPERATOR <> (FUNCTION = their_function, LEFTARG = uuid, RIGHTARG = date);
        ALTER FUNCTION their_function OWNER TO ${stranger}; ALTER OPERATOR <> (uuid, date) OWNER TO ${stranger}`,
-      'other roles own OPERATOR public.<>(pg_catalog.uuid,pg_catalog.date). Run as a superuser, or as the owner of the schema: ' +
-        `DROP OPERATOR public.<>(pg_catalog.uuid,pg_catalog.date); ${OR_TRUST}`,
+      'other roles own OPERATOR public.<>(pg_catalog.uuid,pg_catalog.date). ' +
+        `${IF_TRUSTED} Run as a superuser, or as the owner of the schema: DROP OPERATOR public.<>(pg_catalog.uuid,pg_catalog.date);`,
     ],
     [
       'another login has an operator and its function, and an aggregate',
@@ -119,8 +119,8 @@ describe('a command whose login has the privileges of the owner', () => {
        ALTER FUNCTION public.lower(oid, date) OWNER TO ${stranger}; ALTER OPERATOR <> (oid, date) OWNER TO ${stranger};
        ALTER AGGREGATE public.count(*) OWNER TO ${stranger}`,
       'other roles own AGGREGATE public.count(), FUNCTION public.lower(pg_catalog.oid,pg_catalog.date), OPERATOR public.<>(pg_catalog.oid,pg_catalog.date). ' +
-        'Run as a superuser, or as the owner of the schema: DROP OPERATOR public.<>(pg_catalog.oid,pg_catalog.date); ' +
-        `DROP ROUTINE public.count(); DROP ROUTINE public.lower(pg_catalog.oid,pg_catalog.date); ${OR_TRUST}`,
+        `${IF_TRUSTED} Run as a superuser, or as the owner of the schema: DROP OPERATOR public.<>(pg_catalog.oid,pg_catalog.date); ` +
+        'DROP ROUTINE public.count(); DROP ROUTINE public.lower(pg_catalog.oid,pg_catalog.date);',
     ],
     [
       'routines of another login have the names of one of PostgreSQL and of one of the service',
@@ -129,8 +129,8 @@ describe('a command whose login has the privileges of the owner', () => {
        ALTER FUNCTION round(double precision, integer) OWNER TO ${stranger};
        ALTER FUNCTION merge_order_list_changes(integer, integer) OWNER TO ${stranger}`,
       'other roles own FUNCTION public.merge_order_list_changes(integer,integer), FUNCTION public.round(double precision,integer). ' +
-        'Run as a superuser, or as the owner of the schema: DROP ROUTINE public.merge_order_list_changes(integer,integer); ' +
-        `DROP ROUTINE public.round(double precision,integer); ${OR_TRUST}`,
+        `${IF_TRUSTED} Run as a superuser, or as the owner of the schema: ` +
+        'DROP ROUTINE public.merge_order_list_changes(integer,integer); DROP ROUTINE public.round(double precision,integer);',
     ],
   ])('ends with 1 and a remedy that works when %s', async (_what, change, problem) => {
     await database.db.query(change);
@@ -217,8 +217,7 @@ describe('a command whose login has the privileges of the owner', () => {
       );
       const { stderr } = await petstore(['keys', 'list'], { DATABASE_URL: urlOf(owner) });
       expect(stderr).toContain(
-        `: other roles own ${sequence}TABLE public.${name}. Run as a superuser: ` +
-          `${renamed.join(' ')} ${OR_TRUST}\n`,
+        `: other roles own ${sequence}TABLE public.${name}. ${IF_TRUSTED} Run as a superuser: ${renamed.join(' ')}\n`,
       );
       await database.db.query(renamed.join(' '));
       const after = await petstore(['keys', 'list'], { DATABASE_URL: urlOf(owner) });
@@ -245,7 +244,7 @@ describe('a command whose login has the privileges of the owner', () => {
       exitCode: 1,
       stderr: expect.stringMatching(
         `^error: Others could run code with the privileges of "petstore" in this database: "${colleague}", "${owner}" may create in the ` +
-          `schema public, and other roles own SEQUENCE public.orders_id_seq, TABLE public._prisma_migrations, .*\\. Run as a superuser: .* ${OR_TRUST}\n$`,
+          `schema public, and other roles own SEQUENCE public.orders_id_seq, TABLE public._prisma_migrations, .*\\. ${IF_TRUSTED} Run as a superuser: .*\n$`,
       ) as string,
     });
     await database.db.query(`ALTER DATABASE ${nameOfDatabase()} OWNER TO ${team}`);
@@ -253,6 +252,21 @@ describe('a command whose login has the privileges of the owner', () => {
     await database.db.query(`
       ALTER DATABASE ${nameOfDatabase()} OWNER TO petstore; GRANT CONNECT ON DATABASE ${nameOfDatabase()} TO ${team}`);
     expect(result).toEqual({ exitCode: 0, stdout: '[]\n', stderr: '' });
+  });
+
+  it('lets a login for commands run them with the documented rights, where the owner of the tables owns the database', async () => {
+    await database.db.query(`
+      ALTER DATABASE ${nameOfDatabase()} OWNER TO ${team};
+      GRANT CONNECT, TEMPORARY ON DATABASE ${nameOfDatabase()} TO ${stranger}; ALTER ROLE ${stranger} PASSWORD 'test';
+      GRANT SELECT, INSERT, UPDATE ON api_keys TO ${stranger}; GRANT SELECT ON api_key_usage TO ${stranger}`);
+    const issued = await petstore(['keys', 'issue', '--name', 'X', '--plan', 'free'], {
+      DATABASE_URL: urlOf(stranger),
+    });
+    const usage = await petstore(['keys', 'usage'], { DATABASE_URL: urlOf(stranger) });
+    await database.db.query(`
+      ALTER DATABASE ${nameOfDatabase()} OWNER TO petstore; GRANT CONNECT ON DATABASE ${nameOfDatabase()} TO ${team};
+      REVOKE ALL ON api_keys, api_key_usage FROM ${stranger}; REVOKE TEMPORARY ON DATABASE ${nameOfDatabase()} FROM ${stranger}`);
+    expect([issued.exitCode, usage.exitCode, issued.stderr + usage.stderr]).toEqual([0, 0, '']);
   });
 
   it('lets the login of the service check the database of a superuser', async () => {
@@ -367,7 +381,7 @@ describe('a relation that a stranger made before the first migration', () => {
     const { rows } = await db.query('SELECT login FROM theirs.seen');
     expect(rows).toEqual([]);
     for (const text of output) {
-      expect(text).toContain(`other roles own ${found}. Run as a superuser`);
+      expect(text).toContain(`other roles own ${found}. ${IF_TRUSTED} Run as a superuser`);
     }
   });
 

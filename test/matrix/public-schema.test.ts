@@ -114,8 +114,8 @@ describeHere('the schema public of PostgreSQL 14', () => {
         exitCode: 1,
         stderr:
           `error: Others could run code with the privileges of "petstore_owner" in this database: ${problem}. ` +
-          `Run as a superuser, or as the owner of the schema: ${remedy} Then end all other sessions and prepared transactions, ` +
-          `as "Who may create in the schema" in docs/operations.md says. Or, if you trust that role, use its login, or give the objects to the owner of the tables.\n`,
+          `If you trust that role, use its login. Otherwise: Run as a superuser, or as the owner of the schema: ${remedy} ` +
+          'Then end all other sessions and prepared transactions, as "Who may create in the schema" in docs/operations.md says.\n',
       });
     }
     await expect(prismaMigrate('deploy', urlOf('petstore_owner', 'petstore'))).rejects.toThrow(problem);
