@@ -4,11 +4,10 @@
  * also after an upgrade, everybody may create in the schema `public`. What they created still runs when they no longer may.
  */
 
+import { escapeOf, UNPRINTABLE } from './printable.mjs';
+
 /** @import pg from 'pg' */
 /** @typedef {Record<'logins' | 'objects' | 'statements', string[]>} Others */
-
-/** What could command a terminal, or look like a line of its own, in the name of an object. */
-const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
 
 /** A session that could create may do so once more, and what an open transaction has made is not visible. */
 const END_OTHERS =
@@ -137,7 +136,7 @@ export async function rejectOthersInSchema(db) {
   }
 }
 
-/** @param {string} text with names that others have chosen */
+/** @param {string} text with names that others have chosen: they must not command a terminal, or look like a line of their own */
 function printable(text) {
-  return text.replace(UNPRINTABLE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return text.replace(new RegExp(UNPRINTABLE, 'gu'), escapeOf);
 }

@@ -1,7 +1,8 @@
 import { InvalidArgumentError } from 'commander';
+import { UNPRINTABLE } from '../../prisma/engine/printable.mjs';
 import { parseTime } from '../common/rfc3339.js';
 import { parseOrderId } from '../orders/order-id.js';
-import { ID_PREFIX_LENGTH, UNPRINTABLE } from './output.js';
+import { ID_PREFIX_LENGTH } from './output.js';
 
 const INT32_MAX = 2_147_483_647;
 const FIRST_DAY = '2000-01-01';

@@ -1,10 +1,9 @@
 import { fstatSync, statSync } from 'node:fs';
+import { escapeOf, UNPRINTABLE } from '../../prisma/engine/printable.mjs';
 import { asError } from '../common/as-error.js';
 import { redactKeys } from '../common/redact-keys.js';
 
-/** Control characters, and the marks that break a line or change the direction of a text. */
-export const UNPRINTABLE = '[\\p{Cc}\\p{Zl}\\p{Zp}\\p{Bidi_Control}]';
-/** But the ends of lines. */
+/** But for the ends of lines. */
 const ESCAPED = new RegExp(`(?!\\n)${UNPRINTABLE}`, 'gu');
 
 /** Characters of an id that tables show, and that commands need at least to find it. */
@@ -19,10 +18,6 @@ const NUMBER = /^[\d,.% -]*$/;
  */
 function escaped(text: string): string {
   return text.replace(ESCAPED, escapeOf);
-}
-
-function escapeOf(character: string): string {
-  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
 /** A value within text of several lines: one that ends lines would look like other values. */

@@ -97,7 +97,7 @@ describe('a command whose login has the privileges of the owner', () => {
         `REVOKE CREATE ON SCHEMA public FROM writers_${suffix} CASCADE; ${END_OTHERS}`,
     ],
     [
-      'a login may create because somebody else than the owner of the schema has granted it',
+      'a login may create because another role than the owner of the schema has granted it',
       `CREATE ROLE writers_${suffix} NOINHERIT; GRANT CREATE ON SCHEMA public TO ${team} WITH GRANT OPTION;
        GRANT ${team} TO writers_${suffix}; SET ROLE ${team}; GRANT CREATE ON SCHEMA public TO ${stranger}; RESET ROLE`,
       `"${stranger}" may create in the schema public. Run as a superuser: SET ROLE ${team}; ` +
