@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
@@ -101,10 +101,27 @@ it.concurrent(
   () =>
     withService(large, async (service, key) => {
       const list = requestText('GET', '/v1/store/orders', { key, headers: ['Accept-Encoding: identity'] });
-      // An eighth of MAX_CONNECTIONS, and more.
-      const sockets = Array.from({ length: 150 }, () => connect(service.port, '127.0.0.1'));
+      const sockets: Socket[] = [];
+      let isDone = false;
+      // Each client asks again a moment after a rejection, so that others wait when the first ones have given up.
+      const ask = (): void => {
+        if (isDone) {
+          return;
+        }
+        const socket = connect(service.port, '127.0.0.1').on('error', () => undefined);
+        sockets.push(socket);
+        socket.write(list);
+        socket.once('data', (head: Buffer) => {
+          socket.pause();
+          if (head.toString().startsWith('HTTP/1.1 503 ')) {
+            socket.destroy();
+            setTimeout(ask, 250);
+          }
+        });
+      };
       try {
-        sockets.forEach((socket) => socket.on('error', () => undefined).write(list));
+        // An eighth of MAX_CONNECTIONS waits for a turn, and the rest longer for that than a list may, but when all begin at once.
+        Array.from({ length: 250 }).forEach(ask);
         // Side by side: they hold it for ten seconds, and one that is served late would be the last within them.
         const asked: Promise<unknown>[] = [];
         const statuses: number[] = [];
@@ -118,6 +135,7 @@ it.concurrent(
         expect(await statusOfList(service, other, 'identity')).toBe(200);
         await Promise.all(asked);
       } finally {
+        isDone = true;
         sockets.forEach((socket) => socket.destroy());
       }
       await waitFor(async () => (await statusOfList(service, key, 'gzip')) === 200, 'the slots are free again');
