@@ -6,7 +6,7 @@ import { insertKey, insertOrder } from '../helpers/builders.js';
 import { installFirstRelease } from '../helpers/first-release.js';
 import { openPool } from '../helpers/open-pool.js';
 import { runProcess } from '../helpers/petstore.js';
-import { prismaMigrate } from '../helpers/prisma-migrate.js';
+import { deployByEngine, prismaMigrate } from '../helpers/prisma-migrate.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
@@ -105,7 +105,7 @@ describe('migrations', () => {
       const login = `test_login_${randomUUID().slice(0, 8)}`;
       await db.query(`CREATE ROLE ${login}`);
       await db.query(readFileSync(SERVICE_ROLE_MIGRATION, 'utf8').replaceAll('petstore_service', login));
-      await prismaMigrate('deploy', url);
+      await deployByEngine(url);
       expect(await allRows()).toMatchObject(before);
       const merge =
         "SELECT has_function_privilege($1, 'merge_order_list_changes(bigint, bigint)', 'EXECUTE') AS granted";
@@ -130,7 +130,7 @@ describe('migrations', () => {
       for (const setting of OTHER_DEFAULTS) {
         await db.query(`ALTER DATABASE ${name} SET ${setting}`);
       }
-      await prismaMigrate('deploy', url);
+      await deployByEngine(url);
       expect(await prismaMigrate('status', url)).toContain('Database schema is up to date');
       const { rows } = await db.query<{ tables: string }>(`
         SELECT string_agg(concat(schemaname, '.', tablename), ' ' ORDER BY tablename) AS tables
@@ -167,7 +167,7 @@ describe('migrations', () => {
       await database.db.query(`CREATE ROLE "${role}" LOGIN PASSWORD '${PASSWORD}'`);
     }
     await database.db.query(`CREATE DATABASE "${name}" OWNER "${owner}" TEMPLATE template0 LOCALE 'C'`);
-    await prismaMigrate('deploy', urlOf(owner));
+    await deployByEngine(urlOf(owner));
     const db = openPool({ connectionString: urlOf(owner), max: 2 });
     // As docs/operations.md says, with sed and psql.
     await db.query(readFileSync(SERVICE_ROLE_MIGRATION, 'utf8').replaceAll('petstore_service', login));

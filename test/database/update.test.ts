@@ -2,7 +2,7 @@ import { cancelOrder } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { applyMigration, installFirstRelease } from '../helpers/first-release.js';
 import { openTransaction } from '../helpers/lock-waits.js';
-import { prismaMigrate } from '../helpers/prisma-migrate.js';
+import { deployByEngine, prismaMigrate } from '../helpers/prisma-migrate.js';
 import { ReleasedProcess } from '../helpers/released-process.js';
 import { serviceUrl } from '../helpers/service-login.js';
 import { useTestDatabase } from '../helpers/test-database.js';
@@ -41,7 +41,7 @@ describe('an update from release 1.0.0', () => {
       expect(await released.facts()).toEqual(known);
       // Later ones may lock the table, and change what 1.0.0 knows.
       await prismaMigrate(`resolve --applied ${MIGRATION}`, database.url);
-      await prismaMigrate('deploy', database.url);
+      await deployByEngine(database.url);
       await traffic.more(5);
 
       const service = await startTestService({ database });

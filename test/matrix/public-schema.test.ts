@@ -9,7 +9,7 @@ import { describeWith } from '../helpers/describe-with.js';
 import { openPool } from '../helpers/open-pool.js';
 import { otherPostgres } from '../helpers/other-postgres.js';
 import { type CommandResult, petstore, runProcess } from '../helpers/petstore.js';
-import { prismaMigrate } from '../helpers/prisma-migrate.js';
+import { deployByEngine } from '../helpers/prisma-migrate.js';
 import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 
 const ROOT = join(__dirname, '..', '..');
@@ -58,7 +58,7 @@ describeHere('the schema public of PostgreSQL 14', () => {
   });
 
   it('init-roles.sh lets the owner migrate and nobody else create', async () => {
-    await prismaMigrate('deploy', urlOf('compose_owner', 'compose'));
+    await deployByEngine(urlOf('compose_owner', 'compose'));
     const other = openPool({ connectionString: urlOf('compose_app', 'compose'), max: 1 });
     await expect(other.query(ATTACK)).rejects.toMatchObject({ code: INSUFFICIENT_PRIVILEGE });
     await other.query('SELECT FROM orders');
@@ -71,7 +71,7 @@ describeHere('the schema public of PostgreSQL 14', () => {
 
   it('a database of one owner needs no further step', async () => {
     await superuser.query('REVOKE CONNECT ON DATABASE petstore FROM PUBLIC');
-    await prismaMigrate('deploy', urlOf('petstore_owner', 'petstore'));
+    await deployByEngine(urlOf('petstore_owner', 'petstore'));
     expect(await asOwner('keys', 'issue', '--name', 'Partner', '--plan', 'pro')).toMatchObject({ exitCode: 0 });
   });
 
@@ -118,7 +118,7 @@ describeHere('the schema public of PostgreSQL 14', () => {
           'Then end all other sessions and prepared transactions, as "Who may create in the schema" in docs/operations.md says.\n',
       });
     }
-    await expect(prismaMigrate('deploy', urlOf('petstore_owner', 'petstore'))).rejects.toThrow(problem);
+    await expect(deployByEngine(urlOf('petstore_owner', 'petstore'))).rejects.toThrow(problem);
     // As the owner, doctor runs nothing else either; the login of the service has no rights that others could want.
     expect((await checks('petstore_owner')).find(({ name }) => name === 'access')).toMatchObject({
       status: 'error',
@@ -134,7 +134,7 @@ describeHere('the schema public of PostgreSQL 14', () => {
 
     await superuser.query(remedy);
     expect(await asOwner('keys', 'usage')).toMatchObject({ exitCode: 0, stderr: '' });
-    await prismaMigrate('deploy', urlOf('petstore_owner', 'petstore'));
+    await deployByEngine(urlOf('petstore_owner', 'petstore'));
     await expect(service.query(ATTACK)).rejects.toMatchObject({ code: INSUFFICIENT_PRIVILEGE });
     expect((await checks('petstore_app')).find(({ name }) => name === 'access')).toMatchObject({
       status: 'warning',
@@ -165,7 +165,7 @@ describeHere('the schema public of PostgreSQL 14', () => {
     const admin = openPool({ connectionString: server.url(name), max: 1 });
     await admin.query(rights);
     await admin.query(`GRANT CONNECT ON DATABASE ${name} TO ${name}_owner`);
-    await prismaMigrate('deploy', urlOf(`${name}_owner`, name));
+    await deployByEngine(urlOf(`${name}_owner`, name));
     const install: Readonly<Record<string, () => Promise<unknown>>> = {
       own: () => admin.query(login),
       shared: () => admin.query(login),
