@@ -1,5 +1,5 @@
-// Runs every command, and the service, in a copy of the build that is installed with `npm ci --omit=dev`: a package that
-// only development dependencies bring fails here and not in production. Needs the npm registry (or its cache).
+// Runs every command, and the service, in a copy of the build without the development dependencies, as `npm ci --omit=dev` would
+// install it: a package that only they bring fails here and not in production.
 import { execFileSync, spawn } from 'node:child_process';
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -104,7 +104,9 @@ try {
   for (const name of ['package.json', 'package-lock.json', '.npmrc', 'dist', 'prisma/engine']) {
     cpSync(join(ROOT, name), join(tree, name), { recursive: true });
   }
-  execFileSync('npm', ['ci', '--omit=dev', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'], {
+  // Links, where the file system can: nothing here writes to the files.
+  execFileSync('sh', ['-c', 'cp -al node_modules "$0" 2>/dev/null || cp -a node_modules "$0"', tree], { cwd: ROOT });
+  execFileSync('npm', ['prune', '--omit=dev', '--no-audit', '--no-fund', '--loglevel=error'], {
     cwd: tree,
     stdio: 'inherit',
   });
@@ -145,7 +147,7 @@ try {
   if (commands.length === 0 || missing.length > 0) {
     throw new Error(`This check must run every command; add: ${missing.join(', ')}`);
   }
-  process.stdout.write(`${commands.length} commands run in a tree of npm ci --omit=dev\n`);
+  process.stdout.write(`${commands.length} commands run without development dependencies\n`);
 } finally {
   rmSync(tree, { recursive: true, force: true });
   rmSync(data, { recursive: true, force: true });
