@@ -56,6 +56,7 @@ export default {
   testEnvironment: 'node',
   // LONG=true adds the long suites, and those that need other programs. CI runs all of them.
   testMatch: ['<rootDir>/test/**/*.test.ts', ...EXCLUDED.map((suite) => `!${suite}`)],
+  testSequencer: '<rootDir>/test/helpers/long-first.mjs',
   globalSetup: '<rootDir>/test/helpers/global-setup.mjs',
   globalTeardown: '<rootDir>/test/helpers/global-teardown.mjs',
   setupFiles: ['reflect-metadata'],
