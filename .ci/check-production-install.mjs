@@ -4,7 +4,9 @@ import { execFileSync, spawn } from 'node:child_process';
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { PassThrough, Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { migrate } from '../dist/cli/embedded/migrate.js';
 import { PostgresServer } from '../dist/cli/embedded/postgres-server.js';
 
@@ -14,33 +16,53 @@ const ID = /"id": "([0-9a-f-]{36})"/;
 
 const tree = mkdtempSync(join(tmpdir(), 'petstore-production-'));
 const data = mkdtempSync(join(tmpdir(), 'petstore-production-data-'));
-const run = [];
+const ran = [];
 
 /**
- * Runs a command in the installed tree.
+ * Runs a command of the tree, in this process: the starts would take most of the time.
  * @param {string[]} args
  * @param {Record<string, string>} environment
  * @param {string} input
- * @returns {string} stdout
+ * @returns {Promise<{ stdout: string, exitCode: number }>}
  */
-function petstore(args, environment, input = '') {
-  run.push(args.join(' '));
-  return execFileSync(process.execPath, ['dist/cli.js', ...args], {
-    cwd: tree,
-    env: { PATH: process.env.PATH ?? '', NODE_ENV: 'production', ...environment },
-    encoding: 'utf8',
-    input,
-  });
+async function run(args, environment, input = '') {
+  ran.push(args.join(' '));
+  const { runCommand } = await import(pathToFileURL(join(tree, 'dist/cli/run-command.js')).href);
+  const stdout = new PassThrough();
+  const output = text(stdout);
+  const replaced = {
+    stdout,
+    stdin: Readable.from([Buffer.from(input)]),
+    env: { NODE_ENV: 'production', ...environment },
+  };
+  const original = Object.keys(replaced).map((name) => [name, Object.getOwnPropertyDescriptor(process, name)]);
+  let exitCode;
+  try {
+    for (const [name, value] of Object.entries(replaced)) {
+      Object.defineProperty(process, name, { configurable: true, enumerable: true, value });
+    }
+    exitCode = await runCommand(args);
+  } finally {
+    Object.defineProperties(process, Object.fromEntries(original));
+    stdout.end();
+  }
+  return { exitCode, stdout: await output };
+}
+
+/** @returns {Promise<string>} stdout @throws {Error} unless it succeeds */
+async function petstore(/** @type {Parameters<typeof run>} */ ...command) {
+  const { exitCode, stdout } = await run(...command);
+  if (exitCode !== 0) {
+    throw new Error(`petstore ${command[0].join(' ')} exited with ${exitCode}.`);
+  }
+  return stdout;
 }
 
 /** Runs `doctor`, which exits with 1 when it has only warnings. @param {Record<string, string>} environment */
-function diagnose(environment) {
-  try {
-    petstore(['doctor'], { ...environment, PORT: '0', METRICS_PORT: '0' });
-  } catch (error) {
-    if (error.status !== 1) {
-      throw error;
-    }
+async function diagnose(environment) {
+  const { exitCode, stdout } = await run(['doctor'], { ...environment, PORT: '0', METRICS_PORT: '0' });
+  if (exitCode > 1) {
+    throw new Error(stdout);
   }
 }
 
@@ -54,7 +76,7 @@ function commandsIn(help) {
 
 /** Starts the service, lists the orders with a key, and stops it. @param {string} databaseUrl @param {string} key */
 async function serveAndList(databaseUrl, key) {
-  run.push('serve');
+  ran.push('serve');
   const service = spawn(process.execPath, ['dist/cli.js', 'serve'], {
     cwd: tree,
     env: {
@@ -104,8 +126,10 @@ try {
   for (const name of ['package.json', 'package-lock.json', '.npmrc', 'dist', 'prisma/engine']) {
     cpSync(join(ROOT, name), join(tree, name), { recursive: true });
   }
-  // Links, where the file system can: nothing here writes to the files.
-  execFileSync('sh', ['-c', 'cp -al node_modules "$0" 2>/dev/null || cp -a node_modules "$0"', tree], { cwd: ROOT });
+  // Links, where the file system can: nothing here writes to the files, except npm to its record of them.
+  const copy =
+    'cp -al node_modules "$0" 2>/dev/null || cp -a node_modules "$0"; rm "$0/node_modules/.package-lock.json"';
+  execFileSync('sh', ['-ec', copy, tree], { cwd: ROOT });
   execFileSync('npm', ['prune', '--omit=dev', '--no-audit', '--no-fund', '--loglevel=error'], {
     cwd: tree,
     stdio: 'inherit',
@@ -117,32 +141,32 @@ try {
     const environment = { DATABASE_URL: databaseUrl };
     const csv = join(data, 'orders.csv');
     writeFileSync(csv, 'id,petId,quantity\n1,7,1\n');
-    petstore(['orders', 'import', csv], environment);
-    petstore(['orders', 'import', '-'], environment, 'id,petId,quantity\n2,7,1\n');
-    petstore(['seed', '--orders', '3', '--force'], environment);
-    petstore(['orders', 'show', '1'], environment);
-    const issued = petstore(['keys', 'issue', '--name', 'check', '--plan', 'free', '--json'], environment);
+    await petstore(['orders', 'import', csv], environment);
+    await petstore(['orders', 'import', '-'], environment, 'id,petId,quantity\n2,7,1\n');
+    await petstore(['seed', '--orders', '3', '--force'], environment);
+    await petstore(['orders', 'show', '1'], environment);
+    const issued = await petstore(['keys', 'issue', '--name', 'check', '--plan', 'free', '--json'], environment);
     const id = ID.exec(issued)?.[1] ?? '';
-    petstore(['keys', 'list'], environment);
-    petstore(['keys', 'show', id], environment);
-    petstore(['keys', 'set-plan', id, '--plan', 'pro'], environment);
-    const { key } = JSON.parse(petstore(['keys', 'rotate', id, '--json'], environment));
-    petstore(['keys', 'usage'], environment);
-    petstore(['keys', 'unban', id], environment);
-    petstore(['keys', 'revoke', id], environment);
-    petstore(['openapi'], {});
-    diagnose(environment);
+    await petstore(['keys', 'list'], environment);
+    await petstore(['keys', 'show', id], environment);
+    await petstore(['keys', 'set-plan', id, '--plan', 'pro'], environment);
+    const { key } = JSON.parse(await petstore(['keys', 'rotate', id, '--json'], environment));
+    await petstore(['keys', 'usage'], environment);
+    await petstore(['keys', 'unban', id], environment);
+    await petstore(['keys', 'revoke', id], environment);
+    await petstore(['openapi'], {});
+    await diagnose(environment);
     await serveAndList(databaseUrl, key);
   } finally {
     await server.stop();
   }
-  const groups = commandsIn(petstore(['--help'], {}));
-  const commands = groups.flatMap((group) => {
-    const inside = commandsIn(petstore([group, '--help'], {}));
-    return inside.length === 0 ? [group] : inside.map((name) => `${group} ${name}`);
-  });
+  const commands = [];
+  for (const group of commandsIn(await petstore(['--help'], {}))) {
+    const inside = commandsIn(await petstore([group, '--help'], {}));
+    commands.push(...(inside.length === 0 ? [group] : inside.map((name) => `${group} ${name}`)));
+  }
   const missing = commands.filter(
-    (command) => !run.some((line) => `${line} `.startsWith(`${command} `) && !line.endsWith('--help')),
+    (command) => !ran.some((line) => `${line} `.startsWith(`${command} `) && !line.endsWith('--help')),
   );
   if (commands.length === 0 || missing.length > 0) {
     throw new Error(`This check must run every command; add: ${missing.join(', ')}`);
