@@ -43,8 +43,19 @@ export const LONG_SUITES = [
   'tracing/tracing',
 ].map((name) => `**/test/${name}.test.ts`);
 
-/** Of test/matrix/, those that take more than a minute or need programs that few have: only `npm run test:matrix` runs them. */
-export const SLOW_SUITES = ['clients', 'kubernetes', 'list-fairness', 'proxies'];
+/**
+ * Of test/matrix/, those that take more than a minute, need programs that few have, or try what PostgreSQL does (replication, backups):
+ * only `npm run test:matrix` runs them, before each release.
+ */
+export const SLOW_SUITES = [
+  'backup-restore',
+  'clients',
+  'failover',
+  'kubernetes',
+  'list-fairness',
+  'logical-replication',
+  'proxies',
+];
 
 const EXCLUDED =
   process.env.LONG === 'true'

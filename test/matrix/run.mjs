@@ -24,7 +24,7 @@ const NODE_SUITES = ['test/unit', 'test/orders', 'test/server', 'test/cli', 'tes
 /** The part of them that holds how Node writes responses, reads targets and frees memory: quick, and without timing. */
 const RESPONSE_SUITES = [
   ...['common', 'database', 'http', 'orders/list'].map((folder) => `test/unit/${folder}`),
-  ...['list/list-cache', 'list-orders'].map((name) => `test/orders/${name}.test.ts`),
+  'test/orders/list-orders.test.ts',
   ...['connections', 'requests'].map((name) => `test/server/${name}.test.ts`),
 ];
 
@@ -54,6 +54,7 @@ const SURROUNDINGS = [
   ...SLOW_SUITES.map((name) => ({
     name,
     suites: ['--config', 'test/matrix/jest.config.js', `test/matrix/${name}.test.ts`],
+    ...(name === 'backup-restore' && IS_SUPPORTED ? { prepare: otherPostgres } : {}),
   })),
   ...[14, 15, 16, 17].map((version) => ({
     name: `postgres-${version}`,
