@@ -43,10 +43,10 @@ describe('SIGTERM', () => {
     try {
       const exited = once(child, 'exit');
       let head = '';
-      while (!head.includes('"listening"')) {
-        await once(child.stdout, 'readable');
-        head += String(child.stdout.read() ?? '');
-      }
+      child.stdout.on('data', (chunk: Buffer) => (head += chunk.toString()));
+      const isListening = (): boolean => head.includes('"listening"');
+      await waitFor(isListening, () => `the service listens; its output: ${head}`, { withinMs: 60_000 });
+      child.stdout.pause();
       const port = Number(/"port":(\d+),"msg":"listening"/.exec(head)?.[1]);
       const text = (id: string): string => requestText('GET', '/v1/nowhere', { headers: [`X-Request-Id: ${id}`] });
       // Their lines are more than the buffers of the pipe hold.
