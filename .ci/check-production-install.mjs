@@ -9,6 +9,7 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { migrate } from '../dist/cli/embedded/migrate.js';
 import { PostgresServer } from '../dist/cli/embedded/postgres-server.js';
+import { withProcess } from '../test/helpers/with-process.mjs';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const START_TIMEOUT_MS = 60_000;
@@ -35,17 +36,7 @@ async function run(args, environment, input = '') {
     stdin: Readable.from([Buffer.from(input)]),
     env: { NODE_ENV: 'production', ...environment },
   };
-  const original = Object.keys(replaced).map((name) => [name, Object.getOwnPropertyDescriptor(process, name)]);
-  let exitCode;
-  try {
-    for (const [name, value] of Object.entries(replaced)) {
-      Object.defineProperty(process, name, { configurable: true, enumerable: true, value });
-    }
-    exitCode = await runCommand(args);
-  } finally {
-    Object.defineProperties(process, Object.fromEntries(original));
-    stdout.end();
-  }
+  const exitCode = await withProcess(replaced, () => runCommand(args)).finally(() => stdout.end());
   return { exitCode, stdout: await output };
 }
 

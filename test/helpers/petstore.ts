@@ -3,6 +3,7 @@ import { PassThrough, Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { runCommand } from '../../src/cli/run-command.js';
 import { CLI } from './build.js';
+import { withProcess } from './with-process.mjs';
 
 export interface CommandResult {
   readonly exitCode: number | null;
@@ -32,21 +33,10 @@ async function runHere(args: readonly string[], environment: Readonly<Record<str
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
   const output = Promise.all([text(stdout), text(stderr)]);
   const replaced = { stdout, stderr, stdin: Readable.from([]), env: { ...environment } };
-  const names = Object.keys(replaced) as (keyof typeof replaced)[];
-  const original = names.map((name) => Object.getOwnPropertyDescriptor(process, name)!);
-  let exitCode: number;
-  try {
-    for (const name of names) {
-      Object.defineProperty(process, name, { configurable: true, enumerable: true, value: replaced[name] });
-    }
-    exitCode = await runCommand(args);
-  } finally {
-    for (const [index, name] of names.entries()) {
-      Object.defineProperty(process, name, original[index]!);
-    }
+  const exitCode = await withProcess(replaced, () => runCommand(args)).finally(() => {
     stdout.end();
     stderr.end();
-  }
+  });
   const [out, err] = await output;
   return { exitCode, stdout: out, stderr: err };
 }
