@@ -120,7 +120,7 @@ it.concurrent(
         });
       };
       try {
-        // An eighth of MAX_CONNECTIONS waits for a turn, and the rest longer for that than a list may, but when all begin at once.
+        // An eighth of MAX_CONNECTIONS may wait for their turn, and almost as many for a place among them: longer than a list does.
         Array.from({ length: 250 }).forEach(ask);
         // Side by side: they hold it for ten seconds, and one that is served late would be the last within them.
         const asked: Promise<unknown>[] = [];
