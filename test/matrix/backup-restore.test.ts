@@ -65,7 +65,7 @@ const ORDERS = 'INSERT INTO orders (id, pet_id, quantity) SELECT n, n, 1 FROM ge
 
 const describeHere =
   programs === undefined
-    ? describeIf(false, 'npm run test:matrix -- --only long')
+    ? describeIf(false, 'npm run test:matrix -- --only backup-restore')
     : describeWith('pg_dump', 'pg_basebackup', 'psql');
 
 describeHere('backup and restore', () => {
