@@ -55,7 +55,9 @@ export async function bundlePackages() {
   });
   write('bundle.cjs', outputFiles[0].text);
   for (const name of BUNDLED) {
-    write(`${name}.cjs`, `module.exports = require(${JSON.stringify(join(FOLDER, 'bundle.cjs'))})['${name}']();`);
+    // Relative, because copies of the project share the folder (see test/defects/).
+    const bundle = `./${'../'.repeat(name.split('/').length - 1)}bundle.cjs`;
+    write(`${name}.cjs`, `module.exports = require('${bundle}')['${name}']();`);
   }
 }
 
