@@ -256,6 +256,17 @@ describe('cancels of locked orders', () => {
       },
     );
 
+    it('returns 409 when the other transaction ships the order and commits, also in one statement with other orders', async () => {
+      const [id, ...others] = await insertOrders(patient.db, 11);
+      await lock([id!]);
+      const outcomes = await cancelTogether(patient, key, [id!, ...others]);
+      await untilWaiting();
+      await session.query(SHIP.replace('$id', id!));
+      await session.query('COMMIT');
+      expect(await Promise.all(outcomes)).toEqual(['409 order_already_shipped', ...Array<string>(10).fill('204')]);
+      expect(await statusOf(patient.db, id!)).toBe('shipped');
+    });
+
     it('returns 503 with a reason and changes nothing when the lock outlasts CANCEL_LOCK_TIMEOUT_MS', async () => {
       const id = await insertOrder(patient.db);
       await lock([id]);
