@@ -4,6 +4,7 @@ import { call, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
 import { failure, petstore } from '../helpers/petstore.js';
+import { ServiceMetrics } from '../helpers/service-metrics.js';
 import { useTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { type WireResponse, exchange, requestText } from '../helpers/wire.js';
@@ -101,6 +102,21 @@ describe('a key', () => {
     const response = await listOrders(context.service.baseUrl, expiring);
     expect(response.status).toBe(401);
     expect((await errorOf(response)).code).toBe('invalid_api_key');
+  });
+
+  it('that is revoked after it was used is rejected within a second, and another key is not', async () => {
+    const { service } = context;
+    const [revoked, other] = [await insertKey(service.db), await insertKey(service.db)];
+    const statusOf = async (key: string): Promise<number> =>
+      (await call(service.baseUrl, 'HEAD', '/store/orders', key)).status;
+    // While PostgreSQL notifies the service of no changes, it looks up every key.
+    const isNotified = async (): Promise<boolean> =>
+      (await ServiceMetrics.of(service.app)).sum('petstore_listener_connected') === 1;
+    await waitFor(isNotified, 'the service is notified of changes');
+    expect([await statusOf(revoked.key), await statusOf(other.key)]).toEqual([200, 200]);
+    await service.db.query('UPDATE api_keys SET revoked_at = now() WHERE id = $1', [revoked.id]);
+    await waitFor(async () => (await statusOf(revoked.key)) === 401, 'the key is rejected', { withinMs: 1_000 });
+    expect(await statusOf(other.key)).toBe(200);
   });
 
   /** The response without the headers that differ between requests: date, request id and limits. */

@@ -142,6 +142,7 @@ describe('changes of keys', () => {
 });
 
 describe('lost notifications', () => {
+  const API_KEY_CACHE_SECONDS = 3_600;
   /** A service behind a proxy that can interrupt notifications alone. Its clock stands still: what it knows does not expire. */
   let database: TestDatabase;
   let proxy: TcpProxy;
@@ -149,7 +150,10 @@ describe('lost notifications', () => {
   beforeEach(async () => {
     database = await createTestDatabase();
     proxy = await TcpProxy.start(database.url, 'petstore-listener');
-    const environment = { DATABASE_URL: proxy.urlFor(database.url), API_KEY_CACHE_SECONDS: '3600' };
+    const environment = {
+      DATABASE_URL: proxy.urlFor(database.url),
+      API_KEY_CACHE_SECONDS: String(API_KEY_CACHE_SECONDS),
+    };
     service = await startTestService({ database, environment });
   });
   afterEach(async () => {
@@ -220,6 +224,17 @@ describe('lost notifications', () => {
     await revoke(id);
     expect(await statusOf(key)).toBe(200);
     await untilConnectedAgain();
+    expect([await statusOf(key), await statusOf(other)]).toEqual([401, 200]);
+  });
+
+  it('a key that is revoked after the connection has died silently is rejected once API_KEY_CACHE_SECONDS have passed', async () => {
+    const [{ id, key }, { key: other }] = [await insertNotifiedKey(), await insertNotifiedKey()];
+    expect([await statusOf(key), await statusOf(other)]).toEqual([200, 200]);
+    // The heartbeat takes seconds to notice this.
+    proxy.dropSilently();
+    await revoke(id);
+    expect(await statusOf(key)).toBe(200);
+    service.clock.advance(API_KEY_CACHE_SECONDS * 1_000);
     expect([await statusOf(key), await statusOf(other)]).toEqual([401, 200]);
   });
 
