@@ -3,7 +3,7 @@
 import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
@@ -115,7 +115,10 @@ async function test(project, finders, workers) {
     const paths = finders.map((suite) => `/test/${suite}.test.ts$`);
     await run(
       'npx',
-      ['--no-install', 'jest', ...paths, '--json', '--outputFile', report, '--maxWorkers', String(workers)],
+      [
+        ...['--no-install', 'jest', ...paths, '--json', '--outputFile', report, '--maxWorkers', String(workers)],
+        ...['--testEnvironment', join(HERE, '../helpers/first-failure-environment.mjs')],
+      ],
       options,
     );
   } catch (error) {
