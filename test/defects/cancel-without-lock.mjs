@@ -4,5 +4,5 @@ export default {
   file: 'src/orders/orders.repository.ts',
   find: 'WHERE id = ANY(${ids}::bigint[]) FOR NO KEY UPDATE SKIP LOCKED',
   replace: 'WHERE id = ANY(${ids}::bigint[])',
-  suites: ['orders/cancel-order-races', 'orders/cancel-order'],
+  suites: ['orders/cancel-order-races'],
 };
