@@ -54,10 +54,6 @@ const problems = [
   ...LONG_SUITES.filter((pattern) => !files.some((path) => suiteOf(pattern).test(path))).map(
     (pattern) => `jest.config.js excludes ${pattern}, which does not exist`,
   ),
-  ...JSON.parse(read('.ci/mutation/stryker.config.json'))
-    .mutate.flatMap(expandBraces)
-    .filter((path) => !files.includes(path))
-    .map((path) => `.ci/mutation/stryker.config.json mutates ${path}, which does not exist`),
 ];
 
 for (const problem of problems) {
@@ -85,12 +81,6 @@ function scriptsIn(document) {
 
 function suiteOf(pattern) {
   return new RegExp(`^${pattern.replace('**/', '').replaceAll('.', '[.]').replaceAll('*', '[^/]+')}$`);
-}
-
-/** Expands the one group of a pattern such as `src/{a,b}.ts`. */
-function expandBraces(pattern) {
-  const [, before = '', group, after = ''] = /^(.*?)\{(.*)\}(.*)$/.exec(pattern) ?? [];
-  return group === undefined ? [pattern] : group.split(',').map((name) => `${before}${name}${after}`);
 }
 
 /** Rooted paths anywhere in the text, and file names in code spans. */
