@@ -1,7 +1,7 @@
 import { createAdapterFactory } from './adapter.mjs';
 import { connect } from './database.mjs';
 import { describeFailedScript, PrismaError } from './errors.mjs';
-import { rejectOthersInSchema } from './others-in-schema.mjs';
+import { warningOfOthers } from './others-in-schema.mjs';
 import { loadWasm } from './wasm.mjs';
 
 /** @import { ApplyMigrationsInput, MigrationList, SchemaEngine } from '@prisma/schema-engine-wasm' */
@@ -115,7 +115,10 @@ export class Engine {
  */
 async function ensureSafety(url) {
   const client = await connect(url);
-  await rejectOthersInSchema(client).finally(() => client.end());
+  const problem = await warningOfOthers(client).finally(() => client.end());
+  if (problem !== undefined) {
+    throw new Error(problem);
+  }
 }
 
 /**

@@ -9,5 +9,5 @@ export function othersInSchema(
   },
 ): Promise<{ message: string; remedy: string } | undefined>;
 
-/** @throws {Error} when others could have code of theirs run with the privileges of this login */
-export function rejectOthersInSchema(db: pg.Client): Promise<void>;
+/** What others could do with the privileges of this login, and what to do about it, in one line. */
+export function warningOfOthers(db: pg.Client): Promise<string | undefined>;

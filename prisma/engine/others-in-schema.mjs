@@ -98,8 +98,7 @@ const SELECT_OTHERS = `
  */
 export async function othersInSchema(db, { asService = false } = {}) {
   await db.query('BEGIN; SET LOCAL search_path = pg_catalog');
-  const { rows } = await db.query(SELECT_OTHERS, [asService]);
-  await db.query('COMMIT');
+  const { rows } = await db.query(SELECT_OTHERS, [asService]).finally(() => db.query('ROLLBACK'));
   const [{ logins, objects, statements }] = /** @type {[Others]} */ (rows);
   if (statements.length === 0) return undefined;
   // Only these concern other roles' grants and tables.
@@ -125,15 +124,14 @@ export async function othersInSchema(db, { asService = false } = {}) {
 
 /**
  * @param {pg.Client} db
- * @throws {Error} when others could have code of theirs run with the privileges of this login
+ * @returns {Promise<string | undefined>} what others could do with the privileges of this login, and what to do about it, in one line
  */
-export async function rejectOthersInSchema(db) {
+export async function warningOfOthers(db) {
   const others = await othersInSchema(db);
-  if (others !== undefined) {
-    throw new Error(
-      `Others could run code with the privileges of "${db.user}" in this database: ${others.message}. ${others.remedy}`,
-    );
-  }
+  return (
+    others &&
+    `Others could run code with the privileges of "${db.user}" in this database: ${others.message}. ${others.remedy}`
+  );
 }
 
 /** @param {string} text with names that others have chosen: they must not command a terminal, or look like a line of their own */

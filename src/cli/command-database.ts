@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { rejectOthersInSchema } from '../../prisma/engine/others-in-schema.mjs';
+import { warningOfOthers } from '../../prisma/engine/others-in-schema.mjs';
 import { asError } from '../common/as-error.js';
 import type { Config } from '../config/config.js';
 import type { OpenPrisma } from '../database/open-prisma.js';
@@ -14,6 +14,7 @@ import {
 import { sessionSettings } from '../database/session-settings.js';
 import { UsageError } from './arguments.js';
 import { runningEmbeddedDatabaseUrl } from './embedded/embedded-database.js';
+import { warn } from './output.js';
 
 const SETTINGS = sessionSettings({
   // How long a command waits for a lock of another transaction.
@@ -59,13 +60,25 @@ export async function withDatabase<T>(work: (connection: OpenPrisma) => Promise<
     );
   });
   try {
-    // Commands run with the privileges of the owner of the tables.
-    await rejectOthersInSchema(connection.db);
+    await warnOfOthers(connection.db);
     return await work(connection);
   } catch (error) {
     throw commandError(error, connection.db);
   } finally {
     await connection.end().catch(() => undefined);
+  }
+}
+
+/** Only a warning, also when the login may not find out: a leaked key must be revoked whatever else is wrong. */
+async function warnOfOthers(db: pg.Client): Promise<void> {
+  const problem = await warningOfOthers(db).catch((error: unknown) => {
+    if (db.connection.stream.destroyed) {
+      throw error;
+    }
+    return `Cannot find out whether others may create in the schema public: ${databaseMessageOf(error)}. Run "petstore doctor".`;
+  });
+  if (problem !== undefined) {
+    warn(problem);
   }
 }
 

@@ -31,6 +31,10 @@ const [END_SESSIONS = ''] = /^SELECT pg_terminate_backend[^;]*;/m.exec(OPERATION
 const END_OTHERS =
   'Then end all other sessions and prepared transactions, as "Who may create in the schema" in docs/operations.md says.';
 
+/** What a command that goes on writes to stderr, in one line. */
+const warningOf = (login: string, problem: string): string =>
+  `warning: Others could run code with the privileges of "${login}" in this database: ${problem}\n`;
+
 /** Runs the statements of a remedy. */
 async function follow(remedy: string): Promise<void> {
   await database.db.query((remedy.match(/(?:ALTER|DROP|GRANT|RESET|REVOKE|SET) [^;]*;/g) ?? []).join(' '));
@@ -74,7 +78,7 @@ describe('a command whose login has the privileges of the owner', () => {
       'DROP OPERATOR ~~~~ (NONE, date); DROP FUNCTION report',
     ],
     ['an extension is installed', 'CREATE EXTENSION citext', 'DROP EXTENSION citext'],
-  ])('runs when %s', async (_what, change, undo) => {
+  ])('warns of nothing when %s', async (_what, change, undo) => {
     await database.db.query(change);
     for (const login of [owner, colleague]) {
       const result = await petstore(['keys', 'list', '--json'], { DATABASE_URL: urlOf(login) });
@@ -132,17 +136,18 @@ describe('a command whose login has the privileges of the owner', () => {
         `${IF_TRUSTED} Run as a superuser, or as the owner of the schema: ` +
         'DROP ROUTINE public.merge_order_list_changes(integer,integer); DROP ROUTINE public.round(double precision,integer);',
     ],
-  ])('ends with 1 and a remedy that works when %s', async (_what, change, problem) => {
+  ])('warns with a remedy that works when %s', async (_what, change, problem) => {
     await database.db.query(change);
     for (const login of [owner, colleague]) {
-      expect(await petstore(['keys', 'list'], { DATABASE_URL: urlOf(login) })).toEqual({
-        exitCode: 1,
-        stdout: '',
-        stderr: `error: Others could run code with the privileges of "${login}" in this database: ${problem}\n`,
+      expect(await petstore(['keys', 'list', '--json'], { DATABASE_URL: urlOf(login) })).toEqual({
+        exitCode: 0,
+        stdout: '[]\n',
+        stderr: warningOf(login, problem),
       });
     }
     await follow(problem);
-    expect(await petstore(['keys', 'list', '--json'], { DATABASE_URL: urlOf(owner) })).toMatchObject({ exitCode: 0 });
+    const after = await petstore(['keys', 'list', '--json'], { DATABASE_URL: urlOf(owner) });
+    expect(after).toEqual({ exitCode: 0, stdout: '[]\n', stderr: '' });
     await database.db.query(`
       DROP FUNCTION IF EXISTS their_function; DROP ROLE IF EXISTS writers_${suffix}`);
   });
@@ -151,7 +156,7 @@ describe('a command whose login has the privileges of the owner', () => {
     ['may no longer connect', () => `REVOKE ALL ON DATABASE ${nameOfDatabase()} FROM ${stranger}`],
     ['may no longer log in', () => `ALTER ROLE ${stranger} NOLOGIN`],
   ])(
-    'ends with 1 when a session may create whose login %s, and what it has begun ends as documented',
+    'warns when a session may create whose login %s, and what it has begun ends as documented',
     async (_what, change) => {
       await database.db.query(`ALTER ROLE ${stranger} PASSWORD 'test'; GRANT CREATE ON SCHEMA public TO PUBLIC`);
       const session = new pg.Client(urlOf(stranger));
@@ -164,7 +169,7 @@ describe('a command whose login has the privileges of the owner', () => {
       await database.db.query(change());
       const { exitCode, stderr } = await petstore(['keys', 'list'], { DATABASE_URL: urlOf(owner) });
       expect({ exitCode, stderr }).toEqual({
-        exitCode: 1,
+        exitCode: 0,
         stderr: expect.stringMatching(
           `: "${stranger}" may create in the schema public\\. .* ${END_OTHERS}\n$`,
         ) as string,
@@ -173,11 +178,59 @@ describe('a command whose login has the privileges of the owner', () => {
       // Superusers stay, as does the connection of the tests.
       await database.db.query(END_SESSIONS.replace("'petstore'", 'current_database()'));
       await ended;
-      expect(await petstore(['keys', 'list', '--json'], { DATABASE_URL: urlOf(owner) })).toMatchObject({ exitCode: 0 });
+      expect((await petstore(['keys', 'list', '--json'], { DATABASE_URL: urlOf(owner) })).stderr).toBe('');
       await database.db.query(`
       GRANT CONNECT ON DATABASE ${nameOfDatabase()} TO ${stranger}; ALTER ROLE ${stranger} LOGIN`);
     },
   );
+
+  it.each([
+    [
+      'everybody may create, as on PostgreSQL 14',
+      () => 'GRANT CREATE ON SCHEMA public TO PUBLIC',
+      () => 'REVOKE CREATE ON SCHEMA public FROM PUBLIC',
+      () => urlOf(owner),
+      () => `Others could run code with the privileges of "${owner}" in this database: "${stranger}" may create`,
+    ],
+    [
+      'another login owns a table',
+      () => `ALTER TABLE api_key_usage OWNER TO ${stranger}`,
+      () => `ALTER TABLE api_key_usage OWNER TO ${team}`,
+      () => urlOf(owner),
+      () =>
+        `Others could run code with the privileges of "${owner}" in this database: other roles own TABLE public.api_key_usage`,
+    ],
+    [
+      'the owner of the tables does not own the database, for a superuser',
+      () => '',
+      () => '',
+      () => database.url,
+      () => `Others could run code with the privileges of "petstore" in this database: "${colleague}", "${owner}" may`,
+    ],
+    [
+      'the login may not find out',
+      () => 'REVOKE SELECT ON pg_operator FROM PUBLIC',
+      () => 'GRANT SELECT ON pg_operator TO PUBLIC',
+      () => urlOf(owner),
+      () => 'Cannot find out whether others may create in the schema public: permission denied for table pg_operator.',
+    ],
+  ])('revokes a key with a warning of one line when %s', async (_when, change, undo, url, beginning) => {
+    const issued = await petstore(['keys', 'issue', '--name', 'X', '--plan', 'free', '--json'], {
+      DATABASE_URL: urlOf(owner),
+    });
+    const { id } = JSON.parse(issued.stdout) as { id: string };
+    await database.db.query(change());
+    const { exitCode, stdout, stderr } = await petstore(['keys', 'revoke', id, '--json'], { DATABASE_URL: url() });
+    await database.db.query(undo());
+    expect({ exitCode, id: (JSON.parse(stdout) as { id: string }).id }).toEqual({ exitCode: 0, id });
+    expect(stderr.startsWith(`warning: ${beginning()}`) ? 'as expected' : stderr).toBe('as expected');
+    expect(stderr.indexOf('\n')).toBe(stderr.length - 1);
+    const { rows } = await database.db.query(
+      'DELETE FROM api_keys WHERE id = $1 RETURNING revoked_at <= now() AS revoked',
+      [id],
+    );
+    expect(rows).toEqual([{ revoked: true }]);
+  });
 
   it('escapes what commands a terminal in the names that others have given', async () => {
     await database.db.query(`
@@ -189,7 +242,7 @@ describe('a command whose login has the privileges of the owner', () => {
     expect(stderr.trimEnd()).not.toMatch(/\p{Cc}/u);
   });
 
-  it('ends with 1 when a login may create as a member of a role that got the right from another role', async () => {
+  it('warns when a login may create as a member of a role that got the right from another role', async () => {
     await database.db.query(`
       CREATE ROLE writers_${suffix} NOINHERIT; CREATE ROLE authors_${suffix}; GRANT authors_${suffix} TO ${stranger};
       GRANT CREATE ON SCHEMA public TO writers_${suffix} WITH GRANT OPTION; SET ROLE writers_${suffix};
@@ -198,12 +251,12 @@ describe('a command whose login has the privileges of the owner', () => {
     await database.db.query(`
       DROP OWNED BY writers_${suffix} CASCADE; DROP ROLE authors_${suffix}, writers_${suffix}`);
     expect({ exitCode, stderr }).toEqual({
-      exitCode: 1,
+      exitCode: 0,
       stderr: expect.stringContaining(`"${stranger}" may create in the schema public.`) as string,
     });
   });
 
-  it('ends with 1 when any table of the service belongs to another login, until that is out of the way', async () => {
+  it('warns when any table of the service belongs to another login, until that is out of the way', async () => {
     const { rows } = await database.db.query<{ name: string }>(
       "SELECT relname AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'",
     );
@@ -229,7 +282,7 @@ describe('a command whose login has the privileges of the owner', () => {
     expect(rows.map(({ name }) => name).sort()).toEqual([...TABLES].sort());
   });
 
-  it('ends with 1 when the tables belong to a role that the login has made, but whose privileges it does not have', async () => {
+  it('warns when the tables belong to a role that the login has made, but whose privileges it does not have', async () => {
     const made = `made_${suffix}`;
     await database.db.query(`
       ALTER ROLE ${owner} CREATEROLE; SET ROLE ${owner}; CREATE ROLE ${made}; RESET ROLE; ALTER TABLE orders OWNER TO ${made}`);
@@ -238,12 +291,12 @@ describe('a command whose login has the privileges of the owner', () => {
     expect(stderr).toContain('other roles own SEQUENCE public.orders_id_seq, TABLE public.orders');
   });
 
-  it('rejects a superuser, whose privileges the owner of the tables could use, but not when that owns the database', async () => {
+  it('warns a superuser, whose privileges the owner of the tables could use, but not when that owns the database', async () => {
     const { exitCode, stderr } = await petstore(['keys', 'list', '--json'], { DATABASE_URL: database.url });
     expect({ exitCode, stderr }).toEqual({
-      exitCode: 1,
+      exitCode: 0,
       stderr: expect.stringMatching(
-        `^error: Others could run code with the privileges of "petstore" in this database: "${colleague}", "${owner}" may create in the ` +
+        `^warning: Others could run code with the privileges of "petstore" in this database: "${colleague}", "${owner}" may create in the ` +
           `schema public, and other roles own SEQUENCE public.orders_id_seq, TABLE public._prisma_migrations, .*\\. ${IF_TRUSTED} Run as a superuser: .*\n$`,
       ) as string,
     });
@@ -279,8 +332,9 @@ describe('a command whose login has the privileges of the owner', () => {
     expect(statuses.map(({ status }) => status)).toEqual(['ok', 'ok', 'ok']);
   });
 
-  it('is in this like a migration', async () => {
+  it('goes on where a migration ends with an error', async () => {
     await database.db.query('GRANT CREATE ON SCHEMA public TO PUBLIC');
+    expect(await petstore(['keys', 'list'], { DATABASE_URL: urlOf(owner) })).toMatchObject({ exitCode: 0 });
     await expect(deployByEngine(urlOf(owner))).rejects.toThrow(
       `Others could run code with the privileges of "${owner}" in this database: "${stranger}" may create in the schema public. Run as`,
     );
@@ -297,14 +351,8 @@ const SPY = `
 const COLUMNS = `
   1 AS pet_id, 1 AS quantity, now() AS ship_date, true AS complete, 'shipped' AS status, now() AS created_at, now() AS cancelled_at`;
 
-describe('a relation that a stranger made before the first migration', () => {
+describe('a migration, where a stranger has made a relation before the first one', () => {
   const migrate = (url: string): Promise<string> => deployByEngine(url).then(() => '', String);
-  const show = async (url: string): Promise<string> =>
-    (await petstore(['orders', 'show', '1'], { DATABASE_URL: url })).stderr;
-  const migrateAndSeed = async (url: string): Promise<string> => {
-    await migrate(url);
-    return (await petstore(['seed', '--orders', '1'], { DATABASE_URL: url })).stderr;
-  };
 
   const [installer, intruder, devs] = ['installer', 'intruder', 'devs'].map((role) => `${role}_${suffix}`) as [
     string,
@@ -340,25 +388,21 @@ describe('a relation that a stranger made before the first migration', () => {
        GRANT ALL ON _prisma_migrations TO PUBLIC;
        CREATE TRIGGER spy BEFORE INSERT ON _prisma_migrations FOR EACH ROW EXECUTE FUNCTION theirs.fire()`,
       'TABLE public._prisma_migrations',
-      migrate,
     ],
     [
       'a view as the orders',
       `CREATE VIEW orders AS SELECT 1::bigint AS id, ${COLUMNS} WHERE theirs.note(); GRANT ALL ON orders TO PUBLIC`,
       'VIEW public.orders',
-      show,
     ],
     [
       'a sequence of that name, beside which the migration makes another one',
       'CREATE SEQUENCE orders_id_seq; GRANT ALL ON orders_id_seq TO PUBLIC',
       'SEQUENCE public.orders_id_seq',
-      migrateAndSeed,
     ],
     [
       'a view as the sequence of their ids, beside which the migration makes another one',
       `CREATE VIEW orders_id_seq AS SELECT 1::bigint AS last_value, theirs.note() AS is_called; GRANT ALL ON orders_id_seq TO PUBLIC`,
       'VIEW public.orders_id_seq',
-      migrateAndSeed,
     ],
     [
       'the table of the orders, with an operator for its type',
@@ -366,9 +410,8 @@ describe('a relation that a stranger made before the first migration', () => {
        CREATE FUNCTION equals(varchar, varchar) RETURNS boolean LANGUAGE sql AS 'SELECT theirs.note()';
        CREATE OPERATOR = (FUNCTION = equals, LEFTARG = varchar, RIGHTARG = varchar)`,
       'OPERATOR public.=(character varying,character varying), TABLE public.orders',
-      show,
     ],
-  ])('runs nothing as the owner: %s', async (_what, attack, found, run) => {
+  ])('runs nothing as the owner: %s', async (_what, attack, found) => {
     const { db, url } = attacked;
     // As it is installed: the database may belong to a superuser.
     await db.query(`
@@ -377,7 +420,7 @@ describe('a relation that a stranger made before the first migration', () => {
       GRANT CREATE ON SCHEMA public TO ${installer}, ${intruder};
       SET ROLE ${intruder}; ${SPY}; ${attack}; RESET ROLE;
       REVOKE CREATE ON SCHEMA public FROM ${intruder}`);
-    const output = [await run(login), await run(url)];
+    const output = [await migrate(login), await migrate(url)];
     const { rows } = await db.query('SELECT login FROM theirs.seen');
     expect(rows).toEqual([]);
     for (const text of output) {
@@ -418,13 +461,9 @@ describe('a relation that a stranger made before the first migration', () => {
       CREATE TRIGGER spy BEFORE INSERT ON api_keys FOR EACH ROW EXECUTE FUNCTION theirs.fire();
       CREATE TRIGGER spy BEFORE INSERT ON _prisma_migrations FOR EACH ROW EXECUTE FUNCTION theirs.fire(); RESET ROLE;
       DELETE FROM _prisma_migrations WHERE migration_name = (SELECT max(migration_name) FROM _prisma_migrations)`);
-      const run = async (): Promise<string[]> => [
-        await migrate(login),
-        (await petstore(['keys', 'issue', '--name', 'X', '--plan', 'pro'], { DATABASE_URL: login })).stderr,
-      ];
-      const output = await run();
+      const output = [await migrate(login)];
       await db.query('REVOKE CREATE ON SCHEMA public FROM PUBLIC');
-      output.push(...(await run()));
+      output.push(await migrate(login));
       const { rows } = await db.query('SELECT login FROM theirs.seen');
       expect(rows).toEqual([]);
       for (const text of output) {

@@ -93,7 +93,7 @@ describeHere('the schema public of PostgreSQL 14', () => {
     expect(result).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('No difference detected') as string });
   });
 
-  it('commands and migrations run nothing that another login could have made there, until the remedy is applied', async () => {
+  it('migrations run nothing that another login could have made there, and commands warn, until the remedy is applied', async () => {
     await superuser.query("CREATE ROLE petstore_app LOGIN PASSWORD 'test' IN ROLE petstore_service");
     await superuser.query('GRANT CONNECT ON DATABASE petstore TO petstore_app');
     await service.query(ATTACK);
@@ -102,32 +102,29 @@ describeHere('the schema public of PostgreSQL 14', () => {
     const remedy =
       'GRANT CREATE ON SCHEMA public TO petstore_owner; REVOKE CREATE ON SCHEMA public FROM PUBLIC; ' +
       'DROP OPERATOR public./(double precision,integer);';
+    const [id = ''] = /^[0-9a-f-]{36}/m.exec((await asOwner('keys', 'list')).stdout) ?? [];
     for (const command of [
-      ['keys', 'usage'],
       ['keys', 'list'],
-      ['orders', 'show', '1'],
-      ['seed'],
-      ['orders', 'import', '/dev/null'],
+      ['keys', 'revoke', id],
     ]) {
       const { exitCode, stderr } = await asOwner(...command);
       expect({ exitCode, stderr }).toEqual({
-        exitCode: 1,
+        exitCode: 0,
         stderr:
-          `error: Others could run code with the privileges of "petstore_owner" in this database: ${problem}. ` +
+          `warning: Others could run code with the privileges of "petstore_owner" in this database: ${problem}. ` +
           `If you trust that role, use its login. Otherwise: Run as a superuser, or as the owner of the schema: ${remedy} ` +
           'Then end all other sessions and prepared transactions, as "Who may create in the schema" in docs/operations.md says.\n',
       });
     }
     await expect(deployByEngine(urlOf('petstore_owner', 'petstore'))).rejects.toThrow(problem);
-    // As the owner, doctor runs nothing else either; the login of the service has no rights that others could want.
     expect((await checks('petstore_owner')).find(({ name }) => name === 'access')).toMatchObject({
-      status: 'error',
+      status: 'warning',
       remedy: expect.stringContaining(remedy) as string,
     });
-    expect((await checks('petstore_owner')).find(({ name }) => name === 'role')?.status).toBe('skipped');
+    // The login of the service has no rights that others could want.
     const found = (await checks('petstore_app')).find(({ name }) => name === 'access');
     expect(found).toMatchObject({
-      status: 'error',
+      status: 'warning',
       message: expect.stringContaining('CREATE in its schema public') as string,
     });
     await expect(service.query('SELECT name FROM api_keys')).rejects.toMatchObject({ code: INSUFFICIENT_PRIVILEGE });
