@@ -22,7 +22,7 @@ export const LONG_SUITES = [
   ),
   ...['alert-metrics', 'alerts', 'dashboard', 'drill', 'rotate-password'].map((name) => `deploy/${name}`),
   'examples/typescript-client',
-  'fault-injection/database-faults',
+  ...['database-faults', 'rolling-restart'].map((name) => `fault-injection/${name}`),
   ...['connections', 'crowds', 'fuzz'].map((name) => `hostile/${name}`),
   'model/orders.model',
   'openapi/swagger-ui',
