@@ -9,7 +9,7 @@ import { Results } from './measure/results.mjs';
 import { readOptions, USAGE } from './options.mjs';
 import { profile } from './profile.mjs';
 import { ROWS } from './report/rows.mjs';
-import { markdownTable } from './report/table.mjs';
+import { markdownTable, promises } from './report/table.mjs';
 import { measureCancels } from './scenarios/cancel.mjs';
 import { measureFlood } from './scenarios/flood.mjs';
 import { measureLists } from './scenarios/list.mjs';
@@ -83,7 +83,7 @@ async function compare() {
     await MEASURES[name](bench, options, results);
   }
   const rows = options.only.flatMap((name) => ROWS[name](results, options));
-  process.stdout.write(`${description()}\n\n${markdownTable(rows)}\n`);
+  process.stdout.write(`${[description(), markdownTable(rows), ...promises(rows)].join('\n\n')}\n`);
   if (options.json !== undefined) {
     writeFileSync(options.json, `${JSON.stringify(results, null, 2)}\n`);
   }

@@ -10,12 +10,28 @@ import { markdown } from './markdown.mjs';
  * @property {string} [against]
  * @property {{value?: number, failure?: string} | undefined} [other] theirs
  * @property {'ours / theirs' | 'theirs / ours'} [ratio]
+ * @property {boolean} [isPromise] whether the target is promised to operators
  * @property {{text: string, met: (number: number) => boolean}} [target] of the ratio; without one, of our value
  */
 
 /** @param {Row[]} rows */
 export function markdownTable(rows) {
   return markdown(['measured', 'this service', 'compared with', 'theirs', 'ratio', 'target', 'met'], rows.map(cells));
+}
+
+/**
+ * Whether the promised ratios that were measured are held, one in a line.
+ * @param {Row[]} rows
+ */
+export function promises(rows) {
+  return rows
+    .filter(({ isPromise, target }) => isPromise === true && target !== undefined)
+    .map(({ what, ours, against, other, ratio, target }) => {
+      const number = ratioOf(ours, other, ratio);
+      const verdict =
+        number === undefined ? 'not measured' : `${significant(number)}, ${target.met(number) ? 'held' : 'NOT HELD'}`;
+      return `Promised: ${what}, at most ${target.text.replace('≤ ', '')} of ${against}: ${verdict}.`;
+    });
 }
 
 function cells({ what, unit, ours, against, other, ratio, target }) {
