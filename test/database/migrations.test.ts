@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { installFirstRelease } from '../helpers/first-release.js';
@@ -61,6 +62,36 @@ describe('migrations', () => {
     const command = ['npm', 'run', '--silent', 'db:check', '--', '--to-schema', schema];
     const result = await runProcess(command, { DATABASE_URL: process.env.TEST_POSTGRES_URL! });
     expect(result).toMatchObject({ exitCode, stdout: expect.stringContaining(found) as string });
+  });
+
+  it('are applied by the documented command where only the database can be reached', async () => {
+    await withEmptyDatabase('', async ({ url, db }) => {
+      const attempts = join(folder, 'attempts');
+      const offline = {
+        DATABASE_URL: url,
+        // Without what an earlier command has downloaded.
+        HOME: join(folder, 'home'),
+        NODE_OPTIONS: `--import ${pathToFileURL(join(ROOT, 'test', 'helpers', 'no-network.mjs')).href}`,
+        ALLOWED_PORT: new URL(url).port,
+        ATTEMPTS: attempts,
+        // npm and Prisma ask for updates of their own, which nothing waits for.
+        NPM_CONFIG_UPDATE_NOTIFIER: 'false',
+        CHECKPOINT_DISABLE: '1',
+      };
+      const request = `fetch('http://127.0.0.1:20000').catch(({ cause }) => console.log(cause.code))`;
+      const tried = await runProcess([process.execPath, '--eval', request], offline);
+      expect([tried.stdout, readFileSync(attempts, 'utf8')]).toEqual(['ENETUNREACH\n', '127.0.0.1:20000\n']);
+      rmSync(attempts);
+
+      const applied = await runProcess(['npx', 'prisma', 'migrate', 'deploy'], offline);
+      expect(applied).toMatchObject({
+        exitCode: 0,
+        stdout: expect.stringContaining('All migrations have been successfully applied') as string,
+      });
+      const { rows } = await db.query('SELECT count(*)::int AS orders FROM orders');
+      expect(rows).toEqual([{ orders: 0 }]);
+      expect(existsSync(attempts) ? readFileSync(attempts, 'utf8') : '').toBe('');
+    });
   });
 
   it('leave no database of db:check that could be made only in part', async () => {
