@@ -19,7 +19,10 @@ export type EndTransaction = (end?: 'COMMIT' | 'ROLLBACK') => Promise<void>;
 
 /** Those that a test has not ended, because it failed before: nothing that waits for their locks would go on, not even its end. */
 const left = new Set<EndTransaction>();
-afterEach(() => Promise.all(Array.from(left, (end) => end())));
+const endAll = (): Promise<unknown> => Promise.all(Array.from(left, (end) => end()));
+afterEach(endAll);
+// Jest calls no `afterEach` for `it.concurrent`. A session that stays open keeps the database from being dropped.
+afterAll(endAll);
 
 /** Runs a statement in a transaction that stays open. @returns a function that ends it, by default with ROLLBACK */
 export async function openTransaction(db: pg.Pool, statement: string, values?: unknown[]): Promise<EndTransaction> {
