@@ -1,10 +1,12 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { call, listOrders } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { administrate, countOf } from '../helpers/redis-limits.js';
 import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { useTestDatabase } from '../helpers/test-database.js';
-import { startTestService } from '../helpers/test-service.js';
+import { TcpProxy } from '../helpers/tcp-proxy.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
 const database = useTestDatabase();
@@ -103,6 +105,53 @@ describeWithRedis('a replica whose Redis fails', () => {
     } finally {
       await early.stop();
     }
+  });
+});
+
+describeWithRedis('a request while Redis does not reply', () => {
+  let redis: RedisServer;
+  let proxy: TcpProxy;
+  let service: TestService;
+  let known: { id: string; key: string };
+
+  const ask = async (key: string): Promise<number> => (await call(service.baseUrl, 'GET', '/nothing-here', key)).status;
+  const countOfKnown = (): Promise<number> => countOf(redis, known.id);
+
+  beforeAll(async () => {
+    redis = await RedisServer.start();
+    proxy = await TcpProxy.start(redis.url);
+    service = await startTestService({ database, environment: { REDIS_URL: proxy.urlFor(redis.url) } });
+    known = await insertKey(database.db);
+  });
+  beforeEach(async () => {
+    proxy.restore();
+    await waitFor(async () => {
+      const before = await countOfKnown();
+      await ask(known.key);
+      return (await countOfKnown()) > before;
+    }, 'the service counts in Redis');
+    proxy.stall();
+  });
+  afterAll(async () => {
+    await service.stop();
+    await proxy.close();
+    await redis.stop();
+  });
+
+  it('gets its response within 2.5 seconds', async () => {
+    const received: { status?: number } = {};
+    const response = ask(known.key).then((status) => (received.status = status));
+    // Many timers instead of one: a busy machine delays them as much as the service, which runs in this process.
+    for (let tenths = 0; tenths < 25 && received.status === undefined; tenths++) {
+      await delay(100);
+    }
+    expect(received.status).toBe(404);
+    await response;
+  });
+
+  it('is admitted within the limit of its key, and rejected with 429 beyond it', async () => {
+    const { key } = await insertKey(database.db, { requests_per_minute: 100, requests_per_day: 2 });
+    expect([await ask(key), await ask(key), await ask(key)]).toEqual([404, 404, 429]);
   });
 });
 
