@@ -1,0 +1,8 @@
+/** @type {import('./run.mjs').Defect} */
+export default {
+  promise: 5,
+  file: 'src/rate-limit/decision.ts',
+  find: 'minute.used < quotas.requestsPerMinute',
+  replace: 'minute.used <= quotas.requestsPerMinute',
+  suites: ['rate-limit/plans'],
+};

@@ -1,0 +1,8 @@
+/** @type {import('./run.mjs').Defect} */
+export default {
+  promise: 5,
+  file: 'src/rate-limit/decision.ts',
+  find: 'Math.min(counts.bannedUntilMs, nowMs + durationSeconds * 1_000)',
+  replace: 'durationSeconds === 0 ? nowMs : counts.bannedUntilMs',
+  suites: ['unit/rate-limit/decision'],
+};

@@ -1,0 +1,8 @@
+/** @type {import('./run.mjs').Defect} */
+export default {
+  promise: 5,
+  file: 'src/all-exceptions.filter.ts',
+  find: 'if (isApiPath(req.path) && !res',
+  replace: 'if (!isApiPath(req.path) && !res',
+  suites: ['server/internal-errors'],
+};
