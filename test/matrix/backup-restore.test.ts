@@ -1,18 +1,7 @@
-import { execFile, execFileSync } from 'node:child_process';
-import {
-  chmodSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { promisify } from 'node:util';
 import pg from 'pg';
 import { runChecks } from '../../src/cli/doctor/run-checks.js';
 import { PostgresServer } from '../../src/cli/embedded/postgres-server.js';
@@ -21,6 +10,7 @@ import { documentedArchiveCommand } from '../helpers/archive-command.js';
 import { insertKey } from '../helpers/builders.js';
 import { describeIf } from '../helpers/describe-if.js';
 import { describeWith } from '../helpers/describe-with.js';
+import { createDeployment, documentedCommands, runDocumented } from '../helpers/documented-backup.js';
 import { freePort } from '../helpers/free-port.js';
 import { applyMigrations } from '../helpers/isolated-database.js';
 import { openPool } from '../helpers/open-pool.js';
@@ -31,16 +21,6 @@ import { LIST_AS_JSON } from '../model/list-writer.js';
 
 /** Not newer than the pg_dump of Debian 12. */
 const programs = otherPostgres(15);
-const ROOT = join(__dirname, '..', '..');
-const OPERATIONS = readFileSync(join(ROOT, 'docs', 'operations.md'), 'utf8');
-/** Stands in for Compose: runs the commands of the containers here. The test stops and starts the server itself. */
-const DOCKER = `#!/bin/sh
-case "$2 $3 $4" in
-  'run --rm migrate') cd "${ROOT}" && exec node node_modules/prisma/build/index.js migrate deploy ;;
-  exec*) shift 4; exec "$@" ;;
-  run*) shift 8; exec sh "$@" ;;
-esac
-`;
 /** What a superuser and others may have in the same database, and a view that depends on the table. */
 const OTHERS = `
   CREATE EXTENSION citext;
@@ -83,21 +63,10 @@ describeHere('backup and restore', () => {
     chmodSync(folder, 0o755);
     mkdirSync(archive);
     chmodSync(archive, 0o777);
-    writeFileSync(join(folder, 'docker'), DOCKER, { mode: 0o755 });
     port = await freePort();
     server = await start();
-    const superuser = openPool({ connectionString: server.url('postgres'), max: 1 });
-    for (const statement of [
-      "CREATE ROLE postgres SUPERUSER LOGIN PASSWORD 'test'",
-      "CREATE ROLE petstore_owner LOGIN PASSWORD 'test'",
-      'CREATE ROLE petstore_service NOLOGIN',
-      "CREATE ROLE petstore_app LOGIN PASSWORD 'test' IN ROLE petstore_service",
-      "CREATE ROLE stranger LOGIN PASSWORD 'test'",
-      'CREATE DATABASE petstore OWNER petstore_owner',
-    ]) {
-      await superuser.query(statement);
-    }
-    await superuser.end();
+    await createDeployment(server.url('postgres'));
+    await asSuperuser("CREATE ROLE stranger LOGIN PASSWORD 'test'", 'postgres');
     db = openPool({ connectionString: urlOf('petstore_owner'), max: 3 });
     await applyMigrations(db);
     await asSuperuser(OTHERS);
@@ -268,12 +237,9 @@ describeHere('backup and restore', () => {
     return `postgresql://${user}:test@127.0.0.1:${port}/${database}`;
   }
 
-  /** The commands of a section of docs/operations.md. */
+  /** The commands of a section of docs/operations.md, for the archive of this test. */
   function documented(section: string): string[] {
-    const text = OPERATIONS.split(`\n### ${section}\n`)[1]!.split('\n## ')[0]!.split('\n### ')[0]!;
-    return [...text.matchAll(/```(?:sh|yaml)\n(.*?)```/gs)].map(([, block = '']) =>
-      block.replaceAll('/backup', archive),
-    );
+    return documentedCommands(section).map((block) => block.replaceAll('/backup', archive));
   }
 
   /** As the page says for a managed database; its owner is no superuser. */
@@ -300,15 +266,8 @@ describeHere('backup and restore', () => {
     await client.end();
   }
 
-  async function run(commands: string | undefined, environment: Readonly<Record<string, string>> = {}): Promise<void> {
-    const env = {
-      PATH: `${folder}:${process.env.PATH}`,
-      PGHOST: '127.0.0.1',
-      PGPORT: String(port),
-      PGPASSWORD: 'test',
-      ...environment,
-    };
-    await promisify(execFile)('sh', ['-euc', commands ?? ''], { cwd: folder, env, timeout: 60_000 });
+  function run(commands: string | undefined, environment: Readonly<Record<string, string>> = {}): Promise<void> {
+    return runDocumented(commands, folder, port, environment);
   }
 
   async function table(): Promise<string> {
