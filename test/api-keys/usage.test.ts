@@ -101,6 +101,19 @@ describe('the usage of a key', () => {
     expect(await usageOf(id)).toEqual({ ...NOTHING, admitted: '1', cancels: '1' });
   });
 
+  it('is counted once when the last use of the key cannot be written', async () => {
+    const { db } = context.service;
+    const { id, key } = await insertKey(db);
+    await db.query('REVOKE UPDATE (last_used_at) ON api_keys FROM petstore_service');
+    await call(context.service.baseUrl, 'HEAD', '/store/orders', key);
+    await context.service.flushUsage();
+    await context.service.flushUsage();
+    await db.query('GRANT UPDATE (last_used_at) ON api_keys TO petstore_service');
+    expect(await usageOf(id)).toEqual({ ...NOTHING, admitted: '1' });
+    const { rows } = await db.query('SELECT last_used_at FROM api_keys WHERE id = $1', [id]);
+    expect(rows).toEqual([{ last_used_at: null }]);
+  });
+
   it('has requests without a valid key in one row, without addresses', async () => {
     await context.service.db.query('DELETE FROM api_key_usage');
     await call(context.service.baseUrl, 'GET', '/store/orders');
