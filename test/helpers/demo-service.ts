@@ -36,7 +36,12 @@ export class DemoCheckout {
   }
 
   run(...args: string[]): DemoRun {
-    return this.#spawn([process.execPath, join(this.folder, relative(ROOT, CLI)), ...args]);
+    return this.runWith({}, ...args);
+  }
+
+  /** Runs a command with further environment variables. */
+  runWith(environment: Readonly<Record<string, string>>, ...args: string[]): DemoRun {
+    return this.#spawn([process.execPath, join(this.folder, relative(ROOT, CLI)), ...args], environment);
   }
 
   /** Runs a command below a limit of the size of its files, as on a disk that is nearly full. */

@@ -1,8 +1,11 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { cancelOrder } from '../../helpers/api.js';
 import { DemoCheckout, waitForExit } from '../../helpers/demo-service.js';
 import { describeIf } from '../../helpers/describe-if.js';
+import { lockOrder, untilLockWaits } from '../../helpers/lock-waits.js';
+import { openPool } from '../../helpers/open-pool.js';
 import { waitFor } from '../../helpers/wait-for.js';
 
 const CTRL_C = '\x03';
@@ -11,6 +14,12 @@ const CTRL_BACKSLASH = '\x1c';
 const SLOW_STOP = { SHUTDOWN_DELAY_SECONDS: '60' };
 
 const checkout = new DemoCheckout();
+
+const accepts = (baseUrl: string): Promise<boolean> =>
+  fetch(`${baseUrl}/health/live`).then(
+    () => true,
+    () => false,
+  );
 
 describe('a signal to the service on the embedded database', () => {
   it.each(['SIGINT', 'SIGHUP'] as const)(
@@ -25,6 +34,26 @@ describe('a signal to the service on the embedded database', () => {
       await waitForExit(postgres);
     },
   );
+
+  it('completes an in-flight cancel before PostgreSQL stops', async () => {
+    const service = await checkout.serve(checkout.runWith({ CANCEL_LOCK_TIMEOUT_MS: '30000' }, 'serve'));
+    const url = /Database +(\S+)/.exec(service.output())?.[1] ?? '';
+    const db = openPool({ connectionString: url });
+    try {
+      const release = await lockOrder(db, '1');
+      const cancelled = cancelOrder(service.baseUrl, '1', service.freeKey);
+      await untilLockWaits(db);
+      service.child.kill('SIGINT');
+      await waitFor(async () => !(await accepts(service.baseUrl)), 'the service accepts no connection');
+      // Rejects if PostgreSQL has ended.
+      await release().catch(() => undefined);
+      expect((await cancelled).status).toBe(204);
+      expect(await service.exited).toBe(0);
+    } finally {
+      service.child.kill('SIGKILL');
+      await db.end();
+    }
+  });
 
   it('exits with 0 and leaves no PostgreSQL process when it arrives while the database starts', async () => {
     const service = checkout.run('serve');
