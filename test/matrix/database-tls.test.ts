@@ -7,8 +7,9 @@ import { cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { CertificateAuthority } from '../helpers/certificates.js';
 import { describeWith } from '../helpers/describe-with.js';
-import { applyMigrations } from '../helpers/isolated-database.js';
 import { openPool } from '../helpers/open-pool.js';
+import { petstore } from '../helpers/petstore.js';
+import { deployByEngine } from '../helpers/prisma-migrate.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 
 let folder: string;
@@ -17,6 +18,7 @@ let db: pg.Pool;
 let authority: CertificateAuthority;
 let stranger: CertificateAuthority;
 let client: { certificate: string; key: string };
+let services: ServiceProcess[] = [];
 
 /** Replaces the server's certificate; new connections get it. */
 async function useCertificate(hosts: string, days?: number): Promise<void> {
@@ -46,7 +48,11 @@ function urlWith(parameters: Record<string, string>, host = 'localhost'): string
 
 const withClient = (): Record<string, string> => ({ sslcert: client.certificate, sslkey: client.key });
 
-const start = (url: string): Promise<ServiceProcess> => ServiceProcess.start({ DATABASE_URL: url });
+async function start(url: string): Promise<ServiceProcess> {
+  const service = await ServiceProcess.start({ DATABASE_URL: url });
+  services.push(service);
+  return service;
+}
 
 describeWith('openssl')('PostgreSQL with TLS, a private authority and client certificates', () => {
   beforeAll(async () => {
@@ -57,7 +63,6 @@ describeWith('openssl')('PostgreSQL with TLS, a private authority and client cer
     client = authority.issue('petstore');
     server = await PostgresServer.start({ folder, settings: { fsync: 'off' } });
     db = openPool({ connectionString: server.url('postgres'), max: 2 });
-    await applyMigrations(db);
     await useCertificate('DNS:localhost,IP:127.0.0.1');
     await db.query(`ALTER SYSTEM SET ssl_ca_file = 'root.crt'`);
     await db.query('ALTER SYSTEM SET ssl = on');
@@ -68,31 +73,42 @@ describeWith('openssl')('PostgreSQL with TLS, a private authority and client cer
     );
     await db.query('SELECT pg_reload_conf()');
   });
+  // Also one that should have been rejected.
+  afterEach(async () => {
+    await Promise.all(services.map((service) => service.stop()));
+    services = [];
+  });
   afterAll(async () => {
     await db.end();
     await server.stop();
     rmSync(folder, { recursive: true });
   });
 
-  it('serves cancels and lists with sslmode=verify-full', async () => {
-    await useCertificate('DNS:localhost,IP:127.0.0.1');
+  const HERE = 'DNS:localhost,IP:127.0.0.1';
+
+  it('serves cancels and lists with sslmode=verify-full, after migrations with the same URL', async () => {
+    await useCertificate(HERE);
+    await deployByEngine(urlWith(withClient()));
     const [{ key }, id] = [await insertKey(db), await insertOrder(db)];
     const service = await start(urlWith(withClient()));
-    try {
-      expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
-      expect((await listOrders(service.baseUrl, key)).status).toBe(200);
-      const { rows } = await db.query(
-        `SELECT bool_and(ssl) AS ssl, count(DISTINCT client_dn)::int AS clients FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
-         WHERE application_name LIKE 'petstore-%'`,
-      );
-      expect(rows).toEqual([{ ssl: true, clients: 1 }]);
-    } finally {
-      await service.stop();
-    }
+    expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
+    expect((await listOrders(service.baseUrl, key)).status).toBe(200);
+    const { rows } = await db.query(
+      `SELECT bool_and(ssl) AS ssl, count(DISTINCT client_dn)::int AS clients FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
+       WHERE application_name LIKE 'petstore-%'`,
+    );
+    expect(rows).toEqual([{ ssl: true, clients: 1 }]);
+  });
+
+  it('is rejected by commands and migrations when another authority issued its certificate', async () => {
+    await useCertificate(HERE);
+    const url = urlWith({ ...withClient(), sslrootcert: stranger.file });
+    const { exitCode, stderr } = await petstore(['keys', 'list'], { DATABASE_URL: url });
+    expect([exitCode, stderr]).toEqual([1, expect.stringMatching(/^error: .*self-signed certificate/)]);
+    await expect(deployByEngine(url)).rejects.toThrow('self-signed certificate');
   });
 
   const NO_TLS = 'DATABASE_URL must point to a server with which TLS can be established: .*';
-  const HERE = 'DNS:localhost,IP:127.0.0.1';
   it.each<[what: string, issued: [hosts: string, days?: number], parameters: () => Record<string, string>, RegExp]>([
     [
       'another authority issued its certificate',
