@@ -1,13 +1,13 @@
-import { once } from 'node:events';
-import { connect, type Server, type Socket } from 'node:net';
+import { connect, type Server } from 'node:net';
 import { promisify } from 'node:util';
 import { MAIN_CONNECTIONS_MAX } from '../../src/database/pools.js';
 import { LIST_ROUTE } from '../../src/http/paths.js';
 import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
+import { describeWith } from '../helpers/describe-with.js';
 import { lockTable, untilLockWaits } from '../helpers/lock-waits.js';
-import { RawClient } from '../helpers/raw-client.js';
 import { StalledClient } from '../helpers/raw-http.js';
+import { CURL_RECV_ERROR, StalledCurl } from '../helpers/stalled-curl.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { useTestDatabase } from '../helpers/test-database.js';
 import { ServiceMetrics } from '../helpers/service-metrics.js';
@@ -145,18 +145,14 @@ describe('a list whose database connection', () => {
     await expectWholeList();
   });
 
-  it('is closed is aborted by a reset in HTTP/1.0, where a regular end could be that of the body', async () => {
-    const accepted = once(service.app.getHttpServer(), 'connection') as Promise<[Socket]>;
-    const text = requestText('GET', LIST_ROUTE, { key }).replace('HTTP/1.1', 'HTTP/1.0');
-    const client = await RawClient.open(service.port, text);
-    await client.stall();
-    // Node's client takes a reset behind data for a regular end.
-    const reset = jest.spyOn((await accepted)[0], 'resetAndDestroy');
-    proxy.closeConnections();
-    // As long as it takes nothing, the service waits for it and does not notice that there is no more to send.
-    client.socket.resume();
-    await waitFor(() => reset.mock.calls.length > 0, 'the connection is reset');
-    await expectWholeList();
+  describeWith('curl')('is closed', () => {
+    it('makes its client fail in HTTP/1.0, where a regular end could be that of the body', async () => {
+      const client = await StalledCurl.open(service.baseUrl, key);
+      await untilHeld(1);
+      proxy.closeConnections();
+      expect(await client.readToEnd()).toEqual({ exitCode: CURL_RECV_ERROR, isWhole: false });
+      await expectWholeList();
+    });
   });
 });
 

@@ -4,8 +4,10 @@ import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
 import { CLI } from '../helpers/build.js';
 import { insertKey, insertOrder, insertOrders, statusOf } from '../helpers/builders.js';
 import { cancelOrder } from '../helpers/api.js';
+import { describeWith } from '../helpers/describe-with.js';
 import { RawClient } from '../helpers/raw-client.js';
 import { ServiceProcess } from '../helpers/service-process.js';
+import { CURL_RECV_ERROR, StalledCurl } from '../helpers/stalled-curl.js';
 import { createTestDatabase, useTestDatabase } from '../helpers/test-database.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { requestText } from '../helpers/wire.js';
@@ -21,13 +23,17 @@ beforeAll(async () => {
 const start = (environment: Record<string, string> = {}): Promise<ServiceProcess> =>
   ServiceProcess.start({ DATABASE_URL: database.url, ...environment });
 
-/** Requests the list and reads only the first bytes of the response. */
-async function stalledList(service: ServiceProcess): Promise<RawClient> {
-  // More than the buffers of both ends of a connection hold.
+/** Inserts more orders than the buffers of both ends of a connection hold. */
+async function fill(): Promise<void> {
   filled ??= database.db.query(
     'INSERT INTO orders (id, pet_id, quantity) SELECT n, 1, 1 FROM generate_series(1000001, 1220000) AS n',
   );
   await filled;
+}
+
+/** Requests the list and reads only the first bytes of the response. */
+async function stalledList(service: ServiceProcess): Promise<RawClient> {
+  await fill();
   const client = await RawClient.open(service.port, requestText('GET', '/v1/store/orders', { key }));
   await client.stall();
   return client;
@@ -144,5 +150,15 @@ describe('SIGTERM', () => {
     expect(received.endsWith('0\r\n\r\n')).toBe(false);
     expect(received).not.toContain('}]');
     expect(service.output).not.toContain('lost the usage');
+  });
+});
+
+describeWith('curl')('a list in HTTP/1.0 that outlasts the grace period of SIGTERM', () => {
+  it('makes its client fail, where a regular end could be that of the body', async () => {
+    await fill();
+    const service = await start({ SHUTDOWN_GRACE_SECONDS: '1' });
+    const client = await StalledCurl.open(service.baseUrl, key);
+    expect(await service.stop()).toBe(0);
+    expect(await client.readToEnd()).toEqual({ exitCode: CURL_RECV_ERROR, isWhole: false });
   });
 });
