@@ -116,25 +116,31 @@ describe('SIGTERM', () => {
         SHUTDOWN_GRACE_SECONDS: '5',
       });
       const release = await lockOrder(own.db, slow);
-      const pending = cancelOrder(service.baseUrl, slow, ownKey);
-      await untilLockWaits(own.db);
-      const stopped = service.stop();
-      await waitFor(() => service.output.includes('"stopping"'), 'the service stops');
-      const ready = await fetch(`${service.baseUrl}/health/ready`);
-      expect(ready.status).toBe(503);
-      expect(ready.headers.get('connection')).toBe('close');
-      const live = (): Promise<number | undefined> =>
-        fetch(`${service.baseUrl}/health/live`).then(
-          ({ status }) => status,
-          () => undefined,
-        );
-      expect(await live()).toBe(200);
-      expect((await cancelOrder(service.baseUrl, id, ownKey)).status).toBe(204);
-      await waitFor(async () => (await live()) === undefined, 'the delay has ended');
-      await release();
-      expect((await pending).status).toBe(204);
-      expect(await stopped).toBe(0);
-      await own.drop();
+      try {
+        const pending = cancelOrder(service.baseUrl, slow, ownKey);
+        await untilLockWaits(own.db);
+        const stopped = service.stop();
+        await waitFor(() => service.output.includes('"stopping"'), 'the service stops');
+        const ready = await fetch(`${service.baseUrl}/health/ready`);
+        expect(ready.status).toBe(503);
+        expect(ready.headers.get('connection')).toBe('close');
+        const live = (): Promise<number | undefined> =>
+          fetch(`${service.baseUrl}/health/live`).then(
+            ({ status }) => status,
+            () => undefined,
+          );
+        expect(await live()).toBe(200);
+        expect((await cancelOrder(service.baseUrl, id, ownKey)).status).toBe(204);
+        await waitFor(async () => (await live()) === undefined, 'the delay has ended');
+        await release();
+        const { status, headers } = await pending;
+        expect([status, headers.get('connection')]).toEqual([204, 'close']);
+        expect(await stopped).toBe(0);
+      } finally {
+        await release();
+        await service.stop('SIGKILL');
+        await own.drop();
+      }
     },
   );
 
