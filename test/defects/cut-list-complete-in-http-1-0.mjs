@@ -1,0 +1,8 @@
+/** @type {import('./run.mjs').Defect} */
+export default {
+  promise: 2,
+  file: 'src/http/response.ts',
+  find: "socket[httpVersionMinor === 0 ? 'resetAndDestroy' : 'destroy']();",
+  replace: "socket[httpVersionMinor < 0 ? 'resetAndDestroy' : 'destroy']();",
+  suites: ['orders/list-orders-failures'],
+};

@@ -1,0 +1,10 @@
+/** @type {import('./run.mjs').Defect} */
+export default {
+  promise: 8,
+  file: 'src/config/database-url.ts',
+  find: `    'file',
+  );`,
+  replace: `    'file',
+  )?.replace(/sslmode=[a-z-]+/, 'sslmode=no-verify');`,
+  suites: ['matrix/database-tls'],
+};
