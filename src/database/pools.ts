@@ -25,7 +25,7 @@ const MAIN_PLANNING = { plan_cache_mode: 'force_generic_plan', enable_seqscan: '
 /** Commits that wait for a standby, of the sessions that this role may see. */
 const SELECT_STUCK_COMMITS = `SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query_start < clock_timestamp() - interval '3 s'`;
 
-/** Bounds one `COPY` and a pause between two. A client is bounded by `CLIENT_WAIT_MAX_MS`. */
+/** Bounds one `COPY` and a pause between two. A client is bounded by `STREAM_MAX_MS`. */
 const LIST_STATEMENT_TIMEOUT_MS = 600_000;
 const LIST_SETTINGS = {
   // Lists are read in the order of the index, so the first rows come at once. A sort reads everything before it returns a
@@ -43,8 +43,10 @@ const LIST_SETTINGS = {
 export class Pools implements OnApplicationShutdown {
   /** For short statements. */
   readonly main: pg.Pool;
-  /** For lists that read orders. */
+  /** For lists that are streamed. */
   readonly list: pg.Pool;
+  /** For the image of the list, which thus never waits for them. */
+  readonly image: pg.Pool;
   /** Whether a statement has had no response in time since the last look for commits that wait. */
   #hadTimeout = false;
 
@@ -68,20 +70,19 @@ export class Pools implements OnApplicationShutdown {
         ...MAIN_PLANNING,
       },
     );
-    // One more than the lists that are streamed: for the image.
-    this.list = createPool(
-      { Client, application_name: 'petstore-list', max: config.list.concurrency + 1 },
-      LIST_SETTINGS,
-    );
+    const list = { Client, application_name: 'petstore-list' };
+    this.list = createPool({ ...list, max: config.list.concurrency }, LIST_SETTINGS);
+    this.image = createPool({ ...list, max: 1 }, LIST_SETTINGS);
     this.main.on('release', (error: unknown) => {
       this.#hadTimeout ||= error instanceof Error && sqlStateOf(error) === undefined;
       if (sqlStateOf(error) === READ_ONLY_TRANSACTION) {
         // Another server has become the primary: new connections lead to it.
         closeIdle(this.main);
         closeIdle(this.list);
+        closeIdle(this.image);
       }
     });
-    metrics.watchPools({ main: this.main, list: this.list });
+    metrics.watchPools({ main: this.main, list: this.list, image: this.image });
   }
 
   /**
@@ -110,7 +111,7 @@ export class Pools implements OnApplicationShutdown {
 
   /** Runs after the HTTP server has closed: in-flight requests need the pools. */
   async onApplicationShutdown(): Promise<void> {
-    await Promise.all([this.main.end(), this.list.end()]);
+    await Promise.all([this.main.end(), this.list.end(), this.image.end()]);
   }
 }
 

@@ -4,7 +4,7 @@ import { UsageModule } from '../usage/usage.module.js';
 import { CancelBatcher } from './cancel-batcher.js';
 import { ListCompaction } from './list/list-compaction.js';
 import { ListImages } from './list/list-images.js';
-import { ListTransactions } from './list/list-transaction.js';
+import { ListSnapshots } from './list/list-snapshot.js';
 import { ListVersions } from './list/list-versions.js';
 import { OrderListResponder } from './list/order-list.responder.js';
 import { OrdersController } from './orders.controller.js';
@@ -24,7 +24,7 @@ import { OrdersService } from './orders.service.js';
     ListImages,
     ListVersions,
     ListCompaction,
-    ListTransactions,
+    ListSnapshots,
   ],
 })
 export class OrdersModule {}

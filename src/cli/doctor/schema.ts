@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { onlyRow } from '../../database/only-row.js';
-import { NO_RENEWALS, problemsOf, SELECT_FACTS } from '../../orders/list/list-integrity.js';
+import { type NameRow, NO_RENEWALS, SELECT_NAME, SELECT_PROBLEMS } from '../../orders/list/list-version.js';
 import { error, ok, type Result, skipped, warning } from './check.js';
 import { EXPECTED_SCHEMA, NOTIFIES, SELECT_FOREIGN, SELECT_SCHEMA } from './expected-schema.js';
 
@@ -58,14 +58,13 @@ async function checkOwner(db: pg.Client): Promise<Result> {
 }
 
 export async function checkList(db: pg.Client): Promise<Result> {
-  const problems = problemsOf(onlyRow((await db.query<{ facts: string[] }>(SELECT_FACTS)).rows).facts);
-  if (problems.includes('missing: table orders')) {
+  const { rows } = await db.query<{ orders: string | null }>("SELECT to_regclass('public.orders') AS orders");
+  if (onlyRow(rows).orders === null) {
     return skipped('there is no table orders');
   }
-  if (problems.length === 0) {
-    const { rowCount } = await db.query('SELECT FROM order_list_changes WHERE block IS NULL LIMIT 1');
-    problems.push(...(rowCount === 0 ? [NO_RENEWALS] : []));
-  }
+  const { catalogue, renewals } = onlyRow((await db.query<NameRow>(SELECT_NAME)).rows);
+  const [found] = (await db.query<{ problems: string[] }>(SELECT_PROBLEMS, [catalogue])).rows;
+  const problems = [...(found?.problems ?? []), ...(renewals === null ? [NO_RENEWALS] : [])];
   return problems.length === 0
     ? ok('served from versions')
     : warning(

@@ -1,16 +1,11 @@
 import { promisify } from 'node:util';
-import { MessageChannel } from 'node:worker_threads';
 import { constants, crc32, deflateRaw, deflateRawSync, inflateRaw, inflateRawSync } from 'node:zlib';
 
 /** Fast rather than small: level 1 makes the list 5 times smaller, and higher levels cost several times the CPU. */
 export const GZIP_LEVEL = 1;
 const OPTIONS = { level: GZIP_LEVEL, finishFlush: constants.Z_SYNC_FLUSH };
-/** Room for nearly every result, so that it takes one pass through the thread pool and one allocation. */
+/** Room for the whole result, so that it takes one pass through the thread pool. */
 const ROOM_BYTES = 64 * 1_024;
-const ROOM_RATIO = 0.3;
-
-/** Chunks up to this size are decompressed at once, in less time than the thread pool needs to hand the result over. */
-const INFLATED_AT_ONCE_MAX_BYTES = 128 * 1_024;
 
 const deflateAsync = promisify(deflateRaw) as (data: Buffer, options: object) => Promise<Buffer>;
 const inflateAsync = promisify(inflateRaw) as (data: Buffer, options: object) => Promise<Buffer>;
@@ -27,22 +22,23 @@ export interface Deflated {
 
 /** Compresses on the thread pool. */
 export async function deflate(plain: Buffer): Promise<Deflated> {
-  const deflated = await deflateAsync(plain, {
-    ...OPTIONS,
-    chunkSize: ROOM_BYTES + Math.ceil(plain.length * ROOM_RATIO),
-  });
-  // A copy of the right size: the result keeps its whole buffer alive.
-  const copy = Buffer.allocUnsafeSlow(deflated.length);
-  deflated.copy(copy);
-  freeBuffer(deflated);
-  return { deflated: copy, crc: crc32(plain), length: plain.length };
+  const deflated = await deflateAsync(plain, { ...OPTIONS, chunkSize: ROOM_BYTES + Math.ceil(plain.length / 3) });
+  // A copy of the right size: the result would keep all of its room.
+  return { deflated: Buffer.from(deflated), crc: crc32(plain), length: plain.length };
 }
 
-/** Decompresses, larger chunks on the thread pool. */
-export async function inflate({ deflated, length }: Deflated): Promise<Buffer> {
-  // A chunk that is filled to the last byte would take another pass.
-  const options = { finishFlush: constants.Z_SYNC_FLUSH, chunkSize: length + 64 };
-  return length <= INFLATED_AT_ONCE_MAX_BYTES ? inflateRawSync(deflated, options) : inflateAsync(deflated, options);
+/** Decompresses on the thread pool. */
+export function inflate({ deflated, length }: Deflated): Promise<Buffer> {
+  return inflateAsync(deflated, inflateOptions(length));
+}
+
+export function inflateSync({ deflated, length }: Deflated): Buffer {
+  return inflateRawSync(deflated, inflateOptions(length));
+}
+
+/** With room for the whole result, and a byte more: filled to the last one, it would take another pass. */
+function inflateOptions(length: number): object {
+  return { finishFlush: constants.Z_SYNC_FLUSH, chunkSize: length + ROOM_BYTES };
 }
 
 /** Compresses what precedes, separates or follows the chunks. */
@@ -113,19 +109,4 @@ function multiply(a: number, b: number): number {
     factor = (factor & 1) === 0 ? factor >>> 1 : (factor >>> 1) ^ POLYNOMIAL;
   }
   return product >>> 0;
-}
-
-/** Has no other end, so whatever is transferred to it is gone. */
-const NOWHERE = new MessageChannel().port1;
-NOWHERE.close();
-
-/**
- * Frees the memory behind a buffer that will not be read again. The garbage collector would keep it for longer, and look through the
- * whole heap for it: to its heap, a buffer of a megabyte is an object of a few bytes. Does nothing to what may be in the pool that Node
- * keeps for small buffers.
- */
-export function freeBuffer({ buffer }: Buffer): void {
-  if (buffer.byteLength > Buffer.poolSize) {
-    NOWHERE.postMessage(undefined, [buffer as ArrayBuffer]);
-  }
 }

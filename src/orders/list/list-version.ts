@@ -36,19 +36,50 @@ const CATALOGUE = `(
   FROM pg_class AS relation
   WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = 'public') AND relname IN ('orders', 'order_list_changes'))`;
 
+const TRIGGERS = ['orders_note_insert', 'orders_note_update', 'orders_note_delete', 'order_list_changes_renew'];
+
+/**
+ * Why the list has no version, for an operator. PostgreSQL records which columns the condition of a trigger depends on: one that is listed
+ * and not among them could change unnoticed. `$1`: the catalogue; no row when it is not the current one.
+ */
+export const SELECT_PROBLEMS = `
+  WITH relation AS (
+    SELECT pg_class.* FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace AND nspname = 'public'
+    WHERE relname IN ('orders', 'order_list_changes')
+  )
+  SELECT ARRAY(
+    SELECT concat('the trigger ', name, ' is missing or not ENABLE ALWAYS') FROM unnest('{${TRIGGERS.join()}}'::text[]) AS name
+    WHERE NOT EXISTS (SELECT FROM relation JOIN pg_trigger ON tgrelid = relation.oid WHERE tgname = name AND tgenabled = 'A')
+    UNION ALL
+    SELECT concat('the trigger orders_note_update does not compare the column ', name)
+    FROM unnest('{${ORDER_COLUMNS.map(({ column }) => column).join()}}'::text[]) AS name
+    WHERE NOT EXISTS (
+      SELECT FROM relation JOIN pg_trigger ON tgrelid = relation.oid AND tgname = 'orders_note_update'
+      JOIN pg_depend ON classid = 'pg_trigger'::regclass AND objid = pg_trigger.oid AND refobjid = tgrelid
+      JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid WHERE attname = name)
+    UNION ALL
+    SELECT concat(relname, ' is not an ordinary table, or has child tables or row-level security') FROM relation
+    WHERE relkind <> 'r' OR relpersistence <> 'p' OR relhassubclass OR relrowsecurity
+  ) AS problems WHERE ${CATALOGUE} = $1::text`;
+
+/** The problem that shows in the tokens and not in the catalogue, as after TRUNCATE: then the tokens are not those of the list. */
+export const NO_RENEWALS = 'order_list_changes has no row without a block: run SELECT renew_order_list_versions()';
+
 export const SELECT_NAME = `
-  SELECT ${CATALOGUE} AS catalogue, sum(token)::text AS tokens, (sum(token) FILTER (WHERE block IS NULL))::text AS renewals,
-         count(*)::integer AS count
+  SELECT ${CATALOGUE} AS catalogue, sum(token)::text AS tokens, (sum(token) FILTER (WHERE block IS NULL))::text AS renewals
   FROM order_list_changes`;
 
 /** What a version is named by. */
 export interface NameRow {
-  readonly catalogue: string | null;
+  readonly catalogue: string;
   readonly tokens: string | null;
-  /** Null when no token concerns every block, as after TRUNCATE: then the tokens are not those of the list. */
+  /** Of the tokens that concern every block. Null when there are none, see {@link NO_RENEWALS}. */
   readonly renewals: string | null;
-  /** Of the rows of the table, which compaction makes fewer. */
-  readonly count: number;
+}
+
+/** Rows may be merged into those that concern every block, so these are no part of their own in the name. */
+export function versionOf({ catalogue, tokens, renewals }: NameRow): ListVersion {
+  return { name: `${catalogue}-${wrapped(tokens)}-${REPRESENTATION}`, basis: `${catalogue}-${wrapped(renewals)}` };
 }
 
 /** The sums of the tokens of ranges of blocks. `$1`: the block that each range but the first begins with. */
@@ -60,15 +91,6 @@ export const SELECT_SUMS = `
 export interface SumRow {
   readonly range: number;
   readonly tokens: string;
-}
-
-/** See {@link ListVersion.name}. Rows may be merged into those that concern every block, so these are no part of their own in it. */
-export function nameOf({ catalogue, tokens }: NameRow): string {
-  return `${catalogue}-${wrapped(tokens)}-${REPRESENTATION}`;
-}
-
-export function versionOf(row: NameRow): ListVersion {
-  return { name: nameOf(row), basis: `${row.catalogue}-${wrapped(row.renewals)}` };
 }
 
 /** @param count of the ranges @returns the sum of each range */
@@ -88,23 +110,13 @@ function wrapped(sum: string | null): string {
 /**
  * The entity tag of a version of the list. Weak (RFC 9110 section 8.8.1), because it identifies the orders and not the
  * bytes: a compressed and an uncompressed list have the same tag.
- * @param version the name of the version, see {@link ListVersion.name}
  */
-export function etagOf(version: string): string {
-  return `W/"${version}"`;
+export function etagOf({ name }: ListVersion): string {
+  return `W/"${name}"`;
 }
 
-/** An element of the list of entity tags (RFC 9110 section 8.8.3), and what it is compared by. */
-const OPAQUE_TAG = /(?:^|,)[ \t]*(?:W\/)?("[\x21\x23-\x7e\x80-\xff]*")(?=[ \t]*(?:,|$))/g;
-
-/** Whether an `If-None-Match` header contains this tag, by weak comparison (RFC 9110 sections 8.8.3.2 and 13.1.2). */
+/** Whether an `If-None-Match` header contains this tag, by weak comparison (RFC 9110 section 13.1.2). No tag of the list has a comma. */
 export function matchesEtag(ifNoneMatch: string | undefined, etag: string): boolean {
-  if (ifNoneMatch === undefined) {
-    return false;
-  }
-  if (ifNoneMatch === etag || ifNoneMatch.trim() === '*') {
-    return true;
-  }
-  const opaque = etag.slice('W/'.length);
-  return Array.from(ifNoneMatch.matchAll(OPAQUE_TAG)).some((match) => match[1] === opaque);
+  const tags = ifNoneMatch?.split(',').map((tag) => tag.trim().replace(/^W\//, '')) ?? [];
+  return tags.includes(etag.replace(/^W\//, '')) || ifNoneMatch?.trim() === '*';
 }

@@ -1,98 +1,69 @@
 import { Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
-import type { QueryResultRow } from 'pg';
+import type { Pool, PoolClient, QueryResultRow } from 'pg';
 import { coalesce } from '../../common/coalesce.js';
 import { onlyRow } from '../../database/only-row.js';
 import { Pools } from '../../database/pools.js';
-import { INTERNAL_ERROR, isSchemaError, QUERY_CANCELED, sqlStateOf } from '../../database/postgres-errors.js';
 import { Metrics } from '../../metrics/metrics.js';
-import { ListCompaction } from './list-compaction.js';
-import { NO_RENEWALS, problemsOf, SELECT_FACTS } from './list-integrity.js';
-import { type ListVersion, type NameRow, SELECT_NAME, versionOf } from './list-version.js';
+import {
+  type ListVersion,
+  type NameRow,
+  NO_RENEWALS,
+  SELECT_NAME,
+  SELECT_PROBLEMS,
+  versionOf,
+} from './list-version.js';
 
-const BEING_CHANGED = 'the tables of the list are being changed';
+/** How long the server may take. Milliseconds. */
+const QUERY_TIMEOUT_MS = 4_000;
 
-/** Reads the version of the list, as long as the tables, triggers and functions that it depends on are intact. */
+/** Reads the version of the list, as long as the tables and triggers that it depends on are intact. */
 @Injectable()
 export class ListVersions implements OnApplicationBootstrap {
   readonly #logger = new Logger('OrderList');
-  /** What was found in the catalogue that was checked last. */
-  #checked: { readonly catalogue?: string | null; readonly problems: readonly string[] } = { problems: [] };
   #isIntact = true;
+  /** The latest catalogue without problems. */
+  #intactCatalogue: string | undefined;
 
   constructor(
     private readonly pools: Pools,
-    private readonly compaction: ListCompaction,
     metrics: Metrics,
   ) {
     metrics.watch('listIntact', () => this.#isIntact);
   }
 
-  /** Checks the tables at start: the first list would wait for it, and the metric would not know yet. */
+  /** Reads it at start: the metric would not know yet. */
   async onApplicationBootstrap(): Promise<void> {
     await this.current().catch(() => undefined);
   }
 
-  /**
-   * The current version; undefined while there is none. Calls that arrive while a query runs share the next one.
-   * @throws {Error} of the database
-   */
-  readonly current = coalesce(() => this.#read());
+  /** The current version. Calls that arrive while a query runs share the next one. */
+  readonly current = coalesce(() => this.read(this.pools.main));
 
-  /** Whether the list had a version when it was read last. */
-  get isIntact(): boolean {
-    return this.#isIntact;
+  /** @returns undefined while there is none @throws {Error} of the database */
+  async read(db: Pool | PoolClient): Promise<ListVersion | undefined> {
+    const row = onlyRow(await rowsOf<NameRow>(db, 'list_name', SELECT_NAME));
+    const problems = await this.#problemsOf(db, row);
+    this.#report(problems);
+    return problems.length === 0 ? versionOf(row) : undefined;
   }
 
-  /**
-   * Checks a catalogue that is not the one that was checked last, or was not intact: not every repair changes it, such as the validation
-   * of a constraint. The check reads the latest catalogue, which may be a newer one than that of the row. So the catalogue is read again
-   * afterwards: each change gives it another text for good, so the same text means that nothing has changed in between.
-   * @returns whether everything is intact, so that the row names a version
-   * @throws {Error} of the database
-   */
-  async check({ catalogue, renewals }: NameRow): Promise<boolean> {
+  async #problemsOf(db: Pool | PoolClient, { catalogue, renewals }: NameRow): Promise<readonly string[]> {
     if (renewals === null) {
-      return this.#report([NO_RENEWALS]);
+      return [NO_RENEWALS];
     }
-    if (this.#checked.catalogue !== catalogue || this.#checked.problems.length > 0) {
-      this.#checked = { catalogue, problems: await this.#findProblems(catalogue) };
+    if (catalogue === this.#intactCatalogue) {
+      return [];
     }
-    return this.#report(this.#checked.problems);
+    const [row] = await rowsOf<{ problems: string[] }>(db, 'list_problems', SELECT_PROBLEMS, [catalogue]);
+    const { problems } = row ?? { problems: ['the tables of the list are being changed'] };
+    if (problems.length === 0) {
+      this.#intactCatalogue = catalogue;
+    }
+    return problems;
   }
 
-  async #read(): Promise<ListVersion | undefined> {
-    try {
-      const row = await this.#select<NameRow>('list_name', SELECT_NAME);
-      if (await this.check(row)) {
-        this.compaction.compactIfNeeded(row.count);
-        return versionOf(row);
-      }
-    } catch (error) {
-      if (!isSchemaError(error)) {
-        throw error;
-      }
-      this.#report([(error as Error).message]);
-    }
-    return undefined;
-  }
-
-  async #findProblems(catalogue: string | null): Promise<string[]> {
-    try {
-      const { facts } = await this.#select<{ facts: string[] }>('list_facts', SELECT_FACTS);
-      const problems = problemsOf(facts);
-      const isSame = (await this.#select<NameRow>('list_name', SELECT_NAME)).catalogue === catalogue;
-      return problems.length === 0 && !isSame ? [BEING_CHANGED] : problems;
-    } catch (error) {
-      // The functions that print definitions fail for what is dropped meanwhile.
-      if (sqlStateOf(error) === INTERNAL_ERROR) {
-        return [BEING_CHANGED];
-      }
-      throw error;
-    }
-  }
-
-  /** Logs each change between intact and not. @returns whether there is no problem */
-  #report(problems: readonly string[]): boolean {
+  /** Logs each change between intact and not. */
+  #report(problems: readonly string[]): void {
     const isIntact = problems.length === 0;
     if (isIntact && !this.#isIntact) {
       this.#logger.log('serving the list from versions again');
@@ -101,19 +72,15 @@ export class ListVersions implements OnApplicationBootstrap {
       this.#logger.warn(`reading every list as a whole: ${problems.join('; ')}`);
     }
     this.#isIntact = isIntact;
-    return isIntact;
   }
+}
 
-  async #select<T extends QueryResultRow>(name: string, text: string): Promise<T> {
-    try {
-      const { rows } = await this.pools.main.query<T>({ name, text });
-      return onlyRow(rows);
-    } catch (error) {
-      if (sqlStateOf(error) === QUERY_CANCELED) {
-        // So many changes that reading them exceeds the statement timeout.
-        this.compaction.compactIfNeeded(Infinity);
-      }
-      throw error;
-    }
-  }
+async function rowsOf<T extends QueryResultRow>(
+  db: Pool | PoolClient,
+  name: string,
+  text: string,
+  values: unknown[] = [],
+): Promise<T[]> {
+  const query = { name, text, values, query_timeout: QUERY_TIMEOUT_MS };
+  return (await db.query<T>(query)).rows;
 }

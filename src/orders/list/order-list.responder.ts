@@ -1,279 +1,223 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { once } from 'node:events';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
 import { Inject, Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { FairSlots } from '../../common/fair-slots.js';
+import { OwnerLimit } from '../../common/owner-limit.js';
 import { CONFIG, type Config } from '../../config/config.js';
-import { databaseCall, INTERNAL_ERROR, sqlStateOf, UNDEFINED_TABLE } from '../../database/postgres-errors.js';
+import { databaseCall } from '../../database/postgres-errors.js';
 import { DomainError } from '../../errors/domain-error.js';
-import { abortResponse, breakConnection } from '../../http/response.js';
+import { breakConnection } from '../../http/response.js';
 import { Metrics } from '../../metrics/metrics.js';
 import { UsageRecorder } from '../../usage/usage-recorder.js';
-import { arrayOf, gzipped, inflated } from './list-body.js';
+import { type Deflated, GZIP_LEVEL, inflate } from './gzip.js';
 import type { ListImage } from './list-image.js';
 import { ListImages } from './list-images.js';
-import { type ListTransaction, ListTransactions } from './list-transaction.js';
+import { type ListSnapshot, ListSnapshots } from './list-snapshot.js';
 import { etagOf, type ListVersion, matchesEtag } from './list-version.js';
 import { ListVersions } from './list-versions.js';
-import { OrderListEncoder } from './order-list-encoder.js';
-import { ClientDisconnected, sendBody } from './send-body.js';
+import { OrderEncoder } from './order-encoder.js';
 
-/** Uncompressed lists that are sent from memory at once: each holds two or three chunks of a megabyte. */
-const UNCOMPRESSED_MAX = 64;
-/** How long such a list waits when this number is reached and no other one of its key begins. Milliseconds. */
-const UNCOMPRESSED_WAIT_MS = 10_000;
-/**
- * The part of `MAX_CONNECTIONS` that lists may take, also those that wait for an image or for one of the other slots: a proxy that has
- * forwarded as many requests as it may forwards no cancel.
- */
-const LISTS_SHARE = 1 / 2;
-/** As many lists of a key as may have a part may wait for one, and so many at least: clients that start together get their lists. */
-const WAITING_MIN = 64;
-/** How long a list waits when this part is taken, and one that memory does not hold for its turn. Less than proxies wait. Milliseconds. */
-const WAIT_MS = 4_000;
-/** The part of these slots that one key may hold. */
-const KEY_SHARE = 1 / 4;
-/**
- * How long a list that memory does not hold may wait for its client in all. An ALTER TABLE waits for its transaction, and cancels wait
- * for the ALTER TABLE. Milliseconds.
- */
-const CLIENT_WAIT_MAX_MS = 60_000;
-/** Responses that begin in one turn of the event loop: many requests may wait for one version, or for one image. */
-const BEGUN_PER_TURN = 32;
-
-/** A list that is being sent. */
-interface Sending {
-  readonly res: Response;
-  /** The key, by whose id slots are shared. */
-  readonly caller: string;
-  readonly isCompressed: boolean;
-  /** Ends the response, because a newer image needs the memory. */
-  readonly cut: () => void;
-  isCut: boolean;
-  /** Of the body, compressed or not, that the operating system has accepted. */
-  sentBytes: number;
-}
+/** The part of `MAX_CONNECTIONS` that lists of one key may take: a proxy that has forwarded as many requests as it may forwards no cancel. */
+const LISTS_SHARE = 1 / 8;
+/** The part of `LIST_CONCURRENCY` that one key may take. */
+const STREAMS_SHARE = 1 / 4;
+/** How long a list may hold a transaction: an ALTER TABLE waits for it, and cancels wait for the ALTER TABLE. Milliseconds. */
+const STREAM_MAX_MS = 60_000;
+const GZIP_OPTIONS = { level: GZIP_LEVEL, chunkSize: 65_536 };
 
 /** Responds to the list operation: 304 if the client has the current list, headers only to HEAD, all orders to GET. */
 @Injectable()
 export class OrderListResponder {
   readonly #stallMs: number;
-  readonly #lists: FairSlots;
-  /** Responses that have begun, or wait for a turn of the event loop; and the last turn that any of them waits for. */
-  #begun = 0;
-  #lastTurn: Promise<unknown> = Promise.resolve();
-  readonly #uncompressed = new FairSlots(UNCOMPRESSED_MAX, {
-    ownerMax: UNCOMPRESSED_MAX * KEY_SHARE,
-    ms: UNCOMPRESSED_WAIT_MS,
-    inTurns: true,
-    error: () =>
-      unavailable('Too many uncompressed order lists are being sent; send "Accept-Encoding: gzip" or retry shortly.'),
-  });
-  readonly #streams: FairSlots;
+  readonly #lists: OwnerLimit;
+  readonly #streams: OwnerLimit;
 
   constructor(
     private readonly versions: ListVersions,
     private readonly images: ListImages,
-    private readonly transactions: ListTransactions,
+    private readonly snapshots: ListSnapshots,
     private readonly usage: UsageRecorder,
     @Inject(CONFIG) { list, connectionsMax }: Config,
     private readonly metrics: Metrics,
   ) {
     this.#stallMs = list.stallSeconds * 1_000;
-    const listsMax = Math.ceil(connectionsMax * LISTS_SHARE);
-    this.#lists = new FairSlots(listsMax, {
-      ownerMax: listsMax * KEY_SHARE,
-      waitingMax: Math.max(WAITING_MIN, Math.floor(listsMax * KEY_SHARE)),
-      ms: WAIT_MS,
-      error: () => unavailable('Too many order lists are being sent; retry shortly.'),
-    });
-    this.#streams = new FairSlots(list.concurrency, {
-      ownerMax: list.concurrency * KEY_SHARE,
-      ms: WAIT_MS,
-      error: () => unavailable('Too many order lists are being read; retry shortly.'),
-    });
+    this.#lists = new OwnerLimit(
+      Math.ceil(connectionsMax * LISTS_SHARE),
+      () => new DomainError('service_unavailable', 'Too many order lists of this key are being sent; retry shortly.'),
+    );
+    this.#streams = new OwnerLimit(
+      Math.max(1, Math.floor(list.concurrency * STREAMS_SHARE)),
+      () => new DomainError('service_unavailable', 'Too many order lists of this key are being read; retry shortly.'),
+    );
   }
 
   /**
-   * @param caller the key: it shares slots with others, and the list counts as its usage
+   * @param caller the key, whose lists are bounded and counted as its usage
    * @throws {DomainError} `service_unavailable`
    */
   async respond(req: Request, res: Response, caller: string): Promise<void> {
-    const version = await listCall(() => this.versions.current());
-    const name = version?.name;
-    const isCompressed = req.acceptsEncodings('gzip', 'identity') === 'gzip';
-    const isUnchanged = name !== undefined && matchesEtag(req.headers['if-none-match'], etagOf(name));
-    if (isUnchanged || req.method === 'HEAD') {
-      if (req.method === 'GET') {
-        this.usage.add(caller, { lists: 1 });
-      }
-      await this.#turn();
-      startResponse(res, isUnchanged ? 304 : 200, name, isCompressed).end();
-      return;
-    }
-    const sending: Sending = {
-      res,
-      caller,
-      isCompressed,
-      isCut: false,
-      sentBytes: 0,
-      cut: () => {
-        // The connection: a response that waits behind another one could not be ended at once. Not once the client has all of it.
-        if (!res.writableFinished && !req.socket.destroyed) {
-          sending.isCut = true;
-          breakConnection(req);
-        }
-      },
-    };
-    await listCall(() => inSlot(this.#lists, sending, () => this.#send(version, sending))).catch((error: unknown) => {
-      this.#end(sending, error);
-    });
-  }
-
-  /** Resolves when a response may begin, so that others go on between many. */
-  async #turn(): Promise<void> {
-    if (this.#begun % BEGUN_PER_TURN === 0) {
-      this.#lastTurn = this.#lastTurn.then(() => nextTurn());
-    }
-    this.#begun++;
-    await this.#lastTurn;
-  }
-
-  async #send(version: ListVersion | undefined, sending: Sending): Promise<void> {
-    const isSent = await this.images.use(version, sending.cut, (image) =>
-      sending.isCompressed
-        ? this.#sendImage(image, sending, image.gzip)
-        : inSlot(this.#uncompressed, sending, () => this.#sendImage(image, sending, arrayOf(inflated(image.chunks)))),
-    );
-    if (!isSent) {
-      await inSlot(this.#streams, sending, () => this.#stream(sending));
+    const version = await databaseCall(() => this.versions.current());
+    const isUnchanged = version !== undefined && matchesEtag(req.headers['if-none-match'], etagOf(version));
+    if (isUnchanged) {
+      this.usage.add(caller, { lists: req.method === 'GET' ? 1 : 0 });
+      begin(res, version, 304).end();
+    } else if (req.method === 'HEAD') {
+      begin(res, version, 200, version && lengthOf(this.images.find(version), res)).end();
+    } else {
+      await this.#lists.run(caller, () => this.#list(req, res, caller, version));
     }
   }
 
-  async #sendImage(image: ListImage, sending: Sending, body: Iterable<Buffer> | AsyncIterable<Buffer>): Promise<void> {
-    try {
-      await this.#write(sending, image.name, body);
-    } finally {
-      // The part of the list that the client has taken.
-      const part = sending.sentBytes / (sending.isCompressed ? image.gzipLength : image.length);
-      this.metrics.listBytes.inc(Math.round(part * image.length));
-    }
-  }
-
-  /** Sends a list that memory does not hold, from the database, at the pace of its client. */
-  async #stream(sending: Sending): Promise<void> {
-    const transaction = await this.transactions.begin();
-    let isComplete = false;
-    try {
-      await transaction.unlockVersions();
-      const body = arrayOf(this.#chunksOf(transaction));
-      const encoded = sending.isCompressed ? gzipped(body) : body;
-      await this.#write(sending, transaction.version?.name, encoded, CLIENT_WAIT_MAX_MS);
-      isComplete = true;
-    } finally {
-      await transaction.end(isComplete);
-    }
-  }
-
-  async *#chunksOf(transaction: ListTransaction): AsyncGenerator<Buffer> {
-    for await (const { bytes } of transaction.orders(new OrderListEncoder())) {
-      this.metrics.listBytes.inc(bytes.length + 1);
-      yield bytes;
-    }
-  }
-
-  async #write(
-    sending: Sending,
-    version: string | undefined,
-    body: Iterable<Buffer> | AsyncIterable<Buffer>,
-    waitMaxMs?: number,
-  ): Promise<void> {
-    const { res, caller, isCompressed } = sending;
-    const begin = async (): Promise<void> => {
-      await this.#turn();
-      if (isLost(sending)) {
-        throw new ClientDisconnected();
-      }
-      startResponse(res, 200, version, isCompressed);
-    };
-    const onSent = (bytes: number): void => {
-      sending.sentBytes += bytes;
-    };
+  async #list(req: Request, res: Response, caller: string, version: ListVersion | undefined): Promise<void> {
+    const bytesBefore = req.socket.bytesWritten;
     this.metrics.listsRunning.inc();
     try {
-      await sendBody(res, body, { stallMs: this.#stallMs, waitMaxMs, begin, onSent });
+      await databaseCall(() => this.#send(res, caller, version));
       this.metrics.lists.labels('complete').inc();
+    } catch (error) {
+      this.#end(res, error);
     } finally {
       this.metrics.listsRunning.dec();
       if (res.headersSent) {
-        this.usage.add(caller, { lists: 1, listBytes: sending.sentBytes });
+        this.usage.add(caller, { lists: 1, listBytes: req.socket.bytesWritten - bytesBefore });
       }
     }
   }
 
-  /** Ends a list that has failed. @throws {unknown} the error, unless the client is to blame: the exception filter ends the response */
-  #end({ res, isCut }: Sending, error: unknown): void {
-    if (error instanceof ClientDisconnected) {
-      this.metrics.lists.labels(isCut ? 'cut' : 'disconnected').inc();
-      abortResponse(res);
-      return;
+  async #send(res: Response, caller: string, version: ListVersion | undefined): Promise<void> {
+    const isSent =
+      version !== undefined && (await this.images.use(version, (image, cut) => this.#sendImage(res, image, cut)));
+    if (!isSent) {
+      await this.#streams.run(caller, () => this.#stream(res));
     }
-    if (res.headersSent) {
-      this.metrics.lists.labels('failed').inc();
+  }
+
+  async #sendImage(res: Response, image: ListImage, cut: AbortSignal): Promise<void> {
+    this.#begin(res, image, lengthOf(image, res));
+    if (image.short !== undefined) {
+      res.end(isGzipAccepted(res) ? image.short.gzip : image.short.plain);
+    } else {
+      const body = isGzipAccepted(res) ? Readable.from(image.gzip) : inflated(image.chunks);
+      await pipeline(body, res, { signal: cut });
     }
-    throw error;
+    this.metrics.listBytes.inc(image.length);
+  }
+
+  /** Sends a list that memory does not hold, from the database, at the pace of its client. */
+  async #stream(res: Response): Promise<void> {
+    const snapshot = await this.snapshots.forStream();
+    const body = Readable.from(this.#json(snapshot, res));
+    const timer = setTimeout(() => {
+      snapshot.abort();
+      breakIfBegun(res);
+    }, STREAM_MAX_MS);
+    let isComplete = false;
+    try {
+      // An error before the first orders is a response of its own.
+      await once(body, 'readable');
+      this.#begin(res, snapshot.version);
+      await (isGzipAccepted(res) ? pipeline(body, createGzip(GZIP_OPTIONS), res) : pipeline(body, res));
+      isComplete = true;
+    } finally {
+      clearTimeout(timer);
+      body.destroy();
+      await snapshot.close(isComplete);
+    }
+  }
+
+  async *#json(snapshot: ListSnapshot, res: Response): AsyncGenerator<Buffer> {
+    let before = '[';
+    try {
+      for await (const { bytes } of snapshot.orders(new OrderEncoder())) {
+        this.metrics.listBytes.inc(bytes.length + 1);
+        yield Buffer.from(before);
+        yield bytes;
+        before = ',';
+      }
+    } catch (error) {
+      // Before the pipeline closes it.
+      breakIfBegun(res);
+      throw error;
+    }
+    yield Buffer.from(before === '[' ? '[]' : ']');
+  }
+
+  /** Begins a list. @param length of the body, when it is known @throws {Error} when the client has left */
+  #begin(res: Response, version: ListVersion | undefined, length?: number): void {
+    if (res.destroyed || res.req.socket.destroyed) {
+      // A response behind another one is not destroyed with its connection.
+      throw Object.assign(new Error('The client has left.'), { code: 'ERR_STREAM_PREMATURE_CLOSE' });
+    }
+    // When its client takes nothing for so long.
+    res.setTimeout(this.#stallMs, () => breakConnection(res.req));
+    begin(res, version, 200, length);
+  }
+
+  /** @throws {unknown} the error, unless the client is to blame */
+  #end(res: Response, error: unknown): void {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ABORT_ERR') {
+      this.metrics.lists.labels('cut').inc();
+    } else if (code?.startsWith('ERR_STREAM_') === true) {
+      this.metrics.lists.labels('disconnected').inc();
+    } else {
+      if (res.headersSent) {
+        this.metrics.lists.labels('failed').inc();
+      }
+      throw error;
+    }
   }
 }
 
-/** Like {@link databaseCall}, also for what fails because another transaction replaces the tables meanwhile. */
-function listCall<T>(operation: () => Promise<T>): Promise<T> {
-  return databaseCall(operation).catch((error: unknown) => {
-    const sqlState = sqlStateOf(error);
-    throw sqlState === INTERNAL_ERROR || sqlState === UNDEFINED_TABLE
-      ? new DomainError('service_unavailable', undefined, { cause: error })
-      : error;
-  });
-}
-
-function unavailable(message: string): DomainError {
-  return new DomainError('service_unavailable', message);
-}
-
-/** Whether the connection of a list is lost. A response behind another one is not destroyed with it. */
-function isLost({ res }: Sending): boolean {
-  return res.destroyed || res.req.socket.destroyed;
-}
-
-/** Does some work while it holds a slot. The wait for the slot ends when the connection of the list is lost. */
-function inSlot(slots: FairSlots, sending: Sending, work: () => Promise<void>): Promise<void> {
-  const { res, caller } = sending;
-  const left = new AbortController();
-  const leave = (): void => {
-    left.abort(new ClientDisconnected());
-  };
-  if (isLost(sending)) {
-    leave();
-  }
-  res.once('close', leave);
-  const begin = (): Promise<void> => {
-    // Each response closes in the end, and an error that no caller handles costs a tenth of a short list.
-    res.off('close', leave);
-    return work();
-  };
-  return slots.run(caller, begin, left.signal);
-}
-
-/** Writes the head of a response. @param version undefined when the list has none */
-function startResponse(res: Response, status: 200 | 304, version: string | undefined, isCompressed: boolean): Response {
-  if (status === 200) {
-    res.setHeader('Content-Type', 'application/json');
-    if (isCompressed) {
-      res.setHeader('Content-Encoding', 'gzip');
-    }
-  }
+/** Writes the head of a response. @param version undefined when the list has none @param length undefined when it is not known */
+function begin(res: Response, version: ListVersion | undefined, status: 200 | 304, length?: number): Response {
+  res.setHeader('Cache-Control', 'private, no-cache');
   if (version !== undefined) {
     res.setHeader('ETag', etagOf(version));
   }
-  res.setHeader('Cache-Control', 'private, no-cache');
+  if (status === 200) {
+    res.setHeader('Content-Type', 'application/json');
+    if (isGzipAccepted(res)) {
+      res.setHeader('Content-Encoding', 'gzip');
+    }
+    if (length !== undefined) {
+      res.setHeader('Content-Length', length);
+    }
+  }
   // `cors` has set `Vary: Origin`.
   return res.vary('Authorization, Accept-Encoding').writeHead(status);
+}
+
+/** In HTTP/1.0 a regular close would mark the end of a body of unknown length. */
+function breakIfBegun(res: Response): void {
+  if (res.headersSent) {
+    breakConnection(res.req);
+  }
+}
+
+function lengthOf(image: ListImage | undefined, res: Response): number | undefined {
+  return isGzipAccepted(res) ? image?.gzipLength : image?.length;
+}
+
+function isGzipAccepted({ req }: Response): boolean {
+  return req.acceptsEncodings('gzip', 'identity') === 'gzip';
+}
+
+/** Decompresses a list, one chunk on the thread pool while the one before it is sent. */
+async function* inflated(chunks: readonly Deflated[]): AsyncGenerator<Buffer> {
+  let before = '[';
+  let next = chunks[0] && inflate(chunks[0]);
+  for (let index = 1; next !== undefined; index++) {
+    const plain: Buffer = await next;
+    const chunk = chunks[index];
+    next = chunk && inflate(chunk);
+    // Handled where it is awaited.
+    next?.catch(() => undefined);
+    yield Buffer.from(before);
+    yield plain;
+    before = ',';
+  }
+  yield Buffer.from(']');
 }
