@@ -88,24 +88,18 @@ export class ListImages implements OnApplicationBootstrap, OnApplicationShutdown
       return undefined;
     }
     const snapshot = await this.snapshots.forImage();
-    const { version } = snapshot;
-    let isComplete = true;
     try {
+      const { version } = snapshot;
       if (version === undefined || this.find(version) !== undefined) {
         return version && this.#held.at(-1);
       }
       const image = await this.#read(snapshot, version);
       if (image === undefined) {
-        isComplete = false;
         this.#streamedUntil = performance.now() + STREAMED_MS;
-        return undefined;
       }
-      return this.#hold(image);
-    } catch (error) {
-      isComplete = false;
-      throw error;
+      return image && this.#hold(image);
     } finally {
-      await snapshot.close(isComplete);
+      await snapshot.close();
     }
   }
 

@@ -127,12 +127,13 @@ export class ListSnapshot {
     return chunk;
   }
 
-  /** Call once. @param isComplete false closes the connection, which ends a scan */
-  async close(isComplete: boolean): Promise<void> {
-    const commit = isComplete ? this.client.query(COMMIT) : undefined;
-    // All rows were read, so a connection that cannot commit is only replaced.
+  /** Call once. Ends {@link orders} that have not been read to their end, with the connection. */
+  async close(): Promise<void> {
+    const isReading = this.#copy?.readableEnded === false;
+    const commit = isReading ? undefined : this.client.query(COMMIT);
+    // A connection that cannot commit is only replaced.
     const [{ status }] = await Promise.allSettled([commit]);
-    this.client.release(!isComplete || status === 'rejected');
+    this.client.release(isReading || status === 'rejected');
   }
 }
 

@@ -113,17 +113,15 @@ export class OrderListResponder {
       snapshot.abort();
       breakIfBegun(res);
     }, STREAM_MAX_MS);
-    let isComplete = false;
     try {
       // An error before the first orders is a response of its own.
       await once(body, 'readable');
       this.#begin(res, snapshot.version);
       await (isGzipAccepted(res) ? pipeline(body, createGzip(GZIP_OPTIONS), res) : pipeline(body, res));
-      isComplete = true;
     } finally {
       clearTimeout(timer);
       body.destroy();
-      await snapshot.close(isComplete);
+      await snapshot.close();
     }
   }
 
