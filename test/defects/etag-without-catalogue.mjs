@@ -2,9 +2,7 @@
 export default {
   promise: 2,
   file: 'src/orders/list/list-version.ts',
-  find: `export function nameOf({ catalogue, tokens }: NameRow): string {
-  return \`\${catalogue}-\${wrapped(tokens)}-\${REPRESENTATION}\`;`,
-  replace: `export function nameOf({ tokens }: NameRow): string {
-  return \`\${wrapped(tokens)}-\${REPRESENTATION}\`;`,
+  find: 'name: `${catalogue}-${wrapped(tokens)}-${REPRESENTATION}`',
+  replace: 'name: `${wrapped(tokens)}-${REPRESENTATION}`',
   suites: ['orders/list/list-integrity'],
 };

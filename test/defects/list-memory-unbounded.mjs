@@ -1,8 +1,8 @@
 /** @type {import('./run.mjs').Defect} */
 export default {
   promise: 3,
-  file: 'src/orders/list/image-memory.ts',
-  find: 'return this.#bytes <= this.bytesMax && !this.memory.isFull;',
-  replace: 'return this.#bytes >= 0;',
+  file: 'src/orders/list/list-images.ts',
+  find: 'this.#bytesMax = list.cacheBytes;',
+  replace: 'this.#bytesMax = list.cacheBytes + 2 ** 40;',
   suites: ['orders/list/list-cache'],
 };

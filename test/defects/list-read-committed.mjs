@@ -1,7 +1,7 @@
 /** @type {import('./run.mjs').Defect} */
 export default {
   promise: 2,
-  file: 'src/orders/list/list-transaction.ts',
+  file: 'src/orders/list/list-snapshot.ts',
   find: 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY',
   replace: 'BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY',
   suites: ['orders/list/list-integrity'],

@@ -1,9 +1,12 @@
 /** @type {import('./run.mjs').Defect} */
 export default {
   promise: 2,
-  file: 'src/orders/list/order-list-encoder.ts',
-  find: 'for (let byte = row[at]!; isDigit(byte); byte = row[++at]!) out[to++] = byte;',
-  replace: `while (isDigit(row[at]!)) at++;
-  out.write(String(Number(row.toString('latin1', first, at))), to);`,
+  file: 'src/orders/list/order-encoder.ts',
+  find: `      if (kind === 'time') {
+        to = endTime`,
+  replace: `      if (kind === 'digits') {
+        to = value + out.write(String(Number(lines.toString('latin1', from, at - 1))), value);
+      } else if (kind === 'time') {
+        to = endTime`,
   suites: ['orders/list-orders'],
 };

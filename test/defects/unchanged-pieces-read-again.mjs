@@ -1,8 +1,8 @@
 /** @type {import('./run.mjs').Defect} */
 export default {
   promise: 3,
-  file: 'src/orders/list/list-images.ts',
-  find: 'const isSame = (index: number): boolean => before?.sums[index] === sums[index];',
-  replace: 'const isSame = (index: number): boolean => index >= sums.length;',
+  file: 'src/orders/list/list-image.ts',
+  find: 'sums.map((sum, index) => sum !== image.sums[index])',
+  replace: 'sums.map((_, index) => index <= image.sums.length)',
   suites: ['orders/list/list-cache'],
 };
