@@ -6,7 +6,6 @@ import { IS_PUBLIC } from '../http/decorators.js';
 import { ANONYMOUS_QUOTAS } from '../plans/plans.js';
 import { clientNetworkOf } from '../rate-limit/client-address.js';
 import { RateLimiter } from '../rate-limit/rate-limiter.js';
-import type { VerifiedKey } from './api-keys.repository.js';
 import { ApiKeysService } from './api-keys.service.js';
 import { INVALID_API_KEY, readBearer } from './bearer.js';
 
@@ -23,8 +22,8 @@ export class ApiKeyGuard implements CanActivate {
   ) {}
 
   /**
-   * @throws {DomainError} (by rejection) `rate_limit_exceeded`, `address_banned` or `api_key_banned`; otherwise `missing_api_key`,
-   * `invalid_api_key` (unknown, revoked and expired keys alike), or `service_unavailable` when the key cannot be verified
+   * @throws {DomainError} (by rejection) `rate_limit_exceeded` or `address_banned`; otherwise `missing_api_key`, `invalid_api_key`
+   * (unknown, revoked and expired keys alike), or `service_unavailable` when the key cannot be verified, which counts against nobody
    */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     if (this.reflector.getAllAndOverride<true | undefined>(IS_PUBLIC, [context.getHandler(), context.getClass()])) {
@@ -35,25 +34,12 @@ export class ApiKeyGuard implements CanActivate {
     // Before the look-up: a socket that the client resets meanwhile has no address.
     const address = clientNetworkOf(req);
     const token = readBearer(req.headers.authorization);
-    const key = token instanceof DomainError ? token : await this.#verify(token, res);
+    const key = token instanceof DomainError ? token : ((await this.apiKeys.verify(token)) ?? INVALID_API_KEY);
     if (key instanceof DomainError) {
       await this.limiter.enforce({ id: address, plan: 'anonymous', quotas: ANONYMOUS_QUOTAS }, res);
       throw key;
     }
     req.caller = key;
     return true;
-  }
-
-  async #verify(token: string, res: Response): Promise<VerifiedKey | DomainError> {
-    try {
-      return (await this.apiKeys.verify(token)) ?? INVALID_API_KEY;
-    } catch (error) {
-      // Counts against the key as it was last known or, if this process has never seen it, against nobody.
-      const lastKnown = this.apiKeys.lastKnown(token);
-      if (lastKnown !== undefined) {
-        await this.limiter.enforce(lastKnown, res);
-      }
-      throw error;
-    }
   }
 }

@@ -1,5 +1,4 @@
 import { setImmediate } from 'node:timers/promises';
-import type { FairSlots } from './fair-slots.js';
 
 /** Keys that share a statement. */
 interface Batch<Key, Result> {
@@ -14,22 +13,24 @@ interface Batch<Key, Result> {
 export class Batches<Key, Result> {
   /** The batch that keys join until its statement starts. */
   #open: Batch<Key, Result> | undefined;
+  #running = 0;
+  /** Batches that wait until fewer statements run. */
+  readonly #waiting: (() => void)[] = [];
 
   /**
-   * @param slots of which each statement holds one
+   * @param runningMax statements that run at once; each ends in bounded time
    * @param sizeMax keys in one statement
    * @param execute is called with keys without duplicates
    */
   constructor(
-    private readonly slots: FairSlots,
+    private readonly runningMax: number,
     private readonly sizeMax: number,
     private readonly execute: (keys: readonly Key[]) => Promise<ReadonlyMap<Key, Result>>,
   ) {}
 
   /**
    * Adds a key to the next batch.
-   * @returns whether the batch has the key already, and the results of all its keys; rejects when the statement fails or gets no slot in
-   * time
+   * @returns whether the batch has the key already, and the results of all its keys; rejects when the statement fails
    */
   add(key: Key): { isRepeat: boolean; results: Promise<ReadonlyMap<Key, Result>> } {
     const batch = (this.#open ??= this.#openBatch());
@@ -47,15 +48,26 @@ export class Batches<Key, Result> {
   }
 
   async #run(keys: ReadonlySet<Key>): Promise<ReadonlyMap<Key, Result>> {
-    // The slot is taken after this turn of the event loop, so that requests read in one turn share a statement.
+    // Requests that were read in one turn of the event loop share a statement.
     await setImmediate();
-    const close = (): void => {
-      this.#open = this.#open?.keys === keys ? undefined : this.#open;
-    };
-    const run = (): Promise<ReadonlyMap<Key, Result>> => {
-      close();
-      return this.execute([...keys]);
-    };
-    return this.slots.run('', run).finally(close);
+    if (this.#running === this.runningMax) {
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    } else {
+      this.#running++;
+    }
+    if (this.#open?.keys === keys) {
+      this.#open = undefined;
+    }
+    try {
+      return await this.execute([...keys]);
+    } finally {
+      // The next batch takes the place of this one.
+      const next = this.#waiting.shift();
+      if (next === undefined) {
+        this.#running--;
+      } else {
+        next();
+      }
+    }
   }
 }

@@ -1,10 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { Prisma } from '../database/generated/client.js';
-import { databaseCall, LOCK_NOT_AVAILABLE, SERIALIZATION_FAILURE, sqlStateOf } from '../database/postgres-errors.js';
-import { Pools } from '../database/pools.js';
+import { databaseCall, LOCK_NOT_AVAILABLE, sqlStateOf } from '../database/postgres-errors.js';
 import { PrismaService } from '../database/prisma.service.js';
 import { DomainError } from '../errors/domain-error.js';
-import { traced, type TracedStatement } from '../tracing/tracing.js';
+import { traced } from '../tracing/tracing.js';
 
 /** What became of an order under its lock. */
 export type CancelOutcome =
@@ -14,8 +13,8 @@ export type CancelOutcome =
   /** A trigger of the database kept a pending order from being cancelled. */
   | 'suppressed';
 
-/** `retry`: the order exists, but was not locked, because another transaction locked, deleted or moved it. */
-export type CancelResult = CancelOutcome | 'retry';
+/** `locked`: another transaction has locked or deleted the order. */
+export type CancelResult = CancelOutcome | 'locked';
 
 const SKIP_LOCKED = Prisma.raw('SKIP LOCKED');
 
@@ -27,31 +26,58 @@ const SKIP_LOCKED = Prisma.raw('SKIP LOCKED');
  */
 @Injectable()
 export class OrdersRepository {
-  constructor(
-    private readonly prisma: PrismaService,
-    private readonly pools: Pools,
-  ) {}
+  constructor(private readonly prisma: PrismaService) {}
 
   /**
    * Cancels those of the orders that are pending, several of them in one statement. Rows that another transaction has locked are
    * skipped and not waited for: one slow writer cannot stall the batch, and batches that share orders cannot deadlock.
    *
    * @param ids without duplicates
-   * @returns the result of each order; undefined for one that does not exist
+   * @returns the result of each order that exists
    * @throws {DomainError} `service_unavailable`
    */
-  async cancelWithoutWaiting(ids: readonly bigint[]): Promise<Map<bigint, CancelResult | undefined>> {
+  async cancelWithoutWaiting(ids: readonly bigint[]): Promise<ReadonlyMap<bigint, CancelResult>> {
     const [id] = ids;
-    return id === undefined || ids.length > 1
-      ? this.#cancelBatch(ids)
-      : new Map([[id, await this.#cancelOne(id, SKIP_LOCKED)]]);
+    return id !== undefined && ids.length === 1 && (await this.#cancelOne(id, SKIP_LOCKED))
+      ? new Map([[id, 'cancelled']])
+      : this.#cancelAll(ids, SKIP_LOCKED);
   }
 
-  async #cancelBatch(ids: readonly bigint[]): Promise<Map<bigint, CancelResult>> {
+  /**
+   * Cancels an order if it is pending, and waits for its row for up to `lock_timeout`, at most twice.
+   * @returns undefined when there is no such order
+   * @throws {DomainError} `service_unavailable`, also when the row stays locked
+   */
+  async cancelWaiting(id: bigint): Promise<CancelOutcome | undefined> {
+    if (await this.#cancelOne(id, Prisma.empty)) {
+      return 'cancelled';
+    }
+    // The snapshot of another statement: that of the first one still shows an order that was deleted during the wait.
+    const result = (await this.#cancelAll([id], Prisma.empty)).get(id);
+    if (result === 'locked') {
+      throw orderLocked();
+    }
+    return result;
+  }
+
+  /** A lone cancel costs less than the statement for several, which has an UPDATE within WITH. @returns whether it was cancelled */
+  async #cancelOne(id: bigint, lock: Prisma.Sql): Promise<boolean> {
+    const [updated] = await this.#query<{ status: string }>(
+      Prisma.sql`
+        UPDATE orders SET status = 'cancelled', cancelled_at = now()
+        WHERE id = (
+          SELECT CASE status WHEN 'pending' THEN id END FROM orders WHERE id = ${id}::bigint FOR NO KEY UPDATE ${lock}
+        ) RETURNING status::text`,
+      1,
+    );
+    return updated?.status === 'cancelled';
+  }
+
+  async #cancelAll(ids: readonly bigint[], lock: Prisma.Sql): Promise<ReadonlyMap<bigint, CancelResult>> {
     const rows = await this.#query<{ id: bigint; result: CancelResult }>(
       Prisma.sql`
         WITH locked AS MATERIALIZED (
-          SELECT id, status FROM orders WHERE id = ANY(${ids}::bigint[]) FOR NO KEY UPDATE SKIP LOCKED
+          SELECT id, status FROM orders WHERE id = ANY(${ids}::bigint[]) FOR NO KEY UPDATE ${lock}
         ), updated AS (
           UPDATE orders SET status = 'cancelled', cancelled_at = now()
           WHERE id = ANY(ARRAY(SELECT id FROM locked WHERE status = 'pending')) RETURNING id, status
@@ -62,65 +88,19 @@ export class OrdersRepository {
           ELSE 'suppressed'
         END AS result FROM locked
         UNION ALL
-        SELECT id::bigint, 'retry' FROM orders WHERE id = ANY(${ids}::bigint[])
+        SELECT id::bigint, 'locked' FROM orders WHERE id = ANY(${ids}::bigint[])
           AND (SELECT count(*) FROM locked) < ${ids.length}::int AND id NOT IN (SELECT id FROM locked)`,
-      { batchSize: ids.length },
+      ids.length,
     );
     return new Map(rows.map(({ id, result }) => [id, result]));
   }
 
-  /**
-   * Cancels an order if it is pending, and waits for its row for up to `lock_timeout`, at most twice.
-   * @returns undefined when there is no such order; `retry` when it was deleted during the wait: there may be another one
-   * @throws {DomainError} `service_unavailable`, also when the row stays locked
-   */
-  cancelWaiting(id: bigint): Promise<CancelResult | undefined> {
-    return this.#cancelOne(id, Prisma.empty);
-  }
-
-  /**
-   * Cancels an order in up to two statements. Together they cost less than the one above, because neither has an UPDATE within WITH.
-   * `suppressed` also when the order became pending between them.
-   */
-  async #cancelOne(id: bigint, lock: Prisma.Sql): Promise<CancelResult | undefined> {
-    const [updated] = await this.#query<{ status: string }>(Prisma.sql`
-      UPDATE orders SET status = 'cancelled', cancelled_at = now()
-      WHERE id = (
-        SELECT CASE status WHEN 'pending' THEN id END
-        FROM orders WHERE id = ${id}::bigint FOR NO KEY UPDATE ${lock}
-      ) RETURNING status::text`);
-    if (updated?.status === 'cancelled') {
-      return 'cancelled';
-    }
-    const [found] = await this.#query<{ result: CancelResult | null }>(
-      Prisma.sql`
-        SELECT coalesce((
-          SELECT CASE status WHEN 'pending' THEN 'suppressed' ELSE 'already_' || status END
-          FROM orders WHERE id = ${id}::bigint FOR NO KEY UPDATE ${lock}
-        ), (SELECT 'retry' FROM orders WHERE id = ${id}::bigint)) AS result`,
-      { operation: 'SELECT' },
-    );
-    return found?.result ?? undefined;
-  }
-
-  async #query<Row>(statement: Prisma.Sql, span: Partial<TracedStatement> = {}): Promise<Row[]> {
-    const query = async (): Promise<Row[]> => {
-      await this.pools.beforeWrite();
-      return this.prisma.$queryRaw<Row[]>(statement);
-    };
+  #query<Row>(statement: Prisma.Sql, batchSize: number): Promise<Row[]> {
     const run = (): Promise<Row[]> =>
-      query()
-        .catch((error: unknown) => {
-          if (sqlStateOf(error) === SERIALIZATION_FAILURE) {
-            // Perhaps another transaction moved an order to another partition: the next snapshot shows it there.
-            return query();
-          }
-          throw error;
-        })
-        .catch((error: unknown) => {
-          throw sqlStateOf(error) === LOCK_NOT_AVAILABLE ? orderLocked(error) : error;
-        });
-    return traced({ operation: 'UPDATE', table: 'orders', ...span }, () => databaseCall(run));
+      this.prisma.$queryRaw<Row[]>(statement).catch((error: unknown) => {
+        throw sqlStateOf(error) === LOCK_NOT_AVAILABLE ? orderLocked(error) : error;
+      });
+    return traced({ operation: 'UPDATE', table: 'orders', batchSize }, () => databaseCall(run));
   }
 }
 

@@ -2,7 +2,7 @@
 export default {
   promise: 4,
   file: 'src/api-keys/api-keys.service.ts',
-  find: 'Math.abs(this.clock.now() - readAtMs) < this.#cacheMs',
-  replace: 'readAtMs > -Infinity && this.#cacheMs > 0',
+  find: 'Math.abs(nowMs - readAtMs) < this.#cacheMs',
+  replace: 'readAtMs - nowMs < this.#cacheMs',
   suites: ['api-keys/taking-effect'],
 };

@@ -2,7 +2,7 @@
 export default {
   promise: 1,
   file: 'src/orders/orders.repository.ts',
-  find: 'WHERE id = ANY(${ids}::bigint[]) FOR NO KEY UPDATE SKIP LOCKED',
-  replace: 'WHERE id = ANY(${ids}::bigint[]) FOR NO KEY UPDATE',
+  find: ': this.#cancelAll(ids, SKIP_LOCKED);',
+  replace: ': this.#cancelAll(ids, Prisma.empty);',
   suites: ['orders/cancel-order-races'],
 };

@@ -2,7 +2,8 @@
 export default {
   promise: 1,
   file: 'src/orders/orders.repository.ts',
-  find: 'WHERE id = ANY(${ids}::bigint[]) FOR NO KEY UPDATE SKIP LOCKED',
-  replace: 'WHERE id = ANY(${ids}::bigint[])',
+  find: 'SELECT id, status FROM orders WHERE id = ANY(${ids}::bigint[]) FOR NO KEY UPDATE ${lock}',
+  replace:
+    'SELECT id, status FROM orders WHERE id = ANY(${ids}::bigint[]) ${lock === SKIP_LOCKED ? Prisma.empty : lock}',
   suites: ['orders/cancel-order-races'],
 };

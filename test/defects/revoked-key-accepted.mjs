@@ -1,10 +1,8 @@
 /** @type {import('./run.mjs').Defect} */
 export default {
   promise: 4,
-  file: 'src/api-keys/api-keys.service.ts',
-  find: `listener.on(API_KEY_CHANGED_CHANNEL, (keyHash) => {
-      this.invalidate(keyHash);`,
-  replace: `listener.on(API_KEY_CHANGED_CHANNEL, (keyHash) => {
-      void keyHash;`,
+  file: 'src/api-keys/api-keys.repository.ts',
+  find: ' AND revoked_at IS NULL',
+  replace: '',
   suites: ['api-keys/authentication'],
 };

@@ -2,9 +2,7 @@
 export default {
   promise: 1,
   file: 'src/orders/orders.repository.ts',
-  find: `FROM orders WHERE id = \${id}::bigint FOR NO KEY UPDATE \${lock}
-      ) RETURNING`,
-  replace: `FROM orders WHERE id = \${id}::bigint
-      ) RETURNING`,
+  find: 'FROM orders WHERE id = ${id}::bigint FOR NO KEY UPDATE ${lock}',
+  replace: 'FROM orders WHERE id = ${id}::bigint ${lock === SKIP_LOCKED ? Prisma.empty : lock}',
   suites: ['orders/cancel-order-races'],
 };

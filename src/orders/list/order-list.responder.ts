@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { Inject, Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { OwnerLimit } from '../../common/owner-limit.js';
+import { Slots } from '../../common/slots.js';
 import { CONFIG, type Config } from '../../config/config.js';
 import { databaseCall } from '../../database/postgres-errors.js';
 import { DomainError } from '../../errors/domain-error.js';
@@ -31,8 +31,8 @@ const GZIP_OPTIONS = { level: GZIP_LEVEL, chunkSize: 65_536 };
 @Injectable()
 export class OrderListResponder {
   readonly #stallMs: number;
-  readonly #lists: OwnerLimit;
-  readonly #streams: OwnerLimit;
+  readonly #lists: Slots;
+  readonly #streams: Slots;
 
   constructor(
     private readonly versions: ListVersions,
@@ -43,14 +43,17 @@ export class OrderListResponder {
     private readonly metrics: Metrics,
   ) {
     this.#stallMs = list.stallSeconds * 1_000;
-    this.#lists = new OwnerLimit(
-      Math.ceil(connectionsMax * LISTS_SHARE),
-      () => new DomainError('service_unavailable', 'Too many order lists of this key are being sent; retry shortly.'),
-    );
-    this.#streams = new OwnerLimit(
-      Math.max(1, Math.floor(list.concurrency * STREAMS_SHARE)),
-      () => new DomainError('service_unavailable', 'Too many order lists of this key are being read; retry shortly.'),
-    );
+    this.#lists = new Slots(Infinity, {
+      ownerMax: Math.ceil(connectionsMax * LISTS_SHARE),
+      error: () =>
+        new DomainError('service_unavailable', 'Too many order lists of this key are being sent; retry shortly.'),
+    });
+    // All streams together are bounded by the pool, in whose queue they wait.
+    this.#streams = new Slots(Infinity, {
+      ownerMax: Math.max(1, Math.floor(list.concurrency * STREAMS_SHARE)),
+      error: () =>
+        new DomainError('service_unavailable', 'Too many order lists of this key are being read; retry shortly.'),
+    });
   }
 
   /**

@@ -1,0 +1,10 @@
+/** @type {import('./run.mjs').Defect} */
+export default {
+  promise: 4,
+  file: 'src/api-keys/api-keys.service.ts',
+  find: `      this.#known.delete(keyHash);
+    });`,
+  replace: `      void keyHash;
+    });`,
+  suites: ['api-keys/authentication'],
+};
