@@ -5,7 +5,7 @@ import { isUrl } from './is-url.js';
 export function databaseUrlOf(env: Environment): string | undefined {
   return env.text(
     'DATABASE_URL',
-    'a URL like postgresql://user:password@host:5432/database (for a socket, postgresql://user:password@localhost/database?host=/directory), with special characters percent-encoded, no search_path, and no schema other than public',
+    'a URL with one host like postgresql://user:password@host:5432/database (for a socket, postgresql://user:password@localhost/database?host=/directory), with special characters percent-encoded, no search_path, and no schema other than public',
     isDatabaseUrl,
     'file',
   );
@@ -16,7 +16,13 @@ function isDatabaseUrl(text: string): boolean {
   if (/\s/.test(text) || !isUrl(text, ['postgresql:', 'postgres:'])) {
     return false;
   }
-  const { pathname, searchParams } = new URL(text);
+  const { hostname, pathname, searchParams } = new URL(text);
   const schema = searchParams.get('schema') ?? 'public';
-  return pathname.length > 1 && schema === 'public' && !searchParams.get('options')?.includes('search_path');
+  // libpq would try several hosts in turn; `pg` looks up their list as one name.
+  return (
+    !hostname.includes(',') &&
+    pathname.length > 1 &&
+    schema === 'public' &&
+    !searchParams.get('options')?.includes('search_path')
+  );
 }

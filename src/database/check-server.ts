@@ -1,29 +1,27 @@
 import type pg from 'pg';
+import { sharesServers } from '../../prisma/engine/pooler.mjs';
 import { asError } from '../common/as-error.js';
 import { type Config, ConfigurationError } from '../config/config.js';
 import { onlyRow } from './only-row.js';
-import { connectionOf, openClient } from './open-client.js';
+import { clientsOf, connectionOf, firstError } from './open-client.js';
 import { isTlsError } from './postgres-errors.js';
 
 /** As for the pools: a server that takes longer is as good as unreachable. */
-const TIMEOUTS = { connectionTimeoutMillis: 2_000, query_timeout: 2_000 };
-/** Connections that are compared to find out whether each keeps its server process. */
-const COMPARED = 3;
+const OPTIONS = { application_name: 'petstore-check', connectionTimeoutMillis: 2_000, query_timeout: 2_000 };
 
 const POSTGRES_VERSION_MIN = 14;
 
 const SELECT_SERVER = `
-  SELECT current_setting('server_version') AS version, pg_backend_pid() AS process,
-         current_setting('transaction_read_only') = 'on' AS "isReadOnly"`;
+  SELECT current_setting('server_version') AS version, current_setting('transaction_read_only') = 'on' AS "isReadOnly"`;
 
 /** Class of SQLSTATE: password, client certificate, `pg_hba.conf`. */
 const INVALID_AUTHORIZATION = '28';
 
-type ConnectionError = Error & { readonly code?: string };
+/** The only byte of a server that does not support TLS (PostgreSQL documentation, "SSL Session Encryption"). */
+const TLS_REFUSED = 'N';
 
 interface Server {
   readonly version: string;
-  readonly process: number;
   readonly isReadOnly: boolean;
 }
 
@@ -45,44 +43,47 @@ export async function checkServer({ databaseUrl }: Config): Promise<void> {
   }
 }
 
-/** What keeps the service from using its server; `petstore doctor` reports transient problems, too. */
+/** What keeps the service and the commands from using their server; `petstore doctor` reports transient problems, too. */
 export async function serverProblem(url: string): Promise<ServerProblem | undefined> {
+  const clients: pg.Client[] = [];
+  let isTlsRefused = false;
   try {
+    // Reads the files that the URL names.
     connectionOf(url);
   } catch (error) {
     return fatal(`must have valid parameters: ${asError(error).message}`);
   }
-  const clients: pg.Client[] = [];
+  const Client = clientsOf(url);
   const connect = async (): Promise<pg.Client> => {
-    const client = await openClient(url, { application_name: 'petstore-check', ...TIMEOUTS });
+    const client = new Client(OPTIONS);
     clients.push(client);
+    client.connection.stream.once('data', (data: Buffer) => {
+      isTlsRefused = Boolean(client.ssl) && data.toString('latin1') === TLS_REFUSED;
+    });
+    await client.connect().catch(firstError);
     return client;
   };
   try {
-    const client = await connect();
-    const server = await serverOf(client);
-    if (Number.parseInt(server.version) < POSTGRES_VERSION_MIN) {
-      return fatal(`must point to PostgreSQL ${POSTGRES_VERSION_MIN} or later (got ${server.version})`);
+    const { version, isReadOnly } = onlyRow((await (await connect()).query<Server>(SELECT_SERVER)).rows);
+    if (Number.parseInt(version) < POSTGRES_VERSION_MIN) {
+      return fatal(`must point to PostgreSQL ${POSTGRES_VERSION_MIN} or later (got ${version})`);
     }
-    if (hasPooler(client, server.process)) {
-      while (clients.length < COMPARED) {
-        await connect();
-      }
-      if (!(await keepTheirServers(clients))) {
-        return fatal(
-          'must point to PostgreSQL itself, or to a pooler that keeps a server connection for each client, like pool_mode = session ' +
-            'of PgBouncer (got a pooler that does not)',
-        );
-      }
+    if (await sharesServers(connect)) {
+      return fatal(
+        'must point to PostgreSQL itself, or to a pooler that keeps a server connection for each client, like pool_mode = session ' +
+          'of PgBouncer (got a pooler that does not)',
+      );
     }
-    return server.isReadOnly
+    return isReadOnly
       ? transient(
           'must point to a writable primary server (got a standby, or default_transaction_read_only is on for the server, ' +
             'database or role)',
         )
       : undefined;
   } catch (error) {
-    return connectionProblem(error as ConnectionError);
+    return isTlsRefused
+      ? fatal('must point to a server with which TLS can be established (got one that does not support it)')
+      : connectionProblem(error as Error & { readonly code?: string });
   } finally {
     await Promise.all(clients.map((client) => client.end().catch(() => undefined)));
   }
@@ -91,31 +92,8 @@ export async function serverProblem(url: string): Promise<ServerProblem | undefi
 const fatal = (message: string): ServerProblem => ({ message: `DATABASE_URL ${message}`, isFatal: true });
 const transient = (message: string): ServerProblem => ({ message: `DATABASE_URL ${message}`, isFatal: false });
 
-/** A pooler gives its clients process ids of its own. `processID` is not in the types of `pg`. */
-export function hasPooler(client: pg.Client, process: number): boolean {
-  return (client as unknown as { processID: number }).processID !== process;
-}
-
-/** Whether no two connections use the same server process and none changes it, as with a pooler in session mode. */
-async function keepTheirServers(clients: readonly pg.Client[]): Promise<boolean> {
-  const processes = new Map<pg.Client, number>();
-  // Back and forth, because some poolers take turns with their servers.
-  for (const client of [...clients, ...clients.toReversed(), ...clients]) {
-    const { process } = await serverOf(client);
-    if ((processes.get(client) ?? process) !== process) {
-      return false;
-    }
-    processes.set(client, process);
-  }
-  return new Set(processes.values()).size === clients.length;
-}
-
-async function serverOf(client: pg.Client): Promise<Server> {
-  return onlyRow((await client.query<Server>(SELECT_SERVER)).rows);
-}
-
 /** Errors of TLS and logins persist; with any other the server is unavailable. */
-function connectionProblem({ code, message }: ConnectionError): ServerProblem {
+function connectionProblem({ code, message }: Error & { readonly code?: string }): ServerProblem {
   if (isTlsError(code)) {
     return fatal(`must point to a server with which TLS can be established: ${message} (${code})`);
   }

@@ -1,21 +1,16 @@
 import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Inject, Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import type pg from 'pg';
 import { asError } from '../common/as-error.js';
 import { inBackground } from '../common/in-background.js';
 import { CONFIG, type Config } from '../config/config.js';
 import { Metrics } from '../metrics/metrics.js';
-import { clientsOf } from './open-client.js';
+import { clientsOf, CONNECTION_TIMEOUT_MS } from './open-client.js';
 import { sessionSettings } from './session-settings.js';
 
-const RECONNECT_FIRST_MS = 100;
-const RECONNECT_MAX_MS = 5_000;
-/** A connection that died without being closed is detected by a query that gets no response. Milliseconds. */
-const HEARTBEAT_MS = 1_000;
-const RESPONSE_TIMEOUT_MS = 5_000;
-/** A server that becomes read-only may have been replaced by another one, which sends the notifications from then on. */
-const SELECT_READ_ONLY = `SELECT current_setting('transaction_read_only') AS "readOnly"`;
-const SETTINGS = { statement_timeout: RESPONSE_TIMEOUT_MS };
+/** A key that is revoked while there is no connection must stop within a second. Milliseconds. */
+const RECONNECT_MS = 500;
 
 /**
  * Receives notifications of PostgreSQL (`NOTIFY`) on its own connection, which is reopened when it is lost. Emits the messages of a
@@ -31,10 +26,11 @@ export class DatabaseListener
   onConnected: () => void = () => undefined;
   readonly #logger = new Logger('DatabaseListener');
   readonly #Client: ReturnType<typeof clientsOf>;
-  #isEstablished = false;
+  #client: pg.Client | undefined;
+  #isListening = false;
   #isStopped = false;
-  /** Ends the connection in use, in every phase: also while it is being opened and when the server no longer responds. */
-  #end: () => void = () => undefined;
+  /** Whether the loss of the connection has been logged. */
+  #hasFailed = false;
 
   constructor(
     @Inject(CONFIG) { databaseUrl }: Config,
@@ -43,12 +39,12 @@ export class DatabaseListener
     super();
     this.#Client = clientsOf(databaseUrl ?? '');
     metrics.recoveries.inc({ dependency: 'database' }, 0);
-    metrics.watch('listener', () => this.#isEstablished);
+    metrics.watch('listener', () => this.#isListening);
   }
 
-  /** Whether messages arrive, as far as the latest heartbeat knows. */
+  /** Whether messages arrive, as far as this process knows. */
   get isListening(): boolean {
-    return this.#isEstablished;
+    return this.#isListening;
   }
 
   /** Resolves when it listens, or the database is unavailable. */
@@ -60,76 +56,55 @@ export class DatabaseListener
 
   onApplicationShutdown(): void {
     this.#isStopped = true;
-    this.#end();
+    this.#client?.connection.stream.destroy();
   }
 
   /** @param onAttempt called each time it listens, and when the connection is lost or could not be opened */
   async #run(onAttempt: () => void): Promise<void> {
-    let retryMs = RECONNECT_FIRST_MS;
     while (!this.#isStopped) {
-      const error = await this.#listen(() => {
-        if (retryMs > RECONNECT_FIRST_MS) {
-          this.metrics.recoveries.labels('database').inc();
-        }
-        retryMs = RECONNECT_FIRST_MS;
-        this.#isEstablished = true;
+      const { message } = await this.#listen(() => {
+        this.metrics.recoveries.labels('database').inc(this.#hasFailed ? 1 : 0);
+        this.#hasFailed = false;
+        this.#isListening = true;
         this.onConnected();
         onAttempt();
       }).catch(asError);
-      this.#report(error);
+      this.#report(message);
       onAttempt();
-      await delay(retryMs, undefined, { ref: false });
-      retryMs = Math.min(retryMs * 2, RECONNECT_MAX_MS);
+      await delay(RECONNECT_MS, undefined, { ref: false });
     }
   }
 
-  #report({ message }: Error): void {
-    this.#isEstablished = false;
-    if (!this.#isStopped) {
+  #report(message: string): void {
+    this.#isListening = false;
+    if (!this.#hasFailed && !this.#isStopped) {
       this.#logger.warn(`no connection for notifications, reconnecting: ${message}`);
     }
+    this.#hasFailed = true;
   }
 
-  /**
-   * Listens until the connection is lost.
-   * @param onListening called when it listens
-   * @returns why it was lost, or could not be opened
-   */
+  /** Listens until the connection is lost. @returns why it was lost @throws {Error} when it could not be opened */
   async #listen(onListening: () => void): Promise<Error> {
     const client = new this.#Client({
       application_name: 'petstore-listener',
-      connectionTimeoutMillis: RESPONSE_TIMEOUT_MS,
-      query_timeout: RESPONSE_TIMEOUT_MS,
+      connectionTimeoutMillis: CONNECTION_TIMEOUT_MS,
+      query_timeout: CONNECTION_TIMEOUT_MS,
       keepAlive: true,
     });
+    this.#client = client;
     client.on('notification', ({ channel, payload = '' }) => this.emit(channel, payload));
-    const lost = new AbortController();
-    const onLost = (reason = new Error('closed by the server')): void => {
-      lost.abort(reason);
-      client.connection.stream.destroy();
-    };
-    client.on('error', onLost);
-    client.on('end', onLost);
-    this.#end = onLost;
-    const isReadOnly = async (): Promise<boolean> => {
-      const { rows } = await client.query<{ readOnly: string }>(SELECT_READ_ONLY);
-      return rows[0]?.readOnly === 'on';
-    };
+    const lost = new Promise<Error>((resolve) => {
+      client.on('error', resolve);
+      client.on('end', () => {
+        resolve(new Error('closed by the server'));
+      });
+    });
     try {
       await client.connect();
       const listens = this.eventNames().map((channel) => `LISTEN ${client.escapeIdentifier(channel)}`);
-      await client.query([sessionSettings(SETTINGS), ...listens].join('; '));
-      const wasReadOnly = await isReadOnly();
-      lost.signal.throwIfAborted();
+      await client.query([sessionSettings(), ...listens].join('; '));
       onListening();
-      for (;;) {
-        await delay(HEARTBEAT_MS, undefined, { ref: false, signal: lost.signal });
-        if ((await isReadOnly()) !== wasReadOnly) {
-          throw new Error('the server has become read-only or writable');
-        }
-      }
-    } catch (error) {
-      return asError(lost.signal.aborted ? lost.signal.reason : error);
+      return await lost;
     } finally {
       client.connection.stream.destroy();
     }

@@ -1,6 +1,7 @@
 import { createSecureContext } from 'node:tls';
 import pg from 'pg';
 import { parse } from 'pg-connection-string';
+import { markConnectionErrors } from './postgres-errors.js';
 
 /** How long opening a connection may take. Milliseconds. */
 export const CONNECTION_TIMEOUT_MS = 5_000;
@@ -38,8 +39,7 @@ export function clientsOf(url: string): new (options?: pg.ClientConfig) => pg.Cl
       super({ ...latest, ...options });
       // Without a listener an error would end the process. It fails the query or the connection, where it is handled.
       this.on('error', () => undefined);
-      // `pg` leaves a connection open when TLS or the login fails on this side, and PostgreSQL would keep it for a minute.
-      this.connection.on('error', () => this.connection.stream.destroy());
+      markConnectionErrors(this, 'query');
     }
   };
 }

@@ -1,10 +1,9 @@
 import { Inject, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import pg from 'pg';
-import { coalesce } from '../common/coalesce.js';
 import { CONFIG, type Config } from '../config/config.js';
 import { Metrics } from '../metrics/metrics.js';
 import { clientsOf } from './open-client.js';
-import { READ_ONLY_TRANSACTION, sqlStateOf } from './postgres-errors.js';
+import { markConnectionErrors } from './postgres-errors.js';
 import { sessionSettings, type Settings } from './session-settings.js';
 
 /** How long a request waits for a connection. Milliseconds, as are all durations here. */
@@ -21,9 +20,6 @@ const MAIN_QUERY_TIMEOUT_MS = 4_000;
  * must not read a whole table even then.
  */
 const MAIN_PLANNING = { plan_cache_mode: 'force_generic_plan', enable_seqscan: 'off' };
-
-/** Commits that wait for a standby, of the sessions that this role may see. */
-const SELECT_STUCK_COMMITS = `SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query_start < clock_timestamp() - interval '3 s'`;
 
 /** Bounds one `COPY` and a pause between two. A client is bounded by `STREAM_MAX_MS`. */
 const LIST_STATEMENT_TIMEOUT_MS = 600_000;
@@ -47,8 +43,6 @@ export class Pools implements OnApplicationShutdown {
   readonly list: pg.Pool;
   /** For the image of the list, which thus never waits for them. */
   readonly image: pg.Pool;
-  /** Whether a statement has had no response in time since the last look for commits that wait. */
-  #hadTimeout = false;
 
   constructor(@Inject(CONFIG) config: Config, metrics: Metrics) {
     if (config.databaseUrl === undefined) {
@@ -73,56 +67,12 @@ export class Pools implements OnApplicationShutdown {
     const list = { Client, application_name: 'petstore-list' };
     this.list = createPool({ ...list, max: config.list.concurrency }, LIST_SETTINGS);
     this.image = createPool({ ...list, max: 1 }, LIST_SETTINGS);
-    this.main.on('release', (error: unknown) => {
-      this.#hadTimeout ||= error instanceof Error && sqlStateOf(error) === undefined;
-      if (sqlStateOf(error) === READ_ONLY_TRANSACTION) {
-        // Another server has become the primary: new connections lead to it.
-        closeIdle(this.main);
-        closeIdle(this.list);
-        closeIdle(this.image);
-      }
-    });
     metrics.watchPools({ main: this.main, list: this.list, image: this.image });
   }
-
-  /**
-   * Call before a statement that writes. A commit that waits for a standby holds its server process also after this side has given up,
-   * so without this, writes would take all connections of the server.
-   * @throws {Error} (by rejection) while commits wait
-   */
-  async beforeWrite(): Promise<void> {
-    if (this.#hadTimeout) {
-      await this.#lookForStuckCommits();
-    }
-  }
-
-  readonly #lookForStuckCommits = coalesce(async () => {
-    // Before the statement, so that a timeout during it leads to another look.
-    this.#hadTimeout = false;
-    try {
-      if ((await this.main.query(SELECT_STUCK_COMMITS)).rowCount !== 0) {
-        throw new Error('commits wait for a standby');
-      }
-    } catch (error) {
-      this.#hadTimeout = true;
-      throw error;
-    }
-  });
 
   /** Runs after the HTTP server has closed: in-flight requests need the pools. */
   async onApplicationShutdown(): Promise<void> {
     await Promise.all([this.main.end(), this.list.end(), this.image.end()]);
-  }
-}
-
-function closeIdle(pool: pg.Pool): void {
-  for (let idle = pool.idleCount; idle > 0; idle--) {
-    pool.connect().then(
-      (client) => {
-        client.release(true);
-      },
-      () => undefined,
-    );
   }
 }
 
@@ -132,12 +82,15 @@ function createPool(options: pg.PoolConfig, settings: Settings): pg.Pool {
   const pool = new pg.Pool({
     connectionTimeoutMillis: ACQUIRE_TIMEOUT_MS,
     idleTimeoutMillis: 30_000,
-    maxLifetimeSeconds: 3_600,
+    // Soon after a switchover every connection leads to the new primary.
+    maxLifetimeSeconds: 300,
     keepAlive: true,
     ...options,
     // The pool waits for the promise; its type says `void`.
     onConnect: (client: pg.ClientBase) => client.query(begin) as unknown as undefined,
   });
+  markConnectionErrors(pool, 'query');
+  markConnectionErrors(pool, 'connect');
   const logger = new Logger('Database');
   // Without a listener an idle connection that breaks would end the process.
   pool.on('error', (error) => {

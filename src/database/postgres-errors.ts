@@ -38,6 +38,9 @@ const TLS_ERROR =
 /** The error of a pool without a free connection, which has no code. */
 const POOL_TIMEOUT = 'timeout exceeded when trying to connect';
 
+/** Node's code for a connection that is none (any more). */
+const NOT_CONNECTED_CODE = 'ENOTCONN';
+
 /** Errors of Node that are reported before a statement is sent. */
 const NOT_CONNECTED: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOTFOUND']);
 
@@ -71,11 +74,28 @@ export function isTransientDatabaseError(error: unknown): boolean {
     return isFatal(error) || TRANSIENT_SQLSTATES.has(sqlState) || TRANSIENT_SQLSTATE_CLASSES.has(sqlState.slice(0, 2));
   }
   const code = codeOf(error);
-  if (code !== undefined) {
-    return SYSTEM_ERROR.test(code) || isTlsError(code);
-  }
-  // `pg` reports a lost connection and an exhausted pool as a bare Error without a code.
-  return error instanceof Error && Object.getPrototypeOf(error) === Error.prototype;
+  return code !== undefined && (SYSTEM_ERROR.test(code) || isTlsError(code));
+}
+
+/**
+ * Gives a code to what `pg` reports without one: a lost connection, no free one, no response in time. Only for errors of its own calls:
+ * without a code any other error is a bug of ours.
+ */
+export function connectionError(error: unknown): unknown {
+  return error instanceof Error && !('code' in error) ? Object.assign(error, { code: NOT_CONNECTED_CODE }) : error;
+}
+
+/** Makes a method of `pg` reject with {@link connectionError}. */
+export function markConnectionErrors<Name extends string>(target: Record<Name, unknown>, name: Name): void {
+  const original = (target[name] as (...args: unknown[]) => unknown).bind(target);
+  target[name] = (...args: unknown[]) => {
+    const result = original(...args);
+    return result instanceof Promise
+      ? result.catch((error: unknown) => {
+          throw connectionError(error);
+        })
+      : result;
+  };
 }
 
 /**

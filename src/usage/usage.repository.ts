@@ -1,15 +1,11 @@
 import { Injectable } from '@nestjs/common';
-import { Pools } from '../database/pools.js';
 import { PrismaService } from '../database/prisma.service.js';
 import type { UsageRow } from './usage-counts.js';
 
 /** The statements that record usage. The report has its own. */
 @Injectable()
 export class UsageRepository {
-  constructor(
-    private readonly prisma: PrismaService,
-    private readonly pools: Pools,
-  ) {}
+  constructor(private readonly prisma: PrismaService) {}
 
   /** Records by the database's clock when keys were last used, at most once a minute: each record is a new version of a row. */
   async touch(ids: readonly string[]): Promise<void> {
@@ -20,7 +16,6 @@ export class UsageRepository {
 
   /** Resolves when the database responds and commits. */
   async ping(): Promise<void> {
-    await this.pools.beforeWrite();
     await this.prisma.$executeRaw`SELECT 1`;
   }
 

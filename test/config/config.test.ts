@@ -211,11 +211,12 @@ describe('loadConfig, for a variable that holds a secret,', () => {
   test.each<[string, RegExp, string[]]>([
     [
       'DATABASE_URL',
-      /^DATABASE_URL must be a URL like postgresql:\/\/user:password@host:5432\/database \(for a socket, postgresql:\/\/user:password@localhost\/database\?host=\/directory\), with special characters percent-encoded, no search_path, and no schema other than public$/,
+      /^DATABASE_URL must be a URL with one host like postgresql:\/\/user:password@host:5432\/database \(for a socket, postgresql:\/\/user:password@localhost\/database\?host=\/directory\), with special characters percent-encoded, no search_path, and no schema other than public$/,
       [
         'mysql://user:hunter2@host/database',
         'user:hunter2@host/database',
         'postgresql://user:hunter2@host',
+        'postgresql://user:hunter2@host,other/database',
         'postgresql://user:hunter2@ho st/database',
         'postgresql://user:hunter2%zz@host/database',
         'postgresql://host/database?schema=app',

@@ -1,11 +1,8 @@
 import { rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { loadConfig } from '../../src/config/config.js';
 import { DatabaseListener } from '../../src/database/database-listener.js';
 import { Metrics } from '../../src/metrics/metrics.js';
-import { createIsolatedDatabase } from '../helpers/isolated-database.js';
-import { listen } from '../helpers/listen.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
@@ -48,18 +45,6 @@ async function notify(payload: string): Promise<void> {
 
 async function isConnected(): Promise<boolean> {
   return (await metrics.registry.metrics()).includes('petstore_listener_connected 1\n');
-}
-
-/** Another listener, which has connected. */
-async function connect(url: string): Promise<{ other: DatabaseListener; connected: () => number; stop: () => void }> {
-  const other = new DatabaseListener(loadConfig({ DATABASE_URL: url }), new Metrics());
-  let count = 0;
-  other.onConnected = () => count++;
-  await other.onApplicationBootstrap();
-  const stop = (): void => {
-    other.onApplicationShutdown();
-  };
-  return { other, connected: () => count, stop };
 }
 
 describe('DatabaseListener', () => {
@@ -105,24 +90,6 @@ describe('DatabaseListener', () => {
     expect(await isConnected()).toBe(true);
   });
 
-  it('reconnects at once after it has connected again, however long the server was unavailable before', async () => {
-    let attempts = 0;
-    const unavailable = createServer((socket) => {
-      attempts++;
-      socket.destroy();
-    });
-    proxy.retarget(`postgresql://127.0.0.1:${await listen(unavailable)}`);
-    proxy.closeConnections();
-    await waitFor(() => attempts === 4, 'it has tried again four times');
-    proxy.retarget(database.url);
-    unavailable.close();
-    await waitFor(() => connections === 2, 'the listener has reconnected');
-    proxy.closeConnections();
-    // A fifth attempt would wait for more than three seconds.
-    await waitFor(() => connections === 3, 'the listener has reconnected at once', { withinMs: 2_000 });
-    expect(await isConnected()).toBe(true);
-  });
-
   it('ends its session when it is stopped', async () => {
     listener.onApplicationShutdown();
     await waitFor(async () => (await sessions()) === 0, 'the session has ended');
@@ -147,36 +114,5 @@ describe('DatabaseListener', () => {
     // Less than the server may take for a response.
     await waitFor(() => proxy.connections === 0, 'the connection is closed', { withinMs: 4_000 });
     expect(connections).toBe(1);
-  });
-
-  // These two at the same time, with listeners of their own, because they wait for the heartbeat.
-  it.concurrent('reconnects when its server becomes read-only or writable, as in a failover', async () => {
-    const isolated = await createIsolatedDatabase();
-    const { other, connected, stop } = await connect(isolated.url);
-    for (const [setting, connections] of [
-      ['on', 2],
-      ['off', 3],
-    ] as const) {
-      await isolated.db.query(`ALTER SYSTEM SET default_transaction_read_only = ${setting}`);
-      await isolated.db.query('SELECT pg_reload_conf()');
-      await waitFor(() => connected() === connections, 'the listener has reconnected');
-      expect(other.isListening).toBe(true);
-    }
-    stop();
-    await isolated.drop();
-  });
-
-  it.concurrent('detects a connection that died without being closed', async () => {
-    const own = await createTestDatabase();
-    const network = await TcpProxy.start(own.url);
-    const { other, connected, stop } = await connect(network.urlFor(own.url));
-    network.stall();
-    await waitFor(() => !other.isListening, 'the loss is noticed');
-    network.restore();
-    await waitFor(() => connected() === 2, 'the listener has reconnected');
-    expect(other.isListening).toBe(true);
-    stop();
-    await network.close();
-    await own.drop();
   });
 });

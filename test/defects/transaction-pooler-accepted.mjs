@@ -1,8 +1,8 @@
 /** @type {import('./run.mjs').Defect} */
 export default {
   promise: 8,
-  file: 'src/database/check-server.ts',
-  find: 'if (!(await keepTheirServers(clients))) {',
-  replace: 'if ((await keepTheirServers(clients)) === undefined) {',
+  file: 'prisma/engine/pooler.mjs',
+  find: 'if (!hasPooler(client, process)) {',
+  replace: 'if (hasPooler(client, process)) {',
   suites: ['matrix/pgbouncer'],
 };

@@ -4,6 +4,7 @@ import { Injectable } from '@nestjs/common';
 import type { Pool, PoolClient } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { Pools } from '../../database/pools.js';
+import { connectionError } from '../../database/postgres-errors.js';
 import { Metrics } from '../../metrics/metrics.js';
 import { traced } from '../../tracing/tracing.js';
 import { type ListVersion, SELECT_SUMS, type SumRow, sumsOf } from './list-version.js';
@@ -111,6 +112,8 @@ export class ListSnapshot {
       for (const chunk of encoder.end()) {
         yield this.#counted(chunk);
       }
+    } catch (error) {
+      throw connectionError(error);
     } finally {
       clearTimeout(idle);
     }

@@ -158,7 +158,7 @@ export class OrderEncoder {
   }
 }
 
-/** JSON in the published form cannot express an order. A bare Error would count as one of the database that may pass. */
+/** JSON in the published form cannot express an order. */
 function unencodable(lines: Buffer, start: number): TypeError {
   const line = lines.toString('utf8', start, lines.indexOf(NEWLINE, start));
   return new TypeError(

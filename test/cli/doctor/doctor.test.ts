@@ -452,7 +452,7 @@ describe('runChecks', () => {
 
   it.each([
     [() => 'postgresql://app@127.0.0.1:1/x', /^error: DATABASE_URL is unreachable: connect ECONN/],
-    [() => `${login.url}?sslmode=require`, /^error: DATABASE_URL .*(?:with which TLS|unreachable.*SSL)/],
+    [() => `${login.url}?sslmode=require`, /^error: DATABASE_URL .*with which TLS/],
   ])('reports an unusable server, and skips the checks that need it: %s', async (url, message) => {
     const found = await check({ DATABASE_URL: url() });
     expect(found.database).toMatch(message);

@@ -1,14 +1,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { clientsOf, openClient } from '../../../src/database/open-client.js';
-import { listen } from '../../helpers/listen.js';
+import { clientsOf } from '../../../src/database/open-client.js';
 import { useTemporaryFolder } from '../../helpers/temporary-folder.js';
-import { waitFor } from '../../helpers/wait-for.js';
-
-/** AuthenticationSASL (PostgreSQL documentation, "Message Formats") with a mechanism that `pg` does not know. */
-const ASKS_FOR_X = Buffer.from('R\0\0\0\x0b\0\0\0\x0aX\0\0', 'latin1');
 
 const URL_OF_SERVER = 'postgresql://user@localhost/petstore';
 
@@ -35,17 +28,6 @@ describe('clients of a pool', () => {
     writeFileSync(file, 'half a key');
     expect(sslOf(Client)).toMatchObject({ key: '' });
     expect(() => clientsOf(`${URL_OF_SERVER}?sslmode=verify-full&sslkey=${file}`)).toThrow(/DECODER|PEM/);
-  });
-
-  it('close their connection when the login fails on this side', async () => {
-    const server = createServer((socket) => socket.unref().once('data', () => socket.write(ASKS_FOR_X)));
-    const url = `postgresql://user@127.0.0.1:${await listen(server.unref())}/petstore`;
-    for (const open of [() => new (clientsOf(url))().connect(), () => openClient(url)]) {
-      await expect(open()).rejects.toThrow('SASL');
-    }
-    const connections = promisify(server.getConnections.bind(server));
-    await waitFor(async () => (await connections()) === 0, 'the connections are closed');
-    server.close();
   });
 
   it.each(['99999', 'abc', '-1'])('are not made for the port %s', (port) => {

@@ -1,6 +1,11 @@
 import { DriverAdapterError } from '@prisma/driver-adapter-utils';
 import { Prisma } from '../../../src/database/generated/client.js';
-import { isOutcomeUnknown, isTransientDatabaseError, sqlStateOf } from '../../../src/database/postgres-errors.js';
+import {
+  isOutcomeUnknown,
+  connectionError,
+  isTransientDatabaseError,
+  sqlStateOf,
+} from '../../../src/database/postgres-errors.js';
 
 const coded = (code: string): Error => Object.assign(new Error('failed'), { code });
 
@@ -30,8 +35,14 @@ describe('sqlStateOf, isTransientDatabaseError and isOutcomeUnknown', () => {
     ['a closed connection, whose code is like a SQLSTATE', coded('EPIPE'), undefined, true, true],
     ['an expired certificate', coded('CERT_HAS_EXPIRED'), undefined, true, false],
     ['a timeout', coded('ETIMEDOUT'), undefined, true, true],
-    ['a lost connection without an error code', new Error('Connection terminated'), undefined, true, true],
-    ['an exhausted pool', new Error('timeout exceeded when trying to connect'), undefined, true, false],
+    [
+      'what pg reports without a code',
+      connectionError(new Error('Connection terminated')) as Error,
+      undefined,
+      true,
+      true,
+    ],
+    ['an error of ours', new Error('A trigger keeps the order pending.'), undefined, false, true],
     ['a server that shuts down', coded('57P01'), '57P01', true, true],
     ['too many connections', coded('53300'), '53300', true, false],
     ['a connection failure', coded('08006'), '08006', true, false],
