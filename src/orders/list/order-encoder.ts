@@ -83,13 +83,17 @@ export class OrderEncoder {
   *add(input: Buffer): Generator<EncodedChunk, undefined> {
     const lines = this.#rest.length === 0 ? input : Buffer.concat([this.#rest, input]);
     const end = lines.lastIndexOf(NEWLINE) + 1;
+    // For the last order of a chunk, which may be much longer than those that the chunk began with.
+    const room = CHUNK_BYTES + lines.length * JSON_BYTES_MAX + this.#labelBytes;
     for (let at = 0; at < end;) {
       if (this.#beginsPiece(lines, at)) {
         yield* this.end();
         this.#startBlock = this.#lastBlock;
       }
-      if (this.#rows === 0) {
-        this.#out = Buffer.allocUnsafeSlow(CHUNK_BYTES + lines.length * JSON_BYTES_MAX + this.#labelBytes);
+      if (this.#out.length < room) {
+        const encoded = this.#out.subarray(0, this.#to);
+        this.#out = Buffer.allocUnsafeSlow(room);
+        this.#out.set(encoded);
       }
       at = this.#write(lines, at);
       if (this.#to >= CHUNK_BYTES) {
@@ -109,7 +113,7 @@ export class OrderEncoder {
 
   #endChunk(): EncodedChunk {
     const chunk = { bytes: this.#out.subarray(0, this.#to), rows: this.#rows, block: this.#startBlock };
-    [this.#to, this.#rows, this.#startBlock] = [0, 0, undefined];
+    [this.#out, this.#to, this.#rows, this.#startBlock] = [EMPTY, 0, 0, undefined];
     return chunk;
   }
 
