@@ -3,14 +3,14 @@ import {
   BLOCK_IDS,
   CHUNK_BYTES,
   type EncodedChunk,
-  OrderListEncoder,
+  OrderEncoder,
   PIECE_ROWS_MIN,
-} from '../../../../src/orders/list/order-list-encoder.js';
+} from '../../../../src/orders/list/order-encoder.js';
 import { ORDER_COLUMNS, type OrderColumn } from '../../../../src/orders/order-columns.js';
 
 /** The published fields. Others may follow them: what they add is tested by columns of each type below. */
 const PUBLISHED = ORDER_COLUMNS.slice(0, 5);
-const publishedEncoder = (): OrderListEncoder => new OrderListEncoder(PIECE_ROWS_MIN, PUBLISHED);
+const publishedEncoder = (): OrderEncoder => new OrderEncoder(PIECE_ROWS_MIN, PUBLISHED);
 
 interface Order {
   readonly id: bigint;
@@ -65,16 +65,18 @@ function jsonOf({ id, petId, quantity, shipDate: milliseconds, complete }: Order
   return `{"id":${id},"petId":${petId},"quantity":${quantity},${date}"complete":${complete}}`;
 }
 
-/** Encodes rows, each in memory that is used again. */
-function encode(rows: readonly string[], encoder = publishedEncoder()): EncodedChunk[] {
-  const chunks: (EncodedChunk | undefined)[] = [];
-  for (const row of rows) {
-    const bytes = Buffer.from(row);
-    chunks.push(encoder.add(bytes));
-    bytes.fill('x');
-  }
-  return [...chunks, encoder.end()].filter((chunk) => chunk !== undefined);
+/** Encodes what PostgreSQL sends, in these parts. */
+function encode(parts: readonly (string | Buffer)[], encoder = publishedEncoder()): EncodedChunk[] {
+  return [...parts.flatMap((part) => [...encoder.add(Buffer.from(part))]), ...encoder.end()];
 }
+
+/** Cuts the bytes of some rows at these fractions of their length. */
+function cut(rows: readonly string[], fractions: readonly number[]): Buffer[] {
+  const bytes = Buffer.from(rows.join(''));
+  const places = fractions.map((fraction) => Math.floor(fraction * bytes.length)).toSorted((one, other) => one - other);
+  return [0, ...places].map((place, index) => bytes.subarray(place, places[index]));
+}
+const fractions = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 40 });
 
 const textOf = (chunks: readonly EncodedChunk[]): string => `[${chunks.map(({ bytes }) => bytes.toString()).join()}]`;
 
@@ -97,11 +99,11 @@ function piecesOf(chunks: readonly EncodedChunk[]): [block: number, rows: number
 
 const range = (length: number, at: (index: number) => number): number[] => Array.from({ length }, (_, n) => at(n));
 
-describe('OrderListEncoder', () => {
-  it('writes all rows exactly', () => {
+describe('OrderEncoder', () => {
+  it('writes all rows exactly, wherever the bytes of PostgreSQL are cut', () => {
     fc.assert(
-      fc.property(orders, (list) => {
-        const text = textOf(encode(list.map(copyRow)));
+      fc.property(orders, fractions, (list, at) => {
+        const text = textOf(encode(cut(list.map(copyRow), at)));
         expect(text).toBe(`[${list.map(jsonOf).join(',')}]`);
         expect(JSON.parse(text)).toHaveLength(list.length);
       }),
@@ -109,15 +111,21 @@ describe('OrderListEncoder', () => {
     );
   });
 
-  it('begins a chunk when there is no room for one more order, so that none has more than a megabyte', () => {
-    const ids = range(90_000, (n) => n % BLOCK_IDS);
-    const chunks = encode(rowsOf(ids));
-    expect(chunks.flatMap(idsOf)).toEqual(ids);
-    expect(chunks.length).toBeGreaterThan(3);
-    for (const { bytes } of chunks.slice(0, -1)) {
-      expect(bytes.length).toBeLessThanOrEqual(CHUNK_BYTES);
-    }
-  });
+  it.each([7, 60_000, 10_000_000])(
+    'ends a chunk with the order that reaches a megabyte, in parts of %d bytes',
+    (size) => {
+      const ids = range(70_000, (n) => n % BLOCK_IDS);
+      const rows = Buffer.from(rowsOf(ids).join(''));
+      const parts = range(Math.ceil(rows.length / size), (n) => n * size).map((at) => rows.subarray(at, at + size));
+      const chunks = encode(parts);
+      expect(chunks.flatMap(idsOf)).toEqual(ids);
+      expect(chunks.length).toBeGreaterThan(3);
+      for (const { bytes } of chunks.slice(0, -1)) {
+        expect(bytes.length).toBeGreaterThanOrEqual(CHUNK_BYTES);
+        expect(bytes.length).toBeLessThan(CHUNK_BYTES + 100);
+      }
+    },
+  );
 
   it.each<[string, number[], [block: number, rows: number][]]>([
     ['no orders', [], []],
@@ -164,15 +172,6 @@ describe('OrderListEncoder', () => {
     expect(chunks.flatMap(idsOf)).toEqual(ids);
   });
 
-  it('ends a piece with the statement, although it is small', () => {
-    const encoder = publishedEncoder();
-    const first = encode(rowsOf(range(10, (n) => n)), encoder);
-    expect(piecesOf([...first, ...encode(rowsOf([11, 12]), encoder)])).toEqual([
-      [0, 10],
-      [0, 2],
-    ]);
-  });
-
   it.each([
     [-(2n ** 63n), -(2 ** 49)],
     [-(2n ** 53n) - 1n, -(2 ** 39) - 1],
@@ -190,38 +189,23 @@ describe('OrderListEncoder', () => {
   });
 
   it.each([
-    ['no fields', ''],
-    ['too few fields', '1\t2\t3'],
-    ['too many fields', '1\t2\t3\t\\N\tf\tx'],
     ['no id', '\\N\t2\t3\t\\N\tf'],
-    ['no pet id', '1\t\\N\t3\t\\N\tf'],
     ['no quantity', '1\t2\t\\N\t\\N\tf'],
-    ['an empty quantity', '1\t2\t\t\\N\tf'],
-    ['only a sign', '1\t-\t3\t\\N\tf'],
-    ['a quantity with a fraction', '1\t2\t3.5\t\\N\tf'],
-    ['a pet id with leading zeros', '1\t007\t3\t\\N\tf'],
-    ['more digits than an int64', '1\t123456789012345678901\t3\t\\N\tf'],
     ['the ship date infinity', '1\t2\t3\tinfinity\tf'],
+    ['the ship date -infinity', '1\t2\t3\t-infinity\tf'],
     ['a ship date before our era', '1\t2\t3\t0044-03-15 00:00:00+00 BC\tf'],
     ['a ship date of five digits', '1\t2\t3\t10000-01-01 00:00:00+00\tf'],
-    ['a ship date with microseconds', '1\t2\t3\t2026-11-21 00:58:46.1234+00\tf'],
-    ...['-05', '-00', '+01', '+10'].map((offset): [string, string] => [
-      `a ship date at ${offset}`,
-      `1\t2\t3\t2026-11-21 00:58:46${offset}\tf`,
-    ]),
     ['a ship date in another style', '1\t2\t3\tSat 21 Nov 00:58:46 2026 UTC\tf'],
-    ['a date without a time', '1\t2\t3\t2026-11-21\tf'],
     ['no completeness', '1\t2\t3\t\\N\t\\N'],
-    ['another completeness', '1\t2\t3\t\\N\tyes'],
-  ])('throws for a row with %s, and names the order', (_what, row) => {
+  ])('throws a TypeError for a row with %s, and names the order', (_what, row) => {
     const [id = ''] = row.split('\t');
     expect(() => encode([...rowsOf([7]), `${row}\n`, ...rowsOf([8])])).toThrow(
-      `The order ${JSON.stringify(id)} cannot be listed: PostgreSQL sent ${JSON.stringify(row)}.`,
+      new TypeError(`The order ${id} cannot be listed: PostgreSQL sent ${JSON.stringify(row)}.`),
     );
   });
 });
 
-describe('OrderListEncoder with columns of text', () => {
+describe('OrderEncoder with columns of text', () => {
   const COLUMNS: readonly OrderColumn[] = [
     ...ORDER_COLUMNS.slice(0, 1),
     { name: 'title', column: 'title', type: 'text' },
@@ -237,7 +221,7 @@ describe('OrderListEncoder with columns of text', () => {
     text === null ? '\\N' : text.replace(/[\\\b\f\n\r\t\v]/g, (character) => ESCAPES[character]!);
   const rowOf = (id: number, title: string, remark: string | null): string =>
     `${[id, copyText(title), copyText(remark)].join('\t')}\n`;
-  const encoder = (): OrderListEncoder => new OrderListEncoder(PIECE_ROWS_MIN, COLUMNS);
+  const encoder = (): OrderEncoder => new OrderEncoder(PIECE_ROWS_MIN, COLUMNS);
 
   /** PostgreSQL stores neither U+0000 nor halves of a surrogate pair. */
   const text = fc.string({ unit: 'grapheme' }).map((value) => value.replaceAll('\0', ''));
@@ -245,17 +229,21 @@ describe('OrderListEncoder with columns of text', () => {
     .array(fc.constantFrom(...Array.from('\\"\b\f\n\r\t\v\x01\x1f\x7f/N.,{ü€😀 \u2028')))
     .map((characters) => characters.join(''));
 
-  it('writes every text exactly', () => {
+  it('writes every text exactly, wherever the bytes of PostgreSQL are cut', () => {
     fc.assert(
-      fc.property(fc.array(fc.tuple(fc.oneof(text, special), fc.option(fc.oneof(text, special)))), (texts) => {
-        const rows = texts.map(([title, remark], id) => rowOf(id, title, remark));
-        const listed = texts.map(([title, remark], id) => ({
-          id,
-          title,
-          ...(remark !== null && { 'remark "1"': remark }),
-        }));
-        expect(JSON.parse(textOf(encode(rows, encoder())))).toEqual(listed);
-      }),
+      fc.property(
+        fc.array(fc.tuple(fc.oneof(text, special), fc.option(fc.oneof(text, special)))),
+        fractions,
+        (texts, at) => {
+          const rows = texts.map(([title, remark], id) => rowOf(id, title, remark));
+          const listed = texts.map(([title, remark], id) => ({
+            id,
+            title,
+            ...(remark !== null && { 'remark "1"': remark }),
+          }));
+          expect(JSON.parse(textOf(encode(cut(rows, at), encoder())))).toEqual(listed);
+        },
+      ),
       { numRuns: 300 },
     );
   });
@@ -270,33 +258,12 @@ describe('OrderListEncoder with columns of text', () => {
     ['control characters, each of which takes six bytes', '\x01'],
     ['quotes', '"'],
     ['emoji', '😀'],
-  ])('keeps chunks of long texts of %s below a megabyte', (_what, character) => {
-    const ids = range(120, (n) => n);
-    const chunks = encode(
-      ids.map((id) => rowOf(id, character.repeat(5_000), null)),
-      encoder(),
-    );
-    expect(chunks.flatMap(idsOf)).toEqual(ids);
-    expect(chunks.length).toBeGreaterThan(1);
-    for (const { bytes } of chunks) {
-      expect(bytes.length).toBeLessThanOrEqual(CHUNK_BYTES);
-    }
-  });
-
-  it('gives an order of more than a megabyte a chunk of its own', () => {
-    const rows = [rowOf(1, 'a', null), rowOf(2, '\x01'.repeat(CHUNK_BYTES / 2), null), rowOf(3, 'c', null)];
+  ])('has room for a long text of %s at the end of a chunk that began with short ones', (_what, character) => {
+    const texts = [...range(8_000, () => 1).map(() => 'x'.repeat(95)), character.repeat(CHUNK_BYTES), 'x'];
+    const rows = texts.map((title, id) => rowOf(id, title, null));
     const chunks = encode(rows, encoder());
-    expect(chunks.map(idsOf)).toEqual([[1], [2], [3]]);
-    expect(chunks[1]!.bytes.length).toBeGreaterThan(3 * CHUNK_BYTES);
-  });
-
-  it.each([
-    ['no text where there must be one', '1\t\\N\t\\N\n'],
-    ['an escape that COPY does not write', '1\ta\\x41\t\\N\n'],
-    ['an escape without a character', '1\ta\\'],
-    ['no end', '1\tab'],
-    ['bytes that are not UTF-8', Buffer.from('1\t\xff\t\\N\n', 'latin1')],
-  ])('throws for a row with %s', (_what, row) => {
-    expect(() => encoder().add(Buffer.from(row))).toThrow('The order "1" cannot be listed');
+    expect(chunks.length).toBe(2);
+    const listed = JSON.parse(textOf(chunks)) as { title: string }[];
+    expect(listed.map(({ title }, index) => title === texts[index])).toEqual(texts.map(() => true));
   });
 });
