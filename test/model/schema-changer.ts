@@ -1,23 +1,20 @@
 import pg from 'pg';
+import { alterColumn } from '../helpers/alter-column.js';
 import type { SeededRandom } from '../helpers/seeded-random.js';
 import { LIST_AS_JSON, MERGE, MERGE_ALL } from './list-writer.js';
 
-/** A lock that another session holds for too long, a table in use, a deadlock; a side table that is missing or has another type. */
-const EXPECTED_FAILURES = new Set(['55P03', '55006', '40P01', '42P01', '42883']);
+/** A lock that another session holds for too long, a table in use, a deadlock. */
+const EXPECTED_FAILURES = new Set(['55P03', '55006', '40P01']);
 
 const TRIGGERS = ['insert', 'update', 'delete'].map((event) => `orders_note_${event}`);
 export const DISABLE = 'ALTER TABLE orders DISABLE TRIGGER ALL';
 export const ENABLE = TRIGGERS.map((name) => `ALTER TABLE orders ENABLE ALWAYS TRIGGER ${name}`).join('; ');
-const DROP_TRIGGERS = TRIGGERS.map((name) => `DROP TRIGGER IF EXISTS ${name} ON orders`).join('; ');
 
-/** Keeps the definitions of the triggers and of their function, for {@link SCHEMA_CHANGES} to restore. */
-export const SAVE_DEFINITIONS = `
-  CREATE TABLE saved AS
-    SELECT pg_get_functiondef('note_order_list_change'::regproc) AS text
-    UNION ALL SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgname = ANY ('{${TRIGGERS.join(',')}}')`;
-const restored = (what: string): string =>
-  `DO $do$ DECLARE each text; BEGIN FOR each IN SELECT text FROM saved WHERE text LIKE '${what}%' LOOP EXECUTE each; END LOOP; END $do$`;
-const RESTORE_TRIGGERS = `${DROP_TRIGGERS}; ${restored('CREATE TRIGGER')}; ${ENABLE}`;
+/** Keeps the definitions of the triggers, for {@link SCHEMA_CHANGES} to restore. */
+export const SAVE_TRIGGERS = `
+  CREATE TABLE saved AS SELECT pg_get_triggerdef(oid) AS text FROM pg_trigger WHERE tgname = ANY ('{${TRIGGERS.join()}}')`;
+const RESTORE_TRIGGERS = `
+  DO $$ DECLARE each text; BEGIN FOR each IN SELECT text FROM saved LOOP EXECUTE each; END LOOP; END $$; ${ENABLE}`;
 
 /** A change with which the list has no version, and what undoes it. */
 export interface SchemaChange {
@@ -31,21 +28,18 @@ export const SCHEMA_CHANGES: readonly SchemaChange[] = [
   { what: 'the triggers are disabled', apply: DISABLE, undo: ENABLE },
   { what: 'one trigger is disabled', apply: 'ALTER TABLE orders DISABLE TRIGGER orders_note_update', undo: ENABLE },
   { what: 'the triggers do not fire for replication', apply: 'ALTER TABLE orders ENABLE TRIGGER ALL', undo: ENABLE },
-  { what: 'the triggers are missing', apply: DROP_TRIGGERS, undo: RESTORE_TRIGGERS },
   {
-    what: 'a trigger has another condition',
-    apply: `CREATE OR REPLACE TRIGGER orders_note_update AFTER UPDATE ON orders FOR EACH ROW WHEN (OLD.id <> NEW.id)
-        EXECUTE FUNCTION note_order_list_change(); ${ENABLE}`,
+    what: 'the triggers are missing',
+    apply: TRIGGERS.map((name) => `DROP TRIGGER ${name} ON orders`).join('; '),
     undo: RESTORE_TRIGGERS,
   },
   {
-    what: 'the function does nothing',
-    apply:
-      'CREATE OR REPLACE FUNCTION note_order_list_change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$',
-    undo: restored('CREATE OR REPLACE FUNCTION'),
+    what: 'the trigger of the tokens is disabled',
+    apply: 'ALTER TABLE order_list_changes DISABLE TRIGGER ALL',
+    undo: 'ALTER TABLE order_list_changes ENABLE ALWAYS TRIGGER order_list_changes_renew',
   },
   {
-    what: 'two columns have swapped their names',
+    what: 'a column is another one than the trigger compares',
     apply: `ALTER TABLE orders ADD COLUMN amount integer NOT NULL DEFAULT 5;
       ALTER TABLE orders RENAME COLUMN quantity TO old; ALTER TABLE orders ALTER COLUMN old SET DEFAULT 1; ALTER TABLE orders RENAME COLUMN amount TO quantity`,
     undo: `ALTER TABLE orders DROP COLUMN quantity; ALTER TABLE orders RENAME COLUMN old TO quantity;
@@ -58,12 +52,7 @@ export const SCHEMA_CHANGES: readonly SchemaChange[] = [
     undo: 'DROP TABLE orders; ALTER TABLE orders_old RENAME TO orders',
   },
   {
-    what: 'the table has a child',
-    apply: 'CREATE TABLE child () INHERITS (orders); INSERT INTO child (id, pet_id, quantity) VALUES (9999, 7, 7)',
-    undo: 'DROP TABLE child; ANALYZE orders',
-  },
-  {
-    what: 'a table with orders has become its child',
+    what: 'another table has become its child',
     apply: `CREATE TABLE child (LIKE orders INCLUDING ALL); INSERT INTO child (id, pet_id, quantity) VALUES (8888, 8, 8);
       ALTER TABLE child INHERIT orders`,
     undo: 'ALTER TABLE child NO INHERIT orders; DROP TABLE child; ANALYZE orders',
@@ -82,52 +71,30 @@ export const SCHEMA_CHANGES: readonly SchemaChange[] = [
     apply: 'ALTER TABLE orders ENABLE ROW LEVEL SECURITY',
     undo: 'ALTER TABLE orders DISABLE ROW LEVEL SECURITY',
   },
-  {
-    what: 'an order may lack an id',
-    apply: `ALTER TABLE orders DROP CONSTRAINT orders_pkey; ALTER TABLE orders ALTER COLUMN id DROP IDENTITY IF EXISTS;
-      ALTER TABLE orders ALTER COLUMN id DROP NOT NULL`,
-    undo: 'ALTER TABLE orders ADD CONSTRAINT orders_pkey PRIMARY KEY (id)',
-  },
-  {
-    what: 'only orders from now on must have an id',
-    apply: `ALTER TABLE orders DROP CONSTRAINT orders_pkey; ALTER TABLE orders ALTER COLUMN id DROP IDENTITY IF EXISTS;
-      ALTER TABLE orders ALTER COLUMN id DROP NOT NULL; DO $do$ BEGIN IF current_setting('server_version_num')::int >= 180000
-      THEN EXECUTE 'ALTER TABLE orders ADD CONSTRAINT has_id NOT NULL id NOT VALID'; END IF; END $do$`,
-    undo: 'ALTER TABLE orders DROP CONSTRAINT IF EXISTS has_id; ALTER TABLE orders ADD CONSTRAINT orders_pkey PRIMARY KEY (id)',
-  },
+  // A crash empties an unlogged table.
   { what: 'the table is unlogged', apply: 'ALTER TABLE orders SET UNLOGGED', undo: 'ALTER TABLE orders SET LOGGED' },
-  {
-    what: 'the tokens are unlogged',
-    apply: 'ALTER TABLE order_list_changes SET UNLOGGED',
-    undo: 'ALTER TABLE order_list_changes SET LOGGED',
-  },
   {
     what: 'the tokens have been truncated',
     apply: 'TRUNCATE order_list_changes',
     undo: 'SELECT renew_order_list_versions()',
   },
-  {
-    what: 'the table of the tokens is missing',
-    apply: `${DISABLE}; ALTER TABLE order_list_changes RENAME TO elsewhere`,
-    undo: `ALTER TABLE elsewhere RENAME TO order_list_changes; ${ENABLE}`,
-  },
-  {
-    what: 'the tokens have another type',
-    apply: 'ALTER TABLE order_list_changes ALTER COLUMN token TYPE text',
-    undo: 'ALTER TABLE order_list_changes ALTER COLUMN token TYPE bigint USING token::bigint',
-  },
 ];
 
-/** Nothing in the catalogue shows it. */
-const REPLICA_ROLE: SchemaChange = {
-  what: 'the writer has a replica role',
-  apply: 'SET session_replication_role = replica',
-  undo: 'RESET session_replication_role',
-};
+/** What gives the list another version although no trigger fires, or only those for a replica do. */
+export const LOADS: readonly (readonly [what: string, statements: string])[] = [
+  ['the table was truncated', 'TRUNCATE orders'],
+  ['a column was rewritten', alterColumn('quantity', 'integer USING quantity + 1')],
+  ['orders changed with disabled triggers', `${DISABLE}; UPDATE orders SET quantity = quantity + 1; ${ENABLE}`],
+  [
+    'orders were loaded by a replica role',
+    `SET LOCAL session_replication_role = replica; DELETE FROM orders WHERE id < 16000;
+     INSERT INTO orders (id, pet_id, quantity) SELECT n, n, 1 FROM generate_series(100, 15999, 300) AS n`,
+  ],
+];
 
 /**
- * Changes orders and the tables, triggers and functions that the list relies on, each step in one transaction, and keeps what
- * the table held after each.
+ * Changes orders and the tables and triggers that the list relies on, each step in one transaction, and keeps what the table held after
+ * each.
  */
 export class SchemaChanger {
   readonly #history: string[] = [];
@@ -142,7 +109,7 @@ export class SchemaChanger {
   static async connect(url: string, random: SeededRandom): Promise<SchemaChanger> {
     const client = new pg.Client(url);
     await client.connect();
-    await client.query(`SET lock_timeout = '500ms'; ${SAVE_DEFINITIONS}`);
+    await client.query(`SET lock_timeout = '500ms'; ${SAVE_TRIGGERS}`);
     const changer = new SchemaChanger(client, random);
     await changer.#remember();
     return changer;
@@ -163,7 +130,7 @@ export class SchemaChanger {
     if (this.random.chance(0.5)) {
       await this.#run(this.#write());
     } else if (this.#applied === undefined) {
-      const change = this.random.pick([...SCHEMA_CHANGES, REPLICA_ROLE]);
+      const change = this.random.pick(SCHEMA_CHANGES);
       this.#applied = (await this.#run(change.apply)) ? change : undefined;
     } else {
       await this.#undo();
@@ -172,10 +139,16 @@ export class SchemaChanger {
   }
 
   /** Makes the tables what they were. */
-  async undo(): Promise<void> {
-    this.#steps++;
-    await this.#undo();
-    await this.#remember();
+  async restore(): Promise<void> {
+    while (this.#applied !== undefined) {
+      this.#steps++;
+      await this.#undo();
+      await this.#remember();
+    }
+  }
+
+  async end(): Promise<void> {
+    await this.client.end();
   }
 
   async #undo(): Promise<void> {
@@ -184,25 +157,16 @@ export class SchemaChanger {
     }
   }
 
-  /** Whether the tables are as the migrations made them. */
-  get isIntact(): boolean {
-    return this.#applied === undefined;
-  }
-
-  async end(): Promise<void> {
-    await this.client.end();
-  }
-
   #write(): string {
     const id = this.random.pick([1, 2, 3, 16_383, 16_384, 50_000]);
     return this.random.pick([
       `DELETE FROM orders WHERE id = ${id}; INSERT INTO orders (id, pet_id, quantity) VALUES (${id}, ${this.random.below(99)}, 1)`,
       `UPDATE orders SET quantity = quantity + 1 WHERE id >= ${id}`,
       `DELETE FROM orders WHERE id = ${id}`,
-      'TRUNCATE orders',
       'DELETE FROM order_list_changes WHERE random() < 0.5',
-      'SELECT compact_order_list_changes(0)',
       this.random.pick([MERGE, MERGE_ALL]),
+      // They enable the triggers, and alter a column that one of them compares.
+      this.#applied === undefined ? this.random.pick(LOADS)[1] : 'TRUNCATE orders',
     ]);
   }
 
