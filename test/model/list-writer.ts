@@ -1,5 +1,6 @@
 import pg from 'pg';
 import {
+  etagOf,
   type NameRow,
   SELECT_NAME,
   SELECT_SUMS,
@@ -34,7 +35,7 @@ export const LIST_AS_JSON = `
     ',"complete":' || complete || '}', ',' ORDER BY id), '') AS text FROM orders`;
 
 export interface Observation {
-  readonly name: string;
+  readonly etag: string;
   readonly text: string;
   /** The elements of each piece, by its key. */
   readonly pieces: ReadonlyMap<string, string>;
@@ -71,7 +72,7 @@ export async function observe(url: string, blocksPerPiece = 1): Promise<Observat
       'SELECT DISTINCT id >> 14 AS block FROM ONLY orders ORDER BY 1',
     );
     const starts = blocks.map(({ block }) => block).filter((_, index) => index > 0 && index % blocksPerPiece === 0);
-    const { name, basis } = versionOf((await client.query<NameRow>(SELECT_NAME)).rows[0]!);
+    const version = versionOf((await client.query<NameRow>(SELECT_NAME)).rows[0]!);
     const sums = sumsOf((await client.query<SumRow>(SELECT_SUMS, [starts])).rows, starts.length + 1);
     const list = await client.query<{ text: string }>(LIST_AS_JSON);
     const pieces = new Map<string, string>();
@@ -79,7 +80,7 @@ export async function observe(url: string, blocksPerPiece = 1): Promise<Observat
       const [start, next] = [starts[index - 1], starts[index]];
       const first = String(start === undefined ? -(2n ** 63n) : BigInt(start) << 14n);
       const last = String(next === undefined ? 2n ** 63n - 1n : (BigInt(next) << 14n) - 1n);
-      const key = `${basis}/${first}/${last}/${sum}`;
+      const key = `${version.basis}/${first}/${last}/${sum}`;
       const { rows } = await client.query<{ text: string }>(`${LIST_AS_JSON} WHERE id BETWEEN $1 AND $2`, [
         first,
         last,
@@ -90,7 +91,7 @@ export async function observe(url: string, blocksPerPiece = 1): Promise<Observat
     const text = list.rows[0]!.text;
     // No piece overlaps another one, and none is missing.
     expect([...pieces.values()].filter((piece) => piece !== '').join(',')).toBe(text);
-    return { name, text: `[${text}]`, pieces };
+    return { etag: etagOf(version), text: `[${text}]`, pieces };
   } finally {
     await client.end();
   }
