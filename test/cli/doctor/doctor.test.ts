@@ -145,7 +145,7 @@ const CHANGES: readonly [check: string, change: string, undo: string, found: str
     // As `pg_restore --disable-triggers` leaves them.
     'ALTER TABLE orders ENABLE TRIGGER orders_note_insert',
     'ALTER TABLE orders ENABLE ALWAYS TRIGGER orders_note_insert',
-    'warning: missing: trigger orders_note_insert ENABLE ALWAYS 742ec9242175e9900fe032923025d77e; found: trigger orders_note_insert ENABLE 7',
+    'warning: the trigger orders_note_insert is missing or not ENABLE ALWAYS → Restore what the newest migration',
   ],
   [
     'list',
