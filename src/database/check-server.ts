@@ -46,7 +46,7 @@ export async function checkServer({ databaseUrl }: Config): Promise<void> {
 /** What keeps the service and the commands from using their server; `petstore doctor` reports transient problems, too. */
 export async function serverProblem(url: string): Promise<ServerProblem | undefined> {
   const clients: pg.Client[] = [];
-  let isTlsRefused = false;
+  const tls = { isRefused: false };
   try {
     // Reads the files that the URL names.
     connectionOf(url);
@@ -58,7 +58,7 @@ export async function serverProblem(url: string): Promise<ServerProblem | undefi
     const client = new Client(OPTIONS);
     clients.push(client);
     client.connection.stream.once('data', (data: Buffer) => {
-      isTlsRefused = Boolean(client.ssl) && data.toString('latin1') === TLS_REFUSED;
+      tls.isRefused = client.ssl && data.toString('latin1') === TLS_REFUSED;
     });
     await client.connect().catch(firstError);
     return client;
@@ -81,7 +81,7 @@ export async function serverProblem(url: string): Promise<ServerProblem | undefi
         )
       : undefined;
   } catch (error) {
-    return isTlsRefused
+    return tls.isRefused
       ? fatal('must point to a server with which TLS can be established (got one that does not support it)')
       : connectionProblem(error as Error & { readonly code?: string });
   } finally {
