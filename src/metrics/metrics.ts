@@ -25,10 +25,6 @@ const GAUGES = {
     'petstore_limiter_store_degraded',
     '1 while limits are counted by this process alone because Redis was unavailable to the latest request that asked it.',
   ],
-  limiterClockOffset: [
-    'petstore_limiter_clock_offset_seconds',
-    'The clock of Redis minus the clock of this process, at the last request that was counted.',
-  ],
 } as const;
 
 /** The metrics of the service. Labels never contain keys, addresses or paths, whose cardinality is unbounded. */

@@ -28,7 +28,7 @@ export interface Verdict {
   readonly outcome: 'admitted' | 'limited' | 'banned';
   readonly minute: WindowVerdict;
   readonly day: WindowVerdict;
-  /** Unix milliseconds, by the clock that decided; a lower bound where that clock is estimated. */
+  /** Unix milliseconds, by the clock that decided. */
   readonly decidedAtMs: number;
 }
 
@@ -89,9 +89,12 @@ export interface Decision {
  * `redis-script.ts` has the same rule in Lua: change both. A model test compares them.
  */
 export function decide(counts: Counts, quotas: Quotas, rule: BanRule, nowMs: number): Decision {
-  const current = countsAt(counts, rule, nowMs);
-  const { minute, day } = current;
-  if (nowMs < current.bannedUntilMs) {
+  const minute = windowAt(counts.minute, MINUTE_MS, nowMs);
+  const day = windowAt(counts.day, DAY_MS, nowMs);
+  // Whatever the clocks did, no ban ends later than its duration from now.
+  const bannedUntilMs = Math.min(counts.bannedUntilMs, nowMs + rule.durationSeconds * 1_000);
+  const current = { ...counts, minute, day, bannedUntilMs };
+  if (nowMs < bannedUntilMs) {
     return { verdict: verdictOf('banned', current, quotas, nowMs), next: current };
   }
   if (minute.used < quotas.requestsPerMinute && day.used < quotas.requestsPerDay) {
@@ -109,33 +112,15 @@ export function decide(counts: Counts, quotas: Quotas, rule: BanRule, nowMs: num
 
 /** The verdict for a key or address that has used nothing. */
 export function verdictOfUnused(quotas: Quotas, nowMs: number): Verdict {
-  const unused = {
-    ...UNUSED,
-    minute: windowAt(UNUSED.minute, MINUTE_MS, nowMs),
-    day: windowAt(UNUSED.day, DAY_MS, nowMs),
-  };
-  return verdictOf('admitted', unused, quotas, nowMs);
+  const minute = windowAt(UNUSED.minute, MINUTE_MS, nowMs);
+  const day = windowAt(UNUSED.day, DAY_MS, nowMs);
+  return verdictOf('admitted', { ...UNUSED, minute, day }, quotas, nowMs);
 }
 
-/** The counts at this time. A ban that began while a clock was ahead ends after its duration from now. */
-function countsAt(counts: Counts, { durationSeconds }: BanRule, nowMs: number): Counts {
-  return {
-    ...counts,
-    minute: windowAt(counts.minute, MINUTE_MS, nowMs),
-    day: windowAt(counts.day, DAY_MS, nowMs),
-    bannedUntilMs: Math.min(counts.bannedUntilMs, nowMs + durationSeconds * 1_000),
-  };
-}
-
-/**
- * The window to count in: the counted one until it ends, then the current one, from 0. A counted window that begins within a
- * minute from now stays, too: a clock that is set back and corrected must not admit its requests twice.
- */
+/** The window that contains `nowMs`: the counted one, or another one from 0. */
 function windowAt(counted: WindowCount, windowMs: number, nowMs: number): WindowCount {
-  const endMs = counted.endSeconds * 1_000;
-  return nowMs < endMs && endMs - windowMs <= nowMs + MINUTE_MS
-    ? counted
-    : { used: 0, endSeconds: windowEndSeconds(nowMs, windowMs) };
+  const endSeconds = windowEndSeconds(nowMs, windowMs);
+  return counted.endSeconds === endSeconds ? counted : { used: 0, endSeconds };
 }
 
 /**
@@ -149,11 +134,11 @@ function withRejection(counts: Counts, { threshold, windowSeconds, durationSecon
   }
   const windowMs = windowSeconds * 1_000;
   const elapsedMs = nowMs - counts.banWindowStartMs;
+  // Negative after a clock was ahead: no ban could begin until then.
   if (elapsedMs < 0 || elapsedMs >= windowMs) {
     return { ...counts, banWindowStartMs: nowMs, graceStartMs: nowMs, rejections: 1 };
   }
-  // A start in the future is of a clock that was ahead.
-  if (counts.graceStartMs === 0 || nowMs < counts.graceStartMs) {
+  if (counts.graceStartMs === 0) {
     return { ...counts, graceStartMs: nowMs };
   }
   if (nowMs - counts.graceStartMs < Math.min(IN_FLIGHT_MS, windowMs / 2)) {

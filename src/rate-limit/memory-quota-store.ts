@@ -7,7 +7,7 @@ import { type BanRule, type Counts, decide, NO_REJECTIONS, UNUSED, type Verdict 
  * Keys, or addresses, that are counted at once; the least recently used is evicted first. Far above the number of keys
  * that call in one day; it bounds the memory that a flood from many addresses can use (about 300 bytes each).
  */
-export const COUNTED_MAX = 100_000;
+const COUNTED_MAX = 100_000;
 
 /**
  * Counts requests. One call decides ban, minute and day together and counts the request only when all of them admit it,
@@ -15,8 +15,8 @@ export const COUNTED_MAX = 100_000;
  */
 export interface QuotaStore {
   /**
-   * Decides and counts one request of a key or address. Returns without a promise when no round trip is needed.
-   * A store whose server cannot decide, for whatever reason, counts in memory.
+   * Decides and counts one request of a key or address. A store whose server cannot decide, for whatever reason, counts in
+   * memory.
    */
   consume(id: string, quotas: Quotas): Verdict | Promise<Verdict>;
 
@@ -37,19 +37,20 @@ export class MemoryQuotaStore implements QuotaStore {
 
   constructor(private readonly options: QuotaStoreOptions) {}
 
-  consume(id: string, quotas: Quotas, nowMs = this.options.clock.now()): Verdict {
+  consume(id: string, quotas: Quotas): Verdict {
+    const { clock, banRule, bans } = this.options;
     const counts = this.#counts.get(id) ?? UNUSED;
-    const { verdict, next } = decide(counts, quotas, this.options.banRule, nowMs);
+    const { verdict, next } = decide(counts, quotas, banRule, clock.now());
     this.#counts.set(id, next);
     if (next.bannedUntilMs > counts.bannedUntilMs) {
-      this.options.bans?.inc();
+      bans?.inc();
     }
     return verdict;
   }
 
   liftBan(id: string): void {
     const counts = this.#counts.get(id);
-    if (counts !== undefined && (counts.rejections > 0 || counts.bannedUntilMs > 0)) {
+    if (counts !== undefined) {
       this.#counts.set(id, { ...counts, ...NO_REJECTIONS, bannedUntilMs: 0 });
     }
   }

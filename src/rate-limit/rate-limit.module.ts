@@ -40,6 +40,5 @@ async function openKeyQuotaStore(
   metrics.recoveries.inc({ dependency: 'redis' }, 0);
   const store = await RedisQuotaStore.connect(redisUrl, { ...options, recoveries: metrics.recoveries.labels('redis') });
   metrics.watch('limiterDegraded', () => store.degraded);
-  metrics.watch('limiterClockOffset', () => store.clockOffsetMs / 1_000);
   return store;
 }

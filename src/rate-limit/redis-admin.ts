@@ -1,10 +1,10 @@
 import { asError } from '../common/as-error.js';
 import { withDeadline } from '../common/deadline.js';
 import { DAY_MS, windowEndSeconds } from './decision.js';
-import { connectRedis, type LimitRedis, onConnectionLost, untilReady } from './redis-connection.js';
+import { createRedis, type LimitRedis, openRedis, watchConnection } from './redis-connection.js';
 import { BAN_FIELDS, redisKeyOf } from './redis-script.js';
 
-/** For all commands together: an operator waits at a terminal. */
+/** For all commands together: an operator waits at a terminal. Milliseconds. */
 const COMMANDS_TIMEOUT_MS = 5_000;
 
 /** The usage of one key as Redis has counted it. */
@@ -54,17 +54,13 @@ export async function liftBanInRedis(redisUrl: string, keyId: string): Promise<v
  * @throws {Error} within seven seconds, whose message is a clause; commands that were sent may have taken effect
  */
 export async function withRedis<T>(redisUrl: string, work: (redis: LimitRedis) => Promise<T>): Promise<T> {
-  const redis = connectRedis(redisUrl);
-  let lostBecause: string | undefined;
-  onConnectionLost(redis, (reason) => {
-    lostBecause = reason;
-  });
+  const redis = createRedis(redisUrl);
+  const connectionError = watchConnection(redis);
   try {
-    await untilReady(redis);
+    await openRedis(redis);
     return await withDeadline(work(redis), COMMANDS_TIMEOUT_MS);
   } catch (error) {
-    const reason = redis.status === 'ready' ? undefined : lostBecause;
-    throw new Error(`Redis cannot be used (${reason ?? asError(error).message})`, { cause: error });
+    throw new Error(`Redis cannot be used (${connectionError() ?? asError(error).message})`, { cause: error });
   } finally {
     redis.disconnect();
   }

@@ -1,29 +1,18 @@
 import { Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { asError } from '../common/as-error.js';
-import { lruCache } from '../common/lru-cache.js';
+import { withDeadline } from '../common/deadline.js';
 import type { Quotas } from '../plans/plans.js';
-import { type BanRule, bindingWindow, type Counts, decide, type Verdict, verdictOf } from './decision.js';
-import { COUNTED_MAX, MemoryQuotaStore, type QuotaStore, type QuotaStoreOptions } from './memory-quota-store.js';
-import { RedisCircuitBreaker } from './redis-circuit-breaker.js';
-import { connectRedis, type LimitRedis, untilReady } from './redis-connection.js';
+import { type Verdict, verdictOf } from './decision.js';
+import { MemoryQuotaStore, type QuotaStore, type QuotaStoreOptions } from './memory-quota-store.js';
+import { createRedis, type LimitRedis, openRedis, watchConnection } from './redis-connection.js';
 import { BAN_FIELDS, consumeArguments, type ConsumeReply, countsOf, redisKeyOf } from './redis-script.js';
 
-/** How long a remembered rejection is used before one request asks Redis again, for bans and unbans by other processes. */
-const RECHECK_MS = 1_000;
-
-/** What Redis has rejected. Not the verdict: the plan may change. */
-interface Rejected {
-  counts: Counts;
-  /**
-   * The clock of Redis less ours when the command was sent, in milliseconds. An upper bound: a remembered window ends at
-   * the latest when it ends in Redis, so no reset of the past is reported.
-   */
-  readonly clockOffsetMs: number;
-  /** By how much the offset may be too high. */
-  readonly latencyMs: number;
-  /** Our clock when Redis was last asked. */
-  checkedAtMs: number;
-}
+/** How long Redis may take for a request before that is decided without it. Milliseconds. */
+const RESPONSE_TIMEOUT_MS = 100;
+/** Consecutive failures after which requests are counted in memory for {@link RETRY_MS}. */
+const FAILURES_MAX = 3;
+/** Milliseconds. */
+const RETRY_MS = 1_000;
 
 export interface RedisQuotaStoreOptions extends QuotaStoreOptions {
   readonly redis: LimitRedis;
@@ -33,30 +22,27 @@ export interface RedisQuotaStoreOptions extends QuotaStoreOptions {
 
 /**
  * Counts the requests of API keys in Redis, exactly for any number of processes: one script and one round trip for each.
- * What Redis cannot decide is counted in the memory of this process.
+ * While Redis fails or is slow, each process counts in its own memory; a request whose reply is lost may count in both.
  */
 export class RedisQuotaStore implements QuotaStore, OnApplicationShutdown {
   readonly #logger = new Logger('RateLimit');
-  readonly #breaker: RedisCircuitBreaker;
   readonly #memory: MemoryQuotaStore;
-  /** Keys that no request can be admitted for: bans and, without bans, windows without requests remaining. */
-  readonly #rejected = lruCache<string, Rejected>(COUNTED_MAX);
-  /** Redis counts rejections and decides bans: a rejection must not be counted a second time. */
-  readonly #withoutNewBans: BanRule;
-  /** The clock of Redis less ours, as of the latest reply. */
-  #clockOffsetMs = 0;
+  readonly #connectionError: () => string | undefined;
+  #failures = 0;
+  /** When requests ask Redis again, by `performance.now()`; undefined while Redis works. */
+  #retryAtMs: number | undefined;
 
   constructor(private readonly options: RedisQuotaStoreOptions) {
-    this.#withoutNewBans = { ...options.banRule, threshold: 0 };
-    this.#breaker = new RedisCircuitBreaker(options.redis, options.recoveries);
     this.#memory = new MemoryQuotaStore(options);
+    this.#connectionError = watchConnection(options.redis);
   }
 
   /** Connects to Redis. Resolves when it is ready, or after a while without it. */
   static async connect(url: string, options: Omit<RedisQuotaStoreOptions, 'redis'>): Promise<RedisQuotaStore> {
-    const redis = connectRedis(url);
-    const store = new RedisQuotaStore({ ...options, redis });
-    await untilReady(redis);
+    const store = new RedisQuotaStore({ ...options, redis: createRedis(url) });
+    await openRedis(store.options.redis).catch((error: unknown) => {
+      store.#countInMemory(error);
+    });
     return store;
   }
 
@@ -64,79 +50,42 @@ export class RedisQuotaStore implements QuotaStore, OnApplicationShutdown {
     this.options.redis.disconnect();
   }
 
-  /** Whether requests are counted by this process alone because Redis is unavailable. */
+  /** Whether requests are counted by this process alone, as far as the latest one that asked Redis knows. */
   get degraded(): boolean {
-    return this.#breaker.isOpen;
+    return this.#retryAtMs !== undefined;
   }
 
-  /** The clock of Redis minus that of this process, at the last request that was counted. Milliseconds. */
-  get clockOffsetMs(): number {
-    return this.#clockOffsetMs;
-  }
-
-  consume(keyId: string, quotas: Quotas): Verdict | Promise<Verdict> {
-    const rejected = this.#rejected.get(keyId);
-    const rejection = rejected && this.#rejectionBy(rejected, quotas);
-    if (rejected === undefined || rejection === undefined) {
-      return this.#consumeInRedis(keyId, quotas);
+  async consume(keyId: string, quotas: Quotas): Promise<Verdict> {
+    if (this.#retryAtMs !== undefined && performance.now() < this.#retryAtMs) {
+      return this.#memory.consume(keyId, quotas);
     }
-    const nowMs = this.options.clock.now();
-    if (Math.abs(nowMs - rejected.checkedAtMs) < RECHECK_MS) {
-      return rejection;
-    }
-    // Of many requests of a rejected key, one a second asks Redis.
-    rejected.checkedAtMs = nowMs;
-    return this.#consumeInRedis(keyId, quotas);
-  }
-
-  liftBan(keyId: string): void {
-    this.#memory.liftBan(keyId);
-    this.options.redis
-      .hdel(redisKeyOf(keyId), ...BAN_FIELDS)
-      .catch((error: unknown) => {
-        this.#logger.warn(`could not lift the ban of ${keyId} in Redis: ${asError(error).message}`);
-      })
-      .finally(() => {
-        // Only when the replies that Redis has sent before are handled: they may still restore the ban.
-        setImmediate(() => this.#rejected.delete(keyId));
-      });
-  }
-
-  async #consumeInRedis(keyId: string, quotas: Quotas, repeatedWith?: BanRule): Promise<Verdict> {
-    const { clock, banRule } = this.options;
-    const sentAtMs = performance.now();
+    const { redis, banRule } = this.options;
     let reply: ConsumeReply;
     try {
-      reply = await this.#breaker.consume(keyId, consumeArguments(quotas, repeatedWith ?? banRule));
-    } catch {
-      const rejected = this.#rejected.get(keyId);
-      const rejection = rejected && this.#rejectionBy(rejected, quotas);
-      return rejection ?? this.#memory.consume(keyId, quotas, clock.now() + this.#clockOffsetMs);
+      // Not ioredis's `commandTimeout`, which counts the time in which this process is busy.
+      const response = redis.consume(redisKeyOf(keyId), ...consumeArguments(quotas, banRule));
+      reply = await withDeadline(response, RESPONSE_TIMEOUT_MS);
+    } catch (error) {
+      this.#failures++;
+      if (this.#failures >= FAILURES_MAX) {
+        this.#countInMemory(error);
+      }
+      return this.#memory.consume(keyId, quotas);
     }
-    const [redisNowMs] = reply;
-    const checkedAtMs = clock.now();
-    // Not by the clock, which may be set meanwhile.
-    const latencyMs = Math.ceil(performance.now() - sentAtMs);
-    const clockOffsetMs = redisNowMs - (checkedAtMs - latencyMs);
-    const verdict = this.#verdictOf(keyId, quotas, reply);
-    this.#clockOffsetMs = clockOffsetMs;
-    const hasEnded = redisNowMs + latencyMs >= bindingWindow(verdict).resetAtSeconds * 1_000;
-    if (repeatedWith === undefined && verdict.outcome !== 'admitted' && hasEnded) {
-      // What rejects may have ended while the reply was on its way. Redis has counted a rejection by a limit already.
-      return this.#consumeInRedis(keyId, quotas, verdict.outcome === 'limited' ? this.#withoutNewBans : banRule);
-    }
-    if (this.#isKnownInAdvance(verdict)) {
-      this.#rejected.set(keyId, { counts: countsOf(reply), clockOffsetMs, latencyMs, checkedAtMs });
-    } else {
-      this.#rejected.delete(keyId);
-    }
-    return verdict;
+    this.#countInRedis();
+    return this.#verdictOf(reply, quotas);
   }
 
-  #verdictOf(keyId: string, quotas: Quotas, reply: ConsumeReply): Verdict {
-    const [nowMs, counted, , , , , bannedUntilMs, banBegan] = reply;
-    // Redis decides again, so a ban of the memory has ended.
+  /** Also in Redis: the command that lifts a ban may not know where that is. */
+  liftBan(keyId: string): void {
     this.#memory.liftBan(keyId);
+    this.options.redis.hdel(redisKeyOf(keyId), ...BAN_FIELDS).catch((error: unknown) => {
+      this.#logger.warn(`could not lift the ban of ${keyId} in Redis: ${this.#reasonOf(error)}`);
+    });
+  }
+
+  #verdictOf(reply: ConsumeReply, quotas: Quotas): Verdict {
+    const [nowMs, counted, , , , , bannedUntilMs, banBegan] = reply;
     if (banBegan === 1) {
       this.options.bans?.inc();
     }
@@ -144,21 +93,23 @@ export class RedisQuotaStore implements QuotaStore, OnApplicationShutdown {
     return verdictOf(counted === 1 ? 'admitted' : rejection, countsOf(reply), quotas, nowMs);
   }
 
-  /** The rejection of a request by what is remembered; undefined when Redis has to decide. */
-  #rejectionBy(rejected: Rejected, quotas: Quotas): Verdict | undefined {
-    const { counts, clockOffsetMs, latencyMs } = rejected;
-    const { verdict, next } = decide(counts, quotas, this.#withoutNewBans, this.options.clock.now() + clockOffsetMs);
-    if (!this.#isKnownInAdvance(verdict)) {
-      return undefined;
+  #countInMemory(error: unknown): void {
+    if (!this.degraded) {
+      this.#logger.error(`Redis unavailable (${this.#reasonOf(error)}), counting in memory`);
     }
-    // The clock may have been set back, which cuts a ban.
-    rejected.counts = next;
-    // A lower bound of the time, so that Retry-After is never too short.
-    return { ...verdict, decidedAtMs: verdict.decidedAtMs - latencyMs };
+    this.#retryAtMs = performance.now() + RETRY_MS;
   }
 
-  /** Whether the next request gets this rejection too. With bans, one over a limit counts towards a ban in Redis. */
-  #isKnownInAdvance({ outcome }: Verdict): boolean {
-    return outcome === 'banned' || (outcome === 'limited' && this.options.banRule.threshold === 0);
+  #countInRedis(): void {
+    this.#failures = 0;
+    if (this.degraded) {
+      this.#retryAtMs = undefined;
+      this.#logger.warn('Redis available again, counting in Redis');
+      this.options.recoveries.inc();
+    }
+  }
+
+  #reasonOf(error: unknown): string {
+    return this.#connectionError() ?? asError(error).message;
   }
 }

@@ -1,5 +1,5 @@
 import type { Quotas } from '../plans/plans.js';
-import { type BanRule, type Counts, IN_FLIGHT_MS, MINUTE_MS, NO_REJECTIONS } from './decision.js';
+import { type BanRule, type Counts, IN_FLIGHT_MS, NO_REJECTIONS } from './decision.js';
 
 /**
  * Decides ban, minute and day together and counts the request, or its rejection; the same rule as `decide` in
@@ -7,7 +7,7 @@ import { type BanRule, type Counts, IN_FLIGHT_MS, MINUTE_MS, NO_REJECTIONS } fro
  *
  * KEYS: the hash of one API key. `me`/`de`: the ends of the counted minute and day (Unix seconds);
  * `mu`/`du`: the requests counted in them; `rs`/`rc`: the start of the ban window (Unix milliseconds) and its rejections;
- * `bu`: the end of a ban (Unix milliseconds); `gs`: the start of the grace (Unix milliseconds), absent or 0 without one. It
+ * `bu`: the end of a ban (Unix milliseconds); `gs`: the start of the grace (Unix milliseconds), 0 without one. It
  * expires when day, ban window and ban have ended.
  * ARGV: {@link consumeArguments}. Returns {@link ConsumeReply}.
  *
@@ -23,11 +23,9 @@ for field = 1, 8 do
   state[field] = tonumber(state[field]) or 0
 end
 
-local function windowAt(windowEnd, used, seconds)
-  if now < windowEnd * 1000 and (windowEnd - seconds) * 1000 <= now + ${MINUTE_MS} then
-    return windowEnd, used
-  end
-  return (math.floor(now / 1000 / seconds) + 1) * seconds, 0
+local function windowAt(countedEnd, used, seconds)
+  local windowEnd = (math.floor(now / 1000 / seconds) + 1) * seconds
+  return windowEnd, windowEnd == countedEnd and used or 0
 end
 local minuteEnd, minuteUsed = windowAt(state[1], state[2], 60)
 local dayEnd, dayUsed = windowAt(state[3], state[4], 86400)
@@ -42,7 +40,7 @@ if now >= bannedUntil then
     local elapsed = now - windowStart
     if elapsed < 0 or elapsed >= banWindow then
       windowStart, rejections, graceStart = now, 1, now
-    elseif graceStart == 0 or now < graceStart then
+    elseif graceStart == 0 then
       graceStart = now
     elseif now - graceStart >= math.min(${IN_FLIGHT_MS}, banWindow / 2) then
       rejections = rejections + 1
@@ -54,10 +52,7 @@ if now >= bannedUntil then
 end
 
 redis.call('HSET', KEYS[1], 'me', minuteEnd, 'mu', minuteUsed, 'de', dayEnd, 'du', dayUsed,
-  'rs', windowStart, 'rc', rejections, 'bu', bannedUntil)
-if graceStart ~= state[8] then
-  redis.call('HSET', KEYS[1], 'gs', graceStart)
-end
+  'rs', windowStart, 'rc', rejections, 'bu', bannedUntil, 'gs', graceStart)
 redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', math.max(dayEnd * 1000, windowStart + banWindow, bannedUntil)))
 return {now, counted, minuteUsed, minuteEnd, dayUsed, dayEnd, bannedUntil, banBegan}`;
 

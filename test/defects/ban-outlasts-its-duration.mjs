@@ -2,7 +2,7 @@
 export default {
   promise: 5,
   file: 'src/rate-limit/decision.ts',
-  find: 'Math.min(counts.bannedUntilMs, nowMs + durationSeconds * 1_000)',
-  replace: 'durationSeconds === 0 ? nowMs : counts.bannedUntilMs',
+  find: 'Math.min(counts.bannedUntilMs, nowMs + rule.durationSeconds * 1_000)',
+  replace: 'counts.bannedUntilMs',
   suites: ['unit/rate-limit/decision'],
 };

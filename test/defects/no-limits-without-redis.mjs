@@ -2,8 +2,10 @@
 export default {
   promise: 5,
   file: 'src/rate-limit/redis-quota-store.ts',
-  find: 'return rejection ?? this.#memory.consume(keyId, quotas, clock.now() + this.#clockOffsetMs);',
-  replace:
-    'return rejection ?? decide(countsOf([0, 0, 0, 0, 0, 0, 0, 0]), quotas, this.#withoutNewBans, clock.now()).verdict;',
-  suites: ['replicas/shared-limits'],
+  find: 'this.#memory = new MemoryQuotaStore(options);',
+  replace: `this.#memory = {
+      consume: (id: string, quotas: Quotas) => new MemoryQuotaStore(options).consume(id, quotas),
+      liftBan: () => undefined,
+    } as unknown as MemoryQuotaStore;`,
+  suites: ['replicas/redis-failures'],
 };

@@ -27,13 +27,6 @@ describeWithRedis('the service exports for alerts', () => {
     return (await ServiceMetrics.of(context.service.app)).sum(name);
   }
 
-  it('the difference between its clock and that of Redis', async () => {
-    await cancelOrder(context.service.baseUrl, '1', context.key);
-    const expected = (Date.now() - context.service.clock.now()) / 1_000;
-    const offset = await metric('petstore_limiter_clock_offset_seconds');
-    expect(Math.abs(offset - expected)).toBeLessThan(60);
-  });
-
   it('that it counts without Redis', async () => {
     expect(await metric('petstore_limiter_store_degraded')).toBe(0);
     await redis.kill();

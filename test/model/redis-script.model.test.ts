@@ -20,7 +20,7 @@ const rules: fc.Arbitrary<BanRule> = fc.record({
   windowSeconds: fc.constantFrom(1, 3, 60, 100_000),
   durationSeconds: fc.constantFrom(1, 60, 100_000),
 });
-/** Cases that random requests seldom meet: a window that begins exactly a minute from now, a ban that is cut, a grace that is ahead. */
+/** Cases that random requests seldom meet: a window that is counted anew, a ban that is cut, a grace that is ahead. */
 const clocksSetBack: [Quotas, Quotas, BanRule, number[]][] = [
   [500, -60_000, 0],
   [500, 0, 2_000, -1_000, 0],

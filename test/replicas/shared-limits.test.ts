@@ -1,11 +1,10 @@
-import { setTimeout as delay } from 'node:timers/promises';
-import { call, listOrders } from '../helpers/api.js';
+import { liftBanInRedis } from '../../src/rate-limit/redis-admin.js';
+import { call, errorOf } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
-import { administrate, countOf } from '../helpers/redis-limits.js';
+import { administrate, letInFlightPass } from '../helpers/redis-limits.js';
 import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { useTestDatabase } from '../helpers/test-database.js';
-import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
@@ -59,99 +58,42 @@ describeWithRedis('three replicas that share a Redis', () => {
   });
 });
 
-describeWithRedis('a replica whose Redis fails', () => {
+describeWithRedis('a ban in a Redis that replicas share', () => {
   let redis: RedisServer;
-  let replica: ServiceProcess;
-
-  beforeEach(async () => {
-    redis = await RedisServer.start();
-    replica = await startReplica(redis.url);
-  });
-  afterEach(async () => {
-    redis.thaw();
-    await stopAll([replica, redis]);
-  });
-
-  it('responds while Redis is suspended, and sends it no request twice', async () => {
-    const { id, key } = await insertKey(database.db);
-    await request(replica, key);
-    redis.freeze();
-    const responses = await Promise.all(Array.from({ length: 200 }, () => request(replica, key)));
-    expect(responses.filter(({ status }) => status !== 404)).toEqual([]);
-    expect(replica.output).toContain('Redis unavailable');
-    redis.thaw();
-    let extraRequests = 0;
-    await waitFor(async () => {
-      await request(replica, key);
-      extraRequests++;
-      return replica.output.includes('Redis available again');
-    }, 'Redis is used again');
-    // A script that timed out may have counted; sent again, it would count twice.
-    expect(await countOf(redis, id)).toBeLessThanOrEqual(1 + 200 + extraRequests);
-  });
-
-  it('starts without Redis, logs that once and uses Redis when it becomes available', async () => {
-    await redis.kill();
-    const early = await startReplica(redis.url);
-    try {
-      const { key } = await insertKey(database.db);
-      expect((await listOrders(early.baseUrl, key)).status).toBe(200);
-      await redis.restart();
-      await waitFor(async () => {
-        await request(early, key);
-        return early.output.includes('Redis available again');
-      }, 'Redis is used');
-      expect(early.output.match(/Redis unavailable/g)).toHaveLength(1);
-    } finally {
-      await early.stop();
-    }
-  });
-});
-
-describeWithRedis('a request while Redis does not reply', () => {
-  let redis: RedisServer;
-  let proxy: TcpProxy;
-  let service: TestService;
-  let known: { id: string; key: string };
-
-  const ask = async (key: string): Promise<number> => (await call(service.baseUrl, 'GET', '/nothing-here', key)).status;
-  const countOfKnown = (): Promise<number> => countOf(redis, known.id);
+  let replicas: TestService[];
 
   beforeAll(async () => {
     redis = await RedisServer.start();
-    proxy = await TcpProxy.start(redis.url);
-    service = await startTestService({ database, environment: { REDIS_URL: proxy.urlFor(redis.url) } });
-    known = await insertKey(database.db);
+    const environment = { REDIS_URL: redis.url, RATE_LIMIT_BAN_THRESHOLD: '3' };
+    // Their clocks are far from that of Redis.
+    replicas = [await startTestService({ database, environment }), await startTestService({ database, environment })];
   });
-  beforeEach(async () => {
-    proxy.restore();
-    await waitFor(async () => {
-      const before = await countOfKnown();
-      await ask(known.key);
-      return (await countOfKnown()) > before;
-    }, 'the service counts in Redis');
-    proxy.stall();
-  });
-  afterAll(async () => {
-    await service.stop();
-    await proxy.close();
-    await redis.stop();
-  });
+  afterAll(() => stopAll([...replicas, redis]));
 
-  it('gets its response within 2.5 seconds', async () => {
-    const received: { status?: number } = {};
-    const response = ask(known.key).then((status) => (received.status = status));
-    // Many timers instead of one: a busy machine delays them as much as the service, which runs in this process.
-    for (let tenths = 0; tenths < 25 && received.status === undefined; tenths++) {
-      await delay(100);
+  it('begins with the rejection that reaches the threshold, ends at one time everywhere and is lifted at once', async () => {
+    const { id, key } = await insertKey(database.db, { requests_per_minute: 100, requests_per_day: 1 });
+    const responses: Response[] = [];
+    for (let number = 0; number < 7; number++) {
+      responses.push(await call(replicas[number % 2]!.baseUrl, 'GET', '/nothing-here', key));
+      if (number === 1) {
+        await letInFlightPass(redis, id);
+      }
     }
-    expect(received.status).toBe(404);
-    await response;
-  });
+    const codes = await Promise.all(responses.map(async (response) => (await errorOf(response)).code));
+    const [limited, banned] = ['rate_limit_exceeded', 'api_key_banned'];
+    expect(codes).toEqual(['route_not_found', limited, limited, banned, banned, banned, banned]);
+    const resets = responses.slice(3).map(({ headers }) => Number(headers.get('x-ratelimit-reset')));
+    expect(new Set(resets).size).toBe(1);
+    const retryAfter = Number(responses[3]!.headers.get('retry-after'));
+    expect(retryAfter).toBeGreaterThan(240);
+    expect(retryAfter).toBeLessThanOrEqual(301);
+    expect(Math.abs(resets[0]! - retryAfter - Date.now() / 1_000)).toBeLessThan(60);
 
-  it('is admitted within the limit of its key, and rejected with 429 beyond it', async () => {
-    const { key } = await insertKey(database.db, { requests_per_minute: 100, requests_per_day: 2 });
-    expect([await ask(key), await ask(key), await ask(key)]).toEqual([404, 404, 429]);
+    await liftBanInRedis(redis.url, id);
+    for (const { baseUrl } of replicas) {
+      // Its counts stay.
+      expect((await errorOf(await call(baseUrl, 'GET', '/nothing-here', key))).code).toBe(limited);
+    }
   });
 });
 

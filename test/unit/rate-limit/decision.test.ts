@@ -64,11 +64,10 @@ class WindowHistory {
     private readonly limit: number,
   ) {}
 
-  /** Moves to the window of this time, unless a clock that was set back has left one that begins within a minute. */
+  /** Moves to the window of this time. */
   at(now: number): this {
     const number = Math.floor(now / this.windowMs);
-    const isAhead = this.number > number && this.number * this.windowMs - now <= 60_000;
-    if (number !== this.number && !isAhead) {
+    if (number !== this.number) {
       this.number = number;
       this.admitted = [];
     }
@@ -115,8 +114,7 @@ function verdictsByHistory(rule: BanRule, quota: Quotas, times: readonly number[
     }
     const [windowStart = Infinity] = counted;
     const beginsWindow = now < windowStart || now >= windowStart + windowMs;
-    // No burst has begun in the future.
-    burst = beginsWindow || now < burst[0]! ? [now] : [...burst, now];
+    burst = beginsWindow ? [now] : [...burst, now];
     // Those that a client may have sent before it received the first one of the burst do not count.
     const isRepeated = now - burst[0]! >= Math.min(2_000, windowMs / 2);
     counted = beginsWindow ? [now] : [...counted, ...(isRepeated ? [now] : [])];
@@ -223,31 +221,6 @@ describe('decide, when the clock is set back', () => {
   const after = (counts: Counts, requests: number, now: number, rule = RULE): Counts =>
     Array.from({ length: requests }).reduce<Counts>((current) => decide(current, FREE, rule, now).next, counts);
 
-  it('by a minute and forward again, does not admit the requests of a minute twice', () => {
-    const used = after(UNUSED, 60, NOON + 30_000);
-    const behind = decide(used, FREE, RULE, NOON - 30_000);
-    expect(behind.verdict).toMatchObject({
-      outcome: 'limited',
-      minute: { remaining: 0, resetAtSeconds: NOON / 1_000 + 60 },
-    });
-    const headers = new Map(rateLimitHeaders(behind.verdict));
-    // Until the end of the counted minute, so the retry is admitted.
-    expect([headers.get('Retry-After'), headers.get('RateLimit')?.split(',')[0]]).toEqual(['90', '"minute";r=0;t=90']);
-    expect(decide(behind.next, FREE, RULE, NOON + 30_000).verdict.outcome).toBe('limited');
-    expect(decide(behind.next, FREE, RULE, NOON + 60_000).verdict.outcome).toBe('admitted');
-  });
-
-  test.each([
-    // counted from   now                    remaining in the minute and the day afterwards
-    ['a minute', NOON, NOON - 60_000, 9, 949],
-    ['more than a minute', NOON, NOON - 60_001, 59, 949],
-    ['over midnight by a minute', NOON + DAY_MS / 2, NOON + DAY_MS / 2 - 60_000, 9, 949],
-    ['over midnight by more than a minute', NOON + DAY_MS / 2, NOON + DAY_MS / 2 - 60_001, 59, 999],
-  ])('by %s, keeps the counts of windows that begin within a minute', (_by, countedMs, now, minute, day) => {
-    const { verdict } = decide(after(UNUSED, 50, countedMs), FREE, RULE, now);
-    expect([verdict.minute.remaining, verdict.day.remaining]).toEqual([minute, day]);
-  });
-
   it('cuts a ban that began a day ahead to its duration from the next request, once', () => {
     const banned = after(after(UNUSED, 61, NOON + DAY_MS), 1, NOON + DAY_MS + 2_000);
     expect(banned.bannedUntilMs).toBe(NOON + DAY_MS + 302_000);
@@ -291,8 +264,6 @@ describe('decide, for rejections', () => {
     [4, 120, [0, 2_000, 60_000, 60_000, 62_000, 62_001], 62_001],
     // Half of a short window.
     [2, 3, [59_000, 60_000, 60_000, 61_499, 61_500], 61_500],
-    // The clock is set back by 300 ms: the two seconds start over.
-    [2, 120, [0, 60_000, 60_500, 60_200, 62_199, 62_200], 62_200],
   ])('with threshold %i and a window of %i s at %j ms bans at %s ms', (threshold, windowSeconds, times, banned) => {
     const rule: BanRule = { threshold, windowSeconds, durationSeconds: 300 };
     let counts = decide(UNUSED, ONE, rule, START).next;

@@ -62,14 +62,6 @@ describe('the memory store', () => {
     expect(bans).toBe(3);
   });
 
-  it('stores no entry when it lifts the ban of an id without requests', () => {
-    store.consume('a', ONE);
-    for (let number = 0; number < 100_001; number++) {
-      store.liftBan(String(number));
-    }
-    expect(store.consume('a', ONE).outcome).toBe('limited');
-  });
-
   it('evicts the least recently used id when there are more than 100,000', () => {
     store.consume('first', ONE);
     store.consume('second', ONE);
