@@ -10,7 +10,7 @@ const BATCH_SIZE_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 /** The values that are read at scrape time, each with its name and help; true is 1. */
 const GAUGES = {
   connections: ['petstore_connections', 'Open client connections.'],
-  unflushedUsage: ['petstore_usage_unflushed_rows', 'Rows of key and day with usage that is not written yet.'],
+  unflushedUsage: ['petstore_usage_unflushed_rows', 'Keys with usage that is not written yet.'],
   ready: ['petstore_ready', '1 while /health/ready returns 200, 0 while it returns 503.'],
   archiveFailing: [
     'petstore_wal_archive_failing',
@@ -95,12 +95,7 @@ export class Metrics {
 
   readonly usageFlushFailures = this.#counter(
     'petstore_usage_flush_failures_total',
-    'Attempts to write usage that failed. The counts are written later, or dropped when the connection was lost meanwhile.',
-  );
-
-  readonly usageLost = this.#counter(
-    'petstore_usage_lost_requests_total',
-    'Requests missing from the usage: too many keys waited to be written, or the connection was lost while they were written.',
+    'Attempts to write usage that failed. The counts are written later.',
   );
 
   readonly recoveries = this.#counter(

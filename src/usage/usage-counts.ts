@@ -15,9 +15,7 @@ export const NO_USAGE = Object.freeze({
 /** What a key did. Integers. */
 export type UsageCounts = Record<keyof typeof NO_USAGE, number>;
 
-/** What a key did on one day. */
+/** What a key did since it was last written. */
 export interface UsageRow extends UsageCounts {
   readonly keyId: string;
-  /** When the first of it was counted, by the clock of this process. Unix milliseconds. */
-  sinceMs: number;
 }

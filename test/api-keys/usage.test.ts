@@ -3,30 +3,24 @@ import { ANONYMOUS_ID } from '../../src/plans/plans.js';
 import { UsageRecorder } from '../../src/usage/usage-recorder.js';
 import { UsageRepository } from '../../src/usage/usage.repository.js';
 import type { UsageRow } from '../../src/usage/usage-counts.js';
-import { type Config, loadConfig } from '../../src/config/config.js';
-import { Pools } from '../../src/database/pools.js';
-import { PrismaService } from '../../src/database/prisma.service.js';
-import { Metrics } from '../../src/metrics/metrics.js';
 import { lockOrder, openTransaction, untilLockWaits } from '../helpers/lock-waits.js';
 import { call, cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
-import { ManualClock } from '../helpers/manual-clock.js';
 import { RawClient } from '../helpers/raw-client.js';
 import { requestRaw } from '../helpers/raw-http.js';
 import { ServiceMetrics } from '../helpers/service-metrics.js';
+import { ServiceProcess } from '../helpers/service-process.js';
 import { startTestService, useTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { exchange, requestText } from '../helpers/wire.js';
 
-const DAY_MS = 86_400_000;
 const NOTHING = { admitted: '0', rejected: '0', banned: '0', lists: '0', cancels: '0', list_bytes: '0' };
 
 const context = useTestService({ environment: { RATE_LIMIT_BAN_THRESHOLD: '3', CANCEL_LOCK_TIMEOUT_MS: '30000' } });
 
-/** @param day by default any: it may change during a test */
-async function usageOf(id: string, day = 'day'): Promise<Record<string, unknown> | undefined> {
+async function usageOf(id: string): Promise<Record<string, unknown> | undefined> {
   const { rows } = await context.service.db.query<Record<string, unknown>>(
-    `SELECT admitted, rejected, banned, lists, cancels, list_bytes FROM api_key_usage WHERE key_id = $1 AND day = ${day}`,
+    'SELECT admitted, rejected, banned, lists, cancels, list_bytes FROM api_key_usage WHERE key_id = $1',
     [id],
   );
   return rows[0];
@@ -101,19 +95,6 @@ describe('the usage of a key', () => {
     expect(await usageOf(id)).toEqual({ ...NOTHING, admitted: '1', cancels: '1' });
   });
 
-  it('is counted once when the last use of the key cannot be written', async () => {
-    const { db } = context.service;
-    const { id, key } = await insertKey(db);
-    await db.query('REVOKE UPDATE (last_used_at) ON api_keys FROM petstore_service');
-    await call(context.service.baseUrl, 'HEAD', '/store/orders', key);
-    await context.service.flushUsage();
-    await context.service.flushUsage();
-    await db.query('GRANT UPDATE (last_used_at) ON api_keys TO petstore_service');
-    expect(await usageOf(id)).toEqual({ ...NOTHING, admitted: '1' });
-    const { rows } = await db.query('SELECT last_used_at FROM api_keys WHERE id = $1', [id]);
-    expect(rows).toEqual([{ last_used_at: null }]);
-  });
-
   it('has requests without a valid key in one row, without addresses', async () => {
     await context.service.db.query('DELETE FROM api_key_usage');
     await call(context.service.baseUrl, 'GET', '/store/orders');
@@ -136,109 +117,115 @@ describe('the usage of a key', () => {
   });
 });
 
-describe('the usage recorder', () => {
-  let config: Config;
-  let pools: Pools;
-  let repository: UsageRepository;
-  beforeAll(() => {
-    config = loadConfig({ DATABASE_URL: context.service.url });
-    pools = new Pools(config, new Metrics());
-    repository = new UsageRepository(new PrismaService(pools), pools);
-  });
-  afterAll(() => pools.onApplicationShutdown());
-
-  it('adds counts to the day on which they were counted, when they are written two days later', async () => {
-    const [id, clock] = [randomUUID(), new ManualClock()];
-    const recorder = new UsageRecorder(repository, clock, config, new Metrics());
-    recorder.add(id, { admitted: 1 });
-    clock.advance(DAY_MS);
-    recorder.add(id, { rejected: 1 });
-    clock.advance(DAY_MS);
-    await recorder.flush();
-    expect(await usageOf(id, 'CURRENT_DATE - 2')).toEqual({ ...NOTHING, admitted: '1' });
-    expect(await usageOf(id, 'CURRENT_DATE - 1')).toEqual({ ...NOTHING, rejected: '1' });
-    expect(await usageOf(id, 'CURRENT_DATE')).toBeUndefined();
-  });
-
-  it('adds counts to the day of the database when they are written while only the clock of the process has passed midnight', async () => {
-    const [id, clock] = [randomUUID(), new ManualClock(Date.UTC(2026, 10, 21, 23, 59, 59, 900))];
-    const recorder = new UsageRecorder(repository, clock, config, new Metrics());
-    recorder.add(id, { admitted: 1 });
-    clock.advance(100);
-    recorder.add(id, { admitted: 2 });
-    await recorder.flush();
-    expect(await usageOf(id, 'CURRENT_DATE')).toEqual({ ...NOTHING, admitted: '3' });
-  });
-
-  it('adds counts to the current day when the clock of the process is set back before they are written', async () => {
-    const [id, clock] = [randomUUID(), new ManualClock()];
-    const recorder = new UsageRecorder(repository, clock, config, new Metrics());
-    recorder.add(id, { admitted: 1 });
-    clock.advance(-2 * DAY_MS);
-    await recorder.flush();
-    expect(await usageOf(id, 'CURRENT_DATE')).toEqual({ ...NOTHING, admitted: '1' });
-  });
-
-  it('writes rows of many keys to a slow disk, in statements that end within their timeout', async () => {
-    // The four seconds of 4,000 rows are longer than a statement may take.
-    await context.service.db.query(
-      `CREATE FUNCTION slow_disk() RETURNS trigger LANGUAGE plpgsql AS
-       $$ BEGIN PERFORM pg_sleep(0.001 * (SELECT count(*) FROM added)); RETURN NULL; END $$`,
+describe('the usage', () => {
+  const use = (key: string): Promise<Response> => call(context.service.baseUrl, 'HEAD', '/store/orders', key);
+  const isUsed = async (id: string): Promise<boolean> => {
+    const { rows } = await context.service.db.query<{ used: boolean }>(
+      'SELECT last_used_at IS NOT NULL AS used FROM api_keys WHERE id = $1',
+      [id],
     );
-    await context.service.db.query(
-      `CREATE TRIGGER slow_disk AFTER INSERT ON api_key_usage REFERENCING NEW TABLE AS added
-       FOR EACH STATEMENT EXECUTE FUNCTION slow_disk()`,
-    );
-    const slow = new Pools({ ...config, cancelLockTimeoutMs: 100 }, new Metrics());
-    const metrics = new Metrics();
-    const recorder = new UsageRecorder(
-      new UsageRepository(new PrismaService(slow), slow),
-      new ManualClock(),
-      config,
-      metrics,
-    );
-    try {
-      for (let row = 0; row < 4_000; row++) {
-        recorder.add(randomUUID(), { banned: 17 });
-      }
-      // A flush that takes long leaves the rest to the next one.
-      await recorder.flush();
-      await recorder.flush();
-    } finally {
-      await slow.onApplicationShutdown();
-      await context.service.db.query('DROP TRIGGER slow_disk ON api_key_usage');
+    return rows[0]!.used;
+  };
+
+  it.each([
+    ['it', 'ALTER TABLE api_key_usage RENAME TO elsewhere', 'ALTER TABLE elsewhere RENAME TO api_key_usage'],
+    [
+      'the last use of keys',
+      'REVOKE UPDATE (last_used_at) ON api_keys FROM petstore_service',
+      'GRANT UPDATE (last_used_at) ON api_keys TO petstore_service',
+    ],
+  ])('is kept while %s cannot be written, and written once', async (_what, fail, repair) => {
+    const { id, key } = await insertKey(context.service.db);
+    await use(key);
+    await context.service.db.query(fail);
+    await context.service.flushUsage();
+    await use(key);
+    await context.service.flushUsage();
+    await context.service.db.query(repair);
+    expect(await usageOf(id)).toBeUndefined();
+    await context.service.flushUsage();
+    await context.service.flushUsage();
+    expect(await usageOf(id)).toEqual({ ...NOTHING, admitted: '2' });
+    expect(await isUsed(id)).toBe(true);
+  });
+
+  it('is written while another transaction holds the row of the key, whose last use is recorded later', async () => {
+    const { id, key } = await insertKey(context.service.db);
+    const unlock = await openTransaction(context.service.db, `SELECT FROM api_keys WHERE id = '${id}' FOR UPDATE`);
+    await use(key);
+    await context.service.flushUsage();
+    expect(await usageOf(id)).toEqual({ ...NOTHING, admitted: '1' });
+    await unlock();
+    expect(await isUsed(id)).toBe(false);
+    await use(key);
+    await context.service.flushUsage();
+    expect(await isUsed(id)).toBe(true);
+  });
+
+  it('of thousands of keys is written at once', async () => {
+    const recorder = context.service.app.get(UsageRecorder);
+    for (let key = 0; key < 2_500; key++) {
+      recorder.add(randomUUID(), { banned: 17 });
     }
+    await context.service.flushUsage();
     const { rows } = await context.service.db.query('SELECT count(*) FROM api_key_usage WHERE banned = 17');
-    expect(rows).toEqual([{ count: '4000' }]);
-    expect((await metrics.registry.getSingleMetric('petstore_usage_unflushed_rows')?.get())?.values[0]?.value).toBe(0);
+    expect(rows).toEqual([{ count: '2500' }]);
   });
 
-  it('adds up all counts, and does not deadlock with another one that writes the same keys in another order', async () => {
-    const row = { sinceMs: Date.now(), admitted: 1, rejected: 2, banned: 3, lists: 4, cancels: 5, listBytes: 6 };
+  it('adds up all counts, and does not deadlock with replicas that write the same keys in another order', async () => {
+    const repository = context.service.app.get(UsageRepository);
+    const row = { admitted: 1, rejected: 2, banned: 3, lists: 4, cancels: 5, listBytes: 6 };
     const rows = Array.from({ length: 2_000 }, (): UsageRow => ({ ...row, keyId: randomUUID() }));
-    await Promise.all([rows, rows.toReversed()].flatMap((order) => [1, 2, 3].map(() => repository.addUsage(order, 0))));
+    await context.service.db.query(
+      `INSERT INTO api_keys (id, name, key_prefix, key_hash, plan)
+       SELECT id, 'test', 'pst_', sha256(id::text::bytea), 'free' FROM unnest($1::uuid[]) AS id`,
+      [rows.map(({ keyId }) => keyId)],
+    );
+    await Promise.all([rows, rows.toReversed()].flatMap((order) => [1, 2, 3].map(() => repository.addUsage(order))));
     const { rows: sums } = await context.service.db.query(
-      `SELECT count(*) AS keys, admitted, rejected, banned, lists, cancels, list_bytes FROM api_key_usage
-       WHERE key_id = ANY($1) GROUP BY 2, 3, 4, 5, 6, 7`,
+      `SELECT count(*) AS keys, count(last_used_at) AS used, admitted, rejected, banned, lists, cancels, list_bytes
+       FROM api_key_usage JOIN api_keys ON id = key_id WHERE key_id = ANY($1) GROUP BY 3, 4, 5, 6, 7, 8`,
       [rows.map(({ keyId }) => keyId)],
     );
     const each = { admitted: '6', rejected: '12', banned: '18', lists: '24', cancels: '30', list_bytes: '36' };
-    expect(sums).toEqual([{ keys: '2000', ...each }]);
+    expect(sums).toEqual([{ keys: '2000', used: '2000', ...each }]);
   });
 
-  it('removes only days that are too old, in bounded steps, and no row that another replica removes', async () => {
-    await context.service.db.query('DELETE FROM api_key_usage');
-    await context.service.db.query(
+  it('is removed after USAGE_RETENTION_DAYS, except for a row that another replica is removing', async () => {
+    const { db } = context.service;
+    await db.query('DELETE FROM api_key_usage');
+    await db.query(
       `INSERT INTO api_key_usage SELECT gen_random_uuid(), CURRENT_DATE - age, 1, 0, 0, 0, 0, 0
-       FROM unnest(ARRAY[0, 399, 400, 401, 402, 500]) AS age`,
+       FROM unnest(ARRAY[399, 400, 401, 500]) AS age`,
     );
-    const lock = 'SELECT FROM api_key_usage WHERE day = CURRENT_DATE - 500 FOR UPDATE';
-    const unlock = await openTransaction(context.service.db, lock);
-    expect(await repository.removeOldUsage(400, 1)).toBe(1);
-    expect(await repository.removeOldUsage(400, 2)).toBe(1);
+    const unlock = await openTransaction(db, 'SELECT FROM api_key_usage WHERE day = CURRENT_DATE - 500 FOR UPDATE');
+    const agesAfterFlush = async (): Promise<number[]> => {
+      await use(context.key);
+      await context.service.flushUsage();
+      const { rows } = await db.query<{ age: number }>(
+        'SELECT CURRENT_DATE - day AS age FROM api_key_usage ORDER BY 1',
+      );
+      return rows.map(({ age }) => age);
+    };
+    expect(await agesAfterFlush()).toEqual([0, 399, 400, 500]);
     await unlock();
-    expect(await repository.removeOldUsage(400, 2)).toBe(1);
-    const { rows } = await context.service.db.query('SELECT CURRENT_DATE - day AS age FROM api_key_usage ORDER BY age');
-    expect(rows).toEqual([{ age: 0 }, { age: 399 }, { age: 400 }]);
+    expect(await agesAfterFlush()).toEqual([0, 399, 400]);
   });
+});
+
+it('a process that is killed has written its usage every ten seconds, and nothing twice', async () => {
+  const { id, key } = await insertKey(context.service.db);
+  const killed = await ServiceProcess.start({ DATABASE_URL: context.service.url });
+  const admitted = async (): Promise<unknown> => (await usageOf(id))?.admitted;
+  try {
+    await cancelOrder(killed.baseUrl, '1', key);
+    await cancelOrder(context.service.baseUrl, '1', key);
+    await cancelOrder(killed.baseUrl, '1', key);
+    await waitFor(async () => (await admitted()) === '3', 'the usage is written', { withinMs: 60_000 });
+    await cancelOrder(context.service.baseUrl, '1', key);
+  } finally {
+    await killed.stop('SIGKILL');
+  }
+  await context.service.flushUsage();
+  expect(await admitted()).toBe('4');
 });

@@ -67,7 +67,6 @@ describe('petstore_service role', () => {
         expect((await cancelOrder(service.baseUrl, '999', key)).status).toBe(404);
         await writer.flush();
       }
-      await writer.prune();
       const { rows } = await database.db.query(
         `SELECT id, admitted, last_used_at IS NOT NULL AS used
          FROM api_keys LEFT JOIN api_key_usage ON key_id = id WHERE id IN ($1, $2) ORDER BY used DESC`,
