@@ -2,6 +2,7 @@ import { createAdapterFactory } from './adapter.mjs';
 import { connect } from './database.mjs';
 import { describeFailedScript, PrismaError } from './errors.mjs';
 import { warningOfOthers } from './others-in-schema.mjs';
+import { SHARED_SERVERS, sharesServers } from './pooler.mjs';
 import { loadWasm } from './wasm.mjs';
 
 /** @import { ApplyMigrationsInput, MigrationList, SchemaEngine } from '@prisma/schema-engine-wasm' */
@@ -111,9 +112,12 @@ export class Engine {
 
 /**
  * @param {string} url
- * @throws {Error} when the migration could run the code of others with its privileges
+ * @throws {Error} when the migration could run the code of others with its privileges, or would leave its locks to others
  */
 async function ensureSafety(url) {
+  if (await sharesServers(() => connect(url))) {
+    throw new Error(SHARED_SERVERS);
+  }
   const client = await connect(url);
   const problem = await warningOfOthers(client).finally(() => client.end());
   if (problem !== undefined) {

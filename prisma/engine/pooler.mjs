@@ -1,20 +1,33 @@
 /** @import pg from 'pg' */
 
+export const SHARED_SERVERS =
+  'DATABASE_URL must point to PostgreSQL itself, or to a pooler that keeps a server connection for each client, like pool_mode = session ' +
+  'of PgBouncer (got a pooler that does not)';
+
 /**
  * Whether a URL leads to a pooler that gives its clients server connections for a transaction or a statement at a time, such as
  * `pool_mode = transaction` of PgBouncer: settings and locks would stay on a connection that others share.
- * @param {() => Promise<pg.Client>} connect opens a connection, which the caller closes
+ * @param {() => Promise<pg.Client>} connect
  * @returns {Promise<boolean>}
  */
 export async function sharesServers(connect) {
   const client = await connect();
-  const process = await processOf(client);
-  if (!hasPooler(client, process)) {
-    return false;
+  /** @type {pg.Client | undefined} */
+  let second;
+  try {
+    const process = await processOf(client);
+    if (!hasPooler(client, process)) {
+      return false;
+    }
+    // An idle pooler of this kind takes turns with its servers, or gives two clients the same one.
+    if ((await processOf(client)) !== process) {
+      return true;
+    }
+    second = await connect();
+    return (await processOf(second)) === process;
+  } finally {
+    await Promise.all([client.end(), second?.end()]);
   }
-  // An idle pooler of this kind gives both the same server process, or takes turns with them.
-  const other = await processOf(await connect());
-  return other === process || (await processOf(client)) !== process;
 }
 
 /**

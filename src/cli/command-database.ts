@@ -1,11 +1,11 @@
 import type pg from 'pg';
 import { warningOfOthers } from '../../prisma/engine/others-in-schema.mjs';
+import { SHARED_SERVERS, sharesServers } from '../../prisma/engine/pooler.mjs';
 import { asError } from '../common/as-error.js';
 import type { Config } from '../config/config.js';
 import type { OpenPrisma } from '../database/open-prisma.js';
 import {
   databaseMessageOf,
-  isOutcomeUnknown,
   LOCK_NOT_AVAILABLE,
   READ_ONLY_TRANSACTION,
   sqlStateOf,
@@ -51,7 +51,14 @@ const REMEDIES: Readonly<Record<string, string>> = {
 export async function withDatabase<T>(work: (connection: OpenPrisma) => Promise<T>): Promise<T> {
   const url = await databaseUrl();
   // Imported on demand, so that --help is fast.
-  const { openPrisma } = await import('../database/open-prisma.js');
+  const [{ openClient }, { openPrisma }] = await Promise.all([
+    import('../database/open-client.js'),
+    import('../database/open-prisma.js'),
+  ]);
+  // An unreachable server is reported below.
+  if (await sharesServers(() => openClient(url, OPTIONS)).catch(() => false)) {
+    throw new Error(SHARED_SERVERS);
+  }
   const connection = await openPrisma(url, SETTINGS, OPTIONS).catch((error: unknown) => {
     throw new Error(
       `Cannot connect to the database at ${new URL(url).host}: ${asError(error).message}. ` +
@@ -86,7 +93,7 @@ async function warnOfOthers(db: pg.Client): Promise<void> {
 function commandError(error: unknown, db: pg.Client): unknown {
   const message = databaseMessageOf(error);
   // The server may report it before it ends the session.
-  if (db.connection.stream.destroyed || (sqlStateOf(error) !== undefined && isOutcomeUnknown(error))) {
+  if (db.connection.stream.destroyed || (sqlStateOf(error)?.startsWith('57P') ?? false)) {
     return new Error(
       `The connection to the database was lost (${message}). ` +
         'If the command changes something, check whether it did before you repeat it.',

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { sharesServers } from '../../prisma/engine/pooler.mjs';
+import { SHARED_SERVERS, sharesServers } from '../../prisma/engine/pooler.mjs';
 import { asError } from '../common/as-error.js';
 import { type Config, ConfigurationError } from '../config/config.js';
 import { onlyRow } from './only-row.js';
@@ -69,10 +69,7 @@ export async function serverProblem(url: string): Promise<ServerProblem | undefi
       return fatal(`must point to PostgreSQL ${POSTGRES_VERSION_MIN} or later (got ${version})`);
     }
     if (await sharesServers(connect)) {
-      return fatal(
-        'must point to PostgreSQL itself, or to a pooler that keeps a server connection for each client, like pool_mode = session ' +
-          'of PgBouncer (got a pooler that does not)',
-      );
+      return { message: SHARED_SERVERS, isFatal: true };
     }
     return isReadOnly
       ? transient(

@@ -10,8 +10,6 @@ export const READ_ONLY_TRANSACTION = '25006';
 export const QUERY_CANCELED = '57014';
 export const SERIALIZATION_FAILURE = '40001';
 export const UNDEFINED_TABLE = '42P01';
-/** Such as for what a concurrent statement has dropped from the catalogue. */
-export const INTERNAL_ERROR = 'XX000';
 
 /** Transient conditions: the same request may succeed a moment later. */
 const TRANSIENT_SQLSTATES: ReadonlySet<string> = new Set([
@@ -35,14 +33,8 @@ const SYSTEM_ERROR = /^E(?!RR_)[A-Z_]+$/;
 const TLS_ERROR =
   /^(?:ERR_TLS|ERR_SSL|ERR_OSSL|CERT_|UNABLE_TO_|(?:DEPTH_ZERO_)?SELF_SIGNED|INVALID_CA|HOSTNAME_MISMATCH)/;
 
-/** The error of a pool without a free connection, which has no code. */
-const POOL_TIMEOUT = 'timeout exceeded when trying to connect';
-
 /** Node's code for a connection that is none (any more). */
 const NOT_CONNECTED_CODE = 'ENOTCONN';
-
-/** Errors of Node that are reported before a statement is sent. */
-const NOT_CONNECTED: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOTFOUND']);
 
 /** Codes of Prisma's own, such as P2025; some have the form of a SQLSTATE. */
 const PRISMA_CODE = /^P\d{4}$/;
@@ -107,24 +99,6 @@ export function isStatementFailure(error: unknown): boolean {
   return (
     sqlState !== undefined && (sqlState === QUERY_CANCELED || !TRANSIENT_SQLSTATE_CLASSES.has(sqlState.slice(0, 2)))
   );
-}
-
-/** Whether a statement that failed may have been executed all the same: the connection ended before its result was known. */
-export function isOutcomeUnknown(error: unknown): boolean {
-  const sqlState = sqlStateOf(error);
-  if (sqlState !== undefined) {
-    // The server ended the session.
-    return sqlState.startsWith('57P');
-  }
-  const code = codeOf(error);
-  return code === undefined
-    ? (error as Error | undefined)?.message !== POOL_TIMEOUT
-    : !(NOT_CONNECTED.has(code) || isTlsError(code));
-}
-
-/** Whether a statement names something that does not exist, is of another kind or may not be used (class 42). */
-export function isSchemaError(error: unknown): boolean {
-  return (sqlStateOf(error)?.startsWith('42') ?? false) && !isFatal(error);
 }
 
 /** Whether PostgreSQL has ended the connection, or rejected it: for whatever reason, it concerns no statement. */

@@ -3,7 +3,7 @@ import { insertKey, insertOrder } from '../helpers/builders.js';
 import { describeWith } from '../helpers/describe-with.js';
 import { lockOrder } from '../helpers/lock-waits.js';
 import { openPool } from '../helpers/open-pool.js';
-import { petstore } from '../helpers/petstore.js';
+import { petstore, runProcess } from '../helpers/petstore.js';
 import { PgBouncer } from '../helpers/pgbouncer.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
@@ -78,12 +78,12 @@ describeWith('pgbouncer')('PgBouncer in transaction mode', () => {
     'DATABASE_URL must point to PostgreSQL itself, or to a pooler that keeps a server connection for each client, ' +
     'like pool_mode = session of PgBouncer (got a pooler that does not)';
 
-  // As many as the service compares: it must see through both orders in which PgBouncer lends its server connections.
-  const COUNT = 3;
+  // The check must see through both orders in which PgBouncer lends its server connections.
+  const COUNT = 2;
   it.each([
     ['the last one used', '0'],
     ['one after the other', '1'],
-  ])('is rejected at start when it lends %s', async (_what, server_round_robin) => {
+  ])('is rejected by service, commands and migrations when it lends %s', async (_what, server_round_robin) => {
     const settings = { pool_mode: 'transaction', server_round_robin, default_pool_size: String(COUNT) };
     bouncer = await PgBouncer.start(database.url, settings);
     const pool = openPool({ connectionString: bouncer.url(database.url), max: COUNT });
@@ -96,5 +96,16 @@ describeWith('pgbouncer')('PgBouncer in transaction mode', () => {
     }
     await pool.end();
     await expect(startService()).rejects.toThrow(REJECTION);
+    const environment = { DATABASE_URL: bouncer.url(database.url) };
+    expect(await petstore(['keys', 'list'], environment)).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining(REJECTION) as string,
+    });
+    const migrated = await runProcess(['npx', 'prisma', 'migrate', 'deploy'], environment);
+    expect(migrated.exitCode).toBe(1);
+    expect(migrated.stdout + migrated.stderr).toContain(REJECTION);
+    // Neither settings nor Prisma's lock stay on a connection of the pooler.
+    const { rowCount } = await database.db.query("SELECT FROM pg_locks WHERE locktype = 'advisory'");
+    expect(rowCount).toBe(0);
   });
 });

@@ -1,11 +1,6 @@
 import { DriverAdapterError } from '@prisma/driver-adapter-utils';
 import { Prisma } from '../../../src/database/generated/client.js';
-import {
-  isOutcomeUnknown,
-  connectionError,
-  isTransientDatabaseError,
-  sqlStateOf,
-} from '../../../src/database/postgres-errors.js';
+import { connectionError, isTransientDatabaseError, sqlStateOf } from '../../../src/database/postgres-errors.js';
 
 const coded = (code: string): Error => Object.assign(new Error('failed'), { code });
 
@@ -26,69 +21,51 @@ const SHUTDOWN = {
   ...{ detail: undefined, column: undefined, hint: undefined },
 } as const;
 
-describe('sqlStateOf, isTransientDatabaseError and isOutcomeUnknown', () => {
-  it.each<[what: string, Error, sqlState: string | undefined, transient: boolean, outcomeUnknown: boolean]>([
-    ['a refused connection', coded('ECONNREFUSED'), undefined, true, false],
-    ['an unknown host', coded('ENOTFOUND'), undefined, true, false],
-    ['a failed name resolution', coded('EAI_AGAIN'), undefined, true, true],
-    ['a reset connection', coded('ECONNRESET'), undefined, true, true],
-    ['a closed connection, whose code is like a SQLSTATE', coded('EPIPE'), undefined, true, true],
-    ['an expired certificate', coded('CERT_HAS_EXPIRED'), undefined, true, false],
-    ['a timeout', coded('ETIMEDOUT'), undefined, true, true],
-    [
-      'what pg reports without a code',
-      connectionError(new Error('Connection terminated')) as Error,
-      undefined,
-      true,
-      true,
-    ],
-    ['an error of ours', new Error('A trigger keeps the order pending.'), undefined, false, true],
-    ['a server that shuts down', coded('57P01'), '57P01', true, true],
-    ['too many connections', coded('53300'), '53300', true, false],
-    ['a connection failure', coded('08006'), '08006', true, false],
-    ['a rejected connection', Object.assign(coded('55000'), { severity: 'FATAL' }), '55000', true, false],
-    ['a rejected password', coded('28P01'), '28P01', true, false],
-    ['a database that is being restored', coded('3D000'), '3D000', true, false],
-    ['a violated constraint', coded('23514'), '23514', false, false],
-    ['a missing table', coded('42P01'), '42P01', false, false],
-    ['a programming error', new TypeError('undefined is not a function'), undefined, false, true],
-    ['an invalid argument', coded('ERR_INVALID_ARG_TYPE'), undefined, false, true],
-    ['a server that shuts down (Prisma)', adapted(SHUTDOWN), '57P01', true, true],
-    [
-      'a rejected connection (Prisma)',
-      adapted({ ...SHUTDOWN, code: '42501', originalCode: '42501' }),
-      '42501',
-      true,
-      false,
-    ],
-    ['an unreachable server (Prisma)', adapted({ kind: 'DatabaseNotReachable' }), undefined, true, false],
-    ['a lost connection (Prisma)', adapted({ kind: 'ConnectionClosed' }), undefined, true, true],
-    ['a timeout (Prisma)', adapted({ kind: 'SocketTimeout' }), undefined, true, true],
-    ['a TLS error (Prisma)', adapted({ kind: 'TlsConnectionError', reason: 'expired' }), undefined, true, false],
-    ['a failure of the adapter itself', adapted({ kind: 'GenericJs', id: 1 }), undefined, false, true],
-    ['an error of the operating system (Prisma)', ofPrisma('EPIPE'), undefined, true, true],
-    ['a row that is not found (Prisma)', ofPrisma('P2025', { modelName: 'ApiKey' }), undefined, false, true],
+describe('sqlStateOf and isTransientDatabaseError', () => {
+  it.each<[what: string, Error, sqlState: string | undefined, transient: boolean]>([
+    ['a refused connection', coded('ECONNREFUSED'), undefined, true],
+    ['an unknown host', coded('ENOTFOUND'), undefined, true],
+    ['a failed name resolution', coded('EAI_AGAIN'), undefined, true],
+    ['a reset connection', coded('ECONNRESET'), undefined, true],
+    ['a closed connection, whose code is like a SQLSTATE', coded('EPIPE'), undefined, true],
+    ['an expired certificate', coded('CERT_HAS_EXPIRED'), undefined, true],
+    ['a timeout', coded('ETIMEDOUT'), undefined, true],
+    ['what pg reports without a code', connectionError(new Error('Connection terminated')) as Error, undefined, true],
+    ['an error of ours', new Error('A trigger keeps the order pending.'), undefined, false],
+    ['a server that shuts down', coded('57P01'), '57P01', true],
+    ['too many connections', coded('53300'), '53300', true],
+    ['a connection failure', coded('08006'), '08006', true],
+    ['a rejected connection', Object.assign(coded('55000'), { severity: 'FATAL' }), '55000', true],
+    ['a rejected password', coded('28P01'), '28P01', true],
+    ['a database that is being restored', coded('3D000'), '3D000', true],
+    ['a violated constraint', coded('23514'), '23514', false],
+    ['a missing table', coded('42P01'), '42P01', false],
+    ['a programming error', new TypeError('undefined is not a function'), undefined, false],
+    ['an invalid argument', coded('ERR_INVALID_ARG_TYPE'), undefined, false],
+    ['a server that shuts down (Prisma)', adapted(SHUTDOWN), '57P01', true],
+    ['a rejected connection (Prisma)', adapted({ ...SHUTDOWN, code: '42501', originalCode: '42501' }), '42501', true],
+    ['an unreachable server (Prisma)', adapted({ kind: 'DatabaseNotReachable' }), undefined, true],
+    ['a lost connection (Prisma)', adapted({ kind: 'ConnectionClosed' }), undefined, true],
+    ['a timeout (Prisma)', adapted({ kind: 'SocketTimeout' }), undefined, true],
+    ['a TLS error (Prisma)', adapted({ kind: 'TlsConnectionError', reason: 'expired' }), undefined, true],
+    ['a failure of the adapter itself', adapted({ kind: 'GenericJs', id: 1 }), undefined, false],
+    ['an error of the operating system (Prisma)', ofPrisma('EPIPE'), undefined, true],
+    ['a row that is not found (Prisma)', ofPrisma('P2025', { modelName: 'ApiKey' }), undefined, false],
     [
       'a violated constraint (Prisma)',
       adapted({ ...SHUTDOWN, originalCode: '23514', severity: 'ERROR' }),
       '23514',
       false,
-      false,
     ],
-    ['an error that a trigger raises', coded('P0001'), 'P0001', false, false],
+    ['an error that a trigger raises', coded('P0001'), 'P0001', false],
     [
       'an error that a trigger raises (Prisma)',
       adapted({ ...SHUTDOWN, originalCode: 'P0001', severity: 'ERROR' }),
       'P0001',
       false,
-      false,
     ],
-  ])('classifies %s', (_what, error, sqlState, transient, outcomeUnknown) => {
-    expect([sqlStateOf(error), isTransientDatabaseError(error), isOutcomeUnknown(error)]).toEqual([
-      sqlState,
-      transient,
-      outcomeUnknown,
-    ]);
+  ])('classifies %s', (_what, error, sqlState, transient) => {
+    expect([sqlStateOf(error), isTransientDatabaseError(error)]).toEqual([sqlState, transient]);
   });
 
   it('treats undefined as no transient error', () => {
