@@ -74,7 +74,8 @@ export function isTransientDatabaseError(error: unknown): boolean {
  * without a code any other error is a bug of ours.
  */
 export function connectionError(error: unknown): unknown {
-  return error instanceof Error && !('code' in error) ? Object.assign(error, { code: NOT_CONNECTED_CODE }) : error;
+  const isBare = error instanceof Error && Object.getPrototypeOf(error) === Error.prototype && !('code' in error);
+  return isBare ? Object.assign(error, { code: NOT_CONNECTED_CODE }) : error;
 }
 
 /** Makes a method of `pg` reject with {@link connectionError}. */

@@ -5,7 +5,12 @@ import { text } from 'node:stream/consumers';
 import type pg from 'pg';
 import { loadConfig } from '../../src/config/config.js';
 import { Pools } from '../../src/database/pools.js';
-import { databaseMessageOf, isTransientDatabaseError, sqlStateOf } from '../../src/database/postgres-errors.js';
+import {
+  databaseMessageOf,
+  isTransientDatabaseError,
+  markConnectionErrors,
+  sqlStateOf,
+} from '../../src/database/postgres-errors.js';
 import { PrismaService } from '../../src/database/prisma.service.js';
 import { Metrics } from '../../src/metrics/metrics.js';
 import { CLI } from '../helpers/build.js';
@@ -59,6 +64,8 @@ describe('Prisma', () => {
 
   function serviceOn(options: pg.PoolConfig): PrismaService {
     main = openPool(options);
+    markConnectionErrors(main, 'query');
+    markConnectionErrors(main, 'connect');
     return new PrismaService({ main } as Pools);
   }
 

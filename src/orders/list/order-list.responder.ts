@@ -27,6 +27,11 @@ const STREAMS_SHARE = 1 / 4;
 const STREAM_MAX_MS = 60_000;
 const GZIP_OPTIONS = { level: GZIP_LEVEL, chunkSize: 65_536 };
 
+/** What the connection has taken of a body, compressed or not. */
+interface Sent {
+  bytes: number;
+}
+
 /** Responds to the list operation: 304 if the client has the current list, headers only to HEAD, all orders to GET. */
 @Injectable()
 export class OrderListResponder {
@@ -69,47 +74,49 @@ export class OrderListResponder {
     } else if (req.method === 'HEAD') {
       begin(res, version, 200, version && lengthOf(this.images.find(version), res)).end();
     } else {
-      await this.#lists.run(caller, () => this.#list(req, res, caller, version));
+      await this.#lists.run(caller, () => this.#list(res, caller, version));
     }
   }
 
-  async #list(req: Request, res: Response, caller: string, version: ListVersion | undefined): Promise<void> {
-    const bytesBefore = req.socket.bytesWritten;
+  async #list(res: Response, caller: string, version: ListVersion | undefined): Promise<void> {
+    const sent: Sent = { bytes: 0 };
     this.metrics.listsRunning.inc();
     try {
-      await databaseCall(() => this.#send(res, caller, version));
+      await databaseCall(() => this.#send(res, caller, version, sent));
       this.metrics.lists.labels('complete').inc();
     } catch (error) {
       this.#end(res, error);
     } finally {
       this.metrics.listsRunning.dec();
       if (res.headersSent) {
-        this.usage.add(caller, { lists: 1, listBytes: req.socket.bytesWritten - bytesBefore });
+        this.usage.add(caller, { lists: 1, listBytes: sent.bytes });
       }
     }
   }
 
-  async #send(res: Response, caller: string, version: ListVersion | undefined): Promise<void> {
+  async #send(res: Response, caller: string, version: ListVersion | undefined, sent: Sent): Promise<void> {
     const isSent =
-      version !== undefined && (await this.images.use(version, (image, cut) => this.#sendImage(res, image, cut)));
+      version !== undefined && (await this.images.use(version, (image, cut) => this.#sendImage(res, image, cut, sent)));
     if (!isSent) {
-      await this.#streams.run(caller, () => this.#stream(res));
+      await this.#streams.run(caller, () => this.#stream(res, sent));
     }
   }
 
-  async #sendImage(res: Response, image: ListImage, cut: AbortSignal): Promise<void> {
+  async #sendImage(res: Response, image: ListImage, cut: AbortSignal, sent: Sent): Promise<void> {
     this.#begin(res, image, lengthOf(image, res));
     if (image.short !== undefined) {
-      res.end(isGzipAccepted(res) ? image.short.gzip : image.short.plain);
+      const body = isGzipAccepted(res) ? image.short.gzip : image.short.plain;
+      res.end(body);
+      sent.bytes += body.length;
     } else {
-      const body = isGzipAccepted(res) ? Readable.from(image.gzip) : inflated(image.chunks);
-      await pipeline(body, res, { signal: cut });
+      const body = isGzipAccepted(res) ? image.gzip : inflated(image.chunks);
+      await pipeline(counted(body, sent), res, { signal: cut });
     }
     this.metrics.listBytes.inc(image.length);
   }
 
   /** Sends a list that memory does not hold, from the database, at the pace of its client. */
-  async #stream(res: Response): Promise<void> {
+  async #stream(res: Response, sent: Sent): Promise<void> {
     const snapshot = await this.snapshots.forStream();
     const body = Readable.from(this.#json(snapshot, res));
     const timer = setTimeout(() => {
@@ -120,7 +127,8 @@ export class OrderListResponder {
       // An error before the first orders is a response of its own.
       await once(body, 'readable');
       this.#begin(res, snapshot.version);
-      await (isGzipAccepted(res) ? pipeline(body, createGzip(GZIP_OPTIONS), res) : pipeline(body, res));
+      const count = (source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> => counted(source, sent);
+      await (isGzipAccepted(res) ? pipeline(body, createGzip(GZIP_OPTIONS), count, res) : pipeline(body, count, res));
     } finally {
       clearTimeout(timer);
       body.destroy();
@@ -204,6 +212,13 @@ function lengthOf(image: ListImage | undefined, res: Response): number | undefin
 
 function isGzipAccepted({ req }: Response): boolean {
   return req.acceptsEncodings('gzip', 'identity') === 'gzip';
+}
+
+async function* counted(body: Iterable<Buffer> | AsyncIterable<Buffer>, sent: Sent): AsyncGenerator<Buffer> {
+  for await (const bytes of body) {
+    yield bytes;
+    sent.bytes += bytes.length;
+  }
 }
 
 /** Decompresses a list, one chunk on the thread pool while the one before it is sent. */
