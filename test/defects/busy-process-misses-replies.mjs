@@ -3,9 +3,12 @@ export default {
   promise: 5,
   file: 'src/rate-limit/redis-quota-store.ts',
   find: 'withDeadline(response, RESPONSE_TIMEOUT_MS)',
-  replace: `Promise.race([
-        response,
-        new Promise<never>((_resolve, reject) => setTimeout(reject, RESPONSE_TIMEOUT_MS, new Error('late'))),
-      ])`,
+  replace: `withDeadline(
+        Promise.race([
+          response,
+          new Promise<never>((_resolve, reject) => setTimeout(reject, RESPONSE_TIMEOUT_MS, new Error('late'))),
+        ]),
+        RESPONSE_TIMEOUT_MS,
+      )`,
   suites: ['replicas/redis-failures'],
 };

@@ -1,5 +1,5 @@
 import { RedisQuotaStore } from '../../src/rate-limit/redis-quota-store.js';
-import { createRedis, openRedis } from '../../src/rate-limit/redis-connection.js';
+import { createRedis, type LimitRedis, openRedis } from '../../src/rate-limit/redis-connection.js';
 import { consumeArguments, redisKeyOf } from '../../src/rate-limit/redis-script.js';
 import { call, errorOf } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
@@ -226,7 +226,7 @@ describeWithRedis('a service whose Redis fails', () => {
 
   it('counts the first requests after an outage in Redis alone, however many there are', async () => {
     const redis = await startRedis();
-    const store = await startStore(redis);
+    const { store, connection } = await startStore(redis);
     const quotas = { requestsPerMinute: 1_000_000, requestsPerDay: 10 };
     await redis.kill();
     for (let failure = 0; failure < 3; failure++) {
@@ -234,9 +234,7 @@ describeWithRedis('a service whose Redis fails', () => {
     }
     expect(store.degraded).toBe(true);
     await redis.restart();
-    await administrate(redis, (admin) =>
-      waitFor(async () => String(await admin.client('LIST')).includes(' name=store '), 'the store is connected'),
-    );
+    await waitFor(() => connection.status === 'ready', 'the store is connected');
     const start = performance.now();
     replaceMonotonicClock(() => start + 1_000);
     const verdicts = await Promise.all(Array.from({ length: 30 }, () => store.consume('b', quotas)));
@@ -245,13 +243,15 @@ describeWithRedis('a service whose Redis fails', () => {
   });
 });
 
-async function startStore(redis: RedisServer): Promise<RedisQuotaStore> {
+async function startStore(server: RedisServer): Promise<{ store: RedisQuotaStore; connection: LimitRedis }> {
+  const connection = createRedis(server.url);
   const options = { clock: Date, banRule: BAN_RULE, recoveries: { inc: () => undefined } };
-  const store = await RedisQuotaStore.connect(`${redis.url}?connectionName=store`, options);
+  const store = new RedisQuotaStore({ ...options, redis: connection });
   started.push(() => {
     store.onApplicationShutdown();
   });
-  return store;
+  await openRedis(connection);
+  return { store, connection };
 }
 
 describeWithRedis('when Redis fails over', () => {
@@ -301,17 +301,12 @@ describeWithRedis('when Redis has evicted the script', () => {
   // The commands themselves, because a request waits only 100 ms for one.
   it('each request is counted once', async () => {
     const server = await startRedis();
-    const redis = createRedis(server.url);
-    redis.on('error', () => undefined);
-    started.push(() => {
-      redis.disconnect();
-    });
-    await openRedis(redis);
+    const { connection } = await startStore(server);
     const values = consumeArguments({ requestsPerMinute: 1_000_000, requestsPerDay: 1_000_000 }, BAN_RULE);
     let counted = 0;
     await administrate(server, async (admin) => {
       for (let flush = 0; flush < 20; flush++) {
-        const burst = Array.from({ length: 50 }, () => redis.consume(redisKeyOf('evicted'), ...values));
+        const burst = Array.from({ length: 50 }, () => connection.consume(redisKeyOf('evicted'), ...values));
         const [, replies] = await Promise.all([admin.script('FLUSH'), Promise.all(burst)]);
         counted += replies.filter(([, isCounted]) => isCounted === 1).length;
       }
@@ -326,7 +321,7 @@ describeWithRedis('replicas that were busy while Redis replied', () => {
     const stores = [await startStore(server), await startStore(server)];
     const quotas = { requestsPerMinute: 1_000, requestsPerDay: 300 };
     const admitted: number[] = [];
-    for (const store of stores) {
+    for (const { store } of stores) {
       await store.consume('warm-up', quotas);
       const burst = Promise.all(Array.from({ length: 300 }, () => store.consume('busy', quotas)));
       // Commands are written in the turn of the event loop in which they are sent.
