@@ -70,7 +70,12 @@ export class ImageBuilder {
   readonly #compressing: { readonly piece: BuiltPiece; readonly deflated: Promise<Deflated> }[] = [];
   #bytes = 0;
 
-  /** Of what has been taken and compressed. */
+  /** What has been taken and compressed. */
+  get pieces(): readonly Piece[] {
+    return this.#pieces;
+  }
+
+  /** Of the pieces. */
   get bytes(): number {
     return this.#bytes;
   }

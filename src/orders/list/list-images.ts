@@ -3,15 +3,15 @@ import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShut
 import { coalesce } from '../../common/coalesce.js';
 import { CONFIG, type Config } from '../../config/config.js';
 import { Metrics } from '../../metrics/metrics.js';
-import { bytesOf, ImageBuilder, imageOf, type ListImage, outdatedOf, startsOf } from './list-image.js';
+import { bytesOf, ImageBuilder, imageOf, type ListImage, outdatedOf, type Piece, startsOf } from './list-image.js';
 import { type ListSnapshot, ListSnapshots } from './list-snapshot.js';
 import type { ListVersion } from './list-version.js';
 import { OrderEncoder, PIECE_ROWS_MIN } from './order-encoder.js';
 
 /** How long lists are streamed after one that memory does not hold. Milliseconds. */
 const STREAMED_MS = 60_000;
-/** What all images may take, as a multiple of the current one; the next one may take as much again while it is read. */
-const HELD_MAX = 2;
+/** What all images may take with the one that is built, as a multiple of what one may: as much again is garbage while it is read. */
+const ALL_MAX = 2;
 
 /** An image, and what is being sent of it. */
 interface Held {
@@ -125,6 +125,7 @@ export class ListImages implements OnApplicationBootstrap, OnApplicationShutdown
         if (builder.bytes > this.#bytesMax) {
           return undefined;
         }
+        this.#cutOldest(builder.pieces);
         if (this.#isEnding) {
           throw new Error('The service stops.');
         }
@@ -135,15 +136,19 @@ export class ListImages implements OnApplicationBootstrap, OnApplicationShutdown
     return builder.bytes > this.#bytesMax ? undefined : imageOf(version, built, await snapshot.sums(startsOf(built)));
   }
 
-  /** Cuts what is sent of the oldest images when all together take too much memory. */
   #hold(image: ListImage): Held {
     const held = { image, users: 0, cut: new AbortController() };
     // One for each response.
     setMaxListeners(0, held.cut.signal);
     this.#held = [...this.#held.filter(({ users }) => users > 0), held];
-    while (bytesOf(this.#held.map((each) => each.image)) > HELD_MAX * this.#bytesMax) {
+    this.#cutOldest();
+    return held;
+  }
+
+  /** Cuts what is sent of the oldest images when all together take too much memory. @param built what there is of the next image */
+  #cutOldest(built: readonly Piece[] = []): void {
+    while (bytesOf([...this.#held.map(({ image }) => image), ...built]) > ALL_MAX * this.#bytesMax) {
       this.#held.shift()?.cut.abort();
     }
-    return held;
   }
 }
