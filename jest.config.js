@@ -33,7 +33,6 @@ export const LONG_SUITES = [
     'list/list-versions.model',
     'list/many-changes',
     'list/schema-changes.model',
-    'list-orders-at-once',
     'list-orders-failures',
     'list-orders-memory',
     'orders-without-database',
@@ -52,7 +51,6 @@ export const SLOW_SUITES = [
   'clients',
   'failover',
   'kubernetes',
-  'list-fairness',
   'logical-replication',
   'proxies',
 ];

@@ -6,10 +6,14 @@ import { parseResponses, type WireResponse } from './wire.js';
 /** A connection that collects what it receives, also an incomplete response, until the test or the service closes it. */
 export class RawClient {
   readonly #received: Buffer[] = [];
+  #bytes = 0;
   closed = false;
 
   private constructor(readonly socket: Socket) {
-    socket.on('data', (chunk: Buffer) => this.#received.push(chunk));
+    socket.on('data', (chunk: Buffer) => {
+      this.#received.push(chunk);
+      this.#bytes += chunk.length;
+    });
     socket.on('error', () => undefined);
     socket.on('close', () => (this.closed = true));
   }
@@ -26,6 +30,11 @@ export class RawClient {
 
   get received(): Buffer {
     return Buffer.concat(this.#received);
+  }
+
+  /** The number of bytes received. */
+  get bytes(): number {
+    return this.#bytes;
   }
 
   /** Whether the last bytes received are these. Quick, however much was received. */

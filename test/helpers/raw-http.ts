@@ -83,7 +83,14 @@ const LAST_CHUNK = '0\r\n\r\n';
 
 /** A client that requests the list, reads the first bytes and then stops reading. */
 export class StalledClient {
-  private constructor(private readonly client: RawClient) {}
+  /** Bytes of a response whose length is known, with its head. */
+  readonly #length: number | undefined;
+
+  private constructor(private readonly client: RawClient) {
+    const head = this.text.slice(0, this.text.indexOf('\r\n\r\n') + 4);
+    const [, bodyLength] = /^content-length: (\d+)/im.exec(head) ?? [];
+    this.#length = bodyLength === undefined ? undefined : head.length + Number(bodyLength);
+  }
 
   static async open(port: number, key: string, headers: Readonly<Record<string, string>> = {}): Promise<StalledClient> {
     const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
@@ -96,9 +103,14 @@ export class StalledClient {
     return this.client.received.toString('latin1');
   }
 
+  /** Whether the response says its length. */
+  get hasLength(): boolean {
+    return this.#length !== undefined;
+  }
+
   /** Whether the complete response has arrived. */
   get isComplete(): boolean {
-    return this.client.endsWith(LAST_CHUNK);
+    return this.#length === undefined ? this.client.endsWith(LAST_CHUNK) : this.client.bytes >= this.#length;
   }
 
   /** Resumes reading until the response is complete or the server closes the connection. */

@@ -1,13 +1,11 @@
-import { connect, type Server } from 'node:net';
-import { promisify } from 'node:util';
 import { MAIN_CONNECTIONS_MAX } from '../../src/database/pools.js';
-import { LIST_ROUTE } from '../../src/http/paths.js';
 import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
+import { CURL_EXIT, curlList } from '../helpers/curl-list.js';
 import { describeWith } from '../helpers/describe-with.js';
 import { lockTable, untilLockWaits } from '../helpers/lock-waits.js';
+import { RawClient } from '../helpers/raw-client.js';
 import { StalledClient } from '../helpers/raw-http.js';
-import { CURL_RECV_ERROR, StalledCurl } from '../helpers/stalled-curl.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { useTestDatabase } from '../helpers/test-database.js';
 import { ServiceMetrics } from '../helpers/service-metrics.js';
@@ -23,6 +21,11 @@ const HELD_LISTS = `
   SELECT FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'COPY %'
   AND (wait_event = 'ClientWrite' OR state = 'idle in transaction')`;
 
+/** Ends the connection of a list that PostgreSQL cannot continue to send. */
+const TERMINATE_BLOCKED_LIST = `
+  SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+  WHERE datname = current_database() AND query LIKE 'COPY %' AND state = 'active' AND wait_event = 'ClientWrite'`;
+
 /** Above those orders. */
 let lastId = 10_000_000;
 const nextId = (): string => String(++lastId);
@@ -30,6 +33,7 @@ const nextId = (): string => String(++lastId);
 const database = useTestDatabase();
 let service: TestService;
 let key: string;
+let readers: StalledClient[] = [];
 
 beforeAll(async () => {
   await database.db.query(
@@ -39,278 +43,279 @@ beforeAll(async () => {
   );
   ({ key } = await insertKey(database.db));
 });
-afterEach(() => service.stop());
+afterEach(async () => {
+  readers.forEach((reader) => {
+    reader.disconnect();
+  });
+  readers = [];
+  await service.stop();
+});
 
-async function listConnectionsInUse(of = service): Promise<number> {
-  return (await ServiceMetrics.of(of.app)).sum('petstore_pool_connections', 'pool="list",state="used"');
+async function start(environment: Readonly<Record<string, string>>): Promise<void> {
+  service = await startTestService({ database, environment });
 }
 
-async function listsThatEnded(end: 'disconnected' | 'cut'): Promise<number> {
-  return (await ServiceMetrics.of(service.app)).sum('petstore_lists_total', `end="${end}"`);
+async function metric(name: string, labels?: string): Promise<number> {
+  return (await ServiceMetrics.of(service.app)).sum(name, labels);
+}
+const streamConnectionsInUse = (): Promise<number> => metric('petstore_pool_connections', 'pool="list",state="used"');
+const listsThatEnded = (end: 'disconnected' | 'cut' | 'failed'): Promise<number> =>
+  metric('petstore_lists_total', `end="${end}"`);
+
+async function untilNoListRuns(): Promise<void> {
+  const isNone = async (): Promise<boolean> =>
+    (await metric('petstore_lists_running')) + (await streamConnectionsInUse()) === 0;
+  await waitFor(isNone, 'no list is running');
 }
 
-async function untilNoListRuns(on = service): Promise<void> {
-  await waitFor(async () => (await listConnectionsInUse(on)) === 0, 'no list is running');
+async function untilHeld(streams: number): Promise<void> {
+  const isHeld = async (): Promise<boolean> => (await database.db.query(HELD_LISTS)).rowCount === streams;
+  await waitFor(isHeld, `${streams} lists wait for clients`);
 }
 
-async function untilHeld(readers: number): Promise<void> {
-  const isHeld = async (): Promise<boolean> => (await database.db.query(HELD_LISTS)).rowCount === readers;
-  await waitFor(isHeld, `${readers} lists wait for clients`);
+/** Opens a list and reads only its first bytes. */
+async function stall(caller: string, encoding = 'identity'): Promise<StalledClient> {
+  const reader = await StalledClient.open(service.port, caller, { 'Accept-Encoding': encoding });
+  readers.push(reader);
+  return reader;
 }
 
-/** A client that disconnects without a response, after `work`. */
-async function requestAndLeave(work: () => Promise<unknown>): Promise<void> {
-  const leaving = new AbortController();
-  const headers = { Authorization: `Bearer ${key}` };
-  const gone = fetch(`${service.baseUrl}/v1/store/orders`, { headers, signal: leaving.signal });
-  await work();
-  leaving.abort();
-  await expect(gone).rejects.toThrow();
+/** Opens stalled lists that memory does not hold, each with a key of its own. */
+async function holdStreams(count: number): Promise<void> {
+  const before = readers.length;
+  // One after the other: all at once, PostgreSQL may take too long for one of them on a busy machine.
+  for (let opened = 1; opened <= count; opened++) {
+    await stall((await insertKey(database.db)).key);
+    await untilHeld(before + opened);
+  }
 }
 
-async function expectWholeList(encoding = 'identity', caller = key, from = service): Promise<void> {
-  const response = await listOrders(from.baseUrl, caller, { 'Accept-Encoding': encoding });
+/** @returns its response without the body */
+async function expectWholeList(encoding = 'identity', caller = key): Promise<Response> {
+  const response = await listOrders(service.baseUrl, caller, { 'Accept-Encoding': encoding });
   expect(response.status).toBe(200);
   const bytes = Buffer.from(await response.arrayBuffer());
   expect(bytes.length).toBeGreaterThan(ORDERS * 80);
   expect(bytes.subarray(-6).toString()).toMatch(/e\}\]$/);
+  return response;
 }
 
-describe('a list that is interrupted', () => {
-  beforeEach(async () => {
-    const environment = { LIST_CONCURRENCY: '1', LIST_CACHE_MB: '0', CANCEL_LOCK_TIMEOUT_MS: '30000' };
-    service = await startTestService({ database, environment });
-  });
+async function expectUnavailable(response: Response, message: string): Promise<void> {
+  expect(response.headers.get('retry-after')).toBe('1');
+  expect(await errorOf(response)).toEqual({ status: 503, code: 'service_unavailable', message });
+}
 
-  it('ends the scan and releases its slot when the client disconnects', async () => {
-    const reader = await StalledClient.open(service.port, key);
+describe('a list that is streamed', () => {
+  it('releases its connection when its client disconnects', async () => {
+    await start({ LIST_CONCURRENCY: '1', LIST_CACHE_MB: '0' });
+    const reader = await stall(key);
     await untilHeld(1);
-    expect(await listConnectionsInUse()).toBe(1);
+    expect(await streamConnectionsInUse()).toBe(1);
     reader.disconnect();
     await untilNoListRuns();
     await untilHeld(0);
+    expect(await listsThatEnded('disconnected')).toBe(1);
     await expectWholeList();
   });
 
-  it('releases its slot when the client disconnects before the first row', async () => {
-    const unlock = await lockTable(database.db, 'orders');
-    await requestAndLeave(() =>
-      waitFor(async () => (await listConnectionsInUse()) === 1, 'the list has its connection'),
-    );
-    await unlock();
-    await untilNoListRuns();
-    await expectWholeList();
-  });
-
-  it.each(['gzip', 'identity'])(
-    'ends when its connection was reset before it began, also behind others (%s)',
-    async (encoding) => {
-      const unlock = await lockTable(database.db, 'order_list_changes');
-      const client = connect(service.port, '127.0.0.1');
-      client.write(requestText('GET', LIST_ROUTE, { key, headers: [`Accept-Encoding: ${encoding}`] }).repeat(8));
-      await untilLockWaits(database.db);
-      client.resetAndDestroy();
-      const server = service.app.getHttpServer() as Server;
-      const connections = promisify(server.getConnections.bind(server));
-      await waitFor(async () => (await connections()) === 0, 'the connection is closed');
+  it.each([1, 8])(
+    'releases its connection when its client resets it before the response, of %p lists',
+    async (count) => {
+      await start({ LIST_CONCURRENCY: '1', LIST_CACHE_MB: '0' });
+      const unlock = await lockTable(database.db, 'orders');
+      const { socket } = await RawClient.open(
+        service.port,
+        requestText('GET', '/v1/store/orders', { key }).repeat(count),
+      );
+      await untilLockWaits(database.db, 1, 'petstore-list');
+      socket.resetAndDestroy();
+      await waitFor(async () => (await metric('petstore_connections')) === 0, 'the connection is closed');
       await unlock();
       await untilNoListRuns();
-      await waitFor(async () => (await listsThatEnded('disconnected')) >= 8, 'all lists have ended');
-      expect(await listsThatEnded('disconnected')).toBe(8);
+      await expectWholeList();
     },
   );
-});
 
-describe('a list whose database connection', () => {
-  let proxy: TcpProxy;
-  let reader: StalledClient | undefined;
-
-  beforeEach(async () => {
-    proxy = await TcpProxy.start(database.url);
-    const environment = { DATABASE_URL: proxy.urlFor(database.url), LIST_CONCURRENCY: '1', LIST_CACHE_MB: '0' };
-    service = await startTestService({ database, environment });
-  });
-  afterEach(async () => {
-    reader?.disconnect();
+  it('is broken off when its database sends no more rows for LIST_STALL_SECONDS', async () => {
+    const proxy = await TcpProxy.start(database.url);
+    const environment = { DATABASE_URL: proxy.urlFor(database.url), LIST_STALL_SECONDS: '1', LIST_CACHE_MB: '0' };
+    await start(environment);
+    const reader = await stall(key);
+    proxy.stall();
+    await reader.readToEnd();
+    expect(reader.isComplete).toBe(false);
+    await untilNoListRuns();
     await proxy.close();
   });
 
-  it('is closed is aborted', async () => {
-    reader = await StalledClient.open(service.port, key, { 'Accept-Encoding': 'gzip' });
-    proxy.closeConnections();
-    await reader.readToEnd();
-    expect(reader.text).toMatch(/^HTTP\/1\.1 200 /);
-    expect(reader.isComplete).toBe(false);
-    await untilNoListRuns();
-    await expectWholeList();
-  });
-
-  describeWith('curl')('is closed', () => {
-    it('makes its client fail in HTTP/1.0, where a regular end could be that of the body', async () => {
-      const client = await StalledCurl.open(service.baseUrl, key);
+  it('holds up ALTER TABLE for a minute at most', async () => {
+    await start({ LIST_CACHE_MB: '0', LIST_STALL_SECONDS: '300' });
+    // Only `setTimeout` is faked.
+    const intervals = ['setImmediate', 'clearImmediate', 'setInterval', 'clearInterval'] as const;
+    const doNotFake = ['Date', 'hrtime', 'nextTick', 'performance', 'queueMicrotask', ...intervals] as const;
+    jest.useFakeTimers({ doNotFake: [...doNotFake] });
+    try {
+      const reader = await stall(key);
       await untilHeld(1);
-      proxy.closeConnections();
-      expect(await client.readToEnd()).toEqual({ exitCode: CURL_RECV_ERROR, isWhole: false });
-      await expectWholeList();
-    });
+      const altered = database.db.query('ALTER TABLE orders ADD COLUMN added int');
+      await untilLockWaits(database.db);
+      jest.advanceTimersByTime(60_000);
+      await altered;
+      await reader.readToEnd();
+      expect(reader.isComplete).toBe(false);
+    } finally {
+      jest.useRealTimers();
+    }
+    await database.db.query('ALTER TABLE orders DROP COLUMN added');
   });
 });
 
-describe('more concurrent lists that memory does not hold than LIST_CONCURRENCY', () => {
-  const readers: StalledClient[] = [];
+it.each([
+  ['streamed', '0', false],
+  ['sent from memory', '64', true],
+])(
+  'a list that is %s is broken off when its client reads nothing for LIST_STALL_SECONDS',
+  async (_how, cacheMb, hasLength) => {
+    await start({ LIST_STALL_SECONDS: '1', LIST_CACHE_MB: cacheMb });
+    const reader = await stall(key);
+    await untilNoListRuns();
+    await reader.readToEnd();
+    expect([reader.isComplete, reader.hasLength]).toEqual([false, hasLength]);
+    expect(await listsThatEnded('disconnected')).toBe(1);
+  },
+);
 
-  /** Opens stalled lists until the service holds this number. */
-  async function hold(count: number, caller: string): Promise<void> {
-    while (readers.length < count) {
-      readers.push(await StalledClient.open(service.port, caller));
+it('a list from memory that is cut, because newer versions need the memory, is shorter than its Content-Length', async () => {
+  await start({ LIST_CACHE_MB: '1' });
+  const isCut = async (): Promise<boolean> => {
+    expect((await stall(key)).hasLength).toBe(true);
+    await database.db.query('SELECT renew_order_list_versions()');
+    return (await listsThatEnded('cut')) > 0;
+  };
+  await waitFor(isCut, 'the oldest list is cut');
+  expect(await listsThatEnded('cut')).toBe(1);
+  await readers[0]?.readToEnd();
+  expect(readers[0]?.isComplete).toBe(false);
+  await expectWholeList();
+});
+
+describe('lists beyond the bounds', () => {
+  it('return 503 when one key has an eighth of MAX_CONNECTIONS, while lists of others and cancels go on', async () => {
+    await start({ MAX_CONNECTIONS: '32' });
+    const { key: other } = await insertKey(database.db);
+    const id = await insertOrder(database.db, { id: nextId() });
+    while (readers.length < 32 / 8) {
+      await stall(key);
     }
-    await untilHeld(count);
-  }
-  afterEach(() => {
-    readers.splice(0).forEach((reader) => {
-      reader.disconnect();
-    });
+    const message = 'Too many order lists of this key are being sent; retry shortly.';
+    await expectUnavailable(await listOrders(service.baseUrl, key), message);
+    expect((await listOrders(service.baseUrl, key, { 'If-None-Match': '*' })).status).toBe(304);
+    expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
+    await expectWholeList('gzip', other);
+    await expectWholeList('identity', other);
+    readers[0]?.disconnect();
+    const isListed = async (): Promise<boolean> => {
+      const { status, body } = await listOrders(service.baseUrl, key);
+      await body?.cancel();
+      return status === 200;
+    };
+    await waitFor(isListed, 'the key has one less');
   });
 
-  it('get 503 with Retry-After when no slot is free, or their key holds a quarter, and 200 when one is released', async () => {
-    service = await startTestService({ database, environment: { LIST_CONCURRENCY: '4', LIST_CACHE_MB: '0' } });
-    await hold(1, key);
-    const overShare = listOrders(service.baseUrl, key);
-    for (const count of [2, 3, 4]) {
-      await hold(count, (await insertKey(database.db)).key);
-    }
+  it('return 503 when a key has a quarter of LIST_CONCURRENCY, or all have all of it, and 200 when one ends', async () => {
+    await start({ LIST_CONCURRENCY: '4', LIST_CACHE_MB: '0' });
+    await stall(key);
+    await untilHeld(1);
+    const message = 'Too many order lists of this key are being read; retry shortly.';
+    await expectUnavailable(await listOrders(service.baseUrl, key), message);
+    await holdStreams(3);
     const { key: other } = await insertKey(database.db);
-    for (const response of await Promise.all([overShare, listOrders(service.baseUrl, other)])) {
-      expect(await errorOf(response)).toMatchObject({ code: 'service_unavailable', status: 503 });
-    }
-    expect(await listConnectionsInUse()).toBe(4);
+    const response = await listOrders(service.baseUrl, other);
+    await expectUnavailable(response, 'The service is temporarily unavailable; retry shortly.');
+    expect(await streamConnectionsInUse()).toBe(4);
     readers[0]?.disconnect();
     await expectWholeList('identity', other);
   });
 
-  it('do not leak a slot when a client disconnects while it waits for one', async () => {
-    service = await startTestService({ database, environment: { LIST_CONCURRENCY: '2', LIST_CACHE_MB: '0' } });
-    const { key: other } = await insertKey(database.db);
-    await hold(1, key);
-    await hold(2, other);
-    await requestAndLeave(() => call(service.baseUrl, 'HEAD', '/store/orders', key));
-    // It waits no longer, although no slot is free, so nothing will be read for it.
-    await waitFor(async () => (await listsThatEnded('disconnected')) === 1, 'its list has ended');
-    readers[0]?.disconnect();
-    readers[1]?.disconnect();
-    await untilNoListRuns();
-    await Promise.all([expectWholeList(), expectWholeList('identity', other)]);
+  it('that are stalled streams, more than the main pool has connections, delay neither cancels, nor 304, nor HEAD', async () => {
+    const streams = MAIN_CONNECTIONS_MAX + 1;
+    await start({ LIST_CACHE_MB: '0', LIST_CONCURRENCY: String(streams) });
+    await holdStreams(streams);
+    const ids = await Promise.all(Array.from({ length: 20 }, () => insertOrder(database.db, { id: nextId() })));
+    const untouched = await insertOrder(database.db, { id: nextId() });
+    for (const id of ids) {
+      expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
+    }
+    expect((await listOrders(service.baseUrl, key, { 'If-None-Match': '*' })).status).toBe(304);
+    expect((await call(service.baseUrl, 'HEAD', '/store/orders', key)).status).toBe(200);
+    // All of them had their response while every list still had its connection.
+    expect(await streamConnectionsInUse()).toBe(streams);
+    expect(await statusOf(database.db, untouched)).toBe('pending');
+  });
+
+  it('that are stalled streams hold up no build of the image', async () => {
+    // Without a trigger there are no versions, so that lists are streamed although there is memory.
+    await database.db.query('ALTER TABLE orders DISABLE TRIGGER orders_note_update');
+    await start({ LIST_CONCURRENCY: '2' });
+    await holdStreams(2);
+    await database.db.query('ALTER TABLE orders ENABLE ALWAYS TRIGGER orders_note_update');
+    for (const encoding of ['gzip', 'identity']) {
+      expect((await expectWholeList(encoding)).headers.has('content-length')).toBe(true);
+    }
+    expect(await streamConnectionsInUse()).toBe(2);
+    expect(readers.some(({ isComplete }) => isComplete)).toBe(false);
   });
 });
 
-it('a client that asks again and again and leaves after a moment ends no list of another key', async () => {
-  service = await startTestService({ database });
-  const impatient = await insertKey(database.db, { plan: 'business' });
-  const headers = { Authorization: `Bearer ${impatient.key}` };
-  let isOver = false;
-  const leave = async (): Promise<void> => {
-    while (!isOver) {
-      await fetch(`${service.baseUrl}/v1/store/orders`, { headers, signal: AbortSignal.timeout(30) }).catch(
-        () => undefined,
+// Last, because it inserts orders that the others need not read.
+describeWith('curl')('a list that fails after it has begun, read by curl', () => {
+  it.each([
+    ['1.0', 'identity', CURL_EXIT.receiveError],
+    ['1.0', 'gzip', CURL_EXIT.receiveError],
+    ['1.1', 'identity', CURL_EXIT.partialFile],
+    ['1.1', 'gzip', CURL_EXIT.partialFile],
+  ] as const)('is broken off when an order cannot be encoded: HTTP/%s, %s', async (version, encoding, exitCode) => {
+    const id = await insertOrder(database.db, { id: nextId() });
+    await database.db.query('ALTER TABLE orders ALTER quantity DROP NOT NULL');
+    await database.db.query('UPDATE orders SET quantity = NULL WHERE id = $1', [id]);
+    try {
+      await start({ LIST_CACHE_MB: '0' });
+      const readToEnd = await curlList(service.baseUrl, key, { version, encoding });
+      expect(await readToEnd()).toBe(exitCode);
+      expect(await listsThatEnded('failed')).toBe(1);
+    } finally {
+      await database.db.query('DELETE FROM orders WHERE id = $1', [id]);
+      await database.db.query('ALTER TABLE orders ALTER quantity SET NOT NULL');
+    }
+  });
+
+  it('is reset in HTTP/1.0 when its client reads nothing for LIST_STALL_SECONDS', async () => {
+    await start({ LIST_STALL_SECONDS: '1', LIST_CACHE_MB: '0' });
+    const readToEnd = await curlList(service.baseUrl, key, { version: '1.0' });
+    await waitFor(async () => (await listsThatEnded('disconnected')) === 1, 'the list has ended');
+    expect(await readToEnd()).toBe(CURL_EXIT.receiveError);
+  });
+
+  describe('when its database connection is lost while its client reads nothing', () => {
+    // In the format of COPY 68 bytes each, in all 27 MB: more than the buffers of both connections hold.
+    beforeAll(async () => {
+      await database.db.query(
+        `INSERT INTO orders (id, pet_id, quantity, ship_date)
+         SELECT n, 9000000000000000000 + n, 2147483647, now() FROM generate_series(20000001, 20280000) AS n`,
       );
-    }
-  };
-  const leaving = leave();
-  for (const encoding of ['gzip', 'identity']) {
-    await database.db.query('UPDATE orders SET quantity = quantity - 1 WHERE id % 10000 = 0');
-    await expectWholeList(encoding);
-  }
-  isOver = true;
-  await leaving;
-  expect(await listsThatEnded('cut')).toBe(0);
-});
-
-it.each(['identity', 'gzip'])('stalled lists that memory holds use no connection, encoded as %s', async (encoding) => {
-  service = await startTestService({ database, environment: { LIST_CONCURRENCY: '1' } });
-  const readers: StalledClient[] = [];
-  for (let count = 0; count < 3; count++) {
-    readers.push(await StalledClient.open(service.port, key, { 'Accept-Encoding': encoding }));
-  }
-  await untilNoListRuns();
-  await expectWholeList('gzip');
-  await expectWholeList('identity');
-  for (const reader of readers) {
-    expect(reader.isComplete).toBe(false);
-    reader.disconnect();
-  }
-});
-
-it('a list from memory counts in the metrics as the part that was sent before its client left', async () => {
-  service = await startTestService({ database });
-  const listBytes = async (): Promise<number> =>
-    (await ServiceMetrics.of(service.app)).sum('petstore_list_bytes_total');
-  await expectWholeList('gzip');
-  const whole = await listBytes();
-  expect(whole).toBeGreaterThan(ORDERS * 80);
-  const reader = await StalledClient.open(service.port, key);
-  reader.disconnect();
-  await waitFor(async () => (await listsThatEnded('disconnected')) === 1, 'the list has ended');
-  const part = (await listBytes()) - whole;
-  expect(part).toBeGreaterThan(0);
-  expect(part).toBeLessThan(whole);
-});
-
-it('more stalled lists than the main pool has connections delay neither cancels, nor 304, nor HEAD', async () => {
-  const READERS = MAIN_CONNECTIONS_MAX + 1;
-  const environment = { LIST_CACHE_MB: '0', LIST_CONCURRENCY: String(READERS) };
-  service = await startTestService({ database, environment });
-  const readers: StalledClient[] = [];
-  // One after the other: all at once, PostgreSQL may take too long for one of them on a busy machine.
-  while (readers.length < READERS) {
-    readers.push(await StalledClient.open(service.port, (await insertKey(database.db)).key));
-    await untilHeld(readers.length);
-  }
-  const ids = await Promise.all(Array.from({ length: 20 }, () => insertOrder(database.db, { id: nextId() })));
-  const untouched = await insertOrder(database.db, { id: nextId() });
-  for (const id of ids) {
-    expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
-  }
-  expect((await listOrders(service.baseUrl, key, { 'If-None-Match': '*' })).status).toBe(304);
-  expect((await call(service.baseUrl, 'HEAD', '/store/orders', key)).status).toBe(200);
-  // All of them had their response while every list still had its connection.
-  expect(await listConnectionsInUse()).toBe(READERS);
-  expect(await statusOf(database.db, untouched)).toBe('pending');
-  for (const reader of readers) {
-    reader.disconnect();
-  }
-});
-
-// At the same time, because they wait for timeouts.
-describe('a list that makes no progress', () => {
-  it.concurrent.each([
-    ['because its server stops delivering rows is aborted', 'stall', false],
-    ['because its server receives nothing more is sent completely', 'holdClientData', true],
-    ['because its client stalls is aborted after LIST_STALL_SECONDS', undefined, false],
-  ] as const)('%s, and releases its slot', async (_what, fault, isSent) => {
-    const proxy = await TcpProxy.start(database.url);
-    const own = await startTestService({
-      database,
-      environment: {
-        DATABASE_URL: proxy.urlFor(database.url),
-        LIST_CONCURRENCY: '1',
-        LIST_CACHE_MB: '0',
-        ...(fault === undefined ? { LIST_STALL_SECONDS: '1' } : {}),
-      },
     });
-    const reader = await StalledClient.open(own.port, key);
-    if (fault === undefined) {
-      await untilNoListRuns(own);
-      await reader.readToEnd();
-    } else {
-      proxy[fault]();
-      const ended = reader.readToEnd();
-      await untilNoListRuns(own);
-      await ended;
-    }
-    expect(reader.isComplete).toBe(isSent);
-    proxy.restore();
-    await expectWholeList('identity', key, own);
-    await proxy.close();
-    await own.stop();
+
+    it.each([
+      ['1.0', CURL_EXIT.receiveError],
+      ['1.1', CURL_EXIT.partialFile],
+    ] as const)('is broken off in HTTP/%s', async (version, exitCode) => {
+      await start({ LIST_CACHE_MB: '0' });
+      const readToEnd = await curlList(service.baseUrl, key, { version });
+      await waitFor(async () => (await database.db.query(TERMINATE_BLOCKED_LIST)).rowCount === 1, 'PostgreSQL waits');
+      expect(await readToEnd()).toBe(exitCode);
+      await untilNoListRuns();
+      expect(await listsThatEnded('failed')).toBe(1);
+      await expectWholeList();
+    });
   });
 });
