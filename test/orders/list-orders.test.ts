@@ -83,6 +83,7 @@ describe('the list of orders', () => {
         headers: accepted === undefined ? {} : { 'Accept-Encoding': accepted },
       });
       expect([status, headers['content-encoding']]).toEqual([200, encoding]);
+      expect([headers['content-length'], headers['transfer-encoding']]).toEqual([String(body.length), undefined]);
       const text = (encoding === 'gzip' ? gunzipSync(body) : body).toString();
       expect(text === (await expectedList())).toBe(true);
       expect(body.length < text.length / 5).toBe(encoding === 'gzip');
@@ -113,6 +114,7 @@ describe('the list of orders', () => {
       const head = await requestRaw(context.service.baseUrl, { method: 'HEAD', key: context.key });
       expect([head.status, head.body.length, responded]).toEqual([200, 0, false]);
       expect(head.headers['content-encoding']).toBeUndefined();
+      expect(head.headers).not.toHaveProperty('content-length');
       const compressed = { method: 'HEAD', key: context.key, headers: { 'Accept-Encoding': 'gzip' } };
       expect((await requestRaw(context.service.baseUrl, compressed)).headers['content-encoding']).toBe('gzip');
     } finally {
@@ -178,11 +180,14 @@ describe('conditional requests', () => {
       expect([again.status, again.headers.etag, again.body.length]).toEqual([304, etag, 0]);
     });
 
-    it.each(['gzip', 'identity'])('returns the Content-Encoding of GET for HEAD: %s', async (encoding) => {
+    it.each(['gzip', 'identity'])('returns the Content-Encoding and -Length of GET for HEAD: %s', async (encoding) => {
       const request = { key, headers: { 'Accept-Encoding': encoding } };
       const { headers } = await requestRaw(service.baseUrl, request);
       const head = await requestRaw(service.baseUrl, { ...request, method: 'HEAD' });
-      expect(head.headers['content-encoding']).toBe(headers['content-encoding']);
+      for (const name of ['content-encoding', 'content-length']) {
+        expect(head.headers[name]).toBe(headers[name]);
+      }
+      expect(headers).toHaveProperty('content-length');
       expect(headers['content-encoding']).toBe(encoding === 'gzip' ? 'gzip' : undefined);
     });
 

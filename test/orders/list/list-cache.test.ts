@@ -1,15 +1,18 @@
+import { createHash } from 'node:crypto';
 import { insertKey } from '../../helpers/builders.js';
 import { describeWith } from '../../helpers/describe-with.js';
 import { runProcess } from '../../helpers/petstore.js';
 import { requestRaw } from '../../helpers/raw-http.js';
 import { useTestDatabase } from '../../helpers/test-database.js';
 import { ServiceMetrics } from '../../helpers/service-metrics.js';
+import { TcpProxy } from '../../helpers/tcp-proxy.js';
 import { startTestService, type TestService } from '../../helpers/test-service.js';
 import { waitFor } from '../../helpers/wait-for.js';
 import { replaceMonotonicClock } from '../../helpers/monotonic-clock.js';
 
 /** With every second id: six blocks and a part of a seventh, each a piece, and compressed more than a megabyte. */
 const ORDERS = 50_000;
+const PIECES = 7;
 const FILL = `INSERT INTO orders (id, pet_id, quantity, ship_date)
   SELECT 2 * n, 9e18 * random(), 1 + 2e9 * random(), now() + random() * interval '9 years' FROM generate_series(1, ${ORDERS}) AS n
   ON CONFLICT DO NOTHING`;
@@ -29,26 +32,46 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-/** The body as text; not checked against the document, which would take seconds for each list. */
-async function list(encoding: 'gzip' | 'identity', from: TestService = service): Promise<string> {
+type Encoding = 'gzip' | 'identity';
+
+/** Not checked against the document, which would take seconds for each list. */
+async function respond(method: 'GET' | 'HEAD', encoding: Encoding, from: TestService): Promise<Response> {
   const headers = { Authorization: `Bearer ${key}`, 'Accept-Encoding': encoding };
-  const response = await fetch(`${from.baseUrl}/v1/store/orders`, { headers });
-  expect([response.status, response.headers.get('content-encoding')]).toEqual([
-    200,
-    encoding === 'gzip' ? 'gzip' : null,
-  ]);
-  return response.text();
+  const response = await fetch(`${from.baseUrl}/v1/store/orders`, { method, headers });
+  const encoded = encoding === 'gzip' ? 'gzip' : null;
+  expect([response.status, response.headers.get('content-encoding')]).toEqual([200, encoded]);
+  return response;
 }
 
-/** The orders that a service has read from the database since the last call. */
-async function rowsRead(from: TestService = service): Promise<number> {
-  const now = (await ServiceMetrics.of(from.app)).sum('petstore_list_rows_total');
-  const before = rowsBefore.get(from) ?? 0;
-  rowsBefore.set(from, now);
-  return now - before;
+/** @returns the body */
+async function list(encoding: Encoding, from: TestService = service): Promise<string> {
+  return (await respond('GET', encoding, from)).text();
 }
-const rowsBefore = new WeakMap<TestService, number>();
-beforeEach(() => rowsRead());
+
+/** What a list is said to have, which only one from memory does; by HEAD that which memory holds now. */
+async function contentLength(method: 'GET' | 'HEAD', encoding: Encoding, from: TestService): Promise<number> {
+  const response = await respond(method, encoding, from);
+  await response.arrayBuffer();
+  return Number(response.headers.get('content-length') ?? NaN);
+}
+
+async function untilInMemory(from: TestService): Promise<void> {
+  await waitFor(async () => (await contentLength('HEAD', 'gzip', from)) > 0, 'the list is in memory');
+}
+
+/** What a service has read from the database since the last call. */
+async function read(from: TestService = service): Promise<{ pieces: number; rows: number }> {
+  const metrics = await ServiceMetrics.of(from.app);
+  const now = {
+    pieces: metrics.sum('petstore_list_pieces_total', 'database'),
+    rows: metrics.sum('petstore_list_rows_total'),
+  };
+  const before = readBefore.get(from) ?? { pieces: 0, rows: 0 };
+  readBefore.set(from, now);
+  return { pieces: now.pieces - before.pieces, rows: now.rows - before.rows };
+}
+const readBefore = new WeakMap<TestService, { pieces: number; rows: number }>();
+beforeEach(() => read());
 
 /** The list of a service that has just started, which has no image of another version. */
 async function listAnew(): Promise<string> {
@@ -56,18 +79,72 @@ async function listAnew(): Promise<string> {
   return list('gzip', other).finally(() => other.stop());
 }
 
+const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex');
+
 async function change(statement: string): Promise<void> {
   await database.db.query(statement);
 }
 
 describe('the image of the order list', () => {
-  it('is read at most three times for 12 clients that ask at once, all of whom get it', async () => {
-    const lists = await Promise.all(
-      Array.from({ length: 12 }, (_, index) => list(index % 4 === 0 ? 'identity' : 'gzip')),
-    );
-    expect(new Set(lists).size).toBe(1);
-    expect(JSON.parse(lists[0]!)).toHaveLength(ORDERS);
-    expect(await rowsRead()).toBeLessThanOrEqual(3 * ORDERS);
+  it('is read at most three times for 64 clients of a service that has just started, all of whom get it', async () => {
+    const expected = hashOf(await list('gzip'));
+    const other = await startTestService({ database });
+    try {
+      const lists = Array.from({ length: 64 }, async (_, index) =>
+        hashOf(await list(index % 8 === 0 ? 'identity' : 'gzip', other)),
+      );
+      expect(new Set(await Promise.all(lists))).toEqual(new Set([expected]));
+      expect((await read(other)).rows).toBeLessThanOrEqual(3 * ORDERS);
+    } finally {
+      await other.stop();
+    }
+  });
+
+  it('is read when the service starts, so that the first list reads no orders', async () => {
+    const other = await startTestService({ database });
+    try {
+      await untilInMemory(other);
+      expect((await read(other)).rows).toBe(ORDERS);
+      await list('gzip', other);
+      await list('identity', other);
+      expect((await read(other)).rows).toBe(0);
+    } finally {
+      await other.stop();
+    }
+  });
+
+  it.each(['gzip', 'identity'] as const)(
+    'has a Content-Length, which HEAD says while memory holds it: %s',
+    async (encoding) => {
+      const length = await contentLength('GET', encoding, service);
+      const { body } = await requestRaw(service.baseUrl, { key, headers: { 'Accept-Encoding': encoding } });
+      expect(body.length).toBe(length);
+      expect(await contentLength('HEAD', encoding, service)).toBe(length);
+      await change('SELECT renew_order_list_versions()');
+      expect(await contentLength('HEAD', encoding, service)).toBeNaN();
+      expect(await contentLength('GET', encoding, service)).toBe(length);
+      expect(await contentLength('HEAD', encoding, service)).toBe(length);
+    },
+  );
+
+  it('stays in memory when its first build takes longer than 20 s, so that a change reads one piece', async () => {
+    const proxy = await TcpProxy.start(database.url);
+    const now = performance.now.bind(performance);
+    let passedMs = 0;
+    replaceMonotonicClock(() => now() + passedMs);
+    const isHeldUp = proxy.before('COPY (', () => (passedMs = 25_000));
+    const other = await startTestService({ database, environment: { DATABASE_URL: proxy.urlFor(database.url) } });
+    try {
+      await Promise.all([isHeldUp, list('gzip', other)]);
+      await read(other);
+      await change('UPDATE orders SET quantity = quantity % 5 + 1 WHERE id = 50000');
+      const length = await contentLength('GET', 'gzip', other);
+      const { pieces, rows } = await read(other);
+      expect([pieces, rows <= 8_192, length > 0]).toEqual([1, true, true]);
+    } finally {
+      await other.stop();
+      await proxy.close();
+    }
   });
 
   it.each([
@@ -79,47 +156,38 @@ describe('the image of the order list', () => {
     try {
       const expected = await list('gzip');
       expect([await list('gzip', other), await list('identity', other)]).toEqual([expected, expected]);
-      expect(await rowsRead(other)).toBeLessThanOrEqual(rowsMax);
+      expect((await read(other)).rows).toBeLessThanOrEqual(rowsMax);
     } finally {
       await other.stop();
     }
   });
 
   it.each([
-    ['nothing', 'SELECT', 0],
-    ['an order', 'UPDATE orders SET quantity = quantity % 5 + 1 WHERE id = 50000', 8_192],
-    ['orders of two pieces', 'UPDATE orders SET quantity = quantity % 5 + 1 WHERE id IN (8, 50000)', 2 * 8_192],
-    ['all orders', 'UPDATE orders SET quantity = quantity % 5 + 1', ORDERS],
-    ['all versions', 'SELECT renew_order_list_versions()', ORDERS],
-  ])('is read anew only where %s changed', async (_what, statement, rowsMax) => {
+    ['nothing', 'SELECT', 0, 0],
+    ['an order', 'UPDATE orders SET quantity = quantity % 5 + 1 WHERE id = 50000', 1, 8_192],
+    ['orders of two pieces', 'UPDATE orders SET quantity = quantity % 5 + 1 WHERE id IN (8, 50000)', 2, 2 * 8_192],
+    ['all orders', 'UPDATE orders SET quantity = quantity % 5 + 1', PIECES, ORDERS],
+    ['all versions', 'SELECT renew_order_list_versions()', PIECES, ORDERS],
+  ])('is read anew only where %s changed', async (_what, statement, pieces, rowsMax) => {
     await list('gzip');
-    await rowsRead();
+    await read();
     await change(statement);
     const compressed = await list('gzip');
-    expect(await rowsRead()).toBeLessThanOrEqual(rowsMax);
+    const first = await read();
     expect(await list('identity')).toBe(compressed);
     expect(await listAnew()).toBe(compressed);
-    expect(await rowsRead()).toBe(0);
+    expect([first.pieces, first.rows <= rowsMax]).toEqual([pieces, true]);
+    expect((await read()).rows).toBe(0);
   });
 
-  it('keeps every piece when rows of the versions are merged into the one without a block, and compares anew', async () => {
+  it('keeps every piece when the rows of the versions of each block are merged', async () => {
     await list('gzip');
-    await rowsRead();
-    await change(`INSERT INTO order_list_changes SELECT n, 0 FROM generate_series(1, 20000) AS n;
-      SELECT merge_order_list_changes(0, 1000)`);
-    const { rows: before } = await database.db.query<{ now: Date }>('SELECT clock_timestamp() AS now');
-    const text = await list('gzip');
-    await waitFor(async () => {
-      const { rowCount } = await database.db.query(
-        `SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'petstore-list'
-         AND state = 'idle' AND query = 'COMMIT' AND query_start > $1`,
-        [before[0]?.now],
-      );
-      return rowCount === 1;
-    }, 'the image is compared anew');
+    await change('INSERT INTO order_list_changes (block, token) SELECT n % 7, 0 FROM generate_series(1, 1000) AS n');
+    await change('SELECT merge_order_list_changes(0, 1000)');
+    await read();
     await change('UPDATE orders SET quantity = quantity % 5 + 1 WHERE id = 50000');
-    expect(await list('gzip')).not.toBe(text);
-    expect(await rowsRead()).toBeLessThanOrEqual(8_192);
+    await list('gzip');
+    expect((await read()).pieces).toBe(1);
   });
 
   it('stays complete and small in number of pieces while orders are deleted and inserted', async () => {
@@ -145,25 +213,27 @@ describe('the image of the order list', () => {
 });
 
 describe('lists that memory does not hold', () => {
-  it('are streamed, without a build for each of them, and from memory again once they fit', async () => {
+  it('are streamed, without a build for each of them, and from memory a minute after they fit', async () => {
     const other = await startTestService({ database, environment: { LIST_CACHE_MB: '1' } });
     try {
       const expected = await list('gzip', other);
-      expect(await rowsRead(other)).toBeGreaterThan(ORDERS);
+      await read(other);
       for (const encoding of ['gzip', 'identity'] as const) {
-        expect(await list(encoding, other)).toBe(expected);
-        expect(await rowsRead(other)).toBe(ORDERS);
+        const response = await respond('GET', encoding, other);
+        expect(response.headers.get('transfer-encoding')).toBe('chunked');
+        expect(response.headers.has('content-length')).toBe(false);
+        expect(await response.text()).toBe(expected);
+        expect((await read(other)).rows).toBe(ORDERS);
+        expect(await contentLength('HEAD', encoding, other)).toBeNaN();
       }
       await change('DELETE FROM orders WHERE id > 20000');
-      // A minute later one is built while lists are streamed.
+      expect(await contentLength('GET', 'gzip', other)).toBeNaN();
       const now = performance.now.bind(performance);
       replaceMonotonicClock(() => now() + 61_000);
-      await list('gzip', other);
-      await waitFor(async () => {
-        await rowsRead(other);
-        await list('gzip', other);
-        return (await rowsRead(other)) === 0;
-      }, 'the list is in memory');
+      expect(await contentLength('GET', 'gzip', other)).toBeGreaterThan(0);
+      await read(other);
+      await list('identity', other);
+      expect((await read(other)).rows).toBe(0);
     } finally {
       await other.stop();
       await change(FILL);
