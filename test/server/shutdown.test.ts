@@ -2,19 +2,18 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
 import { CLI } from '../helpers/build.js';
-import { insertKey, insertOrder, insertOrders, statusOf } from '../helpers/builders.js';
+import { insertKey, insertMany, insertOrder, insertOrders, statusOf } from '../helpers/builders.js';
 import { cancelOrder } from '../helpers/api.js';
+import { CURL_EXIT, curlList } from '../helpers/curl-list.js';
 import { describeWith } from '../helpers/describe-with.js';
 import { RawClient } from '../helpers/raw-client.js';
 import { ServiceProcess } from '../helpers/service-process.js';
-import { CURL_RECV_ERROR, StalledCurl } from '../helpers/stalled-curl.js';
 import { createTestDatabase, useTestDatabase } from '../helpers/test-database.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { requestText } from '../helpers/wire.js';
 
 const database = useTestDatabase();
 let key: string;
-let filled: Promise<unknown> | undefined;
 
 beforeAll(async () => {
   ({ key } = await insertKey(database.db));
@@ -22,22 +21,6 @@ beforeAll(async () => {
 
 const start = (environment: Record<string, string> = {}): Promise<ServiceProcess> =>
   ServiceProcess.start({ DATABASE_URL: database.url, ...environment });
-
-/** Inserts more orders than the buffers of both ends of a connection hold. */
-async function fill(): Promise<void> {
-  filled ??= database.db.query(
-    'INSERT INTO orders (id, pet_id, quantity) SELECT n, 1, 1 FROM generate_series(1000001, 1220000) AS n',
-  );
-  await filled;
-}
-
-/** Requests the list and reads only the first bytes of the response. */
-async function stalledList(service: ServiceProcess): Promise<RawClient> {
-  await fill();
-  const client = await RawClient.open(service.port, requestText('GET', '/v1/store/orders', { key }));
-  await client.stall();
-  return client;
-}
 
 // At the same time: each has a process of its own, and most of the time they wait.
 describe('SIGTERM', () => {
@@ -143,28 +126,25 @@ describe('SIGTERM', () => {
       }
     },
   );
-
-  it.concurrent('cuts a list that outlasts the grace period, without the end of the body', async () => {
-    const service = await start({ SHUTDOWN_GRACE_SECONDS: '1' });
-    const list = await stalledList(service);
-    expect(await service.stop()).toBe(0);
-    list.socket.resume();
-    await list.untilClosed();
-    const received = list.received.toString('latin1');
-    expect(received).toContain('HTTP/1.1 200 OK');
-    // The last chunk of a complete chunked body is empty (RFC 9112 section 7.1).
-    expect(received.endsWith('0\r\n\r\n')).toBe(false);
-    expect(received).not.toContain('}]');
-    expect(service.output).not.toContain('cannot write usage');
-  });
 });
 
-describeWith('curl')('a list in HTTP/1.0 that outlasts the grace period of SIGTERM', () => {
-  it('makes its client fail, where a regular end could be that of the body', async () => {
-    await fill();
-    const service = await start({ SHUTDOWN_GRACE_SECONDS: '1' });
-    const client = await StalledCurl.open(service.baseUrl, key);
-    expect(await service.stop()).toBe(0);
-    expect(await client.readToEnd()).toEqual({ exitCode: CURL_RECV_ERROR, isWhole: false });
-  });
+describeWith('curl')('a list that outlasts the grace period', () => {
+  // More than the buffers of both ends of a connection hold.
+  beforeAll(() => insertMany(database.db, 220_000));
+
+  it.each([
+    ['from memory', '64', '1.1', CURL_EXIT.partialFile],
+    ['as a stream', '0', '1.1', CURL_EXIT.partialFile],
+    // A regular end could be that of the body.
+    ['as a stream', '0', '1.0', CURL_EXIT.receiveError],
+  ] as const)(
+    'is broken off when it is sent %s (LIST_CACHE_MB=%s) in HTTP/%s',
+    async (_how, cacheMb, version, exitCode) => {
+      const service = await start({ SHUTDOWN_GRACE_SECONDS: '1', LIST_CACHE_MB: cacheMb });
+      const readToEnd = await curlList(service.baseUrl, key, { version });
+      expect(await service.stop()).toBe(0);
+      expect(await readToEnd()).toBe(exitCode);
+      expect(service.output).not.toContain('cannot write usage');
+    },
+  );
 });
