@@ -81,7 +81,7 @@ describe('docker-compose.yml', () => {
     const pools = new Pools(loadConfig({ ...own, LIST_CONCURRENCY }), new Metrics());
     await pools.onApplicationShutdown();
     // The `DatabaseListener` has a connection outside the pools.
-    const perProcess = pools.main.options.max + pools.list.options.max + 1;
+    const perProcess = pools.main.options.max + pools.list.options.max + pools.image.options.max + 1;
     // Migrations, `petstore` commands and an operator's psql; PostgreSQL reserves 3.
     expect(Number(setting?.split('=')[1])).toBeGreaterThanOrEqual((replicas + 1 + 1) * perProcess + 10 + 3);
   });
