@@ -56,8 +56,10 @@ const SETTINGS = {
   docsEnabled: (env) =>
     env.text('DOCS_ENABLED', 'true or false', (text) => text === 'true' || text === 'false') !== 'false',
   corsOrigins: (env) =>
-    env.value('CORS_ORIGINS', 'a list of origins like https://app.example.com,https://admin.example.com', (text) =>
-      listOf(text, (part) => isHttpUrl(part) && new URL(part).origin === part),
+    env.value(
+      'CORS_ORIGINS',
+      'a list of origins like https://app.example.com,capacitor://localhost, without *',
+      (text) => listOf(text, isOrigin),
     ) ?? [],
   apiKeyCacheSeconds: (env) => env.integer('API_KEY_CACHE_SECONDS', 0, 3_600) ?? 10,
   ban: (env) => ({
@@ -123,6 +125,15 @@ function isBaseUrl(text: string): boolean {
 function listOf(text: string, accepts: (part: string) => boolean): string[] | undefined {
   const parts = text.split(',').map((part) => part.trim());
   return parts.every(accepts) ? parts : undefined;
+}
+
+/** A serialized origin, which is compared as text with what browsers and apps send. Only those of the web have one way to write them. */
+function isOrigin(text: string): boolean {
+  return (
+    /^[a-z][a-z\d+.-]*:\/\/[^\s/?#@*]+$/.test(text) &&
+    URL.canParse(text) &&
+    [text, 'null'].includes(new URL(text).origin)
+  );
 }
 
 function isHttpUrl(text: string): boolean {

@@ -141,7 +141,11 @@ describe('loadConfig, for each variable,', () => {
     ['DOCS_ENABLED', ['true', 'false']],
     [
       'CORS_ORIGINS',
-      ['https://app.example.com', 'http://localhost:5173', 'https://a.example.com,https://b.example.com'],
+      [
+        ...['https://app.example.com', 'http://localhost:5173', 'https://a.example.com,https://b.example.com'],
+        // Of apps.
+        ...['capacitor://localhost', 'tauri://localhost', 'app://.', 'chrome-extension://abcdefgh'],
+      ],
     ],
   ])('accepts %s as any of %j', (name, values) => {
     for (const value of values) {
@@ -187,15 +191,20 @@ describe('loadConfig, for each variable,', () => {
     ['DOCS_ENABLED', /^DOCS_ENABLED must be true or false \(got "/, ['yes', 'no', '1', '0', 'TRUE', 'on', ' true']],
     [
       'CORS_ORIGINS',
-      /^CORS_ORIGINS must be a list of origins like https:\/\/app\.example\.com,https:\/\/admin\.example\.com \(got "/,
+      /^CORS_ORIGINS must be a list of origins like https:\/\/app\.example\.com,capacitor:\/\/localhost, without \* \(got "/,
       [
-        ...['*', 'null', 'app.example.com', 'https://app.example.com/', 'https://app.example.com/path', 'https://'],
         ...[
-          'https://app.example.com,',
-          'https://APP.example.com',
-          'https://app.example.com:443',
-          'ftp://a.example.com',
+          'https://*.example.com',
+          'capacitor://localhost/',
+          'https://[zz',
+          '*',
+          'null',
+          'app.example.com',
+          'https://app.example.com/',
+          'https://app.example.com/path',
+          'https://',
         ],
+        ...['https://app.example.com,', 'https://APP.example.com', 'https://app.example.com:443', 'app://'],
         'https://user@app.example.com',
       ],
     ],
