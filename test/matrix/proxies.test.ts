@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { type ClientHttp2Session, connect, type OutgoingHttpHeaders } from 'node:http2';
 import { connect as tcpConnect } from 'node:net';
@@ -84,6 +85,23 @@ for (const kind of SHIPPED_PROXIES) {
         rows[0]?.pets,
       );
     });
+
+    it('does not pass on how long the service keeps an idle connection', async () => {
+      const { headers } = await curl('/health/ready', '--http1.1');
+      expect(headers).toMatch(/^HTTP\/1\.1 200/);
+      expect(headers).not.toMatch(/^keep-alive:/im);
+    });
+
+    if (kind.name.startsWith('HAProxy')) {
+      it('closes a connection that its client does not use without a response', async () => {
+        const socket = kind.tls ? proxy.connectTls() : tcpConnect(proxy.port, '127.0.0.1');
+        let received = '';
+        socket.on('data', (chunk: Buffer) => (received += chunk.toString()));
+        // After `timeout http-request`.
+        await once(socket, 'close');
+        expect(received).toBe('');
+      });
+    }
 
     it('passes conditional requests and request ids', async () => {
       const { headers } = await list();
