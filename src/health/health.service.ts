@@ -1,4 +1,5 @@
 import { Injectable, type OnModuleDestroy } from '@nestjs/common';
+import { coalesce } from '../common/coalesce.js';
 import { withDeadline } from '../common/deadline.js';
 import { Pools } from '../database/pools.js';
 import { PrismaService } from '../database/prisma.service.js';
@@ -19,10 +20,9 @@ const SELECT_ARCHIVE_FAILING = `
 export class HealthService implements OnModuleDestroy {
   #draining = false;
   #isArchiveFailing = false;
-  readonly #ping = shareInFlight(() => this.prisma.isUsable());
-  readonly #readArchive = shareInFlight(() =>
-    this.pools.main.query<{ failing: boolean | null }>(SELECT_ARCHIVE_FAILING),
-  );
+  // Shared: a query that is no longer awaited still has its connection, and a flood must not take those that cancels need.
+  readonly #ping = coalesce(() => this.prisma.isUsable());
+  readonly #readArchive = coalesce(() => this.pools.main.query<{ failing: boolean | null }>(SELECT_ARCHIVE_FAILING));
 
   constructor(
     private readonly prisma: PrismaService,
@@ -54,16 +54,4 @@ export class HealthService implements OnModuleDestroy {
     );
     return this.#isArchiveFailing;
   }
-}
-
-/**
- * Shares the run in flight. A query that is no longer awaited still has its connection, and anyone may ask: a flood must not take the
- * connections that cancels need.
- */
-function shareInFlight<T>(run: () => Promise<T>): () => Promise<T> {
-  let inFlight: Promise<T> | undefined;
-  return () =>
-    (inFlight ??= run().finally(() => {
-      inFlight = undefined;
-    }));
 }
