@@ -5,7 +5,7 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import { createApp } from './app.setup.js';
 import type { EmbeddedDatabase } from './cli/embedded/embedded-database.js';
 import { asError } from './common/as-error.js';
-import { connectionsWithin, openFilesProblem } from './common/open-files.js';
+import { openFilesProblem } from './common/open-files.js';
 import { redactKeys } from './common/redact-keys.js';
 import { type Config, ConfigurationError, loadConfig } from './config/config.js';
 import { checkServer } from './database/check-server.js';
@@ -15,16 +15,13 @@ import { NestLogger } from './logging/nest-logger.js';
 import { Metrics } from './metrics/metrics.js';
 
 /**
- * Runs the service until `stop` aborts. During the start, that ends the start after its current step.
+ * Runs the service until `stop` aborts. During the start, that ends the start after its current step, of which none takes long.
  * @throws {ConfigurationError} when a variable is invalid (before anything starts) or a port is taken
  * @throws the reason of `stop`
  */
 async function serve(stop: AbortController): Promise<never> {
   const config = loadConfig(process.env);
   const stopped = once(stop.signal, 'abort');
-  /** A step that may wait for a database or a network that hangs. */
-  const unlessStopped = <T>(step: Promise<T>): Promise<T> =>
-    Promise.race([step, stopped.then(() => Promise.reject(stop.signal.reason as Error))]);
   const log = await createLogger(config.logLevel);
   const logger = new NestLogger(log);
   Logger.overrideLogger(logger);
@@ -40,23 +37,19 @@ async function serve(stop: AbortController): Promise<never> {
     if (filesProblem !== undefined) {
       logger.warn(filesProblem);
     }
-    await unlessStopped(checkServer(config));
+    await checkServer(config);
+    stop.signal.throwIfAborted();
     if (config.databaseUrl === undefined) {
       // Imported on demand: production does not have the embedded database.
       const { startEmbeddedDatabase } = await import('./cli/embedded/embedded-database.js');
       embedded = await startEmbeddedDatabase(stop);
     }
-    const app = await unlessStopped(
-      createApp(
-        {
-          ...config,
-          connectionsMax: connectionsWithin(config.connectionsMax),
-          databaseUrl: config.databaseUrl ?? embedded?.url,
-        },
-        { logger, requestLog: log.info.bind(log), demoKey: embedded?.demoKey },
-      ),
+    const app = await createApp(
+      { ...config, databaseUrl: config.databaseUrl ?? embedded?.url },
+      { logger, requestLog: log.info.bind(log), demoKey: embedded?.demoKey },
     );
-    await unlessStopped(listen(app, config, stop.signal));
+    stop.signal.throwIfAborted();
+    await listen(app, config);
     logger.log('listening', { host: config.host, port: (app.getHttpServer().address() as AddressInfo).port });
     if (embedded !== undefined) {
       log.flush();
@@ -73,15 +66,13 @@ async function serve(stop: AbortController): Promise<never> {
   }
 }
 
-async function listen(app: NestExpressApplication, config: Config, stop: AbortSignal): Promise<void> {
+async function listen(app: NestExpressApplication, config: Config): Promise<void> {
   try {
-    stop.throwIfAborted();
     if (config.metricsPort !== 0) {
       await serveMetrics(app.get(Metrics).registry, config.host, config.metricsPort);
     }
     await app.listen(config.port, config.host);
   } catch (error) {
-    await app.close();
     const { code, address, port } = error as NodeJS.ErrnoException & Partial<AddressInfo>;
     const variable = port === config.metricsPort ? 'METRICS_PORT' : 'PORT';
     throw code === 'EADDRINUSE'

@@ -14,14 +14,6 @@ function openFilesMax(): number | undefined {
 }
 
 /**
- * The connections that this process may hold: beyond the limit Node would accept none, close none and report nothing.
- * @returns at most `connectionsMax`, at least 1
- */
-export function connectionsWithin(connectionsMax: number, max = openFilesMax()): number {
-  return max === undefined ? connectionsMax : Math.max(1, Math.min(connectionsMax, max - OTHER_FILES));
-}
-
-/**
  * Why this process cannot hold as many connections as it is configured to.
  * @returns a phrase for the log; undefined when the limit is high enough or unknown
  */

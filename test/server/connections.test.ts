@@ -4,12 +4,11 @@ import { type Socket, connect } from 'node:net';
 import { join } from 'node:path';
 import { CLI } from '../helpers/build.js';
 import { insertMany, insertOrder, statusOf } from '../helpers/builders.js';
-import { freePort } from '../helpers/free-port.js';
 import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
 import { runProcess } from '../helpers/petstore.js';
 import { RawClient } from '../helpers/raw-client.js';
 import { ServiceMetrics } from '../helpers/service-metrics.js';
-import { ServiceProcess, useServiceProcess, withFilesMax } from '../helpers/service-process.js';
+import { useServiceProcess, withFilesMax } from '../helpers/service-process.js';
 import { startTestService, useTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { exchange, requestText } from '../helpers/wire.js';
@@ -262,23 +261,6 @@ describe('the limit of connections', () => {
       }
       expect(headers).toEqual(['close', 'keep-alive', 'keep-alive']);
     });
-  });
-
-  it('closes and counts connections beyond a limit of open files that is too low', async () => {
-    const environment = { DATABASE_URL: context.database.url, METRICS_PORT: String(await freePort()) };
-    const service = await ServiceProcess.start(environment, undefined, 260);
-    const opened = Array.from({ length: 100 }, () => connect(service.port, '127.0.0.1').on('error', () => undefined));
-    const dropped = async (): Promise<number> => {
-      const metrics = await fetch(`http://127.0.0.1:${environment.METRICS_PORT}/metrics`);
-      return Number(/^petstore_connections_dropped_total (\d+)/m.exec(await metrics.text())?.[1]);
-    };
-    await waitFor(async () => (await dropped()) >= 40, 'connections are closed');
-    opened.forEach((socket) => socket.destroy());
-    await waitFor(
-      async () => (await fetch(`${service.baseUrl}/health/live`).catch(() => undefined))?.status === 200,
-      'the service responds',
-    );
-    expect(await service.stop()).toBe(0);
   });
 
   it('doctor and the start of the service report a limit of open files that is too low', async () => {
