@@ -11,7 +11,7 @@ const ESM_FILES = [
 /** See test/helpers/bundle-packages.mjs. */
 const PACKAGES = '<rootDir>/node_modules/.cache/test-packages/$1.cjs';
 
-/** Random histories, faults and crowds, and tools and deployments around the service: longer than all other suites together. */
+/** Random histories and faults, and tools and deployments around the service: longer than all other suites together. */
 export const LONG_SUITES = [
   'api-keys/guessed-keys',
   ...['broken-output', 'doctor/*', 'embedded/*', 'encodings', 'interrupts', 'key-usage', 'others-in-schema'].map(
@@ -23,7 +23,7 @@ export const LONG_SUITES = [
   ...['alert-metrics', 'alerts', 'dashboard', 'drill', 'rotate-password'].map((name) => `deploy/${name}`),
   'examples/typescript-client',
   ...['database-faults', 'rolling-restart'].map((name) => `fault-injection/${name}`),
-  ...['connections', 'crowds', 'fuzz'].map((name) => `hostile/${name}`),
+  ...['connections', 'fuzz'].map((name) => `hostile/${name}`),
   'model/orders.model',
   'openapi/swagger-ui',
   ...[

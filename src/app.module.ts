@@ -6,7 +6,6 @@ import { ApiKeysModule } from './api-keys/api-keys.module.js';
 import { CLOCK, type Clock } from './common/clock.js';
 import { CONFIG, type Config } from './config/config.js';
 import { HealthModule } from './health/health.module.js';
-import { Drain } from './http/drain.js';
 import { RequestObserver } from './http/request-observer.js';
 import { UnmatchedController } from './http/unmatched.controller.js';
 import { REQUEST_LOG, type RequestLog } from './logging/create-logger.js';
@@ -37,7 +36,6 @@ export interface AppOptions {
     { provide: APP_GUARD, useClass: PlanThrottlerGuard },
     { provide: APP_FILTER, useClass: AllExceptionsFilter },
     RequestObserver,
-    Drain,
   ],
 })
 export class AppModule {

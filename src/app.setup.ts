@@ -1,14 +1,11 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
 import type { DynamicModule, NestApplicationOptions } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
-import type { NextFunction, Request, Response } from 'express';
+import type { Request } from 'express';
 import { AppModule, type AppOptions } from './app.module.js';
 import type { Config } from './config/config.js';
 import { corsOptionsOf } from './http/cors.js';
-import { rejectMalformed } from './http/framing.js';
-import { respondToParserError } from './http/parser-errors.js';
+import { respondToParserErrors } from './http/parser-errors.js';
 import { isApiPath } from './http/paths.js';
 import { REQUEST_ID_HEADER } from './http/request.js';
 import { RequestObserver } from './http/request-observer.js';
@@ -43,27 +40,21 @@ export async function createApp(
   });
   // Entries of `X-Forwarded-For` before the client's address were sent by the client, and are ignored.
   app.set('trust proxy', config.trustProxy ?? false);
-  const { observe } = app.get(RequestObserver);
+  const observer = app.get(RequestObserver);
   const limiter = app.get(RateLimiter);
-  app.use(observe);
+  app.use(observer.observe);
   // A preflight gets its response before the guards, which set these headers; the filter of errors does so for all others.
-  app.use((req: Request, res: Response, next: NextFunction) => {
-    if (req.method === 'OPTIONS' && isApiPath(req.path)) {
+  const onPreflight = ({ path, res }: Request): void => {
+    if (res !== undefined && isApiPath(path)) {
       limiter.setFullQuotaHeaders(res);
     }
-    next();
-  });
-  app.enableCors(corsOptionsOf(config.corsOrigins, EXPOSED_HEADERS));
-  app.use(rejectMalformed(adapter.connections));
+  };
+  app.enableCors(corsOptionsOf(config.corsOrigins, EXPOSED_HEADERS, onPreflight));
   if (config.docsEnabled) {
     setUpSwaggerUi(app, config, options.demoKey);
   }
   const server = adapter.getHttpServer();
-  server.on('clientError', (error: Error, socket: Socket) => {
-    respondToParserError(error, socket, adapter.connections, (req: IncomingMessage, res: ServerResponse) => {
-      observe(req as Request, res as Response, () => undefined);
-    });
-  });
+  server.on('clientError', respondToParserErrors(adapter.connections, observer));
   app.get(Metrics).watchConnections(server);
   await app.init();
   return app;

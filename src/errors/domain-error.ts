@@ -16,7 +16,7 @@ const MESSAGES = {
     'This API key is temporarily banned because it kept sending requests after its limit was exceeded. See Retry-After.',
   address_banned:
     'This address is temporarily banned because it kept sending requests without a valid API key after its limit was exceeded. See Retry-After.',
-  request_header_fields_too_large: 'The request head exceeds 16 KiB or 100 header fields.',
+  request_header_fields_too_large: 'The request head exceeds 16 KiB.',
   internal_error: 'Internal server error.',
   service_unavailable: 'The service is temporarily unavailable; retry shortly.',
 } as const;

@@ -3,21 +3,15 @@ import type { Socket } from 'node:net';
 import { breakConnection } from './response.js';
 
 interface Connection {
-  /**
-   * Responses that have not ended, in the order of their requests; several when requests are pipelined. Not one set of all connections:
-   * V8 keeps its deleted entries alive until the next full collection.
-   */
+  /** Responses that have not ended, in the order of their requests; several when requests are pipelined. */
   readonly pending: ServerResponse[];
-  /** The latest request, until it has been received completely and its response has ended. */
+  /** The latest request. */
   latest: IncomingMessage | undefined;
-  /** The connection ends with its last pending response: later requests on it are not executed (RFC 9112 section 9.6). */
+  /** A response says that it is the last one: requests behind it are not executed (RFC 9112 section 9.6). */
   isEnding: boolean;
 }
 
-/**
- * The open connections of an HTTP server and their pending responses. Node's `server.close()` alone would go on serving requests on
- * connections that are busy, and wait for clients that send nothing.
- */
+/** The open connections of an HTTP server and their pending responses, so that a stop loses none and no error takes the place of one. */
 export class Connections {
   readonly #open = new Map<Socket, Connection>();
   #isDraining = false;
@@ -29,13 +23,13 @@ export class Connections {
   /** Call before the server listens. */
   watch(server: Server): void {
     server.on('connection', (socket) => {
-      const { pending } = this.#add(socket);
+      const connection: Connection = { pending: [], latest: undefined, isEnding: false };
+      this.#open.set(socket, connection);
       socket.once('close', () => {
         this.#open.delete(socket);
-        // Node ends only the response that is being sent; those behind it have lost their connection, too.
+        // Node tells the response that is being sent, and not those behind it.
         setImmediate(() => {
-          for (const res of [...pending]) {
-            res.destroy();
+          for (const res of [...connection.pending]) {
             res.emit('close');
           }
         });
@@ -43,20 +37,11 @@ export class Connections {
     });
   }
 
-  #add(socket: Socket): Connection {
-    const connection = { pending: [], latest: undefined, isEnding: false };
-    this.#open.set(socket, connection);
-    return connection;
-  }
-
-  /**
-   * Adds a pending response.
-   * @returns false when its request must not be executed, because an earlier response ends the connection
-   */
+  /** Adds a pending response. @returns whether to execute its request: false behind a response that ends the connection */
   begin(req: IncomingMessage, res: ServerResponse): boolean {
     const { socket } = req;
     const connection = this.#open.get(socket);
-    if (connection === undefined || connection.isEnding || !socket.writable) {
+    if (connection?.isEnding !== false || !socket.writable) {
       return false;
     }
     const { pending } = connection;
@@ -64,28 +49,12 @@ export class Connections {
     connection.latest = req;
     res.once('close', () => {
       pending.splice(pending.indexOf(res), 1);
-      if (connection.latest === req && req.complete) {
-        connection.latest = undefined;
-      }
       this.#endIfIdle(socket, connection);
     });
-    // Node, too, ends the connection with the response to these, but only after it has executed the requests behind them. It ignores an
-    // offer to upgrade, and loses what it has read behind that.
-    const { expect, upgrade } = req.headers;
-    const isCrowded = this.#open.size > this.keptAliveMax;
-    if (this.#isDraining || isCrowded || expect !== undefined || upgrade !== undefined || req.httpVersionMinor === 0) {
-      this.endAfter(res);
+    if (this.#isDraining || this.#open.size > this.keptAliveMax || isLast(req)) {
+      endAfterLast(connection);
     }
     return true;
-  }
-
-  /** Ends the connection with this response, which must be the last pending one and not have sent its headers. */
-  endAfter(res: ServerResponse): void {
-    res.setHeader('Connection', 'close');
-    const connection = this.#open.get(res.req.socket);
-    if (connection !== undefined) {
-      connection.isEnding = true;
-    }
   }
 
   /** Whether an error response would be read as the response to a request that is executed, or has one already. */
@@ -100,11 +69,8 @@ export class Connections {
    */
   startDraining(): void {
     this.#isDraining = true;
-    for (const { pending } of this.#open.values()) {
-      const last = pending.at(-1);
-      if (last?.headersSent === false) {
-        this.endAfter(last);
-      }
+    for (const connection of this.#open.values()) {
+      endAfterLast(connection);
     }
   }
 
@@ -116,13 +82,11 @@ export class Connections {
     }
   }
 
-  /** Cuts the connections that are open. A response that is cut never looks complete. */
+  /** Cuts the responses that are pending. None of them looks complete. */
   cut(): void {
-    for (const [socket, { pending }] of this.#open) {
-      if (pending[0] === undefined) {
-        socket.destroy();
-      } else {
-        breakConnection(pending[0].req);
+    for (const { latest } of this.#open.values()) {
+      if (latest !== undefined) {
+        breakConnection(latest);
       }
     }
   }
@@ -132,5 +96,23 @@ export class Connections {
       connection.isEnding = true;
       socket.destroySoon();
     }
+  }
+}
+
+/**
+ * Whether nothing that was sent behind a request is executed. Node would execute it, although it closes the connection (HTTP/1.0, an
+ * expectation), or loses it (an upgrade). Of any other transfer coding than chunked, and of that in HTTP/1.0, a proxy may see another end
+ * than Node (RFC 9112 section 6.1), and take for a body what Node takes for a request.
+ */
+function isLast({ httpVersion, headers }: IncomingMessage): boolean {
+  const { expect, upgrade, 'transfer-encoding': coding = 'chunked' } = headers;
+  return httpVersion !== '1.1' || expect !== undefined || upgrade !== undefined || coding !== 'chunked';
+}
+
+function endAfterLast(connection: Connection): void {
+  const last = connection.pending.at(-1);
+  if (last?.headersSent === false) {
+    last.setHeader('Connection', 'close');
+    connection.isEnding = true;
   }
 }

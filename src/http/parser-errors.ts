@@ -1,7 +1,9 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Request, Response } from 'express';
 import { DomainError, type ErrorCode } from '../errors/domain-error.js';
 import type { Connections } from './connections.js';
+import type { RequestObserver } from './request-observer.js';
 import { sendError } from './response.js';
 
 /** The codes of Node's errors that have one of their own. */
@@ -16,32 +18,28 @@ const LINGER_MS = 1_000;
 /**
  * Handles `clientError` of the HTTP server: input that its parser rejects, or that did not arrive in time. It never becomes a request,
  * so it counts against nobody, and Node would respond without a body.
- * @param begin called with the response before it is written
  */
-export function respondToParserError(
-  error: NodeJS.ErrnoException,
-  socket: Socket,
-  connections: Connections,
-  begin: (req: IncomingMessage, res: ServerResponse) => void,
-): void {
-  // Input after a request with `Connection: close` gets no response, and the pending one is sent.
-  if (socket.writableEnded || error.code === 'HPE_CLOSED_CONNECTION') {
-    return;
-  }
-  const hasSentNothing = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0;
-  if (hasSentNothing || error.code === 'ECONNRESET' || !socket.writable || connections.isBusy(socket)) {
-    socket.destroy();
-    return;
-  }
-  // As Express would: there is no request target.
-  const req = Object.assign(new IncomingMessage(socket), { originalUrl: '' });
-  const res = new ServerResponse(req);
-  res.assignSocket(socket);
-  begin(req, res);
-  res.setHeader('Connection', 'close');
-  // Node does so for a request only.
-  res.once('finish', () => res.emit('close'));
-  sendError(res, new DomainError(CODES[error.code ?? ''] ?? 'bad_request'));
-  socket.end();
-  setTimeout(() => socket.destroy(), LINGER_MS).unref();
+export function respondToParserErrors(connections: Connections, { observe }: RequestObserver) {
+  return (error: NodeJS.ErrnoException, socket: Socket): void => {
+    // Input after the last request of a connection, or after this response, gets none, and what is being sent goes on.
+    if (socket.writableEnded || error.code === 'HPE_CLOSED_CONNECTION') {
+      return;
+    }
+    const hasSentNothing = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0;
+    if (hasSentNothing || !socket.writable || connections.isBusy(socket)) {
+      socket.destroy();
+      return;
+    }
+    // What Express would set, without a request target; the method is that of the OpenTelemetry conventions for an unknown one.
+    const req = Object.assign(new IncomingMessage(socket), { method: '_OTHER', originalUrl: '', baseUrl: '' });
+    const res = new ServerResponse(req);
+    res.assignSocket(socket);
+    observe(req as Request, res as Response, () => undefined);
+    res.setHeader('Connection', 'close');
+    // Node does so for a request only.
+    res.once('finish', () => res.emit('close'));
+    sendError(res, new DomainError(CODES[error.code ?? ''] ?? 'bad_request'));
+    socket.end();
+    setTimeout(() => socket.destroy(), LINGER_MS).unref();
+  };
 }

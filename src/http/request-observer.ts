@@ -4,16 +4,14 @@ import { logBackgroundError } from '../common/in-background.js';
 import { REQUEST_LOG, type RequestLog } from '../logging/create-logger.js';
 import { Metrics } from '../metrics/metrics.js';
 import { type EndedRequest, endRequestSpan, traceRequest } from '../tracing/tracing.js';
-import { loggablePath } from './loggable-path.js';
-import { LIST_ROUTE, ORDER_ROUTE, routeTemplateOf } from './paths.js';
+import { LIST_ROUTE, ORDER_ROUTE } from './paths.js';
 import { REQUEST_ID_HEADER, requestIdFrom } from './request.js';
 import { setDefaultHeaders } from './response.js';
 
-/** The methods that the OpenTelemetry conventions list; all others are `_OTHER`, since clients can make up any number. */
-const LISTED_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'TRACE', 'PATCH']);
-const OTHER_METHOD = '_OTHER';
-/** The label of every path without a route: made-up paths have unbounded cardinality. */
+/** The label of every path without a route. */
 const UNMATCHED_ROUTE = 'unmatched';
+/** What the log shows of a path: its start, before a key or anything that may spell one, such as an escape. */
+const LOGGABLE_PATH = /^(?:(?!pst_)[\w./~-]){0,200}/i;
 const ALERTED = [
   ['GET', LIST_ROUTE, 200, 500, 503],
   ['DELETE', ORDER_ROUTE, 204, 500, 503],
@@ -73,7 +71,7 @@ export class RequestObserver {
       method,
       route: route ?? UNMATCHED_ROUTE,
       // A client may put data into the path of a known route.
-      path: route === undefined ? loggablePath(originalUrl) : undefined,
+      path: route === undefined ? LOGGABLE_PATH.exec(originalUrl)?.[0] : undefined,
       status,
       durationMs: Math.round(durationMs * 1_000) / 1_000,
       aborted: aborted || undefined,
@@ -85,12 +83,20 @@ export class RequestObserver {
 }
 
 function endedRequest({ req, headersSent, statusCode, writableFinished }: Response): EndedRequest {
-  const { method } = req;
   return {
-    method: LISTED_METHODS.has(method) ? method : OTHER_METHOD,
-    route: routeTemplateOf(req.originalUrl),
+    method: req.method,
+    route: routeTemplateOf(req),
     status: headersSent ? statusCode : undefined,
     // A response whose end is still buffered when its connection is destroyed counts as finished for Node.
     aborted: !writableFinished || req.socket.destroyed,
   };
+}
+
+/**
+ * The template of the route that Express has found, in the form of the API document; undefined when it is the one of all other paths: those
+ * that clients make up have unbounded cardinality.
+ */
+function routeTemplateOf({ route, baseUrl }: Request): string | undefined {
+  const path = (route as { path: string } | undefined)?.path ?? baseUrl;
+  return path === '' || path.includes('*') ? undefined : path.replace(/:(\w+)/, '{$1}');
 }

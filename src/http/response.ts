@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
 import type { DomainError } from '../errors/domain-error.js';
 import { ERROR_RESPONSES } from './error-responses.js';
 
@@ -29,20 +28,9 @@ export function sendError(res: ServerResponse, { code, message }: DomainError): 
 }
 
 /**
- * Closes the connection of a response that cannot be completed: ended normally, it would look complete. The response stays
- * unfinished (`writableFinished` is false), which is how observers recognise it. Pipelined responses before it are sent.
+ * Closes the connection of a response that cannot be completed: ended normally, it would look complete. In HTTP/1.0 by a reset, because a
+ * regular close may mark the end of the body.
  */
-export function abortResponse(res: ServerResponse): void {
-  if (res.socket === null) {
-    // A response behind another one. `destroy` leaves its connection open from Node 24 on.
-    res.once('socket', (socket: Socket) => socket.destroy());
-  } else {
-    breakConnection(res.req);
-  }
-  res.destroy();
-}
-
-/** Closes a connection during a response; in HTTP/1.0 by a reset, because a regular close may mark the end of the body. */
 export function breakConnection({ httpVersionMinor, socket }: IncomingMessage): void {
   socket[httpVersionMinor === 0 ? 'resetAndDestroy' : 'destroy']();
 }

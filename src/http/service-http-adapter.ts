@@ -1,10 +1,9 @@
-import { createServer, IncomingMessage, type ServerOptions, ServerResponse } from 'node:http';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { createServer, IncomingMessage, type Server, type ServerOptions, ServerResponse } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type Express } from 'express';
 import type { Config } from '../config/config.js';
 import { Connections } from './connections.js';
-import { HEADERS_MAX } from './framing.js';
 import { routableTarget } from './paths.js';
 
 /** Milliseconds and bytes; `docs/operations.md` lists the bounds. */
@@ -13,9 +12,9 @@ const SERVER_OPTIONS = {
   requestTimeout: 30_000,
   connectionsCheckingInterval: 5_000,
   maxHeaderSize: 16_384,
-  // Node would respond to a request without Host with an empty body; `framingError` checks it.
+  // Node would respond to a request without Host, which nothing here reads, with an empty body.
   requireHostHeader: false,
-  // By default Node keeps the first of several Host or Authorization headers; a proxy may have used another one.
+  // By default Node keeps the first of several Authorization headers; a proxy may have used another one.
   joinDuplicateHeaders: true,
 } as const;
 
@@ -46,17 +45,18 @@ export class ServiceHttpAdapter extends ExpressAdapter {
       keepAliveTimeout: this.config.keepAliveTimeoutSeconds * 1_000,
     });
     server.maxConnections = this.config.connectionsMax;
-    // Node silently drops headers beyond this number, such as a second `Authorization`. `framingError` rejects a request that reaches it.
-    server.maxHeadersCount = HEADERS_MAX + 1;
+    // No limit but that of the size: Node silently drops headers beyond one, such as a second `Authorization`.
+    server.maxHeadersCount = 0;
     // Milliseconds without a byte in either direction; Node waits twice as long while the client takes none of a response.
     server.timeout = 300_000;
-    // `close` calls it, and Node takes a connection for idle whose response has ended and is not sent yet. `Connections.endIdle` waits.
-    server.closeIdleConnections = () => undefined;
+    // `close` calls it, and that of Node takes a connection for idle whose response has ended and is not sent yet.
+    server.closeIdleConnections = () => {
+      this.connections.endIdle();
+    };
     this.connections.watch(server);
-    const handle = (req: IncomingMessage & { originalUrl?: string }, res: ServerResponse): void => {
+    const handle = (req: IncomingMessage, res: ServerResponse): void => {
       if (this.connections.begin(req, res)) {
-        req.originalUrl = req.url ?? '';
-        req.url = routableTarget(req.originalUrl);
+        req.url = routableTarget(req.url ?? '');
         app(req, res);
       }
     };
@@ -66,15 +66,20 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     this.setHttpServer(server);
   }
 
-  /** Resolves when every pending response has ended, so that what they count and log is there when modules stop. */
+  /**
+   * Stops the HTTP server without losing a request. The readiness check fails already (`HealthService`), and the pools end after this. Keeps
+   * responding until load balancers have noticed; in-flight requests may then take the grace period.
+   */
   override async close(): Promise<void> {
-    const closed = super.close() as Promise<void> | undefined;
-    this.connections.startDraining();
-    this.connections.endIdle();
-    await closed;
-    // The responses of connections that were cut close within two turns of the event loop after these.
-    await nextTurn();
-    await nextTurn();
+    // Otherwise the start has failed, and nobody sends requests here.
+    if ((this.getHttpServer() as Server).listening) {
+      this.connections.startDraining();
+      await delay(this.config.shutdownDelaySeconds * 1_000);
+      setTimeout(() => {
+        this.connections.cut();
+      }, this.config.shutdownGraceSeconds * 1_000).unref();
+    }
+    await super.close();
   }
 }
 

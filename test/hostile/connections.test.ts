@@ -4,7 +4,8 @@ import { fuzzConnection } from '../helpers/fuzz-connection.js';
 import { RawClient } from '../helpers/raw-client.js';
 import { useServiceProcess } from '../helpers/service-process.js';
 import { useTestService } from '../helpers/test-service.js';
-import { type WireResponse, exchange, parseResponses, requestText, responseTo } from '../helpers/wire.js';
+import { waitFor } from '../helpers/wait-for.js';
+import { exchange, parseResponses, requestText, responseTo } from '../helpers/wire.js';
 
 describe('connections that are reset', () => {
   // In its own process, because an unhandled error would end it.
@@ -41,19 +42,26 @@ describe('connections that are reset', () => {
     });
   });
 
-  describe('a request with more headers than are read', () => {
-    it('is rejected, and never with the first of two Authorization headers', async () => {
-      /** With Host and the key. */
-      const respond = (count: number, ...more: string[]): Promise<WireResponse> => {
-        const headers = [...Array<string>(count - 2).fill('a:'), ...more];
-        return responseTo(context.service.port, 'GET', '/v1/nowhere', { key: context.key, headers });
-      };
-      expectErrorResponse(await respond(100), 404, 'route_not_found');
-      expectErrorResponse(await respond(101), 431, 'request_header_fields_too_large');
-      const other = `Authorization: Bearer ${context.key}`;
-      expectErrorResponse(await respond(99, other), 401, 'invalid_api_key');
-      expectErrorResponse(await respond(2_100, other), 431, 'request_header_fields_too_large');
-    });
+  it('never uses the first of two Authorization headers, however many others are between them', async () => {
+    const headers = [...Array<string>(2_100).fill('a:'), `Authorization: Bearer ${context.key}`];
+    const { status } = await responseTo(context.service.port, 'GET', '/v1/nowhere', { key: context.key, headers });
+    // From Node 22 on, the head is too large.
+    expect([401, 431]).toContain(status);
+  });
+
+  it('closes the connection of a client that has sent nothing, and responds 408 to one that sends its head slowly', async () => {
+    const silent = await RawClient.open(context.service.port);
+    const slow = await RawClient.open(context.service.port, 'GET /v1/nowhere HTTP/1.1\r\nHost: localhost\r\nX-Slow: ');
+    const drip = setInterval(() => slow.socket.write('a'), 500);
+    try {
+      // The timeout of a head, and the interval of its check.
+      await waitFor(() => silent.closed && slow.closed, 'both are closed', { withinMs: 25_000 });
+    } finally {
+      clearInterval(drip);
+    }
+    expect(silent.received.length).toBe(0);
+    expect(slow.responses).toHaveLength(1);
+    expectErrorResponse(slow.responses[0], 408, 'request_timeout');
   });
 });
 
@@ -72,6 +80,9 @@ describe('request smuggling', () => {
     [CHUNKED, LENGTH],
     [CHUNKED, 'Transfer-Encoding: identity'],
     ['Transfer-Encoding: identity', CHUNKED],
+    ['Transfer-Encoding: gzip, chunked'],
+    ['Transfer-Encoding:', CHUNKED],
+    ['Transfer-Encoding:', LENGTH],
     [CHUNKED, CHUNKED],
     [LENGTH, 'Transfer-Encoding: "chunked"'],
     [LENGTH, 'Transfer-Encoding: chunked;q=1'],
@@ -137,7 +148,6 @@ describe('request smuggling', () => {
     it.each([
       ['with Content-Length', ['Content-Length: 5'], 'hello'],
       ['in chunks', ['Transfer-Encoding: chunked'], '5;a="b"\r\nhello\r\n0\r\nX-Trailer: c\r\n\r\n'],
-      ['in chunks, with the header in capitals', ['TRANSFER-ENCODING: CHUNKED'], '0\r\n\r\n'],
     ])('%s is skipped up to the next request', async (_what, headers, body) => {
       const [one, other] = [await insertOrder(context.service.db), await insertOrder(context.service.db)];
       const text =
@@ -158,17 +168,6 @@ describe('request smuggling', () => {
         `Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n${requestText('DELETE', `/v1/store/orders/${victim}`, { key: context.key })}`;
       const { responses } = await exchange(context.service.port, text, { until: 'closed' });
       expect(responses).toHaveLength(1);
-      expect(await statusOf(context.service.db, victim)).toBe('pending');
-    });
-  });
-
-  describe('a request behind one that is rejected for its framing', () => {
-    it('is not executed when both arrive together', async () => {
-      const victim = await insertOrder(context.service.db);
-      const text = `GET /nowhere HTTP/1.1\r\n\r\n${requestText('DELETE', `/v1/store/orders/${victim}`, { key: context.key })}`;
-      const { responses } = await exchange(context.service.port, text, { until: 'closed' });
-      expect(responses).toHaveLength(1);
-      expectErrorResponse(responses[0], 400, 'bad_request');
       expect(await statusOf(context.service.db, victim)).toBe('pending');
     });
   });

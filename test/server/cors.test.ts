@@ -89,16 +89,14 @@ describe('CORS', () => {
         const spent = await insertKey(context.service.db, { requests_per_minute: 1, requests_per_day: 10 });
         await listOrders(context.service.baseUrl, spent.key);
         const headers = { Origin: PAGE };
-        const tooMany = Object.fromEntries(Array.from({ length: 101 }, (_, index) => [`X-${index}`, 'x']));
         const responses = [
           await listOrders(context.service.baseUrl, context.key, headers),
           await listOrders(context.service.baseUrl, undefined, headers),
           await call(context.service.baseUrl, 'GET', '/nowhere', context.key, headers),
           await call(context.service.baseUrl, 'PUT', '/store/orders', context.key, headers),
           await listOrders(context.service.baseUrl, spent.key, headers),
-          await call(context.service.baseUrl, 'GET', '/nowhere', context.key, { ...headers, ...tooMany }),
         ];
-        expect(responses.map(({ status }) => status)).toEqual([200, 401, 404, 405, 429, 431]);
+        expect(responses.map(({ status }) => status)).toEqual([200, 401, 404, 405, 429]);
         for (const response of responses) {
           expect(response.headers.get('access-control-allow-origin')).toBe(PAGE);
           // No cache gives it the response for another origin.
@@ -108,13 +106,6 @@ describe('CORS', () => {
         }
         expect(responses[0]?.headers.get('vary')).toContain('Authorization');
       });
-    });
-
-    it('a malformed preflight gets 400, as any other request, and the connection is closed', async () => {
-      const preflight = [`Origin: ${PAGE}`, 'Access-Control-Request-Method: DELETE'];
-      const response = await options('/v1/store/orders/1', [...preflight, 'Host: a-second-one']);
-      expectErrorResponse(response, 400, 'bad_request');
-      expect(response.headers.get('connection')).toEqual(['close']);
     });
 
     describe('a page of another origin', () => {
