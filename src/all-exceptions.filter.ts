@@ -1,11 +1,21 @@
-import { type ArgumentsHost, Catch, type ExceptionFilter, Logger, NotFoundException } from '@nestjs/common';
+import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Logger } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { databaseMessageOf } from './database/postgres-errors.js';
-import { DomainError } from './errors/domain-error.js';
+import { DomainError, type ErrorCode } from './errors/domain-error.js';
 import { isApiPath } from './http/paths.js';
 import { breakConnection, sendError } from './http/response.js';
 import { LIMIT_HEADER_NAMES } from './rate-limit/headers.js';
 import { RateLimiter } from './rate-limit/rate-limiter.js';
+
+/** The codes of Nest's own exceptions by status; those of others are `bad_request` below 500, and else `internal_error`. */
+const CODES: Readonly<Record<number, ErrorCode>> = {
+  404: 'route_not_found',
+  405: 'method_not_allowed',
+  408: 'request_timeout',
+  429: 'rate_limit_exceeded',
+  431: 'request_header_fields_too_large',
+  503: 'service_unavailable',
+};
 
 /** Writes every error response, in the one error shape. Logs 500 and 503 once. */
 @Catch()
@@ -24,7 +34,7 @@ export class AllExceptionsFilter implements ExceptionFilter {
         // No guard has counted it.
         this.limiter.setFullQuotaHeaders(res);
       }
-      sendError(res, error);
+      sendError(res, error, exception instanceof HttpException ? exception.getStatus() : undefined);
     } else if (!res.writableEnded) {
       breakConnection(req);
     }
@@ -46,7 +56,9 @@ function toDomainError(exception: unknown): DomainError {
   if (exception instanceof DomainError) {
     return exception;
   }
-  // Nest's own, for a path without a route.
-  const code = exception instanceof NotFoundException ? 'route_not_found' : 'internal_error';
-  return new DomainError(code, undefined, { cause: exception });
+  const status = exception instanceof HttpException ? exception.getStatus() : 500;
+  const code = CODES[status] ?? (status < 500 ? 'bad_request' : 'internal_error');
+  // The default message of this code is about malformed HTTP; that of Nest's exceptions is for clients.
+  const message = code === 'bad_request' ? (exception as HttpException).message : undefined;
+  return new DomainError(code, message, { cause: exception });
 }

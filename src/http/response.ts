@@ -18,9 +18,13 @@ export function setDefaultHeaders(res: ServerResponse): void {
   }
 }
 
-/** Responds with an error; Node leaves the body out of a response to HEAD. */
-export function sendError(res: ServerResponse, { code, message }: DomainError): void {
-  const { status, headers = {} } = ERROR_RESPONSES[code];
+/** Responds with an error; Node leaves the body out of a response to HEAD. @param status that of its code by default */
+export function sendError(
+  res: ServerResponse,
+  { code, message }: DomainError,
+  status = ERROR_RESPONSES[code].status,
+): void {
+  const { headers = {} } = ERROR_RESPONSES[code];
   // With the keys in the published order.
   const body = JSON.stringify({ code, message, status });
   res.writeHead(status, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body), ...headers });

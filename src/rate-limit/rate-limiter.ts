@@ -63,9 +63,12 @@ export class RateLimiter {
     }
   }
 
-  /** Sets the headers of a caller without requests: those of a response to a request that is not counted, such as a CORS preflight. */
+  /**
+   * Sets the headers of a caller without requests: those of a response to a request that is not counted, such as a CORS preflight. Without a
+   * verified key they are those of an anonymous caller.
+   */
   setFullQuotaHeaders(res: Response): void {
-    setRateLimitHeaders(res, verdictOfUnused(ANONYMOUS_QUOTAS, this.clock.now()));
+    setRateLimitHeaders(res, verdictOfUnused(res.req.caller?.quotas ?? ANONYMOUS_QUOTAS, this.clock.now()));
   }
 }
 

