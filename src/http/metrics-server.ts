@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { Registry } from 'prom-client';
 import { DomainError } from '../errors/domain-error.js';
+import { pathOf } from './paths.js';
 import { sendError, setDefaultHeaders } from './response.js';
 
 const CONNECTIONS_MAX = 100;
@@ -13,7 +14,8 @@ const CONNECTIONS_MAX = 100;
 export async function serveMetrics(registry: Registry, host: string, port: number): Promise<Server> {
   const server = createServer((req, res) => {
     setDefaultHeaders(res);
-    if (req.url !== '/metrics') {
+    // Some scrapers add parameters.
+    if (pathOf(req.url ?? '') !== '/metrics') {
       sendError(res, new DomainError('route_not_found', 'Metrics are at /metrics.'));
       return;
     }

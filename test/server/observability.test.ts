@@ -214,7 +214,8 @@ describe('the metrics server', () => {
     const response = await get('/metrics');
     expect([response.status, response.headers.get('content-type')]).toEqual([200, registry.contentType]);
     expect(await response.text()).toContain('tests_total 3\n');
-    for (const path of ['/', '/metrics/', '/v1/store/orders']) {
+    expect((await get('/metrics?x=1')).status).toBe(200);
+    for (const path of ['/', '/metrics/', '/v1/store/orders?/metrics']) {
       const other = await get(path);
       const body = { code: 'route_not_found', message: 'Metrics are at /metrics.', status: 404 };
       expect([other.status, await other.json()]).toEqual([404, body]);
