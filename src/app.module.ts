@@ -43,7 +43,7 @@ export class AppModule {
     const providers: Provider[] = [
       { provide: CONFIG, useValue: config },
       { provide: CLOCK, useValue: options.clock ?? Date },
-      { provide: REQUEST_LOG, useValue: options.requestLog ?? (() => undefined) },
+      { provide: REQUEST_LOG, useValue: options.requestLog ?? null },
       Metrics,
     ];
     return { module: AppModule, imports: [{ module: SettingsModule, global: true, providers, exports: providers }] };

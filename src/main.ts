@@ -46,7 +46,7 @@ async function serve(stop: AbortController): Promise<never> {
     }
     const app = await createApp(
       { ...config, databaseUrl: config.databaseUrl ?? embedded?.url },
-      { logger, requestLog: log.info.bind(log), demoKey: embedded?.demoKey },
+      { logger, requestLog: log.isLevelEnabled('info') ? log.info.bind(log) : undefined, demoKey: embedded?.demoKey },
     );
     stop.signal.throwIfAborted();
     await listen(app, config);

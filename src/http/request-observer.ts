@@ -22,7 +22,7 @@ const ALERTED = [
 export class RequestObserver {
   constructor(
     private readonly metrics: Metrics,
-    @Inject(REQUEST_LOG) private readonly log: RequestLog,
+    @Inject(REQUEST_LOG) private readonly log: RequestLog | null,
   ) {
     // The series that alerts read begin with 0; see Metrics.
     for (const [method, route, ...statuses] of ALERTED) {
@@ -66,7 +66,7 @@ export class RequestObserver {
     };
     this.metrics.requestDurations.labels(labels).observe(durationMs / 1_000);
     const { id: requestId, caller, rejection, originalUrl } = req;
-    this.log({
+    this.log?.({
       requestId,
       method,
       route: route ?? UNMATCHED_ROUTE,
