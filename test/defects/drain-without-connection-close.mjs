@@ -1,8 +1,9 @@
 /** @type {import('./run.mjs').Defect} */
 export default {
   promise: 7,
-  file: 'src/http/drain.ts',
-  find: '    connections.startDraining();\n',
+  file: 'src/http/service-http-adapter.ts',
+  find: `      this.connections.startDraining();
+`,
   replace: '',
   suites: ['server/shutdown'],
 };

@@ -2,7 +2,7 @@
 export default {
   promise: 6,
   file: 'src/all-exceptions.filter.ts',
-  find: 'new DomainError(code, undefined, { cause: exception })',
-  replace: 'new DomainError(code, exception instanceof Error ? exception.message : undefined, { cause: exception })',
+  find: `const message = code === 'bad_request' ? (exception as HttpException).message : undefined;`,
+  replace: 'const { message } = exception as HttpException;',
   suites: ['server/internal-errors'],
 };

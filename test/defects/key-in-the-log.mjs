@@ -1,8 +1,8 @@
 /** @type {import('./run.mjs').Defect} */
 export default {
   promise: 4,
-  file: 'src/http/loggable-path.ts',
-  find: String.raw`/^[^%\\]*?pst_\w{0,6}|^[^%\\]*/i`,
-  replace: String.raw`/^[^%\\]*/i`,
+  file: 'src/http/request-observer.ts',
+  find: String.raw`/^(?:(?!pst_)[\w./~-]){0,200}/i`,
+  replace: String.raw`/^[\w./~-]{0,200}/i`,
   suites: ['server/observability'],
 };

@@ -1,7 +1,7 @@
 /** @type {import('./run.mjs').Defect} */
 export default {
   promise: 7,
-  file: 'src/http/drain.ts',
+  file: 'src/http/service-http-adapter.ts',
   find: 'this.config.shutdownDelaySeconds * 1_000',
   replace: 'this.config.shutdownDelaySeconds',
   suites: ['server/shutdown'],

@@ -109,7 +109,7 @@ export class ListImages implements OnApplicationBootstrap, OnApplicationShutdown
     const before = latest?.basis === version.basis ? latest : undefined;
     const pieces = before?.pieces ?? [];
     const isOutdated = before ? outdatedOf(before, await snapshot.sums(startsOf(pieces)), this.pieceRowsMin) : [];
-    const builder = new ImageBuilder();
+    const [builder, encoder] = [new ImageBuilder(), new OrderEncoder(this.pieceRowsMin)];
     for (let index = 0; index === 0 || index < pieces.length;) {
       const piece = pieces[index];
       if (piece !== undefined && isOutdated[index] === false) {
@@ -120,7 +120,7 @@ export class ListImages implements OnApplicationBootstrap, OnApplicationShutdown
       }
       const next = isOutdated.indexOf(false, index);
       const from = index === 0 ? undefined : piece?.block;
-      for await (const chunk of snapshot.orders(new OrderEncoder(this.pieceRowsMin), from, pieces[next]?.block)) {
+      for await (const chunk of snapshot.orders(encoder, from, pieces[next]?.block)) {
         await builder.add(chunk);
         if (builder.bytes > this.#bytesMax) {
           return undefined;

@@ -10,8 +10,12 @@ export const CHUNK_BYTES = 1_048_576;
 /** Of one byte that PostgreSQL sends, as JSON: `\u0001`. */
 const JSON_BYTES_MAX = 6;
 
+/** One is filled while the two before it are compressed. */
+const BUFFERS = 3;
+
 /** A part of the list's JSON array, without the comma before it. */
 export interface EncodedChunk {
+  /** Overwritten by the third chunk after it. */
   readonly bytes: Buffer;
   /** The number of its orders. */
   readonly rows: number;
@@ -54,6 +58,9 @@ export class OrderEncoder {
   readonly #labelBytes: number;
   /** The begin of an order whose end has not come. */
   #rest = EMPTY;
+  /** Used in turns: left to the garbage collector, they would take several times as much memory. */
+  readonly #buffers: Buffer[] = [];
+  #chunks = 0;
   /** The chunk that is being encoded, and how much of it is. */
   #out = EMPTY;
   #to = 0;
@@ -92,7 +99,7 @@ export class OrderEncoder {
       }
       if (this.#out.length < room) {
         const encoded = this.#out.subarray(0, this.#to);
-        this.#out = Buffer.allocUnsafeSlow(room);
+        this.#out = this.#bufferOf(room);
         this.#out.set(encoded);
       }
       at = this.#write(lines, at);
@@ -114,7 +121,14 @@ export class OrderEncoder {
   #endChunk(): EncodedChunk {
     const chunk = { bytes: this.#out.subarray(0, this.#to), rows: this.#rows, block: this.#startBlock };
     [this.#out, this.#to, this.#rows, this.#startBlock] = [EMPTY, 0, 0, undefined];
+    this.#chunks++;
     return chunk;
+  }
+
+  #bufferOf(room: number): Buffer {
+    const index = this.#chunks % BUFFERS;
+    const last = this.#buffers[index] ?? EMPTY;
+    return (this.#buffers[index] = last.length < room ? Buffer.allocUnsafeSlow(room) : last);
   }
 
   #beginsPiece(lines: Buffer, at: number): boolean {

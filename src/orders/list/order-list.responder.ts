@@ -142,7 +142,8 @@ export class OrderListResponder {
       for await (const { bytes } of snapshot.orders(new OrderEncoder())) {
         this.metrics.listBytes.inc(bytes.length + 1);
         yield Buffer.from(before);
-        yield bytes;
+        // The encoder uses its buffers again while the connection still has this.
+        yield Buffer.from(bytes);
         before = ',';
       }
     } catch (error) {

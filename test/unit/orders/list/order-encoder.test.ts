@@ -67,7 +67,12 @@ function jsonOf({ id, petId, quantity, shipDate: milliseconds, complete }: Order
 
 /** Encodes what PostgreSQL sends, in these parts. */
 function encode(parts: readonly (string | Buffer)[], encoder = publishedEncoder()): EncodedChunk[] {
-  return [...parts.flatMap((part) => [...encoder.add(Buffer.from(part))]), ...encoder.end()];
+  // Their buffers are used in turns.
+  const copy = (chunk: EncodedChunk): EncodedChunk => ({ ...chunk, bytes: Buffer.from(chunk.bytes) });
+  return [
+    ...parts.flatMap((part) => Array.from(encoder.add(Buffer.from(part)), copy)),
+    ...Array.from(encoder.end(), copy),
+  ];
 }
 
 /** Cuts the bytes of some rows at these fractions of their length. */
