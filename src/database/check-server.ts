@@ -82,7 +82,8 @@ export async function serverProblem(url: string): Promise<ServerProblem | undefi
       ? fatal('must point to a server with which TLS can be established (got one that does not support it)')
       : connectionProblem(error as Error & { readonly code?: string });
   } finally {
-    await Promise.all(clients.map((client) => client.end().catch(() => undefined)));
+    // Also those whose TLS or login has failed on this side: `end` would wait for the server.
+    clients.forEach((client) => client.connection.stream.destroy());
   }
 }
 

@@ -82,7 +82,11 @@ describe('a command reports an unusable database in one line, without the passwo
     ['the host does not exist', () => urlOf('no-such-host.invalid'), /no-such-host\.invalid|ENOTFOUND/],
     ['the password is wrong', () => urlOf(new URL(database.url).host), /[Aa]uthentication failed/],
     ['the database does not exist', () => `${database.url}_missing`, /_missing/],
-    ['the URL is invalid', () => urlOf('x').replace('postgresql', 'mysql'), /DATABASE_URL must be a URL like/],
+    [
+      'the URL is invalid',
+      () => urlOf('x').replace('postgresql', 'mysql'),
+      /DATABASE_URL must be a URL with one host like/,
+    ],
   ])('%s', async (_what, url, reason) => {
     const result = await petstore(['keys', 'list', '--json'], { DATABASE_URL: url() });
     expect(result).toEqual({ exitCode: FAILED, stdout: '', stderr: expect.stringMatching(reason) as unknown });

@@ -101,7 +101,10 @@ export class ListSnapshot {
     // Thrown where it is read; the connection may be lost afterwards.
     copy.on('error', () => undefined);
     traced({ operation: 'COPY', table: 'orders' }, () => finished(copy)).catch(() => undefined);
-    const idle = this.idleMs === undefined ? undefined : setTimeout(() => this.abort(), this.idleMs);
+    const idle =
+      this.idleMs === undefined
+        ? undefined
+        : setTimeout(() => this.abort(new Error('PostgreSQL sends no orders.')), this.idleMs);
     try {
       for await (const lines of copy) {
         idle?.refresh();
@@ -120,8 +123,8 @@ export class ListSnapshot {
   }
 
   /** Ends {@link orders} with an error, also while it waits for the server. */
-  abort(): void {
-    this.#copy?.destroy(new Error('Reading the order list takes too long.'));
+  abort(reason: Error): void {
+    this.#copy?.destroy(reason);
   }
 
   #counted(chunk: EncodedChunk): EncodedChunk {

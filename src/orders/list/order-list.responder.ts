@@ -120,9 +120,13 @@ export class OrderListResponder {
     const snapshot = await this.snapshots.forStream();
     const body = Readable.from(this.#json(snapshot, res));
     const timer = setTimeout(() => {
-      snapshot.abort();
       breakIfBegun(res);
+      snapshot.abort(new Error('The list has taken too long.'));
     }, STREAM_MAX_MS);
+    // Otherwise a lost client would not end the wait for a server that sends nothing.
+    res.once('close', () => {
+      snapshot.abort(clientLeft());
+    });
     try {
       // An error before the first orders is a response of its own.
       await once(body, 'readable');
@@ -158,7 +162,7 @@ export class OrderListResponder {
   #begin(res: Response, version: ListVersion | undefined, length?: number): void {
     if (res.destroyed || res.req.socket.destroyed) {
       // A response behind another one is not destroyed with its connection.
-      throw Object.assign(new Error('The client has left.'), { code: 'ERR_STREAM_PREMATURE_CLOSE' });
+      throw clientLeft();
     }
     // When its client takes nothing for so long.
     res.setTimeout(this.#stallMs, () => breakConnection(res.req));
@@ -198,6 +202,11 @@ function begin(res: Response, version: ListVersion | undefined, status: 200 | 30
   }
   // `cors` has set `Vary: Origin`.
   return res.vary('Authorization, Accept-Encoding').writeHead(status);
+}
+
+/** Like that of a pipeline. */
+function clientLeft(): Error {
+  return Object.assign(new Error('The client has left.'), { code: 'ERR_STREAM_PREMATURE_CLOSE' });
 }
 
 /** In HTTP/1.0 a regular close would mark the end of a body of unknown length. */
