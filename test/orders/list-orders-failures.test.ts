@@ -62,6 +62,11 @@ const streamConnectionsInUse = (): Promise<number> => metric('petstore_pool_conn
 const listsThatEnded = (end: 'disconnected' | 'cut' | 'failed'): Promise<number> =>
   metric('petstore_lists_total', `end="${end}"`);
 
+/** The client notices it before the service has cleaned up. */
+async function untilEnded(end: 'disconnected' | 'failed'): Promise<void> {
+  await waitFor(async () => (await listsThatEnded(end)) === 1, `the list counts as ${end}`);
+}
+
 async function untilNoListRuns(): Promise<void> {
   const isNone = async (): Promise<boolean> =>
     (await metric('petstore_lists_running')) + (await streamConnectionsInUse()) === 0;
@@ -114,7 +119,7 @@ describe('a list that is streamed', () => {
     reader.disconnect();
     await untilNoListRuns();
     await untilHeld(0);
-    expect(await listsThatEnded('disconnected')).toBe(1);
+    await untilEnded('disconnected');
     await expectWholeList();
   });
 
@@ -181,7 +186,7 @@ it.each([
     await untilNoListRuns();
     await reader.readToEnd();
     expect([reader.isComplete, reader.hasLength]).toEqual([false, hasLength]);
-    expect(await listsThatEnded('disconnected')).toBe(1);
+    await untilEnded('disconnected');
   },
 );
 
@@ -282,7 +287,7 @@ describeWith('curl')('a list that fails after it has begun, read by curl', () =>
       await start({ LIST_CACHE_MB: '0' });
       const readToEnd = await curlList(service.baseUrl, key, { version, encoding });
       expect(await readToEnd()).toBe(exitCode);
-      expect(await listsThatEnded('failed')).toBe(1);
+      await untilEnded('failed');
     } finally {
       await database.db.query('DELETE FROM orders WHERE id = $1', [id]);
       await database.db.query('ALTER TABLE orders ALTER quantity SET NOT NULL');
@@ -292,7 +297,7 @@ describeWith('curl')('a list that fails after it has begun, read by curl', () =>
   it('is reset in HTTP/1.0 when its client reads nothing for LIST_STALL_SECONDS', async () => {
     await start({ LIST_STALL_SECONDS: '1', LIST_CACHE_MB: '0' });
     const readToEnd = await curlList(service.baseUrl, key, { version: '1.0' });
-    await waitFor(async () => (await listsThatEnded('disconnected')) === 1, 'the list has ended');
+    await untilEnded('disconnected');
     expect(await readToEnd()).toBe(CURL_EXIT.receiveError);
   });
 
@@ -314,7 +319,7 @@ describeWith('curl')('a list that fails after it has begun, read by curl', () =>
       await waitFor(async () => (await database.db.query(TERMINATE_BLOCKED_LIST)).rowCount === 1, 'PostgreSQL waits');
       expect(await readToEnd()).toBe(exitCode);
       await untilNoListRuns();
-      expect(await listsThatEnded('failed')).toBe(1);
+      await untilEnded('failed');
       await expectWholeList();
     });
   });
