@@ -46,14 +46,7 @@ export const LONG_SUITES = [
  * Of test/matrix/, those that take more than a minute, need programs that few have, or try what PostgreSQL does (replication, backups):
  * only `npm run test:matrix` runs them, before each release.
  */
-export const SLOW_SUITES = [
-  'backup-restore',
-  'clients',
-  'failover',
-  'kubernetes',
-  'logical-replication',
-  'proxies',
-];
+export const SLOW_SUITES = ['backup-restore', 'clients', 'failover', 'kubernetes', 'logical-replication', 'proxies'];
 
 const EXCLUDED =
   process.env.LONG === 'true'
