@@ -105,7 +105,10 @@ describeWith('pgbouncer')('PgBouncer in transaction mode', () => {
     expect(migrated.exitCode).toBe(1);
     expect(migrated.stdout + migrated.stderr).toContain(REJECTION);
     // Neither settings nor Prisma's lock stay on a connection of the pooler.
-    const { rowCount } = await database.db.query("SELECT FROM pg_locks WHERE locktype = 'advisory'");
+    const { rowCount } = await database.db.query(
+      `SELECT FROM pg_locks JOIN pg_database ON pg_database.oid = database
+       WHERE locktype = 'advisory' AND datname = current_database()`,
+    );
     expect(rowCount).toBe(0);
   });
 });
