@@ -5,6 +5,6 @@ export default {
   find: `      // Before the pipeline closes it.
       breakIfBegun(res);
       throw error;`,
-  replace: '      void error;',
+  replace: '      void [error, res];',
   suites: ['orders/list-orders-failures'],
 };
