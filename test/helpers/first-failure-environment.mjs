@@ -1,6 +1,6 @@
 import { TestEnvironment } from 'jest-environment-node';
 
-/** An environment that skips the tests of a suite after the first one that fails: with a defect, many of them would wait in vain. */
+/** An environment that skips the tests of a suite after the first one that fails: with a defect, many of them would wait for their timeouts. */
 export default class FirstFailureEnvironment extends TestEnvironment {
   #hasFailed = false;
 

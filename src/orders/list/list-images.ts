@@ -47,7 +47,7 @@ export class ListImages implements OnApplicationBootstrap, OnApplicationShutdown
     this.#sharedBuild().catch(() => undefined);
   }
 
-  /** Nobody waits for a build any more, and the pool waits for its connection. */
+  /** No request waits for a build any more, and the pool waits for its connection. */
   onApplicationShutdown(): void {
     this.#isEnding = true;
   }

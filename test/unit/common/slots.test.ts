@@ -59,7 +59,7 @@ describe('slots', () => {
     await Promise.all(running);
   });
 
-  it('are waited for no longer than the given time, and given to nobody who has left', async () => {
+  it('are waited for no longer than the given time, and not given to a caller that has left', async () => {
     const works = new Works(new Slots(1, { waitMs: 1_000, error: () => busy }));
     const first = works.run('a');
     const late = works.run('b').catch((error: unknown) => error);
