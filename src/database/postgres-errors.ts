@@ -7,8 +7,8 @@ export const LOCK_NOT_AVAILABLE = '55P03';
 /** A standby, or a server that no longer accepts writes. */
 export const READ_ONLY_TRANSACTION = '25006';
 /** By `statement_timeout` or by an administrator. */
-export const QUERY_CANCELED = '57014';
-export const SERIALIZATION_FAILURE = '40001';
+const QUERY_CANCELED = '57014';
+const SERIALIZATION_FAILURE = '40001';
 export const UNDEFINED_TABLE = '42P01';
 
 /** Transient conditions: the same request may succeed a moment later. */

@@ -71,7 +71,7 @@ export class ServiceHttpAdapter extends ExpressAdapter {
    * responding until load balancers have noticed; in-flight requests may then take the grace period.
    */
   override async close(): Promise<void> {
-    // Otherwise the start has failed, and nobody sends requests here.
+    // Otherwise the start has failed, and no requests arrive here.
     if ((this.getHttpServer() as Server).listening) {
       this.connections.startDraining();
       await delay(this.config.shutdownDelaySeconds * 1_000);
