@@ -48,10 +48,13 @@ export const LONG_SUITES = [
  */
 export const SLOW_SUITES = ['backup-restore', 'clients', 'failover', 'kubernetes', 'logical-replication', 'proxies'];
 
+/** Histories, outages, tools and deployments: CI runs them, `npm test` does not. */
+const SLOW_FOLDERS = ['commands', 'deploy', 'matrix', 'models', 'outages', 'page', 'production'];
+
 const EXCLUDED =
   process.env.LONG === 'true'
     ? SLOW_SUITES.map((name) => `**/test/matrix/${name}.test.ts`)
-    : [...LONG_SUITES, '**/test/matrix/**'];
+    : [...LONG_SUITES, ...SLOW_FOLDERS.map((name) => `**/test/${name}/**`)];
 
 /** @type {import('jest').Config} */
 export default {
