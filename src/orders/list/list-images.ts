@@ -10,8 +10,8 @@ import { OrderEncoder, PIECE_ROWS_MIN } from './order-encoder.js';
 
 /** How long lists are streamed after one that memory does not hold. Milliseconds. */
 const STREAMED_MS = 60_000;
-/** What all images may take with the one that is built, as a multiple of what one may: as much again is garbage while it is read. */
-const ALL_MAX = 2;
+/** What all images may take with the one that is built, as a multiple of what one may. With the garbage of a build it is less than three. */
+const ALL_MAX = 1.75;
 
 /** An image, and what is being sent of it. */
 interface Held {
