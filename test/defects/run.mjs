@@ -20,6 +20,9 @@ import { promisify } from 'node:util';
  * @property {{ assertionResults: { status: string, fullName: string }[] }[]} testResults
  */
 
+/** How long the suites of a defect may take. Milliseconds. */
+const TIMEOUT_MS = 900_000;
+
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const run = promisify(execFile);
@@ -116,12 +119,14 @@ async function test(project, finders, workers) {
     await run('npm', ['run', '--silent', 'build'], options);
     const paths = finders.map((suite) => `/test/${suite}.test.ts$`);
     await run(
-      'npx',
+      process.execPath,
       [
-        ...['--no-install', 'jest', ...paths, '--json', '--outputFile', report, '--maxWorkers', String(workers)],
+        ...['node_modules/jest/bin/jest.js', ...paths, '--json', '--outputFile', report],
+        ...['--maxWorkers', String(workers)],
         ...['--testEnvironment', join(HERE, '../helpers/first-failure-environment.mjs')],
       ],
-      options,
+      // A defect may leave something open that keeps Jest running.
+      { ...options, timeout: TIMEOUT_MS },
     );
   } catch (error) {
     output = `(${String(error.stdout).slice(-1_000)}${String(error.stderr).slice(-1_000)})`;
