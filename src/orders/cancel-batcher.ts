@@ -11,17 +11,18 @@ import { type CancelOutcome, type CancelResult, orderLocked, OrdersRepository } 
 const RUNNING_MAX = 2;
 /** Orders in one statement. */
 const BATCH_SIZE_MAX = 500;
-/** Locked orders that are waited for at once, each on a connection of its own. */
+/** Orders that are cancelled alone at once, each on a connection of its own: mostly they wait for a lock. */
 const WAITING_MAX = 3;
-/** Of these, by one caller: the locked orders of one key never hold all. */
+/** Of these, of one caller: the locked orders of one key never hold all. */
 const WAITING_CALLER_MAX = 2;
 
-/** Undefined for an order that does not exist. */
-type Result = CancelResult | Error | undefined;
+/** `undecided`: the statement for several orders has failed. Undefined for an order that does not exist. */
+type Result = CancelResult | 'undecided' | undefined;
 
 /**
  * Executes cancels in batches: those that arrive while statements are running share the next statement. Rows that another transaction
- * has locked leave the batch and are waited for one by one, a few at a time, so that they delay no other order.
+ * has locked, and all rows of a statement that fails, are cancelled one by one, a few at a time, so that they delay no other order and each
+ * fails alone.
  */
 @Injectable()
 export class CancelBatcher {
@@ -30,7 +31,7 @@ export class CancelBatcher {
 
   constructor(
     private readonly repository: OrdersRepository,
-    @Inject(CONFIG) private readonly config: Config,
+    @Inject(CONFIG) config: Config,
     private readonly metrics: Metrics,
   ) {
     this.#batches = new Batches(RUNNING_MAX, BATCH_SIZE_MAX, (ids) => {
@@ -54,37 +55,24 @@ export class CancelBatcher {
   async cancel(id: bigint, caller: string): Promise<CancelOutcome | undefined> {
     const { isRepeat, results } = this.#batches.add(id);
     const result = (await results).get(id);
-    if (result instanceof Error) {
-      throw result;
-    }
     if (result === 'locked') {
       this.metrics.cancelLockWaits.inc();
+    }
+    if (result === 'locked' || result === 'undecided') {
       return this.#waiting.run(caller, () => this.repository.cancelWaiting(id));
     }
     return isRepeat && result === 'cancelled' ? 'already_cancelled' : result;
   }
 
-  /**
-   * A statement that fails fails for all its orders, though perhaps only one of them is the cause, for instance by a trigger. So its
-   * orders are cancelled again one by one, and each fails alone.
-   */
+  /** A statement that fails fails for all its orders, though perhaps only one of them is the cause, for instance by a trigger. */
   async #cancelAll(ids: readonly bigint[]): Promise<ReadonlyMap<bigint, Result>> {
     try {
       return await this.repository.cancelWithoutWaiting(ids);
     } catch (error) {
       if (ids.length === 1 || !isStatementFailure(error instanceof DomainError ? error.cause : error)) {
-        return new Map(ids.map((id) => [id, error as Error]));
+        throw error;
       }
+      return new Map(ids.map((id) => [id, 'undecided']));
     }
-    const results = new Map<bigint, Result>();
-    const startedAt = performance.now();
-    let result: Result;
-    for (const id of ids) {
-      // Once they have taken as long as a lock timeout, the next one would probably wait for the same.
-      const isLate = performance.now() - startedAt >= this.config.cancelLockTimeoutMs;
-      result = isLate && result instanceof DomainError ? result : (await this.#cancelAll([id])).get(id);
-      results.set(id, result);
-    }
-    return results;
   }
 }
