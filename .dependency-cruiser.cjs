@@ -27,7 +27,7 @@ const PURE_FILES = [
   'api-keys/(bearer|key-format)',
   'orders/order-id',
   'orders/order-columns',
-  'orders/list/(gzip|image-memory|list-body|list-image|list-version|order-list-encoder|send-body)',
+  'orders/list/(gzip|list-image|list-version|order-encoder)',
   'orders/import/(import-errors|order-row|read-csv)',
   'http/(paths|error-responses)',
   'errors/domain-error',

@@ -1,5 +1,5 @@
 /**
- * Shares the runs of an operation: a call that arrives while it runs gets the result of the next run, which begins after
+ * Shares the next run of an operation, not the current one: a call that arrives while it runs gets the result of the next run, which begins after
  * the call. At most one run is in flight and one is pending, however many callers there are.
  */
 export function coalesce<T>(run: () => Promise<T>): () => Promise<T> {

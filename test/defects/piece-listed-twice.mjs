@@ -1,8 +1,8 @@
 /** @type {import('./run.mjs').Defect} */
 export default {
   promise: 2,
-  file: 'src/orders/list/list-images.ts',
-  find: 'pieces[next]?.block)',
-  replace: 'pieces[next + 1]?.block)',
+  file: 'src/orders/list/list-image.ts',
+  find: 'pieces[next]?.block }',
+  replace: 'pieces[next + 1]?.block }',
   suites: ['orders/list/list-cache'],
 };

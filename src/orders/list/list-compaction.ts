@@ -1,7 +1,6 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
 import type { QueryResult } from 'pg';
 import { asError } from '../../common/as-error.js';
-import { coalesce } from '../../common/coalesce.js';
 import { onlyRow } from '../../database/only-row.js';
 import { Pools } from '../../database/pools.js';
 
@@ -20,9 +19,8 @@ export class ListCompaction implements OnApplicationBootstrap, OnModuleDestroy {
   constructor(private readonly pools: Pools) {}
 
   onApplicationBootstrap(): void {
-    const merge = coalesce(() => this.#merge());
     this.#timer = setInterval(() => {
-      merge().catch((error: unknown) => {
+      this.#merge().catch((error: unknown) => {
         this.#logger.warn(`could not merge the versions of the order list: ${asError(error).message}`);
       });
     }, INTERVAL_MS).unref();

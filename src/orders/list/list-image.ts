@@ -52,6 +52,30 @@ export function outdatedOf(image: ListImage, sums: readonly string[], rowsMin: n
   return image.pieces.map(({ rows }, index) => isChanged[index] === true || (rows < rowsMin && isBesideChange(index)));
 }
 
+/** Consecutive blocks: from the first one, or from the lowest id, to the one before `to`, or to the highest id. */
+export interface BlockRange {
+  readonly from?: number | undefined;
+  readonly to?: number | undefined;
+}
+
+/** What the next image is made of, in the order of the list: pieces that are taken over, and the blocks between them, which are read. */
+export function partsOf(pieces: readonly Piece[], isOutdated: readonly boolean[]): (Piece | BlockRange)[] {
+  if (pieces.length === 0) {
+    return [{}];
+  }
+  return pieces.flatMap((piece, index): (Piece | BlockRange)[] => {
+    if (isOutdated[index] === false) {
+      return [piece];
+    }
+    if (isOutdated[index - 1] === true) {
+      // The blocks of consecutive ones are read together.
+      return [];
+    }
+    const next = isOutdated.indexOf(false, index);
+    return [{ from: index === 0 ? undefined : piece.block, to: pieces[next]?.block }];
+  });
+}
+
 /** Bytes of the chunks of some images or pieces; those that they share count once. */
 export function bytesOf(all: readonly Pick<Piece, 'chunks'>[]): number {
   const chunks = new Set(all.flatMap((each) => each.chunks));

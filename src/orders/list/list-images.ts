@@ -3,7 +3,16 @@ import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShut
 import { coalesce } from '../../common/coalesce.js';
 import { CONFIG, type Config } from '../../config/config.js';
 import { Metrics } from '../../metrics/metrics.js';
-import { bytesOf, ImageBuilder, imageOf, type ListImage, outdatedOf, type Piece, startsOf } from './list-image.js';
+import {
+  bytesOf,
+  ImageBuilder,
+  imageOf,
+  type ListImage,
+  outdatedOf,
+  partsOf,
+  type Piece,
+  startsOf,
+} from './list-image.js';
 import { type ListSnapshot, ListSnapshots } from './list-snapshot.js';
 import type { ListVersion } from './list-version.js';
 import { OrderEncoder, PIECE_ROWS_MIN } from './order-encoder.js';
@@ -110,17 +119,13 @@ export class ListImages implements OnApplicationBootstrap, OnApplicationShutdown
     const pieces = before?.pieces ?? [];
     const isOutdated = before ? outdatedOf(before, await snapshot.sums(startsOf(pieces)), this.pieceRowsMin) : [];
     const [builder, encoder] = [new ImageBuilder(), new OrderEncoder(this.pieceRowsMin)];
-    for (let index = 0; index === 0 || index < pieces.length;) {
-      const piece = pieces[index];
-      if (piece !== undefined && isOutdated[index] === false) {
-        builder.take(piece);
+    for (const part of partsOf(pieces, isOutdated)) {
+      if ('chunks' in part) {
+        builder.take(part);
         this.metrics.listPieces.labels('memory').inc();
-        index++;
         continue;
       }
-      const next = isOutdated.indexOf(false, index);
-      const from = index === 0 ? undefined : piece?.block;
-      for await (const chunk of snapshot.orders(encoder, from, pieces[next]?.block)) {
+      for await (const chunk of snapshot.orders(encoder, part)) {
         await builder.add(chunk);
         if (builder.bytes > this.#bytesMax) {
           return undefined;
@@ -130,7 +135,6 @@ export class ListImages implements OnApplicationBootstrap, OnApplicationShutdown
           throw new Error('The service stops.');
         }
       }
-      index = next === -1 ? Infinity : next;
     }
     const built = await builder.end();
     return builder.bytes > this.#bytesMax ? undefined : imageOf(version, built, await snapshot.sums(startsOf(built)));

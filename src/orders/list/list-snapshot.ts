@@ -7,6 +7,7 @@ import { Pools } from '../../database/pools.js';
 import { connectionError } from '../../database/postgres-errors.js';
 import { Metrics } from '../../metrics/metrics.js';
 import { traced } from '../../tracing/tracing.js';
+import type { BlockRange } from './list-image.js';
 import { type ListVersion, SELECT_SUMS, type SumRow, sumsOf } from './list-version.js';
 import { ListVersions } from './list-versions.js';
 import { BLOCK_IDS, type EncodedChunk, OrderEncoder, SELECTED } from './order-encoder.js';
@@ -83,11 +84,9 @@ export class ListSnapshot {
 
   /**
    * The orders of some blocks, encoded; with a version those of one table only, because a child may have been attached since the snapshot.
-   * @param from the first block; undefined from the lowest id
-   * @param to the first block that is not read; undefined up to the highest id
    * @throws {TypeError} that names an order which cannot be listed
    */
-  async *orders(encoder: OrderEncoder, from?: number, to?: number): AsyncGenerator<EncodedChunk, undefined> {
+  async *orders(encoder: OrderEncoder, { from, to }: BlockRange = {}): AsyncGenerator<EncodedChunk, undefined> {
     const table = this.version === undefined ? 'orders' : 'ONLY orders';
     const bounds = [
       ...(from === undefined ? [] : [`orders.id >= ${firstIdOf(from)}`]),
