@@ -1,4 +1,4 @@
-import { lruCache } from '../common/lru-cache.js';
+import { LRUCache } from 'lru-cache';
 import type { Clock } from '../common/clock.js';
 import type { Quotas } from '../plans/plans.js';
 import { type BanRule, type Counts, decide, NO_REJECTIONS, UNUSED, type Verdict } from './decision.js';
@@ -33,7 +33,8 @@ export interface QuotaStoreOptions {
 
 /** Counts in the memory of this process: exact for one process, O(1) in time and memory per key or address. */
 export class MemoryQuotaStore implements QuotaStore {
-  readonly #counts = lruCache<string, Counts>(COUNTED_MAX);
+  // With `max` the package would allocate all of it at the start, 2 MB.
+  readonly #counts = new LRUCache<string, Counts>({ maxSize: COUNTED_MAX, sizeCalculation: () => 1 });
 
   constructor(private readonly options: QuotaStoreOptions) {}
 
