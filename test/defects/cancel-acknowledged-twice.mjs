@@ -4,5 +4,5 @@ export default {
   file: 'src/orders/cancel-batcher.ts',
   find: "return isRepeat && result === 'cancelled' ? 'already_cancelled' : result;",
   replace: "return isRepeat && result === 'cancelled' ? 'cancelled' : result;",
-  suites: ['orders/cancel-order-races'],
+  suites: ['races/cancels'],
 };

@@ -4,5 +4,5 @@ export default {
   file: 'src/orders/orders.repository.ts',
   find: ': this.#cancelAll(ids, SKIP_LOCKED);',
   replace: ': this.#cancelAll(ids, Prisma.empty);',
-  suites: ['orders/cancel-order-races'],
+  suites: ['races/cancels'],
 };

@@ -5,5 +5,5 @@ export default {
   find: 'SELECT id, status FROM orders WHERE id = ANY(${ids}::bigint[]) FOR NO KEY UPDATE ${lock}',
   replace:
     'SELECT id, status FROM orders WHERE id = ANY(${ids}::bigint[]) ${lock === SKIP_LOCKED ? Prisma.empty : lock}',
-  suites: ['orders/cancel-order-races'],
+  suites: ['races/cancels'],
 };

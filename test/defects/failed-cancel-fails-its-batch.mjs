@@ -4,5 +4,5 @@ export default {
   file: 'src/orders/cancel-batcher.ts',
   find: 'if (ids.length === 1 || !isStatementFailure(',
   replace: 'if (ids.length > 0 || !isStatementFailure(',
-  suites: ['orders/cancel-order-races'],
+  suites: ['races/cancels'],
 };

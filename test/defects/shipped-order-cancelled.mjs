@@ -4,5 +4,5 @@ export default {
   file: 'src/orders/orders.repository.ts',
   find: "SELECT CASE status WHEN 'pending' THEN id END",
   replace: "SELECT CASE WHEN status IN ('pending', 'shipped') THEN id END",
-  suites: ['orders/cancel-order'],
+  suites: ['cancel/400-409'],
 };

@@ -4,5 +4,5 @@ export default {
   file: 'src/orders/orders.repository.ts',
   find: 'FROM orders WHERE id = ${id}::bigint FOR NO KEY UPDATE ${lock}',
   replace: 'FROM orders WHERE id = ${id}::bigint ${lock === SKIP_LOCKED ? Prisma.empty : lock}',
-  suites: ['orders/cancel-order-races'],
+  suites: ['cancel/503-locked'],
 };

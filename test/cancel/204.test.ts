@@ -1,0 +1,81 @@
+import { Agent } from 'node:http';
+import { cancelOrder } from '../helpers/api.js';
+import { insertOrder, statusOf } from '../helpers/builders.js';
+import { requestRaw } from '../helpers/raw-http.js';
+import { useTestService } from '../helpers/test-service.js';
+
+const INT64_MAX = '9223372036854775807';
+const INT64_MIN = '-9223372036854775808';
+
+const context = useTestService();
+/** A pending order that no test cancels. */
+let untouched: string;
+
+beforeEach(async () => {
+  await context.service.db.query('TRUNCATE orders');
+  untouched = await insertOrder(context.service.db);
+});
+afterEach(async () => {
+  expect(await statusOf(context.service.db, untouched)).toBe('pending');
+});
+
+it('a pending order is cancelled, and the 204 has no body', async () => {
+  const { service, key } = context;
+  const id = await insertOrder(service.db);
+  const path = `/store/orders/${id}`;
+  const { status, headers, body } = await requestRaw(service.baseUrl, { method: 'DELETE', path, key });
+  expect([status, body.length]).toEqual([204, 0]);
+  // RFC 9110 section 15.3.5 and RFC 9112 section 6.2: no content, and no header that announces content.
+  for (const name of ['content-type', 'content-length', 'transfer-encoding', 'etag']) {
+    expect(headers).not.toHaveProperty(name);
+  }
+  expect(headers['cache-control']).toBe('no-store');
+  expect(await statusOf(service.db, id)).toBe('cancelled');
+});
+
+it('cancelled_at is set, and no other column changes', async () => {
+  const { service, key } = context;
+  const id = await insertOrder(service.db, { pet_id: INT64_MAX, quantity: 7 });
+  const columns = 'pet_id, quantity, ship_date, complete, created_at';
+  const before = await service.db.query<{ at: Date }>(`SELECT ${columns}, now() AS at FROM orders WHERE id = $1`, [id]);
+  await cancelOrder(service.baseUrl, id, key);
+  const after = await service.db.query(
+    `SELECT ${columns}, cancelled_at BETWEEN $2 AND now() AS in_time FROM orders WHERE id = $1`,
+    [id, before.rows[0]?.at],
+  );
+  expect(after.rows).toEqual([{ ...before.rows[0], at: undefined, in_time: true }]);
+});
+
+it.each([
+  ['0', '0', '1'],
+  ['-5', '-5', '5'],
+  [INT64_MAX, INT64_MAX, '9223372036854775806'],
+  [INT64_MIN, INT64_MIN, '-9223372036854775807'],
+  ['9007199254740993', '9007199254740993', '9007199254740992'],
+  ['-9007199254740993', '-9007199254740993', '-9007199254740992'],
+  // RFC 3986 section 6.2.2.2: the same characters, percent-encoded.
+  ['%2D5', '-5', '5'],
+  ['1%30', '10', '1'],
+])('the order id %s cancels the order %s, and not its neighbour %s', async (written, id, neighbour) => {
+  const { service, key } = context;
+  await insertOrder(service.db, { id });
+  await insertOrder(service.db, { id: neighbour });
+  expect((await cancelOrder(service.baseUrl, written, key)).status).toBe(204);
+  expect([await statusOf(service.db, id), await statusOf(service.db, neighbour)]).toEqual(['cancelled', 'pending']);
+});
+
+it('a query string and a body that is no JSON are ignored, and the connection stays usable', async () => {
+  const { service, key } = context;
+  const [first, second] = [await insertOrder(service.db), await insertOrder(service.db)];
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  try {
+    const request = { method: 'DELETE', key, agent };
+    const body = `{"orderId":${untouched}${'x'.repeat(60_000)}`;
+    const path = `/store/orders/${first}?orderId=${untouched}&id[]=${untouched}&dryRun=true`;
+    const headers = { 'Content-Type': 'application/json' };
+    expect((await requestRaw(service.baseUrl, { ...request, path, headers, body })).status).toBe(204);
+    expect((await requestRaw(service.baseUrl, { ...request, path: `/store/orders/${second}` })).status).toBe(204);
+  } finally {
+    agent.destroy();
+  }
+});

@@ -1,0 +1,90 @@
+import type pg from 'pg';
+import { cancelOrder, errorOf, outcomeOfCancel } from '../helpers/api.js';
+import { insertKey, insertOrder, type OrderRow, statusOf } from '../helpers/builders.js';
+import { untilLockWaits } from '../helpers/lock-waits.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
+
+/** Its lock timeout is longer than any test holds a lock. */
+let patient: TestService;
+/** Its lock timeout is short. */
+let impatient: TestService;
+let key: string;
+/** Another transaction. */
+let session: pg.PoolClient;
+let untouched: string;
+
+beforeAll(async () => {
+  patient = await startTestService({ environment: { CANCEL_LOCK_TIMEOUT_MS: '15000' } });
+  impatient = await startTestService({ database: patient, environment: { CANCEL_LOCK_TIMEOUT_MS: '400' } });
+  ({ key } = await insertKey(patient.db));
+});
+beforeEach(async () => {
+  untouched = await insertOrder(patient.db);
+  session = await patient.db.connect();
+  await session.query('BEGIN');
+});
+afterEach(async () => {
+  await session.query('ROLLBACK');
+  session.release();
+  expect(await statusOf(patient.db, untouched)).toBe('pending');
+});
+afterAll(async () => {
+  await impatient.stop();
+  await patient.stop();
+});
+
+const SHIP = "UPDATE orders SET status = 'shipped' WHERE id = $id";
+const CANCEL = "UPDATE orders SET status = 'cancelled', cancelled_at = now() WHERE id = $id";
+const UNSHIP = "UPDATE orders SET status = 'pending' WHERE id = $id";
+const DELETE = 'DELETE FROM orders WHERE id = $id';
+const CHANGE = 'UPDATE orders SET quantity = 99 WHERE id = $id';
+const INSERT = "INSERT INTO orders (id, pet_id, quantity, status) VALUES ($id, 1, 1, 'pending')";
+const INSERT_SHIPPED = INSERT.replace('pending', 'shipped');
+const SHARE = 'SELECT FROM orders WHERE id = $id FOR SHARE';
+
+it.each<[string, string[], string, string, string | undefined, OrderRow['status']?]>([
+  ['ships the order and commits', [SHIP], 'COMMIT', '409 order_already_shipped', 'shipped'],
+  ['cancels the order and commits', [CANCEL], 'COMMIT', '409 order_already_cancelled', 'cancelled'],
+  ['deletes the order and commits', [DELETE], 'COMMIT', '404 order_not_found', undefined],
+  ['replaces the order and commits', [DELETE, INSERT], 'COMMIT', '204', 'cancelled'],
+  ['replaces the order by a shipped one', [DELETE, INSERT_SHIPPED], 'COMMIT', '409 order_already_shipped', 'shipped'],
+  ['changes the quantity and commits', [CHANGE], 'COMMIT', '204', 'cancelled'],
+  ['holds a shared lock and commits', [SHARE], 'COMMIT', '204', 'cancelled'],
+  ['ships the order and rolls back', [SHIP], 'ROLLBACK', '204', 'cancelled'],
+  ['deletes the order and rolls back', [DELETE], 'ROLLBACK', '204', 'cancelled'],
+  ['makes the shipped order pending and commits', [UNSHIP], 'COMMIT', '204', 'cancelled', 'shipped'],
+])(
+  'another transaction %s: the cancel waits, and returns the result of the final state',
+  async (_what, statements, end, expected, status, before = 'pending') => {
+    const id = await insertOrder(patient.db, { status: before });
+    for (const statement of statements) {
+      await session.query(statement.replace('$id', id));
+    }
+    const result = outcomeOfCancel(patient.baseUrl, id, key);
+    await untilLockWaits(patient.db);
+    await session.query(end);
+    expect(await result).toBe(expected);
+    expect(await statusOf(patient.db, id)).toBe(status);
+  },
+);
+
+it('the row stays locked for CANCEL_LOCK_TIMEOUT_MS: 503 with the reason, and nothing changes', async () => {
+  const id = await insertOrder(patient.db);
+  await session.query('SELECT FROM orders WHERE id = $1 FOR UPDATE', [id]);
+  const response = await cancelOrder(impatient.baseUrl, id, key);
+  expect(response.status).toBe(503);
+  expect(await errorOf(response)).toEqual({
+    code: 'service_unavailable',
+    message: 'The order is locked by another transaction; retry shortly.',
+    status: 503,
+  });
+  await session.query('ROLLBACK');
+  expect(await statusOf(patient.db, id)).toBe('pending');
+  expect(await outcomeOfCancel(impatient.baseUrl, id, key)).toBe('204');
+});
+
+it('the whole table stays locked for CANCEL_LOCK_TIMEOUT_MS: 503', async () => {
+  const id = await insertOrder(patient.db);
+  await session.query('LOCK TABLE orders IN ACCESS EXCLUSIVE MODE');
+  expect(await outcomeOfCancel(impatient.baseUrl, id, key)).toBe('503 service_unavailable');
+});
