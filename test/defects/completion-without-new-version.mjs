@@ -4,5 +4,5 @@ export default {
   file: 'prisma/migrations/20261122000001_order_list_versions/migration.sql',
   find: ' OR OLD."complete" IS DISTINCT FROM NEW."complete"',
   replace: '',
-  suites: ['orders/list/list-versions'],
+  suites: ['list/stale-never'],
 };

@@ -4,5 +4,5 @@ export default {
   file: 'src/http/response.ts',
   find: "socket[httpVersionMinor === 0 ? 'resetAndDestroy' : 'destroy']();",
   replace: "socket[httpVersionMinor < 0 ? 'resetAndDestroy' : 'destroy']();",
-  suites: ['orders/list-orders-failures'],
+  suites: ['list/interrupted'],
 };

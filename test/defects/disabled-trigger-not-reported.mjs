@@ -6,5 +6,5 @@ export default {
 `,
   replace: `    return problems.slice(problems.length);
 `,
-  suites: ['orders/list/list-integrity'],
+  suites: ['list/stale-never'],
 };

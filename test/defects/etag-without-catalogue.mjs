@@ -4,5 +4,5 @@ export default {
   file: 'src/orders/list/list-version.ts',
   find: 'name: `${catalogue}-${wrapped(tokens)}-${REPRESENTATION}`',
   replace: 'name: `${wrapped(tokens)}-${REPRESENTATION}`',
-  suites: ['orders/list/list-integrity'],
+  suites: ['list/stale-never'],
 };

@@ -6,5 +6,5 @@ export default {
       breakIfBegun(res);
       throw error;`,
   replace: '      void [error, res];',
-  suites: ['orders/list-orders-failures'],
+  suites: ['list/interrupted'],
 };

@@ -4,5 +4,5 @@ export default {
   file: 'src/orders/list/list-images.ts',
   find: 'coalesce(() => this.#build());',
   replace: '() => coalesce(() => this.#build())();',
-  suites: ['orders/list/list-cache'],
+  suites: ['list/memory'],
 };

@@ -4,5 +4,5 @@ export default {
   file: 'src/orders/list/list-images.ts',
   find: 'this.#bytesMax = list.cacheBytes;',
   replace: 'this.#bytesMax = list.cacheBytes + 2 ** 40;',
-  suites: ['orders/list/list-cache'],
+  suites: ['list/memory'],
 };

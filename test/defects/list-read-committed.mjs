@@ -4,5 +4,5 @@ export default {
   file: 'src/orders/list/list-snapshot.ts',
   find: 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY',
   replace: 'BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY',
-  suites: ['orders/list/list-integrity'],
+  suites: ['list/stale-never'],
 };

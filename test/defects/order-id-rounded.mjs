@@ -4,5 +4,5 @@ export default {
   file: 'src/orders/order-id.ts',
   find: 'CANONICAL_DECIMAL.test(text) ? BigInt(text)',
   replace: 'CANONICAL_DECIMAL.test(text) ? BigInt(Number(text))',
-  suites: ['unit/orders/order-id'],
+  suites: ['pure/order-id'],
 };

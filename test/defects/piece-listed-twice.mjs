@@ -4,5 +4,5 @@ export default {
   file: 'src/orders/list/list-image.ts',
   find: 'pieces[next]?.block }',
   replace: 'pieces[next + 1]?.block }',
-  suites: ['orders/list/list-cache'],
+  suites: ['list/memory'],
 };

@@ -4,5 +4,5 @@ export default {
   file: 'src/rate-limit/redis-script.ts',
   find: 'minuteUsed < perMinute and dayUsed < perDay',
   replace: 'minuteUsed < perMinute',
-  suites: ['model/redis-script.model'],
+  suites: ['models/limits'],
 };

@@ -6,5 +6,5 @@ export default {
   );`,
   replace: `    'file',
   )?.replace(/sslmode=[a-z-]+/, 'sslmode=no-verify');`,
-  suites: ['matrix/database-tls'],
+  suites: ['commands/database-tls'],
 };

@@ -4,5 +4,5 @@ export default {
   file: 'src/orders/list/list-image.ts',
   find: 'sums.map((sum, index) => sum !== image.sums[index])',
   replace: 'sums.map((_, index) => index <= image.sums.length)',
-  suites: ['orders/list/list-cache'],
+  suites: ['list/memory'],
 };

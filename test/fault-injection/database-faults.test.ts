@@ -7,7 +7,7 @@ import type { SeededRandom } from '../helpers/seeded-random.js';
 import { ServiceMetrics } from '../helpers/service-metrics.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { waitFor } from '../helpers/wait-for.js';
-import { type OrderTraffic, withTraffic } from '../model/order-traffic.js';
+import { type OrderTraffic, withTraffic } from '../models/order-traffic.js';
 
 /** `npm run test:soak` sets it: after each failure once, random ones follow for so long. */
 const SOAK_MINUTES = Number(process.env.SOAK_MINUTES ?? 0);

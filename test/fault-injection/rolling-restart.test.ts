@@ -4,7 +4,7 @@ import { ServiceProcess } from '../helpers/service-process.js';
 import { useTestDatabase } from '../helpers/test-database.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { CONNECTIONS_MAX, describeWithProxy, HAPROXY_OF_COMPOSE, ProxyProcess } from '../matrix/shipped-proxies.js';
-import { withTraffic } from '../model/order-traffic.js';
+import { withTraffic } from '../models/order-traffic.js';
 
 const LIST_OR_CANCEL = '/v1/store/orders';
 

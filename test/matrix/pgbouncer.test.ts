@@ -8,7 +8,7 @@ import { PgBouncer } from '../helpers/pgbouncer.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
 import { waitFor } from '../helpers/wait-for.js';
-import { withTraffic } from '../model/order-traffic.js';
+import { withTraffic } from '../models/order-traffic.js';
 
 let database: TestDatabase;
 let key: string;

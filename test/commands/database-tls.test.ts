@@ -1,0 +1,137 @@
+import { chmodSync, chownSync, copyFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import type pg from 'pg';
+import { PostgresServer } from '../../src/cli/embedded/postgres-server.js';
+import { serverProblem } from '../../src/database/check-server.js';
+import { cancelOrder, listOrders } from '../helpers/api.js';
+import { insertKey, insertOrder } from '../helpers/builders.js';
+import { CertificateAuthority } from '../helpers/certificates.js';
+import { describeWith } from '../helpers/describe-with.js';
+import { openPool } from '../helpers/open-pool.js';
+import { petstore } from '../helpers/petstore.js';
+import { deployByEngine } from '../helpers/prisma-migrate.js';
+import { ServiceProcess } from '../helpers/service-process.js';
+import { useTemporaryFolder } from '../helpers/temporary-folder.js';
+import { useTestDatabase } from '../helpers/test-database.js';
+
+describe('PostgreSQL without TLS', () => {
+  const database = useTestDatabase();
+
+  it.each(['', '?sslmode=disable'])('the URL ends with "%s": it is accepted', async (parameters) => {
+    expect(await serverProblem(database.url + parameters)).toBeUndefined();
+  });
+
+  it.each(['prefer', 'require', 'verify-full'])('sslmode=%s: the start ends', async (mode) => {
+    expect(await serverProblem(`${database.url}?sslmode=${mode}`)).toEqual({
+      message:
+        'DATABASE_URL must point to a server with which TLS can be established (got one that does not support it)',
+      isFatal: true,
+    });
+  });
+});
+
+describeWith('openssl')('PostgreSQL with TLS, a private authority and client certificates', () => {
+  const folder = useTemporaryFolder('tls');
+  let server: PostgresServer;
+  let db: pg.Pool;
+  let authority: CertificateAuthority;
+  let stranger: CertificateAuthority;
+  let client: { certificate: string; key: string };
+
+  beforeAll(async () => {
+    chmodSync(folder, 0o755);
+    authority = new CertificateAuthority(folder, 'authority');
+    stranger = new CertificateAuthority(folder, 'stranger');
+    client = authority.issue('petstore');
+    server = await PostgresServer.start({ folder, settings: { fsync: 'off' } });
+    db = openPool({ connectionString: server.url('postgres'), max: 2 });
+    await useCertificate('DNS:localhost,IP:127.0.0.1');
+    await db.query(`ALTER SYSTEM SET ssl_ca_file = 'root.crt'`);
+    await db.query('ALTER SYSTEM SET ssl = on');
+    await db.query('SELECT pg_reload_conf()');
+  });
+  afterAll(async () => {
+    await db.end();
+    await server.stop();
+  });
+
+  /** Replaces the server's certificate; new connections get it. */
+  async function useCertificate(hosts: string, days?: number): Promise<void> {
+    const issued = authority.issue('postgres', { hosts, ...(days === undefined ? {} : { days }) });
+    const data = join(folder, 'cluster', 'data');
+    const { uid, gid } = statSync(data);
+    const files = { 'server.crt': issued.certificate, 'server.key': issued.key, 'root.crt': authority.file };
+    for (const [name, from] of Object.entries(files)) {
+      copyFileSync(from, join(data, name));
+      chmodSync(join(data, name), 0o600);
+      chownSync(join(data, name), uid, gid);
+    }
+    await db.query('SELECT pg_reload_conf()');
+  }
+
+  function urlWith(parameters: Record<string, string> = {}): string {
+    const url = new URL(server.url('postgres'));
+    url.hostname = 'localhost';
+    const { certificate: sslcert, key: sslkey } = client;
+    const all = { sslmode: 'verify-full', sslrootcert: authority.file, sslcert, sslkey, ...parameters };
+    for (const [name, value] of Object.entries(all)) {
+      url.searchParams.set(name, value);
+    }
+    return url.href;
+  }
+
+  it('sslmode=verify-full: migrations, cancels and lists work, each connection with TLS', async () => {
+    await deployByEngine(urlWith());
+    const [{ key }, id] = [await insertKey(db), await insertOrder(db)];
+    const service = await ServiceProcess.start({ DATABASE_URL: urlWith() });
+    try {
+      expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
+      expect((await listOrders(service.baseUrl, key)).status).toBe(200);
+      const { rows } = await db.query(
+        `SELECT bool_and(ssl) AS ssl, count(DISTINCT client_dn)::int AS clients FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
+         WHERE application_name LIKE 'petstore-%'`,
+      );
+      expect(rows).toEqual([{ ssl: true, clients: 1 }]);
+    } finally {
+      await service.stop();
+    }
+  });
+
+  it('another authority issued its certificate: service, commands and migrations end with an error', async () => {
+    const url = urlWith({ sslrootcert: stranger.file });
+    await expect(ServiceProcess.start({ DATABASE_URL: url })).rejects.toThrow(
+      /DATABASE_URL must point to a server with which TLS can be established: .*\(SELF_SIGNED_CERT_IN_CHAIN\)\n$/,
+    );
+    const { exitCode, stderr } = await petstore(['keys', 'list'], { DATABASE_URL: url });
+    expect([exitCode, stderr]).toEqual([1, expect.stringMatching(/^error: .*self-signed certificate/)]);
+    await expect(deployByEngine(url)).rejects.toThrow('self-signed certificate');
+  });
+
+  const NO_TLS = 'DATABASE_URL must point to a server with which TLS can be established: .*';
+  it.each<[what: string, issued: [hosts: string, days?: number], parameters: Record<string, string>, RegExp]>([
+    [
+      'its certificate is for another host',
+      ['DNS:elsewhere.example.com'],
+      {},
+      new RegExp(`${NO_TLS}localhost.*\\(ERR_TLS_CERT_ALTNAME_INVALID\\)$`),
+    ],
+    [
+      'its certificate has expired',
+      ['DNS:localhost,IP:127.0.0.1', -1],
+      {},
+      new RegExp(`${NO_TLS}\\(CERT_HAS_EXPIRED\\)$`),
+    ],
+    [
+      'a certificate file is missing',
+      ['DNS:localhost,IP:127.0.0.1'],
+      { sslrootcert: '/nothing-here.crt' },
+      /^DATABASE_URL must have valid parameters: .*ENOENT: .* '\/nothing-here\.crt'$/,
+    ],
+  ])('%s: the start ends', async (_what, [hosts, days], parameters, message) => {
+    await useCertificate(hosts, days);
+    expect(await serverProblem(urlWith(parameters))).toEqual({
+      message: expect.stringMatching(message) as unknown,
+      isFatal: true,
+    });
+  });
+});

@@ -1,0 +1,117 @@
+import { gunzipSync } from 'node:zlib';
+import { seedOrders } from '../../src/orders/seed-orders.js';
+import { listOrders } from '../helpers/api.js';
+import { insertOrder } from '../helpers/builders.js';
+import { lockTable, untilLockWaits } from '../helpers/lock-waits.js';
+import { requestRaw } from '../helpers/raw-http.js';
+import { useTestService } from '../helpers/test-service.js';
+import { LIST_AS_JSON } from '../models/list-writer.js';
+
+const context = useTestService();
+beforeEach(() => context.service.db.query('TRUNCATE orders'));
+
+async function listText(): Promise<string> {
+  const response = await listOrders(context.service.baseUrl, context.key);
+  expect(response.status).toBe(200);
+  return response.text();
+}
+
+async function expectedList(): Promise<string> {
+  const { rows } = await context.service.db.query<{ text: string }>(LIST_AS_JSON);
+  return `[${rows[0]?.text}]`;
+}
+
+it('no orders: an empty array', async () => {
+  expect(await listText()).toBe('[]');
+});
+
+it('orders of every status: all of them, by ascending id, negative ids first', async () => {
+  const states = { '7': 'pending', '-3': 'shipped', '0': 'cancelled', '-20': 'pending', '10': 'shipped' } as const;
+  for (const [id, status] of Object.entries(states)) {
+    await insertOrder(context.service.db, { id, status });
+  }
+  const orders = JSON.parse(await listText()) as { id: number }[];
+  expect(orders.map(({ id }) => id)).toEqual([-20, -3, 0, 7, 10]);
+});
+
+it('int64 ids: the published fields in their order, with every digit, without a ship date that is null', async () => {
+  const shipped = { quantity: 2_147_483_647, status: 'shipped', complete: true } as const;
+  await insertOrder(context.service.db, { id: '9007199254740993', pet_id: '-9223372036854775808', ...shipped });
+  const cancelled = { ship_date: null, status: 'cancelled' } as const;
+  await insertOrder(context.service.db, { id: '9223372036854775807', pet_id: '0', ...cancelled });
+  expect(await listText()).toBe(
+    '[{"id":9007199254740993,"petId":-9223372036854775808,"quantity":2147483647,' +
+      '"shipDate":"2026-12-01T10:00:00.000Z","complete":true},' +
+      '{"id":9223372036854775807,"petId":0,"quantity":1,"complete":false}]',
+  );
+});
+
+it('ship dates: in UTC with milliseconds', async () => {
+  const dates = {
+    '2026-12-01 10:00:00+00': '2026-12-01T10:00:00.000Z',
+    '2026-12-01 10:00:00.01+00': '2026-12-01T10:00:00.010Z',
+    // The column has millisecond precision; PostgreSQL rounds the value when it stores it.
+    '2026-12-31 23:59:59.9996+00': '2027-01-01T00:00:00.000Z',
+    '1883-11-18 12:03:57.5-04:56:02': '1883-11-18T16:59:59.500Z',
+    '0001-01-01 00:00:00+00': '0001-01-01T00:00:00.000Z',
+    '9999-12-31 23:59:59.999+00': '9999-12-31T23:59:59.999Z',
+  };
+  for (const stored of Object.keys(dates)) {
+    await insertOrder(context.service.db, { ship_date: stored });
+  }
+  const orders = JSON.parse(await listText()) as { shipDate: string }[];
+  expect(orders.map(({ shipDate }) => shipDate)).toEqual(Object.values(dates));
+});
+
+it.each([
+  ['gzip', 'gzip'],
+  ['br;q=1.0, gzip;q=0.8, *;q=0.1', 'gzip'],
+  [undefined, undefined],
+  ['br', undefined],
+  ['gzip;q=0', undefined],
+])('Accept-Encoding %p: the same list with Content-Encoding %p', async (accepted, encoding) => {
+  const client = await context.service.db.connect();
+  await seedOrders(client, 3_000).finally(() => client.release());
+  const { status, headers, body } = await requestRaw(context.service.baseUrl, {
+    key: context.key,
+    headers: accepted === undefined ? {} : { 'Accept-Encoding': accepted },
+  });
+  expect([status, headers['content-encoding']]).toEqual([200, encoding]);
+  expect([headers['content-length'], headers['transfer-encoding']]).toEqual([String(body.length), undefined]);
+  const text = (encoding === 'gzip' ? gunzipSync(body) : body).toString();
+  expect(text === (await expectedList())).toBe(true);
+  expect(body.length < text.length / 5).toBe(encoding === 'gzip');
+});
+
+it.each(['?status=pending&limit=1&limit=3', '?%zz', '?id[]=1&id[x]=2'])(
+  'the query string %s: all orders',
+  async (query) => {
+    await insertOrder(context.service.db, { id: '1', status: 'pending' });
+    await insertOrder(context.service.db, { id: '2', status: 'shipped' });
+    const { status, body } = await requestRaw(context.service.baseUrl, {
+      path: `/store/orders${query}`,
+      key: context.key,
+    });
+    expect([status, body.toString()]).toEqual([200, await expectedList()]);
+  },
+);
+
+it('HEAD while a lock on the table delays a GET: responds without reading the orders', async () => {
+  await requestRaw(context.service.baseUrl, { key: context.key });
+  await insertOrder(context.service.db, { id: '1' });
+  const unlock = await lockTable(context.service.db, 'orders');
+  let responded = false;
+  const get = requestRaw(context.service.baseUrl, { key: context.key }).finally(() => (responded = true));
+  try {
+    await untilLockWaits(context.service.db, 1, 'petstore-list');
+    const head = await requestRaw(context.service.baseUrl, { method: 'HEAD', key: context.key });
+    expect([head.status, head.body.length, responded]).toEqual([200, 0, false]);
+    expect(head.headers['content-encoding']).toBeUndefined();
+    expect(head.headers).not.toHaveProperty('content-length');
+    const compressed = { method: 'HEAD', key: context.key, headers: { 'Accept-Encoding': 'gzip' } };
+    expect((await requestRaw(context.service.baseUrl, compressed)).headers['content-encoding']).toBe('gzip');
+  } finally {
+    await unlock();
+  }
+  expect((await get).status).toBe(200);
+});

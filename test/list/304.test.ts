@@ -1,0 +1,101 @@
+import { cancelOrder, listOrders } from '../helpers/api.js';
+import { insertOrder } from '../helpers/builders.js';
+import { requestRaw } from '../helpers/raw-http.js';
+import { TcpProxy } from '../helpers/tcp-proxy.js';
+import { startTestService, type TestService, useTestService } from '../helpers/test-service.js';
+
+const CACHING = { 'cache-control': 'private, no-cache', vary: 'Origin, Authorization, Accept-Encoding' };
+
+const context = useTestService();
+let service: TestService;
+let key: string;
+
+beforeAll(async () => {
+  ({ service, key } = context);
+  await insertOrder(service.db, { id: '1' });
+  await insertOrder(service.db, { id: '2' });
+});
+
+async function currentEtag(): Promise<string> {
+  const response = await listOrders(service.baseUrl, key);
+  expect(response.status).toBe(200);
+  await response.text();
+  return response.headers.get('etag') ?? '';
+}
+
+// The tests of the versions of the list cover what changes the tag.
+it('the current tag: 304 without a body', async () => {
+  const etag = await currentEtag();
+  const { status, headers, body } = await requestRaw(service.baseUrl, { key, headers: { 'If-None-Match': etag } });
+  expect([status, body.length]).toEqual([304, 0]);
+  // RFC 9110 section 15.4.5: the headers that the 200 would have had.
+  expect(headers).toMatchObject({ etag, ...CACHING });
+  expect(headers).not.toHaveProperty('content-type');
+  expect(headers).not.toHaveProperty('transfer-encoding');
+});
+
+it('the tag in the second of two header lines: 304, and for other tags the whole list', async () => {
+  const statuses: number[] = [];
+  for (const tag of [await currentEtag(), '"another"']) {
+    const headers = { 'If-None-Match': ['"other"', tag] };
+    const { status, body } = await requestRaw(service.baseUrl, { key, headers });
+    statuses.push(status);
+    expect(body.toString()).toMatch(status === 304 ? /^$/ : /^\[\{"id":1,.*\}\]$/);
+  }
+  expect(statuses).toEqual([304, 200]);
+});
+
+it('HEAD: the same headers as for GET, and 304 for a conditional one', async () => {
+  const { headers } = await requestRaw(service.baseUrl, { key });
+  const head = await requestRaw(service.baseUrl, { method: 'HEAD', key });
+  expect([head.status, head.body.length]).toEqual([200, 0]);
+  expect(headers).toMatchObject(CACHING);
+  for (const name of ['etag', 'content-type', 'cache-control', 'vary', 'x-content-type-options']) {
+    expect(head.headers[name]).toBe(headers[name]);
+  }
+  const etag = String(headers.etag);
+  const again = await requestRaw(service.baseUrl, { method: 'HEAD', key, headers: { 'If-None-Match': etag } });
+  expect([again.status, again.headers.etag, again.body.length]).toEqual([304, etag, 0]);
+});
+
+it.each(['gzip', 'identity'])(
+  'HEAD with Accept-Encoding %s: the Content-Encoding and -Length of GET',
+  async (encoding) => {
+    const request = { key, headers: { 'Accept-Encoding': encoding } };
+    const { headers } = await requestRaw(service.baseUrl, request);
+    const head = await requestRaw(service.baseUrl, { ...request, method: 'HEAD' });
+    for (const name of ['content-encoding', 'content-length']) {
+      expect(head.headers[name]).toBe(headers[name]);
+    }
+    expect(headers).toHaveProperty('content-length');
+    expect(headers['content-encoding']).toBe(encoding === 'gzip' ? 'gzip' : undefined);
+  },
+);
+
+it('a tag from before a change: never 304, also during a poll that began before the change', async () => {
+  const proxy = await TcpProxy.start(service.url);
+  const other = await startTestService({
+    database: service,
+    environment: { DATABASE_URL: proxy.urlFor(service.url) },
+  });
+  try {
+    const etag = await currentEtag();
+    const poll = async (): Promise<number> =>
+      (await requestRaw(other.baseUrl, { key, headers: { 'If-None-Match': etag } })).status;
+    expect(await poll()).toBe(304);
+    let pollsAfter: Promise<number>[] = [];
+    // The first poll has read the version already, and its response is late.
+    const late = proxy.after('list_name', async () => {
+      await insertOrder(service.db);
+      pollsAfter = [poll(), poll(), poll()];
+      // They have arrived once a request that was sent after them has its response.
+      expect((await cancelOrder(other.baseUrl, '404404', key)).status).toBe(404);
+    });
+    expect(await poll()).toBe(304);
+    await late;
+    expect(await Promise.all(pollsAfter)).toEqual([200, 200, 200]);
+  } finally {
+    await other.stop();
+    await proxy.close();
+  }
+});

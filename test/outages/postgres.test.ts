@@ -1,0 +1,160 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { CLI } from '../helpers/build.js';
+import { insertKey, insertOrder } from '../helpers/builders.js';
+import { listen } from '../helpers/listen.js';
+import { ServiceProcess } from '../helpers/service-process.js';
+import { TcpProxy } from '../helpers/tcp-proxy.js';
+import { useTestDatabase } from '../helpers/test-database.js';
+import { ServiceMetrics } from '../helpers/service-metrics.js';
+import { startTestService } from '../helpers/test-service.js';
+import { waitFor } from '../helpers/wait-for.js';
+
+/** Longer than every timeout of the service for its database. */
+const RESPONSE_TIME_MAX_MS = 10_000;
+
+const OPERATIONS = {
+  list: { method: 'GET', path: '', headers: {}, status: 200 },
+  poll: { method: 'GET', path: '', headers: { 'If-None-Match': '*' }, status: 304 },
+  head: { method: 'HEAD', path: '', headers: {}, status: 200 },
+  cancel: { method: 'DELETE', path: '/404', headers: {}, status: 404 },
+} as const;
+
+/** The outcome of each operation as one line. */
+type Outcomes = Record<keyof typeof OPERATIONS, string>;
+
+const NORMAL: Outcomes = { list: '200', poll: '304', head: '200', cancel: '404 order_not_found' };
+
+/** With `Retry-After` and the three limit headers. */
+const UNAVAILABLE: Outcomes = {
+  list: '503 service_unavailable, retry after 1, limits',
+  poll: '503 service_unavailable, retry after 1, limits',
+  head: '503, retry after 1, limits',
+  cancel: '503 service_unavailable, retry after 1, limits',
+};
+
+const database = useTestDatabase();
+/** A key that the service looks up before the database fails. */
+let key: string;
+
+beforeAll(async () => {
+  await insertOrder(database.db, { id: '1' });
+  ({ key } = await insertKey(database.db));
+});
+
+/** Sends all operations concurrently. */
+async function responses(baseUrl: string, apiKey: string): Promise<Outcomes> {
+  const lines = Object.entries(OPERATIONS).map(async ([name, { method, path, headers }]) => {
+    const response = fetch(`${baseUrl}/v1/store/orders${path}`, {
+      method,
+      headers: { Authorization: `Bearer ${apiKey}`, ...headers },
+      signal: AbortSignal.timeout(RESPONSE_TIME_MAX_MS),
+    });
+    return [name, await response.then(lineOf, (error: unknown) => `no response: ${String(error)}`)] as const;
+  });
+  return Object.fromEntries(await Promise.all(lines)) as Outcomes;
+}
+
+async function lineOf(response: Response): Promise<string> {
+  const body = await response.text();
+  const code = /"code":"(\w+)"/.exec(body)?.[1];
+  const line = code === undefined ? String(response.status) : `${response.status} ${code}`;
+  if (response.status !== 503) {
+    return line;
+  }
+  const { headers } = response;
+  const hasLimits = ['limit', 'remaining', 'reset'].every((name) => headers.has(`x-ratelimit-${name}`));
+  return `${line}, retry after ${headers.get('retry-after') ?? '?'}, ${hasLimits ? 'limits' : 'no limits'}`;
+}
+
+/** A service behind a proxy, with a cached key and an idle connection in each pool, and a key that it has not looked up. */
+interface Interrupted {
+  readonly proxy: TcpProxy;
+  readonly untilPoolsAreEmpty: () => Promise<void>;
+  /** With both keys. */
+  readonly expectOutcomes: (expected: Outcomes) => Promise<void>;
+}
+
+async function withInterrupted(test: (context: Interrupted) => Promise<void>): Promise<void> {
+  const proxy = await TcpProxy.start(database.url);
+  const service = await startTestService({ database, environment: { DATABASE_URL: proxy.urlFor(database.url) } });
+  try {
+    const { key: uncachedKey } = await insertKey(database.db);
+    await responses(service.baseUrl, key);
+    const connections = async (): Promise<number> =>
+      (await ServiceMetrics.of(service.app)).sum('petstore_pool_connections');
+    await test({
+      proxy,
+      untilPoolsAreEmpty: () => waitFor(async () => (await connections()) === 0, 'the pools have no connection'),
+      expectOutcomes: async (expected) => {
+        const [known, unknown] = [responses(service.baseUrl, key), responses(service.baseUrl, uncachedKey)];
+        expect([await known, await unknown]).toEqual([expected, expected]);
+      },
+    });
+  } finally {
+    // Closes the connections of pending requests, so that the service can stop.
+    await proxy.close();
+    await service.stop();
+  }
+}
+
+// At the same time, because they wait for timeouts.
+describe('every operation', () => {
+  it.concurrent('the database closes every connection: 503, and success as soon as it is available again', () =>
+    withInterrupted(async ({ proxy, untilPoolsAreEmpty, expectOutcomes }) => {
+      proxy.rejectConnections();
+      await untilPoolsAreEmpty();
+      await expectOutcomes(UNAVAILABLE);
+      proxy.restore();
+      await expectOutcomes(NORMAL);
+    }),
+  );
+
+  it.concurrent('open database connections get no response: 503 within 10 seconds', () =>
+    withInterrupted(async ({ proxy, expectOutcomes }) => {
+      proxy.stall();
+      await expectOutcomes(UNAVAILABLE);
+    }),
+  );
+});
+
+// In its own process, because an unhandled error would end it.
+it('a database connection breaks while operations wait for it: 503, and the service goes on', async () => {
+  const proxy = await TcpProxy.start(database.url);
+  const service = await ServiceProcess.start({ DATABASE_URL: proxy.urlFor(database.url) });
+  try {
+    await responses(service.baseUrl, key);
+    const { key: uncachedKey } = await insertKey(database.db);
+    for (const apiKey of [key, uncachedKey]) {
+      const sentBefore = proxy.bytesFromClients;
+      proxy.stall();
+      const waiting = responses(service.baseUrl, apiKey);
+      await waitFor(() => proxy.bytesFromClients > sentBefore, 'a query has been sent');
+      proxy.rejectConnections();
+      expect(await waiting).toEqual(UNAVAILABLE);
+      proxy.restore();
+      expect(await responses(service.baseUrl, apiKey)).toEqual(NORMAL);
+    }
+  } finally {
+    await service.stop('SIGKILL');
+    await proxy.close();
+  }
+});
+
+it('SIGTERM while a database that accepts connections does not respond at start: the process ends', async () => {
+  const server = createServer((socket) => socket.on('error', () => undefined));
+  const port = await listen(server);
+  const accepted = once(server, 'connection') as Promise<[Socket]>;
+  const environment = { DATABASE_URL: `postgresql://app@127.0.0.1:${port}/x`, PORT: '0', METRICS_PORT: '0' };
+  const service = spawn(process.execPath, [CLI, 'serve'], { env: { PATH: process.env.PATH, ...environment } });
+  const output = Promise.all([text(service.stdout), text(service.stderr)]);
+  const exited = once(service, 'exit');
+  const [socket] = await accepted;
+  service.kill('SIGTERM');
+  expect(await exited).toEqual([0, null]);
+  expect(await output).toEqual(['', '']);
+  socket.destroy();
+  server.close();
+});
