@@ -19,7 +19,7 @@ const programs = otherPostgres(Number(version));
 
 const describeHere =
   programs === undefined && process.env.CI !== 'true'
-    ? describeIf(false, `PostgreSQL ${version} (node .ci/install.mjs test/matrix/postgres-versions)`)
+    ? describeIf(false, `PostgreSQL ${version} (node .ci/install.mjs test/weekly/postgres-versions)`)
     : describeWith('pg_dump', 'psql');
 
 describeHere('the documented backup', () => {

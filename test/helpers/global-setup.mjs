@@ -5,7 +5,6 @@ import pg from 'pg';
 // From the build: Jest runs this file outside its module system, and `npm test` builds first.
 import { migrate } from '../../dist/cli/embedded/migrate.js';
 import { PostgresServer } from '../../dist/cli/embedded/postgres-server.js';
-import { bundlePackages } from './bundle-packages.mjs';
 
 /** Durability is off, because the data is deleted after the run. All other settings are PostgreSQL's defaults. */
 const THROWAWAY = {
@@ -23,7 +22,6 @@ const THROWAWAY = {
 export default async function globalSetup() {
   // Otherwise each Prisma command starts a process that asks for updates.
   process.env.CHECKPOINT_DISABLE = '1';
-  await bundlePackages();
   const folder = mkdtempSync(join(tmpdir(), 'petstore-test-'));
   const server = await PostgresServer.start({
     folder,

@@ -5,7 +5,7 @@ import { openPool } from '../helpers/open-pool.js';
 import { ReplicatedPostgres } from '../helpers/replicated-postgres.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
-import { withTraffic } from '../model/order-traffic.js';
+import { withTraffic } from '../models/order-traffic.js';
 
 let postgres: ReplicatedPostgres;
 /** Leads to the server that accepts writes, as a virtual address or HAProxy does. */
@@ -19,7 +19,7 @@ async function startService(): Promise<ServiceProcess> {
   return ServiceProcess.start({ DATABASE_URL: url, API_KEY_CACHE_SECONDS: '3600' });
 }
 
-describe('a primary and a synchronous standby behind one address', () => {
+describe('a primary and a standby behind one address', () => {
   beforeAll(async () => {
     postgres = await ReplicatedPostgres.create();
     await postgres.makeSynchronous();

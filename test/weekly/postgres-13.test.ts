@@ -6,7 +6,7 @@ import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 
 const programs = otherPostgres(13);
 
-describeIf(programs !== undefined, 'npm run test:matrix -- --only long')('PostgreSQL 13', () => {
+describeIf(programs !== undefined, 'npm run test:matrix -- --only postgres-13')('PostgreSQL 13', () => {
   const folder = useTemporaryFolder('postgres-13');
 
   it('is rejected at start', async () => {

@@ -1,32 +1,36 @@
-// npm run test:matrix: the long suites, and the service in other surroundings than those of `npm test`.
+// npm run test:matrix: the service in other surroundings than those of CI: the suites of this folder, and other versions.
 //   --list        prints the names
 //   --only NAMES  runs only these, separated by commas
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { installOnce } from '../../.ci/install.mjs';
-import { LONG_SUITES, SLOW_SUITES } from '../../jest.config.js';
+import { SLOW_SUITES } from '../../jest.config.js';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const JEST = join(ROOT, 'node_modules/jest/bin/jest.js');
 const PLATFORM = 'linux-x64';
+/** Suites that start servers of other versions themselves, beside that of Jest's global setup. */
+const USE_OTHER_POSTGRES = ['backup-restore', 'postgres-13'];
 const IS_SUPPORTED = `${process.platform}-${process.arch}` === PLATFORM;
 
-/** Suites of `npm test` that depend on the version of PostgreSQL. */
-const DATABASE_SUITES = ['test/orders', 'test/api-keys', 'test/database', 'test/fault-injection'];
-/** Suites of `npm test` that depend on the version of Node. */
-const NODE_SUITES = ['test/unit', 'test/orders', 'test/server', 'test/cli', 'test/hostile/connections.test.ts'];
-
+/** Suites that depend on the version of PostgreSQL. */
+const DATABASE_SUITES = [
+  ...['list/', 'cancel/', 'races/', 'import/', 'keys/', 'commands/migrat', 'commands/update', 'outages/postgres'],
+  ...['orders/', 'api-keys/', 'database/', 'fault-injection/'],
+].map((name) => `/test/${name}`);
+/** Suites that depend on the version of Node. */
+const NODE_SUITES = ['pure/', 'list/', 'cancel/', 'requests/', 'commands/', 'unit/', 'server/', 'cli/'].map(
+  (name) => `/test/${name}`,
+);
 /** The part of them that holds how Node writes responses, reads targets and frees memory: quick, and without timing. */
-const RESPONSE_SUITES = [
-  ...['common', 'database', 'http', 'orders/list'].map((folder) => `test/unit/${folder}`),
-  'test/orders/list-orders.test.ts',
-  ...['connections', 'requests'].map((name) => `test/server/${name}.test.ts`),
-];
+const RESPONSE_SUITES = ['pure/', 'list/[23]0', 'requests/', 'unit/', 'server/(?:connections|requests)'].map(
+  (name) => `/test/${name}`,
+);
 
 /**
  * @typedef {object} Surrounding
@@ -35,26 +39,14 @@ const RESPONSE_SUITES = [
  * @property {() => { node?: string, environment?: Record<string, string> }} [prepare]
  */
 
-const MATRIX_SUITES = readdirSync(HERE)
-  .filter((file) => file.endsWith('.test.ts'))
-  .map((file) => file.replace('.test.ts', ''));
+const WEEKLY_SUITES = readdirSync(HERE).filter((file) => file.endsWith('.test.ts'));
 
 /** @type {Surrounding[]} */
 const SURROUNDINGS = [
-  // The suites that are too long for `npm test`, and those of other programs: in one run of Jest, which uses all cores.
-  {
-    name: 'long',
-    suites: [
-      '--testMatch',
-      ...LONG_SUITES,
-      ...MATRIX_SUITES.filter((name) => !SLOW_SUITES.includes(name)).map((name) => `**/test/matrix/${name}.test.ts`),
-    ],
-    ...(IS_SUPPORTED ? { prepare: otherPostgres } : {}),
-  },
-  ...SLOW_SUITES.map((name) => ({
+  ...[...WEEKLY_SUITES, ...SLOW_SUITES].map((file) => basename(file, '.test.ts')).map((name) => ({
     name,
-    suites: ['--config', 'test/matrix/jest.config.js', `test/matrix/${name}.test.ts`],
-    ...(name === 'backup-restore' && IS_SUPPORTED ? { prepare: otherPostgres } : {}),
+    suites: ['--config', 'test/weekly/jest.config.js', `/${name}.test.ts`],
+    ...(USE_OTHER_POSTGRES.includes(name) && IS_SUPPORTED ? { prepare: otherPostgres } : {}),
   })),
   ...[14, 15, 16, 17].map((version) => ({
     name: `postgres-${version}`,
@@ -87,7 +79,6 @@ function postgres(version) {
   return { environment: { TEST_POSTGRES_PROGRAMS: programs } };
 }
 
-/** For suites that start servers of other versions themselves, beside that of Jest's global setup. */
 function otherPostgres() {
   installed('postgres-versions');
   return {};
@@ -123,7 +114,7 @@ function run({ suites, prepare }) {
   const { status } = spawnSync(node, [JEST, ...suites, '--json', '--outputFile', report], {
     cwd: ROOT,
     stdio: ['ignore', 'ignore', 'inherit'],
-    env: { ...process.env, LONG: 'true', ...environment },
+    env: { ...process.env, ...environment },
   });
   try {
     const { numPassedTests: passed, numFailedTests, testResults } = JSON.parse(readFileSync(report, 'utf8'));
