@@ -43,11 +43,13 @@ const WEEKLY_SUITES = readdirSync(HERE).filter((file) => file.endsWith('.test.ts
 
 /** @type {Surrounding[]} */
 const SURROUNDINGS = [
-  ...[...WEEKLY_SUITES, ...SLOW_SUITES].map((file) => basename(file, '.test.ts')).map((name) => ({
-    name,
-    suites: ['--config', 'test/weekly/jest.config.js', `/${name}.test.ts`],
-    ...(USE_OTHER_POSTGRES.includes(name) && IS_SUPPORTED ? { prepare: otherPostgres } : {}),
-  })),
+  ...[...WEEKLY_SUITES, ...SLOW_SUITES]
+    .map((file) => basename(file, '.test.ts'))
+    .map((name) => ({
+      name,
+      suites: ['--config', 'test/weekly/jest.config.js', `/${name}.test.ts`],
+      ...(USE_OTHER_POSTGRES.includes(name) && IS_SUPPORTED ? { prepare: otherPostgres } : {}),
+    })),
   ...[14, 15, 16, 17].map((version) => ({
     name: `postgres-${version}`,
     suites: DATABASE_SUITES,
