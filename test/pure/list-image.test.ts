@@ -35,13 +35,3 @@ it('bytesOf counts chunks that images share once', async () => {
   const [before, after] = [{ chunks: [one, other] }, { chunks: [one, third] }];
   expect(bytesOf([before, after])).toBe(one.deflated.length + other.deflated.length + third.deflated.length);
 });
-
-it.each([
-  [262_142, true],
-  [262_143, false],
-])('an image of a chunk of %d bytes is kept as it is sent: %p', async (bytes, isShort) => {
-  const plain = Buffer.alloc(bytes, 'x');
-  const image = imageOf(VERSION, [{ block: 0, rows: 1, chunks: [await deflate(plain)] }], ['0']);
-  expect(image.short?.plain.toString()).toBe(isShort ? `[${plain.toString()}]` : undefined);
-  expect(image.short?.gzip).toEqual(isShort ? Buffer.concat(image.gzip) : undefined);
-});
