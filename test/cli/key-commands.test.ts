@@ -156,7 +156,7 @@ it('petstore keys list lists all keys, the newest first, as a table and as JSON,
   expect(table.stdout + list.stdout).not.toMatch(/[0-9a-f]{64}/);
 });
 
-// How running services learn of changes is tested in test/api-keys.
+// How running services learn of changes is tested in test/keys.
 it('petstore keys revoke revokes one key and reports whether it was valid', async () => {
   const [{ id }, other] = [await insertKey(service.db), await insertKey(service.db)];
   expect(await keysJson('revoke', id)).toEqual({ id, revoked: true, successorId: null });

@@ -4,5 +4,5 @@ export default {
   file: 'src/api-keys/api-keys.service.ts',
   find: 'Math.abs(nowMs - readAtMs) < this.#cacheMs',
   replace: 'readAtMs - nowMs < this.#cacheMs',
-  suites: ['api-keys/taking-effect'],
+  suites: ['keys/taking-effect'],
 };

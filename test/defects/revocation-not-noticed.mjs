@@ -6,5 +6,5 @@ export default {
     });`,
   replace: `      void keyHash;
     });`,
-  suites: ['api-keys/authentication'],
+  suites: ['keys/taking-effect'],
 };

@@ -4,5 +4,5 @@ export default {
   file: 'src/usage/usage-recorder.ts',
   find: 'this.#rows = new Map();',
   replace: '',
-  suites: ['api-keys/usage'],
+  suites: ['keys/usage'],
 };

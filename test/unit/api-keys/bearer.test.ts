@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { readBearer } from '../../../src/api-keys/bearer.js';
 
 // Values with surrounding white space are missing here: the HTTP parser removes it (RFC 9110 section 5.5).
-// `test/api-keys/authentication.test.ts` sends them.
+// `test/requests/401.test.ts` sends them.
 
 /** All characters of `b64token` (RFC 6750 section 2.1), without the final equals signs. */
 const B64TOKEN = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/';

@@ -29,7 +29,7 @@ describe('table api_keys', () => {
     ...overrides,
   });
 
-  test.each<[string, Row]>([
+  it.each<[string, Row]>([
     ['another published plan without quotas', { plan: 'business' }],
     ['the smallest quotas', { plan: 'enterprise', requests_per_minute: 1, requests_per_day: 1 }],
     ['the largest quotas', { plan: 'enterprise', requests_per_minute: INT_MAX, requests_per_day: INT_MAX }],
@@ -40,24 +40,17 @@ describe('table api_keys', () => {
 
   const QUOTAS_IFF_ENTERPRISE = 'api_keys_quotas_iff_enterprise';
   const QUOTAS_POSITIVE = 'api_keys_quotas_positive';
-  test.each<[string, Row, string]>([
-    ['a digest that is too short', { key_hash: randomBytes(31) }, 'api_keys_key_hash_sha256'],
-    ['a digest that is too long', { key_hash: randomBytes(33) }, 'api_keys_key_hash_sha256'],
+  it.each<[string, Row, string]>([
+    ['a digest of another length', { key_hash: randomBytes(31) }, 'api_keys_key_hash_sha256'],
     ['a blank name', { name: '   ' }, 'api_keys_name_not_blank'],
-    ...['\n', '\u001b[2J', '\u007f', '\u009b2J', '\u061c', '\u200f', '\u2028', '\u202e', '\u2069'].map(
-      (character): [string, Row, string] => [
-        `the character ${JSON.stringify(character)} in its name`,
-        { name: `evil${character}` },
-        'api_keys_name_printable',
-      ],
-    ),
+    ['an escape sequence in its name', { name: 'evil\u001b[2J' }, 'api_keys_name_printable'],
+    ['a change of direction in its name', { name: 'evil\u202e' }, 'api_keys_name_printable'],
     ['a key in its name', { name: `Key pst_${'a'.repeat(43)}` }, 'api_keys_name_without_key'],
     ['an infinite expiry', { expires_at: 'infinity' }, 'api_keys_expires_at_finite'],
     ['enterprise without quotas', { plan: 'enterprise' }, QUOTAS_IFF_ENTERPRISE],
     ['enterprise without a daily quota', { plan: 'enterprise', requests_per_minute: 5 }, QUOTAS_IFF_ENTERPRISE],
     ['enterprise without a quota per minute', { plan: 'enterprise', requests_per_day: 5 }, QUOTAS_IFF_ENTERPRISE],
     ['free with quotas', { requests_per_minute: 5, requests_per_day: 5 }, QUOTAS_IFF_ENTERPRISE],
-    ['pro with a quota per minute', { plan: 'pro', requests_per_minute: 5 }, QUOTAS_IFF_ENTERPRISE],
     ['business with a daily quota', { plan: 'business', requests_per_day: 5 }, QUOTAS_IFF_ENTERPRISE],
     ['a quota of 0 per minute', { plan: 'enterprise', requests_per_minute: 0, requests_per_day: 5 }, QUOTAS_POSITIVE],
     ['a quota of 0 per day', { plan: 'enterprise', requests_per_minute: 5, requests_per_day: 0 }, QUOTAS_POSITIVE],
@@ -67,39 +60,28 @@ describe('table api_keys', () => {
 });
 
 describe('table orders', () => {
-  const order = (overrides: Partial<OrderRow> = {}): Row => ({ ...buildOrder(overrides) });
-
-  test.each<[string, Partial<OrderRow>]>([
-    ['the largest quantity', { quantity: INT_MAX }],
-    ['the largest ids', { id: '9223372036854775807', pet_id: '9223372036854775807' }],
+  it.each<[string, Partial<OrderRow>]>([
+    ['the largest values', { id: '9223372036854775807', pet_id: '9223372036854775807', quantity: INT_MAX }],
     ['the smallest ids', { id: '-9223372036854775808', pet_id: '-9223372036854775808' }],
     ['the earliest ship date of RFC 3339', { ship_date: '0001-01-01T00:00:00.000Z' }],
     ['the latest ship date of RFC 3339', { ship_date: '9999-12-31T23:59:59.999Z' }],
     ['status shipped and complete', { status: 'shipped', complete: true }],
   ])('accepts a row with %s', async (_what, overrides) => {
-    expect(await insert('orders', order(overrides))).toBeUndefined();
+    expect(await insert('orders', { ...buildOrder(overrides) })).toBeUndefined();
   });
 
   const SHIP_DATE = 'orders_ship_date_rfc3339';
-  const COMPLETE = 'orders_complete_implies_shipped';
   const CANCELLED_AT = 'orders_cancelled_at_iff_cancelled';
-  test.each<[string, Partial<OrderRow>, string]>([
+  it.each<[string, Partial<OrderRow>, string]>([
     ['quantity 0', { quantity: 0 }, 'orders_quantity_positive'],
-    ['a negative quantity', { quantity: -1 }, 'orders_quantity_positive'],
     ['an infinite ship date', { ship_date: 'infinity' }, SHIP_DATE],
-    ['a ship date of -infinity', { ship_date: '-infinity' }, SHIP_DATE],
     ['a ship date before the year 1', { ship_date: '0001-12-31 23:59:59.999+00 BC' }, SHIP_DATE],
-    ['a ship date after the year 9999', { ship_date: '10000-01-01T00:00:00Z' }, SHIP_DATE],
-    // In UTC this is in the year 10000.
-    ['a ship date after the year 9999 in UTC', { ship_date: '9999-12-31T23:30:00-01:00' }, SHIP_DATE],
-    // Rounded to milliseconds, this is in the year 10000.
-    ['a ship date that rounds to after the year 9999', { ship_date: '9999-12-31T23:59:59.9999Z' }, SHIP_DATE],
-    ['complete while pending', { complete: true }, COMPLETE],
-    ['complete while cancelled', { status: 'cancelled', complete: true }, COMPLETE],
+    ['a ship date that is after the year 9999 in UTC', { ship_date: '9999-12-31T23:30:00-01:00' }, SHIP_DATE],
+    ['a ship date that is after it when rounded', { ship_date: '9999-12-31T23:59:59.9999Z' }, SHIP_DATE],
+    ['complete while cancelled', { status: 'cancelled', complete: true }, 'orders_complete_implies_shipped'],
     ['status cancelled without cancelled_at', { status: 'cancelled', cancelled_at: null }, CANCELLED_AT],
-    ['cancelled_at while pending', { cancelled_at: '2026-11-21T00:00:00Z' }, CANCELLED_AT],
     ['cancelled_at though it has shipped', { status: 'shipped', cancelled_at: '2026-11-21T00:00:00Z' }, CANCELLED_AT],
   ])('rejects a row with %s', async (_what, overrides, constraint) => {
-    expect(await insert('orders', order(overrides))).toBe(constraint);
+    expect(await insert('orders', { ...buildOrder(overrides) })).toBe(constraint);
   });
 });

@@ -1,0 +1,213 @@
+import { generateKey } from '../../src/api-keys/api-keys.admin.js';
+import { hashKey } from '../../src/api-keys/key-format.js';
+import { call } from '../helpers/api.js';
+import { insertKey } from '../helpers/builders.js';
+import { insertNotifiedKey } from '../helpers/notifications.js';
+import { petstore } from '../helpers/petstore.js';
+import { ServiceMetrics } from '../helpers/service-metrics.js';
+import { TcpProxy } from '../helpers/tcp-proxy.js';
+import { type TestDatabase, createTestDatabase } from '../helpers/test-database.js';
+import { type TestService, startTestService } from '../helpers/test-service.js';
+import { waitFor } from '../helpers/wait-for.js';
+
+const head = (service: TestService, key: string): Promise<Response> =>
+  call(service.baseUrl, 'HEAD', '/store/orders', key);
+
+/** SQL that issues a key. */
+const insertOf = (key: string): string =>
+  `INSERT INTO api_keys (name, key_prefix, key_hash, plan) VALUES ('n', 'p', decode('${hashKey(key)}', 'hex'), 'pro')`;
+
+describe('while notifications arrive', () => {
+  /** Two services on one database, whose cache entries never expire: only a notification can invalidate them. */
+  let services: readonly [TestService, TestService];
+  let bystander: string;
+  beforeAll(async () => {
+    const environment = { API_KEY_CACHE_SECONDS: '3600' };
+    const first = await startTestService({ environment });
+    services = [first, await startTestService({ environment, database: first })];
+  });
+  afterAll(async () => {
+    await services[1].stop();
+    await services[0].stop();
+  });
+  beforeEach(async () => {
+    // Requests with a rejected key count against the address, which may send few of them in a minute.
+    services.forEach(({ clock }) => clock.advance(60_000));
+    ({ key: bystander } = await insertKey(services[0].db));
+    // Cached by both from now on.
+    await statuses(bystander);
+  });
+
+  const query = (sql: string, parameters?: unknown[]): Promise<unknown> => services[0].db.query(sql, parameters);
+  const statuses = async (key: string): Promise<number[]> =>
+    (await Promise.all(services.map((service) => head(service, key)))).map(({ status }) => status);
+  const policies = async (key: string): Promise<(string | null)[]> =>
+    (await Promise.all(services.map((service) => head(service, key)))).map(({ headers }) =>
+      headers.get('ratelimit-policy'),
+    );
+
+  /** Waits until both services return this status, and checks that another key is not affected. */
+  async function expectEverywhere(key: string, status: number): Promise<void> {
+    await waitFor(async () => (await statuses(key)).every((each) => each === status), `both services return ${status}`);
+    expect(await statuses(bystander)).toEqual([200, 200]);
+  }
+
+  it.each([
+    ['is revoked', 'UPDATE api_keys SET revoked_at = now() WHERE id = $id'],
+    [
+      'is revoked by a session that has switched triggers off',
+      `BEGIN; SET LOCAL session_replication_role = 'replica';
+       UPDATE api_keys SET revoked_at = now() WHERE id = $id; COMMIT`,
+    ],
+    ['is deleted', 'DELETE FROM api_keys WHERE id = $id'],
+    ['gets an expiry that has passed', "UPDATE api_keys SET expires_at = '2026-01-01T00:00:00Z' WHERE id = $id"],
+    ['gets another digest', "UPDATE api_keys SET key_hash = sha256('other') WHERE id = $id"],
+  ])('a key that %s is rejected by every process', async (_what, statement) => {
+    const { id, key } = await insertKey(services[0].db);
+    expect(await statuses(key)).toEqual([200, 200]);
+    await query(statement.replace('$id', `'${id}'`));
+    await expectEverywhere(key, 401);
+  });
+
+  it('a key whose expiry is removed is admitted by every process', async () => {
+    const { id, key } = await insertKey(services[0].db, { expires_at: new Date(0) });
+    expect(await statuses(key)).toEqual([401, 401]);
+    await query('UPDATE api_keys SET expires_at = NULL WHERE id = $1', [id]);
+    await expectEverywhere(key, 200);
+  });
+
+  it('another plan and other quotas apply in every process, without resetting the counts', async () => {
+    const { id, key } = await insertKey(services[0].db, { plan: 'free' });
+    expect(await statuses(key)).toEqual([200, 200]);
+    for (const [change, policy] of [
+      ["plan = 'pro'", '"minute";q=300;w=60, "day";q=10000;w=86400'],
+      [
+        "plan = 'enterprise', requests_per_minute = 200, requests_per_day = 800",
+        '"minute";q=200;w=60, "day";q=800;w=86400',
+      ],
+      ['requests_per_minute = 70', '"minute";q=70;w=60, "day";q=800;w=86400'],
+      ['requests_per_day = 90', '"minute";q=70;w=60, "day";q=90;w=86400'],
+    ]) {
+      await query(`UPDATE api_keys SET ${change} WHERE id = $1`, [id]);
+      await waitFor(async () => (await policies(key)).every((each) => each === policy), `the policy is ${policy}`);
+    }
+    const { headers } = await head(services[0], key);
+    expect(Number(headers.get('x-ratelimit-remaining'))).toBeLessThan(69);
+    expect((await policies(bystander)).join()).toContain('q=1000000;');
+  });
+
+  it('a revoked key is rejected by every process within a second after the command has ended', async () => {
+    const delaysMs: number[] = [];
+    for (let count = 0; count < 3; count++) {
+      const { id, key } = await insertKey(services[0].db);
+      expect(await statuses(key)).toEqual([200, 200]);
+      const revoked = await petstore(['keys', 'revoke', id], { DATABASE_URL: services[0].url });
+      const endMs = performance.now();
+      expect(revoked).toMatchObject({ exitCode: 0, stderr: '' });
+      await waitFor(async () => (await statuses(key)).every((status) => status === 401), 'both services return 401');
+      delaysMs.push(performance.now() - endMs);
+    }
+    // A busy machine delays single requests.
+    expect(Math.min(...delaysMs)).toBeLessThanOrEqual(1_000);
+  });
+
+  it.each([
+    [
+      'while the triggers were off',
+      (insert: string) =>
+        `ALTER TABLE api_keys DISABLE TRIGGER USER; ${insert}; ALTER TABLE api_keys ENABLE ALWAYS TRIGGER api_keys_notify_changed`,
+    ],
+    [
+      'after the trigger was dropped',
+      (insert: string) => `DROP TRIGGER api_keys_notify_changed ON api_keys; ${insert}`,
+    ],
+  ])('a key that was inserted %s is valid at once', async (_when, around) => {
+    const key = generateKey();
+    expect(await statuses(key)).toEqual([401, 401]);
+    await query(around(insertOf(key)));
+    expect(await statuses(key)).toEqual([200, 200]);
+  });
+});
+
+describe('when the connection for notifications', () => {
+  /** A service behind a proxy that can interrupt notifications alone. */
+  let database: TestDatabase;
+  let proxy: TcpProxy;
+  let service: TestService;
+  const CACHE_SECONDS = 5;
+  beforeEach(async () => {
+    database = await createTestDatabase();
+    proxy = await TcpProxy.start(database.url, 'petstore-listener');
+    const environment = { DATABASE_URL: proxy.urlFor(database.url), API_KEY_CACHE_SECONDS: String(CACHE_SECONDS) };
+    service = await startTestService({ database, environment });
+  });
+  afterEach(async () => {
+    await service.stop();
+    await proxy.close();
+    await database.drop();
+  });
+
+  const statusOf = async (key: string): Promise<number> => (await head(service, key)).status;
+  const revoke = (id: string): Promise<unknown> =>
+    database.db.query('UPDATE api_keys SET revoked_at = now() WHERE id = $1', [id]);
+  const isConnected = async (): Promise<boolean> =>
+    (await ServiceMetrics.of(service.app)).sum('petstore_listener_connected') === 1;
+  const recoveries = async (): Promise<number> =>
+    (await ServiceMetrics.of(service.app)).sum('petstore_recoveries_total', 'database');
+
+  it.each<[state: string, interrupt: () => void]>([
+    ['is open', () => undefined],
+    ['is dead without a sign', () => proxy.dropSilently()],
+    ['is lost', () => proxy.rejectConnections()],
+  ])(
+    '%s, a key works from the moment its command has ended, also when it was tried before',
+    async (_state, interrupt) => {
+      const { key: known } = await insertKey(database.db);
+      expect(await statusOf(known)).toBe(200);
+      interrupt();
+      const issue = ['keys', 'issue', '--name', 'n', '--plan', 'pro', '--json'];
+      const { stdout } = await petstore(issue, { DATABASE_URL: database.url });
+      const { key } = JSON.parse(stdout) as { key: string };
+      expect([await statusOf(key), await statusOf(known)]).toEqual([200, 200]);
+
+      const tried = generateKey();
+      expect(await statusOf(tried)).toBe(401);
+      await database.db.query(insertOf(tried));
+      expect(await statusOf(tried)).toBe(200);
+    },
+  );
+
+  it('is dead without a sign, a revoked key is rejected when API_KEY_CACHE_SECONDS have passed', async () => {
+    const [{ id, key }, { key: other }] = [await insertNotifiedKey(service), await insertNotifiedKey(service)];
+    expect([await statusOf(key), await statusOf(other)]).toEqual([200, 200]);
+    proxy.dropSilently();
+    await revoke(id);
+    service.clock.advance(CACHE_SECONDS * 1_000 - 1);
+    expect([await statusOf(key), await statusOf(other)]).toEqual([200, 200]);
+    service.clock.advance(1);
+    expect([await statusOf(key), await statusOf(other)]).toEqual([401, 200]);
+    expect(await isConnected()).toBe(true);
+  });
+
+  it('is known to be lost, a revoked key is rejected at once', async () => {
+    const { id, key } = await insertKey(database.db);
+    expect(await statusOf(key)).toBe(200);
+    proxy.rejectConnections();
+    await waitFor(async () => !(await isConnected()), 'the loss is noticed');
+    expect(await statusOf(key)).toBe(200);
+    await revoke(id);
+    expect(await statusOf(key)).toBe(401);
+  });
+
+  it('is open again, a key that changed meanwhile has its changes, and later changes are notified', async () => {
+    const { id, key } = await insertKey(database.db, { plan: 'free' });
+    expect(await statusOf(key)).toBe(200);
+    proxy.rejectConnections();
+    await database.db.query("UPDATE api_keys SET plan = 'pro' WHERE id = $1", [id]);
+    proxy.restore();
+    await waitFor(async () => (await recoveries()) === 1, 'the service listens again');
+    expect((await head(service, key)).headers.get('x-ratelimit-limit')).toBe('300');
+    await revoke(id);
+    await waitFor(async () => (await statusOf(key)) === 401, 'the key is rejected');
+  });
+});
