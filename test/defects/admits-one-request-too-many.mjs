@@ -4,5 +4,5 @@ export default {
   file: 'src/rate-limit/decision.ts',
   find: 'minute.used < quotas.requestsPerMinute',
   replace: 'minute.used <= quotas.requestsPerMinute',
-  suites: ['rate-limit/plans'],
+  suites: ['requests/429'],
 };

@@ -4,5 +4,5 @@ export default {
   file: 'src/all-exceptions.filter.ts',
   find: `const message = code === 'bad_request' ? (exception as HttpException).message : undefined;`,
   replace: 'const { message } = exception as HttpException;',
-  suites: ['server/internal-errors'],
+  suites: ['requests/500-503'],
 };

@@ -4,5 +4,5 @@ export default {
   file: 'src/all-exceptions.filter.ts',
   find: 'if (isApiPath(req.path) && !res',
   replace: 'if (!isApiPath(req.path) && !res',
-  suites: ['server/internal-errors'],
+  suites: ['requests/500-503'],
 };

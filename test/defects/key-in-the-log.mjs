@@ -4,5 +4,5 @@ export default {
   file: 'src/http/request-observer.ts',
   find: String.raw`/^(?:(?!pst_)[\w./~-]){0,200}/i`,
   replace: String.raw`/^[\w./~-]{0,200}/i`,
-  suites: ['server/observability'],
+  suites: ['requests/observability'],
 };

@@ -4,5 +4,5 @@ export default {
   file: 'src/http/parser-errors.ts',
   find: "  HPE_HEADER_OVERFLOW: 'request_header_fields_too_large',\n",
   replace: '',
-  suites: ['server/requests'],
+  suites: ['requests/400-408-431'],
 };

@@ -4,5 +4,5 @@ export default {
   file: 'src/http/request-observer.ts',
   find: 'http_route: route ?? UNMATCHED_ROUTE,',
   replace: 'http_route: route ?? req.originalUrl,',
-  suites: ['server/observability'],
+  suites: ['requests/observability'],
 };

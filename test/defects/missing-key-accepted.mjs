@@ -8,5 +8,5 @@ export default {
       return true;
     }
     if (key instanceof DomainError) {`,
-  suites: ['api-keys/authentication'],
+  suites: ['requests/401'],
 };

@@ -4,5 +4,5 @@ export default {
   file: 'src/rate-limit/decision.ts',
   find: 'withRejection(current, rule, nowMs)',
   replace: 'withRejection({ ...current, day: { ...day, used: day.used + 1 } }, rule, nowMs)',
-  suites: ['rate-limit/plans'],
+  suites: ['requests/429'],
 };

@@ -4,5 +4,5 @@ export default {
   file: 'src/api-keys/api-keys.repository.ts',
   find: ' AND revoked_at IS NULL',
   replace: '',
-  suites: ['api-keys/authentication'],
+  suites: ['requests/401'],
 };

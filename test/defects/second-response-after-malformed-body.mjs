@@ -6,5 +6,5 @@ export default {
     return pending.length > 0 || latest?.complete === false;`,
   replace: `const { pending = [] } = this.#open.get(socket) ?? {};
     return pending.length > 0;`,
-  suites: ['server/connections'],
+  suites: ['requests/400-408-431'],
 };

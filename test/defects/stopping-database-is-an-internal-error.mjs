@@ -4,5 +4,5 @@ export default {
   file: 'src/database/postgres-errors.ts',
   find: "'53', '57', '58'",
   replace: "'53', '58'",
-  suites: ['server/internal-errors'],
+  suites: ['requests/500-503'],
 };

@@ -98,6 +98,7 @@ export interface ProcessContext {
   service: ServiceProcess;
   /** A key that the service accepts. */
   key: string;
+  metricsPort: number;
   metrics: () => Promise<ServiceMetrics>;
 }
 
@@ -109,13 +110,12 @@ export function useServiceProcess(
   environment: Readonly<Record<string, string>> = {},
   cli = CLI,
 ): Readonly<ProcessContext> {
-  let metricsPort: number;
-  const context = { metrics: () => ServiceMetrics.scrape(metricsPort) } as ProcessContext;
+  const context = { metrics: () => ServiceMetrics.scrape(context.metricsPort) } as ProcessContext;
   beforeAll(async () => {
     context.database = await createTestDatabase();
     ({ key: context.key } = await insertKey(context.database.db));
-    metricsPort = await freePort();
-    const own = { DATABASE_URL: context.database.url, METRICS_PORT: String(metricsPort) };
+    context.metricsPort = await freePort();
+    const own = { DATABASE_URL: context.database.url, METRICS_PORT: String(context.metricsPort) };
     context.service = await ServiceProcess.start({ ...own, ...environment }, cli);
   });
   afterAll(async () => {

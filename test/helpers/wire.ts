@@ -24,7 +24,7 @@ interface ExchangeOptions {
   /** Methods of the requests in order; needed for HEAD, whose response has no body. */
   readonly methods?: readonly string[];
   /** Sent after the first bytes of a response have arrived. */
-  readonly thenSend?: string;
+  readonly thenSend?: string | undefined;
   readonly withinMs?: number;
 }
 

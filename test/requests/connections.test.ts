@@ -1,0 +1,199 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { insertOrder, insertOrders, statusOf } from '../helpers/builders.js';
+import { expectErrorResponse } from '../helpers/expect-error-response.js';
+import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
+import { RawClient } from '../helpers/raw-client.js';
+import { ServiceMetrics } from '../helpers/service-metrics.js';
+import { startTestService, useTestService } from '../helpers/test-service.js';
+import { waitFor } from '../helpers/wait-for.js';
+import { exchange, requestText } from '../helpers/wire.js';
+
+describe('requests on one connection', () => {
+  const context = useTestService({ environment: { CANCEL_LOCK_TIMEOUT_MS: '30000' } });
+
+  const cancel = (id: string): string => requestText('DELETE', `/v1/store/orders/${id}`, { key: context.key });
+
+  it('get their responses in order, errors and successes', async () => {
+    const [one = '', other = ''] = await insertOrders(context.service.db, 2);
+    const text = [
+      cancel(one),
+      requestText('GET', '/v1/store/orders'),
+      requestText('PUT', '/v1/store/orders', { key: context.key }),
+      cancel('x'),
+      cancel(other),
+      requestText('GET', '/nowhere'),
+      cancel(one),
+    ].join('');
+    const { responses } = await exchange(context.service.port, text, { until: 7 });
+    expect(responses.map(({ status }) => status)).toEqual([204, 401, 405, 400, 204, 404, 409]);
+    for (const response of responses) {
+      expect(response.headers.get('connection')).toEqual(['keep-alive']);
+    }
+  });
+
+  it.each([
+    ['Connection: close', ['Connection: close'], 'HTTP/1.1'],
+    ['Expect: 100-continue', ['Expect: 100-continue'], 'HTTP/1.1'],
+    ['an unknown expectation', ['Expect: the-unexpected'], 'HTTP/1.1'],
+    ['Upgrade', ['Connection: Upgrade', 'Upgrade: websocket'], 'HTTP/1.1'],
+    ['HTTP/1.0, also with keep-alive', ['Connection: keep-alive'], 'HTTP/1.0'],
+  ])('are not executed after one with %s, which gets its final response', async (_what, headers, version) => {
+    const id = await insertOrder(context.service.db);
+    const list = requestText('GET', '/v1/store/orders', { key: context.key, headers }).replace('HTTP/1.1', version);
+    const { responses, closed } = await exchange(context.service.port, list + cancel(id), { until: 'closed' });
+    expect(responses.map(({ status }) => status)).toEqual([200]);
+    expect(responses[0]?.headers.get('connection')).toEqual(['close']);
+    expect(closed).toBe(true);
+    expect(await statusOf(context.service.db, id)).toBe('pending');
+  });
+
+  it('are not executed behind one that ends the connection, which loses no response before it', async () => {
+    const { db, port } = context.service;
+    const [id = '', other = ''] = await insertOrders(db, 2);
+    const release = await lockOrder(db, id);
+    const list = requestText('GET', '/v1/store/orders', { key: context.key });
+    const headers = ['Expect: 100-continue'];
+    const last = requestText('DELETE', `/v1/store/orders/${id}`, { key: context.key, headers });
+    const client = await RawClient.open(port, list + last + cancel(other).repeat(100));
+    await untilLockWaits(db);
+    await release();
+    await client.untilClosed();
+    // Node by itself would write 100 Continue between them.
+    expect(client.responses.map(({ status }) => status)).toEqual([200, 204]);
+    expect(await statusOf(db, other)).toBe('pending');
+  });
+
+  it.each([
+    ['with Content-Length', ['Content-Length: 5'], 'hello'],
+    ['in chunks', ['Transfer-Encoding: chunked'], '5;a="b"\r\nhello\r\n0\r\nX-Trailer: c\r\n\r\n'],
+  ])('are read behind a body that no operation reads: %s', async (_what, headers, body) => {
+    const [one = '', other = ''] = await insertOrders(context.service.db, 2);
+    const text = requestText('DELETE', `/v1/store/orders/${one}`, { key: context.key, headers, body }) + cancel(other);
+    const { responses } = await exchange(context.service.port, text, { until: 2 });
+    expect(responses.map(({ status }) => status)).toEqual([204, 204]);
+    expect(await statusOf(context.service.db, other)).toBe('cancelled');
+  });
+
+  /**
+   * The body is a request that a proxy, which finds another end of the first one than the service, has not seen. VICTIM is that
+   * request, a cancel, and LENGTH the length of the body.
+   */
+  const CHUNKED = 'Transfer-Encoding: chunked';
+  const LENGTH = 'Content-Length: LENGTH';
+  it.each([
+    [[LENGTH, CHUNKED], '0\r\n\r\nVICTIM'],
+    [[CHUNKED, 'Transfer-Encoding: identity'], '0\r\n\r\nVICTIM'],
+    [['Transfer-Encoding: gzip, chunked'], '0\r\n\r\nVICTIM'],
+    [['Transfer-Encoding:', CHUNKED], '0\r\n\r\nVICTIM'],
+    [[CHUNKED, CHUNKED], '0\r\n\r\nVICTIM'],
+    [[LENGTH, 'Transfer-Encoding: "chunked"'], '0\r\n\r\nVICTIM'],
+    [[LENGTH, 'Transfer-Encoding: \x0bchunked'], '0\r\n\r\nVICTIM'],
+    [[LENGTH, 'Transfer-Encoding : chunked'], '0\r\n\r\nVICTIM'],
+    [[LENGTH, 'Transfer-Encoding:', ' chunked'], '0\r\n\r\nVICTIM'],
+    [[LENGTH, 'X-A: b\rTransfer-Encoding: chunked'], '0\r\n\r\nVICTIM'],
+    [['Content-Length: 0', LENGTH], 'VICTIM'],
+    [['Content-Length: 0, LENGTH'], 'VICTIM'],
+    [['Content-Length: +0'], 'VICTIM'],
+    [['Content-Length: 18446744073709551616'], 'VICTIM'],
+    [[CHUNKED], '0x0\r\n\r\nVICTIM'],
+    [[CHUNKED], '0\n\nVICTIM'],
+    [[CHUNKED], '1;a\nb\r\n0\r\n\r\nVICTIM'],
+    [[CHUNKED], '1\r\nab\r\n0\r\n\r\nVICTIM'],
+  ])('are not executed in the body of another one: %j %j', async (headers, body) => {
+    for (const version of ['1.1', '1.0']) {
+      const victim = await insertOrder(context.service.db);
+      const content = body.replace('VICTIM', cancel(victim));
+      const framing = headers.map((line) => line.replace('LENGTH', String(content.length)));
+      const parts = { key: context.key, headers: ['Connection: keep-alive', ...framing], body: content };
+      const first = requestText('DELETE', '/v1/store/orders/0', parts).replace('HTTP/1.1', `HTTP/${version}`);
+      const last = requestText('GET', '/nowhere', { headers: ['Connection: close'] });
+      const { responses } = await exchange(context.service.port, first + last, { until: 'closed' });
+      expect(await statusOf(context.service.db, victim)).toBe('pending');
+      // Its own response, or none when it is pending, and one to what follows.
+      for (const response of responses) {
+        expectErrorResponse(response, response.status, (JSON.parse(response.body) as { code: string }).code);
+      }
+    }
+  });
+});
+
+describe('MAX_CONNECTIONS', () => {
+  const CONNECTIONS_MAX = 4;
+  const context = useTestService({ environment: { MAX_CONNECTIONS: String(CONNECTIONS_MAX) } });
+  const clients: RawClient[] = [];
+  afterEach(async () => {
+    clients.splice(0).forEach(({ socket }) => socket.destroy());
+    await untilOpen(0);
+  });
+
+  const metric = async (name: string): Promise<number> => (await ServiceMetrics.of(context.service.app)).sum(name);
+  const untilOpen = (count: number): Promise<void> =>
+    waitFor(async () => (await metric('petstore_connections')) === count, `${count} connections are open`);
+
+  async function open(): Promise<RawClient> {
+    const client = await RawClient.open(context.service.port);
+    clients.push(client);
+    return client;
+  }
+
+  /** Status and `Connection` header of the response on a connection; undefined when it is closed without one. */
+  async function responseOn(client: RawClient): Promise<unknown> {
+    client.socket.write(requestText('GET', '/v1/nothing', { key: context.key }));
+    await waitFor(() => client.closed || client.responses.length > 0, 'there is a response');
+    const [response] = client.responses;
+    return response && [response.status, response.headers.get('connection')?.[0]];
+  }
+
+  it('connections beyond it are closed and counted, and those that are open go on', async () => {
+    const dropped = await metric('petstore_connections_dropped_total');
+    const opened = [await open(), await open(), await open(), await open()];
+    await untilOpen(CONNECTIONS_MAX);
+    expect(await responseOn(await open())).toBeUndefined();
+    expect(await metric('petstore_connections_dropped_total')).toBe(dropped + 1);
+    for (const client of opened) {
+      expect(await responseOn(client)).toMatchObject([404, expect.any(String)]);
+    }
+  });
+
+  it('beyond half of it, a connection ends with its next response, which leaves room for probes', async () => {
+    const opened = [await open(), await open(), await open()];
+    await untilOpen(3);
+    const responses: unknown[] = [];
+    for (const client of opened) {
+      responses.push(await responseOn(client));
+      await untilOpen(CONNECTIONS_MAX / 2);
+    }
+    expect(responses).toEqual([
+      [404, 'close'],
+      [404, 'keep-alive'],
+      [404, 'keep-alive'],
+    ]);
+    expect((await fetch(`${context.service.baseUrl}/health/live`)).status).toBe(200);
+  });
+});
+
+describe('an idle connection', () => {
+  /** How long the service keeps it, as it tells each client. */
+  async function keepAliveOf(environment: Record<string, string> = {}): Promise<string | null> {
+    const service = await startTestService({ environment });
+    const response = await fetch(`${service.baseUrl}/health/live`, { headers: { connection: 'keep-alive' } });
+    await service.stop();
+    return response.headers.get('keep-alive');
+  }
+
+  it('is kept for KEEP_ALIVE_TIMEOUT_SECONDS', async () => {
+    expect(await keepAliveOf({ KEEP_ALIVE_TIMEOUT_SECONDS: '120' })).toBe('timeout=120');
+  });
+
+  // A connection on which the service closes while a cancel is on its way would lose that cancel.
+  it('is closed by the shipped proxies before the service does', async () => {
+    const serviceSeconds = Number(/timeout=(\d+)/.exec((await keepAliveOf()) ?? '')?.[1]);
+    const secondsIn = (file: string, setting: RegExp): number =>
+      Number(setting.exec(readFileSync(join(__dirname, '../../deploy/proxies', file), 'utf8'))?.[1]);
+    expect(secondsIn('nginx.conf', /(?<=^ {2}keepalive_timeout )(\d+)s/m)).toBeLessThan(serviceSeconds);
+    expect(secondsIn('Caddyfile', /(?<=keepalive )(\d+)s/)).toBeLessThan(serviceSeconds);
+    // HAProxy halves the number of the connections that it keeps in each period. 15 were measured after 64 connections.
+    expect(20 * secondsIn('haproxy.cfg', /(?<=pool-purge-delay )(\d+)s/)).toBeLessThan(serviceSeconds);
+  });
+});
