@@ -18,11 +18,12 @@ export class RawClient {
     socket.on('close', () => (this.closed = true));
   }
 
-  static async open(port: number, text = ''): Promise<RawClient> {
-    const socket = connect(port, '127.0.0.1');
+  /** @param localAddress of the client, to count it against an address of its own */
+  static async open(port: number, text: string | Buffer = '', localAddress = '127.0.0.1'): Promise<RawClient> {
+    const socket = connect({ port, host: '127.0.0.1', localAddress });
     const client = new RawClient(socket);
     await once(socket, 'connect');
-    if (text !== '') {
+    if (text.length > 0) {
       socket.write(text);
     }
     return client;
