@@ -10,5 +10,5 @@ export default {
         ]),
         RESPONSE_TIMEOUT_MS,
       )`,
-  suites: ['replicas/redis-failures'],
+  suites: ['outages/redis'],
 };

@@ -5,5 +5,5 @@ export default {
   find: `      this.connections.startDraining();
 `,
   replace: '',
-  suites: ['server/shutdown'],
+  suites: ['outages/stop'],
 };

@@ -7,5 +7,5 @@ export default {
       consume: (id: string, quotas: Quotas) => new MemoryQuotaStore(options).consume(id, quotas),
       liftBan: () => undefined,
     } as unknown as MemoryQuotaStore;`,
-  suites: ['replicas/redis-failures'],
+  suites: ['outages/redis'],
 };

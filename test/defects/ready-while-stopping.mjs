@@ -4,5 +4,5 @@ export default {
   file: 'src/health/health.service.ts',
   find: 'this.#draining = true;',
   replace: 'this.#draining = false;',
-  suites: ['server/shutdown'],
+  suites: ['outages/stop'],
 };

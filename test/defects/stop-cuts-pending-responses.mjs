@@ -4,5 +4,5 @@ export default {
   file: 'src/http/service-http-adapter.ts',
   find: 'this.connections.endIdle();',
   replace: 'this.connections.cut();',
-  suites: ['server/shutdown'],
+  suites: ['outages/stop'],
 };

@@ -4,5 +4,5 @@ export default {
   file: 'src/http/service-http-adapter.ts',
   find: 'this.config.shutdownDelaySeconds * 1_000',
   replace: 'this.config.shutdownDelaySeconds',
-  suites: ['server/shutdown'],
+  suites: ['outages/stop'],
 };

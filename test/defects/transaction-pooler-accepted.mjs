@@ -4,5 +4,5 @@ export default {
   file: 'prisma/engine/pooler.mjs',
   find: 'if (!hasPooler(client, process)) {',
   replace: 'if (hasPooler(client, process)) {',
-  suites: ['matrix/pgbouncer'],
+  suites: ['deploy/pgbouncer'],
 };

@@ -4,5 +4,5 @@ export default {
   file: 'src/rate-limit/redis-quota-store.ts',
   find: 'RESPONSE_TIMEOUT_MS = 100;',
   replace: 'RESPONSE_TIMEOUT_MS = 5_000;',
-  suites: ['replicas/redis-failures'],
+  suites: ['outages/redis'],
 };

@@ -5,7 +5,7 @@ import { cancelOrder } from '../helpers/api.js';
 import { describeWith } from '../helpers/describe-with.js';
 import { FailingPostgres } from '../helpers/failing-postgres.js';
 import { listen } from '../helpers/listen.js';
-import { HAPROXY_OF_COMPOSE, ProxyProcess } from '../matrix/shipped-proxies.js';
+import { HAPROXY_OF_COMPOSE, ProxyProcess } from '../helpers/shipped-proxies.js';
 import { RawClient } from '../helpers/raw-client.js';
 import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
 import { ServiceMetrics } from '../helpers/service-metrics.js';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { load } from 'js-yaml';
 import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
-import { HAPROXY_OF_COMPOSE, ProxyProcess } from '../matrix/shipped-proxies.js';
+import { HAPROXY_OF_COMPOSE, ProxyProcess } from '../helpers/shipped-proxies.js';
 import { call, cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { describeWith } from '../helpers/describe-with.js';

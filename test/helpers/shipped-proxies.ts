@@ -1,16 +1,12 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import type { OutgoingHttpHeaders } from 'node:http2';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
-import { describeIf } from '../helpers/describe-if.js';
-import { freePort } from '../helpers/free-port.js';
+import { describeIf } from './describe-if.js';
+import { freePort } from './free-port.js';
 
 const ROOT = join(__dirname, '..', '..');
-
-/** `MAX_CONNECTIONS` of the processes. */
-export const CONNECTIONS_MAX = 150;
 
 const PROXY_HOST = 'api.example.com';
 
@@ -20,8 +16,6 @@ export interface ShippedProxy {
   readonly file: string;
   /** Whether the configuration terminates TLS. */
   readonly tls: boolean;
-  /** What else it protects the service from, if it bounds the requests of a client: a name, and the headers of such a request. */
-  readonly unread: readonly [string, OutgoingHttpHeaders][];
   /** What the file says about `SHUTDOWN_DELAY_SECONDS`. */
   readonly shutdownDelay: string;
   /**
@@ -34,19 +28,10 @@ export interface ShippedProxy {
   ) => string[];
 }
 
-const PAGES: [string, OutgoingHttpHeaders] = ['pages', { ':path': '/docs/swagger-ui-bundle.js' }];
-
-const BODIES: [string, OutgoingHttpHeaders] = [
-  'responses, and sends no whole request',
-  { ':method': 'DELETE', 'content-length': '1000' },
-];
-
 const NGINX: ShippedProxy = {
   name: 'nginx',
   file: 'deploy/proxies/nginx.conf',
   tls: true,
-  // It forwards only whole requests.
-  unread: [PAGES],
   shutdownDelay: '0',
   command: (config, { folder, listen, upstreams }) => {
     const site = withUpstreams(config, upstreams)
@@ -69,7 +54,6 @@ const HAPROXY: ShippedProxy = {
   name: 'HAProxy',
   file: 'deploy/proxies/haproxy.cfg',
   tls: true,
-  unread: [PAGES, BODIES],
   shutdownDelay: '5',
   command: (config, { folder, listen, metrics, upstreams }) =>
     haproxyCommand(
@@ -89,7 +73,6 @@ export const HAPROXY_OF_COMPOSE: ShippedProxy = {
   name: 'HAProxy of Compose',
   file: 'deploy/proxies/haproxy.cfg',
   tls: false,
-  unread: [PAGES, BODIES],
   shutdownDelay: '5',
   command: (config, { folder, listen, metrics, upstreams }) =>
     haproxyCommand(
@@ -107,7 +90,6 @@ const CADDY: ShippedProxy = {
   name: 'Caddy',
   file: 'deploy/proxies/Caddyfile',
   tls: true,
-  unread: [],
   shutdownDelay: '5',
   command: (config, { folder, listen, upstreams }) => {
     const site = withUpstreams(config, upstreams).replace(
@@ -167,14 +149,9 @@ export class ProxyProcess {
   }
 
   /** Opens a connection with TLS. */
-  connectTls(protocols: string[] = []): TLSSocket {
-    return connect({
-      host: '127.0.0.1',
-      port: this.port,
-      servername: PROXY_HOST,
-      ca: readFileSync(this.certificate),
-      ALPNProtocols: protocols,
-    });
+  connectTls(): TLSSocket {
+    const ca = readFileSync(this.certificate);
+    return connect({ host: '127.0.0.1', port: this.port, servername: PROXY_HOST, ca });
   }
 
   async stop(): Promise<void> {
@@ -196,13 +173,8 @@ function withUpstreams(config: string, upstreams: readonly number[]): string {
   );
 }
 
-/** With fewer requests for a process, in the proportion of its `MAX_CONNECTIONS` here to the default. */
 function haproxyCommand(config: string, { folder, metrics }: { folder: string; metrics: number }): string[] {
-  const maxconn = 0.9 * CONNECTIONS_MAX;
-  writeFileSync(
-    join(folder, 'haproxy.cfg'),
-    config.replace('bind :8405', `bind 127.0.0.1:${metrics}`).replace('maxconn 900', `maxconn ${maxconn}`),
-  );
+  writeFileSync(join(folder, 'haproxy.cfg'), config.replace('bind :8405', `bind 127.0.0.1:${metrics}`));
   return ['haproxy', '-db', '-f', join(folder, 'haproxy.cfg')];
 }
 

@@ -3,7 +3,7 @@ import { freePort } from '../helpers/free-port.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { useTestDatabase } from '../helpers/test-database.js';
 import { waitFor } from '../helpers/wait-for.js';
-import { CONNECTIONS_MAX, describeWithProxy, HAPROXY_OF_COMPOSE, ProxyProcess } from '../matrix/shipped-proxies.js';
+import { describeWithProxy, HAPROXY_OF_COMPOSE, ProxyProcess } from '../helpers/shipped-proxies.js';
 import { withTraffic } from '../models/order-traffic.js';
 
 const LIST_OR_CANCEL = '/v1/store/orders';
@@ -18,7 +18,6 @@ describeWithProxy(HAPROXY_OF_COMPOSE)(`a rolling restart behind HAProxy with ${H
     ServiceProcess.start({
       DATABASE_URL: database.url,
       TRUST_PROXY: '1',
-      MAX_CONNECTIONS: String(CONNECTIONS_MAX),
       PORT: String(port),
       SHUTDOWN_DELAY_SECONDS: HAPROXY_OF_COMPOSE.shutdownDelay,
     });

@@ -1,4 +1,4 @@
-// npm run test:soak -- --minutes 10: the failures of database-faults.test.ts once each, then at random for so long.
+// npm run test:soak -- --minutes 10: the failures of postgres-under-traffic.test.ts once each, then at random for so long.
 import { spawnSync } from 'node:child_process';
 import { parseArgs } from 'node:util';
 
@@ -8,7 +8,7 @@ if (!(minutes > 0)) {
   console.error(`--minutes must be a number greater than 0 (got "${values.minutes}").`);
   process.exit(2);
 }
-const { status } = spawnSync('npx', ['jest', 'test/fault-injection/database-faults'], {
+const { status } = spawnSync('npx', ['jest', 'test/outages/postgres-under-traffic'], {
   stdio: 'inherit',
   env: { ...process.env, LONG: 'true', SOAK_MINUTES: String(minutes) },
 });
