@@ -4,5 +4,5 @@ export default {
   file: 'src/rate-limit/decision.ts',
   find: 'Math.min(counts.bannedUntilMs, nowMs + rule.durationSeconds * 1_000)',
   replace: 'counts.bannedUntilMs',
-  suites: ['unit/rate-limit/decision'],
+  suites: ['pure/decision'],
 };

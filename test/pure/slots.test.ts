@@ -1,4 +1,4 @@
-import { Slots } from '../../../src/common/slots.js';
+import { Slots } from '../../src/common/slots.js';
 
 const busy = new Error('no slot');
 

