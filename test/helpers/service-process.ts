@@ -6,9 +6,6 @@ import { ServiceMetrics } from './service-metrics.js';
 import { createTestDatabase, type TestDatabase } from './test-database.js';
 import { waitFor } from './wait-for.js';
 
-/** What starts a command, whose words follow, with a limit of open files. */
-export const withFilesMax = (filesMax: number): string[] => ['sh', '-c', `ulimit -n ${filesMax}; exec "$@"`, 'sh'];
-
 /** The built service in its own process, as `npm start` runs it, on a free port, with the real clock. */
 export class ServiceProcess {
   #output = '';
@@ -23,15 +20,8 @@ export class ServiceProcess {
     child.once('close', () => (this.#closed = true));
   }
 
-  /** @param filesMax its limit of open files */
-  static async start(
-    environment: Readonly<Record<string, string>>,
-    cli = CLI,
-    filesMax?: number,
-  ): Promise<ServiceProcess> {
-    const limited = filesMax === undefined ? [] : withFilesMax(filesMax);
-    const [command, ...args] = [...limited, process.execPath, '--enable-source-maps', cli, 'serve'];
-    const child = spawn(command, args, {
+  static async start(environment: Readonly<Record<string, string>>, cli = CLI): Promise<ServiceProcess> {
+    const child = spawn(process.execPath, ['--enable-source-maps', cli, 'serve'], {
       env: { ...process.env, NODE_ENV: 'test', PORT: '0', METRICS_PORT: '0', ...environment },
       stdio: ['ignore', 'pipe', 'pipe'],
     });

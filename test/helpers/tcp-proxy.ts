@@ -68,11 +68,6 @@ export class TcpProxy {
     this.target = addressIn(url);
   }
 
-  /** Connections that are open. */
-  get connections(): number {
-    return this.#pairs.size;
-  }
-
   /** Bytes received from clients, forwarded or held. */
   get bytesFromClients(): number {
     return this.#bytesFromClients;
@@ -112,11 +107,6 @@ export class TcpProxy {
     for (const { server } of this.#pairs) {
       server.unpipe();
     }
-  }
-
-  /** Holds client data back; server data is still forwarded. */
-  holdClientData(): void {
-    this.#stalled = true;
   }
 
   /** Returns to normal and forwards the held data. */

@@ -18,6 +18,8 @@ export interface Exchange {
   readonly text: string;
 }
 
+const TIMEOUT_MS = 20_000;
+
 interface ExchangeOptions {
   /** Ends the exchange: after this many responses, or when the server closes the connection. */
   readonly until: number | 'closed';
@@ -25,7 +27,6 @@ interface ExchangeOptions {
   readonly methods?: readonly string[];
   /** Sent after the first bytes of a response have arrived. */
   readonly thenSend?: string | undefined;
-  readonly withinMs?: number;
 }
 
 /**
@@ -33,7 +34,7 @@ interface ExchangeOptions {
  * `openapi.json` does not describe a response of the API.
  */
 export function exchange(port: number, bytes: string | Buffer, options: ExchangeOptions): Promise<Exchange> {
-  const { until, methods = [], thenSend, withinMs = 20_000 } = options;
+  const { until, methods = [], thenSend } = options;
   return new Promise((resolve, reject) => {
     let received = Buffer.alloc(0);
     const socket = connect(port, '127.0.0.1');
@@ -54,8 +55,8 @@ export function exchange(port: number, bytes: string | Buffer, options: Exchange
     };
     const timer = setTimeout(() => {
       socket.destroy();
-      reject(new Error(`Timed out after ${withinMs} ms. Received: ${received.toString('latin1')}`));
-    }, withinMs);
+      reject(new Error(`Timed out after ${TIMEOUT_MS} ms. Received: ${received.toString('latin1')}`));
+    }, TIMEOUT_MS);
     if (thenSend !== undefined) {
       socket.once('data', () => socket.write(Buffer.from(thenSend, 'latin1')));
     }
