@@ -14,21 +14,6 @@ describe('NestLogger', () => {
     lines.length = 0;
   });
 
-  it('writes each level of Nest with its number', () => {
-    const logger = loggerOf('trace');
-    for (const level of ['verbose', 'debug', 'log', 'warn', 'error', 'fatal'] as const) {
-      logger[level](level);
-    }
-    expect(lines).toEqual([
-      { level: 10, msg: 'verbose' },
-      { level: 20, msg: 'debug' },
-      { level: 30, msg: 'log' },
-      { level: 40, msg: 'warn' },
-      { level: 50, msg: 'error' },
-      { level: 60, msg: 'fatal' },
-    ]);
-  });
-
   it('separates context, stack and fields', () => {
     Logger.overrideLogger(loggerOf('info'));
     const logger = new Logger('Here');
