@@ -11,30 +11,36 @@ import { waitFor } from '../helpers/wait-for.js';
 
 const database = useTestDatabase();
 let bouncer: PgBouncer;
-afterEach(() => bouncer.stop());
+/** Also one that should not have started. */
+let service: ServiceProcess | undefined;
+afterEach(async () => {
+  await service?.stop('SIGKILL');
+  await bouncer.stop();
+});
 
-const startService = (): Promise<ServiceProcess> =>
-  ServiceProcess.start({ DATABASE_URL: bouncer.url(database.url), API_KEY_CACHE_SECONDS: '3600' });
+async function startService(): Promise<ServiceProcess> {
+  service = await ServiceProcess.start({ DATABASE_URL: bouncer.url(database.url), API_KEY_CACHE_SECONDS: '3600' });
+  return service;
+}
 
 describeWith('pgbouncer')('PgBouncer in session mode, as Debian configures it,', () => {
   it('serves cancels, lists, lock timeouts and notifications without further settings', async () => {
     const { key, id: keyId } = await insertKey(database.db);
     const [order = '', locked = ''] = await insertOrders(database.db, 2);
     bouncer = await PgBouncer.start(database.url);
-    const service = await startService();
-    expect((await cancelOrder(service.baseUrl, order, key)).status).toBe(204);
-    expect((await listOrders(service.baseUrl, key)).status).toBe(200);
+    const { baseUrl } = await startService();
+    expect((await cancelOrder(baseUrl, order, key)).status).toBe(204);
+    expect((await listOrders(baseUrl, key)).status).toBe(200);
     const release = await lockOrder(database.db, locked);
-    const response = await cancelOrder(service.baseUrl, locked, key);
+    const response = await cancelOrder(baseUrl, locked, key);
     await release();
     const message = 'The order is locked by another transaction; retry shortly.';
     expect(await errorOf(response)).toMatchObject({ status: 503, message });
     const revoked = await petstore(['keys', 'revoke', keyId], { DATABASE_URL: bouncer.url(database.url) });
     expect(revoked.stderr).toBe('');
-    const isRejected = async (): Promise<boolean> => (await listOrders(service.baseUrl, key)).status === 401;
+    const isRejected = async (): Promise<boolean> => (await listOrders(baseUrl, key)).status === 401;
     await waitFor(isRejected, 'the key is rejected');
-    expect(await service.stop()).toBe(0);
-    expect(service.output).not.toMatch(/"level":(?:50|60)/);
+    expect(service?.output).not.toMatch(/"level":(?:50|60)/);
   });
 });
 

@@ -23,8 +23,16 @@ beforeAll(async () => {
   ({ key: drainedKey } = await insertKey(drained.db));
 });
 
-const start = (environment: Record<string, string> = {}): Promise<ServiceProcess> =>
-  ServiceProcess.start({ DATABASE_URL: database.url, CANCEL_LOCK_TIMEOUT_MS: '30000', ...environment });
+/** Those of a test that fails would go on for their delay or grace. */
+const services: ServiceProcess[] = [];
+afterAll(() => Promise.all(services.map((service) => service.stop('SIGKILL'))));
+
+async function start(environment: Record<string, string> = {}): Promise<ServiceProcess> {
+  const own = { DATABASE_URL: database.url, CANCEL_LOCK_TIMEOUT_MS: '30000' };
+  const service = await ServiceProcess.start({ ...own, ...environment });
+  services.push(service);
+  return service;
+}
 
 const LIST = '/v1/store/orders';
 /** A list of them is more than the buffers of both ends of a connection hold. */
