@@ -17,28 +17,29 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --no-audit --no-fund
 
-COPY LICENSE openapi.json tsconfig.json tsconfig.build.json prisma.config.ts ./
+COPY LICENSE openapi.json tsconfig.json tsconfig.build.json nest-cli.json prisma.config.ts ./
 COPY prisma prisma
 COPY scripts scripts
 COPY src src
 RUN npm run build
 
 # The contents of the images, readable by `node` whatever the umask of the checkout. The service is the bundle, which needs no
-# packages but the files of Swagger UI.
-COPY deploy deploy
-RUN node deploy/collect-modules.mjs /out/service-modules swagger-ui-dist \
- && node deploy/collect-modules.mjs /out/migrate-modules \
-      prisma @prisma/schema-engine-wasm @prisma/driver-adapter-utils pg \
- && mkdir -p /out/service /out/migrate \
- && cp -r --parents LICENSE package.json openapi.json deploy/healthcheck.mjs /out/service \
+# packages but the files of Swagger UI; the migration needs the Prisma CLI and its engine. What Node does not load goes.
+COPY deploy/healthcheck.mjs deploy/
+RUN mkdir -p /out/service /out/migrate \
+ && cp -r --parents LICENSE package.json openapi.json deploy/healthcheck.mjs node_modules/swagger-ui-dist /out/service \
  && cp -r dist/bundle /out/service/dist \
  && cp -r --parents LICENSE package.json prisma.config.ts prisma src/config src/common/is-decodable.ts /out/migrate \
+ && engine=':is(#prisma, [name="@prisma/schema-engine-wasm"], [name="@prisma/driver-adapter-utils"], #pg)' \
+ && npm query "$engine, $engine *:not(.peer, #typescript)" \
+    | node --eval "for (const { location } of JSON.parse(fs.readFileSync(0))) console.log(location)" \
+    | xargs cp -r --parents --target-directory=/out/migrate \
+ && find /out -name '*.map' -path '*/node_modules/*' -delete \
  && chmod -R a+rX /out
 
 # -------------------------------------------------------------------------------------------------------------- migrate
 FROM ${NODE_IMAGE} AS migrate
 WORKDIR /app
-COPY --from=build /out/migrate-modules ./
 COPY --from=build /out/migrate ./
 # Disables Prisma's update check: a migration needs no host but the database.
 ENV NODE_ENV=production CHECKPOINT_DISABLE=1 PRISMA_HIDE_UPDATE_MESSAGE=1
@@ -57,7 +58,6 @@ LABEL org.opencontainers.image.title="petstore-orders-migrate" \
 # -------------------------------------------------------------------------------------------------------------- service
 FROM ${NODE_IMAGE} AS service
 WORKDIR /app
-COPY --from=build /out/service-modules ./
 COPY --from=build /out/service ./
 # What Node compiles is kept in the image: a start takes a tenth less time, also on a read-only file system.
 ENV NODE_ENV=production HOST=0.0.0.0 NODE_COMPILE_CACHE=/app/compile-cache
