@@ -1,49 +1,36 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { cpuSecondsOf } from '../proc.mjs';
 
-/** A client in its own process, so that it takes no CPU time from the process that measures and reports. */
+const WORKER = fileURLToPath(new URL('worker.mjs', import.meta.url));
+
+/** A client in a process of its own, so that it takes no CPU time from the process that measures and reports. */
 export class Client {
-  /** @param {'load' | 'list'} kind */
-  constructor(kind) {
-    this.child = fork(fileURLToPath(new URL(`${kind}-worker.mjs`, import.meta.url)));
-  }
+  #child = fork(WORKER);
+  #ended = once(this.#child, 'exit').then(() => [{ error: 'The client has ended.' }]);
 
   /**
-   * Executes one run.
-   * @param {(event: 'begin' | 'end') => void} [onEvent]
-   * @param {number} timeoutMs
+   * Executes one run, see worker.mjs.
+   * @param {{pid: number, port: number}} server
+   * @param {number[]} expected the statuses that may occur
+   * @returns the results, with the CPU time that the server spent on each response
+   * @throws {Error} on any other status, a lost connection, or without any response
    */
-  run(spec, { onEvent = () => undefined, timeoutMs = 180_000 } = {}) {
-    return new Promise((resolve, reject) => {
-      const settle = (outcome) => {
-        clearTimeout(timer);
-        this.child.off('message', onMessage).off('exit', onExit);
-        outcome();
-      };
-      const onMessage = ({ event, result, error }) => {
-        if (event !== undefined) {
-          try {
-            onEvent(event);
-          } catch (failure) {
-            settle(() => reject(failure));
-          }
-        } else {
-          settle(() => (error === undefined ? resolve(result) : reject(new Error(error))));
-        }
-      };
-      const onExit = () => settle(() => reject(new Error('The client process ended.')));
-      const timer = setTimeout(() => settle(() => reject(new Error('The run timed out.'))), timeoutMs);
-      this.child.on('message', onMessage).on('exit', onExit);
-      this.child.send(spec);
-    });
+  async run(server, spec, expected) {
+    const cpuBefore = cpuSecondsOf(server.pid);
+    this.#child.send({ port: server.port, ...spec });
+    const [{ result, error }] = await Promise.race([once(this.#child, 'message'), this.#ended]);
+    if (error !== undefined) {
+      throw new Error(error);
+    }
+    if (result.responses === 0 || result.statuses.some((status) => !expected.includes(status))) {
+      throw new Error(`${result.responses} responses with ${result.statuses}; expected ${expected}`);
+    }
+    return { ...result, cpuMicros: ((cpuSecondsOf(server.pid) - cpuBefore) / result.responses) * 1e6 };
   }
 
-  async stop() {
-    if (this.child.exitCode === null && this.child.signalCode === null) {
-      const exited = once(this.child, 'exit');
-      this.child.kill();
-      await exited;
-    }
+  stop() {
+    this.#child.kill();
   }
 }

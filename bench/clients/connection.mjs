@@ -1,30 +1,30 @@
+import { once } from 'node:events';
 import { connect } from 'node:net';
-import { ChunkedBody, LengthBody } from './body-counter.mjs';
 
-const RECEIVE_BYTES = 16_384;
-const LENGTH_HEADER = '\r\ncontent-length:';
-const CHUNKED_HEADER = '\r\ntransfer-encoding: chunked';
+const RECEIVE_BYTES = 262_144;
+const LAST_CHUNK = '0\r\n\r\n';
 
 /**
- * One keep-alive HTTP/1.1 connection with one request at a time, reduced to what a load run needs: the status and the
- * end of the response. A response that ends with its connection is an error.
+ * One keep-alive HTTP/1.1 connection with one request at a time, reduced to what a run needs: the status and the end of the response. Node's client would take as much CPU time as the server. A response that ends with its connection is an error.
  */
 export class Connection {
   /** The beginning of an incomplete response head. */
   #head = '';
-  /** The body that has not arrived in full. */
-  #body;
+  /** The length of the body; undefined for a chunked one, whose end is recognized by its last bytes. */
+  #length;
+  #tail = '';
+  #bytes = 0;
   #status = 0;
-  busy = false;
-  sentAt = 0;
+  #inBody = false;
+  #pending;
 
-  /**
-   * @param {(connection: Connection, status: number) => void} onResponse
-   * @param {(connection: Connection, reason: string) => void} onBroken called once when the connection is lost
-   */
-  constructor(port, onResponse, onBroken) {
-    this.onResponse = onResponse;
-    this.onBroken = onBroken;
+  static async open(port) {
+    const connection = new Connection(port);
+    await once(connection.socket, 'connect');
+    return connection;
+  }
+
+  constructor(port) {
     this.socket = connect({
       host: '127.0.0.1',
       port,
@@ -32,74 +32,60 @@ export class Connection {
       // Reuses one buffer: the client shares the machine with the server.
       onread: {
         buffer: Buffer.allocUnsafe(RECEIVE_BYTES),
-        callback: (length, buffer) => this.#receive(buffer, length),
+        callback: (length, buffer) => {
+          this.#receive(buffer, length);
+          return true;
+        },
       },
     });
-    this.socket.once('error', (error) => this.#broken(error.code ?? error.message));
-    this.socket.once('close', () => this.#broken('closed by the server'));
+    this.socket.once('error', (error) => this.#pending?.reject(error));
+    this.socket.once('close', () => this.#pending?.reject(new Error('The server has closed a connection.')));
   }
 
+  /** @param {string} message @returns {Promise<number>} the status, at the end of the response */
   send(message) {
-    this.busy = true;
-    this.sentAt = performance.now();
-    this.socket.write(message, 'latin1');
+    this.#bytes = 0;
+    this.#tail = '';
+    return new Promise((resolve, reject) => {
+      this.#pending = { resolve, reject };
+      this.socket.write(message, 'latin1');
+    });
   }
 
   close() {
-    this.onBroken = () => undefined;
+    this.#pending = undefined;
     this.socket.destroy();
   }
 
   #receive(buffer, length) {
-    if (!this.busy) {
-      this.#broken('a response without a request');
-      return true;
+    let start = 0;
+    if (!this.#inBody) {
+      const text = this.#head + buffer.latin1Slice(0, length);
+      const headEnd = text.indexOf('\r\n\r\n');
+      if (headEnd === -1) {
+        this.#head = text;
+        return;
+      }
+      start = headEnd + 4 - this.#head.length;
+      this.#takeHead(text.slice(0, headEnd));
     }
-    if (this.#body !== undefined) {
-      this.#takeBody(buffer, 0, length);
-      return true;
+    this.#bytes += length - start;
+    if (this.#length === undefined) {
+      this.#tail = (this.#tail + buffer.latin1Slice(Math.max(start, length - LAST_CHUNK.length), length)).slice(
+        -LAST_CHUNK.length,
+      );
     }
-    const text = this.#head + buffer.latin1Slice(0, length);
-    const headEnd = text.indexOf('\r\n\r\n');
-    if (headEnd === -1) {
-      this.#head = text;
-      return true;
+    if (this.#length === undefined ? this.#tail === LAST_CHUNK : this.#bytes >= this.#length) {
+      this.#inBody = false;
+      this.#pending?.resolve(this.#status);
     }
-    const bodyStart = headEnd + 4 - this.#head.length;
+  }
+
+  #takeHead(head) {
     this.#head = '';
-    this.#status = Number(text.slice(9, 12));
-    this.#body = this.#bodyOf(text.slice(0, headEnd));
-    if (this.#body === undefined) {
-      this.#broken(`a ${this.#status} response without a length`);
-      return true;
-    }
-    this.#takeBody(buffer, bodyStart, length);
-    return true;
-  }
-
-  #bodyOf(head) {
-    if (this.#status === 204 || this.#status === 304) {
-      return new LengthBody(0);
-    }
-    const headers = head.toLowerCase();
-    if (headers.includes(CHUNKED_HEADER)) {
-      return new ChunkedBody();
-    }
-    const at = headers.indexOf(LENGTH_HEADER);
-    return at === -1 ? undefined : new LengthBody(parseInt(head.slice(at + LENGTH_HEADER.length), 10));
-  }
-
-  #takeBody(buffer, start, end) {
-    if (this.#body.take(buffer, start, end)) {
-      this.#body = undefined;
-      this.busy = false;
-      this.onResponse(this, this.#status);
-    }
-  }
-
-  #broken(reason) {
-    const { onBroken } = this;
-    this.close();
-    onBroken(this, reason);
+    this.#inBody = true;
+    this.#status = Number(head.slice(9, 12));
+    const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1];
+    this.#length = [204, 304].includes(this.#status) ? 0 : length === undefined ? undefined : Number(length);
   }
 }

@@ -2,7 +2,7 @@
 const STRIDE = 611_953;
 
 /**
- * Generates the requests of a load run.
+ * Generates the requests of a run.
  * @param {object} spec
  * @param {'GET' | 'DELETE'} spec.method
  * @param {string} spec.path

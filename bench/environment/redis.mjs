@@ -1,10 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { freePort } from './free-port.mjs';
-
-const START_TIMEOUT_MS = 5_000;
 
 /**
  * Starts a private `redis-server` without persistence.
@@ -17,44 +14,24 @@ export async function startRedis(folder) {
     ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder],
     { stdio: 'ignore' },
   );
-  const missing = once(child, 'error').then(() => {
-    throw new Error('redis-server is not installed (Debian: apt install redis-server).');
+  const exited = once(child, 'exit');
+  exited.catch(() => {
+    process.stderr.write('redis-server is not installed (Debian: apt install redis-server).\n');
+    process.exit(1);
   });
   const url = `redis://127.0.0.1:${port}`;
-  await Promise.race([missing, untilItResponds(url)]);
+  const redis = new Redis(url, { maxRetriesPerRequest: null });
+  // Until it listens; ioredis connects again by itself.
+  redis.on('error', () => undefined);
+  await redis.ping();
   return {
     url,
     /** Deletes all counts, so that the next contestant starts with unused keys. */
-    clear: async () => {
-      const redis = new Redis(url);
-      await redis.flushall();
-      redis.disconnect();
-    },
+    clear: () => redis.flushall(),
     stop: async () => {
-      if (child.exitCode === null && child.signalCode === null) {
-        const exited = once(child, 'exit');
-        child.kill('SIGTERM');
-        await exited;
-      }
+      redis.disconnect();
+      child.kill();
+      await exited;
     },
   };
-}
-
-async function untilItResponds(url) {
-  const deadline = Date.now() + START_TIMEOUT_MS;
-  for (;;) {
-    const redis = new Redis(url, { lazyConnect: true, retryStrategy: null, maxRetriesPerRequest: 0 });
-    redis.on('error', () => undefined);
-    try {
-      await redis.connect();
-      return;
-    } catch (error) {
-      if (Date.now() > deadline) {
-        throw new Error('redis-server did not start.', { cause: error });
-      }
-      await delay(20);
-    } finally {
-      redis.disconnect();
-    }
-  }
 }

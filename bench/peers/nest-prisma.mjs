@@ -1,21 +1,17 @@
 // The same interface on NestJS (Express), Prisma and ioredis as tutorials show it: `findMany` for the list, an interactive
 // transaction with `SELECT … FOR UPDATE` for the cancel, a guard that looks the key up with Prisma and counts in Redis
 // with MULTI. Plain JavaScript so that it runs without a build of its own; `decorate.mjs` replaces the decorators.
-//
-// KEY_CACHE_SECONDS=0   the key is looked up for each request, as tutorials do
-// KEY_CACHE_SECONDS=5   it is cached, as the Fastify peer does
 import { createHash } from 'node:crypto';
 import { Controller, Delete, Get, HttpCode, HttpException, Injectable, Module, Param } from '@nestjs/common';
 import { APP_GUARD, NestFactory } from '@nestjs/core';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { Redis } from 'ioredis';
-import { LRUCache } from 'lru-cache';
 // The client of this repository's own schema, from the build.
 import { PrismaClient } from '../../dist/database/generated/client.js';
 import { decorateClass, decorateMethod } from './decorate.mjs';
 import { ANONYMOUS, DAY_MS, limitHeaders, MINUTE_MS, quotasOf } from './quotas.mjs';
 
-const { DATABASE_URL, REDIS_URL, PORT, KEY_CACHE_SECONDS = '0' } = process.env;
+const { DATABASE_URL, REDIS_URL, PORT } = process.env;
 
 /** The usual workaround for "Do not know how to serialize a BigInt". Ids here are well below 2^53. */
 BigInt.prototype.toJSON = function toJSON() {
@@ -37,8 +33,6 @@ class RedisService extends Redis {
 decorateClass(RedisService, [Injectable()]);
 
 class ApiKeyGuard {
-  #cache = new LRUCache({ max: 10_000, ttl: Math.max(1, Number(KEY_CACHE_SECONDS) * 1_000) });
-
   constructor(prisma, redis) {
     this.prisma = prisma;
     this.redis = redis;
@@ -48,7 +42,7 @@ class ApiKeyGuard {
     const http = context.switchToHttp();
     const request = http.getRequest();
     const token = /^bearer +(\S+)$/i.exec(request.headers.authorization ?? '')?.[1];
-    const key = token === undefined ? null : await this.#findKey(createHash('sha256').update(token).digest());
+    const key = token === undefined ? null : await this.#lookUp(createHash('sha256').update(token).digest());
     const quotas = key === null ? ANONYMOUS : quotasOf(key);
     const usage = await this.#count(key === null ? `address:${request.ip}` : `key:${key.id}`, quotas);
     http.getResponse().set(limitHeaders(quotas, usage));
@@ -59,20 +53,6 @@ class ApiKeyGuard {
       throw failure(401, 'invalid_api_key', 'The API key is not valid.');
     }
     return true;
-  }
-
-  async #findKey(keyHash) {
-    if (KEY_CACHE_SECONDS === '0') {
-      return this.#lookUp(keyHash);
-    }
-    const name = keyHash.toString('hex');
-    let key = this.#cache.get(name);
-    if (key === undefined) {
-      key = this.#lookUp(keyHash);
-      this.#cache.set(name, key);
-      key.catch(() => this.#cache.delete(name));
-    }
-    return key;
   }
 
   async #lookUp(keyHash) {

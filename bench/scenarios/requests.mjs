@@ -1,4 +1,4 @@
-/** The requests of the load runs. */
+/** The requests of the runs. */
 const ORDERS_PATH = '/v1/store/orders';
 
 const bearer = (key) => ({ authorization: `Bearer ${key}` });
@@ -13,7 +13,7 @@ export const cancels = (key, orders) => ({
 });
 
 /** The whole list. */
-export const list = (key, encoding) => ({
+export const listAs = (key, encoding) => ({
   method: 'GET',
   path: ORDERS_PATH,
   headers: { ...bearer(key), 'accept-encoding': encoding },
@@ -31,12 +31,3 @@ export const rejected = (key) => ({ method: 'DELETE', path: `${ORDERS_PATH}/1`, 
 
 /** The same, each time with a different client address in `X-Forwarded-For`. */
 export const rejectedFromManyAddresses = (key) => ({ ...rejected(key), vary: 'addresses' });
-
-/** The current entity tag of the list. */
-export async function etagOf(server, key) {
-  const response = await fetch(`http://127.0.0.1:${server.port}${ORDERS_PATH}`, {
-    method: 'HEAD',
-    headers: bearer(key),
-  });
-  return response.headers.get('etag');
-}

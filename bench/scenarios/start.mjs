@@ -1,23 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { FASTIFY_PG, NEST_PRISMA, OWN, startContestant } from '../contestants/contestants.mjs';
-import { memoryOf } from '../measure/proc.mjs';
-import { progress } from '../measure/progress.mjs';
-import { interleave } from '../measure/rounds.mjs';
+import { memoryOf } from '../proc.mjs';
+import { Server } from '../servers/server.mjs';
 
 const IDLE_AFTER_MS = 2_000;
 
-/** Time from the start of the process to its first response that needs the database, and its idle memory. */
-export async function measureStart(bench, options, results) {
-  const database = await bench.databases.forLists(1);
-  await interleave([OWN, FASTIFY_PG, NEST_PRISMA], options.rounds, async (contestant) => {
-    progress(`start: ${contestant.name}`);
-    const server = await startContestant(contestant, bench, database);
-    try {
-      results.record('start/firstResponseMs', contestant, server.startMs);
+/** Time from the start of the process to its first response that needs the database, and its memory at rest. */
+export async function start({ bench, contestants, compare }) {
+  const database = await bench.forLists(1);
+  await compare('start and idle memory', contestants, (contestant) =>
+    Server.withAll([contestant], bench, database, async (servers) => {
+      const { startMs, pid } = servers.get(contestant);
       await delay(IDLE_AFTER_MS);
-      results.record('start/idleBytes', contestant, memoryOf(server.pid).resident);
-    } finally {
-      await server.stop();
-    }
-  });
+      return { startMs, idleMiB: memoryOf(pid).residentMiB };
+    }),
+  );
 }
