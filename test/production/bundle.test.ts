@@ -19,8 +19,16 @@ describe('the production bundle, with the packages of the image,', () => {
     const swaggerUi = join('node_modules', 'swagger-ui-dist');
     cpSync(join(ROOT, swaggerUi), join(folder, swaggerUi), { recursive: true });
   });
+  const [, HOST = ''] = / HOST=(\S+)/.exec(readFileSync(join(ROOT, 'Dockerfile'), 'utf8')) ?? [];
   /** A copy of the bundle serves a database of its own. */
-  const context = useServiceProcess({}, CLI);
+  const context = useServiceProcess({ HOST }, CLI);
+
+  it('listens on IPv4 and IPv6', async () => {
+    const statuses = ['127.0.0.1', '[::1]'].map(
+      async (address) => (await fetch(`http://${address}:${context.service.port}/health/live`)).status,
+    );
+    expect(await Promise.all(statuses)).toEqual([200, 200]);
+  });
 
   it('lists and cancels', async () => {
     const id = await insertOrder(context.database.db);
