@@ -1,8 +1,8 @@
-import { execFileSync } from 'node:child_process';
-import { cpSync, readFileSync } from 'node:fs';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { cancelOrder, listOrders } from '../helpers/api.js';
 import { insertOrder } from '../helpers/builders.js';
+import { runProcess } from '../helpers/petstore.js';
 import { useServiceProcess } from '../helpers/service-process.js';
 import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 import { waitFor } from '../helpers/wait-for.js';
@@ -21,7 +21,7 @@ describe('the production bundle, with the packages of the image,', () => {
   });
   const [, HOST = ''] = / HOST=(\S+)/.exec(readFileSync(join(ROOT, 'Dockerfile'), 'utf8')) ?? [];
   /** A copy of the bundle serves a database of its own. */
-  const context = useServiceProcess({ HOST }, CLI);
+  const context = useServiceProcess({ HOST, OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' }, CLI);
 
   it('listens on IPv4 and IPv6', async () => {
     const statuses = ['127.0.0.1', '[::1]'].map(
@@ -52,9 +52,44 @@ describe('the production bundle, with the packages of the image,', () => {
     expect(context.service.output).not.toMatch(/dependencies initialized|Mapped|Controller|Nest application/);
   });
 
-  it('prints the document that the code generates', () => {
-    const document = execFileSync(process.execPath, [CLI, 'openapi'], { env: {}, encoding: 'utf8' });
-    expect(document).toBe(readFileSync(join(ROOT, 'openapi.json'), 'utf8'));
+  it('runs every command', async () => {
+    const ran: string[] = [];
+    const petstore = async (...args: string[]): Promise<string> => {
+      ran.push(args.join(' '));
+      const environment = { DATABASE_URL: context.database.url, PORT: '0', METRICS_PORT: '0' };
+      const { stdout, stderr, exitCode } = await runProcess([process.execPath, CLI, ...args], environment);
+      expect({ args, stderr: exitCode === 0 ? '' : stderr }).toEqual({ args, stderr: '' });
+      return stdout;
+    };
+    const orders = join(folder, 'orders.csv');
+    writeFileSync(orders, 'id,petId,quantity\n1001,7,1\n');
+    await petstore('orders', 'import', orders);
+    await petstore('orders', 'show', '1001');
+    await petstore('seed', '--orders', '3', '--force');
+    const issued = await petstore('keys', 'issue', '--name', 'bundle', '--plan', 'free', '--json');
+    const { id } = JSON.parse(issued) as { id: string };
+    await petstore('keys', 'list');
+    await petstore('keys', 'usage');
+    await petstore('keys', 'set-plan', id, '--plan', 'pro');
+    for (const command of ['show', 'unban', 'rotate', 'revoke']) {
+      await petstore('keys', command, id);
+    }
+    await petstore('doctor');
+    expect(await petstore('openapi')).toBe(readFileSync(join(ROOT, 'openapi.json'), 'utf8'));
+
+    const commandsIn = async (...group: string[]): Promise<string[]> => {
+      const [, list = ''] = (await petstore(...group, '--help')).split('\nCommands:\n');
+      const names = Array.from((list.split('\n\n')[0] ?? '').matchAll(/^ {2}([a-z-]+)/gm), ([, name = '']) => name);
+      return names.filter((name) => name !== 'help');
+    };
+    for (const group of (await commandsIn()).filter((name) => name !== 'serve')) {
+      const inside = await commandsIn(group);
+      const commands = inside.length === 0 ? [group] : inside.map((name) => `${group} ${name}`);
+      const missing = commands.filter(
+        (command) => !ran.some((line) => `${line} `.startsWith(`${command} `) && !line.endsWith('--help')),
+      );
+      expect(missing).toEqual([]);
+    }
   });
 
   it('serves Swagger UI and the document', async () => {
