@@ -17,6 +17,8 @@ const text = `// Generated from openapi.json by "npm run generate". Do not edit.
 if (!process.argv.includes('--check')) {
   writeFileSync(TYPES, text);
 } else if (readFileSync(TYPES, 'utf8') !== text) {
-  process.stderr.write('src/interface.ts does not match openapi.json; run "npm run client:types".\n');
+  process.stderr.write(
+    'src/interface.ts does not match openapi.json; run "node examples/typescript-client/generate-types.mjs".\n',
+  );
   process.exitCode = 1;
 }

@@ -97,7 +97,7 @@ describeWithBrowser('Swagger UI of the embedded demo', () => {
     // Otherwise the page would get 304, which has no body.
     expect(await operation.locator('tr[data-param-name="If-None-Match"] input').inputValue()).toBe('');
     expect(await execute(operation)).toMatch(/^200[^]*"id": 1,[^]*x-ratelimit-limit: 60/);
-    // Set by `npm run screenshots`.
+    // See CONTRIBUTING.md.
     if (process.env.SCREENSHOTS === 'true') {
       await operation.locator('.btn-group').evaluate('(element) => element.scrollIntoView()');
       await page.screenshot({ path: join(__dirname, '..', '..', 'docs', 'images', 'swagger-ui.png') });

@@ -8,7 +8,7 @@ import { ServiceProcess } from '../helpers/service-process.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { type OrderTraffic, withTraffic } from '../models/order-traffic.js';
 
-/** `npm run test:soak` sets it: after each failure once, random ones follow for so long. */
+/** soak.mjs sets it: after each failure once, random ones follow for so long. */
 const SOAK_MINUTES = Number(process.env.SOAK_MINUTES ?? 0);
 /** Growth that garbage collection explains. */
 const GROWTH_BYTES_MAX = 48 * 1_024 * 1_024;

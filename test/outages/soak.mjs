@@ -1,4 +1,4 @@
-// npm run test:soak -- --minutes 10: the failures of postgres-under-traffic.test.ts once each, then at random for so long.
+// node test/outages/soak.mjs --minutes 10: the failures of postgres-under-traffic.test.ts once each, then at random for so long.
 import { spawnSync } from 'node:child_process';
 import { parseArgs } from 'node:util';
 
