@@ -1,24 +1,27 @@
 /**
- * Checks what documents, scripts and configuration name: paths, links, npm scripts, compiled files, and the version of the release.
+ * Checks what documents, scripts and configuration name: paths, links, npm scripts, compiled files, and versions.
  * Prints what does not exist, each with the file that names it.
  */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { LONG_SUITES } from '../jest.config.js';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const IGNORED_FOLDERS = new Set(['node_modules', 'dist', 'coverage', '.data', '.git', 'generated']);
 /** Files that a user or a build creates, and files of other projects. */
 const NOT_IN_THE_REPOSITORY = /^(?:dist|coverage|node_modules|deploy\/secrets)\/|^[.@/]|^orders\.csv$|\.(?:go|lua)$/;
 
-/** Where the version of the release stands. */
+/** Where the version stands that the software says it has: between releases, that of the next one with -dev. */
 const VERSIONS = [
-  ['CHANGELOG.md', /(?<=^## \[).*(?=\] - )/m],
   ['package-lock.json', /(?<="version": ").*(?=")/],
   ['src/common/version.ts', /(?<=VERSION = ').*(?=')/],
   ['Dockerfile', /(?<=ARG VERSION=).*/g],
   ['docker-compose.yml', /(?<= VERSION: \$\{PETSTORE_VERSION:-).*(?=\})/g],
+];
+const LAST_RELEASE = /(?<=^## \[)\d[^\]]*(?=\] - )/m;
+/** Where the last release stands. */
+const RELEASES = [
+  ['CHANGELOG.md', LAST_RELEASE],
   ['deploy/kubernetes/example/kustomization.yaml', /(?<=newTag: ).*/g],
   ['deploy/kubernetes/example/migrate/kustomization.yaml', /(?<=newTag: ).*/g],
   ['docs/operations.md', /(?<=petstore-orders:)\d[\d.]*/g],
@@ -30,6 +33,9 @@ const documents = files.filter((path) => path.endsWith('.md') && !path.startsWit
 const current = documents.filter((path) => !path.startsWith('docs/records/') && path !== 'CHANGELOG.md');
 const scripts = files.filter((path) => /(?:^Dockerfile|\.mjs|\.sh|\.yml)$/.test(path));
 
+const { version } = JSON.parse(read('package.json'));
+const release = version.endsWith('-dev') ? LAST_RELEASE.exec(read('CHANGELOG.md'))?.[0] : version;
+
 const problems = [
   ...scripts.flatMap((script) =>
     compiledFilesIn(read(script))
@@ -37,8 +43,11 @@ const problems = [
       .filter((source) => !source.includes('/generated/') && !files.includes(source))
       .map((source) => `${script} uses what ${source}, which does not exist, would be compiled to`),
   ),
-  ...VERSIONS.filter(([path, named]) => !isCurrent(read(path).match(named))).map(
+  ...VERSIONS.filter(([path, named]) => !areAll(version, read(path).match(named))).map(
     ([path]) => `${path} does not name the version of package.json`,
+  ),
+  ...RELEASES.filter(([path, named]) => !areAll(release, read(path).match(named))).map(
+    ([path]) => `${path} does not name the last release, ${release}`,
   ),
   ...current.flatMap((document) => [
     ...pathsIn(read(document))
@@ -51,9 +60,6 @@ const problems = [
       .filter(([, target]) => !linkWorks(document, target))
       .map(([, target]) => `${document} links to ${target}, which does not exist`),
   ),
-  ...LONG_SUITES.filter((pattern) => !files.some((path) => suiteOf(pattern).test(path))).map(
-    (pattern) => `jest.config.js excludes ${pattern}, which does not exist`,
-  ),
 ];
 
 for (const problem of problems) {
@@ -65,9 +71,8 @@ function read(path) {
   return readFileSync(join(ROOT, path), 'utf8');
 }
 
-function isCurrent(versions) {
-  const { version } = JSON.parse(read('package.json'));
-  return versions !== null && [...versions].every((each) => each === version);
+function areAll(expected, versions) {
+  return versions !== null && [...versions].every((each) => each === expected);
 }
 
 /** The npm scripts that a document names and its package lacks. */
@@ -77,10 +82,6 @@ function scriptsIn(document) {
   );
   const named = read(document).matchAll(/npm run (?:--silent )?([\w:]+)/g);
   return [...named].map(([, name]) => name).filter((name) => !(name in defined));
-}
-
-function suiteOf(pattern) {
-  return new RegExp(`^${pattern.replace('**/', '').replaceAll('.', '[.]').replaceAll('*', '[^/]+')}$`);
 }
 
 /** Rooted paths anywhere in the text, and file names in code spans. */
