@@ -31,7 +31,7 @@ RUN mkdir -p /out/service /out/migrate \
  && cp -r dist/bundle /out/service/dist \
  && cp -r --parents LICENSE package.json prisma.config.ts prisma src/config src/common/is-decodable.ts /out/migrate \
  && engine=':is(#prisma, [name="@prisma/schema-engine-wasm"], [name="@prisma/driver-adapter-utils"], #pg)' \
- && npm query "$engine, $engine *:not(.peer, #typescript)" \
+ && npm query "$engine, $engine *:not(#typescript)" \
     | node --eval "for (const { location } of JSON.parse(fs.readFileSync(0))) console.log(location)" \
     | xargs cp -r --parents --target-directory=/out/migrate \
  && find /out -name '*.map' -path '*/node_modules/*' -delete \
@@ -44,6 +44,8 @@ COPY --from=build /out/migrate ./
 # Disables Prisma's update check: a migration needs no host but the database.
 ENV NODE_ENV=production CHECKPOINT_DISABLE=1 PRISMA_HIDE_UPDATE_MESSAGE=1
 USER node
+# A missing file fails here and not in production: the engine says that there is no database (P1001).
+RUN DATABASE_URL=postgresql://nobody@127.0.0.1:1/none node node_modules/prisma/build/index.js migrate deploy 2>&1 | grep P1001
 ENTRYPOINT ["node", "node_modules/prisma/build/index.js"]
 CMD ["migrate", "deploy"]
 

@@ -28,6 +28,8 @@ interface Workload {
 const PAGE = /^## Kubernetes\n(.*?)^## /ms.exec(readFileSync(join(ROOT, 'docs', 'operations.md'), 'utf8'))?.[1] ?? '';
 const ENV_EXAMPLE = readFileSync(join(ROOT, '.env.example'), 'utf8');
 
+// The type is that of a file of ours.
+// eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters
 const read = <T>(path: string): T => load(readFileSync(join(FOLDER, path), 'utf8')) as T;
 const deployment = read<Workload>('base/deployment.yaml');
 const pod = deployment.spec.template.spec;
