@@ -25,7 +25,8 @@ async function checkPort(variable: string, host: string, port: number, path: str
   if (port === 0) {
     return skipped(`${variable} is 0`);
   }
-  const reachable = { '0.0.0.0': '127.0.0.1', '::': '::1' }[host] ?? host;
+  // `::` accepts IPv4 as well, and a container may have no IPv6.
+  const reachable = ['0.0.0.0', '::'].includes(host) ? '127.0.0.1' : host;
   const address = `${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;
   try {
     const response = await fetch(`http://${address}${path}`, { signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS) });
