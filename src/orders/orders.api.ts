@@ -66,8 +66,8 @@ export const ApiCancelOrder = (): MethodDecorator =>
       name: 'orderId',
       required: true,
       description: 'The identifier of the order to cancel: a decimal int64 without leading zeros.',
+      // Without an example: Swagger UI would fill it in, and cancel that order.
       schema: { type: 'integer', format: 'int64' },
-      example: 11,
     }),
     ApiNoContentResponse({ description: 'Order cancelled.', headers: COMMON_HEADERS }),
     ApiError(400, 'The order id is not a decimal int64, or the request is malformed.'),
