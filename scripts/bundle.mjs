@@ -1,6 +1,6 @@
 // Bundles dist/ into dist/bundle/ for production: Node starts faster from a few files than from two thousand, and the image needs no
 // node_modules but the files of Swagger UI (docs/decisions/0010).
-import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { build } from 'esbuild';
 
 const TARGET = 'dist/bundle';
@@ -35,6 +35,7 @@ const { metafile } = await build({
   metafile: true,
   logLevel: 'warning',
 });
+cpSync('src/openapi/browser', `${TARGET}/browser`, { recursive: true });
 
 const folders = Object.keys(metafile.inputs).map((file) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(file)?.[0]);
 const packages = [...new Set(['node_modules/swagger-ui-dist', ...folders.filter(Boolean)])].sort().map((folder) => ({

@@ -16,5 +16,5 @@ export async function generateOpenApi(environment: NodeJS.ProcessEnv): Promise<o
     logger: false,
     abortOnError: false,
   });
-  return buildOpenApiDocument(app, config, { served: false });
+  return buildOpenApiDocument(app, config);
 }

@@ -32,7 +32,7 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     const app = express();
     // Before the first route: Express creates its router from these settings.
     app.enable('case sensitive routing').enable('strict routing');
-    app.disable('x-powered-by').disable('etag').disable('query parser');
+    app.disable('x-powered-by').disable('query parser');
     super(app);
     this.connections = new Connections(config.connectionsMax * KEPT_ALIVE_SHARE);
   }

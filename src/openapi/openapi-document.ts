@@ -15,15 +15,10 @@ const BEARER_DESCRIPTION = 'An API key (`pst_…`), as issued by the operator of
 /** No server is for internal clients only; the OpenAPI linter wants each to say so. */
 const PUBLIC = { 'x-internal': false };
 
-/**
- * Describes the interface as the code implements it. Addresses end in the version segment, so paths are relative to it.
- * @param served whether a running service serves the document, which then names this service first, unless its public address is
- * configured: Swagger UI calls the first server
- */
+/** Describes the interface as the code implements it. Addresses end in the version segment, so paths are relative to it. */
 export function buildOpenApiDocument(
   app: INestApplication,
   { publicBaseUrl, stagingBaseUrl }: ServerUrls,
-  { served }: { served: boolean },
 ): OpenAPIObject {
   const config = new DocumentBuilder()
     .setTitle('Pet Store: Store Orders')
@@ -33,9 +28,6 @@ export function buildOpenApiDocument(
     .addTag('store', 'Orders placed in the store.')
     // Not `addBearerAuth`, which would describe every bearer token as a JWT.
     .addSecurity(BEARER_SCHEME, { type: 'http', scheme: 'bearer', description: BEARER_DESCRIPTION });
-  if (served && publicBaseUrl === undefined) {
-    config.addServer(`/${API_VERSION}`, 'This server', undefined, PUBLIC);
-  }
   config.addServer(publicBaseUrl ?? 'https://api.petstore.example/v1', 'Production', undefined, PUBLIC);
   config.addServer(stagingBaseUrl ?? 'https://staging.api.petstore.example/v1', 'Staging', undefined, PUBLIC);
   const document = SwaggerModule.createDocument(app, config.build());

@@ -95,8 +95,9 @@ describe('the production bundle, with the packages of the image,', () => {
   it('serves Swagger UI and the document', async () => {
     const page = await fetch(`${context.service.baseUrl}/docs/`);
     expect(await page.text()).toContain('swagger-ui-bundle.js');
-    const script = await fetch(`${context.service.baseUrl}/docs/swagger-ui-bundle.js`);
-    expect(script.status).toBe(200);
+    for (const file of ['swagger-ui-bundle.js', 'swagger-ui-standalone-preset.js', 'orders.js']) {
+      expect((await fetch(`${context.service.baseUrl}/docs/${file}`)).status).toBe(200);
+    }
     const types = ['', 'swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png', 'openapi.json'].map(
       async (file) => (await fetch(`${context.service.baseUrl}/docs/${file}`)).headers.get('content-type'),
     );
