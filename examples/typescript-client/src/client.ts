@@ -38,7 +38,11 @@ export class PetstoreClient {
   readonly #timeoutMs: number;
   readonly #retry: RetryOptions;
 
+  /** @throws {TypeError} when the URL is not one of HTTP: `fetch` would reject as for a lost connection, and each request be retried */
   constructor({ baseUrl, apiKey, timeoutMs = 60_000, retry }: ClientOptions) {
+    if (!/^https?:/.test(baseUrl)) {
+      throw new TypeError(`The base URL must be like https://api.example.com/v1 (got "${baseUrl}").`);
+    }
     this.#baseUrl = baseUrl.replace(/\/$/, '');
     this.#apiKey = apiKey;
     this.#timeoutMs = timeoutMs;
@@ -77,22 +81,21 @@ export class PetstoreClient {
     }
   }
 
-  #send(
+  /** @throws {TypeError} when the URL or the key is malformed */
+  async #send(
     method: string,
     path: string,
     headers: Record<string, string>,
     signal?: AbortSignal,
   ): Promise<{ response: Response; timeout: IdleTimeout }> {
+    const request = new Request(`${this.#baseUrl}${path}`, {
+      method,
+      headers: { ...headers, Authorization: `Bearer ${this.#apiKey}` },
+    });
     return withRetries(
       async () => {
         const timeout = new IdleTimeout(this.#timeoutMs, signal);
-        const response = await timeout.wait(
-          fetch(`${this.#baseUrl}${path}`, {
-            method,
-            headers: { ...headers, Authorization: `Bearer ${this.#apiKey}` },
-            signal: timeout.signal,
-          }),
-        );
+        const response = await timeout.wait(fetch(request, { signal: timeout.signal }));
         if (response.status >= 400) {
           throw await timeout.wait(errorOf(response, this.#retry.now()));
         }
