@@ -1,9 +1,11 @@
-// node axios.mjs [ORDER_ID]; Node 22 or newer, npm install axios@1.21.1
+// node axios.mjs [ORDER_ID]; npm install axios@1.21.1
 import { setTimeout as sleep } from 'node:timers/promises';
 import axios from 'axios';
 
-const { PETSTORE_URL, PETSTORE_KEY } = process.env;
+const { PETSTORE_URL = '', PETSTORE_KEY } = process.env;
 const TEMPORARY = [429, 502, 503, 504];
+// Not repeated like a lost connection, which has no response either.
+if (!/^https?:/.test(PETSTORE_URL)) throw new Error('PETSTORE_URL must be like https://api.example.com/v1.');
 
 // Retry-After is in seconds or, from some proxies, a date. 0 when it is missing, invalid or in the past.
 function retryAfterSeconds(value) {
@@ -17,8 +19,12 @@ const api = axios.create({
   timeout: 60_000,
   responseType: 'json',
   transitional: { silentJSONParsing: false },
-  // `context.source` has the digits as they were received.
-  parseReviver: (key, value, context) => (key === 'id' || key === 'petId' ? BigInt(context.source) : value),
+  // `JSON.parse` rounds numbers above 2^53, so it gets ids as strings.
+  transformResponse: [
+    (text) => (text ?? '').replace(/"(id|petId)":(-?\d+)/g, '"$1":"$2"'),
+    ...axios.defaults.transformResponse,
+  ],
+  parseReviver: (key, value) => (key === 'id' || key === 'petId' ? BigInt(value) : value),
 });
 
 api.interceptors.response.use(undefined, async (error) => {

@@ -1,6 +1,7 @@
 #!/bin/sh
 # sh curl.sh [ORDER_ID]; writes orders.json and orders.etag
 set -eu
+url=${PETSTORE_URL%/}
 temporary=$(mktemp -d)
 trap 'rm -r "$temporary"' EXIT
 
@@ -11,26 +12,29 @@ retry_after_seconds() {
   ] | max'
 }
 
-# Sets status; 000 when the connection was lost.
+# Sets status; 000 when the connection was lost. Below 5 curl has sent nothing: the URL is malformed, or curl is too old.
 request() {
   for backoff in 1 2 4 8 16; do
     : >"$temporary/headers"
     status=$(
       printf 'Authorization: Bearer %s' "$PETSTORE_KEY" | curl --header @- --silent --show-error --compressed \
         --max-time 60 --dump-header "$temporary/headers" --write-out '%{http_code}' "$@"
-    ) || status=000
+    ) || { [ $? -ge 5 ] || exit 1; status=000; }
     case $status in 000 | 429 | 502 | 503 | 504) ;; *) return ;; esac
     value=$(tr -d '\r' <"$temporary/headers" | awk 'tolower($1) == "retry-after:" { sub(/^[^ ]* */, ""); print }')
     seconds=$(retry_after_seconds "$value")
     [ "$backoff" -lt 16 ] && [ "${seconds%.*}" -le 90 ] || return 0
-    sleep "$(awk -v min="$seconds" -v max="$backoff" 'BEGIN { srand(); print min + rand() * max }')"
+    # awk's own random numbers are the same for all that start in one second.
+    random=$(od -An -N4 -tu4 /dev/urandom)
+    sleep "$(awk -v min="$seconds" -v max="$backoff" -v random="$random" 'BEGIN { print min + max * random / 2 ^ 32 }')"
   done
 }
 
 list() {
   touch orders.etag
-  : >"$temporary/etag" # stays empty if the list has no ETag
-  request --etag-compare orders.etag --etag-save "$temporary/etag" --output "$temporary/orders" "$PETSTORE_URL/store/orders"
+  : >"$temporary/etag"   # stays empty if the list has no ETag
+  : >"$temporary/orders" # stays empty without a response
+  request --etag-compare orders.etag --etag-save "$temporary/etag" --output "$temporary/orders" "$url/store/orders"
   case $status in
   200)
     jq --exit-status 'type == "array"' "$temporary/orders" >/dev/null # fails if the list is incomplete
@@ -56,7 +60,7 @@ fi
 
 if [ $# -gt 0 ]; then
   : >"$temporary/cancel"
-  request --request DELETE --output "$temporary/cancel" "$PETSTORE_URL/store/orders/$1"
+  request --request DELETE --output "$temporary/cancel" "$url/store/orders/$1"
   code=cancelled
   [ "$status" = 204 ] || code=$(jq -er .code "$temporary/cancel" 2>/dev/null) || code=$status # A proxy may send HTML.
   # If the response to an earlier attempt was lost, the order is cancelled already.

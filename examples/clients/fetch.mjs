@@ -1,12 +1,16 @@
-// node fetch.mjs [ORDER_ID]; Node 22 or newer
+// node fetch.mjs [ORDER_ID]
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const { PETSTORE_URL, PETSTORE_KEY } = process.env;
+const { PETSTORE_URL = '', PETSTORE_KEY } = process.env;
 const TEMPORARY = [429, 502, 503, 504];
+// Not repeated like a lost connection, for which `fetch` rejects, too.
+if (!/^https?:/.test(PETSTORE_URL)) throw new Error('PETSTORE_URL must be like https://api.example.com/v1.');
 
-// `context.source` has the digits as they were received.
+// `JSON.parse` rounds numbers above 2^53, so it gets ids as strings.
 const parseExact = (text) =>
-  JSON.parse(text, (key, value, context) => (key === 'id' || key === 'petId' ? BigInt(context.source) : value));
+  JSON.parse(text.replace(/"(id|petId)":(-?\d+)/g, '"$1":"$2"'), (key, value) =>
+    key === 'id' || key === 'petId' ? BigInt(value) : value,
+  );
 
 // Retry-After is in seconds or, from some proxies, a date. 0 when it is missing, invalid or in the past.
 function retryAfterSeconds(value) {
@@ -24,15 +28,16 @@ function codeOf({ status, text }) {
 }
 
 async function send(method, path, headers = {}) {
+  // Throws if the URL or the key is malformed.
+  const request = new Request(PETSTORE_URL.replace(/\/$/, '') + path, {
+    method,
+    headers: { ...headers, Authorization: `Bearer ${PETSTORE_KEY}` },
+  });
   for (let attempt = 1; ; attempt++) {
     let waitSeconds = 0;
     let error;
     try {
-      const response = await fetch(`${PETSTORE_URL}${path}`, {
-        method,
-        headers: { ...headers, Authorization: `Bearer ${PETSTORE_KEY}` },
-        signal: AbortSignal.timeout(60_000),
-      });
+      const response = await fetch(request, { signal: AbortSignal.timeout(60_000) });
       const text = await response.text(); // fails if the connection breaks before the end
       if (!TEMPORARY.includes(response.status)) {
         return { status: response.status, etag: response.headers.get('ETag'), text };

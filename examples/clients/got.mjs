@@ -14,6 +14,8 @@ const api = got.extend({
   retry: {
     limit: 4,
     statusCodes: [429, 502, 503, 504],
+    // A list whose connection broke.
+    errorCodes: [...got.defaults.options.retry.errorCodes, 'ERR_HTTP_CONTENT_LENGTH_MISMATCH'],
     maxRetryAfter: 90_000,
     // got waits for exactly `Retry-After`, in seconds or a date; this adds a random part. 0 means: give up.
     calculateDelay: ({ computedValue, attemptCount }) =>

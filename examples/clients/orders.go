@@ -10,7 +10,9 @@ import (
 	"math/rand"
 	"net/http"
 	"os"
+	"regexp"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -28,15 +30,24 @@ var client = &http.Client{
 	Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, IdleConnTimeout: 50 * time.Second},
 }
 
-func sendOnce(method, path, etag string) (*http.Response, []byte, error) {
-	request, err := http.NewRequest(method, os.Getenv("PETSTORE_URL")+path, nil)
-	if err != nil {
-		return nil, nil, err
+// Ends the program if the URL or the key is malformed, which must not be repeated like a lost connection.
+func newRequest(method, path, etag string) *http.Request {
+	request, err := http.NewRequest(method, strings.TrimSuffix(os.Getenv("PETSTORE_URL"), "/")+path, nil)
+	if err != nil || request.URL.Host == "" || !strings.HasPrefix(request.URL.Scheme, "http") {
+		log.Fatal("PETSTORE_URL must be like https://api.example.com/v1.")
 	}
-	request.Header.Set("Authorization", "Bearer "+os.Getenv("PETSTORE_KEY"))
+	key := os.Getenv("PETSTORE_KEY")
+	if !regexp.MustCompile("^[!-~]+$").MatchString(key) {
+		log.Fatal("PETSTORE_KEY must be an API key.")
+	}
+	request.Header.Set("Authorization", "Bearer "+key)
 	if etag != "" {
 		request.Header.Set("If-None-Match", etag)
 	}
+	return request
+}
+
+func sendOnce(request *http.Request) (*http.Response, []byte, error) {
 	response, err := client.Do(request)
 	if err != nil {
 		return nil, nil, err
@@ -58,9 +69,10 @@ func retryAfterSeconds(value string) float64 {
 }
 
 func send(method, path, etag string) (*http.Response, []byte) {
+	request := newRequest(method, path, etag)
 	for attempt := 1; ; attempt++ {
 		wait := 0.0
-		response, body, err := sendOnce(method, path, etag)
+		response, body, err := sendOnce(request)
 		if err == nil {
 			switch response.StatusCode {
 			case 429, 502, 503, 504:

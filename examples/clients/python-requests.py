@@ -7,7 +7,7 @@ from email.utils import parsedate_to_datetime
 
 import requests
 
-URL = os.environ["PETSTORE_URL"]
+URL = os.environ["PETSTORE_URL"].rstrip("/")
 TEMPORARY = (429, 502, 503, 504)
 
 

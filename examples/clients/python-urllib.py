@@ -10,8 +10,10 @@ import urllib.error
 import urllib.request
 from email.utils import parsedate_to_datetime
 
-URL = os.environ["PETSTORE_URL"]
+URL = os.environ["PETSTORE_URL"].rstrip("/")
 TEMPORARY = (429, 502, 503, 504)
+if not URL.startswith(("http:", "https:")):  # Not repeated like a lost connection, which is a URLError, too.
+    sys.exit("PETSTORE_URL must be like https://api.example.com/v1.")
 
 
 def retry_after_seconds(headers):

@@ -8,7 +8,7 @@ import { startTestService, type TestService } from './test-service.js';
 
 const ROOT = join(__dirname, '..', '..');
 /** The npm packages of the clients, and a Node that has `context.source` in `JSON.parse`. */
-export const CLIENT_PACKAGES = join(ROOT, 'test', 'matrix', 'clients');
+export const CLIENT_PACKAGES = join(ROOT, 'test', 'weekly', 'clients');
 
 /** Orders from 2^53 on: each of these ids shares its double with a neighbour. */
 const FIRST_ID = 2n ** 53n;

@@ -2,7 +2,7 @@ import { client } from './petstore/client.gen';
 import { cancelOrder, listOrders } from './petstore/sdk.gen';
 
 const { PETSTORE_URL = '', PETSTORE_KEY = '' } = process.env;
-client.setConfig({ baseUrl: PETSTORE_URL, auth: PETSTORE_KEY });
+client.setConfig({ baseUrl: PETSTORE_URL.replace(/\/$/, ''), auth: PETSTORE_KEY });
 client.interceptors.response.use(async (response) => {
   if (response.status !== 200) return response;
   const text = await response.text();

@@ -1,9 +1,9 @@
-const { PETSTORE_URL, PETSTORE_KEY } = process.env;
+const { PETSTORE_URL = '', PETSTORE_KEY } = process.env;
 
 export async function exactFetch<T>(path: string, options: RequestInit): Promise<T> {
   const headers = new Headers(options.headers);
   headers.set('Authorization', `Bearer ${PETSTORE_KEY}`);
-  const response = await fetch(`${PETSTORE_URL}${path}`, { ...options, headers });
+  const response = await fetch(PETSTORE_URL.replace(/\/$/, '') + path, { ...options, headers });
   const text = await response.text();
   // A proxy may send HTML.
   const isJson = response.headers.get('Content-Type')?.includes('json') === true;

@@ -15,7 +15,7 @@ function exactIds(key: string, value: unknown, context?: { source: string }): un
 
 const { PETSTORE_URL = '', PETSTORE_KEY } = process.env;
 const { store } = new Api({
-  baseUrl: PETSTORE_URL,
+  baseUrl: PETSTORE_URL.replace(/\/$/, ''),
   baseApiParams: { headers: { Authorization: `Bearer ${PETSTORE_KEY}` } },
   customFetch: async (...request) => exact(await fetch(...request)),
 });

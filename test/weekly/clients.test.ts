@@ -2,7 +2,6 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import {
   copyFileSync,
   cpSync,
-  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -25,7 +24,6 @@ import {
   type Outcome,
   runProgram,
 } from '../helpers/client-programs.js';
-import { DEFAULT_CLIENTS, GO_PROGRAM, programOf } from '../helpers/default-clients.js';
 import { describeIf } from '../helpers/describe-if.js';
 import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 
@@ -47,16 +45,15 @@ interface Program {
 
 const succeeds = (program: string, ...args: string[]): boolean => spawnSync(program, args).status === 0;
 
-const node = { ...NEW_NODE, command: runWithPackages };
+const node = { ...NEW_NODE, command: withPackages(newNode()) };
 const python = { command: (file: string) => ['python3', file] };
-const GO = { requirement: 'go (Debian: apt install golang-go)', isInstalled: () => succeeds('go', 'version') };
 const BROWSER = 'browser.html';
 /** The programs that list again when the JSON has no end; the others fail. */
 const REPEAT_TRUNCATED = ['axios.mjs', 'python-urllib.py', 'orders.go'];
 
 const PROGRAMS: readonly Program[] = [
-  { ...node, file: 'fetch.mjs' },
-  { ...node, file: 'axios.mjs' },
+  // The oldest Node of the service will do.
+  ...['fetch.mjs', 'axios.mjs'].map((file) => ({ ...node, file, command: withPackages(process.execPath) })),
   { ...node, file: 'got.mjs' },
   {
     file: 'curl.sh',
@@ -76,12 +73,17 @@ const PROGRAMS: readonly Program[] = [
     requirement: 'python3 (Debian: apt install python3)',
     isInstalled: () => succeeds('python3', '--version'),
   },
-  { ...GO, file: 'orders.go', command: compileGo },
+  {
+    file: 'orders.go',
+    requirement: 'go (Debian: apt install golang-go)',
+    isInstalled: () => succeeds('go', 'version'),
+    command: compileGo,
+  },
   ...['openapi-ts', 'orval', 'swagger-typescript-api'].map((file) => ({
     ...NEW_NODE,
     file,
     isGenerated: true as const,
-    command: (source: string, own: string) => generateAndCompile(source, own),
+    command: generateAndCompile,
   })),
 ];
 
@@ -109,23 +111,17 @@ it('examples/clients has these programs and no others', () => {
   expect(readdirSync(EXAMPLES).toSorted()).toEqual(files.toSorted());
 });
 
-it('the programs and docs/clients.md name the versions of the packages that are tested here', () => {
+it('the programs name the versions of the packages that are tested here', () => {
   const files = ['axios.mjs', 'got.mjs'].map((file) => readFileSync(join(EXAMPLES, file), 'utf8'));
   const configurations = readdirSync(GENERATED).map((generator) => configurationOf(join(GENERATED, generator)));
   const named = [...files, ...configurations].flatMap((text) => text.match(/(@[\w-]+\/)?[\w-]+@\d[\d.]+/g));
-  const rows = readFileSync(join(ROOT, 'docs', 'clients.md'), 'utf8').match(/^\|.*/gm) ?? [];
-  const inRows = rows.flatMap((row) =>
-    [...row.matchAll(/([@\w/-]+) (\d+\.\d+\.\d+)/g)].map(([, name, version]) => `${name}@${version}`),
-  );
-  const tested = [CLIENT_PACKAGES, GENERATORS, ROOT].flatMap((packages) => {
-    const { dependencies, devDependencies } = JSON.parse(readFileSync(join(packages, 'package.json'), 'utf8')) as {
-      dependencies: Record<string, string>;
-      devDependencies?: Record<string, string>;
-    };
-    return Object.entries({ ...dependencies, ...devDependencies }).map(([name, version]) => `${name}@${version}`);
+  const tested = [CLIENT_PACKAGES, GENERATORS].flatMap((packages) => {
+    const manifest = readFileSync(join(packages, 'package.json'), 'utf8');
+    const { dependencies } = JSON.parse(manifest) as { dependencies: Record<string, string> };
+    return Object.entries(dependencies).map(([name, version]) => `${name}@${version}`);
   });
-  expect(inRows).not.toEqual([]);
-  expect(tested).toEqual(expect.arrayContaining([...named, ...inRows]));
+  expect(named).not.toContain(null);
+  expect(tested).toEqual(expect.arrayContaining(named));
 });
 
 for (const [index, { requirement, isInstalled, file, command, isGenerated }] of PROGRAMS.entries()) {
@@ -138,13 +134,51 @@ for (const [index, { requirement, isInstalled, file, command, isGenerated }] of 
       start = command(join(own, file), own);
     });
 
-    (isGenerated === true ? testEveryClient : testClient)(index, (url, key, orderId) => {
+    const run: Run = (url, key, orderId) => {
       // Empty, because curl keeps its list in a file.
       const cwd = mkdtempSync(join(folder, 'run-'));
       return runProgram([...start, orderId], cwd, { PETSTORE_URL: url, PETSTORE_KEY: key });
+    };
+    if (isGenerated === true) {
+      testEveryClient(index, run);
+      return;
+    }
+    testClient(index, run);
+
+    it('fails without a repetition when the URL is not one of HTTP', async () => {
+      const { code, stdout, stderr } = await run('ftx://127.0.0.1/v1', 'pst_key', '1');
+      expect([code === 0, stdout]).toEqual([false, '']);
+      // The last two are of got and requests.
+      const messages =
+        /^(?:Error: |[\d/: ]+)?PETSTORE_URL must|^curl: \(1\)|^RequestError: Unsupported|^requests\.\w+\.InvalidSchema/gm;
+      expect(stderr.match(messages)).toHaveLength(1);
     });
   });
 }
+
+describeIf(succeeds('curl', '--version') || process.env.CI === 'true', 'curl (Debian: apt install curl)')(
+  'copies of curl.sh that start together',
+  () => {
+    it('wait for different times, and report nothing but what curl says', async () => {
+      // Prints for how long it would wait.
+      const bin = mkdtempSync(join(folder, 'bin-'));
+      writeFileSync(join(bin, 'sleep'), '#!/bin/sh\necho "sleep $1" >&2\n', { mode: 0o755 });
+      const environment = { PATH: `${bin}:${process.env.PATH}`, PETSTORE_KEY: 'pst_key' };
+      const runs = await Promise.all(
+        Array.from({ length: 3 }, () =>
+          runProgram(['sh', join(EXAMPLES, 'curl.sh')], mkdtempSync(join(folder, 'run-')), {
+            ...environment,
+            PETSTORE_URL: 'http://127.0.0.1:1/v1',
+          }),
+        ),
+      );
+      expect(new Set(runs.flatMap(({ stderr }) => stderr.match(/^sleep .*/gm))).size).toBe(3 * 4);
+      for (const { stderr } of runs) {
+        expect(stderr.replace(/^sleep .*\n/gm, '')).toMatch(/^(?:curl: \(7\) .*\n){5}$/);
+      }
+    });
+  },
+);
 
 describeWithBrowser('the client Browser', () => {
   let browser: Browser;
@@ -170,39 +204,6 @@ describeWithBrowser('the client Browser', () => {
   });
 });
 
-describeIf(NEW_NODE.isInstalled(), NEW_NODE.requirement)('a client generated with default options', () => {
-  it.each(DEFAULT_CLIENTS.map((client) => [client.generator, client] as const))(
-    'by %s rounds ids, and cancels another order',
-    async (_generator, client) => {
-      const own = mkdtempSync(join(folder, 'default-'));
-      writeFileSync(join(own, 'orders.ts'), programOf(client));
-      const start = generateAndCompile(own, own, client.command);
-      const key = await clients.reset();
-      const outcome = await runProgram(start, own, { PETSTORE_URL: `${clients.proxy.baseUrl}/v1`, PETSTORE_KEY: key });
-      expect(outcome).toMatchObject({ code: 0, stdout: '9007199254740992\n' });
-      expect(clients.idOf(0)).toBe('9007199254740993');
-      expect(await clients.cancelledIds()).toEqual(['9007199254740992']);
-    },
-  );
-});
-
-describeIf(GO.isInstalled(), GO.requirement)('types generated with default options', () => {
-  it('by quicktype for Go keep ids exact', async () => {
-    installOnce(GENERATORS);
-    const key = await clients.reset();
-    const list = await fetch(`${clients.proxy.baseUrl}/v1/store/orders`, {
-      headers: { authorization: `Bearer ${key}` },
-    });
-    const own = mkdtempSync(join(folder, 'types-'));
-    writeFileSync(join(own, 'orders.json'), await list.text());
-    writeFileSync(join(own, 'main.go'), GO_PROGRAM);
-    copyFileSync(join(ROOT, 'openapi.json'), join(own, 'openapi.json'));
-    generate(own, 'quicktype --src-lang schema --src openapi.json#/components/schemas/Order --lang go -o order.go');
-    const { stdout } = await runProgram(compileGo('.', own), own);
-    expect(clients.outputFor('')).toBe(`${stdout}unchanged\n: cancelled\n`);
-  });
-});
-
 type Run = (url: string, key: string, orderId: string) => Promise<Outcome>;
 
 interface Client {
@@ -217,7 +218,8 @@ function testEveryClient(index: number, run: Run): Client {
   beforeEach(async () => {
     key = await clients.reset();
   });
-  const runHere = (apiKey = key, id = orderId()): Promise<Outcome> => run(`${clients.proxy.baseUrl}/v1`, apiKey, id);
+  // Some users write a slash at the end.
+  const runHere = (apiKey = key, id = orderId()): Promise<Outcome> => run(`${clients.proxy.baseUrl}/v1/`, apiKey, id);
 
   it('lists with gzip and exact ids, gets 304, and cancels exactly its order', async () => {
     expect(await runHere()).toMatchObject({ code: 0, stdout: clients.outputFor(orderId()) });
@@ -287,22 +289,17 @@ function testClient(index: number, run: Run): void {
     expect(list!.receivedAt - limited!.respondedAt).toBeGreaterThan(990);
   });
 
-  it.each<[string, secondsFromNow: number, waitsAtLeastMs: number]>([
+  it.each<[string, retryAfter: () => string, waitsAtLeastMs: number]>([
     // A date has whole seconds.
-    ['in the future', 3, 1_900],
-    ['in the past', -60, 0],
-  ])('waits for a Retry-After that is a date %s, then succeeds', async (_when, secondsFromNow, waitsAtLeastMs) => {
-    clients.proxy.disturbNext('GET', { kind: 'unavailable', retryAfter: () => httpDate(secondsFromNow) });
+    ['a date in the future', () => httpDate(3), 1_900],
+    ['a date in the past', () => httpDate(-60), 0],
+    ['neither seconds nor a date', () => 'soon', 0],
+  ])('waits when Retry-After is %s, then succeeds', async (_what, retryAfter, waitsAtLeastMs) => {
+    clients.proxy.disturbNext('GET', { kind: 'unavailable', retryAfter });
     expect(await client.run()).toMatchObject({ code: 0, stdout: clients.outputFor(client.orderId()) });
     const [unavailable, list] = clients.proxy.take();
     expect([unavailable?.status, list?.status]).toEqual([503, 200]);
     expect(list!.receivedAt - unavailable!.respondedAt).toBeGreaterThan(waitsAtLeastMs);
-  });
-
-  it('ignores a Retry-After that is neither seconds nor a date', async () => {
-    clients.proxy.disturbNext('GET', { kind: 'unavailable', retryAfter: () => 'soon' });
-    expect(await client.run()).toMatchObject({ code: 0, stdout: clients.outputFor(client.orderId()) });
-    expect(clients.proxy.take().map(({ status }) => status)).toEqual([503, 200, 304, 204]);
   });
 
   it('fails when Retry-After is a date in an hour, without sending more requests', async () => {
@@ -323,10 +320,12 @@ function httpDate(secondsFromNow: number): string {
   return new Date(Date.now() + secondsFromNow * 1_000).toUTCString();
 }
 
-function runWithPackages(file: string, folder: string): string[] {
-  installOnce(CLIENT_PACKAGES);
-  symlinkSync(join(CLIENT_PACKAGES, 'node_modules'), join(folder, 'node_modules'));
-  return [newNode(), file];
+function withPackages(program: string): Program['command'] {
+  return (file, folder) => {
+    installOnce(CLIENT_PACKAGES);
+    symlinkSync(join(CLIENT_PACKAGES, 'node_modules'), join(folder, 'node_modules'));
+    return [program, file];
+  };
 }
 
 function compileGo(file: string, folder: string): string[] {
@@ -337,11 +336,11 @@ function compileGo(file: string, folder: string): string[] {
 }
 
 /** Generates the client, and compiles it with `tsc --strict`. */
-function generateAndCompile(source: string, folder: string, command = commandOf(source)): string[] {
+function generateAndCompile(source: string, folder: string): string[] {
   [CLIENT_PACKAGES, GENERATORS].forEach(installOnce);
   symlinkSync(join(GENERATORS, 'node_modules'), join(source, 'node_modules'));
   copyFileSync(join(ROOT, 'openapi.json'), join(source, 'openapi.json'));
-  generate(source, command);
+  generate(source);
   expect(errorsOfCompiler(source)).toBe('');
   const outfile = join(folder, 'orders.mjs');
   const options = { bundle: true, platform: 'node', format: 'esm', target: 'node22' } as const;
@@ -349,17 +348,12 @@ function generateAndCompile(source: string, folder: string, command = commandOf(
   return [newNode(), outfile];
 }
 
-/** The command that the first line of the generator's configuration names. */
-function commandOf(source: string): string {
-  return /^\/\/ (?:npx|node) (?:--package \S+ )*([^;\n]+)/.exec(configurationOf(source))?.[1] ?? '';
-}
-
-function generate(cwd: string, command: string): void {
+/** Runs the command that the first line of the generator's configuration names. */
+function generate(cwd: string): void {
+  const [, command = ''] = /^\/\/ (?:npx|node) (?:--package \S+ )*([^;\n]+)/.exec(configurationOf(cwd)) ?? [];
   const [program = '', ...args] = command.split(' ');
   const isScript = program.endsWith('.mjs');
-  const bin = program.replace(/@[\d.]+$/, '');
-  const bins = [GENERATORS, ROOT].map((packages) => join(packages, 'node_modules', '.bin', bin));
-  const file = isScript ? newNode() : (bins.find((path) => existsSync(path)) ?? bin);
+  const file = isScript ? newNode() : join(GENERATORS, 'node_modules', '.bin', program.replace(/@[\d.]+$/, ''));
   const environment = { PATH: process.env.PATH, HOME: cwd };
   execFileSync(file, isScript ? [program] : args, { cwd, stdio: ['ignore', 'ignore', 'inherit'], env: environment });
 }
