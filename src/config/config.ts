@@ -1,11 +1,13 @@
 import { isFQDN, isIP } from 'class-validator';
 import ipaddr from 'ipaddr.js';
-import { databaseUrlOf } from './database-url.js';
+import { databaseUrlOf, isUrl } from './database-url.js';
 import { Environment } from './environment.js';
-import { isUrl } from './is-url.js';
 
 /** Injection token of the {@link Config}. */
 export const CONFIG = Symbol('config');
+
+/** Another text, such as `Production`, would silently mean development. */
+const MODES = ['production', 'development', 'test'];
 
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
@@ -14,7 +16,8 @@ const BASE_URL = 'an http or https URL that ends in /v1, like https://api.exampl
 
 /** The whole configuration: where the service finds each setting, the variable that sets it, its valid values and its default. */
 const SETTINGS = {
-  production: (env) => env.text('NODE_ENV', 'a text', () => true) === 'production',
+  production: (env) =>
+    env.text('NODE_ENV', `one of ${MODES.join(', ')}`, (text) => MODES.includes(text)) === 'production',
   /** Undefined outside production only: the service then starts the embedded database. */
   databaseUrl: (env) => databaseUrlOf(env),
   /** Undefined: limits are counted in memory. */

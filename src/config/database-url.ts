@@ -1,5 +1,5 @@
+import { isDecodable } from '../common/is-decodable.js';
 import type { Environment } from './environment.js';
-import { isUrl } from './is-url.js';
 
 /** For the service, the commands and, from prisma.config.ts, the migrations, whose image has few packages. */
 export function databaseUrlOf(env: Environment): string | undefined {
@@ -13,7 +13,7 @@ export function databaseUrlOf(env: Environment): string | undefined {
 
 /** Every connection sets `search_path` to `public`, so that another schema would be ignored. */
 function isDatabaseUrl(text: string): boolean {
-  if (/\s/.test(text) || !isUrl(text, ['postgresql:', 'postgres:'])) {
+  if (!isUrl(text, ['postgresql:', 'postgres:'])) {
     return false;
   }
   const { hostname, pathname, searchParams } = new URL(text);
@@ -25,4 +25,10 @@ function isDatabaseUrl(text: string): boolean {
     schema === 'public' &&
     !searchParams.get('options')?.includes('search_path')
   );
+}
+
+/** @param protocols with their colons */
+export function isUrl(text: string, protocols: readonly string[]): boolean {
+  // `URL` ignores line breaks, and clients decode the user and the password.
+  return !/\s/.test(text) && URL.canParse(text) && protocols.includes(new URL(text).protocol) && isDecodable(text);
 }

@@ -1,10 +1,8 @@
 import { readFileSync } from 'node:fs';
+import { escapeOf, UNPRINTABLE } from '../../prisma/engine/printable.mjs';
 
 /** Whether a text is as expected. */
 type Accepts = (text: string) => boolean;
-
-/** Also one with a slash too few. */
-const LIKE_URL = /^\w{2,}:\/|\/\/.*@/;
 
 /** Reads environment variables, and collects what is invalid about them. An empty variable counts as not set. */
 export class Environment {
@@ -23,7 +21,7 @@ export class Environment {
     if (text === undefined || accepts(text)) {
       return text;
     }
-    this.problems.push(`${name} must be ${expected}${secret === undefined ? ` (got "${text}")` : ''}`);
+    this.problems.push(`${name} must be ${expected}${secret === undefined ? ` (got ${quoted(text)})` : hintOf(text)}`);
     return undefined;
   }
 
@@ -58,11 +56,20 @@ export class Environment {
     try {
       return readFileSync(path, 'utf8').trim();
     } catch (error) {
-      const reason = (error as NodeJS.ErrnoException).code ?? 'unreadable';
-      // The secret itself may have been set by mistake.
-      const given = LIKE_URL.test(path) ? 'got a URL' : `got "${path}": ${reason}`;
-      this.problems.push(`${name}_FILE must be the path of a readable file (${given})`);
+      // Does not quote the path, because the secret itself may have been set by mistake.
+      const { code = 'unreadable' } = error as NodeJS.ErrnoException;
+      this.problems.push(`${name}_FILE must be the path of a readable file (${code})`);
       return undefined;
     }
   }
+}
+
+/** Files of variables may have line ends of Windows, and a carriage return would overwrite the message on a terminal. */
+function quoted(text: string): string {
+  return `"${text.replace(new RegExp(UNPRINTABLE, 'gu'), escapeOf)}"`;
+}
+
+/** Why a secret is rejected that looks valid and works from a file. */
+function hintOf(secret: string): string {
+  return secret === secret.trim() ? '' : ' (got one with a line break or white space at its beginning or end)';
 }

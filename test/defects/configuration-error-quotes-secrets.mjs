@@ -2,7 +2,7 @@
 export default {
   promise: 8,
   file: 'src/config/environment.ts',
-  find: '${secret === undefined ? ` (got "${text}")` : \'\'}',
-  replace: ' (got "${text}")',
-  suites: ['config/config'],
+  find: '${secret === undefined ? ` (got ${quoted(text)})` : hintOf(text)}',
+  replace: ' (got ${quoted(text)})${secret === undefined ? "" : hintOf(text)}',
+  suites: ['pure/config'],
 };
