@@ -2,7 +2,8 @@
 import { get } from 'node:http';
 
 const request = get(
-  { host: '127.0.0.1', port: process.env.PORT || 3000, path: '/health/live', timeout: 4_000 },
+  // An agent of its own uses no proxy, also with NODE_USE_ENV_PROXY.
+  { host: '127.0.0.1', port: process.env.PORT || 3000, path: '/health/live', timeout: 4_000, agent: false },
   (res) => {
     process.exit(res.statusCode === 200 ? 0 : 1);
   },

@@ -15,9 +15,14 @@ if docker compose version >/dev/null 2>&1; then compose='docker compose'; else c
 containers() { $compose --profile replicas ps --quiet "$service"; }
 name_of() { docker inspect --format '{{.Name}}' "$1" | tr -d /; }
 
+# Not by `fetch`, which uses the proxy of the environment and rejects some ports. An agent of its own does neither.
 is_ready() {
-  docker exec "$1" node --eval \
-    'fetch(`http://127.0.0.1:${process.env.PORT || 3000}/health/ready`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))'
+  docker exec "$1" node --eval '
+    require("node:http")
+      .get({ host: "127.0.0.1", port: process.env.PORT || 3000, path: "/health/ready", agent: false }, (response) => {
+        process.exit(response.statusCode === 200 ? 0 : 1);
+      })
+      .on("error", () => process.exit(1));'
 }
 
 wait_until_ready() {
