@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { Results } from './doctor/check.js';
-import { oneLine, print, wrap } from './output.js';
+import { oneLine, print } from './output.js';
 
 /** By exit code. */
 const STATUSES: readonly string[] = ['ok', 'warning', 'error'];
@@ -15,7 +15,7 @@ Exit codes: 0 all checks passed, 1 warnings, 2 errors.`;
 export function addDoctorCommand(program: Command, exitWith: (code: number) => void): void {
   program
     .command('doctor')
-    .description('check within 15 seconds whether this deployment is set up correctly; changes nothing')
+    .description('check whether this deployment is set up correctly; changes nothing but a count of its own in Redis')
     .option('--json', 'print {"status", "checks": [{"name", "status", "message", "remedy"}]}')
     .addHelpText('after', HELP)
     .action(async ({ json }: { json?: true }) => {
@@ -32,8 +32,8 @@ export function addDoctorCommand(program: Command, exitWith: (code: number) => v
 function textOf(results: Results): string {
   return Object.entries(results)
     .flatMap(([name, { status, message, remedy }]) => [
-      wrap(`${status.padEnd(9)}${name.padEnd(21)}${oneLine(message)}`, 30),
-      ...(remedy === null ? [] : [wrap(`${' '.repeat(9)}→ ${oneLine(remedy)}`, 11)]),
+      `${status.padEnd(9)}${name.padEnd(21)}${oneLine(message)}`,
+      ...(remedy === null ? [] : [`${' '.repeat(9)}→ ${oneLine(remedy)}`]),
     ])
     .join('\n');
 }

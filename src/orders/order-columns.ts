@@ -21,8 +21,7 @@ export interface DescribedColumn extends OrderColumn {
 
 /**
  * What the list shows of an order, in this order: the only place that says so. COPY's columns, the encoder, the ETag, the check of the
- * triggers, the schema that `petstore doctor` expects, the document, and the columns of the import and of `petstore orders show` follow from
- * it. The id is the first.
+ * triggers, the document, and the columns of the import and of `petstore orders show` follow from it. The id is the first.
  */
 export const ORDER_COLUMNS = [
   { name: 'id', column: 'id', type: 'bigint', description: 'Unique order identifier.', example: 10 },

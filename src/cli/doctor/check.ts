@@ -1,3 +1,5 @@
+import { asError } from '../../common/as-error.js';
+
 /** What a check found. */
 export interface Result {
   /** `skipped`: the check could not run, or does not apply to this deployment. */
@@ -14,24 +16,17 @@ export type Results = Record<string, Result>;
 export const ok = (message: string): Result => ({ status: 'ok', message, remedy: null });
 export const warning = (message: string, remedy: string): Result => ({ status: 'warning', message, remedy });
 export const error = (message: string, remedy: string): Result => ({ status: 'error', message, remedy });
-/** @param why a clause, such as `database unreachable` */
-export const skipped = (why: string): Result => ({ status: 'skipped', message: `not checked: ${why}`, remedy: null });
+export const skipped = (message: string): Result => ({ status: 'skipped', message, remedy: null });
 
-/** Limits report a reset in whole seconds. */
-const TOLERATED_MS = 1_000;
-/** Half of a minute window: keys expire and windows end at visibly different times. */
-const ERROR_MS = 30_000;
+/** @param remedy of the errors that the check throws */
+export function attempt(remedy: string, check: () => Promise<Result>): Promise<Result> {
+  return check().catch((failure: unknown) => error(asError(failure).message, remedy));
+}
 
-/** Compares this host's clock with that of a server, which reads its clock halfway between two readings of ours. */
-export async function checkClock(server: string, readServerMs: () => Promise<number>): Promise<Result> {
-  const sentMs = Date.now();
-  const serverMs = await readServerMs();
-  const difference = (sentMs + Date.now()) / 2 - serverMs;
-  const distance = Math.abs(difference);
-  if (distance <= TOLERATED_MS) {
-    return ok('within a second of the clock of this host');
-  }
-  const message = `this host is ${(distance / 1_000).toFixed(1)} s ${difference > 0 ? 'ahead of' : 'behind'} ${server}`;
-  const remedy = 'Synchronise the clocks of all hosts with NTP: windows of limits and expiry times depend on them.';
-  return distance > ERROR_MS ? error(message, remedy) : warning(message, remedy);
+const NAMED_MAX = 5;
+
+/** The first of these names, and how many more there are. */
+export function listOf(names: readonly string[]): string {
+  const more = names.length - NAMED_MAX;
+  return `${names.slice(0, NAMED_MAX).join(', ')}${more > 0 ? `, and ${more} more` : ''}`;
 }

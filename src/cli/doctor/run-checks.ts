@@ -1,19 +1,14 @@
-import { ConfigurationError, loadConfig } from '../../config/config.js';
-import { error, ok, type Results } from './check.js';
+import { openFilesProblem } from '../../common/open-files.js';
+import { type Config, ConfigurationError, loadConfig } from '../../config/config.js';
+import { error, ok, type Result, type Results, warning } from './check.js';
 import { checkDatabase } from './database.js';
-import { checkHost } from './host.js';
 import { checkRedis } from './redis.js';
 
-/**
- * Runs all checks within 15 seconds, whatever hangs. Changes nothing.
- * @param variables the environment of the service
- */
+/** @param variables the environment of the service */
 export async function runChecks(variables: NodeJS.ProcessEnv): Promise<Results> {
+  let config: Config;
   try {
-    const config = loadConfig(variables);
-    const configuration = ok(`valid, for ${config.production ? 'production' : 'development'}`);
-    const found = [checkDatabase(config), checkRedis(config), checkHost(config)];
-    return Object.assign({ configuration }, ...(await Promise.all(found))) as Results;
+    config = loadConfig(variables);
   } catch (failure) {
     if (!(failure instanceof ConfigurationError)) {
       throw failure;
@@ -21,4 +16,18 @@ export async function runChecks(variables: NodeJS.ProcessEnv): Promise<Results> 
     const remedy = 'Correct them, as .env.example describes, and check again. The service does not start until then.';
     return { configuration: error(failure.problems.join('; '), remedy) };
   }
+  const [database, Redis] = await Promise.all([checkDatabase(config), checkRedis(config)]);
+  return {
+    configuration: ok(`valid, for ${config.production ? 'production' : 'development'}`),
+    ...database,
+    Redis,
+    'open files': checkOpenFiles(config),
+  };
+}
+
+function checkOpenFiles({ connectionsMax }: Config): Result {
+  const problem = openFilesProblem(connectionsMax);
+  return problem === undefined
+    ? ok(`enough for MAX_CONNECTIONS=${connectionsMax}`)
+    : warning(problem, 'Raise the limit where the service is started, or lower MAX_CONNECTIONS.');
 }

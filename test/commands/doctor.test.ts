@@ -1,0 +1,247 @@
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { definitionsIn, EXPECTED } from '../../src/cli/doctor/schema.js';
+import { sessionSettings } from '../../src/database/session-settings.js';
+import { insertKey } from '../helpers/builders.js';
+import { listen } from '../helpers/listen.js';
+import { petstore } from '../helpers/petstore.js';
+import { administrate } from '../helpers/redis-limits.js';
+import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
+import { createServiceLogin, type ServiceLogin } from '../helpers/service-login.js';
+import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+
+const DAY_MS = 86_400_000;
+
+let database: TestDatabase;
+let login: ServiceLogin;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  login = await createServiceLogin(database);
+});
+afterAll(async () => {
+  await login.drop();
+  await database.drop();
+});
+
+interface Found {
+  readonly exitCode: number | null;
+  /** By check, as `status: message → remedy`. */
+  readonly checks: Readonly<Record<string, string>>;
+}
+
+/** Runs `doctor`, by default with the login of the service. */
+async function doctor(variables: Readonly<Record<string, string>> = {}): Promise<Found> {
+  const { exitCode, stdout } = await petstore(['doctor', '--json'], { DATABASE_URL: login.url, ...variables });
+  const { checks } = JSON.parse(stdout) as { checks: Record<'name' | 'status' | 'message' | 'remedy', string>[] };
+  const texts = checks.map(({ name, status, message, remedy }) => [name, `${status}: ${message} → ${remedy}`] as const);
+  return { exitCode, checks: Object.fromEntries(texts) };
+}
+
+const matching = (text: string | RegExp): unknown => expect.stringMatching(text);
+
+describe('petstore doctor', () => {
+  it('exits with 0 for a deployment without problems, as JSON and as text', async () => {
+    expect(await doctor()).toEqual({
+      exitCode: 0,
+      checks: {
+        configuration: 'ok: valid, for development → null',
+        database: matching(/^ok: "\w+" at 127\.0\.0\.1:\d+ /),
+        access: 'ok: nobody else may create in the schema public → null',
+        schema: 'ok: as the migrations made it → null',
+        list: 'ok: served from versions → null',
+        role: `ok: "${login.role}" has what the service needs, and nothing of an administrator → null`,
+        'expiring keys': 'ok: none within 30 days → null',
+        Redis: 'skipped: REDIS_URL is not set → null',
+        'open files': 'ok: enough for MAX_CONNECTIONS=1000 → null',
+      },
+    });
+    const text = await petstore(['doctor'], { DATABASE_URL: login.url });
+    expect(text).toMatchObject({ exitCode: 0, stdout: matching(/^ok {7}configuration {8}valid, for development\n/) });
+  });
+
+  it('reports invalid variables together, without a secret and on one line each', async () => {
+    const invalid = { NODE_ENV: 'Production', PORT: '80\r', REDIS_URL: 'redis://:hunter2@redis\n' };
+    const { exitCode, stdout } = await petstore(['doctor'], { DATABASE_URL: login.url, ...invalid });
+    expect(exitCode).toBe(2);
+    expect(stdout).toMatch(
+      /^error {4}configuration {8}NODE_ENV must .*"\); REDIS_URL .* end\); PORT must .*\\u000d"\)\n/,
+    );
+    expect(stdout).not.toMatch(/hunter2|\r/);
+  });
+
+  it.each([
+    [() => 'postgresql://app:hunter2@127.0.0.1:1/x', 'error: DATABASE_URL is unreachable: connect ECONNREFUSED'],
+    [() => `${login.url}?sslmode=require`, 'error: DATABASE_URL must point to a server with which TLS'],
+    [
+      () => login.url.replace(':test@', ':hunter2@'),
+      'error: DATABASE_URL must contain a login that the server accepts',
+    ],
+  ])('reports a server that the service could not use, without the password: %s', async (url, message) => {
+    const { exitCode, checks } = await doctor({ DATABASE_URL: url() });
+    expect([exitCode, checks.database]).toEqual([2, matching(`^${message}.* → Correct DATABASE_URL or the server`)]);
+    expect(JSON.stringify(checks)).not.toContain('hunter2');
+  });
+
+  it('ends when neither the database nor Redis responds', async () => {
+    const silent = createServer((socket) => socket.on('error', () => undefined));
+    const port = await listen(silent);
+    const urls = { DATABASE_URL: `postgresql://app@127.0.0.1:${port}/x`, REDIS_URL: `redis://127.0.0.1:${port}` };
+    const { checks } = await doctor(urls).finally(() => silent.close());
+    expect(checks.database).toMatch(/^error: DATABASE_URL is unreachable/);
+    expect(checks.Redis).toMatch(/^error: Redis cannot be used/);
+  });
+
+  it.each([
+    [
+      'schema',
+      'ALTER TABLE orders DROP CONSTRAINT orders_quantity_positive',
+      2,
+      'error: missing: constraint orders_quantity_positive of orders → Apply',
+    ],
+    ['schema', 'DROP INDEX api_keys_key_hash_key', 2, 'error: missing: index api_keys_key_hash_key'],
+    ['schema', 'DROP FUNCTION merge_order_list_changes', 2, 'error: missing: function merge_order_list_changes'],
+    [
+      'schema',
+      'ALTER TABLE api_keys DISABLE TRIGGER api_keys_notify_changed',
+      1,
+      'warning: not as the migrations of this version make it: trigger api_keys_notify_changed of api_keys → Unless',
+    ],
+    [
+      'schema',
+      'CREATE OR REPLACE FUNCTION renew_order_list_versions() RETURNS void LANGUAGE sql AS $$ $$',
+      1,
+      'warning: not as the migrations of this version make it: function renew_order_list_versions → Unless',
+    ],
+    [
+      'schema',
+      "UPDATE _prisma_migrations SET finished_at = NULL WHERE migration_name LIKE '%api_key_usage'",
+      2,
+      'error: the migration 20261122000002_api_key_usage is running, was interrupted or has failed → If none is running, run ' +
+        '"npx prisma migrate resolve --rolled-back 20261122000002_api_key_usage"',
+    ],
+    // As `pg_restore --disable-triggers` leaves them.
+    [
+      'list',
+      'ALTER TABLE orders ENABLE TRIGGER orders_note_insert',
+      1,
+      'warning: the trigger orders_note_insert is missing or not',
+    ],
+    [
+      'list',
+      'TRUNCATE order_list_changes',
+      1,
+      'warning: order_list_changes has no row without a block: run SELECT renew',
+    ],
+    ['list', 'DROP TABLE orders', 2, 'warning: the trigger orders_note_insert is missing'],
+    [
+      'access',
+      'GRANT CREATE ON SCHEMA public TO PUBLIC',
+      1,
+      'warning: migrations end with an error: .* may create in the schema',
+    ],
+    [
+      'role',
+      'REVOKE UPDATE (status) ON orders FROM petstore_service; REVOKE EXECUTE ON FUNCTION merge_order_list_changes FROM petstore_service',
+      2,
+      String.raw`error: "\w+" lacks UPDATE \(status\) ON orders, EXECUTE ON FUNCTION merge_order_list_changes\(bigint, bigint\) → Make it`,
+    ],
+    [
+      'role',
+      'GRANT DELETE ON orders TO petstore_service; GRANT INSERT ON api_keys TO petstore_service',
+      1,
+      'warning: "\\w+" has more than the service needs: DELETE ON orders, INSERT ON api_keys → Give the service a login',
+    ],
+  ])('reports in %s: %s', async (check, change, exitCode, expected) => {
+    const broken = await createTestDatabase();
+    const service = await createServiceLogin(broken);
+    await broken.db.query(change);
+    const found = await doctor({ DATABASE_URL: service.url });
+    await service.drop();
+    await broken.drop();
+    expect([found.checks[check], found.exitCode]).toEqual([matching(`^${expected}`), exitCode]);
+  });
+
+  it('expects of the schema all that the migrations make, and nothing of what an operator adds', async () => {
+    await database.db.query(`
+      CREATE TABLE own (id int PRIMARY KEY CHECK (id > 0)); CREATE INDEX own_pet ON orders (pet_id);
+      ALTER TABLE api_keys ADD COLUMN note text NOT NULL DEFAULT ''`);
+    const { checks } = await doctor();
+    await database.db.query('DROP TABLE own; DROP INDEX own_pet; ALTER TABLE api_keys DROP COLUMN note');
+    expect(checks.schema).toBe('ok: as the migrations made it → null');
+    const client = await database.db.connect();
+    await client.query(sessionSettings());
+    const found = await definitionsIn(client).finally(() => {
+      client.release(true);
+    });
+    found.delete('constraint _prisma_migrations_pkey of _prisma_migrations');
+    expect(Object.fromEntries([...found].sort())).toEqual(EXPECTED);
+  });
+
+  it('warns about keys that expire within 30 days, not about expired or revoked ones', async () => {
+    const inDays = (days: number): Date => new Date(Date.now() + days * DAY_MS);
+    const { id } = await insertKey(database.db, { expires_at: inDays(29) });
+    await insertKey(database.db, { expires_at: inDays(31) });
+    await insertKey(database.db, { expires_at: inDays(-1) });
+    await insertKey(database.db, { expires_at: inDays(2), revoked_at: inDays(-1) });
+    const { exitCode, checks } = await doctor();
+    await database.db.query('DELETE FROM api_keys');
+    const day = inDays(29).toISOString().slice(0, 10);
+    expect([exitCode, checks['expiring keys']]).toEqual([
+      1,
+      matching(`^warning: within 30 days: ${id} on ${day} → Issue`),
+    ]);
+  });
+});
+
+describe('a command that changes something, with an invalid NODE_ENV,', () => {
+  it.each(['production\r', 'Production'])('does nothing: %j', async (value) => {
+    const result = await petstore(['seed', '--orders', '1'], { DATABASE_URL: database.url, NODE_ENV: value });
+    expect(result).toMatchObject({ exitCode: 1, stderr: matching('NODE_ENV must be one of production') });
+    expect((await database.db.query('SELECT FROM orders')).rowCount).toBe(0);
+  });
+});
+
+describeWithRedis('petstore doctor with Redis', () => {
+  let redis: RedisServer;
+
+  beforeAll(async () => {
+    redis = await RedisServer.start(['--appendonly', 'yes']);
+  });
+  afterAll(() => redis.stop());
+
+  /** What is found with a user of these rights, whose password does not show. */
+  async function checkedAs(rules: string): Promise<string | undefined> {
+    await administrate(redis, (admin) =>
+      admin.call('ACL', 'SETUSER', 'limited', 'reset', 'on', '>hunter2', ...rules.split(' ')),
+    );
+    const { checks } = await doctor({ REDIS_URL: redis.url.replace('//', '//limited:hunter2@') });
+    expect(JSON.stringify(checks)).not.toContain('hunter2');
+    return checks.Redis;
+  }
+
+  it('accepts the Redis of docker-compose.yml and its user', async () => {
+    const script = readFileSync(join(__dirname, '..', '..', 'deploy', 'make-secrets.sh'), 'utf8');
+    const [, rules = ''] = /^user petstore on #\$digest (.*)$/m.exec(script) ?? [];
+    expect(await checkedAs(rules)).toMatch(/^ok: Redis \d.* at 127\.0\.0\.1:\d+ counts requests → null$/);
+  });
+
+  it('reports a user that may not do what the service does', async () => {
+    expect(await checkedAs('~petstore:* +@all -evalsha')).toMatch(
+      /^error: Redis cannot be used \(NOPERM .*evalsha.* → Check REDIS_URL, Redis, and that its user has the rights/,
+    );
+  });
+
+  it.each([
+    [['maxmemory', '100mb', 'maxmemory-policy', 'volatile-ttl'], /^error: Redis evicts counts \(volatile-ttl\)/],
+    [['maxmemory', '1'], /^error: Redis cannot be used \(OOM/],
+    [['appendonly', 'no'], /^warning: Redis has no append-only file/],
+  ])('reports Redis with %j', async (settings, expected) => {
+    const initial = ['maxmemory', '0', 'maxmemory-policy', 'noeviction', 'appendonly', 'yes'];
+    await administrate(redis, (admin) => admin.call('CONFIG', 'SET', ...settings));
+    const { checks } = await doctor({ REDIS_URL: redis.url });
+    await administrate(redis, (admin) => admin.call('CONFIG', 'SET', ...initial));
+    expect(checks.Redis).toMatch(expected);
+  });
+});
