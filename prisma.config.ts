@@ -15,11 +15,16 @@ if (process.platform !== 'win32') {
   process.env.PRISMA_SCHEMA_ENGINE_BINARY ??= SCRIPT;
 }
 
+// The CLI reads the error of its engine from the lines on stderr, where an inspector would write its own.
+process.env.NODE_OPTIONS = process.env.NODE_OPTIONS?.replace(/--inspect\S*/g, '') ?? '';
+
 // The CLI exits with 0 when its engine was killed, for example because memory ran out.
 subscribe('child_process', (message) => {
   const { process: child } = message as { process: ChildProcess };
   child.once('exit', (code, signal) => {
-    if (child.spawnfile === process.env.PRISMA_SCHEMA_ENGINE_BINARY && code !== 0 && !child.killed) {
+    // The other commands of the engine, after `cli`, report a missing database by their exit code.
+    const isEngine = child.spawnfile === process.env.PRISMA_SCHEMA_ENGINE_BINARY && !child.spawnargs.includes('cli');
+    if (isEngine && code !== 0 && !child.killed) {
       console.error(
         `error: the schema engine has ended (${signal ?? `exit code ${code}`}); run "prisma migrate status"`,
       );
@@ -29,31 +34,30 @@ subscribe('child_process', (message) => {
 });
 
 const environment = new Environment(process.env);
-const url = withoutPassword(databaseUrlOf(environment));
+const url = databaseUrlOf(environment);
 if (environment.problems.length > 0) {
   throw new Error(environment.problems.join('; '));
 }
 
-/** The CLI gives the URL to the engine as an argument, which every user can see. The script takes the password from the environment. */
-function withoutPassword(text: string | undefined): string | undefined {
-  if (process.env.PRISMA_SCHEMA_ENGINE_BINARY !== SCRIPT || text === undefined) {
-    return text;
+/** The CLI gives the URL to the engine as an argument, which every user can see. The script takes the login from the environment. */
+function withoutLogin(url: URL): string {
+  const logins = { user: url.username, password: url.password };
+  for (const [name, part] of Object.entries(logins)) {
+    // As `pg`, which prefers the parameter unless it is empty.
+    const value = [url.searchParams.get(name), decodeURIComponent(part)].find(Boolean);
+    if (value !== undefined && value !== null) {
+      process.env[`PG${name.toUpperCase()}`] = value;
+    }
+    url.searchParams.delete(name);
   }
-  const parsed = new URL(text);
-  // As `pg`, which prefers the parameter unless it is empty.
-  const parameter = parsed.searchParams.get('password') ?? '';
-  const password = parameter === '' ? decodeURIComponent(parsed.password) : parameter;
-  if (password !== '') {
-    process.env.PGPASSWORD = password;
-    parsed.password = '';
-    parsed.searchParams.delete('password');
-  }
-  return parsed.href;
+  return Object.assign(url, { username: '', password: '' }).href;
 }
 
 export default defineConfig({
   schema: 'prisma/schema.prisma',
   migrations: { path: 'prisma/migrations', seed: 'node dist/cli.js seed' },
   // Not prisma's env(), which throws when the variable is missing: generate, validate and format need no database.
-  ...(url ? { datasource: { url } } : {}),
+  ...(url && {
+    datasource: { url: process.env.PRISMA_SCHEMA_ENGINE_BINARY === SCRIPT ? withoutLogin(new URL(url)) : url },
+  }),
 });

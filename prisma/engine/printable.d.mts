@@ -3,3 +3,6 @@ export const UNPRINTABLE: string;
 
 /** Such a character as JSON writes it: `\u001b`. */
 export function escapeOf(character: string): string;
+
+/** Escapes what would command a terminal, but for the ends of lines. */
+export function printable(text: string): string;

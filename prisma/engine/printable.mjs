@@ -8,3 +8,12 @@ export const UNPRINTABLE = '[\\p{Cc}\\p{Zl}\\p{Zp}\\p{Bidi_Control}]';
 export function escapeOf(character) {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
+
+/**
+ * Escapes what would command a terminal, but for the ends of lines: names and values come from outside.
+ *
+ * @param {string} text
+ */
+export function printable(text) {
+  return text.replace(new RegExp(`(?!\\n)${UNPRINTABLE}`, 'gu'), escapeOf);
+}

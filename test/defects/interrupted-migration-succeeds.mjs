@@ -1,8 +1,8 @@
 /** @type {import('./run.mjs').Defect} */
 export default {
   promise: 8,
-  file: 'prisma/engine/schema-engine.mjs',
-  find: 'process.exitCode = 1;\n      }',
-  replace: 'process.exitCode = 0;\n      }',
-  suites: ['database/migration-command'],
+  file: 'prisma.config.ts',
+  find: "process.once('exit', () => (process.exitCode = 1));",
+  replace: "process.once('exit', () => (process.exitCode = 0));",
+  suites: ['commands/migrate'],
 };

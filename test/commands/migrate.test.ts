@@ -1,19 +1,23 @@
+import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { pathToFileURL } from 'node:url';
 import { cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { installFirstRelease } from '../helpers/first-release.js';
+import { openTransaction } from '../helpers/lock-waits.js';
 import { openPool } from '../helpers/open-pool.js';
-import { runProcess } from '../helpers/petstore.js';
+import { type CommandResult, runProcess } from '../helpers/petstore.js';
 import { deployByEngine, prismaMigrate } from '../helpers/prisma-migrate.js';
-import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { useTemporaryFolder } from '../helpers/temporary-folder.js';
-import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
+import { createTestDatabase, type TestDatabase, useTestDatabase } from '../helpers/test-database.js';
 import { startTestService } from '../helpers/test-service.js';
+import { waitFor } from '../helpers/wait-for.js';
 
 const ROOT = join(__dirname, '..', '..');
+const PRISMA = join(ROOT, 'node_modules', 'prisma', 'build', 'index.js');
 const SCHEMA = readFileSync(join(ROOT, 'prisma', 'schema.prisma'), 'utf8');
 const SERVICE_ROLE_MIGRATION = join(ROOT, 'prisma', 'migrations', '20261122000003_service_role', 'migration.sql');
 
@@ -92,29 +96,6 @@ describe('migrations', () => {
       expect(rows).toEqual([{ orders: 0 }]);
       expect(existsSync(attempts) ? readFileSync(attempts, 'utf8') : '').toBe('');
     });
-  });
-
-  it('leave no database of db:check that could be made only in part', async () => {
-    const database = await createTestDatabase();
-    const { db, url } = database;
-    const role = `maker_${randomUUID().slice(0, 8)}`;
-    await db.query(`CREATE ROLE ${role} LOGIN CREATEDB PASSWORD '${PASSWORD}'`);
-    const proxy = await TcpProxy.start(url);
-    const login = Object.assign(new URL(proxy.urlFor(url)), { username: role, password: encodeURIComponent(PASSWORD) });
-    const cut = proxy.before('ALLOW_CONNECTIONS true', () => {
-      proxy.closeConnections();
-    });
-    const { exitCode, stderr } = await runProcess(['npm', 'run', '--silent', 'db:check'], { DATABASE_URL: login.href });
-    await cut;
-    await proxy.close();
-    const { rows } = await db.query('SELECT datname FROM pg_database WHERE datdba = $1::regrole', [role]);
-    expect(rows).toEqual([]);
-    expect({ exitCode, stderr }).toEqual({
-      exitCode: 1,
-      stderr: expect.stringContaining('Cannot create the shadow database') as string,
-    });
-    await db.query(`DROP ROLE ${role}`);
-    await database.drop();
   });
 
   it('bring a database of the first release with its data up to date', async () => {
@@ -218,5 +199,156 @@ describe('migrations', () => {
       await database.db.query(`DROP ROLE "${owner}", ${login}`);
       await database.drop();
     }
+  });
+});
+
+/** The lock that `prisma migrate` takes. */
+const LOCK = 'SELECT pg_advisory_xact_lock(72707369)';
+const IS_WAITING = `SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = 72707369 AND NOT granted`;
+
+describe('prisma migrate deploy', () => {
+  const database = useTestDatabase();
+
+  function migrateDeploy(environment: Readonly<Record<string, string>>): ChildProcess {
+    return spawn(process.execPath, [PRISMA, 'migrate', 'deploy'], {
+      cwd: ROOT,
+      env: { PATH: process.env.PATH, ...environment },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      timeout: 60_000,
+    });
+  }
+
+  /** The schema engine of a command that waits for the lock. */
+  async function engineOf(command: ChildProcess): Promise<number> {
+    await waitFor(async () => (await database.db.query(IS_WAITING)).rowCount === 1, 'the engine waits for the lock');
+    return Number(readFileSync(`/proc/${command.pid}/task/${command.pid}/children`, 'utf8').trim());
+  }
+
+  async function resultOf(command: ChildProcess): Promise<{ exitCode: unknown; stdout: string; stderr: string }> {
+    const exited = new Promise((resolve) => command.once('close', resolve));
+    const [stdout, stderr] = await Promise.all([text(command.stdout!), text(command.stderr!)]);
+    return { exitCode: await exited, stdout, stderr };
+  }
+
+  it.each(['SIGKILL', 'SIGTERM'] as const)('fails when its engine is ended by %s', async (signal) => {
+    const unlock = await openTransaction(database.db, LOCK);
+    const command = migrateDeploy({ DATABASE_URL: database.url });
+    const result = resultOf(command);
+    process.kill(await engineOf(command), signal);
+    expect(await result).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining('error: the schema engine has ended') as string,
+    });
+    await unlock();
+  });
+
+  it.each<[string, (url: URL) => void]>([
+    ['part of the address', () => undefined],
+    [
+      'given by parameters',
+      (url) => {
+        url.searchParams.set('user', url.username);
+        url.searchParams.set('password', url.password);
+        url.username = url.password = '';
+      },
+    ],
+  ])('shows no login in the list of processes when it is %s of the URL', async (_what, change) => {
+    const unlock = await openTransaction(database.db, LOCK);
+    const url = new URL(database.url);
+    const { username, password } = url;
+    change(url);
+    const command = migrateDeploy({ DATABASE_URL: url.href });
+    const result = resultOf(command);
+    const commandLine = readFileSync(`/proc/${await engineOf(command)}/cmdline`, 'utf8');
+    expect(commandLine).toContain('schema-engine');
+    expect(commandLine).not.toContain(`${username}:`);
+    expect(commandLine).not.toContain('user=');
+    expect(commandLine).not.toContain(password);
+    await unlock();
+    expect(await result).toMatchObject({ exitCode: 0 });
+  });
+
+  it('takes the URL from DATABASE_URL_FILE, as in the containers', async () => {
+    const file = join(folder, 'database-url');
+    writeFileSync(file, `${database.url}\n`);
+    expect(await resultOf(migrateDeploy({ DATABASE_URL_FILE: file }))).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringContaining('No pending migrations to apply') as string,
+    });
+  });
+
+  it('says why it fails also while NODE_OPTIONS starts an inspector', async () => {
+    const environment = { DATABASE_URL: 'postgresql://nobody@127.0.0.1:1/none', NODE_OPTIONS: '--inspect=127.0.0.1:0' };
+    const { exitCode, stderr } = await resultOf(migrateDeploy(environment));
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain('Error: P1001: Cannot use the database server at 127.0.0.1:1: connect ECONNREFUSED');
+  });
+});
+
+describe('a migration', () => {
+  /** Prisma's own configuration with one more migration. */
+  function withMigration(name: string, sql: string): string {
+    const migrations = join(folder, name);
+    cpSync(join(ROOT, 'prisma', 'migrations'), migrations, { recursive: true });
+    mkdirSync(join(migrations, `99990101000000_${name}`));
+    writeFileSync(join(migrations, `99990101000000_${name}`, 'migration.sql'), sql);
+    const config = join(folder, `${name}.config.ts`);
+    const own = JSON.stringify(pathToFileURL(join(ROOT, 'prisma.config.ts')).href);
+    const schema = JSON.stringify(join(ROOT, 'prisma', 'schema.prisma'));
+    writeFileSync(
+      config,
+      `import own from ${own};\nexport default { ...own, schema: ${schema}, migrations: { path: ${JSON.stringify(migrations)} } };\n`,
+    );
+    return config;
+  }
+
+  const deploy = (config: string, url: string): Promise<CommandResult> =>
+    runProcess([process.execPath, PRISMA, 'migrate', 'deploy', '--config', config], { DATABASE_URL: url });
+
+  it('that fails is reported with its name, the reason and the line, and changes nothing', async () => {
+    const database = await createTestDatabase();
+    const config = withMigration('failing', 'CREATE TABLE more ();\n\nINSERT INTO nowhere VALUES (1);\n');
+    const { exitCode, stderr } = await deploy(config, database.url);
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain('relation "nowhere" does not exist (42P01)\nLINE 3 of the script');
+    expect(stderr).toContain('99990101000000_failing');
+    expect((await database.db.query(`SELECT FROM pg_class WHERE relname = 'more'`)).rowCount).toBe(0);
+    await database.drop();
+  });
+
+  it('commands no terminal by what the database says', async () => {
+    const database = await createTestDatabase();
+    const say = (level: string): string => `DO $$ BEGIN RAISE ${level} E'look \\x1b[2J'; END $$;\n`;
+    const { exitCode, stdout, stderr } = await deploy(
+      withMigration('talking', say('WARNING') + say('EXCEPTION')),
+      database.url,
+    );
+    expect(exitCode).toBe(1);
+    expect(stdout).toContain('Warning from the database: look \\u001b[2J');
+    expect(stderr).toContain('look \\u001b[2J');
+    expect(stdout + stderr).not.toContain('\u001b[2J');
+    await database.drop();
+  });
+});
+
+describe('where others may create in the schema', () => {
+  it.each([
+    ['everybody, as in PostgreSQL 14', 'PUBLIC', 'PUBLIC'],
+    ['one role', 'ROLE', '"?writer_\\w+"?'],
+  ])('migrations fail before their first statement, until the remedy is applied: %s', async (_who, grantee, shown) => {
+    const database = await createTestDatabase();
+    const role = `writer_${randomUUID().slice(0, 8)}`;
+    await database.db.query(`CREATE ROLE ${role}; GRANT CREATE ON SCHEMA public TO ${grantee.replace('ROLE', role)}`);
+    await database.db.query(
+      `DROP TABLE api_key_usage; DELETE FROM _prisma_migrations WHERE migration_name LIKE '%usage'`,
+    );
+    const error: unknown = await deployByEngine(database.url).catch((failure: unknown) => failure);
+    expect(String(error)).toMatch(new RegExp(`^Error: ${shown} may create in the schema public, and so run code as`));
+    const [remedy = ''] = /REVOKE [^;]*;/.exec(String(error)) ?? [];
+    await database.db.query(remedy);
+    await deployByEngine(database.url);
+    await database.db.query('SELECT FROM api_key_usage');
+    await database.db.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
+    await database.drop();
   });
 });
