@@ -1,4 +1,4 @@
-import { isColorSupported, type PrettyOptions, prettyFactory } from 'pino-pretty';
+import { type PrettyOptions, prettyFactory } from 'pino-pretty';
 
 /** Of a message its context and text, with a stack below it; of a request what it was and how it ended. */
 const messageFormat: NonNullable<PrettyOptions['messageFormat']> = (line) => {
@@ -9,7 +9,8 @@ const messageFormat: NonNullable<PrettyOptions['messageFormat']> = (line) => {
 
 /** Makes a JSON line readable, for a terminal. */
 export const formatLine = prettyFactory({
-  colorize: isColorSupported,
+  // Node's own reading of NO_COLOR, FORCE_COLOR, NODE_DISABLE_COLORS and TERM.
+  colorize: process.stdout.isTTY && process.stdout.hasColors(),
   singleLine: true,
   translateTime: 'SYS:HH:MM:ss.l',
   ignore: 'context,detail',

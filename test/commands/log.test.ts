@@ -1,0 +1,160 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { Logger } from '@nestjs/common';
+import pino from 'pino';
+import { NestLogger } from '../../src/logging/nest-logger.js';
+import { describeWith } from '../helpers/describe-with.js';
+import { runProcess } from '../helpers/petstore.js';
+import { waitFor } from '../helpers/wait-for.js';
+
+const MODULE = JSON.stringify(resolve('dist/logging/create-logger.js'));
+
+/** Runs statements in a process of their own, which has a `log`. Its stdout is what is tested. */
+function run(statements: string, stdout: 'pipe' | number = 'pipe'): ChildProcess {
+  const program = `const log = await (await import(${MODULE})).createLogger('info'); ${statements}`;
+  return spawn(process.execPath, ['--input-type=module', '--eval', program], { stdio: ['pipe', stdout, 'pipe'] });
+}
+
+/** Resolves with the exit code, whether the output has been read or not. */
+const exitOf = async (child: ChildProcess): Promise<unknown> => ((await once(child, 'exit')) as unknown[])[0];
+
+const LINES = 3_000;
+const LOG_LINES = `for (let line = 0; line < ${LINES}; line++) log.info('${'x'.repeat(1_000)}');`;
+const UNTIL_STDIN_ENDS = `await new Promise((end) => process.stdin.resume().once('end', end));`;
+
+describe('the output of the log', () => {
+  it('keeps a bounded number of lines for a reader that does not read, and then tells how many were dropped', async () => {
+    const child = run(`${LOG_LINES} console.error('logged'); ${UNTIL_STDIN_ENDS} log.info('last');`);
+    await once(child.stderr!, 'data');
+    let output = '';
+    child.stdout!.setEncoding('utf8').on('data', (chunk: string) => (output += chunk));
+    await waitFor(() => output.includes('dropped'), 'the reader learns of dropped lines');
+    child.stdin!.end();
+    expect(await exitOf(child)).toBe(0);
+    await waitFor(() => child.stdout!.readableEnded, 'the output is complete');
+    const lines = output
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { msg: string; dropped?: number });
+    const written = lines.filter(({ msg }) => msg.startsWith('x')).length;
+    // Once.
+    expect(lines.filter(({ dropped }) => dropped !== undefined)).toEqual([
+      expect.objectContaining({ level: 40, dropped: LINES - written, msg: 'dropped log lines' }),
+    ]);
+    expect(output.length).toBeLessThan(2 * 1_048_576);
+    expect(lines.at(-1)?.msg).toBe('last');
+  });
+
+  it('does not prevent the end of a process whose output nobody reads', async () => {
+    const child = run(LOG_LINES);
+    expect(await exitOf(child)).toBe(0);
+    child.stdout!.destroy();
+  });
+
+  it('loses lines, and nothing else, when the pipe is closed', async () => {
+    const child = run(`${UNTIL_STDIN_ENDS} ${LOG_LINES} setTimeout(() => console.error('alive'), 300);`);
+    child.stdout!.destroy();
+    child.stdin!.end();
+    const [exitCode, stderr] = await Promise.all([exitOf(child), text(child.stderr!)]);
+    expect([exitCode, stderr]).toEqual([0, 'alive\n']);
+  });
+
+  it('loses lines, and nothing else, when the disk is full', async () => {
+    const full = openSync('/dev/full', 'w');
+    const child = run(`${LOG_LINES} setTimeout(() => { log.info('last'); console.error('alive'); }, 300);`, full);
+    closeSync(full);
+    const [exitCode, stderr] = await Promise.all([exitOf(child), text(child.stderr!)]);
+    expect([exitCode, stderr]).toEqual([0, 'alive\n']);
+  });
+
+  it('writes a line soon, also when no other follows', async () => {
+    const child = run(`log.info('alone'); ${UNTIL_STDIN_ENDS}`);
+    const [line] = (await once(child.stdout!, 'data')) as [Buffer];
+    expect(JSON.parse(line.toString())).toMatchObject({ msg: 'alone' });
+    child.stdin!.end();
+    expect(await exitOf(child)).toBe(0);
+  });
+
+  it.each(['throw new Error("crash")', 'process.exit(1)', 'Promise.reject(new Error("crash"))', '0'])(
+    'has the last lines when the process ends by %s',
+    async (end) => {
+      const child = run(`for (const line of ['one', 'two', 'three']) log.info(line); ${end};`);
+      const lines = (await text(child.stdout!)).trim().split('\n');
+      expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual(['one', 'two', 'three']);
+    },
+  );
+});
+
+describeWith('script')('a line of the log on a terminal', () => {
+  const ESCAPE = '\u001b[';
+
+  it.each<[env: Record<string, string>, isColoured: boolean]>([
+    [{ TERM: 'xterm' }, true],
+    [{ TERM: 'dumb' }, false],
+    [{ TERM: 'xterm', NO_COLOR: '1' }, false],
+    [{ TERM: 'xterm', FORCE_COLOR: '0' }, false],
+    [{ TERM: 'xterm', NODE_DISABLE_COLORS: '1' }, false],
+    [{ TERM: 'dumb', FORCE_COLOR: '1' }, true],
+  ])('is coloured as the environment %j asks: %s', async (environment, isColoured) => {
+    const program = `(await import(${MODULE})).createLogger("info").then((log) => log.info("here"))`;
+    const command = `'${process.execPath}' --input-type=module --eval '${program}'`;
+    const { stdout } = await runProcess(
+      ['script', '--quiet', '--return', '--command', command, '/dev/null'],
+      environment,
+    );
+    expect(stdout).toContain('here');
+    expect(stdout.includes(ESCAPE)).toBe(isColoured);
+  });
+});
+
+describe('the log of Nest', () => {
+  const lines: unknown[] = [];
+  const options = { base: null, timestamp: false } as const;
+  const loggerOf = (level: pino.LevelWithSilent): NestLogger =>
+    new NestLogger(pino({ ...options, level }, { write: (line) => lines.push(JSON.parse(line)) }));
+
+  beforeEach(() => {
+    lines.length = 0;
+  });
+
+  it('writes each level of Nest with its number', () => {
+    const logger = loggerOf('trace');
+    for (const level of ['verbose', 'debug', 'log', 'warn', 'error', 'fatal'] as const) {
+      logger[level](level);
+    }
+    expect(lines).toEqual([
+      { level: 10, msg: 'verbose' },
+      { level: 20, msg: 'debug' },
+      { level: 30, msg: 'log' },
+      { level: 40, msg: 'warn' },
+      { level: 50, msg: 'error' },
+      { level: 60, msg: 'fatal' },
+    ]);
+  });
+
+  it('separates context, stack and fields', () => {
+    Logger.overrideLogger(loggerOf('info'));
+    const logger = new Logger('Here');
+    logger.warn('text');
+    logger.error('text', 'Error: x\n    at y');
+    logger.error('text', { requestId: 'a', detail: 'why' });
+    logger.error(new TypeError('boom'));
+    Logger.overrideLogger(false);
+    expect(lines).toEqual([
+      { level: 40, context: 'Here', msg: 'text' },
+      { level: 50, context: 'Here', detail: 'Error: x\n    at y', msg: 'text' },
+      { level: 50, context: 'Here', requestId: 'a', detail: 'why', msg: 'text' },
+      { level: 50, context: 'Here', detail: expect.stringContaining('TypeError: boom') as unknown, msg: 'boom' },
+    ]);
+  });
+
+  it("writes Nest's lines about its own wiring for debugging only", () => {
+    const [info, debug] = [loggerOf('info'), loggerOf('debug')];
+    info.log('AppModule dependencies initialized', 'InstanceLoader');
+    debug.log('AppModule dependencies initialized', 'InstanceLoader');
+    expect(lines).toEqual([{ level: 20, context: 'InstanceLoader', msg: 'AppModule dependencies initialized' }]);
+  });
+});
