@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { Logger } from '@nestjs/common';
 import type { NestExpressApplication } from '@nestjs/platform-express';
-import { createApp } from './app.setup.js';
 import type { EmbeddedDatabase } from './cli/embedded/embedded-database.js';
 import { asError } from './common/as-error.js';
 import { openFilesProblem } from './common/open-files.js';
@@ -21,6 +20,7 @@ import { Metrics } from './metrics/metrics.js';
  */
 async function serve(stop: AbortController): Promise<never> {
   const config = loadConfig(process.env);
+  expectWorkingFolder();
   const stopped = once(stop.signal, 'abort');
   const log = await createLogger(config.logLevel);
   const logger = new NestLogger(log);
@@ -44,6 +44,8 @@ async function serve(stop: AbortController): Promise<never> {
       const { startEmbeddedDatabase } = await import('./cli/embedded/embedded-database.js');
       embedded = await startEmbeddedDatabase(stop);
     }
+    // Imported on demand: packages of the framework end the process with a stack trace where there is no working folder.
+    const { createApp } = await import('./app.setup.js');
     const app = await createApp(
       { ...config, databaseUrl: config.databaseUrl ?? embedded?.url },
       { logger, requestLog: log.isLevelEnabled('info') ? log.info.bind(log) : undefined, demoKey: embedded?.demoKey },
@@ -63,6 +65,15 @@ async function serve(stop: AbortController): Promise<never> {
   } finally {
     await embedded?.stop();
     await stopTracing?.();
+  }
+}
+
+/** @throws {ConfigurationError} when the folder in which the process was started has been deleted */
+function expectWorkingFolder(): void {
+  try {
+    process.cwd();
+  } catch {
+    throw new ConfigurationError(['the working folder must exist; start the service in another one']);
   }
 }
 

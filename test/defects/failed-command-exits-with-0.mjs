@@ -4,5 +4,5 @@ export default {
   file: 'src/cli.ts',
   find: 'process.exit(await runCommand(process.argv.slice(2)));',
   replace: 'await runCommand(process.argv.slice(2));\nprocess.exit();',
-  suites: ['cli/command-line'],
+  suites: ['commands/command-line'],
 };

@@ -1,6 +1,8 @@
 import { type AddressInfo, createServer, type Server } from 'node:net';
+import { join } from 'node:path';
 import { generateKey } from '../../src/api-keys/api-keys.admin.js';
-import { type CommandResult, petstore, petstoreProcess } from '../helpers/petstore.js';
+import { PROJECT_ROOT } from '../../src/common/project-root.js';
+import { type CommandResult, petstore, petstoreProcess, runProcess } from '../helpers/petstore.js';
 
 const KEY = generateKey();
 
@@ -31,6 +33,24 @@ describe('petstore serve with an invalid configuration', () => {
     expect(lines).toEqual(problems.map(({ source }): unknown => expect.stringMatching(`^  - ${source}`)));
     expectNoTrace(result);
   });
+});
+
+describe('a service that is started in a folder that has been deleted', () => {
+  it.each(['dist/main.js', 'dist/bundle/main.js', 'dist/bundle/cli.js serve'])(
+    'exits with 1 and says so: node %s',
+    async (program) => {
+      const [file = '', ...args] = program.split(' ');
+      const script = 'cd "$(mktemp -d)" && rmdir "$PWD" && exec "$@"';
+      const result = await runProcess(['sh', '-c', script, 'sh', process.execPath, join(PROJECT_ROOT, file), ...args], {
+        DATABASE_URL: 'postgresql://nobody@127.0.0.1:1/none',
+      });
+      expect(result).toEqual({
+        exitCode: 1,
+        stdout: '',
+        stderr: 'error: Invalid configuration:\n  - the working folder must exist; start the service in another one\n',
+      });
+    },
+  );
 });
 
 describe('petstore serve on a port that is in use', () => {
