@@ -20,9 +20,6 @@ export interface IssuedKey {
   readonly expiresAt: Date | null;
 }
 
-/** Hands a new key over before it is committed; when that fails, no key is issued. */
-export type Deliver = (issued: IssuedKey) => Promise<void>;
-
 /** Quotas are given for plans with custom ones only, which a constraint of the table checks. */
 export interface PlanChoice {
   readonly plan: Plan;
@@ -41,8 +38,8 @@ const omit = { keyHash: true } as const;
 export class ApiKeysAdmin {
   constructor(private readonly prisma: PrismaClient) {}
 
-  issue(key: NewKey, deliver: Deliver): Promise<void> {
-    return this.prisma.$transaction(async (tx) => deliver(await create(tx, key)));
+  issue(key: NewKey): Promise<IssuedKey> {
+    return create(this.prisma, key);
   }
 
   /** All keys, the newest first. */
@@ -56,14 +53,18 @@ export class ApiKeysAdmin {
    * @throws {Error} when there is none, or more than one
    */
   async find(prefix: string): Promise<KeyRecord> {
-    return recordOf(onlyKey(prefix, await this.prisma.apiKey.findMany({ omit, where: { id: idsFrom(prefix) } })));
+    const keys = await this.list();
+    return onlyKey(
+      prefix,
+      keys.filter(({ id }) => id.startsWith(prefix)),
+    );
   }
 
-  /** @returns whether the key was valid until now, and its successor, which stays valid */
-  async revoke(id: string): Promise<{ revoked: boolean; successorId: string | null }> {
+  /** @returns whether the key was not revoked until now */
+  async revoke(id: string): Promise<boolean> {
     const data = { revokedAt: new Date() };
     const { count } = await this.prisma.apiKey.updateMany({ where: { id, revokedAt: null }, data });
-    return { revoked: count === 1, successorId: (await this.find(id)).successorId };
+    return count === 1;
   }
 
   /**
@@ -72,11 +73,11 @@ export class ApiKeysAdmin {
    * @param expiresAt when the successor expires; by default when the old key would have
    * @throws {Error} when the key is revoked, expired or rotated already
    */
-  rotate(id: string, overlapMs: number, expiresAt: Date | undefined, deliver: Deliver): Promise<void> {
+  rotate(id: string, overlapMs: number, expiresAt: Date | undefined): Promise<IssuedKey> {
     return this.prisma.$transaction(async (tx) => {
       // What is read from here on stays as it is: a key that is being revoked gets no successor.
       await tx.$executeRaw`SELECT FROM api_keys WHERE id = ${id}::uuid FOR UPDATE`;
-      const old = recordOf(onlyKey(id, await tx.apiKey.findMany({ omit, where: { id } })));
+      const old = recordOf(await tx.apiKey.findUniqueOrThrow({ omit, where: { id } }));
       rejectUnlessRotatable(old);
       const issued = await create(tx, { ...old, expiresAt: expiresAt ?? old.expiresAt });
       const end = new Date(Date.now() + overlapMs);
@@ -84,7 +85,7 @@ export class ApiKeysAdmin {
       const isEarlier = old.expiresAt !== null && old.expiresAt < end;
       const data = { successorId: issued.id, expiresAt: isEarlier ? old.expiresAt : end };
       await tx.apiKey.update({ omit, where: { id }, data });
-      await deliver(issued);
+      return issued;
     });
   }
 
@@ -101,13 +102,6 @@ export class ApiKeysAdmin {
 
 function recordOf({ id, name, keyPrefix, plan, ...key }: StoredKey): KeyRecord {
   return { id, name, keyPrefix, plan, state: stateOf(key), ...key };
-}
-
-/** All ids that begin with these characters. */
-function idsFrom(prefix: string): Prisma.UuidFilter {
-  const end = (digit: string): string =>
-    prefix + '########-####-####-####-############'.replaceAll('#', digit).slice(prefix.length);
-  return { gte: end('0'), lte: end('f') };
 }
 
 async function create(

@@ -1,115 +1,13 @@
-import { type Command, Option } from 'commander';
-import { ApiKeysAdmin, type Deliver, type PlanChoice } from '../api-keys/api-keys.admin.js';
+import { Argument, type Command, Option } from 'commander';
+import { ApiKeysAdmin, type IssuedKey, type KeyRecord, type PlanChoice } from '../api-keys/api-keys.admin.js';
 import { type Plan, PLANS } from '../plans/plans.js';
 import { duration, futureTime, integer, keyId, keyName, UsageError } from './arguments.js';
 import { redisUrl, withDatabase } from './command-database.js';
-import { keyDetails, keyTable, viewsOf } from './key-view.js';
-import { isDiscarded, print, printResult, warn, writeOut } from './output.js';
+import { keyTable, viewsOf } from './key-view.js';
+import { details, print } from './output.js';
 import { addUsageCommand } from './usage-command.js';
 
 const OVERLAP_DEFAULT_MS = 86_400_000;
-
-interface KeyOptions {
-  readonly json?: true;
-  readonly name: string;
-  readonly expiresAt?: Date;
-  readonly plan: Plan;
-  readonly perMinute?: number;
-  readonly perDay?: number;
-  readonly overlap: number;
-}
-
-interface KeyCommand {
-  readonly description: string;
-  /** What `--json` prints. */
-  readonly json: string;
-  readonly options?: readonly Option[];
-  /** @param id of the key of the argument; empty without an argument */
-  readonly run: (admin: ApiKeysAdmin, options: KeyOptions, id: string) => Promise<void>;
-}
-
-const QUOTAS = [
-  new Option('--plan <plan>', 'plan of the key').choices(PLANS).makeOptionMandatory(),
-  new Option('--per-minute <n>', 'requests per minute (enterprise only)').argParser(integer(1)),
-  new Option('--per-day <n>', 'requests per day (enterprise only)').argParser(integer(1)),
-];
-const NAME = new Option('--name <name>', 'name of the holder').argParser(keyName).makeOptionMandatory();
-const EXPIRES_AT = new Option('--expires-at <time>', 'expiry time of the new key, like 2027-01-31T12:00:00Z').argParser(
-  futureTime,
-);
-const OVERLAP = new Option('--overlap <duration>', 'how long the old key stays valid, like 30m, 24h, 7d or 0')
-  .argParser(duration)
-  .default(OVERLAP_DEFAULT_MS, '24h');
-
-const COMMANDS: Readonly<Record<string, KeyCommand>> = {
-  issue: {
-    description: 'issue a key; it is printed once',
-    json: '{"id", "key", "expiresAt"}',
-    options: [...QUOTAS, NAME, EXPIRES_AT],
-    run: (admin, options) => {
-      const key = { ...options, ...choiceOf(options) };
-      return printNewKey(options, (deliver) => admin.issue(key, deliver));
-    },
-  },
-  list: {
-    description: "list all keys, the newest first; today's remaining requests and bans need REDIS_URL",
-    json: 'an array of objects; "banned" is true, false, or null when bans are unknown: without REDIS_URL, or while Redis cannot be used',
-    run: async (admin, { json }) => {
-      const views = await viewsOf(await admin.list());
-      await print(json, views, keyTable(views));
-    },
-  },
-  'show <id>': {
-    description: 'show one key',
-    json: 'the key as an object with the fields of "keys list"',
-    run: async (admin, { json }, id) => {
-      for (const view of await viewsOf([await admin.find(id)])) {
-        await print(json, view, keyDetails(view));
-      }
-    },
-  },
-  'revoke <id>': {
-    description: 'revoke a key permanently',
-    json: '{"id", "revoked", "successorId"}',
-    run: async (admin, { json }, id) => {
-      const { revoked, successorId } = await admin.revoke(id);
-      const text = `The key ${id} ${revoked ? 'is revoked' : 'was revoked already'}.${noteOn(successorId)}`;
-      await printResult(json, { id, revoked, successorId }, text);
-    },
-  },
-  'rotate <id>': {
-    description: 'issue a successor of a key and print it once; the old key expires after the overlap',
-    json: '{"id", "key", "expiresAt"}',
-    options: [OVERLAP, EXPIRES_AT],
-    run: (admin, options, id) =>
-      printNewKey(options, (deliver) => admin.rotate(id, options.overlap, options.expiresAt, deliver)),
-  },
-  'set-plan <id>': {
-    description: 'change the plan of a key',
-    json: 'the key as an object',
-    options: QUOTAS,
-    run: async (admin, options, id) => {
-      const record = await admin.setPlan(id, choiceOf(options));
-      const text = `The key ${id} has the plan ${record.plan}.${noteOn(record.successorId)}`;
-      await printResult(options.json, record, text);
-    },
-  },
-  'unban <id>': {
-    description: 'end the temporary ban of a key in every running service',
-    json: '{"id"}',
-    run: async (admin, { json }, id) => {
-      const url = await redisUrl();
-      // First: while Redis is unavailable, each service decides with a ban of its own.
-      await admin.notifyUnbanned(id);
-      if (url !== undefined) {
-        const { liftBanInRedis } = await import('../rate-limit/redis-admin.js');
-        await liftBanInRedis(url, id);
-      }
-      const done = url === undefined ? 'is lifted in every running service' : 'is lifted';
-      await printResult(json, { id }, `Any ban of the key ${id} ${done}; its limits still apply.`);
-    },
-  },
-};
 
 const KEYS_HELP = `
 Examples:
@@ -121,25 +19,132 @@ Examples:
 
 Changes take effect in all running services within a second.`;
 
+interface JsonOption {
+  readonly json?: true;
+}
+
+interface PlanOptions extends JsonOption {
+  readonly plan: Plan;
+  readonly perMinute?: number;
+  readonly perDay?: number;
+}
+
+interface IssueOptions extends PlanOptions {
+  readonly name: string;
+  readonly expiresAt?: Date;
+}
+
+interface RotateOptions extends JsonOption {
+  readonly overlap: number;
+  readonly expiresAt?: Date;
+}
+
+const ID = new Argument('<id>', 'id of the key, or at least its first 8 characters').argParser(keyId);
+const EXPIRES_AT = new Option('--expires-at <time>', 'expiry time of the new key, like 2027-01-31T12:00:00Z').argParser(
+  futureTime,
+);
+const OVERLAP = new Option('--overlap <duration>', 'how long the old key stays valid, like 30m, 24h, 7d or 0')
+  .argParser(duration)
+  .default(OVERLAP_DEFAULT_MS, '24h');
+
 export function addKeyCommands(program: Command): void {
   const keys = program.command('keys').description('administer API keys').addHelpText('after', KEYS_HELP);
   addUsageCommand(keys);
-  for (const [usage, { description, json, options = [], run }] of Object.entries(COMMANDS)) {
-    const command = keys.command(usage).description(description).option('--json', `print ${json}`);
-    for (const argument of command.registeredArguments) {
-      argument.argParser(keyId).description = 'id of the key, or at least its first 8 characters';
-    }
-    for (const option of options) {
-      command.addOption(option);
-    }
-    command.action(() =>
-      withDatabase(async ({ prisma }) => {
-        const admin = new ApiKeysAdmin(prisma);
-        const [prefix] = command.processedArgs as string[];
-        await run(admin, command.opts(), prefix === undefined ? '' : (await admin.find(prefix)).id);
-      }),
-    );
-  }
+  withPlan(keys.command('issue'))
+    .description('issue a key; it is printed once')
+    .requiredOption('--name <name>', 'name of the holder', keyName)
+    .addOption(EXPIRES_AT)
+    .option('--json', 'print {"id", "key", "expiresAt"}')
+    .action(async (options: IssueOptions) => {
+      const key = { ...options, ...choiceOf(options) };
+      await printNewKey(options, await withAdmin((admin) => admin.issue(key)));
+    });
+  keys
+    .command('list')
+    .description("list all keys, the newest first; today's remaining requests and bans need REDIS_URL")
+    .option(
+      '--json',
+      'print an array of objects; "banned" is true, false, or null when bans are unknown: without REDIS_URL, or while Redis cannot be used',
+    )
+    .action(async ({ json }: JsonOption) => {
+      const views = await viewsOf(await withAdmin((admin) => admin.list()));
+      await print(json, views, keyTable(views));
+    });
+  keys
+    .command('show')
+    .description('show one key')
+    .addArgument(ID)
+    .option('--json', 'print the key as an object with the fields of "keys list"')
+    .action(async (prefix: string, { json }: JsonOption) => {
+      const [view = {}] = await viewsOf([await withAdmin((admin) => admin.find(prefix))]);
+      await print(json, view, details(view));
+    });
+  keys
+    .command('revoke')
+    .description('revoke a key permanently')
+    .addArgument(ID)
+    .option('--json', 'print {"id", "revoked", "successorId"}')
+    .action(async (prefix: string, { json }: JsonOption) => {
+      await withKey(prefix, async (admin, { id, successorId }) => {
+        const revoked = await admin.revoke(id);
+        const text = `The key ${id} ${revoked ? 'is revoked' : 'was revoked already'}.${noteOn(successorId)}`;
+        await print(json, { id, revoked, successorId }, text);
+      });
+    });
+  keys
+    .command('rotate')
+    .description('issue a successor of a key and print it once; the old key expires after the overlap')
+    .addArgument(ID)
+    .addOption(OVERLAP)
+    .addOption(EXPIRES_AT)
+    .option('--json', 'print {"id", "key", "expiresAt"}')
+    .action(async (prefix: string, options: RotateOptions) => {
+      const { overlap, expiresAt } = options;
+      await printNewKey(options, await withKey(prefix, (admin, { id }) => admin.rotate(id, overlap, expiresAt)));
+    });
+  withPlan(keys.command('set-plan'))
+    .description('change the plan of a key')
+    .addArgument(ID)
+    .option('--json', 'print the key as an object')
+    .action(async (prefix: string, options: PlanOptions) => {
+      const choice = choiceOf(options);
+      const record = await withKey(prefix, (admin, { id }) => admin.setPlan(id, choice));
+      const text = `The key ${record.id} has the plan ${record.plan}.${noteOn(record.successorId)}`;
+      await print(options.json, record, text);
+    });
+  keys
+    .command('unban')
+    .description('end the temporary ban of a key in every running service')
+    .addArgument(ID)
+    .option('--json', 'print {"id"}')
+    .action(async (prefix: string, { json }: JsonOption) => {
+      const url = await redisUrl();
+      await withKey(prefix, async (admin, { id }) => {
+        // First: while Redis is unavailable, each service decides with a ban of its own.
+        await admin.notifyUnbanned(id);
+        if (url !== undefined) {
+          const { liftBanInRedis } = await import('../rate-limit/redis-admin.js');
+          await liftBanInRedis(url, id);
+        }
+        await print(json, { id }, `Any ban of the key ${id} is lifted; its limits still apply.`);
+      });
+    });
+}
+
+function withPlan(command: Command): Command {
+  return command
+    .addOption(new Option('--plan <plan>', 'plan of the key').choices(PLANS).makeOptionMandatory())
+    .option('--per-minute <n>', 'requests per minute (enterprise only)', integer(1))
+    .option('--per-day <n>', 'requests per day (enterprise only)', integer(1));
+}
+
+function withAdmin<T>(work: (admin: ApiKeysAdmin) => Promise<T>): Promise<T> {
+  return withDatabase(({ prisma }) => work(new ApiKeysAdmin(prisma)));
+}
+
+/** @param prefix the first characters of the id of the key */
+function withKey<T>(prefix: string, work: (admin: ApiKeysAdmin, key: KeyRecord) => Promise<T>): Promise<T> {
+  return withAdmin(async (admin) => work(admin, await admin.find(prefix)));
 }
 
 function noteOn(successorId: string | null): string {
@@ -147,7 +152,7 @@ function noteOn(successorId: string | null): string {
 }
 
 /** @throws {UsageError} when the quotas do not fit the plan */
-function choiceOf({ plan, perMinute, perDay }: KeyOptions): PlanChoice {
+function choiceOf({ plan, perMinute, perDay }: PlanOptions): PlanChoice {
   const isCustom = plan === 'enterprise';
   if ([perMinute, perDay].some((quota) => (quota !== undefined) !== isCustom)) {
     throw new UsageError(
@@ -157,27 +162,8 @@ function choiceOf({ plan, perMinute, perDay }: KeyOptions): PlanChoice {
   return { plan, requestsPerMinute: perMinute, requestsPerDay: perDay };
 }
 
-/** Prints a new key before it is committed: a key that was not shown never becomes valid. */
-async function printNewKey({ json }: KeyOptions, create: (deliver: Deliver) => Promise<void>): Promise<void> {
-  if (isDiscarded()) {
-    throw new UsageError('Stdout is closed or discarded, so the new key would be lost; no key was issued.');
-  }
-  let printedId: string | undefined;
-  try {
-    await create(async (issued) => {
-      const { id, key, expiresAt } = issued;
-      const lines = [`id       ${id}`, `key      ${key}`, `expires  ${expiresAt?.toISOString() ?? 'never'}`];
-      const text = [...lines, '', 'Store the key now: it is not shown again.'].join('\n');
-      const failure = await writeOut(json, issued, text);
-      if (failure !== undefined) {
-        throw new Error(`Cannot write to stdout (${failure}), so no key was issued. Run the command again.`);
-      }
-      printedId = id;
-    });
-  } catch (error) {
-    if (printedId !== undefined) {
-      warn(`The printed key may be invalid: check with "petstore keys show ${printedId}".`);
-    }
-    throw error;
-  }
+async function printNewKey({ json }: JsonOption, issued: IssuedKey): Promise<void> {
+  const { id, key, expiresAt } = issued;
+  const lines = [`id       ${id}`, `key      ${key}`, `expires  ${expiresAt?.toISOString() ?? 'never'}`];
+  await print(json, issued, [...lines, '', 'Store the key now: it is not shown again.'].join('\n'));
 }

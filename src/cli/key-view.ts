@@ -4,7 +4,7 @@ import { asError } from '../common/as-error.js';
 import { quotasOf } from '../plans/plans.js';
 import type { Usage } from '../rate-limit/redis-admin.js';
 import { redisUrl } from './command-database.js';
-import { count, details, shownId, table, timeText, warn, wrap } from './output.js';
+import { count, shownId, table, timeText, warn } from './output.js';
 
 /** A key as the commands print it; the fields of `--json`. */
 export interface KeyView extends Omit<KeyRecord, 'state'> {
@@ -47,41 +47,21 @@ async function usagesOf(records: readonly KeyRecord[]): Promise<Usage[]> {
   });
 }
 
-const UNKNOWN =
-  'Remaining requests and bans are unknown: without Redis (REDIS_URL), each process keeps them in its memory.';
-
-/** What the columns do not show: until when keys are banned, or that nobody knows. */
-function notesOn(keys: readonly KeyView[]): string[] {
-  const bans = keys
-    .filter(({ state }) => state === 'banned')
-    .map(({ id, bannedUntil }) => `${shownId(id)} is banned until ${bannedUntil?.toISOString() ?? '-'}.`);
-  const isUnknown = keys.some(({ state, requestsLeftToday }) => state === 'active' && requestsLeftToday === null);
-  const notes = [...bans, ...(isUnknown ? [UNKNOWN] : [])];
-  return notes.length === 0 ? [] : ['', ...notes.map((note) => wrap(note))];
-}
-
-/** Formats one key, a line for each field. */
-export function keyDetails(key: KeyView): string {
-  // The state and the notes say it.
-  return [details({ ...key, banned: null }), ...notesOn([key])].join('\n');
-}
-
-/** Formats keys as a table, and below it until when keys are banned. */
+/** Formats keys as a table. */
 export function keyTable(keys: readonly KeyView[]): string {
   if (keys.length === 0) {
     return 'There are no keys yet. Run "petstore keys issue --name NAME --plan PLAN" to issue one.';
   }
-  const rows = keys.map(({ id, plan, state, requestsLeftToday, lastUsedAt, expiresAt, name }) => [
+  const rows = keys.map(({ id, plan, state, bannedUntil, requestsLeftToday, lastUsedAt, expiresAt, name }) => [
     shownId(id),
     plan,
-    state,
+    state === 'banned' && bannedUntil !== null ? `banned until ${timeText(bannedUntil)}` : state,
     requestsLeftToday === null ? '-' : count(requestsLeftToday),
     dayOf(lastUsedAt),
     dayOf(expiresAt),
     name,
   ]);
-  const titles = ['ID', 'PLAN', 'STATE', 'LEFT TODAY', 'LAST USED', 'EXPIRES', 'NAME'];
-  return [table(titles, rows), ...notesOn(keys)].join('\n');
+  return table(['ID', 'PLAN', 'STATE', 'LEFT TODAY', 'LAST USED', 'EXPIRES', 'NAME'], rows);
 }
 
 function dayOf(time: Date | null): string {

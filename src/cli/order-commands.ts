@@ -10,7 +10,7 @@ import { findOrder, SHOWN_FIELDS } from '../orders/show-order.js';
 import { seedOrders } from '../orders/seed-orders.js';
 import { integer, orderId, UsageError } from './arguments.js';
 import { withDatabase } from './command-database.js';
-import { count, details, print, printResult, writeError } from './output.js';
+import { count, details, print, writeError } from './output.js';
 
 const ORDERS_DEFAULT = 1_000;
 const ORDERS_MAX = 100_000_000;
@@ -72,7 +72,7 @@ async function importFile(path: string, options: ImportOptions & { json?: true }
   const orders = await load((db, progress) => importOrders(db, file, options, progress)).finally(() => file.destroy());
   const { json, dryRun = false } = options;
   const done = dryRun ? 'checked; nothing was imported' : 'imported';
-  await printResult(json, { orders, dryRun }, `${ordersText(orders)} ${done}.`);
+  await print(json, { orders, dryRun }, `${ordersText(orders)} ${done}.`);
 }
 
 /** Waits for its first bytes: only reading shows that a directory is no file. */
@@ -114,7 +114,7 @@ async function seed({ orders, force, json }: SeedOptions): Promise<void> {
   const inserted = await load((db, progress) => seedOrders(db, orders, progress));
   const existing = orders - inserted;
   const text = `${ordersText(inserted)} inserted, ${count(existing)} existed already.`;
-  await printResult(json, { inserted, existing }, text);
+  await print(json, { inserted, existing }, text);
 }
 
 /**

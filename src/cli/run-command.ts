@@ -24,7 +24,7 @@ Examples:
 
 Exit codes:
   0              success
-  1              failure: nothing was changed, unless the message says otherwise
+  1              failure: nothing was changed, unless the message says otherwise or the connection was lost
   2              nothing was done: invalid or incomplete command line, no database configured, or --force missing in
                  production
   130, 143, 129  orders import or seed was ended by Ctrl-C, SIGTERM or SIGHUP: PostgreSQL rolls the load back within a

@@ -49,8 +49,8 @@ test.each<[string, (text: string) => unknown, accepted: [string, unknown][], rej
     '--name',
     keyName,
     ['x'.repeat(200), DOG.repeat(200)].map((name) => [` ${name} `, name]),
-    ['', ' \t\n', '\u200b', '\u2060 \ufeff', 'x'.repeat(201), DOG.repeat(201), 'a\nb', 'a\u001b[2J', 'a\u202eb'],
-    'It must have 1 to 200 characters, at least one visible, and no control characters',
+    ['', ' \t\n', 'x'.repeat(201), DOG.repeat(201), 'a\nb', 'a\u001b[2J', 'a\u202eb'],
+    'It must have 1 to 200 characters, and no control characters',
   ],
 ])('%s is parsed, or rejected with what is expected', (_option, parse, accepted, rejected, message) => {
   expect(accepted.map(([text]) => [text, parse(text)])).toEqual(accepted);
