@@ -10,7 +10,6 @@ const BATCH_SIZE_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 /** The values that are read at scrape time, each with its name and help; true is 1. */
 const GAUGES = {
   connections: ['petstore_connections', 'Open client connections.'],
-  unflushedUsage: ['petstore_usage_unflushed_rows', 'Keys with usage that is not written yet.'],
   ready: ['petstore_ready', '1 while /health/ready returns 200, 0 while it returns 503.'],
   archiveFailing: [
     'petstore_wal_archive_failing',
@@ -73,8 +72,6 @@ export class Metrics {
     'Pieces that lists needed, by where they were: compressed in memory, or in the database.',
     ['source'],
   );
-
-  readonly listBytes = this.#counter('petstore_list_bytes_total', 'Bytes of JSON in lists, before compression.');
 
   readonly lists = this.#counter(
     'petstore_lists_total',

@@ -27,9 +27,7 @@ export class UsageRecorder implements OnApplicationBootstrap, OnApplicationShutd
     private readonly repository: UsageRepository,
     @Inject(CONFIG) private readonly config: Config,
     private readonly metrics: Metrics,
-  ) {
-    metrics.watch('unflushedUsage', () => this.#rows.size);
-  }
+  ) {}
 
   onApplicationBootstrap(): void {
     this.#timer = setInterval(() => {

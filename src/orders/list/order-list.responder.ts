@@ -112,7 +112,6 @@ export class OrderListResponder {
       const body = isGzipAccepted(res) ? image.gzip : inflated(image.chunks);
       await pipeline(counted(body, sent), res, { signal: cut });
     }
-    this.metrics.listBytes.inc(image.length);
   }
 
   /** Sends a list that memory does not hold, from the database, at the pace of its client. */
@@ -144,7 +143,6 @@ export class OrderListResponder {
     let before = '[';
     try {
       for await (const { bytes } of snapshot.orders(new OrderEncoder())) {
-        this.metrics.listBytes.inc(bytes.length + 1);
         yield Buffer.from(before);
         // The encoder uses its buffers again while the connection still has this.
         yield Buffer.from(bytes);
