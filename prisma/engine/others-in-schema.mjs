@@ -11,7 +11,7 @@ const SELECT_OTHERS = `
     SELECT nspowner
     UNION SELECT datdba FROM pg_database WHERE datname = current_database()
     UNION SELECT relowner FROM pg_class WHERE relnamespace = pg_namespace.oid AND relname = 'orders'
-    UNION SELECT oid FROM pg_roles WHERE rolname = session_user
+    UNION SELECT oid FROM pg_roles WHERE rolname IN (session_user, 'pg_database_owner')
     UNION SELECT roleid FROM pg_auth_members JOIN pg_roles ON pg_roles.oid = member WHERE rolname = session_user
   )
   ORDER BY name`;
@@ -32,6 +32,6 @@ export async function othersInSchema(db) {
     message: `${names} may create in the schema public, and so run code as whoever uses it`,
     remedy:
       `Run as the owner of the schema: REVOKE CREATE ON SCHEMA public FROM ${names}; ` +
-      '"Who may create in the schema" in docs/operations.md has the statement before it.',
+      'docs/operations.md, "Who may create in the schema", says what the owner of the tables needs before.',
   };
 }

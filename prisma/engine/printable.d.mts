@@ -4,5 +4,5 @@ export const UNPRINTABLE: string;
 /** Such a character as JSON writes it: `\u001b`. */
 export function escapeOf(character: string): string;
 
-/** Escapes what would command a terminal, but for the ends of lines. */
+/** Escapes what would command a terminal, but for ends of lines and tabs. */
 export function printable(text: string): string;

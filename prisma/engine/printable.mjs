@@ -10,10 +10,10 @@ export function escapeOf(character) {
 }
 
 /**
- * Escapes what would command a terminal, but for the ends of lines: names and values come from outside.
+ * Escapes what would command a terminal, but for ends of lines and tabs: names and values come from outside.
  *
  * @param {string} text
  */
 export function printable(text) {
-  return text.replace(new RegExp(`(?!\\n)${UNPRINTABLE}`, 'gu'), escapeOf);
+  return text.replace(new RegExp(`(?![\\n\\t])${UNPRINTABLE}`, 'gu'), escapeOf);
 }

@@ -46,7 +46,7 @@ export function oneLine(value: string): string {
 export function table(titles: readonly string[], rows: readonly (readonly string[])[]): string {
   const columns = titles.map((title, index) => {
     const texts = rows.map((row) => oneLine(row[index] ?? ''));
-    const width = Math.max(title.length, ...texts.map(({ length }) => length));
+    const width = texts.reduce((widest, { length }) => Math.max(widest, length), title.length);
     const isNumeric = texts.every((text) => NUMBER.test(text));
     return [title, ...texts].map((text) => (isNumeric ? text.padStart(width) : text.padEnd(width)));
   });
