@@ -3,10 +3,7 @@ import pg from 'pg';
 import { PrismaClient } from './generated/client.js';
 import { CONNECTION_TIMEOUT_MS, clientsOf, firstError } from './open-client.js';
 
-/**
- * Longer than a transaction may wait for a lock and then for the reader of its output, so that PostgreSQL ends it and says why.
- * Milliseconds.
- */
+/** Longer than a transaction may wait for a lock, so that PostgreSQL ends it and says why. Milliseconds. */
 const TRANSACTION_OPTIONS = { maxWait: 2 * CONNECTION_TIMEOUT_MS, timeout: 60_000 };
 
 export interface OpenPrisma {
