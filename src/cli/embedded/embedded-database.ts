@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { inBackground } from '../../common/in-background.js';
 import { PROJECT_ROOT } from '../../common/project-root.js';
-import { postmasterOf, urlOf } from './cluster.js';
+import { runningServer, urlOf } from './cluster.js';
 import { demoBanner, prepareDemo } from './demo.js';
 import { migrate } from './migrate.js';
 import { PostgresServer } from './postgres-server.js';
@@ -29,7 +29,7 @@ export interface EmbeddedDatabase {
  */
 export async function startEmbeddedDatabase(stop: AbortController): Promise<EmbeddedDatabase> {
   process.stderr.write('Starting PostgreSQL in .data/; the first start, which creates it, takes a few seconds.\n');
-  const server = await PostgresServer.start({ folder: EMBEDDED_FOLDER }).catch(explain);
+  const server = await PostgresServer.start({ folder: EMBEDDED_FOLDER });
   try {
     stop.signal.throwIfAborted();
     const url = server.url(DATABASE);
@@ -54,13 +54,6 @@ export async function startEmbeddedDatabase(stop: AbortController): Promise<Embe
 
 /** The database of an embedded service that is running, for the commands. */
 export function runningEmbeddedDatabaseUrl(): string | undefined {
-  const postmaster = postmasterOf(EMBEDDED_FOLDER);
-  return postmaster?.status === 'ready' ? urlOf(EMBEDDED_FOLDER, postmaster.port, DATABASE) : undefined;
-}
-
-/** Errors of the file system have a code, and the path in their message: that of the data, or that of the programs. */
-function explain(error: unknown): never {
-  const { code, message } = error as NodeJS.ErrnoException;
-  const remedy = 'Make the path accessible to this user, free disk space, or set DATABASE_URL.';
-  throw code === undefined ? error : new Error(`Cannot start PostgreSQL (${message}). ${remedy}`, { cause: error });
+  const server = runningServer(EMBEDDED_FOLDER);
+  return server === undefined ? undefined : urlOf(EMBEDDED_FOLDER, server.port, DATABASE);
 }

@@ -1,7 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import pg from 'pg';
 import { PROJECT_ROOT } from '../../common/project-root.js';
 import { openClient } from '../../database/open-client.js';
 import { sessionSettings } from '../../database/session-settings.js';
@@ -14,10 +13,6 @@ const CREATE_RECORDS = `
     id varchar(36) PRIMARY KEY NOT NULL, checksum varchar(64) NOT NULL, finished_at timestamptz, migration_name varchar(255) NOT NULL,
     logs text, rolled_back_at timestamptz, started_at timestamptz NOT NULL DEFAULT now(), applied_steps_count integer NOT NULL DEFAULT 0)`;
 
-/** An attempt of Prisma that was interrupted: PostgreSQL has rolled it back. */
-const FORGET_INTERRUPTED = `
-  UPDATE _prisma_migrations SET rolled_back_at = now() WHERE finished_at IS NULL AND rolled_back_at IS NULL`;
-
 const SELECT_APPLIED = `SELECT migration_name AS name FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL`;
 
 /**
@@ -27,27 +22,20 @@ const SELECT_APPLIED = `SELECT migration_name AS name FROM _prisma_migrations WH
 export async function migrate(databaseUrl: string): Promise<void> {
   const client = await openClient(databaseUrl);
   try {
-    await client.query(`${sessionSettings()}; ${CREATE_RECORDS}; ${FORGET_INTERRUPTED}`);
+    await client.query(`${sessionSettings()}; ${CREATE_RECORDS}`);
     const { rows } = await client.query<{ name: string }>(SELECT_APPLIED);
     const applied = new Set(rows.map(({ name }) => name));
     const folders = readdirSync(MIGRATIONS, { withFileTypes: true }).filter((entry) => entry.isDirectory());
     const pending = folders.map(({ name }) => name).filter((name) => !applied.has(name));
     for (const name of pending.sort()) {
-      await apply(client, name);
+      const sql = readFileSync(join(MIGRATIONS, name, 'migration.sql'), 'utf8');
+      const checksum = createHash('sha256').update(sql).digest('hex');
+      // Several statements in one query are one transaction.
+      await client.query(`${sql}
+        ; INSERT INTO public._prisma_migrations (id, checksum, migration_name, finished_at, applied_steps_count)
+        VALUES ('${randomUUID()}', '${checksum}', '${name}', now(), 1)`);
     }
   } finally {
     await client.end();
   }
-}
-
-/** Several statements in one query are one transaction. */
-async function apply(client: pg.Client, name: string): Promise<void> {
-  const sql = readFileSync(join(MIGRATIONS, name, 'migration.sql'), 'utf8');
-  const checksum = createHash('sha256').update(sql).digest('hex');
-  const record = `
-    INSERT INTO public._prisma_migrations (id, checksum, migration_name, finished_at, applied_steps_count)
-    VALUES ('${randomUUID()}', '${checksum}', ${pg.escapeLiteral(name)}, now(), 1)`;
-  await client.query(`${sql}\n;${record}`).catch((error: unknown) => {
-    throw new Error(`Cannot apply the migration ${name}: ${(error as Error).message}`, { cause: error });
-  });
 }

