@@ -28,7 +28,7 @@ const PURE_FILES = [
   'orders/order-id',
   'orders/order-columns',
   'orders/list/(gzip|list-image|list-version|order-encoder)',
-  'orders/import/(import-errors|order-row|read-csv)',
+  'orders/import/(order-row|read-csv)',
   'http/(paths|error-responses)',
   'errors/domain-error',
 ];

@@ -1,7 +1,5 @@
-import { once } from 'node:events';
-import { createReadStream } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { constants } from 'node:os';
-import type { Readable } from 'node:stream';
 import type { Command } from 'commander';
 import type pg from 'pg';
 import { LoadProgress } from '../orders/bulk-load.js';
@@ -65,29 +63,14 @@ export function addOrderCommands(program: Command): void {
 }
 
 async function importFile(path: string, options: ImportOptions & { json?: true }): Promise<void> {
-  // On demand: class-validator would delay every command.
+  // On demand, so that --help is fast.
   const { importOrders } = await import('../orders/import/import-orders.js');
   // Opened before the connection, so that a wrong path is reported without a database.
-  const file = path === '-' ? process.stdin : await openFile(path);
+  const file = path === '-' ? process.stdin : (await open(path)).createReadStream();
   const orders = await load((db, progress) => importOrders(db, file, options, progress)).finally(() => file.destroy());
   const { json, dryRun = false } = options;
   const done = dryRun ? 'checked; nothing was imported' : 'imported';
   await print(json, { orders, dryRun }, `${ordersText(orders)} ${done}.`);
-}
-
-/** Waits for its first bytes: only reading shows that a directory is no file. */
-async function openFile(path: string): Promise<Readable> {
-  // A later error is thrown where the file is read, which begins when the database is connected.
-  const file = createReadStream(path).on('error', () => undefined);
-  try {
-    await once(file, 'readable');
-    return file;
-  } catch (error) {
-    const reason = (error as NodeJS.ErrnoException).code ?? 'unreadable';
-    throw new Error(`Cannot read the file ${JSON.stringify(path)} (${reason}); check the path and its permissions.`, {
-      cause: error,
-    });
-  }
 }
 
 async function show(id: bigint, options: { json?: true }): Promise<void> {

@@ -39,8 +39,7 @@ export async function loadOrders(
   progress: LoadProgress,
   work: () => Promise<number>,
 ): Promise<number> {
-  // What a statement sees does not depend on the default of the role.
-  await db.query('BEGIN ISOLATION LEVEL READ COMMITTED');
+  await db.query('BEGIN');
   try {
     await db.query(LOCK_OUT_OTHER_LOADS);
     const count = await work();

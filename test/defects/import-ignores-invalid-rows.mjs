@@ -1,8 +1,8 @@
 /** @type {import('./run.mjs').Defect} */
 export default {
   promise: 8,
-  file: 'src/orders/import/import-orders.ts',
-  find: '  errors.throwIfAny();\n',
-  replace: '',
-  suites: ['orders/import/import-orders'],
+  file: 'src/orders/import/read-csv.ts',
+  find: '  }\n  reject(problems);\n',
+  replace: '  }\n',
+  suites: ['import/files'],
 };

@@ -1,16 +1,9 @@
-import { pipeline } from 'node:stream/promises';
 import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
-import { sqlStateOf } from '../../database/postgres-errors.js';
 import { loadOrders, LoadProgress, raiseOrderSequence, SEQUENCE_END } from '../bulk-load.js';
 import { ORDER_COLUMNS } from '../order-columns.js';
-import { IMPORT_ERRORS_MAX, ImportErrors } from './import-errors.js';
-import { COPY_COLUMNS, copyLineOf } from './order-row.js';
-import { type OrderValues, readCsv } from './read-csv.js';
-
-const UNIQUE_VIOLATION = '23505';
-/** Lines that are sent together. */
-const BATCH_CHARACTERS = 32_768;
+import { COPY_COLUMNS } from './order-row.js';
+import { copyCsv, IMPORT_ERRORS_MAX, reject } from './read-csv.js';
 
 export interface ImportOptions {
   /** Checks everything, also against the existing orders, and changes nothing. */
@@ -21,9 +14,6 @@ export interface ImportOptions {
   readonly complete?: boolean;
 }
 
-/** Inserts nothing, and fails before the file is read when the role may not insert. */
-const TRY_INSERT = 'INSERT INTO orders SELECT * FROM orders LIMIT 0';
-
 /**
  * The file is staged under the constraints of `orders`, so that PostgreSQL checks every row before an order is inserted:
  * a rejected file and a dry run leave no dead rows and draw no id from the sequence.
@@ -32,15 +22,13 @@ const CREATE_STAGE = `
   CREATE TEMPORARY TABLE order_import (LIKE orders INCLUDING DEFAULTS INCLUDING CONSTRAINTS, line bigint NOT NULL) ON COMMIT DROP;
   ALTER TABLE order_import ALTER COLUMN id DROP NOT NULL`;
 
-const COPY_TO_STAGE = `COPY order_import (${COPY_COLUMNS}) FROM STDIN`;
-
 /** Ids that occur more than once in the file, and ids of existing orders. */
 const INVALID_IDS = `
-  SELECT line, format('must be unique in the file (got %s, as in line %s)', id, first_line) AS problem
+  SELECT line, format('line %s, id must be unique in the file (got %s, as in line %s)', line, id, first_line) AS problem
   FROM (SELECT line, id, min(line) OVER (PARTITION BY id) AS first_line FROM order_import WHERE id IS NOT NULL) AS numbered
   WHERE line > first_line
   UNION ALL
-  SELECT line, format('must not be the id of an existing order (got %s)', id) FROM order_import JOIN orders USING (id)
+  SELECT line, format('line %s, id must not be the id of an existing order (got %s)', line, id) FROM order_import JOIN orders USING (id)
   ORDER BY line LIMIT ${IMPORT_ERRORS_MAX}`;
 
 const HIGHEST_ID = `SELECT max(id) AS id FROM order_import WHERE id < ${SEQUENCE_END}`;
@@ -73,9 +61,10 @@ export async function importOrders(
     return stageOrders(db, file, options, progress).finally(() => db.query('ROLLBACK').catch(() => undefined));
   }
   return loadOrders(db, progress, async () => {
-    await db.query(TRY_INSERT);
     const count = await stageOrders(db, file, options, progress);
-    await insertStaged(db);
+    const { rows } = await db.query<{ id: string | null }>(HIGHEST_ID);
+    await raiseOrderSequence(db, rows[0]?.id ?? null);
+    await db.query(INSERT_STAGED);
     return count;
   });
 }
@@ -87,54 +76,13 @@ async function stageOrders(
   { allowEmpty = false, complete = false }: ImportOptions,
   progress: LoadProgress,
 ): Promise<number> {
-  const errors = new ImportErrors();
   await db.query(CREATE_STAGE);
-  const copy = db.query(copyFrom(COPY_TO_STAGE));
-  await pipeline(copyLines(readCsv(file, errors, complete), errors, progress), copy);
-  await db.query('ANALYZE order_import');
-  const { rows } = await db.query<{ line: string; problem: string }>(INVALID_IDS);
-  for (const { line, problem } of rows) {
-    errors.add(Number(line), problem, 'id');
-  }
-  errors.throwIfAny();
+  const copy = db.query(copyFrom(`COPY order_import (${COPY_COLUMNS}) FROM STDIN`));
+  await copyCsv(file, copy, complete, progress);
+  const { rows } = await db.query<{ problem: string }>(INVALID_IDS);
+  reject(rows.map(({ problem }) => problem));
   if (copy.rowCount === 0 && !allowEmpty) {
     throw new Error('The file has no orders. Check what wrote it, or pass --allow-empty.');
   }
   return copy.rowCount;
-}
-
-async function* copyLines(
-  rows: AsyncIterable<OrderValues>,
-  errors: ImportErrors,
-  progress: LoadProgress,
-): AsyncGenerator<string> {
-  let lines = '';
-  for await (const [line, values] of rows) {
-    lines += copyLineOf(line, values, errors) ?? '';
-    progress.orders++;
-    if (lines.length >= BATCH_CHARACTERS) {
-      yield lines;
-      lines = '';
-    }
-  }
-  yield lines;
-}
-
-/** @throws {Error} when another order has an id since the check, or has the next id: the sequence does not pass ids near its end */
-async function insertStaged(db: pg.ClientBase): Promise<void> {
-  const { rows } = await db.query<{ id: string | null }>(HIGHEST_ID);
-  await raiseOrderSequence(db, rows[0]?.id ?? null);
-  try {
-    await db.query(INSERT_STAGED);
-  } catch (error) {
-    if (sqlStateOf(error) !== UNIQUE_VIOLATION) {
-      throw error;
-    }
-    const { message, detail = '' } = error as pg.DatabaseError;
-    throw new Error(
-      `An id in the file, or the next id for an order without one, is already in use (${message} ${detail}); ` +
-        'nothing was imported. Import again to see the line, or give every order an id.',
-      { cause: error },
-    );
-  }
 }

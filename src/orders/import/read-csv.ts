@@ -1,31 +1,42 @@
-import { pipeline } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { CsvError, parse } from 'csv-parse';
-import type { ImportErrors } from './import-errors.js';
-import { ORDER_FIELDS, type OrderField, REQUIRED_FIELDS } from './order-row.js';
+import type { LoadProgress } from '../bulk-load.js';
+import { copyLineOf, excerpt, ORDER_FIELDS, type OrderRow, problemsOf, REQUIRED_FIELDS } from './order-row.js';
 
 /** Far longer than any order. Bounds the memory that an unclosed quote takes. */
 const RECORD_BYTES_MAX = 65_536;
+/** Lines that are sent together: a write to the connection for each would take seven times the system time. */
+const BATCH_CHARACTERS = 32_768;
+/** Reading stops after this many errors. */
+export const IMPORT_ERRORS_MAX = 20;
 
-/** What programs write between the columns in place of commas. */
-const OTHER_DELIMITERS: Readonly<Record<string, string>> = { ';': 'semicolons', '\t': 'tabs', '|': 'vertical bars' };
+const HEADER = `the fields, separated by commas, are ${ORDER_FIELDS.join(', ')}`;
 
-/** The values of a row by field, and its line of the file, counted from 1. */
-export type OrderValues = [line: number, values: Readonly<Partial<Record<OrderField, string>>>];
+/** @throws {Error} with the problems of a file, unless there are none */
+export function reject(problems: readonly string[]): void {
+  if (problems.length > 0) {
+    const rest = problems.length < IMPORT_ERRORS_MAX ? [] : ['The rest of the file was not checked.'];
+    const lines = problems.slice(0, IMPORT_ERRORS_MAX).map((problem) => `  - ${problem}`);
+    throw new Error(['Errors in the file; nothing was imported:', ...lines, ...rest].join('\n'));
+  }
+}
 
 /**
- * Reads CSV (RFC 4180) with a header line as it arrives; each line may have a line end of its own kind. Skips rows without a value.
+ * Reads CSV (RFC 4180) with a header line as it arrives, and writes its orders as lines of COPY's text format.
  * @param isComplete accepts a last row without a line end, which is otherwise an error: it may have been cut off
+ * @throws {Error} with the invalid lines and fields
  */
-export async function* readCsv(
-  source: AsyncIterable<Buffer>,
-  errors: ImportErrors,
+export async function copyCsv(
+  file: AsyncIterable<Buffer>,
+  copy: NodeJS.WritableStream,
   isComplete: boolean,
-): AsyncGenerator<OrderValues> {
+  progress: LoadProgress,
+): Promise<void> {
+  const problems: string[] = [];
+  let line = 0;
   let lastByte: number | undefined;
-  let nextLine = 1;
-  let lastRow: number | undefined;
-  async function* bytes(): AsyncGenerator<Buffer> {
-    for await (const chunk of source) {
+  async function* watched(): AsyncGenerator<Buffer> {
+    for await (const chunk of file) {
       // UTF-16 has zeros in between.
       lastByte = chunk.findLast((byte) => byte !== 0) ?? lastByte;
       yield chunk;
@@ -34,66 +45,63 @@ export async function* readCsv(
   const parser = parse({
     bom: true,
     trim: true,
+    columns: checkHeader,
+    // A row of another length is passed on with its error.
     relax_column_count: true,
     record_delimiter: ['\r\n', '\n', '\r'],
+    skip_empty_lines: true,
+    skip_records_with_empty_values: true,
     max_record_size: RECORD_BYTES_MAX,
-    on_record: (values: string[]) => {
-      const line = nextLine;
-      // Quoted values may have line ends. The count of csv-parse takes a CRLF in them for two.
-      nextLine += values.reduce((lines, value) => lines + (value.match(/\r\n|\n|\r/g)?.length ?? 0), 1);
-      const isBlank = values.every((value) => value.trim() === '');
-      lastRow = isBlank ? undefined : line;
-      return isBlank ? null : [String(line), ...values];
+    on_record: (row: OrderRow, { lines, error }) => {
+      line = lines;
+      progress.orders++;
+      const lengthProblem = (error as CsvError | undefined)?.message;
+      const found = lengthProblem === undefined ? problemsOf(row) : [lengthProblem];
+      problems.push(...found.map((problem) => `line ${line}, ${problem}`));
+      if (problems.length >= IMPORT_ERRORS_MAX) {
+        reject(problems);
+      }
+      return found.length > 0 ? null : copyLineOf(line, row);
     },
   });
-  let header: OrderField[] | undefined;
-  try {
-    // An error of the source ends the parser, and the loop throws it.
-    for await (const [line, ...values] of pipeline(bytes(), parser, () => undefined) as AsyncIterable<string[]>) {
-      if (header === undefined) {
-        header = readHeader(Number(line), values, errors);
-      } else if (values.length === header.length) {
-        yield [Number(line), Object.fromEntries(header.map((field, index) => [field, values[index]]))];
-      } else {
-        errors.add(Number(line), `must have ${header.length} values, like the header (got ${values.length})`);
-      }
-    }
-  } catch (error) {
+  await pipeline(watched(), parser, inBatches, copy).catch((error: unknown) => {
     if (!(error instanceof CsvError)) {
       throw error;
     }
-    const problem = error.message.replace(/ at line \d+/, '');
-    errors.add(nextLine, `is not valid CSV; perhaps a quote that opens in it is not closed (${problem})`);
-    return;
+    problems.push(`the row after line ${line} is not valid CSV; perhaps a quote is not closed (${error.message})`);
+    reject(problems);
+  });
+  if (!isComplete && lastByte !== undefined && lastByte !== 0x0a && lastByte !== 0x0d) {
+    problems.push(
+      `line ${parser.info.lines} has no line end and may have been cut off; if the file is complete, pass --complete`,
+    );
   }
-  if (lastRow !== undefined && lastByte !== 0x0a && lastByte !== 0x0d && !isComplete) {
-    errors.add(lastRow, 'has no line end and may have been cut off; if the file is complete, pass --complete');
+  reject(problems);
+}
+
+async function* inBatches(lines: AsyncIterable<string>): AsyncGenerator<string> {
+  let batch = '';
+  for await (const line of lines) {
+    batch += line;
+    if (batch.length >= BATCH_CHARACTERS) {
+      yield batch;
+      batch = '';
+    }
   }
+  yield batch;
 }
 
 /** @throws {Error} when the header is invalid: the values cannot be checked without it */
-function readHeader(line: number, names: readonly string[], errors: ImportErrors): OrderField[] {
-  const [, other] =
-    Object.entries(OTHER_DELIMITERS).find(([delimiter]) => names.length === 1 && names[0]?.includes(delimiter)) ?? [];
-  if (other !== undefined) {
-    errors.add(line, `must separate the columns with commas, not with ${other}`);
-    errors.throwIfAny();
-  }
-  for (const [index, name] of names.entries()) {
-    if (!isOrderField(name)) {
-      const problem = `is not a field of an order; the fields are ${ORDER_FIELDS.join(', ')}`;
-      errors.add(line, problem, name === '' ? 'a column without a name' : name);
-    } else if (names.indexOf(name) < index) {
-      errors.add(line, 'occurs twice in the header', name);
-    }
-  }
-  for (const field of REQUIRED_FIELDS.filter((field) => !names.includes(field))) {
-    errors.add(line, 'is missing from the header', field);
-  }
-  errors.throwIfAny();
-  return names.filter(isOrderField);
-}
-
-function isOrderField(name: string): name is OrderField {
-  return ORDER_FIELDS.some((field) => field === name);
+function checkHeader(names: string[]): string[] {
+  const problems = {
+    missing: REQUIRED_FIELDS.filter((field) => !names.includes(field)),
+    unknown: names.filter((name) => !ORDER_FIELDS.some((field) => field === name)),
+    repeated: names.filter((name, index) => names.indexOf(name) < index),
+  };
+  reject(
+    Object.entries(problems)
+      .filter(([, fields]) => fields.length > 0)
+      .map(([problem, fields]) => `${problem} in the header: ${fields.map(excerpt).join()}; ${HEADER}`),
+  );
+  return names;
 }

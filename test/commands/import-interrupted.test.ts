@@ -24,57 +24,58 @@ async function interrupt(command: ChildProcess, signal: NodeJS.Signals = 'SIGINT
   return [await ended, await stderr];
 }
 
-async function count(condition: string): Promise<number> {
-  const { rows } = await database.db.query<{ count: string }>(`SELECT count(*) FROM ${condition}`);
-  return Number(rows[0]?.count);
+/** Waits until a command's session is in this state. */
+function untilSession(condition: string): Promise<void> {
+  return waitFor(async () => {
+    const { rowCount } = await database.db.query(
+      `SELECT FROM pg_stat_activity
+       WHERE datname = current_database() AND application_name = 'petstore-cli' AND ${condition}`,
+    );
+    return rowCount === 1;
+  }, condition);
 }
 
-const IS_COPYING = "pg_stat_activity WHERE datname = current_database() AND query LIKE 'COPY order_import%'";
-const IS_INSERTING =
-  "pg_stat_activity WHERE datname = current_database() AND application_name = 'petstore-cli' AND query LIKE '%ON CONFLICT%'";
-const IS_COMMITTING = "pg_stat_activity WHERE datname = current_database() AND query = 'COMMIT' AND state = 'active'";
-const IS_WAITING = "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+async function expectNoOrders(): Promise<void> {
+  expect((await database.db.query('SELECT id FROM orders')).rows).toEqual([]);
+}
 
+const ROWS = 'petId,quantity\n1,1\n';
 const INTERRUPTED = 'Interrupted: no order was inserted.\n';
 
-describe('Ctrl-C', () => {
+describe('a signal', () => {
   it.each([
     ['SIGINT', 130],
     ['SIGTERM', 143],
     ['SIGHUP', 129],
-  ] as const)(
-    'ends an import that waits for input, as does another signal, and nothing is imported: %s',
-    async (signal, exitCode) => {
-      const command = start('orders', 'import', '-');
-      command.stdin!.write('petId,quantity\n1,1\n');
-      await waitFor(async () => (await count(IS_COPYING)) === 1, 'the import reads');
-      expect(await interrupt(command, signal)).toEqual([exitCode, INTERRUPTED]);
-      expect(await count('orders')).toBe(0);
-    },
-  );
-
-  it('cancels the statement of an import, and nothing is imported', async () => {
-    const unlock = await openTransaction(database.db, 'LOCK TABLE orders IN SHARE MODE');
+  ] as const)('ends an import that waits for input, which says that nothing was imported: %s', async (signal, code) => {
     const command = start('orders', 'import', '-');
-    command.stdin!.end('petId,quantity\n1,1\n');
-    await waitFor(async () => (await count(IS_WAITING)) === 1, 'the import waits for the lock');
-    expect(await interrupt(command)).toEqual([130, INTERRUPTED]);
-    await unlock();
-    expect(await count('orders')).toBe(0);
+    command.stdin!.write(ROWS);
+    await untilSession("query LIKE 'COPY order_import%'");
+    expect(await interrupt(command, signal)).toEqual([code, INTERRUPTED]);
+    await expectNoOrders();
   });
 
-  it('says that the commit of an import had begun, which may succeed', async () => {
+  it('ends an import that waits for a lock, and nothing is imported', async () => {
+    const unlock = await openTransaction(database.db, 'LOCK TABLE orders IN SHARE MODE');
+    const command = start('orders', 'import', '-');
+    command.stdin!.end(ROWS);
+    await untilSession("wait_event_type = 'Lock'");
+    expect(await interrupt(command)).toEqual([130, INTERRUPTED]);
+    await unlock();
+    await expectNoOrders();
+  });
+
+  it('during the commit of an import ends it, which says that the commit may succeed', async () => {
     await database.db.query(`
       CREATE FUNCTION delay_commit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(60); RETURN NULL; END $$;
       CREATE CONSTRAINT TRIGGER delays_commit AFTER INSERT ON orders DEFERRABLE INITIALLY DEFERRED
       FOR EACH ROW EXECUTE FUNCTION delay_commit()`);
     try {
       const command = start('orders', 'import', '-');
-      command.stdin!.end('petId,quantity\n1,1\n');
-      await waitFor(async () => (await count(IS_COMMITTING)) === 1, 'the commit has begun');
+      command.stdin!.end(ROWS);
+      await untilSession("query = 'COMMIT' AND state = 'active'");
       const message = 'Interrupted: the commit had begun; check whether the orders exist before you repeat it.\n';
       expect(await interrupt(command)).toEqual([130, message]);
-      await waitFor(async () => (await count(IS_COMMITTING)) === 0, 'PostgreSQL has ended the commit');
     } finally {
       await database.db.query('DROP TRIGGER delays_commit ON orders; DROP FUNCTION delay_commit()');
     }
@@ -82,8 +83,8 @@ describe('Ctrl-C', () => {
 
   it('ends a seed, and nothing is inserted', async () => {
     const command = start('seed', '--orders', '100000000');
-    await waitFor(async () => (await count(IS_INSERTING)) === 1, 'orders are inserted');
+    await untilSession("query LIKE '%ON CONFLICT%'");
     expect(await interrupt(command)).toEqual([130, INTERRUPTED]);
-    expect(await count('orders')).toBe(0);
+    await expectNoOrders();
   });
 });
