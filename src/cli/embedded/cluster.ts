@@ -46,7 +46,10 @@ export function urlOf(folder: string, port: string, database: string): string {
 /** The server that runs on the cluster, as it describes itself in `postmaster.pid`. */
 export function runningServer(folder: string): { pid: number; port: string; status: string } | undefined {
   const path = join(dataOf(folder), 'postmaster.pid');
-  const [pid = '', , , port = '', , , , status = ''] = existsSync(path) ? readFileSync(path, 'utf8').split('\n') : [];
+  if (!existsSync(path)) {
+    return undefined;
+  }
+  const [pid = '', , , port = '', , , , status = ''] = readFileSync(path, 'utf8').split('\n');
   // The file survives a crash, and another process may have the number by now.
   return commandLineOf(pid).includes(dataOf(folder)) ? { pid: Number(pid), port, status: status.trim() } : undefined;
 }
@@ -56,7 +59,9 @@ function commandLineOf(pid: string): string {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
   } catch {
-    return spawnSync('ps', ['-ww', '-o', 'command=', '-p', pid], { encoding: 'utf8' }).stdout;
+    // macOS has no /proc, and small images have no ps.
+    const ps = spawnSync('ps', ['-ww', '-o', 'command=', '-p', pid], { encoding: 'utf8' });
+    return ps.error === undefined ? ps.stdout : '';
   }
 }
 
