@@ -3,30 +3,7 @@ const QUICK_FOLDERS = ['list', 'cancel', 'requests', 'keys', 'races', 'import', 
 /** CI runs these, too. `npm run test:matrix` runs `test/weekly/`. */
 const SLOW_FOLDERS = ['commands', 'outages', 'models', 'deploy', 'page', 'production'];
 
-/** Folders whose suites have no folder of a project yet. */
-const OTHER_FOLDERS = [
-  ...['api-keys', 'cli', 'config', 'database', 'docs', 'examples', 'fault-injection', 'health', 'hostile', 'openapi'],
-  ...['orders', 'rate-limit', 'replicas', 'server', 'tracing', 'unit'],
-];
-/** Those of them that are slow. */
-export const LONG_SUITES = [
-  'api-keys/guessed-keys',
-  ...['broken-output', 'doctor/*', 'embedded/*', 'encodings', 'interrupts', 'key-usage', 'others-in-schema'].map(
-    (name) => `cli/${name}`,
-  ),
-  ...['database-listener', 'migration-command', 'migrations'].map((name) => `database/${name}`),
-  'examples/typescript-client',
-  ...['database-faults', 'rolling-restart'].map((name) => `fault-injection/${name}`),
-  ...['connections', 'fuzz'].map((name) => `hostile/${name}`),
-  'openapi/swagger-ui',
-  'replicas/*',
-  'tracing/tracing',
-].map((name) => `**/test/${name}.test.ts`);
-/** Suites of test/matrix/ that only `npm run test:matrix` runs. */
-export const SLOW_SUITES = ['clients', 'kubernetes', 'proxies'].map((name) => `**/test/matrix/${name}.test.ts`);
-
 const suitesIn = (folders) => folders.map((folder) => `<rootDir>/test/${folder}/**/*.test.ts`);
-const without = (suites) => suites.map((suite) => `!${suite}`);
 
 /** Nest 12 and Prisma's client are ESM, which Jest's CommonJS modules cannot require under Node 20. So SWC compiles these to CommonJS. */
 const ESM_FILES = [
@@ -87,15 +64,7 @@ export const run = {
 export default {
   ...run,
   projects: [
-    {
-      ...project,
-      displayName: 'quick',
-      testMatch: [...suitesIn([...QUICK_FOLDERS, ...OTHER_FOLDERS]), ...without(LONG_SUITES)],
-    },
-    {
-      ...project,
-      displayName: 'slow',
-      testMatch: [...suitesIn([...SLOW_FOLDERS, 'matrix']), ...LONG_SUITES, ...without(SLOW_SUITES)],
-    },
+    { ...project, displayName: 'quick', testMatch: suitesIn(QUICK_FOLDERS) },
+    { ...project, displayName: 'slow', testMatch: suitesIn(SLOW_FOLDERS) },
   ],
 };

@@ -14,7 +14,7 @@ import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { requestText } from '../helpers/wire.js';
-import { HAPROXY_OF_COMPOSE, ProxyProcess } from '../matrix/shipped-proxies.js';
+import { HAPROXY_OF_COMPOSE, ProxyProcess } from '../helpers/shipped-proxies.js';
 
 const ROOT = join(__dirname, '..', '..');
 const PROMETHEUS = join(ROOT, 'deploy', 'prometheus');

@@ -10,6 +10,6 @@ if (!(minutes > 0)) {
 }
 const { status } = spawnSync('npx', ['jest', 'test/outages/postgres-under-traffic'], {
   stdio: 'inherit',
-  env: { ...process.env, LONG: 'true', SOAK_MINUTES: String(minutes) },
+  env: { ...process.env, SOAK_MINUTES: String(minutes) },
 });
 process.exit(status ?? 1);

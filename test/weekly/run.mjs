@@ -8,7 +8,6 @@ import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { installOnce } from '../../.ci/install.mjs';
-import { SLOW_SUITES } from '../../jest.config.js';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -20,17 +19,13 @@ const IS_SUPPORTED = `${process.platform}-${process.arch}` === PLATFORM;
 
 /** Suites that depend on the version of PostgreSQL. */
 const DATABASE_SUITES = [
-  ...['list/', 'cancel/', 'races/', 'import/', 'keys/', 'commands/migrat', 'commands/update', 'outages/postgres'],
-  ...['orders/', 'api-keys/', 'database/', 'fault-injection/'],
+  ...['list/', 'cancel/', 'races/', 'import/', 'keys/', 'outages/postgres'],
+  ...['migrate', 'update', 'doctor'].map((name) => `commands/${name}`),
 ].map((name) => `/test/${name}`);
 /** Suites that depend on the version of Node. */
-const NODE_SUITES = ['pure/', 'list/', 'cancel/', 'requests/', 'commands/', 'unit/', 'server/', 'cli/'].map(
-  (name) => `/test/${name}`,
-);
+const NODE_SUITES = ['pure/', 'list/', 'cancel/', 'requests/', 'commands/'].map((name) => `/test/${name}`);
 /** The part of them that holds how Node writes responses, reads targets and frees memory: quick, and without timing. */
-const RESPONSE_SUITES = ['pure/', 'list/[23]0', 'requests/', 'unit/', 'server/(?:connections|requests)'].map(
-  (name) => `/test/${name}`,
-);
+const RESPONSE_SUITES = ['pure/', 'list/[23]0', 'requests/'].map((name) => `/test/${name}`);
 
 /**
  * @typedef {object} Surrounding
@@ -43,13 +38,11 @@ const WEEKLY_SUITES = readdirSync(HERE).filter((file) => file.endsWith('.test.ts
 
 /** @type {Surrounding[]} */
 const SURROUNDINGS = [
-  ...[...WEEKLY_SUITES, ...SLOW_SUITES]
-    .map((file) => basename(file, '.test.ts'))
-    .map((name) => ({
-      name,
-      suites: ['--config', 'test/weekly/jest.config.js', `/${name}.test.ts`],
-      ...(USE_OTHER_POSTGRES.includes(name) && IS_SUPPORTED ? { prepare: otherPostgres } : {}),
-    })),
+  ...WEEKLY_SUITES.map((file) => basename(file, '.test.ts')).map((name) => ({
+    name,
+    suites: ['--config', 'test/weekly/jest.config.js', `/${name}.test.ts`],
+    ...(USE_OTHER_POSTGRES.includes(name) && IS_SUPPORTED ? { prepare: otherPostgres } : {}),
+  })),
   ...[14, 15, 16, 17].map((version) => ({
     name: `postgres-${version}`,
     suites: DATABASE_SUITES,
