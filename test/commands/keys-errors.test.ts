@@ -1,5 +1,5 @@
 import { insertKey } from '../helpers/builders.js';
-import { petstore } from '../helpers/petstore.js';
+import { petstore, petstoreProcess } from '../helpers/petstore.js';
 import { createServiceLogin, type ServiceLogin } from '../helpers/service-login.js';
 import { useTestDatabase } from '../helpers/test-database.js';
 
@@ -111,16 +111,15 @@ describe('a command without the access that it needs', () => {
     `error: permission denied for ${reason}. ` +
     'Set DATABASE_URL to the login of an administrator; in containers use "docker compose run --rm admin".\n';
 
-  // An import is rejected before it reads: the file is empty, which would be an error, too.
   it.each([
     [['keys', 'issue', '--name', 'Partner', '--plan', 'free'], 'table api_keys'],
     [['keys', 'list'], 'table api_keys'],
     [['keys', 'rotate', UNKNOWN_ID], 'table api_keys'],
-    [['orders', 'import', '-'], 'table orders'],
+    [['orders', 'import', '-'], 'sequence orders_id_seq'],
     [['seed'], 'sequence orders_id_seq'],
     [['keys', 'usage'], 'table api_keys'],
   ])('names the reason and the remedy: %j', async (args, reason) => {
-    const result = await petstore(args, { DATABASE_URL: login.url });
+    const result = await petstoreProcess(args, { DATABASE_URL: login.url }, 'petId,quantity\n7,1\n');
     expect(result).toEqual({ exitCode: FAILED, stdout: '', stderr: rejected(reason) });
   });
 

@@ -10,7 +10,7 @@ import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 
 const ROOT = join(__dirname, '..', '..');
 /** As in the image: older versions know no proxy. */
-const NODE = join(ROOT, 'test', 'matrix', 'node-versions', 'node-24');
+const NODE = join(ROOT, 'test', 'weekly', 'node-versions', 'node-24');
 /** Of a healthy service; `fetch` rejects it (WHATWG fetch, "port blocking"). */
 const PORT = 10_080;
 

@@ -89,7 +89,7 @@ describe('a path outside the version segment that does not exist returns 404 wit
     ['DELETE', '/docs'],
     // Files of the Swagger UI package, and others, that are not served.
     ['GET', '/docs/package.json'],
-    ['GET', '/docs/index.html'],
+    ['GET', '/docs/nothing.html'],
     ['GET', '/docs/..%2f..%2fpackage.json'],
     ['GET', '/docs/%2e%2e/%2e%2e/package.json'],
     ['GET', '/docs/%00'],

@@ -19,7 +19,7 @@ const INSUFFICIENT_PRIVILEGE = '42501';
 const CREATE_FUNCTION = "CREATE FUNCTION public.theirs() RETURNS integer LANGUAGE sql AS 'SELECT 1'";
 
 const describeHere =
-  programs === undefined ? describeIf(false, 'npm run test:matrix -- --only long') : describeWith('psql');
+  programs === undefined ? describeIf(false, 'npm run test:matrix -- --only public-schema') : describeWith('psql');
 
 /** Everybody may create in the schema `public` of a new database, up to this version. */
 describeHere('the schema public of PostgreSQL 14', () => {
