@@ -85,6 +85,7 @@ describe('a trigger for one of sixty orders in one statement', () => {
   it.each([
     ['raises an error', "RAISE EXCEPTION 'not this one' USING ERRCODE = 'P0001';", '500 internal_error'],
     ['reports a conflict', "RAISE EXCEPTION 'not this one' USING ERRCODE = '40001';", '503 service_unavailable'],
+    ['waits for a lock', 'PERFORM pg_advisory_xact_lock(4711);', '503 service_unavailable'],
     ['suppresses the update', 'RETURN NULL;', '500 internal_error'],
     ['keeps the status', 'NEW.status := OLD.status; NEW.cancelled_at := NULL;', '500 internal_error'],
   ])('%s: the cancel of this order fails alone', async (_what, body, expected) => {
@@ -95,6 +96,7 @@ describe('a trigger for one of sixty orders in one statement', () => {
       CREATE FUNCTION of_the_operator() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN IF OLD.id = ${bad} THEN ${body} END IF; RETURN NEW; END $$;
       CREATE TRIGGER of_the_operator BEFORE UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION of_the_operator()`);
+    const release = await openTransaction(db, 'SELECT pg_advisory_xact_lock(4711)', []);
     const counted = await countCancels();
     const outcomes = await Promise.all(await cancelTogether(ids));
     expect(await counted()).toMatchObject({ statements: 3, orders: 62 });
@@ -103,6 +105,7 @@ describe('a trigger for one of sixty orders in one statement', () => {
     expect(await statusOf(db, ids[30]!)).toBe('cancelled');
     // Without the others, too.
     expect(await outcome(bad)).toBe(expected);
+    await release();
   });
 });
 
