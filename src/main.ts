@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import type { RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Logger } from '@nestjs/common';
 import type { NestExpressApplication } from '@nestjs/platform-express';
@@ -79,10 +80,11 @@ function expectWorkingFolder(): void {
 
 async function listen(app: NestExpressApplication, config: Config): Promise<void> {
   try {
-    if (config.metricsPort !== 0) {
-      await serveMetrics(app.get(Metrics).registry, config.host, config.metricsPort);
-    }
     await app.listen(config.port, config.host);
+    if (config.metricsPort !== 0) {
+      const respond = app.getHttpAdapter().getInstance() as RequestListener;
+      await serveMetrics(app.get(Metrics).registry, respond, config.host, config.metricsPort);
+    }
   } catch (error) {
     const { code, address, port } = error as NodeJS.ErrnoException & Partial<AddressInfo>;
     const variable = port === config.metricsPort ? 'METRICS_PORT' : 'PORT';

@@ -2,9 +2,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { insertOrder, insertOrders, statusOf } from '../helpers/builders.js';
 import { expectErrorResponse } from '../helpers/expect-error-response.js';
+import { freePort } from '../helpers/free-port.js';
 import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
 import { RawClient } from '../helpers/raw-client.js';
 import { ServiceMetrics } from '../helpers/service-metrics.js';
+import { ServiceProcess } from '../helpers/service-process.js';
 import { startTestService, useTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { exchange, requestText } from '../helpers/wire.js';
@@ -170,6 +172,27 @@ describe('MAX_CONNECTIONS', () => {
       [404, 'keep-alive'],
     ]);
     expect((await fetch(`${context.service.baseUrl}/health/live`)).status).toBe(200);
+  });
+
+  it('when all of them are open, probes are answered on METRICS_PORT', async () => {
+    const metricsPort = await freePort();
+    const service = await ServiceProcess.start({
+      DATABASE_URL: context.service.url,
+      MAX_CONNECTIONS: String(CONNECTIONS_MAX),
+      METRICS_PORT: String(metricsPort),
+    });
+    try {
+      for (let opened = 0; opened < CONNECTIONS_MAX; opened++) {
+        clients.push(await RawClient.open(service.port));
+      }
+      await expect(fetch(`${service.baseUrl}/health/ready`)).rejects.toThrow('fetch failed');
+      for (const probe of ['live', 'ready']) {
+        const response = await fetch(`http://127.0.0.1:${metricsPort}/health/${probe}`);
+        expect([response.status, await response.json()]).toEqual([200, { status: 'ok' }]);
+      }
+    } finally {
+      await service.stop();
+    }
   });
 });
 
