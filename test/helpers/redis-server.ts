@@ -76,7 +76,8 @@ export class RedisServer {
     if (this.child.exitCode === null && this.child.signalCode === null) {
       await this.kill();
     }
-    rmSync(this.folder, { recursive: true, force: true });
+    // A process of it may still be saving.
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
   }
 
   /** Calls per command from INFO commandstats, which includes commands inside scripts. */
