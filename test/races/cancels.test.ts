@@ -85,7 +85,11 @@ describe('a trigger for one of sixty orders in one statement', () => {
   it.each([
     ['raises an error', "RAISE EXCEPTION 'not this one' USING ERRCODE = 'P0001';", '500 internal_error'],
     ['reports a conflict', "RAISE EXCEPTION 'not this one' USING ERRCODE = '40001';", '503 service_unavailable'],
-    ['waits for a lock', 'PERFORM pg_advisory_xact_lock(4711);', '503 service_unavailable'],
+    [
+      'waits for a lock',
+      'SET LOCAL lock_timeout = 300; PERFORM pg_advisory_xact_lock(4711);',
+      '503 service_unavailable',
+    ],
     ['suppresses the update', 'RETURN NULL;', '500 internal_error'],
     ['keeps the status', 'NEW.status := OLD.status; NEW.cancelled_at := NULL;', '500 internal_error'],
   ])('%s: the cancel of this order fails alone', async (_what, body, expected) => {
