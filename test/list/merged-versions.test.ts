@@ -23,12 +23,15 @@ async function insertTokens(count: number, blocks: number): Promise<void> {
   );
 }
 
-async function pagesAfterVacuum(): Promise<number> {
-  await database.db.query('VACUUM order_list_changes');
-  const { rows } = await database.db.query<{ pages: number }>(
-    "SELECT (pg_relation_size('order_list_changes') / current_setting('block_size')::int)::int AS pages",
-  );
-  return rows[0]!.pages;
+/** Autovacuum's own ANALYZE may hold a snapshot that sees the rows. */
+async function vacuumToOnePage(): Promise<void> {
+  await waitFor(async () => {
+    await database.db.query('VACUUM order_list_changes');
+    const { rows } = await database.db.query<{ pages: number }>(
+      "SELECT (pg_relation_size('order_list_changes') / current_setting('block_size')::int)::int AS pages",
+    );
+    return rows[0]!.pages === 1;
+  }, 'the table has one page');
 }
 
 /** Merges as the service does, in steps of so many pages. @returns the number of steps */
@@ -50,7 +53,7 @@ it('many changes of few blocks: merged to one row for each in steps, which leave
   expect(await merge(100)).toBeGreaterThan(3);
   expect(await tokens()).toEqual({ rows: 4, renewals: 1 });
   expect(await observe(database.url)).toEqual(before);
-  expect(await pagesAfterVacuum()).toBe(1);
+  await vacuumToOnePage();
 });
 
 it('changes of many blocks: merged into the row without a block, which leaves the ETag as it is', async () => {
@@ -62,7 +65,7 @@ it('changes of many blocks: merged into the row without a block, which leaves th
   await merge(1_000);
   expect(await tokens()).toEqual({ rows: 1, renewals: 1 });
   expect((await observe(database.url)).etag).toBe(etag);
-  expect(await pagesAfterVacuum()).toBe(1);
+  await vacuumToOnePage();
 });
 
 it('many changes while a service runs: it merges them', async () => {
