@@ -1,8 +1,9 @@
 import { generateKey } from '../../src/api-keys/api-keys.admin.js';
 import { hashKey } from '../../src/api-keys/key-format.js';
+import { DatabaseListener } from '../../src/database/database-listener.js';
+import { API_KEY_CHANGED_CHANNEL } from '../../src/database/notification-channels.js';
 import { call } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
-import { insertNotifiedKey } from '../helpers/notifications.js';
 import { petstore } from '../helpers/petstore.js';
 import { ServiceMetrics } from '../helpers/service-metrics.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
@@ -10,12 +11,10 @@ import { type TestDatabase, createTestDatabase } from '../helpers/test-database.
 import { type TestService, startTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
+const REVOKE = 'UPDATE api_keys SET revoked_at = now() WHERE id = $1';
+
 const head = (service: TestService, key: string): Promise<Response> =>
   call(service.baseUrl, 'HEAD', '/store/orders', key);
-
-/** SQL that issues a key. */
-const insertOf = (key: string): string =>
-  `INSERT INTO api_keys (name, key_prefix, key_hash, plan) VALUES ('n', 'p', decode('${hashKey(key)}', 'hex'), 'pro')`;
 
 describe('while notifications arrive', () => {
   /** Two services on one database, whose cache entries never expire: only a notification can invalidate them. */
@@ -46,34 +45,18 @@ describe('while notifications arrive', () => {
       headers.get('ratelimit-policy'),
     );
 
-  /** Waits until both services return this status, and checks that another key is not affected. */
-  async function expectEverywhere(key: string, status: number): Promise<void> {
-    await waitFor(async () => (await statuses(key)).every((each) => each === status), `both services return ${status}`);
-    expect(await statuses(bystander)).toEqual([200, 200]);
-  }
+  const untilRejected = (key: string): Promise<void> =>
+    waitFor(async () => (await statuses(key)).every((status) => status === 401), 'both services return 401');
 
   it.each([
-    ['is revoked', 'UPDATE api_keys SET revoked_at = now() WHERE id = $id'],
-    [
-      'is revoked by a session that has switched triggers off',
-      `BEGIN; SET LOCAL session_replication_role = 'replica';
-       UPDATE api_keys SET revoked_at = now() WHERE id = $id; COMMIT`,
-    ],
-    ['is deleted', 'DELETE FROM api_keys WHERE id = $id'],
-    ['gets an expiry that has passed', "UPDATE api_keys SET expires_at = '2026-01-01T00:00:00Z' WHERE id = $id"],
-    ['gets another digest', "UPDATE api_keys SET key_hash = sha256('other') WHERE id = $id"],
+    ['is deleted', 'DELETE FROM api_keys WHERE id = $1'],
+    ['gets an expiry that has passed', "UPDATE api_keys SET expires_at = '2026-01-01T00:00:00Z' WHERE id = $1"],
   ])('a key that %s is rejected by every process', async (_what, statement) => {
     const { id, key } = await insertKey(services[0].db);
     expect(await statuses(key)).toEqual([200, 200]);
-    await query(statement.replace('$id', `'${id}'`));
-    await expectEverywhere(key, 401);
-  });
-
-  it('a key whose expiry is removed is admitted by every process', async () => {
-    const { id, key } = await insertKey(services[0].db, { expires_at: new Date(0) });
-    expect(await statuses(key)).toEqual([401, 401]);
-    await query('UPDATE api_keys SET expires_at = NULL WHERE id = $1', [id]);
-    await expectEverywhere(key, 200);
+    await query(statement, [id]);
+    await untilRejected(key);
+    expect(await statuses(bystander)).toEqual([200, 200]);
   });
 
   it('another plan and other quotas apply in every process, without resetting the counts', async () => {
@@ -85,15 +68,12 @@ describe('while notifications arrive', () => {
         "plan = 'enterprise', requests_per_minute = 200, requests_per_day = 800",
         '"minute";q=200;w=60, "day";q=800;w=86400',
       ],
-      ['requests_per_minute = 70', '"minute";q=70;w=60, "day";q=800;w=86400'],
-      ['requests_per_day = 90', '"minute";q=70;w=60, "day";q=90;w=86400'],
     ]) {
       await query(`UPDATE api_keys SET ${change} WHERE id = $1`, [id]);
       await waitFor(async () => (await policies(key)).every((each) => each === policy), `the policy is ${policy}`);
     }
     const { headers } = await head(services[0], key);
-    expect(Number(headers.get('x-ratelimit-remaining'))).toBeLessThan(69);
-    expect((await policies(bystander)).join()).toContain('q=1000000;');
+    expect(Number(headers.get('x-ratelimit-remaining'))).toBeLessThan(199);
   });
 
   it('a revoked key is rejected by every process within a second after the command has ended', async () => {
@@ -104,28 +84,11 @@ describe('while notifications arrive', () => {
       const revoked = await petstore(['keys', 'revoke', id], { DATABASE_URL: services[0].url });
       const endMs = performance.now();
       expect(revoked).toMatchObject({ exitCode: 0, stderr: '' });
-      await waitFor(async () => (await statuses(key)).every((status) => status === 401), 'both services return 401');
+      await untilRejected(key);
       delaysMs.push(performance.now() - endMs);
     }
     // A busy machine delays single requests.
     expect(Math.min(...delaysMs)).toBeLessThanOrEqual(1_000);
-  });
-
-  it.each([
-    [
-      'while the triggers were off',
-      (insert: string) =>
-        `ALTER TABLE api_keys DISABLE TRIGGER USER; ${insert}; ALTER TABLE api_keys ENABLE ALWAYS TRIGGER api_keys_notify_changed`,
-    ],
-    [
-      'after the trigger was dropped',
-      (insert: string) => `DROP TRIGGER api_keys_notify_changed ON api_keys; ${insert}`,
-    ],
-  ])('a key that was inserted %s is valid at once', async (_when, around) => {
-    const key = generateKey();
-    expect(await statuses(key)).toEqual([401, 401]);
-    await query(around(insertOf(key)));
-    expect(await statuses(key)).toEqual([200, 200]);
   });
 });
 
@@ -134,9 +97,12 @@ describe('when the connection for notifications', () => {
   let database: TestDatabase;
   let proxy: TcpProxy;
   let service: TestService;
+  /** Keys whose insertion is not notified during a test: a notification has keys looked up again. */
+  let keys: Readonly<{ id: string; key: string }>[];
   const CACHE_SECONDS = 5;
   beforeEach(async () => {
     database = await createTestDatabase();
+    keys = [await insertKey(database.db, { plan: 'free' }), await insertKey(database.db)];
     proxy = await TcpProxy.start(database.url, 'petstore-listener');
     const environment = { DATABASE_URL: proxy.urlFor(database.url), API_KEY_CACHE_SECONDS: String(CACHE_SECONDS) };
     service = await startTestService({ database, environment });
@@ -148,8 +114,7 @@ describe('when the connection for notifications', () => {
   });
 
   const statusOf = async (key: string): Promise<number> => (await head(service, key)).status;
-  const revoke = (id: string): Promise<unknown> =>
-    database.db.query('UPDATE api_keys SET revoked_at = now() WHERE id = $1', [id]);
+  const revoke = (id: string): Promise<unknown> => database.db.query(REVOKE, [id]);
   const isConnected = async (): Promise<boolean> =>
     (await ServiceMetrics.of(service.app)).sum('petstore_listener_connected') === 1;
   const recoveries = async (): Promise<number> =>
@@ -158,27 +123,19 @@ describe('when the connection for notifications', () => {
   it.each<[state: string, interrupt: () => void]>([
     ['is open', () => undefined],
     ['is dead without a sign', () => proxy.dropSilently()],
-    ['is lost', () => proxy.rejectConnections()],
-  ])(
-    '%s, a key works from the moment its command has ended, also when it was tried before',
-    async (_state, interrupt) => {
-      const { key: known } = await insertKey(database.db);
-      expect(await statusOf(known)).toBe(200);
-      interrupt();
-      const issue = ['keys', 'issue', '--name', 'n', '--plan', 'pro', '--json'];
-      const { stdout } = await petstore(issue, { DATABASE_URL: database.url });
-      const { key } = JSON.parse(stdout) as { key: string };
-      expect([await statusOf(key), await statusOf(known)]).toEqual([200, 200]);
-
-      const tried = generateKey();
-      expect(await statusOf(tried)).toBe(401);
-      await database.db.query(insertOf(tried));
-      expect(await statusOf(tried)).toBe(200);
-    },
-  );
+  ])('%s, a key works from the moment it is issued, also when it was tried before', async (_state, interrupt) => {
+    interrupt();
+    const key = generateKey();
+    expect(await statusOf(key)).toBe(401);
+    await database.db.query(
+      "INSERT INTO api_keys (name, key_prefix, key_hash, plan) VALUES ('n', 'p', decode($1, 'hex'), 'pro')",
+      [hashKey(key)],
+    );
+    expect(await statusOf(key)).toBe(200);
+  });
 
   it('is dead without a sign, a revoked key is rejected when API_KEY_CACHE_SECONDS have passed', async () => {
-    const [{ id, key }, { key: other }] = [await insertNotifiedKey(service), await insertNotifiedKey(service)];
+    const [{ id, key }, { key: other }] = [keys[0]!, keys[1]!];
     expect([await statusOf(key), await statusOf(other)]).toEqual([200, 200]);
     proxy.dropSilently();
     await revoke(id);
@@ -190,7 +147,7 @@ describe('when the connection for notifications', () => {
   });
 
   it('is known to be lost, a revoked key is rejected at once', async () => {
-    const { id, key } = await insertKey(database.db);
+    const { id, key } = keys[0]!;
     expect(await statusOf(key)).toBe(200);
     proxy.rejectConnections();
     await waitFor(async () => !(await isConnected()), 'the loss is noticed');
@@ -200,7 +157,7 @@ describe('when the connection for notifications', () => {
   });
 
   it('is open again, a key that changed meanwhile has its changes, and later changes are notified', async () => {
-    const { id, key } = await insertKey(database.db, { plan: 'free' });
+    const { id, key } = keys[0]!;
     expect(await statusOf(key)).toBe(200);
     proxy.rejectConnections();
     await database.db.query("UPDATE api_keys SET plan = 'pro' WHERE id = $1", [id]);
@@ -210,4 +167,30 @@ describe('when the connection for notifications', () => {
     await revoke(id);
     await waitFor(async () => (await statusOf(key)) === 401, 'the key is rejected');
   });
+});
+
+it('a key that is revoked between its look-up and the response to that is rejected from the next request on', async () => {
+  const database = await createTestDatabase();
+  const { id, key } = await insertKey(database.db);
+  const proxy = await TcpProxy.start(database.url);
+  const environment = { DATABASE_URL: proxy.urlFor(database.url), API_KEY_CACHE_SECONDS: '3600' };
+  const service = await startTestService({ database, environment });
+  try {
+    const revoked = proxy.after('FROM api_keys', async () => {
+      const notified = new Promise<void>((resolve) => {
+        service.app.get(DatabaseListener).on(API_KEY_CHANGED_CHANNEL, () => {
+          resolve();
+        });
+      });
+      await database.db.query(REVOKE, [id]);
+      await notified;
+    });
+    expect((await head(service, key)).status).toBe(200);
+    await revoked;
+    expect((await head(service, key)).status).toBe(401);
+  } finally {
+    await service.stop();
+    await proxy.close();
+    await database.drop();
+  }
 });
