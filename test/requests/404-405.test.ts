@@ -12,9 +12,11 @@ describe('a method that a path does not support returns 405 with Allow', () => {
   const LIST = '/v1/store/orders';
 
   it.each([
-    ...['POST', 'DELETE', 'OPTIONS', 'PROPFIND'].map((method) => [method, LIST, 'GET, HEAD']),
-    ...['GET', 'HEAD', 'POST', 'TRACE'].map((method) => [method, `${LIST}/ORDER`, 'DELETE']),
-  ])('%s %s', async (method = '', path = '', allow = '') => {
+    ['POST', LIST, 'GET, HEAD'],
+    ['PROPFIND', LIST, 'GET, HEAD'],
+    ['GET', `${LIST}/ORDER`, 'DELETE'],
+    ['HEAD', `${LIST}/ORDER`, 'DELETE'],
+  ])('%s %s', async (method, path, allow) => {
     const order = await insertOrder(context.service.db);
     const response = await ask(method, path.replace('ORDER', order), context.key);
     expectErrorResponse(response, 405, 'method_not_allowed', method);
@@ -35,26 +37,14 @@ describe('a method that a path does not support returns 405 with Allow', () => {
 describe('a path under the version segment that does not exist returns 404 with a key and 401 without', () => {
   it.each([
     ['GET', '/v1'],
-    ['GET', '/v1/'],
     ['HEAD', '/v1/pets/1'],
     ['POST', '/v1/pets/1'],
-    ['OPTIONS', '/v1/pets/1'],
-    ['PROPFIND', '/v1/pets/1'],
     ['GET', '/v1/store/orders/'],
-    ['GET', '/v1//store/orders'],
-    ['GET', '/v1/Store/orders'],
-    ['GET', '/v1/./store/orders'],
     ['GET', '/v1/../v1/store/orders'],
     ['GET', '/v1/store%2forders'],
-    ['GET', '/v1/store/orders%3f'],
-    ['GET', '/v1/store/orders;a=b'],
-    ['GET', '/v1/%'],
     ['GET', '/v1/store/%ff'],
-    ['GET', '/v1/nowhere#part'],
     // In absolute form, as clients send it to a proxy.
     ['GET', 'http://localhost/v1/nowhere'],
-    ['GET', 'HTTP://[::1]:80/v1'],
-    ['GET', 'http://[/v1/nowhere'],
   ])('%s %s', async (method, target) => {
     const [response, anonymous] = [await ask(method, target, context.key), await ask(method, target)];
     expectErrorResponse(response, 404, 'route_not_found', method);
@@ -73,27 +63,15 @@ describe('a path under the version segment that does not exist returns 404 with 
 describe('a path outside the version segment that does not exist returns 404 without rate-limit headers', () => {
   it.each([
     ['GET', '/store/orders'],
-    ['HEAD', '/store/orders'],
-    ['PROPFIND', '/store/orders'],
-    ['GET', '/v2/store/orders'],
     ['GET', '/V1/store/orders'],
     ['GET', '//v1/store/orders'],
-    ['GET', '/v1%'],
     ['GET', '/%zz'],
-    ['GET', 'http://localhost/V1/store/orders'],
     ['OPTIONS', '*'],
-    ['GET', '/health'],
-    ['GET', '/health/live/'],
     ['POST', '/health/live'],
     ['GET', '/metrics'],
-    ['DELETE', '/docs'],
-    // Files of the Swagger UI package, and others, that are not served.
+    // A file of the Swagger UI package that is not served.
     ['GET', '/docs/package.json'],
-    ['GET', '/docs/nothing.html'],
-    ['GET', '/docs/..%2f..%2fpackage.json'],
     ['GET', '/docs/%2e%2e/%2e%2e/package.json'],
-    ['GET', '/docs/%00'],
-    ['GET', '/.env'],
   ])('%s %s', async (method, target) => {
     for (const key of [undefined, context.key]) {
       const response = await ask(method, target, key);
@@ -111,10 +89,5 @@ describe('a target reaches its operation', () => {
     const id = await insertOrder(context.service.db);
     expect((await ask('DELETE', target.replace('ID', id), context.key)).status).toBe(204);
     expect(await statusOf(context.service.db, id)).toBe('cancelled');
-  });
-
-  it('in absolute form without a path, which is /', async () => {
-    const response = await ask('GET', 'http://localhost?/v1', context.key);
-    expect([response.status, JSON.parse(response.body)]).toEqual([200, expect.objectContaining({ api: '/v1' })]);
   });
 });

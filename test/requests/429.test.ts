@@ -1,7 +1,7 @@
 import { generateKey } from '../../src/api-keys/api-keys.admin.js';
 import type { Plan } from '../../src/plans/plans.js';
 import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
-import { insertKey, insertOrder, insertOrders } from '../helpers/builders.js';
+import { insertKey, insertOrder } from '../helpers/builders.js';
 import { type LimitState, parseLimitHeaders } from '../helpers/limit-headers.js';
 import { startTestService, useTestService } from '../helpers/test-service.js';
 import { exchange, requestText } from '../helpers/wire.js';
@@ -115,14 +115,7 @@ describe('a key', () => {
   it('consumes quota whatever the status of the response', async () => {
     const { baseUrl, db } = context.service;
     const { key } = await insertKey(db, { plan: 'free' });
-    const [broken, full] = await insertOrders(db, 2);
-    await db.query(`
-      CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
-        BEGIN RAISE EXCEPTION 'of the test' USING ERRCODE = CASE OLD.id WHEN ${broken} THEN 'XX000' ELSE '53100' END; END $$;
-      CREATE TRIGGER fail BEFORE UPDATE ON orders FOR EACH ROW WHEN (OLD.id IN (${broken}, ${full})) EXECUTE FUNCTION fail()`);
     const responses = [
-      await cancelOrder(baseUrl, broken!, key),
-      await cancelOrder(baseUrl, full!, key),
       await cancelOrder(baseUrl, ABSENT, key),
       await cancelOrder(baseUrl, await insertOrder(db), key),
       await cancelOrder(baseUrl, 'x', key),
@@ -132,29 +125,25 @@ describe('a key', () => {
       await call(baseUrl, 'PUT', '/store/orders', key),
       await call(baseUrl, 'GET', '/nowhere', key),
     ];
-    expect(responses.map(({ status }) => status)).toEqual([500, 503, 404, 204, 400, 200, 304, 200, 405, 404]);
-    expect(responses.map((response) => stateOf(response).remaining)).toEqual([59, 58, 57, 56, 55, 54, 53, 52, 51, 50]);
-    expect(stateOf(responses[1]!).retryAfter).toBe(1);
+    expect(responses.map(({ status }) => status)).toEqual([404, 204, 400, 200, 304, 200, 405, 404]);
+    expect(responses.map((response) => stateOf(response).remaining)).toEqual([59, 58, 57, 56, 55, 54, 53, 52]);
   });
 });
 
 describe('requests without a valid key', () => {
   it('count against their address, whatever makes the key invalid', async () => {
     const { baseUrl, db } = context.service;
-    const past = new Date('2026-01-01T00:00:00Z');
-    const [expired, revoked] = [await insertKey(db, { expires_at: past }), await insertKey(db, { revoked_at: past })];
+    const revoked = await insertKey(db, { revoked_at: new Date('2026-01-01T00:00:00Z') });
     const responses = [
       await listOrders(baseUrl),
       await listOrders(baseUrl, 'not-a-key'),
       await listOrders(baseUrl, generateKey()),
-      await listOrders(baseUrl, expired.key),
       await listOrders(baseUrl, revoked.key),
-      await listOrders(baseUrl, undefined, { Authorization: 'Basic dXNlcjpwYXNz' }),
       await cancelOrder(baseUrl, 'x'),
       await call(baseUrl, 'PATCH', '/nowhere'),
     ];
-    expect(responses.map(({ status }) => status)).toEqual(Array(8).fill(401));
-    expect(responses.map((response) => stateOf(response).remaining)).toEqual([59, 58, 57, 56, 55, 54, 53, 52]);
+    expect(responses.map(({ status }) => status)).toEqual(Array(6).fill(401));
+    expect(responses.map((response) => stateOf(response).remaining)).toEqual([59, 58, 57, 56, 55, 54]);
     expect(new Set(responses.map((response) => stateOf(response).day.quota))).toEqual(new Set([1_000]));
   });
 
@@ -176,53 +165,32 @@ describe('requests without a valid key', () => {
     expect(stateOf(await request())).toMatchObject({ limit: 60, remaining: 59 });
   });
 
-  it.each(['/health/live', '/health/ready', '/docs', '/docs/openapi.json', '/nowhere'])(
-    'do not include those for a public path, which have no rate-limit headers: %s',
-    async (path) => {
-      const { key } = await insertKey(context.service.db, { plan: 'free' });
-      for (const headers of [{}, { Authorization: `Bearer ${key}` }]) {
-        const response = await fetch(`${context.service.baseUrl}${path}`, { headers });
-        expect([...response.headers.keys()].filter((name) => name.includes('ratelimit'))).toEqual([]);
-        await response.body?.cancel();
-      }
-      expect([stateOf(await request()).remaining, stateOf(await request(key)).remaining]).toEqual([59, 59]);
-    },
-  );
+  it('do not include those for a public path, which have no rate-limit headers', async () => {
+    const { baseUrl } = context.service;
+    for (const path of ['/health/live', '/docs/openapi.json', '/nowhere']) {
+      const response = await fetch(`${baseUrl}${path}`);
+      expect([...response.headers.keys()].filter((name) => name.includes('ratelimit'))).toEqual([]);
+      await response.body?.cancel();
+    }
+    expect(stateOf(await request()).remaining).toBe(59);
+  });
 });
 
 // The unit test of `clientNetworkOf` covers the other forms of the header.
 describe('the address of a request', () => {
-  it.each<[string, string, (string | undefined)[], number[]]>([
-    [
-      'is that of the connection without TRUST_PROXY',
-      '',
-      ['203.0.113.1', '203.0.113.2', '203.0.113.3, 203.0.113.4', undefined],
-      [1, 2, 3, 4],
-    ],
+  it.each<[string, string, string[], number[]]>([
+    ['is that of the connection without TRUST_PROXY', '', ['203.0.113.1', '203.0.113.2'], [1, 2]],
     [
       'is the one that the proxy saw, whatever the client forges',
       '1',
-      ['203.0.113.1', '203.0.113.2', '198.51.100.1, 203.0.113.1', 'nonsense,   203.0.113.1'],
-      [1, 1, 2, 3],
-    ],
-    [
-      'is the /64 of an IPv6 address',
-      '1',
-      ['2001:db8:0:1::1', '2001:db8:0:1:ffff::2', '2001:db8:0:2::1', '[2001:db8:0:1::3]:1234'],
-      [1, 2, 1, 3],
-    ],
-    [
-      'is the last one outside trusted networks',
-      '127.0.0.0/8, 10.0.0.0/8,fd00::/8',
-      ['203.0.113.1', '198.51.100.1, 203.0.113.1, fd00::1, 10.1.2.3', '203.0.113.1, 198.51.100.1, 10.1.2.3'],
-      [1, 2, 1],
+      ['203.0.113.1', '203.0.113.2', '198.51.100.1, 203.0.113.1'],
+      [1, 1, 2],
     ],
   ])('%s', async (_what, trustProxy, requests, expected) => {
     const service = await startTestService({ database: context.service, environment: { TRUST_PROXY: trustProxy } });
     const used: number[] = [];
     for (const forwardedFor of requests) {
-      const headers: Record<string, string> = forwardedFor === undefined ? {} : { 'X-Forwarded-For': forwardedFor };
-      const response = await listOrders(service.baseUrl, undefined, headers);
+      const response = await listOrders(service.baseUrl, undefined, { 'X-Forwarded-For': forwardedFor });
       used.push(60 - Number(response.headers.get('x-ratelimit-remaining')));
     }
     await service.stop();
