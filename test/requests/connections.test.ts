@@ -36,6 +36,8 @@ describe('requests on one connection', () => {
 
   it.each([
     ['Connection: close', ['Connection: close'], 'HTTP/1.1'],
+    ['an unknown expectation', ['Expect: the-unexpected'], 'HTTP/1.1'],
+    ['Upgrade', ['Connection: Upgrade', 'Upgrade: websocket'], 'HTTP/1.1'],
     ['HTTP/1.0, also with keep-alive', ['Connection: keep-alive'], 'HTTP/1.0'],
   ])('are not executed after one with %s, which gets its final response', async (_what, headers, version) => {
     const id = await insertOrder(context.service.db);
@@ -112,9 +114,11 @@ describe('MAX_CONNECTIONS', () => {
     await untilOpen(0);
   });
 
-  const metric = async (name: string): Promise<number> => (await ServiceMetrics.of(context.service.app)).sum(name);
   const untilOpen = (count: number): Promise<void> =>
-    waitFor(async () => (await metric('petstore_connections')) === count, `${count} connections are open`);
+    waitFor(
+      async () => (await ServiceMetrics.of(context.service.app)).sum('petstore_connections') === count,
+      `${count} connections are open`,
+    );
 
   async function open(): Promise<RawClient> {
     const client = await RawClient.open(context.service.port);
