@@ -43,16 +43,6 @@ const FAULTS: Readonly<Record<string, Fault>> = {
       await traffic.until({ '204': 1 });
     }
   },
-  'PostgreSQL ends sessions during statements': async (traffic, random) => {
-    const before = traffic.count(UNAVAILABLE);
-    for (let ended = 0; ended < 60 || traffic.count(UNAVAILABLE) === before; ended++) {
-      await db.query(
-        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-         WHERE application_name LIKE 'petstore-%' ORDER BY md5(pid::text || $1) LIMIT 2`,
-        [random.next()],
-      );
-    }
-  },
   'PostgreSQL is read-only for some time, during which lists continue': async (traffic) => {
     await postgres.run('ALTER SYSTEM SET default_transaction_read_only = on');
     await postgres.run('SELECT pg_reload_conf()');
@@ -87,20 +77,13 @@ const FAULTS: Readonly<Record<string, Fault>> = {
       postgres.network.closeConnections();
     }
   },
-  'the network forwards nothing for some time': async (traffic) => {
-    postgres.network.stall();
-    await traffic.until({ [UNAVAILABLE]: 10 });
-    postgres.network.restore();
-  },
   'a service is killed': async (traffic, random) => {
     await traffic.until({ '204': 1 + random.below(40) });
-    await replaceService('SIGKILL');
+    await services[1]!.stop('SIGKILL');
+    services[1] = await startService(metricsPorts[1]!);
     const abandoned = `SELECT FROM pg_stat_activity WHERE state LIKE 'idle in transaction%' AND
       application_name LIKE 'petstore-%' AND state_change < now() - interval '2 seconds'`;
     await waitFor(async () => (await db.query(abandoned)).rowCount === 0, 'no killed process has an open transaction');
-  },
-  'a service is stopped': async () => {
-    await replaceService('SIGTERM');
   },
 };
 
@@ -111,11 +94,6 @@ function startService(metricsPort: number): Promise<ServiceProcess> {
     // Keys are cached for the whole test, so that the failure affects the operations and not the key look-up.
     API_KEY_CACHE_SECONDS: '3600',
   });
-}
-
-async function replaceService(signal: NodeJS.Signals): Promise<void> {
-  await services[1]!.stop(signal);
-  services[1] = await startService(metricsPorts[1]!);
 }
 
 /** Opens a connection and keeps it open; undefined when none is free. */

@@ -3,7 +3,7 @@ import { liftBanInRedis } from '../../src/rate-limit/redis-admin.js';
 import { createRedis, openRedis } from '../../src/rate-limit/redis-connection.js';
 import { call, errorOf } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
-import { administrate, countOf, letInFlightPass, SERVICE_COMMANDS } from '../helpers/redis-limits.js';
+import { administrate, countOf, letInFlightPass } from '../helpers/redis-limits.js';
 import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
@@ -23,8 +23,8 @@ afterEach(async () => {
   logged.length = 0;
 });
 
-async function startRedis(flags: readonly string[] = []): Promise<RedisServer> {
-  const redis = await RedisServer.start(flags);
+async function startRedis(): Promise<RedisServer> {
+  const redis = await RedisServer.start();
   started.push(() => {
     redis.thaw();
     return redis.stop();
@@ -70,52 +70,35 @@ async function untilRecovered(service: TestService, key: string): Promise<void> 
   }, 'requests are counted in Redis again');
 }
 
-interface Outage {
-  readonly what: string;
-  readonly begin: (redis: RedisServer) => unknown;
-  readonly end: (redis: RedisServer) => unknown;
-  /** In the log line. Without a connection, the error of a command may come first. */
-  readonly reason?: string;
-}
+type Step = (redis: RedisServer) => unknown;
 
-const OUTAGES: Outage[] = [
-  { what: 'it is killed', begin: (redis) => redis.kill(), end: (redis) => redis.restart() },
-  {
-    what: 'it is suspended',
-    begin: (redis) => {
+const OUTAGES: [what: string, begin: Step, end: Step, reason: string][] = [
+  // Without a connection, the error of a command may come first.
+  ['it is killed', (redis) => redis.kill(), (redis) => redis.restart(), ''],
+  [
+    'it is suspended',
+    (redis) => {
       redis.freeze();
     },
-    end: (redis) => {
+    (redis) => {
       redis.thaw();
     },
-    reason: 'no response within 100 ms',
-  },
-  {
-    what: 'it is a read-only replica',
-    begin: (redis) => administrate(redis, (admin) => admin.replicaof('127.0.0.1', 1)),
-    end: (redis) => administrate(redis, (admin) => admin.replicaof('NO', 'ONE')),
-  },
-  {
-    what: 'its memory is full',
-    begin: (redis) => administrate(redis, (admin) => admin.config('SET', 'maxmemory', '1')),
-    end: (redis) => administrate(redis, (admin) => admin.config('SET', 'maxmemory', '0')),
-    reason: 'OOM',
-  },
-  {
-    what: 'the user lacks a right',
-    begin: (redis) => administrate(redis, (admin) => admin.acl('SETUSER', 'limiter', '-pexpireat')),
-    end: (redis) => administrate(redis, (admin) => admin.acl('SETUSER', 'limiter', '+pexpireat')),
-    reason: "can't run this command",
-  },
+    'no response within 100 ms',
+  ],
+  [
+    'its memory is full',
+    (redis) => administrate(redis, (admin) => admin.config('SET', 'maxmemory', '1')),
+    (redis) => administrate(redis, (admin) => admin.config('SET', 'maxmemory', '0')),
+    'OOM',
+  ],
 ];
 
 describeWithRedis('a service whose Redis fails', () => {
   it.each(OUTAGES)(
-    'counts in memory while $what, and in Redis afterwards, and logs each once',
-    async ({ begin, end, reason = '' }) => {
-      // With the rights that the service needs.
-      const redis = await startRedis(['--user', 'limiter', 'on', '>secret', '~petstore:*', ...SERVICE_COMMANDS]);
-      const service = await startService(redis.url.replace('//', '//limiter:secret@'));
+    'counts in memory while %s, and in Redis afterwards, and logs each once',
+    async (_what, begin, end, reason) => {
+      const redis = await startRedis();
+      const service = await startService(redis.url);
       const roomy = await roomyKey();
       const small = await insertKey(database.db, { requests_per_minute: 9, requests_per_day: 1 });
       const untilCounted = async (counted: number): Promise<void> =>
