@@ -28,10 +28,6 @@ export class ServiceMetrics {
     return this.sum('process_open_fds');
   }
 
-  get residentBytes(): number {
-    return this.sum('process_resident_memory_bytes');
-  }
-
   /** Database connections in use, plus requests that wait for one. */
   get connectionsInUse(): number {
     return (

@@ -1,10 +1,4 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { createServer, type Socket } from 'node:net';
-import { text } from 'node:stream/consumers';
-import { CLI } from '../helpers/build.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
-import { listen } from '../helpers/listen.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { useTestDatabase } from '../helpers/test-database.js';
@@ -141,20 +135,4 @@ it('a database connection breaks while operations wait for it: 503, and the serv
     await service.stop('SIGKILL');
     await proxy.close();
   }
-});
-
-it('SIGTERM while a database that accepts connections does not respond at start: the process ends', async () => {
-  const server = createServer((socket) => socket.on('error', () => undefined));
-  const port = await listen(server);
-  const accepted = once(server, 'connection') as Promise<[Socket]>;
-  const environment = { DATABASE_URL: `postgresql://app@127.0.0.1:${port}/x`, PORT: '0', METRICS_PORT: '0' };
-  const service = spawn(process.execPath, [CLI, 'serve'], { env: { PATH: process.env.PATH, ...environment } });
-  const output = Promise.all([text(service.stdout), text(service.stderr)]);
-  const exited = once(service, 'exit');
-  const [socket] = await accepted;
-  service.kill('SIGTERM');
-  expect(await exited).toEqual([0, null]);
-  expect(await output).toEqual(['', '']);
-  socket.destroy();
-  server.close();
 });
