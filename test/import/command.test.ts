@@ -6,20 +6,13 @@ import { useTestDatabase } from '../helpers/test-database.js';
 
 const folder = useTemporaryFolder('import');
 const database = useTestDatabase();
-beforeEach(() => database.db.query('TRUNCATE orders'));
+beforeEach(() => database.db.query('TRUNCATE orders RESTART IDENTITY'));
 
-function importing(...args: string[]): Promise<CommandResult> {
-  return petstore(['orders', 'import', ...args], { DATABASE_URL: database.url });
-}
-
-function importingStdin(input: string, ...args: string[]): Promise<CommandResult> {
-  return petstoreProcess(['orders', 'import', '-', ...args], { DATABASE_URL: database.url }, input);
-}
-
-function file(content: string): string {
+/** Imports a file with this content. */
+function importing(content: string, ...options: string[]): Promise<CommandResult> {
   const path = join(folder, 'orders.csv');
   writeFileSync(path, content);
-  return path;
+  return petstore(['orders', 'import', path, ...options], { DATABASE_URL: database.url });
 }
 
 async function orderIds(): Promise<unknown[]> {
@@ -32,41 +25,40 @@ const IDS = ['2', '9007199254740993'];
 
 describe('petstore orders import', () => {
   it('prints the number of orders', async () => {
-    expect(await importing(file(CSV))).toEqual({ exitCode: 0, stdout: '2 orders imported.\n', stderr: '' });
+    expect(await importing(CSV)).toEqual({ exitCode: 0, stdout: '2 orders imported.\n', stderr: '' });
     expect(await orderIds()).toEqual(IDS);
   });
 
   it('reads stdin and prints one JSON document with --json', async () => {
-    const result = await importingStdin(CSV, '--json');
+    const result = await petstoreProcess(['orders', 'import', '-', '--json'], { DATABASE_URL: database.url }, CSV);
     expect(result).toMatchObject({ exitCode: 0, stderr: '' });
     expect(JSON.parse(result.stdout)).toEqual({ orders: 2, dryRun: false });
     expect(await orderIds()).toEqual(IDS);
   });
 
-  it('rejects a last row without a line end, from stdin and from a file, unless --complete is given', async () => {
+  it('rejects a last row without a line end, unless --complete is given', async () => {
     const cut = CSV.slice(0, -1);
     const message =
       'Errors in the file; nothing was imported:\n' +
       '  - line 3 has no line end and may have been cut off; if the file is complete, pass --complete';
-    expect(await importingStdin(cut)).toEqual(failure(message));
-    expect(await importing(file(cut))).toEqual(failure(message));
+    expect(await importing(cut)).toEqual(failure(message));
     expect(await orderIds()).toEqual([]);
-    expect(await importingStdin(cut, '--complete')).toMatchObject({ exitCode: 0 });
+    expect(await importing(cut, '--complete')).toMatchObject({ exitCode: 0 });
     expect(await orderIds()).toEqual(IDS);
   });
 
-  it('changes nothing with --dry-run', async () => {
+  it('changes nothing with --dry-run, not even the next id', async () => {
     const stdout = '2 orders checked; nothing was imported.\n';
-    expect(await importing(file(CSV), '--dry-run')).toEqual({ exitCode: 0, stdout, stderr: '' });
-    expect(await orderIds()).toEqual([]);
+    expect(await importing('petId,quantity\n7,1\n8,1\n', '--dry-run')).toEqual({ exitCode: 0, stdout, stderr: '' });
+    const { rows } = await database.db.query('INSERT INTO orders (pet_id, quantity) VALUES (1, 1) RETURNING id');
+    expect(rows).toEqual([{ id: '1' }]);
+    expect(await orderIds()).toEqual(['1']);
   });
 
-  it.each(['', 'petId,quantity\n'])('rejects a file without orders unless that is allowed: %j', async (content) => {
-    const path = file(content);
+  it('rejects a file without orders, unless --allow-empty is given', async () => {
     const message = 'The file has no orders. Check what wrote it, or pass --allow-empty.';
-    expect(await importing(path)).toEqual(failure(message));
-    expect(await importing(path, '--dry-run')).toEqual(failure(message));
-    expect(await importing(path, '--allow-empty')).toMatchObject({ stdout: '0 orders imported.\n' });
+    expect(await importing('petId,quantity\n')).toEqual(failure(message));
+    expect(await importing('petId,quantity\n', '--allow-empty')).toMatchObject({ stdout: '0 orders imported.\n' });
   });
 
   it('rejects a file with errors as a whole, lists them on stderr and exits with 1', async () => {
@@ -74,14 +66,7 @@ describe('petstore orders import', () => {
       'Errors in the file; nothing was imported:\n' +
       '  - line 3, quantity must be an integer from 1 to 2147483647 (got "0")\n' +
       '  - line 4, quantity must be an integer from 1 to 2147483647 (got "")';
-    expect(await importing(file('petId,quantity\n7,1\n7,0\n7,\n'), '--json')).toEqual(failure(message));
+    expect(await importing('petId,quantity\n7,1\n7,0\n7,\n', '--json')).toEqual(failure(message));
     expect(await orderIds()).toEqual([]);
-  });
-
-  it('names a file that does not exist, and exits with 1', async () => {
-    const path = join(folder, 'nothing.csv');
-    const result = await importing(path);
-    expect(result).toMatchObject({ exitCode: 1, stdout: '' });
-    expect(result.stderr).toContain(`ENOENT: no such file or directory, open '${path}'`);
   });
 });

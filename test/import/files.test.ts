@@ -18,22 +18,17 @@ afterAll(async () => {
 });
 beforeEach(() => database.db.query('TRUNCATE orders RESTART IDENTITY'));
 
-interface FileOptions extends ImportOptions {
-  /** Size of the chunks in which the file arrives. */
-  readonly chunkBytes?: number;
-}
-
-/** Imports a text as the content of a file. */
-function importText(text: string, { chunkBytes = 7, ...options }: FileOptions = {}): Promise<number> {
+/** Imports a text as the content of a file that arrives in small chunks. */
+function importText(text: string, options: ImportOptions = {}): Promise<number> {
   const bytes = Buffer.from(text);
-  const chunks = Array.from({ length: Math.ceil(bytes.length / chunkBytes) }, (_, index) =>
-    bytes.subarray(index * chunkBytes, (index + 1) * chunkBytes),
+  const chunks = Array.from({ length: Math.ceil(bytes.length / 7) }, (_, index) =>
+    bytes.subarray(index * 7, (index + 1) * 7),
   );
   return importOrders(client, Readable.from(chunks), options);
 }
 
 /** The errors of a rejected import. Fails when an order was changed. */
-async function errorsOf(file: string | AsyncIterable<Buffer>, options: FileOptions = {}): Promise<string[]> {
+async function errorsOf(file: string | AsyncIterable<Buffer>, options: ImportOptions = {}): Promise<string[]> {
   const before = await storedOrders();
   const importing = typeof file === 'string' ? importText(file, options) : importOrders(client, file, options);
   const { message } = (await importing.catch((error: unknown) => error)) as Error;
@@ -101,19 +96,16 @@ describe('an import', () => {
     ]);
   });
 
-  it.each([1, 1_000_000])(
-    'reads quotes, CRLF, a byte order mark and blank lines in chunks of %i bytes',
-    async (size) => {
-      const text =
-        '\uFEFF"petId",quantity,status,id\r\n7,1,shipped,1\r\n"7", "1" ,"pending",2\r\n\r\n7,1,cancelled,9007199254740993\r\n';
-      expect(await importText(text, { chunkBytes: size })).toBe(3);
-      expect(await storedOrders()).toEqual([
-        stored({ id: '1', status: 'shipped' }),
-        stored({ id: '2' }),
-        stored({ id: '9007199254740993', status: 'cancelled', has_cancelled_at: true }),
-      ]);
-    },
-  );
+  it('reads quotes, CRLF, a byte order mark and blank lines', async () => {
+    const text =
+      '\uFEFF"petId",quantity,status,id\r\n7,1,shipped,1\r\n"7", "1" ,"pending",2\r\n\r\n7,1,cancelled,9007199254740993\r\n';
+    expect(await importText(text)).toBe(3);
+    expect(await storedOrders()).toEqual([
+      stored({ id: '1', status: 'shipped' }),
+      stored({ id: '2' }),
+      stored({ id: '9007199254740993', status: 'cancelled', has_cancelled_at: true }),
+    ]);
+  });
 
   it('takes what it has no column for from complete, or the default', async () => {
     expect(await importText('petId,quantity,complete\n7,1,true\n7,1,false\n')).toBe(2);
@@ -154,23 +146,12 @@ describe('an import', () => {
   });
 });
 
-describe('a dry run', () => {
-  it('counts the orders of a valid file and changes nothing, not even the next id', async () => {
-    expect(await importText('petId,quantity\n7,1\n8,1\n', { dryRun: true })).toBe(2);
-    expect(await storedOrders()).toEqual([]);
-    const { rows } = await database.db.query('INSERT INTO orders (pet_id, quantity) VALUES (1, 1) RETURNING id');
-    expect(rows).toEqual([{ id: '1' }]);
-  });
-
-  it.each([
-    ['5,7,1\n6,7,0\n', `line 3, quantity must be ${QUANTITY} (got "0")`],
-    ['5,7,1\n6,7,1\n', 'line 2, id must not be the id of an existing order (got 5)'],
-  ])('reports the same errors as an import: %j', async (rows, error) => {
-    await insertOrder(database.db, { id: '5' });
-    const text = `id,petId,quantity\n${rows}`;
-    expect(await errorsOf(text, { dryRun: true })).toEqual([error]);
-    expect(await errorsOf(text)).toEqual([error]);
-  });
+it('a dry run reports an id that exists, as the import does', async () => {
+  await insertOrder(database.db, { id: '5' });
+  const text = 'id,petId,quantity\n5,7,1\n6,7,1\n';
+  const error = 'line 2, id must not be the id of an existing order (got 5)';
+  expect(await errorsOf(text, { dryRun: true })).toEqual([error]);
+  expect(await errorsOf(text)).toEqual([error]);
 });
 
 describe('the end of a file', () => {
@@ -187,14 +168,6 @@ describe('the end of a file', () => {
     expect(await errorsOf(WHOLE.replace(/shipped\n$/, '\n'))).toEqual([`line 3, status must be ${STATUS} (got "")`]);
   });
 
-  it('accepts a last row without a line end when the file is said to be complete', async () => {
-    expect(await importText(WHOLE.trimEnd(), { complete: true })).toBe(2);
-  });
-
-  it.each(['\n', '\r\n', '\r', '\n,,\n \n', '\r\n\r\n'])('accepts %j', async (end) => {
-    expect(await importText(WHOLE.trimEnd() + end)).toBe(2);
-  });
-
   it('accepts UTF-16 with a byte order mark', async () => {
     const bytes = Buffer.from('\uFEFFpetId,quantity\r\n7,1\r\n', 'utf16le');
     expect(await importOrders(client, Readable.from([bytes]))).toBe(1);
@@ -204,13 +177,9 @@ describe('the end of a file', () => {
 describe('an import rejects the whole file and names the line and the field, for', () => {
   test.each<[field: string, value: string, mustBe: string]>([
     ['id', '9223372036854775808', INT64],
-    ['id', '9007199254740993.0', INT64],
     ['petId', '007', INT64],
-    ['petId', '', INT64],
     ['quantity', '2147483648', QUANTITY],
-    ['quantity', '1e3', QUANTITY],
     ['shipDate', 'infinity', TIME],
-    ['shipDate', '', TIME],
     ['complete', 'untrue', COMPLETE],
     ['complete', 'TRUE', COMPLETE],
     ['status', 'placed', STATUS],
@@ -228,28 +197,22 @@ describe('an import rejects the whole file and names the line and the field, for
     ['a field twice', 'petId,quantity,petId\n', `repeated in the header: "petId"; ${HEADER}`],
     ['no petId in the header', 'quantity\n1\n', `missing in the header: "petId"; ${HEADER}`],
     ['a missing value', 'id,petId,quantity\n1,2\n', 'line 2, Invalid Record Length: columns length is 3, got 2'],
-    ['an extra value', 'petId,quantity\n1,2,3\n', 'line 2, Invalid Record Length: columns length is 2, got 3'],
     ['a quote that is not closed', 'petId,quantity\n7,1\n7,"1\n7,1\n', `the row after line 2 ${NOT_CSV} (Quote Not`],
     [
       'an endless quote',
       `petId,quantity\n7,1\n7,"${'1'.repeat(200_000)}`,
       `the row after line 2 ${NOT_CSV} (Max Record`,
     ],
-    ['JSON', '{"petId":7,"quantity":1}\n', `the row after line 0 ${NOT_CSV} (Invalid Opening Quote`],
     [
       'control characters, which it escapes, in a long value',
       `petId,quantity,status\n7,1,"\u001b[2J\nFAKE${'x'.repeat(9_999)}"\n`,
       `line 3, status must be ${STATUS} (got "\\u001b[2J\\nFAKEx`,
     ],
   ])('%s', async (_what, text, expected) => {
-    const [error, ...more] = await errorsOf(text, { chunkBytes: 4_096 });
+    const [error, ...more] = await errorsOf(text);
     expect(error).toContain(expected);
     expect(error!.length).toBeLessThan(400);
     expect(more).toEqual([]);
-  });
-
-  it('semicolons in place of commas', async () => {
-    expect(await errorsOf('petId;quantity\n7;1\n')).toContain(`unknown in the header: "petId;quantity"; ${HEADER}`);
   });
 
   it.each(['\n', '\r\n', '\r'])('all fields and rows, by the lines of a file with %j', async (end) => {
