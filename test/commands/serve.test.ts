@@ -1,14 +1,16 @@
-import { spawn } from 'node:child_process';
-import { chownSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { cancelOrder, errorOf, listOrders } from '../helpers/api.js';
-import { DemoCheckout, type DemoService, waitForExit } from '../helpers/demo-service.js';
+import { DemoCheckout, type DemoService } from '../helpers/demo-service.js';
+import { describeWith } from '../helpers/describe-with.js';
+import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
+import { openPool } from '../helpers/open-pool.js';
 import { waitFor } from '../helpers/wait-for.js';
 
+const CTRL_C = '\x03';
+
 const checkout = new DemoCheckout();
-const cluster = join(checkout.data, 'cluster');
-const pidFile = join(cluster, 'data', 'postmaster.pid');
-const ALREADY_RUNNING = /already running here \(its PostgreSQL is process \d+/;
+const pidFile = join(checkout.data, 'cluster', 'data', 'postmaster.pid');
 
 async function stop(service: DemoService): Promise<void> {
   service.child.kill('SIGINT');
@@ -22,6 +24,18 @@ async function expectToStart(): Promise<void> {
   await stop(service);
 }
 
+/** Waits for a process to end that is not a child of this one. */
+async function untilEnded(pid: number): Promise<void> {
+  const isAlive = (): boolean => {
+    try {
+      return process.kill(pid, 0);
+    } catch {
+      return false;
+    }
+  };
+  await waitFor(() => !isAlive(), `process ${pid} ends`);
+}
+
 describe('petstore serve without DATABASE_URL', () => {
   it('keeps data and keys after a restart and a crash, and leaves no PostgreSQL process', async () => {
     const first = await checkout.serve();
@@ -33,7 +47,7 @@ describe('petstore serve without DATABASE_URL', () => {
 
     const second = checkout.run('serve');
     expect(await second.exited).toBe(1);
-    expect(second.output()).toMatch(ALREADY_RUNNING);
+    expect(second.output()).toMatch(/already running here \(its PostgreSQL is process \d+/);
 
     const keys = checkout.run('keys', 'list', '--json');
     expect(await keys.exited).toBe(0);
@@ -45,7 +59,7 @@ describe('petstore serve without DATABASE_URL', () => {
     expect(doctor.output()).not.toMatch(/^(?:warning|error)/m);
 
     await stop(first);
-    await waitForExit(firstPostgres);
+    await untilEnded(firstPostgres);
 
     const third = await checkout.serve();
     expect(third.freeKey).toBe(first.freeKey);
@@ -58,7 +72,7 @@ describe('petstore serve without DATABASE_URL', () => {
     await third.exited;
 
     await expectToStart();
-    await waitForExit(orphan);
+    await untilEnded(orphan);
   });
 
   it('exits with 1 and names the log when PostgreSQL is killed, and starts again', async () => {
@@ -69,66 +83,78 @@ describe('petstore serve without DATABASE_URL', () => {
     await expectToStart();
   });
 
-  it('starts when another process of the user has the number of a PostgreSQL that crashed', async () => {
-    const { uid, gid } = statSync(join(cluster, 'data'));
-    const stranger = spawn('sleep', ['600'], process.getuid?.() === 0 ? { uid, gid } : {});
-    writeFileSync(pidFile, [stranger.pid, join(cluster, 'data'), 1_700_000_000, 5432, '', '127.0.0.1', ''].join('\n'));
-    chownSync(pidFile, uid, gid);
-    try {
-      await expectToStart();
-      expect(stranger).toMatchObject({ exitCode: null, signalCode: null });
-    } finally {
-      stranger.kill('SIGKILL');
-    }
-  });
-
-  it('runs once when it is started twice at the same time for the first time', async () => {
+  it('starts after it was killed while it made its data', async () => {
     rmSync(checkout.data, { recursive: true, force: true });
-    const runs = [checkout.run('serve'), checkout.run('serve')];
-    await waitFor(() => runs.some(({ child }) => child.exitCode !== null), 'one has ended', { withinMs: 60_000 });
-    const [ended] = runs.filter(({ child }) => child.exitCode !== null);
-    expect(ended?.output()).toMatch(ALREADY_RUNNING);
-    const service = await checkout.serve(runs.find((run) => run !== ended));
-    expect((await listOrders(service.baseUrl, service.freeKey)).status).toBe(200);
-    await stop(service);
-    expect(readdirSync(checkout.data).sort()).toEqual(['cluster', 'postgres.log']);
+    const isBeingMade = (): boolean =>
+      existsSync(checkout.data) && readdirSync(checkout.data).some((name) => name.startsWith('cluster.new-'));
+    const service = checkout.run('serve');
+    await waitFor(isBeingMade, 'the data is being made', { withinMs: 60_000 });
+    service.child.kill('SIGKILL');
+    await service.exited;
     await expectToStart();
-  });
-
-  it('starts after it was killed in each step of its first start', async () => {
-    rmSync(checkout.data, { recursive: true, force: true });
-    const steps = [
-      () => existsSync(checkout.data) && readdirSync(checkout.data).some((name) => name.startsWith('cluster.new-')),
-      () => existsSync(cluster),
-      () => existsSync(pidFile),
-      () => existsSync(pidFile) && readFileSync(pidFile, 'utf8').includes('ready'),
-    ];
-    for (const [index, reached] of steps.entries()) {
-      const service = checkout.run('serve');
-      await waitFor(reached, `step ${index} is reached`, { withinMs: 60_000 });
-      service.child.kill('SIGKILL');
-      await service.exited;
-    }
-    await expectToStart();
-  });
-
-  it('shows the reason when its data does not fit on the disk', async () => {
-    rmSync(checkout.data, { recursive: true, force: true });
-    const service = checkout.runWithSmallFiles('serve');
-    expect(await service.exited).toBe(1);
-    expect(service.output()).toMatch(
-      /^error: Cannot initialise the embedded PostgreSQL:\n[^]*could not write to file/m,
-    );
   });
 });
 
-describe('a command without DATABASE_URL, when no service runs,', () => {
-  it.each([
-    ['doctor', 1, /^warning +database +DATABASE_URL is not set, and the embedded database/m],
-    ['keys list', 2, /DATABASE_URL is not set/],
-  ])('says what to do: %s', async (command, exitCode, output) => {
-    const run = checkout.run(...command.split(' '));
-    expect(await run.exited).toBe(exitCode);
-    expect(run.output()).toMatch(output);
+it('keys list without DATABASE_URL, when no service runs, says so', async () => {
+  const run = checkout.run('keys', 'list');
+  expect(await run.exited).toBe(2);
+  expect(run.output()).toMatch(/DATABASE_URL is not set/);
+});
+
+describe('a signal to the service on the embedded database', () => {
+  it('ends it with 0 and PostgreSQL before it, also when it arrives twice', async () => {
+    const service = await checkout.serve();
+    const postgres = checkout.postmasterPid();
+    service.child.kill('SIGINT');
+    await waitFor(() => service.output().includes('"stopping"'), 'the service stops');
+    service.child.kill('SIGINT');
+    expect(await service.exited).toBe(0);
+    await untilEnded(postgres);
+  });
+
+  it('completes an in-flight cancel before PostgreSQL stops', async () => {
+    const service = await checkout.serve(checkout.runWith({ CANCEL_LOCK_TIMEOUT_MS: '30000' }, 'serve'));
+    const url = /Database +(\S+)/.exec(service.output())?.[1] ?? '';
+    const db = openPool({ connectionString: url });
+    const accepts = (): Promise<boolean> =>
+      fetch(`${service.baseUrl}/health/live`).then(
+        () => true,
+        () => false,
+      );
+    try {
+      const release = await lockOrder(db, '2');
+      const cancelled = cancelOrder(service.baseUrl, '2', service.freeKey);
+      await untilLockWaits(db);
+      service.child.kill('SIGINT');
+      await waitFor(async () => !(await accepts()), 'the service accepts no connection');
+      // Rejects if PostgreSQL has ended.
+      await release().catch(() => undefined);
+      expect((await cancelled).status).toBe(204);
+      expect(await service.exited).toBe(0);
+    } finally {
+      service.child.kill('SIGKILL');
+      await db.end();
+    }
+  });
+
+  it('ends it with 0, and leaves no PostgreSQL process, while the database starts', async () => {
+    const service = checkout.run('serve');
+    await waitFor(() => existsSync(pidFile) && checkout.postmasterPid() > 0, 'PostgreSQL starts', { withinMs: 60_000 });
+    const postgres = checkout.postmasterPid();
+    service.child.kill('SIGTERM');
+    expect(await service.exited).toBe(0);
+    await untilEnded(postgres);
+  });
+});
+
+describeWith('script')('Ctrl-C on a terminal', () => {
+  it('ends "npm run start:prod" with 0 after PostgreSQL', async () => {
+    const service = await checkout.serve(checkout.runOnTerminal('npm run start:prod'));
+    const postgres = checkout.postmasterPid();
+    service.child.stdin?.write(CTRL_C);
+    expect(await service.exited).toBe(0);
+    // npm must not return to the prompt before the service has ended, which stops PostgreSQL last.
+    expect(service.output()).toContain('stopped');
+    await untilEnded(postgres);
   });
 });

@@ -4,5 +4,5 @@ export default {
   file: 'src/main.ts',
   find: "logger.log('stopping');",
   replace: "logger.log('stopping');\n    await embedded?.stop();",
-  suites: ['commands/serve-signals'],
+  suites: ['commands/serve'],
 };

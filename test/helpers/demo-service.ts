@@ -44,20 +44,12 @@ export class DemoCheckout {
     return this.#spawn([process.execPath, join(this.folder, relative(ROOT, CLI)), ...args], environment);
   }
 
-  /** Runs a command below a limit of the size of its files, as on a disk that is nearly full. */
-  runWithSmallFiles(...args: string[]): DemoRun {
-    return this.#spawn(['sh', '-c', 'ulimit -f 64; exec "$@"', 'sh', process.execPath, 'dist/bundle/cli.js', ...args]);
-  }
-
   /**
    * Runs a command on a pseudo-terminal; its stdin is the terminal's input.
    * `exec`, because a shell that waits for the command reports Ctrl-C as 130 whatever the command's exit code (dash).
    */
-  runOnTerminal(command: string, environment: Readonly<Record<string, string>> = {}): DemoRun {
-    return this.#spawn(
-      ['script', '--quiet', '--return', '--flush', '--command', `exec ${command}`, '/dev/null'],
-      environment,
-    );
+  runOnTerminal(command: string): DemoRun {
+    return this.#spawn(['script', '--quiet', '--return', '--flush', '--command', `exec ${command}`, '/dev/null']);
   }
 
   /** The service, ready for requests. */
@@ -83,20 +75,6 @@ export class DemoCheckout {
     child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
     child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()));
     return { child, output: () => output, exited: new Promise((resolve) => child.once('exit', resolve)) };
-  }
-}
-
-/** Waits for a process that may not be a child of this one to end. */
-export async function waitForExit(pid: number): Promise<void> {
-  await waitFor(() => !isAlive(pid), `process ${pid} ends`);
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
   }
 }
 
