@@ -73,15 +73,16 @@ describe('petstore doctor', () => {
   });
 
   it.each([
-    [() => 'postgresql://app:hunter2@127.0.0.1:1/x', 'error: DATABASE_URL is unreachable: connect ECONNREFUSED'],
-    [() => `${login.url}?sslmode=require`, 'error: DATABASE_URL must point to a server with which TLS'],
+    ['has no TLS', () => `${login.url}?sslmode=require`, 'DATABASE_URL must point to a server with which TLS'],
     [
+      'rejects the login',
       () => login.url.replace(':test@', ':hunter2@'),
-      'error: DATABASE_URL must contain a login that the server accepts',
+      'DATABASE_URL must contain a login that the server accepts',
     ],
-  ])('reports a server that the service could not use, without the password: %s', async (url, message) => {
+  ])('reports a server that %s, without the password', async (_what, url, message) => {
     const { exitCode, checks } = await doctor({ DATABASE_URL: url() });
-    expect([exitCode, checks.database]).toEqual([2, matching(`^${message}.* → Correct DATABASE_URL or the server`)]);
+    const expected = `^error: ${message}.* → Correct DATABASE_URL or the server`;
+    expect([exitCode, checks.database]).toEqual([2, matching(expected)]);
     expect(JSON.stringify(checks)).not.toContain('hunter2');
   });
 
@@ -97,23 +98,17 @@ describe('petstore doctor', () => {
   it.each([
     [
       'schema',
-      'ALTER TABLE orders DROP CONSTRAINT orders_quantity_positive',
+      'ALTER TABLE orders DROP CONSTRAINT orders_quantity_positive; DROP INDEX api_keys_key_hash_key',
       2,
-      'error: missing: constraint orders_quantity_positive of orders → Apply',
-    ],
-    ['schema', 'DROP INDEX api_keys_key_hash_key', 2, 'error: missing: index api_keys_key_hash_key'],
-    ['schema', 'DROP FUNCTION merge_order_list_changes', 2, 'error: missing: function merge_order_list_changes'],
-    [
-      'schema',
-      'ALTER TABLE api_keys DISABLE TRIGGER api_keys_notify_changed',
-      1,
-      'warning: not as the migrations of this version make it: trigger api_keys_notify_changed of api_keys → Unless',
+      'error: missing: .*constraint orders_quantity_positive of orders.*index api_keys_key_hash_key.* → Apply',
     ],
     [
       'schema',
-      'CREATE OR REPLACE FUNCTION renew_order_list_versions() RETURNS void LANGUAGE sql AS $$ $$',
+      `ALTER TABLE api_keys DISABLE TRIGGER api_keys_notify_changed;
+       CREATE OR REPLACE FUNCTION renew_order_list_versions() RETURNS void LANGUAGE sql AS $$ $$`,
       1,
-      'warning: not as the migrations of this version make it: function renew_order_list_versions → Unless',
+      'warning: not as the migrations of this version make it: ' +
+        'function renew_order_list_versions.*trigger api_keys_notify_changed of api_keys → Unless',
     ],
     [
       'schema',
@@ -135,7 +130,6 @@ describe('petstore doctor', () => {
       1,
       'warning: order_list_changes has no row without a block: run SELECT renew',
     ],
-    ['list', 'DROP TABLE orders', 2, 'warning: the trigger orders_note_insert is missing'],
     [
       'access',
       'GRANT CREATE ON SCHEMA public TO PUBLIC',
@@ -205,12 +199,10 @@ describe('petstore doctor', () => {
   });
 });
 
-describe('a command that changes something, with an invalid NODE_ENV,', () => {
-  it.each(['production\r', 'Production'])('does nothing: %j', async (value) => {
-    const result = await petstore(['seed', '--orders', '1'], { DATABASE_URL: database.url, NODE_ENV: value });
-    expect(result).toMatchObject({ exitCode: 1, stderr: matching('NODE_ENV must be one of production') });
-    expect((await database.db.query('SELECT FROM orders')).rowCount).toBe(0);
-  });
+it('a command that changes something does nothing with an invalid NODE_ENV', async () => {
+  const result = await petstore(['seed', '--orders', '1'], { DATABASE_URL: database.url, NODE_ENV: 'Production' });
+  expect(result).toMatchObject({ exitCode: 1, stderr: matching('NODE_ENV must be one of production') });
+  expect((await database.db.query('SELECT FROM orders')).rowCount).toBe(0);
 });
 
 describeWithRedis('petstore doctor with Redis', () => {
@@ -243,15 +235,15 @@ describeWithRedis('petstore doctor with Redis', () => {
     );
   });
 
-  it.each([
-    [['maxmemory', '100mb', 'maxmemory-policy', 'volatile-ttl'], /^error: Redis evicts counts \(volatile-ttl\)/],
-    [['maxmemory', '1'], /^error: Redis cannot be used \(OOM/],
-    [['appendonly', 'no'], /^warning: Redis has no append-only file/],
-  ])('reports Redis with %j', async (settings, expected) => {
-    const initial = ['maxmemory', '0', 'maxmemory-policy', 'noeviction', 'appendonly', 'yes'];
-    await administrate(redis, (admin) => admin.call('CONFIG', 'SET', ...settings));
-    const { checks } = await doctor({ REDIS_URL: redis.url });
-    await administrate(redis, (admin) => admin.call('CONFIG', 'SET', ...initial));
-    expect(checks.Redis).toMatch(expected);
+  it('reports Redis that evicts counts, and then one without an append-only file', async () => {
+    const foundWith = async (...settings: string[]): Promise<string | undefined> => {
+      await administrate(redis, (admin) => admin.call('CONFIG', 'SET', ...settings));
+      return (await doctor({ REDIS_URL: redis.url })).checks.Redis;
+    };
+    expect(await foundWith('maxmemory', '100mb', 'maxmemory-policy', 'volatile-ttl')).toMatch(
+      /^error: Redis evicts counts \(volatile-ttl\)/,
+    );
+    // Not switched on again: the process that then writes the file would outlive the server.
+    expect(await foundWith('maxmemory', '0', 'appendonly', 'no')).toMatch(/^warning: Redis has no append-only file/);
   });
 });

