@@ -10,93 +10,57 @@ const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
 
 const database = useTestDatabase();
 let revokedId: string;
-let expiredId: string;
 beforeAll(async () => {
-  const past = new Date('2026-01-01T00:00:00Z');
-  ({ id: revokedId } = await insertKey(database.db, { revoked_at: past }));
-  ({ id: expiredId } = await insertKey(database.db, { plan: 'pro', expires_at: past }));
+  ({ id: revokedId } = await insertKey(database.db, { revoked_at: new Date('2026-01-01T00:00:00Z') }));
 });
 
 async function allKeys(): Promise<unknown[]> {
   return (await database.db.query<Record<string, unknown>>('SELECT * FROM api_keys ORDER BY id')).rows;
 }
 
-const withIds = (args: readonly string[]): string[] =>
-  args.map((arg) => arg.replace('REVOKED', revokedId).replace('EXPIRED', expiredId));
-
-const NAMED = ['issue', '--name', 'Partner'];
-const ENTERPRISE = [...NAMED, '--plan', 'enterprise'];
-const FREE = ['issue', '--plan', 'free'];
-
 describe('a keys command fails with a message, prints nothing and changes nothing, for', () => {
-  const NOT_FOUND = /There is no key with the id 0000/;
-  const BOTH = /both --per-minute and --per-day/;
-  const QUOTAS = ['--per-minute', '5', '--per-day', '5'];
-  test.each<[string[], RegExp]>([
-    [[...NAMED, '--json'], /required option '--plan <plan>'/],
-    [[...FREE, '--name', 'evil\u001b[2J'], /--name.*no control/],
+  const NAMED = ['issue', '--name', 'Partner'];
+  test.each<[args: string[], exitCode: number, reason: RegExp]>([
+    [[...NAMED, '--json'], USAGE, /required option '--plan <plan>'/],
     [
-      [...FREE, '--name', `pst_${'a'.repeat(43)}`],
+      ['issue', '--plan', 'free', '--name', `pst_${'a'.repeat(43)}`],
+      USAGE,
       /^error: option '--name <name>' argument 'pst_aaaaaa…' is invalid. It must not contain/,
     ],
-    [[...NAMED, '--plan', 'gold'], /--plan.*'gold'.*free, pro, business, enterprise/],
-    [[...ENTERPRISE, '--json'], BOTH],
-    [[...NAMED, '--plan', 'pro', ...QUOTAS], /published quotas \(got pro\)/],
-    [[...ENTERPRISE, '--per-minute', '0', '--per-day', '5'], /--per-minute/],
-    [[...FREE, '--name', 'x', '--expires-at', '2026-01-01T00:00:00Z'], /--expires-at.*future/],
-    [['revoke'], /missing required argument 'id'/],
-    [['revoke', '42', '--json'], /The id must be the UUID of a key/],
-    [['rotate', 'REVOKED', '--overlap', 'long'], /--overlap.*90s, 30m, 24h/],
-    [['set-plan', 'EXPIRED', '--plan', 'enterprise', '--per-day', '5'], BOTH],
-  ])('%j', (args, reason) => expectFailure(args, USAGE, reason));
-
-  test.each([
-    [['revoke', UNKNOWN_ID, '--json'], NOT_FOUND],
-    [['rotate', UNKNOWN_ID], NOT_FOUND],
-    [['set-plan', UNKNOWN_ID, '--plan', 'pro'], NOT_FOUND],
-    [['show', UNKNOWN_ID, '--json'], NOT_FOUND],
-    [['unban', UNKNOWN_ID], NOT_FOUND],
-    [['rotate', 'REVOKED'], /is revoked; issue a new one instead/],
-    [['rotate', 'EXPIRED'], /is expired; issue a new one instead/],
-  ])('%j', (args, reason) => expectFailure(args, FAILED, reason));
-
-  async function expectFailure(args: readonly string[], exitCode: number, reason: RegExp): Promise<void> {
+    [[...NAMED, '--plan', 'gold'], USAGE, /--plan.*'gold'.*free, pro, business, enterprise/],
+    [[...NAMED, '--plan', 'enterprise', '--json'], USAGE, /both --per-minute and --per-day/],
+    [[...NAMED, '--plan', 'pro', '--per-minute', '5', '--per-day', '5'], USAGE, /published quotas \(got pro\)/],
+    [['revoke', '42', '--json'], USAGE, /The id must be the UUID of a key/],
+    [['revoke', UNKNOWN_ID, '--json'], FAILED, /There is no key with the id 0000/],
+    [['rotate', 'REVOKED'], FAILED, /is revoked; issue a new one instead/],
+  ])('%j', async (args, exitCode, reason) => {
     const before = await allKeys();
-    const result = await petstore(['keys', ...withIds(args)], { DATABASE_URL: database.url });
+    const withId = args.map((arg) => arg.replace('REVOKED', revokedId));
+    const result = await petstore(['keys', ...withId], { DATABASE_URL: database.url });
     expect(result).toEqual({ exitCode, stdout: '', stderr: expect.stringMatching(reason) as unknown });
     expect(result.stderr).toMatch(/^error: /);
-    expect(result.stderr).not.toMatch(UNPRINTABLE);
     expect(result.stderr).not.toMatch(/\n\s+at |node_modules|prisma|undefined|\[object/i);
     expect(await allKeys()).toEqual(before);
-  }
+  });
 });
 
 describe('a command reports an unusable database in one line, without the password, when', () => {
-  const urlOf = (host: string): string => `postgresql://petstore:hunter2secret@${host}/petstore`;
   test.each<[string, () => string, RegExp]>([
     [
       'the connection is refused',
-      () => urlOf('127.0.0.1:1'),
-      /^error: Cannot connect to the database at 127\.0\.0\.1:1: .*ECONNREFUSED.*\. Check DATABASE_URL/,
+      () => '127.0.0.1:1',
+      /^error: Cannot connect to the database at 127\.0\.0\.1:1: .*ECONNREFUSED.*\. Check DATABASE_URL.*\n$/,
     ],
-    ['the host does not exist', () => urlOf('no-such-host.invalid'), /no-such-host\.invalid|ENOTFOUND/],
     [
       'the password is wrong',
-      () => urlOf(new URL(database.url).host),
-      /login that the server accepts: password authentication failed/,
+      () => new URL(database.url).host,
+      /^error: .*login that the server accepts: password authentication failed.*\n$/,
     ],
-    ['the database does not exist', () => `${database.url}_missing`, /_missing/],
-    [
-      'the URL is invalid',
-      () => urlOf('x').replace('postgresql', 'mysql'),
-      /DATABASE_URL must be a URL with one host like/,
-    ],
-  ])('%s', async (_what, url, reason) => {
-    const result = await petstore(['keys', 'list', '--json'], { DATABASE_URL: url() });
+  ])('%s', async (_what, host, reason) => {
+    const DATABASE_URL = `postgresql://petstore:hunter2secret@${host()}/petstore`;
+    const result = await petstore(['keys', 'list', '--json'], { DATABASE_URL });
     expect(result).toEqual({ exitCode: FAILED, stdout: '', stderr: expect.stringMatching(reason) as unknown });
-    expect(result.stderr).toMatch(/^error: /);
     expect(result.stderr).not.toContain('hunter2secret');
-    expect(result.stderr).not.toMatch(/\n\s+at |node_modules/);
   });
 });
 
@@ -107,20 +71,18 @@ describe('a command without the access that it needs', () => {
   });
   afterAll(() => login.drop());
 
-  const rejected = (reason: string): string =>
-    `error: permission denied for ${reason}. ` +
-    'Set DATABASE_URL to the login of an administrator; in containers use "docker compose run --rm admin".\n';
-
   it.each([
     [['keys', 'issue', '--name', 'Partner', '--plan', 'free'], 'table api_keys'],
-    [['keys', 'list'], 'table api_keys'],
-    [['keys', 'rotate', UNKNOWN_ID], 'table api_keys'],
     [['orders', 'import', '-'], 'sequence orders_id_seq'],
-    [['seed'], 'sequence orders_id_seq'],
-    [['keys', 'usage'], 'table api_keys'],
   ])('names the reason and the remedy: %j', async (args, reason) => {
     const result = await petstoreProcess(args, { DATABASE_URL: login.url }, 'petId,quantity\n7,1\n');
-    expect(result).toEqual({ exitCode: FAILED, stdout: '', stderr: rejected(reason) });
+    expect(result).toEqual({
+      exitCode: FAILED,
+      stdout: '',
+      stderr:
+        `error: permission denied for ${reason}. ` +
+        'Set DATABASE_URL to the login of an administrator; in containers use "docker compose run --rm admin".\n',
+    });
   });
 
   it('loads orders with the documented privileges', async () => {
@@ -132,31 +94,17 @@ describe('a command without the access that it needs', () => {
 
   it('says that the migrations are missing when the table does not exist', async () => {
     const { href } = Object.assign(new URL(database.url), { pathname: '/postgres' });
-    for (const args of [['list'], ['usage']]) {
-      const result = await petstore(['keys', ...args], { DATABASE_URL: href });
-      expect(result).toMatchObject({ exitCode: FAILED, stdout: '' });
-      expect(result.stderr).toMatch(
-        /^error: relation "(?:public\.)?api_\w+" does not exist\. Apply the migrations: [^\n]+\n$/,
-      );
-    }
-  });
-
-  it('says that another transaction holds the lock when the wait for it ends', async () => {
-    await database.db.query(`
-      CREATE FUNCTION wait_in_vain() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE lock_not_available; END $$;
-      CREATE TRIGGER wait_in_vain BEFORE UPDATE ON api_keys EXECUTE FUNCTION wait_in_vain()`);
-    const result = await petstore(['keys', 'revoke', expiredId], { DATABASE_URL: database.url });
-    await database.db.query('DROP FUNCTION wait_in_vain CASCADE');
+    const result = await petstore(['keys', 'list'], { DATABASE_URL: href });
     expect(result).toMatchObject({ exitCode: FAILED, stdout: '' });
     expect(result.stderr).toMatch(
-      /^error: .* Another transaction, .*, holds the lock\. .*; retry when it has ended\.\n$/,
+      /^error: relation "(?:public\.)?api_\w+" does not exist\. Apply the migrations: [^\n]+\n$/,
     );
   });
 
   it('reports that the server is read-only when it writes, and can still read', async () => {
     const url = new URL(database.url);
     url.searchParams.set('options', '-c default_transaction_read_only=on');
-    const result = await petstore(['keys', ...NAMED, '--plan', 'free'], { DATABASE_URL: url.href });
+    const result = await petstore(['keys', 'issue', '--name', 'Partner', '--plan', 'free'], { DATABASE_URL: url.href });
     expect(result).toMatchObject({ exitCode: FAILED, stdout: '' });
     expect(result.stderr).toMatch(
       /read-only transaction\. Set DATABASE_URL to the primary server; a standby is read-only\.\n$/,
@@ -202,7 +150,7 @@ describe('a command', () => {
     // As in a database that is older than the constraint.
     await database.db.query('ALTER TABLE api_keys DROP CONSTRAINT api_keys_name_printable');
     const { id } = await insertKey(database.db, { name });
-    for (const args of [['list'], ['list', '--json'], ['show', id], ['usage'], ['usage', id]]) {
+    for (const args of [['list'], ['list', '--json'], ['show', id], ['usage']]) {
       const { exitCode, stdout } = await petstore(['keys', ...args], { DATABASE_URL: database.url });
       expect({ args, exitCode }).toEqual({ args, exitCode: 0 });
       expect(stdout).toContain('evil\\u001b');
@@ -217,26 +165,6 @@ describe('a command', () => {
     const variables = { DATABASE_URL: database.url, PORT: 'http', LOG_LEVEL: 'loud' };
     const result = await petstore(['keys', 'list', '--json'], variables);
     expect(result).toMatchObject({ exitCode: 0, stderr: '' });
-    expect(JSON.parse(result.stdout)).toHaveLength(2);
+    expect(JSON.parse(result.stdout)).toHaveLength(1);
   });
-
-  it('reports an invalid secret variable without quoting it', async () => {
-    const result = await petstore(['keys', 'unban', revokedId], { DATABASE_URL: database.url, REDIS_URL: 'hunter2' });
-    expect(result).toMatchObject({ exitCode: FAILED, stdout: '' });
-    expect(result.stderr).toContain('REDIS_URL must be');
-    expect(result.stderr).not.toContain('hunter2');
-  });
-});
-
-it('keys unban notifies the services also while Redis is unavailable: then each decides with a ban of its own', async () => {
-  const client = await database.db.connect();
-  const unbanned: (string | undefined)[] = [];
-  client.on('notification', ({ payload }) => unbanned.push(payload));
-  await client.query('LISTEN api_key_unbanned');
-  const environment = { DATABASE_URL: database.url, REDIS_URL: 'redis://127.0.0.1:1' };
-  expect(await petstore(['keys', 'unban', revokedId], environment)).toMatchObject({ exitCode: FAILED, stdout: '' });
-  // What was sent before arrives with the response.
-  await client.query('UNLISTEN *');
-  client.release(true);
-  expect(unbanned).toEqual([revokedId]);
 });

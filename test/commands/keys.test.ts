@@ -83,13 +83,9 @@ describe('petstore keys issue', () => {
 
 it('petstore keys list lists all keys, the newest first, as a table and as JSON, without any key or digest', async () => {
   await service.db.query('DELETE FROM api_keys');
-  const nothing = await keys('list');
-  expect(nothing).toMatchObject({ exitCode: 0, stderr: '' });
-  expect(nothing.stdout).toContain('There are no keys yet.');
   const past = new Date('2026-01-02T03:04:05.000Z');
   const made = [
     await insertKey(service.db, { name: 'active', plan: 'business' }),
-    await insertKey(service.db, { name: 'limited', plan: 'free', expires_at: new Date('2099-01-02T03:04:05Z') }),
     await insertKey(service.db, { name: 'expired', plan: 'pro', expires_at: past }),
     await insertKey(service.db, {
       name: 'revoked',
@@ -114,15 +110,14 @@ it('petstore keys list lists all keys, the newest first, as a table and as JSON,
   expect(lines.map((line) => line.split(/ {2,}/))).toEqual([
     [idsOf[0], 'enterprise', 'revoked', '-', 'never', 'never', 'revoked'],
     [idsOf[1], 'pro', 'expired', '-', 'never', '2026-01-02', 'expired'],
-    [idsOf[2], 'free', 'active', '-', 'never', '2099-01-02', 'limited'],
-    [idsOf[3], 'business', 'active', '-', '2026-05-06', 'never', 'active'],
+    [idsOf[2], 'business', 'active', '-', '2026-05-06', 'never', 'active'],
   ]);
   const records = JSON.parse(list.stdout) as Record<string, unknown>[];
-  expect(records.map(({ id }) => id)).toEqual(made.map(({ id }) => id).reverse());
+  expect(records.map(({ id }) => id)).toEqual(idsOf);
   expect(records[0]).toEqual({
-    id: made[3]?.id,
+    id: made[2]?.id,
     name: 'revoked',
-    keyPrefix: made[3]?.key.slice(0, 10),
+    keyPrefix: made[2]?.key.slice(0, 10),
     plan: 'enterprise',
     state: 'revoked',
     requestsPerMinute: 5_000,
@@ -136,10 +131,10 @@ it('petstore keys list lists all keys, the newest first, as a table and as JSON,
     successorId: null,
     lastUsedAt: null,
   });
-  const shown = await keysJson('show', made[3]!.id);
+  const shown = await keysJson('show', made[2]!.id);
   expect(shown).toEqual(records[0]);
-  const text = (await keys('show', made[3]!.id)).stdout;
-  expect(text).toContain(`\nname               revoked\nkeyPrefix          ${made[3]!.key.slice(0, 10)}\n`);
+  const text = (await keys('show', made[2]!.id)).stdout;
+  expect(text).toContain(`\nname               revoked\nkeyPrefix          ${made[2]!.key.slice(0, 10)}\n`);
   expect(text).toContain('\nrevokedAt          2026-01-02T03:04:05.000Z\n');
   expect(text).not.toContain('null');
   for (const { key } of made) {
@@ -203,15 +198,12 @@ describe('petstore keys rotate', () => {
     expect(await statusOf(/^key +(\S+)$/m.exec(stdout)?.[1] ?? '')).toBe(200);
   });
 
-  it.each([
-    ['', []],
-    [', whatever the expiry of the successor', ['--expires-at', '2099-01-02T03:04:05Z']],
-  ])('does not prolong the old key%s', async (_what, options) => {
+  it('does not prolong the old key, whatever the expiry of the successor', async () => {
     const soon = new Date(Date.now() + 3_600_000);
     const { id } = await insertKey(service.db, { expires_at: soon });
-    const successor = await keysJson('rotate', id, '--overlap', '7d', ...options);
+    const successor = await keysJson('rotate', id, '--overlap', '7d', '--expires-at', '2099-01-02T03:04:05Z');
     expect((await rowOf(id))?.expires_at).toEqual(soon);
-    expect((await rowOf(successor.id))?.expires_at).toEqual(options[1] === undefined ? soon : new Date(options[1]));
+    expect((await rowOf(successor.id))?.expires_at).toEqual(new Date('2099-01-02T03:04:05Z'));
   });
 });
 
@@ -252,25 +244,16 @@ it('petstore keys set-plan changes the quotas to custom ones and back', async ()
   expect(await rowOf(id)).toMatchObject({ plan: 'business', requests_per_minute: null, requests_per_day: null });
 });
 
-describe('petstore keys unban', () => {
-  it('ends the ban of a key in a running service', async () => {
-    const { id, key } = await insertKey(service.db, { requests_per_minute: 1, requests_per_day: 1_000 });
-    // Ten that count, and three that do not if a minute begins meanwhile: one admitted in each, and the first rejection in the second.
-    for (let number = 0; number < 13; number++) {
-      await statusOf(key);
-      // Later than what may have been in flight at the first rejection.
-      service.clock.advance(2_000);
-    }
-    service.clock.advance(60_000);
-    expect(await statusOf(key)).toBe(429);
-    expect(await keysJson('unban', id)).toEqual({ id });
-    await waitFor(async () => (await statusOf(key)) === 200, 'the key is let in');
-  });
-
-  it('succeeds without a change when the key is not banned', async () => {
-    const { id, key } = await insertKey(service.db);
-    const stdout = `Any ban of the key ${id} is lifted; its limits still apply.\n`;
-    expect(await keys('unban', id)).toEqual({ exitCode: 0, stdout, stderr: '' });
-    expect(await statusOf(key)).toBe(200);
-  });
+it('petstore keys unban ends the ban of a key in a running service', async () => {
+  const { id, key } = await insertKey(service.db, { requests_per_minute: 1, requests_per_day: 1_000 });
+  // Ten that count, and three that do not if a minute begins meanwhile: one admitted in each, and the first rejection in the second.
+  for (let number = 0; number < 13; number++) {
+    await statusOf(key);
+    // Later than what may have been in flight at the first rejection.
+    service.clock.advance(2_000);
+  }
+  service.clock.advance(60_000);
+  expect(await statusOf(key)).toBe(429);
+  expect(await keysJson('unban', id)).toEqual({ id });
+  await waitFor(async () => (await statusOf(key)) === 200, 'the key is let in');
 });
