@@ -106,13 +106,6 @@ describe('the TypeScript client', () => {
     expect(waitsMs).toEqual([Math.ceil(secondsLeft) * 1_000 + 500]);
   });
 
-  it('throws without retrying when the URL or the key is malformed', async () => {
-    expect(() => clientOf(key, {}, 'localhost:3000')).toThrow('The base URL must be like');
-    const { client, waitsMs } = clientOf('two\nlines');
-    await expect(client.listOrders()).rejects.toThrow(/invalid header value/);
-    expect(waitsMs).toEqual([]);
-  });
-
   it('throws without retrying when Retry-After is too long or the error is final', async () => {
     const small = await insertKey(service.db, { requests_per_minute: 9, requests_per_day: 1 });
     const limited = clientOf(small.key);
@@ -144,7 +137,6 @@ describe('the TypeScript client with a faulty server', () => {
   it.each<[string, (response: ServerResponse) => void]>([
     ['an interrupted connection', (res) => res.write('[{"id":1},{"id', () => res.destroy())],
     ['a response that ends early', (res) => res.end('[{"id":1},{"id":2}')],
-    ['an HTML page', (res) => res.end('<html></html>')],
     ['a response that stops', (res) => res.write('[{"id":1},{"id')],
   ])('throws IncompleteListError and has no etag for %s', async (_what, respond) => {
     const { client } = await clientOfServer((res) => {
@@ -153,29 +145,6 @@ describe('the TypeScript client with a faulty server', () => {
     const list = await client.listOrders();
     await expect(read(list?.orders)).rejects.toThrow(IncompleteListError);
     expect(list?.etag).toBeUndefined();
-  });
-
-  it.each<[string, (response: ServerResponse) => void]>([
-    ['sends no response', () => undefined],
-    ['stops within an error', (res) => res.writeHead(500).write('{"code":')],
-  ])('repeats a cancel after a timeout when the server %s, then throws', async (_what, respond) => {
-    let requests = 0;
-    const { client, waitsMs } = await clientOfServer((res) => {
-      requests++;
-      respond(res);
-    }, 100);
-    await expect(client.cancelOrder(1n)).rejects.toMatchObject({ name: 'TimeoutError' });
-    expect([requests, waitsMs]).toEqual([4, [1_000, 2_000, 4_000]]);
-  });
-
-  it('rejects with the reason of the caller who aborts a list', async () => {
-    const { client } = await clientOfServer((res) => res.write('[{"id":1}'));
-    const controller = new AbortController();
-    const list = await client.listOrders({ signal: controller.signal });
-    await list?.orders.next();
-    const rest = list?.orders.next();
-    controller.abort(new Error('enough'));
-    await expect(rest).rejects.toThrow('enough');
   });
 
   it('gives up after the maximum number of attempts, doubling the wait each time', async () => {
@@ -188,8 +157,6 @@ describe('the TypeScript client with a faulty server', () => {
     ['the longest number of seconds', () => '90', 91_000],
     ['more than that', () => '91', undefined],
     ['a date', (now) => new Date(now + 7_000).toUTCString(), 8_000],
-    ['a date too far away', (now) => new Date(now + 3_600_000).toUTCString(), undefined],
-    ['a date in the past', (now) => new Date(now - 60_000).toUTCString(), 1_000],
     ['an invalid value', () => 'soon', 1_000],
   ])(
     'waits for a Retry-After that is %s, and never less than the backoff, or throws',
@@ -210,10 +177,17 @@ describe('the TypeScript client with a faulty server', () => {
     },
   );
 
-  it('retries when the connection is reset', async () => {
+  it('repeats a cancel when the connection is reset or the response does not come in time', async () => {
     let requests = 0;
-    const { client, waitsMs } = await clientOfServer((res) => (++requests === 1 ? res.destroy() : res.end('[]')));
-    expect(await read((await client.listOrders())?.orders)).toEqual([]);
-    expect(waitsMs).toHaveLength(1);
+    const { client, waitsMs } = await clientOfServer((res) => {
+      requests++;
+      if (requests === 1) {
+        res.destroy();
+      } else if (requests === 3) {
+        res.writeHead(204).end();
+      }
+    }, 500);
+    expect(await client.cancelOrder(1n)).toBe('cancelled');
+    expect(waitsMs).toHaveLength(2);
   });
 });
