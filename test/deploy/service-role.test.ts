@@ -1,12 +1,10 @@
 import pg from 'pg';
-import { UsageRecorder } from '../../src/usage/usage-recorder.js';
-import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
-import { call, cancelOrder, errorOf, listOrders } from '../helpers/api.js';
+import { errorOf, listOrders, outcomeOfCancel } from '../helpers/api.js';
 import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
+import { lockOrder } from '../helpers/lock-waits.js';
 import { createServiceLogin, type ServiceLogin } from '../helpers/service-login.js';
 import { useTestDatabase } from '../helpers/test-database.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
-import { waitFor } from '../helpers/wait-for.js';
 
 const INSUFFICIENT_PRIVILEGE = '42501';
 
@@ -19,75 +17,6 @@ describe('petstore_service role', () => {
     login = await createServiceLogin(database);
   });
   afterAll(() => login.drop());
-
-  describe('a service that connects with it', () => {
-    let service: TestService;
-
-    beforeAll(async () => {
-      service = await startTestService({ database: { ...database, url: login.url } });
-    });
-    afterAll(async () => {
-      await service.stop();
-    });
-
-    it('is ready, lists the orders, and returns 304 for an unchanged list', async () => {
-      expect((await fetch(`${service.baseUrl}/health/ready`)).status).toBe(200);
-      const { key } = await insertKey(database.db);
-      const id = await insertOrder(database.db, { pet_id: '77' });
-      const response = await listOrders(service.baseUrl, key);
-      expect(await response.json()).toContainEqual(expect.objectContaining({ id: Number(id), petId: 77 }));
-      const etag = response.headers.get('etag') ?? '';
-      expect((await listOrders(service.baseUrl, key, { 'If-None-Match': etag })).status).toBe(304);
-    });
-
-    it('cancels a pending order that was locked, and no other', async () => {
-      const { key } = await insertKey(database.db);
-      const [pending, shipped] = [
-        await insertOrder(database.db),
-        await insertOrder(database.db, { status: 'shipped' }),
-      ];
-      const release = await lockOrder(database.db, pending);
-      const cancelled = cancelOrder(service.baseUrl, pending, key);
-      await untilLockWaits(database.db);
-      await release();
-      expect((await cancelled).status).toBe(204);
-      expect((await errorOf(await cancelOrder(service.baseUrl, shipped, key))).code).toBe('order_already_shipped');
-      expect([await statusOf(database.db, pending), await statusOf(database.db, shipped)]).toEqual([
-        'cancelled',
-        'shipped',
-      ]);
-    });
-
-    it('records the last use and the usage of a key, and removes old days', async () => {
-      const { id, key } = await insertKey(database.db);
-      const { id: unused } = await insertKey(database.db);
-      await database.db.query("INSERT INTO api_key_usage VALUES ($1, '2020-01-01', 1, 0, 0, 0, 0, 0)", [id]);
-      const writer = service.app.get(UsageRecorder);
-      for (let request = 0; request < 2; request++) {
-        expect((await cancelOrder(service.baseUrl, '999', key)).status).toBe(404);
-        await writer.flush();
-      }
-      const { rows } = await database.db.query(
-        `SELECT id, admitted, last_used_at IS NOT NULL AS used
-         FROM api_keys LEFT JOIN api_key_usage ON key_id = id WHERE id IN ($1, $2) ORDER BY used DESC`,
-        [id, unused],
-      );
-      expect(rows).toEqual([
-        { id, admitted: '2', used: true },
-        { id: unused, admitted: null, used: false },
-      ]);
-    });
-
-    it('learns of a revoked key', async () => {
-      const { id, key } = await insertKey(database.db);
-      expect((await call(service.baseUrl, 'GET', '/nothing-here', key)).status).toBe(404);
-      await database.db.query('UPDATE api_keys SET revoked_at = now() WHERE id = $1', [id]);
-      await waitFor(
-        async () => (await call(service.baseUrl, 'GET', '/nothing-here', key)).status === 401,
-        'the revoked key is rejected',
-      );
-    });
-  });
 
   it('is needed to merge the versions of the list, and not to change them', async () => {
     const id = await insertOrder(database.db);
@@ -123,6 +52,82 @@ describe('petstore_service role', () => {
     'DROP FUNCTION notify_api_key_changed() CASCADE',
   ])('may not %s', async (statement) => {
     await expect(executeAs(login, statement)).rejects.toMatchObject({ code: INSUFFICIENT_PRIVILEGE });
+  });
+});
+
+/** What a role may set, and a statement or its result could depend on. The statement timeout is shorter than the one for locks. */
+const OTHER_SETTINGS: Readonly<Record<string, string>> = {
+  search_path: 'pg_catalog',
+  row_security: 'on',
+  default_transaction_isolation: 'serializable',
+  timezone: "'Asia/Kathmandu'",
+  datestyle: "'SQL, DMY'",
+  client_encoding: 'LATIN1',
+  standard_conforming_strings: 'off',
+  quote_all_identifiers: 'on',
+  statement_timeout: '1000',
+};
+
+describe('the login of the service', () => {
+  let login: ServiceLogin;
+  let key: string;
+
+  beforeEach(async () => {
+    login = await createServiceLogin(database);
+    ({ key } = await insertKey(database.db));
+    await database.db.query('DELETE FROM orders');
+  });
+  afterEach(() => login.drop());
+
+  const startService = (): Promise<TestService> =>
+    startTestService({ environment: { CANCEL_LOCK_TIMEOUT_MS: '1500' }, database: { ...database, url: login.url } });
+
+  it('has settings of its own: responses are the same', async () => {
+    for (const [name, value] of Object.entries(OTHER_SETTINGS)) {
+      await database.db.query(`ALTER ROLE ${login.role} SET ${name} = ${value}`);
+    }
+    const [pending, locked] = [
+      await insertOrder(database.db, { id: '1' }),
+      await insertOrder(database.db, { id: '3' }),
+    ];
+    await insertOrder(database.db, { id: '2', pet_id: '7', ship_date: '2026-02-03T04:05:06.789Z', status: 'shipped' });
+    const service = await startService();
+    const list = await listOrders(service.baseUrl, key);
+    expect(await list.json()).toContainEqual({
+      id: 2,
+      petId: 7,
+      quantity: 1,
+      shipDate: '2026-02-03T04:05:06.789Z',
+      complete: false,
+    });
+    const etag = list.headers.get('etag') ?? '';
+    expect((await listOrders(service.baseUrl, key, { 'If-None-Match': etag })).status).toBe(304);
+    const release = await lockOrder(database.db, locked);
+    const outcomes = [];
+    for (const id of [pending, pending, '2', locked]) {
+      outcomes.push(await outcomeOfCancel(service.baseUrl, id, key));
+    }
+    expect(outcomes).toEqual([
+      '204',
+      '409 order_already_cancelled',
+      '409 order_already_shipped',
+      '503 service_unavailable',
+    ]);
+    await release();
+    await service.stop();
+  });
+
+  it('may not see all orders, by row-level security: 500, and the list is never shorter', async () => {
+    await insertOrder(database.db, { id: '100' });
+    await database.db.query(`
+      ALTER TABLE orders ENABLE ROW LEVEL SECURITY;
+      CREATE POLICY some_orders ON orders USING (id < 10)`);
+    const service = await startService();
+    const list = await listOrders(service.baseUrl, key);
+    expect([list.status, (await errorOf(list)).code]).toEqual([500, 'internal_error']);
+    expect(await outcomeOfCancel(service.baseUrl, '100', key)).toBe('500 internal_error');
+    expect(await statusOf(database.db, '100')).toBe('pending');
+    await service.stop();
   });
 });
 
