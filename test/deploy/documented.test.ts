@@ -3,7 +3,6 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { documentedArchiveCommand } from '../helpers/archive-command.js';
 import { useTemporaryFolder } from '../helpers/temporary-folder.js';
-import { useTestDatabase } from '../helpers/test-database.js';
 
 const PAGE = readFileSync(join(__dirname, '..', '..', 'docs', 'operations.md'), 'utf8');
 /** Prints how it is called. Migrations and backups fail, the latter in the middle. */
@@ -67,27 +66,5 @@ describe('the commands of docs/operations.md', () => {
     writeFileSync(segment, 'of another server');
     expect(run(command).status).not.toBe(0);
     expect(readFileSync(archived, 'utf8')).toBe('whole');
-  });
-});
-
-describe('the queries of docs/operations.md', () => {
-  const database = useTestDatabase();
-
-  it('name the session and the prepared transaction that keep an old snapshot', async () => {
-    const [, sql = ''] = /an old snapshot keeps.*?```sql\n(.*?)```/s.exec(PAGE) ?? [];
-    const [session, other] = [await database.db.connect(), await database.db.connect()];
-    await session.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM orders');
-    const { rows: processes } = await session.query('SELECT pg_backend_pid() AS pid');
-    await other.query("BEGIN; SELECT FROM orders; SELECT pg_current_xact_id(); PREPARE TRANSACTION 'left'");
-    other.release();
-    const results = (await database.db.query(sql)) as unknown as { rows: object[] }[];
-    await session.query('COMMIT');
-    session.release();
-    await database.db.query("ROLLBACK PREPARED 'left'");
-    expect(results.map(({ rows }) => rows[0])).toEqual([
-      expect.objectContaining(processes[0] as object),
-      expect.objectContaining({ gid: 'left' }),
-      undefined,
-    ]);
   });
 });
