@@ -68,7 +68,7 @@ const HAPROXY: ShippedProxy = {
     ),
 };
 
-/** As docker-compose.yml uses it: it finds the replicas in the DNS of Docker. */
+/** As docker-compose.yml uses it, where it finds the replicas in the DNS of Docker. */
 export const HAPROXY_OF_COMPOSE: ShippedProxy = {
   name: 'HAProxy of Compose',
   file: 'deploy/proxies/haproxy.cfg',
@@ -101,7 +101,8 @@ const CADDY: ShippedProxy = {
   },
 };
 
-export const SHIPPED_PROXIES = [NGINX, HAPROXY, HAPROXY_OF_COMPOSE, CADDY] as const;
+/** Those for a service without containers. */
+export const SHIPPED_PROXIES = [NGINX, HAPROXY, CADDY] as const;
 
 /** `describe` where the proxy is installed. */
 export function describeWithProxy({ name }: ShippedProxy): typeof describe {

@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
@@ -9,6 +10,10 @@ import { ServiceProcess } from '../helpers/service-process.js';
 import { describeWithProxy, ProxyProcess, SHIPPED_PROXIES } from '../helpers/shipped-proxies.js';
 import { useTestDatabase } from '../helpers/test-database.js';
 import { waitFor } from '../helpers/wait-for.js';
+
+const [NGINX] = SHIPPED_PROXIES;
+const HOST = 'Host: api.example.com\r\n';
+const LONG = 'a'.repeat(20_000);
 
 const ORDERS = 100_000;
 const UPSTREAMS = 3;
@@ -62,9 +67,9 @@ for (const kind of SHIPPED_PROXIES) {
     const list = (...args: string[]): Promise<CurlResult> => curl('/v1/store/orders', ...bearer(), ...args);
     const isReady = async (): Promise<boolean> => (await curl('/health/ready')).status === 200;
 
-    it.each(['--http1.1', '--http2'])('the list is whole, and compressed only by the service (%s)', async (version) => {
-      const compressed = await list(version, '-H', 'Accept-Encoding: gzip');
-      const plain = await list(version);
+    it('the list is whole, and compressed only by the service', async () => {
+      const compressed = await list('-H', 'Accept-Encoding: gzip');
+      const plain = await list();
       expect([compressed.code, compressed.status, plain.code, plain.status]).toEqual([0, 200, 0, 200]);
       expect(compressed.headers).toMatch(/^content-encoding: gzip/im);
       expect(plain.headers).not.toMatch(/^content-encoding:/im);
@@ -75,25 +80,26 @@ for (const kind of SHIPPED_PROXIES) {
       expect(String(sum)).toBe(rows[0]?.pets);
     });
 
-    it('conditional requests and request ids pass, and not how long the service keeps an idle connection', async () => {
+    it('conditional requests pass, and not how long the service keeps an idle connection', async () => {
       const { headers } = await list('--http1.1');
       expect(headers).not.toMatch(/^keep-alive:/im);
       const etag = /^etag: *(\S+)/im.exec(headers)?.[1] ?? '';
-      const unchanged = await list('-H', `If-None-Match: ${etag}`, '-H', 'X-Request-Id: from-the-client');
+      const unchanged = await list('-H', `If-None-Match: ${etag}`);
       expect([unchanged.status, unchanged.body.length]).toEqual([304, 0]);
-      expect(unchanged.headers).toMatch(/^x-request-id: from-the-client/im);
-      expect(unchanged.headers).toContain(etag);
     });
 
     it('the service sees the address of the client and no forged one', async () => {
       for (let count = 0; count < 6; count++) {
         await curl('/v1/store/orders', '--interface', '127.0.0.3', '-H', 'X-Forwarded-For: 203.0.113.9');
       }
-      /** Asked without the proxy, so that the header has the address. Each process counts in its own memory. */
+      /**
+       * What an address has used of its day, because a minute may end meanwhile. Asked without the proxy, so that the header has the
+       * address. Each process counts in its own memory.
+       */
       const used = async (address: string): Promise<number> => {
         const counts = services.map(async ({ baseUrl }) => {
           const response = await fetch(`${baseUrl}/v1/store/orders`, { headers: { 'X-Forwarded-For': address } });
-          return 59 - Number(response.headers.get('x-ratelimit-remaining'));
+          return 999 - Number(/"day";r=(\d+)/.exec(response.headers.get('ratelimit') ?? '')?.[1]);
         });
         return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
       };
@@ -139,6 +145,20 @@ for (const kind of SHIPPED_PROXIES) {
       expect(JSON.parse(body.toString())).toMatchObject({ code: 'service_unavailable', status });
     });
 
+    if (kind === NGINX) {
+      it.each([
+        ['a request line that is no HTTP', 'NONSENSE\r\n\r\n', 400, 'bad_request'],
+        ['a path that is too long', `GET /${LONG} HTTP/1.1\r\n${HOST}\r\n`, 431, 'request_header_fields_too_large'],
+      ])('an error has the format of the service for %s', async (_what, request, status, code) => {
+        expectError(await send(proxy.connectTls(), request), status, code);
+      });
+
+      it('an error has the format of the service for HTTP without TLS', async () => {
+        const response = await send(connect(proxy.port, '127.0.0.1'), `GET / HTTP/1.1\r\n${HOST}\r\n`);
+        expectError(response, 400, 'bad_request');
+      });
+    }
+
     /** Cancels orders on one connection. @returns the statuses, or what curl says of an error */
     function cancelStatuses(paths: readonly string[]): Promise<string[]> {
       const args = [...toProxy(), '--write-out', '%{http_code}\n', '--request', 'DELETE', ...bearer()];
@@ -174,4 +194,23 @@ function runCurl(args: readonly string[]): Promise<CurlResult> {
       },
     );
   });
+}
+
+/** @returns all that is sent until the connection is closed */
+async function send(socket: Socket, request: string): Promise<string> {
+  let received = '';
+  socket.on('data', (chunk: Buffer) => (received += chunk.toString()));
+  const closed = new Promise((resolve) => socket.once('close', resolve));
+  // A response that is complete may be followed by a reset.
+  socket.on('error', () => undefined);
+  socket.write(request);
+  await closed;
+  return received;
+}
+
+function expectError(response: string, status: number, code: string): void {
+  const [head = '', body = ''] = response.split('\r\n\r\n');
+  expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+  expect(head).toMatch(/^content-type: application\/json$/im);
+  expect(JSON.parse(body)).toEqual({ code, message: expect.any(String) as string, status });
 }
