@@ -1,8 +1,8 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { installOnce } from '../helpers/client-programs.js';
 import { describeIf } from '../helpers/describe-if.js';
+import { installOnce } from '../helpers/install-once.js';
 import { listen } from '../helpers/listen.js';
 import { type CommandResult, runProcess } from '../helpers/petstore.js';
 import { useTemporaryFolder } from '../helpers/temporary-folder.js';

@@ -26,14 +26,8 @@ export interface Recorded {
 export type Disturbance =
   /** The request is sent with this key, whose quota is spent; the wait in the response becomes one second. */
   | { readonly kind: 'limit'; readonly spentKey: string }
-  /** The proxy itself responds, with 503 in its own format; the header is made at that moment. */
-  | { readonly kind: 'unavailable'; readonly retryAfter: () => string }
-  /** The proxy itself responds with this status and a page. */
-  | { readonly kind: 'html'; readonly status: number }
   /** The request is executed, and the connection is closed without a response. */
   | { readonly kind: 'lose' }
-  /** The response has no `ETag`, as while the service cannot tell whether the list is unchanged. */
-  | { readonly kind: 'no-etag' }
   /** Half of the body, then the connection breaks. */
   | { readonly kind: 'break' }
   /** Half of the body, which HTTP says is complete. */
@@ -93,17 +87,6 @@ export class RecordingProxy {
     }
     const sent =
       disturbance?.kind === 'limit' ? { ...headers, authorization: `Bearer ${disturbance.spentKey}` } : headers;
-    if (disturbance?.kind === 'unavailable' || disturbance?.kind === 'html') {
-      const isUnavailable = disturbance.kind === 'unavailable';
-      const status = isUnavailable ? 503 : disturbance.status;
-      const retryAfter = isUnavailable ? { 'retry-after': disturbance.retryAfter() } : {};
-      const responseHeaders = { ...retryAfter, 'content-type': 'text/html' };
-      this.#recorded.push({ method, path, headers, status, responseHeaders, receivedAt, respondedAt: receivedAt });
-      // A page of another origin may read it, so that the browser is tried, too.
-      const cors = { 'access-control-allow-origin': '*', 'access-control-expose-headers': 'Retry-After' };
-      res.writeHead(status, { ...responseHeaders, ...cors }).end('<html>The proxy does not forward this.</html>');
-      return;
-    }
     const upstream = request(new URL(path, this.target), { method, headers: sent }).end();
     const [response] = (await once(upstream, 'response')) as [IncomingMessage];
     const body = await buffer(response);
@@ -125,10 +108,6 @@ export class RecordingProxy {
         break;
       case 'limit':
         res.writeHead(status, { ...responseHeaders, 'retry-after': '1' }).end(body);
-        break;
-      case 'no-etag':
-        delete responseHeaders.etag;
-        res.writeHead(status, responseHeaders).end(body);
         break;
       case undefined:
         res.writeHead(status, responseHeaders).end(body);
