@@ -26,12 +26,6 @@ describe('the Kubernetes manifests', () => {
     expect(manifests.length).toBeGreaterThan(7);
     expect(errorsIn(manifests.map((file) => readFileSync(join(FOLDER, file), 'utf8')).join('---\n'))).toEqual([]);
   });
-
-  it('are checked: a wrong value and an unknown field are found', () => {
-    const deployment = readFileSync(join(FOLDER, 'base', 'deployment.yaml'), 'utf8');
-    expect(errorsIn(deployment.replace('containerPort: 3000', 'containerPort: http'))).toHaveLength(1);
-    expect(errorsIn(deployment.replace('readOnlyRootFilesystem', 'readOnlyFilesystem'))).toHaveLength(1);
-  });
 });
 
 /** What TypeScript says of the objects, as literals of their types. */
