@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync } from 'node:fs';
+import { chmodSync, copyFileSync, statSync, truncateSync } from 'node:fs';
+import { join } from 'node:path';
 import type pg from 'pg';
 import { PostgresServer } from '../../src/cli/embedded/postgres-server.js';
 import { cancelOrder, listOrders } from '../helpers/api.js';
@@ -12,6 +13,7 @@ import { openPool } from '../helpers/open-pool.js';
 import { otherPostgres } from '../helpers/other-postgres.js';
 import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
+import { waitFor } from '../helpers/wait-for.js';
 
 // As documented, the server has the major version of these programs.
 const [version = ''] = /\d+/.exec(String(spawnSync('pg_dump', ['--version']).stdout)) ?? [];
@@ -44,6 +46,33 @@ describeHere('the documented backup', () => {
       await db.end();
     }
     await server.stop();
+  });
+
+  it('restores orders and keys while the service runs, and changes nothing when the dump was cut', async () => {
+    await insertOrder(db, { id: '1' });
+    const { id, key } = await insertKey(db);
+    await runDocumented(documentedCommands('Dump')[0], folder, port);
+    service = await startService();
+    expect((await cancelOrder(service.baseUrl, '1', key)).status).toBe(204);
+    await db.query('DELETE FROM api_keys WHERE id = $1', [id]);
+    const { key: laterKey } = await insertKey(db);
+    expect(await (await listOrders(service.baseUrl, laterKey)).json()).toHaveLength(1);
+    const [dump, whole] = [join(folder, 'petstore.dump'), join(folder, 'whole.dump')];
+    copyFileSync(dump, whole);
+    truncateSync(dump, Math.floor(statSync(dump).size * 0.9));
+    await expect(runDocumented(documentedCommands('Restore')[0], folder, port)).rejects.toThrow();
+    expect(await statusOf(db, '1')).toBe('cancelled');
+    expect((await listOrders(service.baseUrl, laterKey)).status).toBe(200);
+
+    copyFileSync(whole, dump);
+    await runDocumented(documentedCommands('Restore')[0], folder, port);
+    const { baseUrl } = service;
+    await waitFor(async () => (await listOrders(baseUrl, laterKey)).status === 401, 'the key is gone');
+    await waitFor(async () => (await listOrders(baseUrl, key)).status === 200, 'the key is known again');
+    expect(await statusOf(db, '1')).toBe('pending');
+    await service.stop();
+    service = undefined;
+    await db.query('TRUNCATE orders');
   });
 
   it('restores orders, keys and usage into a new database, where the service lists and cancels', async () => {

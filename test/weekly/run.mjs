@@ -14,7 +14,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const JEST = join(ROOT, 'node_modules/jest/bin/jest.js');
 const PLATFORM = 'linux-x64';
 /** Suites that start servers of other versions themselves, beside that of Jest's global setup. */
-const USE_OTHER_POSTGRES = ['backup-restore', 'postgres-13'];
+const USE_OTHER_POSTGRES = ['point-in-time', 'postgres-13', 'public-schema'];
 const IS_SUPPORTED = `${process.platform}-${process.arch}` === PLATFORM;
 
 /** Suites that depend on the version of PostgreSQL. */

@@ -1,6 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, truncateSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type pg from 'pg';
 import { PostgresServer } from '../../src/cli/embedded/postgres-server.js';
@@ -14,28 +13,28 @@ import { freePort } from '../helpers/free-port.js';
 import { applyMigrations } from '../helpers/isolated-database.js';
 import { openPool } from '../helpers/open-pool.js';
 import { otherPostgres } from '../helpers/other-postgres.js';
+import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { LIST_AS_JSON } from '../models/list-writer.js';
 
-/** Not newer than the pg_dump of Debian 12. */
+/** Not newer than the pg_basebackup of Debian 12. */
 const programs = otherPostgres(15);
-const ORDERS = 'INSERT INTO orders (id, pet_id, quantity) SELECT n, n, 1 FROM generate_series(1, 40000, 7) AS n';
 
 const describeHere =
   programs === undefined
-    ? describeIf(false, 'npm run test:matrix -- --only backup-restore')
-    : describeWith('pg_dump', 'pg_basebackup', 'psql');
+    ? describeIf(false, 'npm run test:matrix -- --only point-in-time')
+    : describeWith('pg_basebackup', 'psql');
 
-describeHere('backup and restore', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'petstore-backup-'));
+describeHere('the documented restore to a point in time', () => {
+  const folder = useTemporaryFolder('point-in-time');
   const archive = join(folder, 'archive');
   let server: PostgresServer;
   let port: number;
   let db: pg.Pool;
   let service: TestService;
   /** The list as the service last sent it. */
-  let known: { text: string; etag: string | null };
+  let known: { text: string; etag: string | null } = { text: '', etag: null };
   let key: string;
 
   beforeAll(async () => {
@@ -47,53 +46,22 @@ describeHere('backup and restore', () => {
     await createDeployment(server.url('postgres'));
     db = openPool({ connectionString: urlOf('petstore_owner'), max: 3 });
     await applyMigrations(db);
-  });
-  afterAll(async () => {
-    await db.end();
-    await server.stop();
-    rmSync(folder, { recursive: true, force: true });
-  });
-  beforeEach(async () => {
-    await db.query(`TRUNCATE orders; ${ORDERS}`);
+    await db.query('INSERT INTO orders (id, pet_id, quantity) SELECT n, n, 1 FROM generate_series(1, 40000, 7) AS n');
     ({ key } = await insertKey(db));
     service = await startTestService({ database: { url: urlOf('petstore_app'), db, drop: () => db.end() } });
-    known = { text: '', etag: null };
     await list();
   });
-  afterEach(() => service.stop());
-
-  it('the dump restores rows, keys and the sequence, while the service runs', async () => {
-    const saved = await table();
-    const { id, key: savedKey } = await insertKey(db);
-    await db.query("SELECT setval('orders_id_seq', 70000)");
-    await run(documented('Dump')[0]);
-    await db.query('DELETE FROM api_keys WHERE id = $1', [id]);
-    await changeOrders();
-    await db.query("SELECT setval('orders_id_seq', 1)");
-    const { key: laterKey } = await insertKey(db);
-    expect((await listOrders(service.baseUrl, laterKey)).status).toBe(200);
-    await run(documented('Restore')[0]);
-    await waitFor(async () => (await listOrders(service.baseUrl, laterKey)).status === 401, 'the key is gone');
-    await waitFor(async () => (await listOrders(service.baseUrl, savedKey)).status === 200, 'the key is known again');
-    expect(await table()).toBe(saved);
-    expect((await db.query('SELECT last_value FROM orders_id_seq')).rows).toEqual([{ last_value: '70000' }]);
-    await expectService();
+  afterAll(async () => {
+    await service.stop();
+    await db.end();
+    await server.stop();
   });
 
-  it('the dump was cut: the restore changes nothing', async () => {
-    const dump = join(folder, 'petstore.dump');
-    await run(documented('Dump')[0]);
-    await changeOrders();
-    const present = await table();
-    truncateSync(dump, Math.floor(statSync(dump).size * 0.9));
-    await expect(run(documented('Restore')[0])).rejects.toThrow();
-    expect(await table()).toBe(present);
-    await expectService();
-  });
-
-  it('a base backup and the log: the list at a point in time is restored', async () => {
-    const [, backup, restore, renew] = documented('Point in time');
-    await run(backup);
+  it('brings back the list of that time, under no tag that named another one, while the service runs', async () => {
+    const [, backup, restore, renew] = documentedCommands('Point in time').map((block) =>
+      block.replaceAll('/backup', archive),
+    );
+    await runDocumented(backup, folder, port);
     await archived();
     const archivedBefore = readdirSync(archive);
     await changeOrders();
@@ -107,12 +75,13 @@ describeHere('backup and restore', () => {
     for (const file of end) {
       rmSync(join(archive, file), { force: true });
     }
-    await run(restore!.replace('2026-11-22 12:00:00+00', rows[0]!.time), { PGDATA: data });
+    const toThatTime = restore!.replace('2026-11-22 12:00:00+00', rows[0]!.time);
+    await runDocumented(toThatTime, folder, port, { PGDATA: data });
     const [kept] = readdirSync(dirname(data)).filter((name) => /^data\.\d+$/.test(name));
     // In the container everything belongs to its user.
     execFileSync('chown', ['--recursive', `--reference=${join(dirname(data), kept!)}`, data, archive]);
     server = await start();
-    await run(renew);
+    await runDocumented(renew, folder, port);
     expect(await table()).toBe(orders);
     await expectService();
   });
@@ -128,15 +97,6 @@ describeHere('backup and restore', () => {
 
   function urlOf(user: string): string {
     return `postgresql://${user}:test@127.0.0.1:${port}/petstore`;
-  }
-
-  /** The commands of a section of docs/operations.md, for the archive of this test. */
-  function documented(section: string): string[] {
-    return documentedCommands(section).map((block) => block.replaceAll('/backup', archive));
-  }
-
-  function run(commands: string | undefined, environment: Readonly<Record<string, string>> = {}): Promise<void> {
-    return runDocumented(commands, folder, port, environment);
   }
 
   async function table(): Promise<string> {
