@@ -83,6 +83,8 @@ describeWith('script')('a line of the log on a terminal', () => {
     [{ TERM: 'xterm' }, true],
     [{ TERM: 'dumb' }, false],
     [{ TERM: 'xterm', NO_COLOR: '1' }, false],
+    [{ TERM: 'xterm', FORCE_COLOR: '0' }, false],
+    [{ TERM: 'xterm', NODE_DISABLE_COLORS: '1' }, false],
     [{ TERM: 'dumb', FORCE_COLOR: '1' }, true],
   ])('is coloured as the environment %j asks: %s', async (environment, isColoured) => {
     const program = `(await import(${MODULE})).createLogger("info").then((log) => log.info("here"))`;

@@ -8,6 +8,7 @@ import { openPool } from '../helpers/open-pool.js';
 import { waitFor } from '../helpers/wait-for.js';
 
 const CTRL_C = '\x03';
+const ALREADY_RUNNING = /already running here \(its PostgreSQL is process \d+/;
 
 const checkout = new DemoCheckout();
 const pidFile = join(checkout.data, 'cluster', 'data', 'postmaster.pid');
@@ -47,7 +48,7 @@ describe('petstore serve without DATABASE_URL', () => {
 
     const second = checkout.run('serve');
     expect(await second.exited).toBe(1);
-    expect(second.output()).toMatch(/already running here \(its PostgreSQL is process \d+/);
+    expect(second.output()).toMatch(ALREADY_RUNNING);
 
     const keys = checkout.run('keys', 'list', '--json');
     expect(await keys.exited).toBe(0);
@@ -80,6 +81,18 @@ describe('petstore serve without DATABASE_URL', () => {
     process.kill(checkout.postmasterPid(), 'SIGKILL');
     expect(await service.exited).toBe(1);
     expect(service.output()).toMatch(/^error: The embedded PostgreSQL has ended \(log: .*postgres\.log\)/m);
+    await expectToStart();
+  });
+
+  it('runs once when it is started twice at the same time for the first time', async () => {
+    rmSync(checkout.data, { recursive: true, force: true });
+    const runs = [checkout.run('serve'), checkout.run('serve')];
+    await waitFor(() => runs.some(({ child }) => child.exitCode !== null), 'one has ended', { withinMs: 60_000 });
+    const [ended] = runs.filter(({ child }) => child.exitCode !== null);
+    expect(ended?.output()).toMatch(ALREADY_RUNNING);
+    const service = await checkout.serve(runs.find((run) => run !== ended));
+    expect((await listOrders(service.baseUrl, service.freeKey)).status).toBe(200);
+    await stop(service);
     await expectToStart();
   });
 

@@ -76,23 +76,16 @@ export class RedisServer {
     if (this.child.exitCode === null && this.child.signalCode === null) {
       await this.kill();
     }
-    // A process of it may still be saving.
-    rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
+    await waitFor(() => this.#isRemoved(), 'no process of Redis saves any more');
   }
 
-  /** Calls per command from INFO commandstats, which includes commands inside scripts. */
-  async commandCounts(): Promise<Record<string, number>> {
-    const redis = this.connect();
+  /** Removes the folder, in which a process of its own may still be saving. */
+  #isRemoved(): boolean {
     try {
-      const lines = (await redis.info('commandstats')).split('\r\n');
-      return Object.fromEntries(
-        lines.flatMap((line) => {
-          const [, name, calls] = /^cmdstat_([^:]+):calls=(\d+)/.exec(line) ?? [];
-          return name === undefined ? [] : [[name, Number(calls)]];
-        }),
-      );
-    } finally {
-      redis.disconnect();
+      rmSync(this.folder, { recursive: true, force: true });
+      return true;
+    } catch {
+      return false;
     }
   }
 
