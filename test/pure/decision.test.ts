@@ -7,7 +7,6 @@ import {
   type Verdict,
   type WindowVerdict,
 } from '../../src/rate-limit/decision.js';
-import { rateLimitHeaders } from '../../src/rate-limit/headers.js';
 import type { Quotas } from '../../src/plans/plans.js';
 
 const MINUTE_MS = 60_000;
@@ -37,20 +36,12 @@ const steps = fc.array(
   { minLength: 1, maxLength: 60 },
 );
 
-interface Step {
-  readonly now: number;
-  readonly after: Counts;
-  readonly verdict: Verdict;
-}
-
-function play(rule: BanRule, quota: Quotas, advances: readonly number[]): Step[] {
-  let now = START;
+function play(rule: BanRule, quota: Quotas, times: readonly number[]): Verdict[] {
   let state: Counts = UNUSED;
-  return advances.map((advance) => {
-    now += advance;
+  return times.map((now) => {
     const { verdict, next } = decide(Object.freeze({ ...state }), quota, rule, now);
     state = next;
-    return { now, after: next, verdict };
+    return verdict;
   });
 }
 
@@ -137,90 +128,27 @@ function verdictsByHistory(rule: BanRule, quota: Quotas, times: readonly number[
   });
 }
 
-function expectForAll(property: (steps: Step[], quota: Quotas, rule: BanRule) => void): void {
+it('for any sequence of requests, decide returns the verdict that follows from the whole history', () => {
   fc.assert(
     fc.property(rules, quotas, steps, (rule, quota, advances) => {
-      property(play(rule, quota, advances), quota, rule);
+      let now = START;
+      const times = advances.map((advance) => (now += advance));
+      expect(play(rule, quota, times)).toStrictEqual(verdictsByHistory(rule, quota, times));
     }),
-    { numRuns: 300 },
+    { numRuns: 1_000 },
   );
-}
-
-describe('decide, for any sequence of requests', () => {
-  it('returns the verdict that follows from the whole history', () => {
-    expectForAll((played, quota, rule) => {
-      const times = played.map(({ now }) => now);
-      expect(played.map(({ verdict }) => verdict)).toStrictEqual(verdictsByHistory(rule, quota, times));
-    });
-  });
-
-  it('applies changed quotas to the requests counted before, of which none remain if there were more', () => {
-    const [{ after }] = play(
-      { threshold: 0, windowSeconds: 1, durationSeconds: 1 },
-      { requestsPerMinute: 9, requestsPerDay: 9 },
-      Array<number>(9).fill(0),
-    ).slice(-1) as [Step];
-    const decideWith = (requestsPerMinute: number, requestsPerDay: number): Verdict =>
-      decide(
-        after,
-        { requestsPerMinute, requestsPerDay },
-        { threshold: 0, windowSeconds: 1, durationSeconds: 1 },
-        START,
-      ).verdict;
-    expect(decideWith(10, 20)).toMatchObject({ outcome: 'admitted', minute: { remaining: 0 }, day: { remaining: 10 } });
-    expect(decideWith(5, 4)).toMatchObject({ outcome: 'limited', minute: { remaining: 0 }, day: { remaining: 0 } });
-  });
-
-  it('stores no ban that ends later than its duration from now, whatever the clock did', () => {
-    expectForAll((played, _quota, rule) => {
-      for (const { now, after } of played) {
-        expect(after.bannedUntilMs).toBeLessThanOrEqual(now + rule.durationSeconds * 1_000);
-      }
-    });
-  });
-
-  it('returns a Retry-After of at least one second and never before the reset', () => {
-    expectForAll((played) => {
-      for (const { now, verdict } of played.filter((step) => step.verdict.outcome !== 'admitted')) {
-        const headers = new Map(rateLimitHeaders(verdict));
-        const retryAfter = Number(headers.get('Retry-After'));
-        expect(retryAfter).toBeGreaterThanOrEqual(1);
-        expect(now + retryAfter * 1_000).toBeGreaterThanOrEqual(Number(headers.get('X-RateLimit-Reset')) * 1_000);
-      }
-    });
-  });
-
-  it('does not reject for the same window or ban after Retry-After has passed', () => {
-    expectForAll((played, quota, rule) => {
-      for (const { now, after, verdict } of played.filter((step) => step.verdict.outcome !== 'admitted')) {
-        const waitMs = Number(new Map(rateLimitHeaders(verdict)).get('Retry-After')) * 1_000;
-        const retried = decide(after, quota, rule, now + waitMs);
-        // After a ban a window may still be exhausted, which is another rejection.
-        const isFree = verdict.outcome === 'limited' ? retried.verdict.outcome === 'admitted' : true;
-        expect(isFree).toBe(true);
-        expect(retried.verdict.outcome === 'banned' && retried.next.bannedUntilMs === after.bannedUntilMs).toBe(false);
-      }
-    });
-  });
 });
 
-describe('decide, when the clock is set back', () => {
-  const NOON = Date.UTC(2026, 10, 21, 12, 0, 0);
-  const FREE: Quotas = { requestsPerMinute: 60, requestsPerDay: 1_000 };
-  const RULE: BanRule = { threshold: 2, windowSeconds: 60, durationSeconds: 300 };
-
-  /** The counts after so many requests at one time. */
-  const after = (counts: Counts, requests: number, now: number, rule = RULE): Counts =>
-    Array.from({ length: requests }).reduce<Counts>((current) => decide(current, FREE, rule, now).next, counts);
-
-  it('cuts a ban that began a day ahead to its duration from the next request, once', () => {
-    const banned = after(after(UNUSED, 61, NOON + DAY_MS), 1, NOON + DAY_MS + 2_000);
-    expect(banned.bannedUntilMs).toBe(NOON + DAY_MS + 302_000);
-    const first = decide(banned, FREE, RULE, NOON);
-    expect(first.verdict).toMatchObject({ outcome: 'banned', minute: { resetAtSeconds: NOON / 1_000 + 300 } });
-    expect(decide(first.next, FREE, RULE, NOON + 299_999).verdict.outcome).toBe('banned');
-    expect(decide(first.next, FREE, RULE, NOON + 300_000).verdict.outcome).toBe('admitted');
-  });
+it('decide applies changed quotas to the requests counted before, of which none remain if there were more', () => {
+  const rule: BanRule = { threshold: 0, windowSeconds: 1, durationSeconds: 1 };
+  let counts: Counts = UNUSED;
+  for (let request = 0; request < 9; request++) {
+    counts = decide(counts, { requestsPerMinute: 9, requestsPerDay: 9 }, rule, START).next;
+  }
+  const decideWith = (requestsPerMinute: number, requestsPerDay: number): Verdict =>
+    decide(counts, { requestsPerMinute, requestsPerDay }, rule, START).verdict;
+  expect(decideWith(10, 20)).toMatchObject({ outcome: 'admitted', minute: { remaining: 0 }, day: { remaining: 10 } });
+  expect(decideWith(5, 4)).toMatchObject({ outcome: 'limited', minute: { remaining: 0 }, day: { remaining: 0 } });
 });
 
 describe('decide, for rejections', () => {
@@ -230,7 +158,6 @@ describe('decide, for rejections', () => {
     // Those of a burst count once, however many they are.
     [2, 60, [0, 0, 1, 1_999, 1_999, 1_999], undefined],
     [2, 60, [0, 2_000], 2_000],
-    [3, 60, [0, 1_999, 2_000, 2_000], 2_000],
     [3, 60, [0, 500, 2_000, 2_001], 2_001],
     // The first rejection of a window never bans.
     [1, 60, [0, 1_999, 2_000], 2_000],
@@ -238,17 +165,10 @@ describe('decide, for rejections', () => {
     [2, 3, [0, 1_499, 1_500], 1_500],
     // The next window begins with a rejection that counts, and again with those in flight.
     [2, 3, [0, 3_000, 4_499, 4_500], 4_500],
-    [0, 60, [0, 2_000, 4_000, 6_000], undefined],
     // At 60,000 ms a minute begins and a request is admitted. The first rejection after it does not count, nor do those in flight.
     [2, 120, [0, 60_000, 60_000, 60_000, 61_999, 62_000], 62_000],
-    [1, 120, [0, 60_000, 60_000, 61_999, 62_000], 62_000],
-    [2, 120, [0, 60_000, 60_500, 62_499, 62_500], 62_500],
-    // The first one after an admitted request counts when it begins a ban window.
-    [2, 60, [0, 60_000, 60_001, 62_000, 62_001], 62_001],
     // An admitted request resets no rejections.
     [4, 120, [0, 2_000, 60_000, 60_000, 62_000, 62_001], 62_001],
-    // Half of a short window.
-    [2, 3, [59_000, 60_000, 60_000, 61_499, 61_500], 61_500],
   ])('with threshold %i and a window of %i s at %j ms bans at %s ms', (threshold, windowSeconds, times, banned) => {
     const rule: BanRule = { threshold, windowSeconds, durationSeconds: 300 };
     let counts = decide(UNUSED, ONE, rule, START).next;
