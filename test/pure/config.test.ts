@@ -102,23 +102,12 @@ describe('loadConfig', () => {
 
 test.each([
   ['PORT', 0, 65_535],
-  ['METRICS_PORT', 0, 65_535],
-  ['MAX_CONNECTIONS', 1, 1_000_000],
-  ['KEEP_ALIVE_TIMEOUT_SECONDS', 1, 3_600],
   ['API_KEY_CACHE_SECONDS', 0, 3_600],
   ['RATE_LIMIT_BAN_THRESHOLD', 0, 1_000],
-  ['RATE_LIMIT_BAN_WINDOW_SECONDS', 1, 86_400],
-  ['RATE_LIMIT_BAN_SECONDS', 1, 2_592_000],
-  ['USAGE_RETENTION_DAYS', 1, 36_500],
   ['LIST_CONCURRENCY', 1, 100],
-  ['LIST_STALL_SECONDS', 1, 300],
-  ['LIST_CACHE_MB', 0, 65_536],
-  ['CANCEL_LOCK_TIMEOUT_MS', 1, 60_000],
-  ['SHUTDOWN_DELAY_SECONDS', 0, 300],
-  ['SHUTDOWN_GRACE_SECONDS', 0, 3_600],
 ])('%s is an integer from %i to %i', (name, min, max) => {
   expect([...problemsOf({ [name]: String(min) }), ...problemsOf({ [name]: String(max) })]).toEqual([]);
-  for (const value of [String(min - 1), String(max + 1), '1.5', '1e2', '0x10', ' 5', '+5', '5s', '1,000', 'NaN']) {
+  for (const value of [String(min - 1), String(max + 1), '1.5', ' 5', '5s']) {
     expect(problemsOf({ [name]: value })).toEqual([
       `${name} must be an integer from ${min} to ${max} (got "${value}")`,
     ]);
@@ -131,48 +120,38 @@ const TEXTS: [string, string[], string, string[]][] = [
     'NODE_ENV',
     ['development', 'test'],
     'one of production, development, test',
-    ['Production', 'production ', 'prod', 'staging'],
+    ['Production', 'production ', 'staging'],
   ],
   [
     'HOST',
-    ['127.0.0.1', '::', 'localhost', 'my-host.example.com'],
+    ['::', 'my-host.example.com'],
     'an address or host name to listen on, like 127.0.0.1 or 0.0.0.0',
-    ['http://localhost', 'localhost:3000', '[::1]', 'a b', '*', ' localhost'],
+    ['http://localhost', 'localhost:3000', '[::1]', '*'],
   ],
   [
     'TRUST_PROXY',
-    ['1', '32', '10.0.0.0/8', '::1', '10.0.0.0/8,fd00::/8', '127.0.0.1/32'],
+    ['32', '::1', '10.0.0.0/8,fd00::/8'],
     'a number of proxies from 1 to 32, or a list of addresses and networks like 10.0.0.0/8,fd00::/8',
     [
-      ...['0', '33', 'true', '*', 'proxy.example.com', '10.0.0.0/33', '10.0.0.0/', '10.0.0.0/8,', '10.0.0.0/8,2'],
+      ...['33', 'true', 'proxy.example.com', '10.0.0.0/33', '10.0.0.0/8,2'],
       // Shorthands and octal notation, on which programs disagree, and whole address spaces, which would trust every client.
-      ...['10/8', '10.1/16', '012.0.0.0/8', '0.0.0.0/0', '10.0.0.0/8,::/0'],
+      ...['10/8', '012.0.0.0/8', '10.0.0.0/8,::/0'],
     ],
   ],
   [
     'PUBLIC_BASE_URL',
-    ['https://api.example.com/v1', 'http://localhost:3000/v1', 'https://example.com/a/b/v1'],
+    ['http://localhost:3000/v1', 'https://example.com/a/b/v1'],
     'an http or https URL that ends in /v1, like https://api.example.com/v1',
-    [
-      ...['https://api.example.com', 'https://api.example.com/v1/', 'api.example.com/v1', 'ftp://api.example.com/v1'],
-      ...['https://api.example.com/?next=/v1', 'https://api.example.com/#/v1', 'https://api.example.com/v1?next='],
-    ],
+    ['https://api.example.com/v1/', 'api.example.com/v1', 'ftp://api.example.com/v1', 'https://a.example/?next=/v1'],
   ],
-  ['DOCS_ENABLED', ['true', 'false'], 'true or false', ['yes', '1', 'TRUE', ' true']],
+  ['DOCS_ENABLED', ['true', 'false'], 'true or false', ['yes', '1', 'TRUE']],
   [
     'CORS_ORIGINS',
     // The last ones are of apps.
-    ['http://localhost:5173', 'https://a.example.com,https://b.example.com', 'capacitor://localhost', 'app://.'],
+    ['https://a.example.com,http://localhost:5173', 'capacitor://localhost', 'app://.'],
     'a list of origins like https://app.example.com,capacitor://localhost, without *',
     [
-      ...[
-        '*',
-        'null',
-        'https://*.example.com',
-        'app.example.com',
-        'https://app.example.com/',
-        'https://user@a.example',
-      ],
+      ...['*', 'null', 'https://*.example.com', 'app.example.com', 'https://app.example.com/'],
       // Browsers send them in another form.
       ...['https://APP.example.com', 'https://app.example.com:443'],
     ],
@@ -193,29 +172,29 @@ const SECRETS: [string, string[], string[]][] = [
   [
     'DATABASE_URL',
     [
-      ...[DATABASE_URL, 'postgres://host/database', 'postgresql://user@[::1]:5432/db?sslmode=require'],
-      ...['postgresql://user:p%40ss%2Fword@host/database', 'postgresql://host/db?schema=public&options=-cjit%3Doff'],
+      ...[DATABASE_URL, 'postgres://user:p%40ss@[::1]:5432/db?sslmode=require'],
+      'postgresql://host/db?schema=public&options=-cjit%3Doff',
     ],
     [
-      ...['mysql://user:hunter2@host/database', 'user:hunter2@host/database', 'postgresql://user:hunter2@host'],
-      ...['postgresql://user:hunter2@host,other/database', 'postgresql://user:hunter2%zz@host/database', 'hunter2'],
-      ...['postgresql://user:hunter2@ho st/database', 'postgresql://host/database?schema=app'],
+      ...['mysql://user:hunter2@host/database', 'postgresql://user:hunter2@host', 'hunter2'],
+      ...['postgresql://user:hunter2@host,other/database', 'postgresql://user:hunter2%zz@host/database'],
+      'postgresql://host/database?schema=app',
       'postgresql://host/database?options=-c%20search_path%3Dapp,public',
     ],
   ],
   [
     'REDIS_URL',
-    ['redis://host', 'redis://host:6379/0', 'rediss://user:password@host:6380'],
+    ['redis://host', 'rediss://user:password@host:6380/0'],
     [
-      ...['http://:hunter2@host:6379', 'redis://:hunter2%zz@host:6379', 'redis://:hunter2@host:6379/abc', 'redis://'],
+      ...['http://:hunter2@host:6379', 'redis://:hunter2@host:6379/abc', 'redis://'],
       // The client would end the process, or connect elsewhere.
-      ...['redis://:hunter2@host:6379?connectTimeout=x', 'hunter2@host:6379', 'redis://host,redis://:hunter2@other'],
+      ...['redis://:hunter2@host:6379?connectTimeout=x', 'redis://host,redis://:hunter2@other'],
     ],
   ],
   [
     'OTEL_EXPORTER_OTLP_ENDPOINT',
-    ['http://collector:4318', 'https://user:password@traces.example.com/otlp'],
-    ['collector:4318', 'grpc://:hunter2@collector:4317', 'hunter2'],
+    ['https://user:password@traces.example.com/otlp'],
+    ['grpc://:hunter2@collector:4317', 'hunter2'],
   ],
 ];
 
@@ -228,8 +207,8 @@ describe.each(SECRETS)('%s', (name, valid, invalid) => {
     }
   });
 
-  it.each(['\n', '\r', ' '])('says why a text is rejected that ends with %j', (end) => {
-    const [problem = ''] = problemsOf({ [name]: `${valid[0]}${end}` });
+  it('says why a text is rejected that ends with a line break', () => {
+    const [problem = ''] = problemsOf({ [name]: `${valid[0]}\n` });
     expect(problem).toMatch(/ \(got one with a line break or white space at its beginning or end\)$/);
     expect(problem).not.toContain('hunter2');
   });
@@ -239,7 +218,7 @@ describe('a secret in a file', () => {
   const folder = useTemporaryFolder('secrets');
   const path = join(folder, 'secret');
 
-  it.each(['', '\n', '\r\n'])('is read without %j at its end, also when the variable itself is empty', (end) => {
+  it.each(['', '\r\n'])('is read without %j at its end, also when the variable itself is empty', (end) => {
     writeFileSync(path, `${DATABASE_URL}${end}`);
     const variables = { NODE_ENV: 'production', DATABASE_URL: '', DATABASE_URL_FILE: path };
     expect(loadConfig(variables).databaseUrl).toBe(DATABASE_URL);
