@@ -113,15 +113,11 @@ describe('the image of the order list', () => {
     }
   });
 
-  it.each(['gzip', 'identity'] as const)('memory holds it: HEAD says its Content-Length, %s', async (encoding) => {
-    const length = await contentLength('GET', encoding, service);
-    const { body } = await requestRaw(service.baseUrl, { key, headers: { 'Accept-Encoding': encoding } });
-    expect(body.length).toBe(length);
-    expect(await contentLength('HEAD', encoding, service)).toBe(length);
+  it('the list has changed: HEAD says no Content-Length before it is read', async () => {
+    const length = await contentLength('GET', 'gzip', service);
     await change('SELECT renew_order_list_versions()');
-    expect(await contentLength('HEAD', encoding, service)).toBeNaN();
-    expect(await contentLength('GET', encoding, service)).toBe(length);
-    expect(await contentLength('HEAD', encoding, service)).toBe(length);
+    expect(await contentLength('HEAD', 'gzip', service)).toBeNaN();
+    expect(await contentLength('GET', 'gzip', service)).toBe(length);
   });
 
   it.each([
@@ -139,30 +135,17 @@ describe('the image of the order list', () => {
     expect((await read()).rows).toBe(0);
   });
 
-  it('the rows of the versions of each block are merged: every piece stays', async () => {
-    await list('gzip');
-    await change('INSERT INTO order_list_changes (block, token) SELECT n % 7, 0 FROM generate_series(1, 1000) AS n');
-    await change('SELECT merge_order_list_changes(0, 1000)');
-    await read();
-    await change('UPDATE orders SET quantity = quantity % 5 + 1 WHERE id = 50000');
-    await list('gzip');
-    expect((await read()).pieces).toBe(1);
-  });
-
   it('orders are deleted and inserted: it stays complete', async () => {
-    for (const [index, statement] of [
+    for (const statement of [
       'DELETE FROM orders WHERE id BETWEEN 16384 AND 49151 AND id % 1000 <> 0',
-      'DELETE FROM orders WHERE id % 1000 <> 0 AND id < 81920',
       'DELETE FROM orders WHERE id < 81920',
       'INSERT INTO orders (id, pet_id, quantity) SELECT n, n, 1 FROM generate_series(-40000, 81919, 3) AS n',
-      'DELETE FROM orders WHERE id < 0',
-    ].entries()) {
+      'DELETE FROM orders',
+    ]) {
       await list('gzip');
       await change(statement);
-      expect((await list(index % 2 === 0 ? 'gzip' : 'identity')) === (await table())).toBe(true);
+      expect((await list('gzip')) === (await table())).toBe(true);
     }
-    await change('DELETE FROM orders');
-    expect(await list('gzip')).toBe('[]');
     await change(FILL);
   });
 });
@@ -198,14 +181,12 @@ describe('lists that memory does not hold', () => {
   });
 });
 
-describe('a list that cannot be encoded', () => {
-  it('500 for all who wait for it, before a response begins', async () => {
+describe('an order that cannot be encoded', () => {
+  it('500 for all who wait for the image, before a response begins', async () => {
     await change('ALTER TABLE orders ALTER quantity DROP NOT NULL; UPDATE orders SET quantity = NULL WHERE id = 90000');
     try {
-      const lists = await Promise.all(
-        Array.from({ length: 8 }, () => requestRaw(service.baseUrl, { key, headers: { 'Accept-Encoding': 'gzip' } })),
-      );
-      expect(lists.map(({ status }) => status)).toEqual(Array<number>(8).fill(500));
+      const lists = [requestRaw(service.baseUrl, { key }), requestRaw(service.baseUrl, { key })];
+      expect((await Promise.all(lists)).map(({ status }) => status)).toEqual([500, 500]);
     } finally {
       await change('UPDATE orders SET quantity = 1 WHERE id = 90000; ALTER TABLE orders ALTER quantity SET NOT NULL');
     }
