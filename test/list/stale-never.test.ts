@@ -75,25 +75,16 @@ async function expectNewVersion(before: string | undefined): Promise<void> {
   expect(await expectCurrent()).toBeDefined();
 }
 
-const CHANGE = 'UPDATE orders SET quantity = 9';
-/** An update of a block that fails. */
-const FAIL =
-  'BEGIN UPDATE orders SET quantity = 2 - id WHERE id IN (1, 2); EXCEPTION WHEN check_violation THEN NULL; END';
-
 describe('the list stays the same, and so does its ETag', () => {
   it.each([
     ['an order is cancelled', "UPDATE orders SET status = 'cancelled', cancelled_at = now() WHERE id = 1"],
     ['an update sets the same values', 'UPDATE orders SET pet_id = pet_id, quantity = quantity WHERE id = 1'],
-    ['a statement matches no row', 'UPDATE orders SET pet_id = 1 WHERE id = 404; DELETE FROM orders WHERE id = 404'],
     ['a change is rolled back', 'BEGIN; UPDATE orders SET pet_id = pet_id + 1 WHERE id = 1; ROLLBACK'],
-    ['an insert conflicts', 'INSERT INTO orders (id, pet_id, quantity) VALUES (1, 1, 1) ON CONFLICT DO NOTHING'],
     ['the rows of the versions are merged', MERGE],
     ['the rows of the versions are merged into the one without a block', MERGE_ALL],
     ['release 1.0.0 compacts the changes', 'SELECT compact_order_list_changes(0)'],
     ['release 1.0.0 notes blocks', 'SELECT note_order_list_blocks(-9223372036854775808, 9223372036854775807)'],
-    ['the tables are analyzed', 'ANALYZE orders; ANALYZE order_list_changes'],
     ['the catalogue is vacuumed', 'VACUUM FREEZE pg_class'],
-    ['another table is written', "UPDATE api_keys SET last_used_at = now(), name = 'renamed'"],
   ])('%s', async (_what, statements) => {
     const before = await list();
     expect(before.etag).toBeDefined();
@@ -116,25 +107,14 @@ describe('the list is current, and has a new ETag', () => {
       'BEGIN; SAVEPOINT s; UPDATE orders SET pet_id = 8 WHERE id = 1; ROLLBACK TO s; UPDATE orders SET pet_id = 8 WHERE id = 1; COMMIT',
     ],
     [
-      'an order changes again before a savepoint is rolled back',
-      'BEGIN; UPDATE orders SET pet_id = 8 WHERE id = 1; SAVEPOINT s; UPDATE orders SET pet_id = 9 WHERE id = 1; ROLLBACK TO s; COMMIT',
-    ],
-    [
-      'an order changes after an update of its block failed',
-      `DO $$ ${FAIL} $$; UPDATE orders SET pet_id = 8 WHERE id = 1`,
-    ],
-    [
       'an order changes in the transaction in which an update of its block failed',
-      `DO $$ BEGIN ${FAIL}; UPDATE orders SET pet_id = 8 WHERE id = 1; END $$`,
-    ],
-    [
-      'an order changes in the transaction after the one that changed it before',
-      'UPDATE orders SET pet_id = 8 WHERE id = 1; COMMIT; UPDATE orders SET pet_id = 9 WHERE id = 1',
+      `DO $$ BEGIN
+         BEGIN UPDATE orders SET quantity = 2 - id WHERE id IN (1, 2); EXCEPTION WHEN check_violation THEN NULL; END;
+         UPDATE orders SET pet_id = 8 WHERE id = 1; END $$`,
     ],
     ['the versions are renewed', 'SELECT renew_order_list_versions()'],
     ...LOADS,
-    ['the tokens of a block were deleted', `${CHANGE}; DELETE FROM order_list_changes WHERE block = 0`],
-    ['tokens were restored twice', `${CHANGE}; INSERT INTO order_list_changes TABLE order_list_changes`],
+    ['tokens were deleted', 'UPDATE orders SET quantity = 9; DELETE FROM order_list_changes WHERE block = 0'],
     ['the table was renamed and back', 'ALTER TABLE orders RENAME TO old; ALTER TABLE old RENAME TO orders'],
   ])('%s', async (_what, statements) => {
     const before = await expectCurrent();

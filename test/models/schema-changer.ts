@@ -37,19 +37,6 @@ export const SCHEMA_CHANGES: readonly SchemaChange[] = [
     undo: 'ALTER TABLE order_list_changes ENABLE ALWAYS TRIGGER order_list_changes_renew',
   },
   {
-    what: 'a column is another one than the trigger compares',
-    apply: `ALTER TABLE orders ADD COLUMN amount integer NOT NULL DEFAULT 5;
-      ALTER TABLE orders RENAME COLUMN quantity TO old; ALTER TABLE orders ALTER COLUMN old SET DEFAULT 1; ALTER TABLE orders RENAME COLUMN amount TO quantity`,
-    undo: `ALTER TABLE orders DROP COLUMN quantity; ALTER TABLE orders RENAME COLUMN old TO quantity;
-      ALTER TABLE orders ALTER COLUMN quantity DROP DEFAULT`,
-  },
-  {
-    what: 'a copy without triggers is in the place of the table',
-    apply: `CREATE TABLE orders_new (LIKE orders INCLUDING ALL); INSERT INTO orders_new SELECT * FROM orders;
-      ALTER TABLE orders RENAME TO orders_old; ALTER TABLE orders_new RENAME TO orders`,
-    undo: 'DROP TABLE orders; ALTER TABLE orders_old RENAME TO orders',
-  },
-  {
     what: 'another table has become its child',
     apply: `CREATE TABLE child (LIKE orders INCLUDING ALL); INSERT INTO child (id, pet_id, quantity) VALUES (8888, 8, 8);
       ALTER TABLE child INHERIT orders`,
