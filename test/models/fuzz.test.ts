@@ -24,36 +24,21 @@ const TARGETS = [
 /** KEY is replaced by a valid key. */
 const HEADERS = [
   'Authorization: Bearer KEY, Bearer KEY',
-  'Authorization: Basic dXNlcjpwYXNz',
   `Authorization: Bearer ${'a'.repeat(5_000)}`,
   `If-None-Match: ${'"a",'.repeat(500)}`,
-  'If-None-Match: W/"',
   'Accept-Encoding: gzip;q=0, identity;q=0, *;q=0',
-  'Accept-Encoding: \xff',
   'Range: bytes=0-0,-1',
   'Expect: 100-continue',
-  'Connection: close',
   'Connection: upgrade, keep-alive, \x01',
   'Upgrade: h2c',
-  'Content-Length: 0',
   'Content-Length: 5',
   'Content-Length: 99999999999999999999',
   'Transfer-Encoding: chunked',
   'Transfer-Encoding: chunked, identity',
-  'Trailer: Authorization',
   'X-Forwarded-For: 1.2.3.4, unknown, ::ffff:1.2.3.4, 999.1.1.1',
-  'X-Request-Id: a\tb',
   'Host: elsewhere:99999',
-  'Origin: null',
-  'Access-Control-Request-Method: DELETE',
 ];
-const BODIES = [
-  'hello',
-  '0\r\n\r\n',
-  '5\r\nhello\r\n0\r\n\r\n',
-  'ffffffffffffffffff\r\n',
-  '5;a=b\r\nhello\r\n0\r\nX: y\r\n\r\n',
-];
+const BODIES = ['hello', '0\r\n\r\n', '5\r\nhello\r\n0\r\n\r\n', '5;a=b\r\nhello\r\n0\r\nX: y\r\n\r\n'];
 /** Bytes that have caused bugs in HTTP software: separators, control characters, unusual line ends. */
 const FRAGMENTS = [
   ...Array.from('\r\n\0\t :,;\\#?\x7f\x85\xa0\xff\x0b"\'{<'),
@@ -148,8 +133,6 @@ it('clients that reset their connection at any moment leave the service ready an
   const texts = [
     'CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n',
     requestText('GET', '/v1/nowhere', { headers: ['Connection: Upgrade', 'Upgrade: h2c'] }),
-    'hello\r\n\r\n',
-    'GET /v1/store/orders HTTP/1.1\r\nHost: loc',
     requestText('DELETE', '/v1/store/orders/1', parts),
     requestText('GET', '/v1/store/orders', parts).repeat(50),
     requestText('POST', '/v1/store/orders', { headers: ['Content-Length: 99'], body: 'a' }),

@@ -93,18 +93,4 @@ describeWithRedis('CONSUME_SCRIPT', () => {
       { numRuns: Number(process.env.RUNS ?? 150), examples: clocksSetBack },
     );
   });
-
-  it('starts a grace in a ban window of an older process, which stored no start of one', async () => {
-    const rule: BanRule = { threshold: 3, windowSeconds: 60, durationSeconds: 60 };
-    const quota: Quotas = { requestsPerMinute: 1, requestsPerDay: 8 };
-    const nowMs = BEFORE_MIDNIGHT_MS - 30_000;
-    const midnight = (BEFORE_MIDNIGHT_MS + 500) / 1_000;
-    await redis.hset('older', 'me', midnight, 'mu', 1, 'de', midnight, 'du', 1, 'rs', nowMs - 10_000, 'rc', 2, 'bu', 0);
-    const bannedUntil: (string | null)[] = [];
-    for (const afterMs of [0, 1_999, 2_000]) {
-      await consume('older', quota, rule, nowMs + afterMs);
-      bannedUntil.push(await redis.hget('older', 'bu'));
-    }
-    expect(bannedUntil).toEqual(['0', '0', String(nowMs + 62_000)]);
-  });
 });

@@ -13,7 +13,7 @@ const context = useTestService({ override: withListImages((...args) => new Image
 it('random statements of several writers: each version names one content, which the service lists', async () => {
   await withSeed(async (random) => {
     const clients = await Promise.all(Array.from({ length: WRITERS }, () => connectWriter(context.service.url)));
-    const writers = clients.map((client, index) => new Writer(client, random.fork(), `writer_${index}`));
+    const writers = clients.map((client) => new Writer(client, random.fork()));
     const lists = new Witness();
     const pieces = new Witness();
     const served: { etag: string | undefined; text: string }[] = [];

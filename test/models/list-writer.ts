@@ -106,7 +106,6 @@ export class Writer {
   constructor(
     private readonly client: pg.Client,
     private readonly random: SeededRandom,
-    private readonly name: string,
   ) {}
 
   /** Executes one statement. A statement that waits too long for another writer fails its transaction. */
@@ -137,11 +136,6 @@ export class Writer {
       return;
     }
     this.#isOpen = false;
-    if (!this.#failed && this.random.chance(0.2)) {
-      await this.client.query(`PREPARE TRANSACTION '${this.name}'`);
-      await this.client.query(`${this.random.pick(['COMMIT', 'ROLLBACK'])} PREPARED '${this.name}'`);
-      return;
-    }
     await this.client.query(this.random.chance(0.75) ? 'COMMIT' : 'ROLLBACK');
   }
 
@@ -154,10 +148,8 @@ export class Writer {
       `INSERT INTO orders (id, pet_id, quantity) SELECT n * 16000, n, 1 FROM generate_series(1, 5) AS n ON CONFLICT DO NOTHING`,
       `INSERT INTO orders (id, pet_id, quantity) VALUES (${id}, 7, 1) ON CONFLICT (id) DO UPDATE SET pet_id = orders.pet_id + 1`,
       `UPDATE orders SET pet_id = pet_id + 1 WHERE id = ${id}`,
-      `UPDATE orders SET pet_id = pet_id WHERE id = ${id}`,
       `UPDATE orders SET quantity = quantity % 5 + 1`,
       `UPDATE orders SET ship_date = '2026-12-01T10:00:00Z'::timestamptz + interval '1 day' * ${random.below(3)} WHERE id <= ${id}`,
-      `UPDATE orders SET ship_date = NULL WHERE id = ${id}`,
       `UPDATE orders SET status = 'shipped', complete = true WHERE id = ${id} AND status = 'pending'`,
       `UPDATE orders SET id = ${other} WHERE id = ${id} AND NOT EXISTS (SELECT FROM orders WHERE id = ${other})`,
       `UPDATE orders SET status = 'cancelled', cancelled_at = now() WHERE id >= ${id} AND status = 'pending'`,
