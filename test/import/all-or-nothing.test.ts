@@ -56,7 +56,7 @@ describe('an import beside other transactions', () => {
     jest
       .spyOn(importer, 'query')
       .mockImplementation((...args: unknown[]) =>
-        String(args[0]).includes('nextval')
+        String(args[0]).trim().startsWith('SELECT CASE')
           ? other.query(`${insertNext}; ${insertNext}; ${insertNext}`).then(() => query(...args))
           : query(...args),
       );
