@@ -163,9 +163,9 @@ describe('the list is current, and has a new ETag', () => {
     const listed = (tags: string): Promise<Response> => listOrders(streaming.baseUrl, key, { 'If-None-Match': tags });
     const before = (await list()).etag ?? '';
     const commit = await openTransaction(database.db, statements);
-    const waiting = [listed('"none"'), listed('"other"')];
     // While nothing is committed the list is unchanged; this request does not wait.
     expect((await listed(before)).status).toBe(304);
+    const waiting = [listed('"none"'), listed('"other"')];
     await untilLockWaits(database.db, 2, 'petstore-list');
     await commit('COMMIT');
     for (const response of await Promise.all(waiting)) {
