@@ -61,7 +61,7 @@ describe('the headers of a limited request', () => {
   });
 
   it.each([
-    ['2026-11-21T12:00:30.500Z', '30'], // 29.5 s
+    ['2026-11-21T12:00:30.600Z', '30'], // 29.4 s: not before the reset
     ['2026-11-21T12:01:00.000Z', '1'], // the clock of the store is ahead: still never 0
   ])('at %s have Retry-After %s', (now, retryAfter) => {
     const verdict = { outcome: 'limited', decidedAtMs: Date.parse(now) } as const;
