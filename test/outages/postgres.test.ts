@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
@@ -115,7 +116,7 @@ describe('every operation', () => {
 });
 
 // In its own process, because an unhandled error would end it.
-it('a database connection breaks while operations wait for it: 503, and the service goes on', async () => {
+it('database connections break while operations wait for them, and while they are idle: 503, and the service goes on', async () => {
   const proxy = await TcpProxy.start(database.url);
   const service = await ServiceProcess.start({ DATABASE_URL: proxy.urlFor(database.url) });
   try {
@@ -129,7 +130,14 @@ it('a database connection breaks while operations wait for it: 503, and the serv
       proxy.rejectConnections();
       expect(await waiting).toEqual(UNAVAILABLE);
       proxy.restore();
+      // So that the pool of the image has a connection.
+      await database.db.query('SELECT renew_order_list_versions()');
       expect(await responses(service.baseUrl, apiKey)).toEqual(NORMAL);
+      proxy.rejectConnections();
+      proxy.restore();
+      const isNormal = async (): Promise<boolean> =>
+        isDeepStrictEqual(await responses(service.baseUrl, apiKey), NORMAL);
+      await waitFor(isNormal, 'operations succeed');
     }
   } finally {
     await service.stop('SIGKILL');
