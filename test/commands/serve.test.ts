@@ -1,4 +1,5 @@
-import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { chownSync, existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { DemoCheckout, type DemoService } from '../helpers/demo-service.js';
@@ -11,7 +12,8 @@ const CTRL_C = '\x03';
 const ALREADY_RUNNING = /already running here \(its PostgreSQL is process \d+/;
 
 const checkout = new DemoCheckout();
-const pidFile = join(checkout.data, 'cluster', 'data', 'postmaster.pid');
+const cluster = join(checkout.data, 'cluster', 'data');
+const pidFile = join(cluster, 'postmaster.pid');
 
 async function stop(service: DemoService): Promise<void> {
   service.child.kill('SIGINT');
@@ -82,6 +84,19 @@ describe('petstore serve without DATABASE_URL', () => {
     expect(await service.exited).toBe(1);
     expect(service.output()).toMatch(/^error: The embedded PostgreSQL has ended \(log: .*postgres\.log\)/m);
     await expectToStart();
+  });
+
+  it('starts when another process of the user has the number of a PostgreSQL that crashed', async () => {
+    const { uid, gid } = statSync(cluster);
+    const stranger = spawn('sleep', ['600'], process.getuid?.() === 0 ? { uid, gid } : {});
+    writeFileSync(pidFile, [stranger.pid, cluster, 1_700_000_000, 5432, '', '127.0.0.1', ''].join('\n'));
+    chownSync(pidFile, uid, gid);
+    try {
+      await expectToStart();
+      expect(stranger).toMatchObject({ exitCode: null, signalCode: null });
+    } finally {
+      stranger.kill('SIGKILL');
+    }
   });
 
   it('runs once when it is started twice at the same time for the first time', async () => {

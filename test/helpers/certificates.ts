@@ -17,11 +17,10 @@ export class CertificateAuthority {
 
   /**
    * Issues a certificate.
-   * @param days how long it is valid; -1: it expired yesterday
    * @returns the paths of the certificate and its key
    */
-  issue(commonName: string, { hosts = '', days = 2 } = {}): { certificate: string; key: string } {
-    const name = `${this.name}-${commonName}-${days}`;
+  issue(commonName: string, { hosts = '' } = {}): { certificate: string; key: string } {
+    const name = `${this.name}-${commonName}`;
     const [request, certificate, extensions] = ['csr', 'crt', 'ext'].map((type) =>
       join(this.folder, `${name}.${type}`),
     );
@@ -29,7 +28,7 @@ export class CertificateAuthority {
     writeFileSync(extensions!, hosts === '' ? '' : `subjectAltName=${hosts}\n`);
     this.#openssl(
       ...['x509', '-req', '-in', request!, '-CA', this.file, '-CAkey', this.file.replace('.crt', '.key')],
-      ...['-CAcreateserial', '-days', String(days), '-extfile', extensions!, '-out', certificate!],
+      ...['-CAcreateserial', '-days', '2', '-extfile', extensions!, '-out', certificate!],
     );
     return { certificate: certificate!, key: join(this.folder, `${name}.key`) };
   }
