@@ -32,7 +32,9 @@ export default async function globalSetup() {
   process.env.TEST_POSTGRES_URL = server.url('postgres');
   process.env.TEST_TEMPLATE_DATABASE = 'petstore_template';
   // Up to PostgreSQL 14 everybody may create in the schema of a new database; an installation ends that.
-  await execute(server.url('template1'), 'REVOKE CREATE ON SCHEMA public FROM PUBLIC');
+  for (const database of ['template1', 'postgres']) {
+    await execute(server.url(database), 'REVOKE CREATE ON SCHEMA public FROM PUBLIC');
+  }
   await execute(server.url('postgres'), `CREATE DATABASE ${process.env.TEST_TEMPLATE_DATABASE}`);
   await migrate(server.url(process.env.TEST_TEMPLATE_DATABASE));
 }
