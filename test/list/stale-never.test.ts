@@ -208,6 +208,15 @@ describe('the list is read whole, without ETag', () => {
     ]);
   });
 
+  it('while a column is another one than the trigger compares, by nothing but its name', async () => {
+    await run('ALTER TABLE orders ADD COLUMN amount integer NOT NULL DEFAULT 5');
+    const before = await expectCurrent();
+    await run('ALTER TABLE orders RENAME quantity TO old; ALTER TABLE orders RENAME amount TO quantity');
+    expect(await expectCurrent()).toBeUndefined();
+    await run('ALTER TABLE orders DROP COLUMN quantity; ALTER TABLE orders RENAME old TO quantity');
+    await expectNewVersion(before);
+  });
+
   it.each(ORDER_COLUMNS.filter(({ column }) => column !== 'id'))(
     'while the trigger does not compare $column, which the log names',
     async ({ column }) => {
