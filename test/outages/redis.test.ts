@@ -122,6 +122,23 @@ describeWithRedis('a service whose Redis fails', () => {
     },
   );
 
+  it('counts in Redis after failures of which no three are in a row', async () => {
+    const redis = await startRedis();
+    const service = await startService(redis.url);
+    const { id, key } = await roomyKey();
+    await request(service, key);
+    for (let failures = 1; failures <= 3; failures++) {
+      await administrate(redis, (admin) => admin.config('SET', 'maxmemory', '1'));
+      const counted = await countOf(redis, id);
+      await request(service, key);
+      expect(await countOf(redis, id)).toBe(counted);
+      await administrate(redis, (admin) => admin.config('SET', 'maxmemory', '0'));
+      await request(service, key);
+      expect(await countOf(redis, id)).toBe(counted + 1);
+    }
+    expect(logged).toEqual([]);
+  });
+
   it('starts without it, and counts in it when it is available', async () => {
     const redis = await startRedis();
     await redis.kill();

@@ -49,6 +49,15 @@ describe('requests on one connection', () => {
     expect(await statusOf(context.service.db, id)).toBe('pending');
   });
 
+  it('have the response of their route without a Host, to which Node would respond by itself', async () => {
+    const text = requestText('GET', '/nowhere').replace(/^Host: .*\r\n/m, '');
+    expect(text).not.toContain('Host');
+    const { responses } = await exchange(context.service.port, text.repeat(2), { until: 2 });
+    for (const response of responses) {
+      expectErrorResponse(response, 404, 'route_not_found');
+    }
+  });
+
   it('are not executed behind one that ends the connection, which loses no response before it', async () => {
     const { db, port } = context.service;
     const [id = '', other = ''] = await insertOrders(db, 2);
