@@ -3,6 +3,7 @@ import { insertOrder } from '../helpers/builders.js';
 import { requestRaw } from '../helpers/raw-http.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { startTestService, type TestService, useTestService } from '../helpers/test-service.js';
+import { waitFor } from '../helpers/wait-for.js';
 
 const CACHING = { 'cache-control': 'private, no-cache', vary: 'Origin, Authorization, Accept-Encoding' };
 
@@ -71,6 +72,10 @@ it('a tag from before a change: never 304, also during a poll that began before 
     environment: { DATABASE_URL: proxy.urlFor(service.url) },
   });
   try {
+    // The build at start reads the version, too.
+    const isInMemory = async (): Promise<boolean> =>
+      (await requestRaw(other.baseUrl, { method: 'HEAD', key })).headers['content-length'] !== undefined;
+    await waitFor(isInMemory, 'the list is in memory');
     const etag = await currentEtag();
     const poll = async (): Promise<number> =>
       (await requestRaw(other.baseUrl, { key, headers: { 'If-None-Match': etag } })).status;
