@@ -110,7 +110,11 @@ export class OrderListResponder {
       sent.bytes += body.length;
     } else {
       const body = isGzipAccepted(res) ? image.gzip : inflated(image.chunks);
-      await pipeline(counted(body, sent), res, { signal: cut });
+      await pipeline(counted(body, sent), res, { signal: cut }).catch((error: unknown) => {
+        // From version 24 on, Node reports the closed response instead.
+        cut.throwIfAborted();
+        throw error;
+      });
     }
   }
 
@@ -169,8 +173,8 @@ export class OrderListResponder {
 
   /** @throws {unknown} the error, unless the client is to blame */
   #end(res: Response, error: unknown): void {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ABORT_ERR') {
+    const { name, code } = error as NodeJS.ErrnoException;
+    if (name === 'AbortError') {
       this.metrics.lists.labels('cut').inc();
     } else if (code?.startsWith('ERR_STREAM_') === true) {
       this.metrics.lists.labels('disconnected').inc();
