@@ -25,7 +25,7 @@ const DATABASE_SUITES = [
 /** Suites that depend on the version of Node. */
 const NODE_SUITES = ['pure/', 'list/', 'cancel/', 'requests/', 'commands/'].map((name) => `/test/${name}`);
 /** The part of them that holds how Node writes responses, reads targets and frees memory: quick, and without timing. */
-const RESPONSE_SUITES = ['pure/', 'list/[23]0', 'requests/'].map((name) => `/test/${name}`);
+const RESPONSE_SUITES = ['pure/', 'list/(?:[23]0|interrupted)', 'requests/'].map((name) => `/test/${name}`);
 
 /**
  * @typedef {object} Surrounding
