@@ -6,7 +6,7 @@
 
 ARG NODE_IMAGE=node:24-bookworm-slim
 # Labels of both images; each stage that uses one names it again.
-ARG VERSION=1.1.0
+ARG VERSION=1.2.0-dev
 ARG REVISION=unknown
 
 # ---------------------------------------------------------------------------------------------------------------- build
