@@ -20,11 +20,11 @@ const IS_SUPPORTED = `${process.platform}-${process.arch}` === PLATFORM;
 /** Suites that depend on the version of PostgreSQL. */
 const DATABASE_SUITES = [
   ...['list/', 'cancel/', 'races/', 'import/', 'keys/', 'outages/postgres'],
-  ...['migrate', 'update', 'doctor'].map((name) => `commands/${name}`),
+  ...['migrate', 'doctor'].map((name) => `commands/${name}`),
 ].map((name) => `/test/${name}`);
 /** Suites that depend on the version of Node. */
 const NODE_SUITES = ['pure/', 'list/', 'cancel/', 'requests/', 'commands/'].map((name) => `/test/${name}`);
-/** The part of them that holds how Node writes responses, reads targets and frees memory: quick, and without timing. */
+/** The part of them that holds how Node writes and cuts responses, reads targets and frees memory. */
 const RESPONSE_SUITES = ['pure/', 'list/(?:[23]0|interrupted)', 'requests/'].map((name) => `/test/${name}`);
 
 /**
