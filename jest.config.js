@@ -22,6 +22,7 @@ export const project = {
     '^(\\.{1,2}/.*)\\.js$': '$1',
     // The same code in one file each. Every test file loads its modules anew.
     '^rxjs(?:/operators)?$': '<rootDir>/node_modules/rxjs/dist/bundles/rxjs.umd.js',
+    '^class-validator$': '<rootDir>/node_modules/class-validator/bundles/class-validator.umd.js',
     // Otherwise SWC doubles the two megabytes of the query compiler.
     '^(@prisma/client/runtime/.*)\\.mjs$': '<rootDir>/node_modules/$1.js',
   },

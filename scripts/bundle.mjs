@@ -9,7 +9,7 @@ const EXTERNAL = [
   // Read as files.
   'swagger-ui-dist',
   // Optional parts of Nest that are not installed.
-  ...['@nestjs/microservices*', '@nestjs/websockets*', '@fastify/static', 'class-transformer*', 'class-validator*'],
+  ...['@nestjs/microservices*', '@nestjs/websockets*', '@fastify/static', 'class-transformer*'],
 ];
 
 rmSync(TARGET, { recursive: true, force: true });

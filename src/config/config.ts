@@ -1,4 +1,4 @@
-import { isIP } from 'node:net';
+import { isFQDN, isIP } from 'class-validator';
 import ipaddr from 'ipaddr.js';
 import { databaseUrlOf, isUrl } from './database-url.js';
 import { Environment } from './environment.js';
@@ -153,12 +153,12 @@ function isRedisUrl(text: string): boolean {
 }
 
 function isHost(text: string): boolean {
-  return isIP(text) !== 0 || /^[a-z\d-]+(?:\.[a-z\d-]+)*$/i.test(text);
+  return isIP(text) || isFQDN(text, { require_tld: false });
 }
 
 function isNetwork(text: string): boolean {
-  const [address = '', bits] = text.split('/');
+  const [address, bits] = text.split('/');
   // Four decimal octets are required (`isIP`): programs disagree on shorthands and octal notation. A network of the whole address
   // space would trust every client.
-  return isIP(address) !== 0 && (bits === undefined || (ipaddr.isValidCIDR(text) && Number(bits) > 0));
+  return isIP(address) && (bits === undefined || (ipaddr.isValidCIDR(text) && Number(bits) > 0));
 }
