@@ -5,7 +5,6 @@ import { Logger } from '@nestjs/common';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { EmbeddedDatabase } from './cli/embedded/embedded-database.js';
 import { asError } from './common/as-error.js';
-import { openFilesProblem } from './common/open-files.js';
 import { redactKeys } from './common/redact-keys.js';
 import { type Config, ConfigurationError, loadConfig } from './config/config.js';
 import { checkServer } from './database/check-server.js';
@@ -33,10 +32,6 @@ async function serve(stop: AbortController): Promise<never> {
       // Imported on demand: without tracing it would only cost time and memory.
       const { startTracing } = await import('./tracing/open-telemetry.js');
       stopTracing = startTracing();
-    }
-    const filesProblem = openFilesProblem(config.connectionsMax);
-    if (filesProblem !== undefined) {
-      logger.warn(filesProblem);
     }
     await checkServer(config);
     stop.signal.throwIfAborted();

@@ -55,7 +55,6 @@ describe('petstore doctor', () => {
         role: `ok: "${login.role}" has what the service needs, and nothing of an administrator → null`,
         'expiring keys': 'ok: none within 30 days → null',
         Redis: 'skipped: REDIS_URL is not set → null',
-        'open files': 'ok: enough for MAX_CONNECTIONS=1000 → null',
       },
     });
     const text = await petstore(['doctor'], { DATABASE_URL: login.url });

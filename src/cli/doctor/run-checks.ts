@@ -1,6 +1,5 @@
-import { openFilesProblem } from '../../common/open-files.js';
 import { type Config, ConfigurationError, loadConfig } from '../../config/config.js';
-import { error, ok, type Result, type Results, warning } from './check.js';
+import { error, ok, type Results } from './check.js';
 import { checkDatabase } from './database.js';
 import { checkRedis } from './redis.js';
 
@@ -21,13 +20,5 @@ export async function runChecks(variables: NodeJS.ProcessEnv): Promise<Results> 
     configuration: ok(`valid, for ${config.production ? 'production' : 'development'}`),
     ...database,
     Redis,
-    'open files': checkOpenFiles(config),
   };
-}
-
-function checkOpenFiles({ connectionsMax }: Config): Result {
-  const problem = openFilesProblem(connectionsMax);
-  return problem === undefined
-    ? ok(`enough for MAX_CONNECTIONS=${connectionsMax}`)
-    : warning(problem, 'Raise the limit where the service is started, or lower MAX_CONNECTIONS.');
 }
