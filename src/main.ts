@@ -3,10 +3,11 @@ import type { RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Logger } from '@nestjs/common';
 import type { NestExpressApplication } from '@nestjs/platform-express';
+import { createApp } from './app.setup.js';
 import type { EmbeddedDatabase } from './cli/embedded/embedded-database.js';
 import { asError } from './common/as-error.js';
 import { redactKeys } from './common/redact-keys.js';
-import { type Config, ConfigurationError, loadConfig } from './config/config.js';
+import { type Config, loadConfig } from './config/config.js';
 import { checkServer } from './database/check-server.js';
 import { serveMetrics } from './http/metrics-server.js';
 import { createLogger } from './logging/create-logger.js';
@@ -15,12 +16,12 @@ import { Metrics } from './metrics/metrics.js';
 
 /**
  * Runs the service until `stop` aborts. During the start, that ends the start after its current step, of which none takes long.
- * @throws {ConfigurationError} when a variable is invalid (before anything starts) or a port is taken
+ * @throws {ConfigurationError} when a variable is invalid, before anything starts
+ * @throws {Error} that names the address of a port that is taken
  * @throws the reason of `stop`
  */
 async function serve(stop: AbortController): Promise<never> {
   const config = loadConfig(process.env);
-  expectWorkingFolder();
   const stopped = once(stop.signal, 'abort');
   const log = await createLogger(config.logLevel);
   const logger = new NestLogger(log);
@@ -40,8 +41,6 @@ async function serve(stop: AbortController): Promise<never> {
       const { startEmbeddedDatabase } = await import('./cli/embedded/embedded-database.js');
       embedded = await startEmbeddedDatabase(stop);
     }
-    // Imported on demand: packages of the framework end the process with a stack trace where there is no working folder.
-    const { createApp } = await import('./app.setup.js');
     const app = await createApp(
       { ...config, databaseUrl: config.databaseUrl ?? embedded?.url },
       { logger, requestLog: log.isLevelEnabled('info') ? log.info.bind(log) : undefined, demoKey: embedded?.demoKey },
@@ -64,28 +63,11 @@ async function serve(stop: AbortController): Promise<never> {
   }
 }
 
-/** @throws {ConfigurationError} when the folder in which the process was started has been deleted */
-function expectWorkingFolder(): void {
-  try {
-    process.cwd();
-  } catch {
-    throw new ConfigurationError(['the working folder must exist; start the service in another one']);
-  }
-}
-
 async function listen(app: NestExpressApplication, config: Config): Promise<void> {
-  try {
-    await app.listen(config.port, config.host);
-    if (config.metricsPort !== 0) {
-      const respond = app.getHttpAdapter().getInstance() as RequestListener;
-      await serveMetrics(app.get(Metrics).registry, respond, config.host, config.metricsPort);
-    }
-  } catch (error) {
-    const { code, address, port } = error as NodeJS.ErrnoException & Partial<AddressInfo>;
-    const variable = port === config.metricsPort ? 'METRICS_PORT' : 'PORT';
-    throw code === 'EADDRINUSE'
-      ? new ConfigurationError([`${variable} must be a free port: another process listens on ${address}:${port}`])
-      : error;
+  await app.listen(config.port, config.host);
+  if (config.metricsPort !== 0) {
+    const respond = app.getHttpAdapter().getInstance() as RequestListener;
+    await serveMetrics(app.get(Metrics).registry, respond, config.host, config.metricsPort);
   }
 }
 

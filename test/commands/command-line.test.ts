@@ -42,15 +42,15 @@ describe('petstore serve on a port that is in use', () => {
   });
   afterAll(() => other.close());
 
-  it.each(['PORT', 'METRICS_PORT'])('exits at once with 1 and names the variable: %s', async (variable) => {
+  it.each(['PORT', 'METRICS_PORT'])('exits at once with 1 and names the address: %s', async (variable) => {
     const result = await petstoreProcess(['serve'], {
       DATABASE_URL: 'postgresql://nobody@127.0.0.1:1/none',
       // Longer than a test may take.
       SHUTDOWN_DELAY_SECONDS: '300',
       ...{ PORT: '0', METRICS_PORT: '0', LOG_LEVEL: 'silent', [variable]: String(taken) },
     });
-    const problem = `${variable} must be a free port: another process listens on 127.0.0.1:${taken}`;
-    expect(result).toEqual({ exitCode: 1, stdout: '', stderr: `error: Invalid configuration:\n  - ${problem}\n` });
+    const stderr = `error: listen EADDRINUSE: address already in use 127.0.0.1:${taken}\n`;
+    expect(result).toEqual({ exitCode: 1, stdout: '', stderr });
   });
 });
 
