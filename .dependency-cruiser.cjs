@@ -24,12 +24,12 @@ const ON_DEMAND = '^src/cli/embedded/embedded-database\\.ts$';
 const PURE_FILES = [
   'plans/plans',
   'rate-limit/(decision|headers)',
-  'api-keys/(bearer|key-format)',
+  'api-keys/key',
   'orders/order-id',
   'orders/order-columns',
   'orders/list/(gzip|list-image|list-version|order-encoder)',
   'orders/import/(order-row|read-csv)',
-  'http/(paths|error-responses)',
+  'http/paths',
   'errors/domain-error',
 ];
 

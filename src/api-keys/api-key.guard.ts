@@ -7,7 +7,7 @@ import { ANONYMOUS_QUOTAS } from '../plans/plans.js';
 import { clientNetworkOf } from '../rate-limit/client-address.js';
 import { RateLimiter } from '../rate-limit/rate-limiter.js';
 import { ApiKeysService } from './api-keys.service.js';
-import { INVALID_API_KEY, readBearer } from './bearer.js';
+import { INVALID_API_KEY, readBearer } from './key.js';
 
 /**
  * Lets only requests with a valid API key pass, and attaches the key as their caller. The others are counted here, and limits come

@@ -2,8 +2,7 @@ import { randomInt } from 'node:crypto';
 import type { ApiKey, Prisma, PrismaClient } from '../database/generated/client.js';
 import { API_KEY_UNBANNED_CHANNEL } from '../database/notification-channels.js';
 import type { Plan } from '../plans/plans.js';
-import { hashKey } from './key-format.js';
-import { type KeyState, stateOf } from './key-state.js';
+import { hashKey, type KeyState, stateOf } from './key.js';
 
 /** A key as it is read: without its digest. */
 type StoredKey = Omit<ApiKey, 'keyHash'>;

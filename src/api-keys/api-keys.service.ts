@@ -7,8 +7,7 @@ import { DatabaseListener } from '../database/database-listener.js';
 import { API_KEY_CHANGED_CHANNEL } from '../database/notification-channels.js';
 import { Metrics } from '../metrics/metrics.js';
 import { ApiKeysRepository, type FoundKey, type VerifiedKey, verifiedKeyOf } from './api-keys.repository.js';
-import { hashKey, isWellFormedKey } from './key-format.js';
-import { isExpired } from './key-state.js';
+import { hashKey, isExpired, isWellFormedKey } from './key.js';
 
 const KNOWN_KEYS_MAX = 10_000;
 /** Look-ups that run at once, and keys in one of them: tokens may be invented, and must not take the connections of cancels. */

@@ -1,7 +1,7 @@
 import { Prisma, type PrismaClient } from '../database/generated/client.js';
 import { ANONYMOUS_ID, type Plan, PLAN_QUOTAS } from '../plans/plans.js';
 import type { UsageCounts } from '../usage/usage-counts.js';
-import type { KeyState } from './key-state.js';
+import type { KeyState } from './key.js';
 
 /** A key, and what it did in a period. Name, plan and limits are null where there is no key. */
 export interface KeyUsage extends UsageCounts {

@@ -1,5 +1,5 @@
 import type { KeyRecord } from '../api-keys/api-keys.admin.js';
-import type { KeyState } from '../api-keys/key-state.js';
+import type { KeyState } from '../api-keys/key.js';
 import { asError } from '../common/as-error.js';
 import { quotasOf } from '../plans/plans.js';
 import type { Usage } from '../rate-limit/redis-admin.js';

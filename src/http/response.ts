@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { DomainError } from '../errors/domain-error.js';
-import { ERROR_RESPONSES } from './error-responses.js';
+import { type DomainError, ERRORS } from '../errors/domain-error.js';
 
 /**
  * Headers of every response that does not set its own: nothing may be stored, sniffed, framed or loaded from a JSON document (OWASP REST
@@ -22,9 +21,9 @@ export function setDefaultHeaders(res: ServerResponse): void {
 export function sendError(
   res: ServerResponse,
   { code, message }: DomainError,
-  status = ERROR_RESPONSES[code].status,
+  status = ERRORS[code].status,
 ): void {
-  const { headers = {} } = ERROR_RESPONSES[code];
+  const { headers = {} } = ERRORS[code];
   // With the keys in the published order.
   const body = JSON.stringify({ code, message, status });
   res.writeHead(status, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body), ...headers });

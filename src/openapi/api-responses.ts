@@ -1,7 +1,6 @@
 import { applyDecorators } from '@nestjs/common';
 import { ApiProperty, ApiResponse, type ApiResponseOptions, ApiSchema, getSchemaPath } from '@nestjs/swagger';
-import { ERROR_MESSAGES, type ErrorCode } from '../errors/domain-error.js';
-import { ERROR_RESPONSES } from '../http/error-responses.js';
+import { type ErrorCode, ERRORS } from '../errors/domain-error.js';
 import { REQUEST_ID_HEADER } from '../http/request.js';
 import { LIMIT_HEADER_NAMES } from '../rate-limit/headers.js';
 
@@ -83,7 +82,7 @@ export class ErrorSchema {
     example: 'order_not_found',
     maxLength: 64,
     pattern: '^[a-z]+(_[a-z]+)*$',
-    'x-extensible-enum': Object.keys(ERROR_MESSAGES),
+    'x-extensible-enum': Object.keys(ERRORS),
   } as object)
   code!: ErrorCode;
 
@@ -123,7 +122,7 @@ export function ApiError(
 ): MethodDecorator {
   const examples = codes.map((code) => [
     code,
-    { value: { code, message: ERROR_MESSAGES[code], status: ERROR_RESPONSES[code].status } },
+    { value: { code, message: ERRORS[code].message, status: ERRORS[code].status } },
   ]);
   return ApiResponse({
     status,
@@ -139,7 +138,7 @@ export function ApiError(
 }
 
 function codesOf(status: number | 'default'): ErrorCode[] {
-  return (Object.keys(ERROR_MESSAGES) as ErrorCode[]).filter((code) => ERROR_RESPONSES[code].status === status);
+  return (Object.keys(ERRORS) as ErrorCode[]).filter((code) => ERRORS[code].status === status);
 }
 
 /** The error responses of every operation. */

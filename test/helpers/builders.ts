@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { generateKey } from '../../src/api-keys/api-keys.admin.js';
-import { hashKey } from '../../src/api-keys/key-format.js';
+import { hashKey } from '../../src/api-keys/key.js';
 import type { Plan } from '../../src/plans/plans.js';
 
 export interface OrderRow {

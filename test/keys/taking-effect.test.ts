@@ -1,5 +1,5 @@
 import { generateKey } from '../../src/api-keys/api-keys.admin.js';
-import { hashKey } from '../../src/api-keys/key-format.js';
+import { hashKey } from '../../src/api-keys/key.js';
 import { DatabaseListener } from '../../src/database/database-listener.js';
 import { API_KEY_CHANGED_CHANNEL } from '../../src/database/notification-channels.js';
 import { call } from '../helpers/api.js';

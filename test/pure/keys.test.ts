@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { generateKey } from '../../src/api-keys/api-keys.admin.js';
-import { readBearer } from '../../src/api-keys/bearer.js';
-import { hashKey, isWellFormedKey } from '../../src/api-keys/key-format.js';
+import { hashKey, isWellFormedKey, readBearer } from '../../src/api-keys/key.js';
 
 describe('readBearer', () => {
   // Values with surrounding white space are missing here: the HTTP parser removes it (RFC 9110 section 5.5).
