@@ -5,6 +5,3 @@ export const SHARED_SERVERS: string;
 
 /** Whether a URL leads to a pooler that gives its clients server connections for a transaction or a statement at a time. */
 export function sharesServers(connect: () => Promise<pg.Client>): Promise<boolean>;
-
-/** Whether a client of the server process with this id has another id. */
-export function hasPooler(client: pg.Client, process: number): boolean;

@@ -35,7 +35,7 @@ export async function sharesServers(connect) {
  * @param {pg.Client} client
  * @param {number} process of PostgreSQL
  */
-export function hasPooler(client, process) {
+function hasPooler(client, process) {
   return /** @type {pg.Client & { processID: number }} */ (client).processID !== process;
 }
 

@@ -40,7 +40,7 @@ export class CancelBatcher {
     });
     this.#waiting = new Slots(WAITING_MAX, {
       ownerMax: WAITING_CALLER_MAX,
-      // A slot is held for the lock timeout, so a caller without slots gets the first one that becomes free.
+      // A slot is held for at most twice the lock timeout, so a caller without slots gets the first one that becomes free.
       waitMs: 2 * config.cancelLockTimeoutMs,
       error: orderLocked,
     });

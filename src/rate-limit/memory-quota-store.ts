@@ -14,10 +14,7 @@ const COUNTED_MAX = 100_000;
  * atomically for all processes that share the store.
  */
 export interface QuotaStore {
-  /**
-   * Decides and counts one request of a key or address. A store whose server cannot decide, for whatever reason, counts in
-   * memory.
-   */
+  /** Decides and counts one request of a key or address. */
   consume(id: string, quotas: Quotas): Verdict | Promise<Verdict>;
 
   /** Ends a ban and resets the rejections that led to it; the counts of the windows stay. */

@@ -17,7 +17,7 @@ export interface EndedRequest {
 
 /** A statement, in the terms of the conventions for databases. */
 export interface TracedStatement {
-  readonly operation: 'COPY' | 'SELECT' | 'UPDATE';
+  readonly operation: 'COPY' | 'UPDATE';
   readonly table: string;
   /** How many operations the statement combines. */
   readonly batchSize?: number;

@@ -34,8 +34,7 @@ export class ListCompaction implements OnApplicationBootstrap, OnModuleDestroy {
   async #merge(): Promise<void> {
     for (let page: string | null = '0'; page !== null && !this.#isEnding;) {
       const step: QueryResult<{ page: string | null }> = await this.pools.main.query(
-        // With its types: otherwise a function of the same name for text, which another login has made, would be called.
-        'SELECT merge_order_list_changes($1::bigint, $2::bigint)::text AS page',
+        'SELECT merge_order_list_changes($1, $2)::text AS page',
         [page, PAGES],
       );
       page = onlyRow(step.rows).page;

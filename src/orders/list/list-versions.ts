@@ -1,4 +1,4 @@
-import { Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import type { Pool, PoolClient, QueryResultRow } from 'pg';
 import { coalesce } from '../../common/coalesce.js';
 import { onlyRow } from '../../database/only-row.js';
@@ -18,7 +18,7 @@ const QUERY_TIMEOUT_MS = 4_000;
 
 /** Reads the version of the list, as long as the tables and triggers that it depends on are intact. */
 @Injectable()
-export class ListVersions implements OnApplicationBootstrap {
+export class ListVersions {
   readonly #logger = new Logger('OrderList');
   #isIntact = true;
   /** The latest catalogue without problems. */
@@ -29,11 +29,6 @@ export class ListVersions implements OnApplicationBootstrap {
     metrics: Metrics,
   ) {
     metrics.watch('listIntact', () => this.#isIntact);
-  }
-
-  /** Reads it at start: the metric would not know yet. */
-  async onApplicationBootstrap(): Promise<void> {
-    await this.current().catch(() => undefined);
   }
 
   /** The current version. Calls that arrive while a query runs share the next one. */
