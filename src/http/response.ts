@@ -18,11 +18,7 @@ export function setDefaultHeaders(res: ServerResponse): void {
 }
 
 /** Responds with an error; Node leaves the body out of a response to HEAD. @param status that of its code by default */
-export function sendError(
-  res: ServerResponse,
-  { code, message }: DomainError,
-  status = ERRORS[code].status,
-): void {
+export function sendError(res: ServerResponse, { code, message }: DomainError, status = ERRORS[code].status): void {
   const { headers = {} } = ERRORS[code];
   // With the keys in the published order.
   const body = JSON.stringify({ code, message, status });
