@@ -1,8 +1,7 @@
-import { Agent } from 'node:http';
 import { cancelOrder } from '../helpers/api.js';
 import { insertOrder, statusOf } from '../helpers/builders.js';
-import { requestRaw } from '../helpers/raw-http.js';
 import { useTestService } from '../helpers/test-service.js';
+import { exchange, requestText } from '../helpers/wire.js';
 
 const INT64_MAX = '9223372036854775807';
 const INT64_MIN = '-9223372036854775808';
@@ -22,14 +21,13 @@ afterEach(async () => {
 it('a pending order is cancelled, and the 204 has no body', async () => {
   const { service, key } = context;
   const id = await insertOrder(service.db);
-  const path = `/store/orders/${id}`;
-  const { status, headers, body } = await requestRaw(service.baseUrl, { method: 'DELETE', path, key });
-  expect([status, body.length]).toEqual([204, 0]);
+  const response = await cancelOrder(service.baseUrl, id, key);
+  expect([response.status, await response.text()]).toEqual([204, '']);
   // RFC 9110 section 15.3.5 and RFC 9112 section 6.2: no content, and no header that announces content.
   for (const name of ['content-type', 'content-length', 'transfer-encoding', 'etag']) {
-    expect(headers).not.toHaveProperty(name);
+    expect([name, response.headers.get(name)]).toEqual([name, null]);
   }
-  expect(headers['cache-control']).toBe('no-store');
+  expect(response.headers.get('cache-control')).toBe('no-store');
   expect(await statusOf(service.db, id)).toBe('cancelled');
 });
 
@@ -63,15 +61,13 @@ it.each([
 it('a query string and a body that is no JSON are ignored, and the connection stays usable', async () => {
   const { service, key } = context;
   const [first, second] = [await insertOrder(service.db), await insertOrder(service.db)];
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-  try {
-    const request = { method: 'DELETE', key, agent };
-    const body = `{"orderId":${untouched}${'x'.repeat(60_000)}`;
-    const path = `/store/orders/${first}?orderId=${untouched}&id[]=${untouched}&dryRun=true`;
-    const headers = { 'Content-Type': 'application/json' };
-    expect((await requestRaw(service.baseUrl, { ...request, path, headers, body })).status).toBe(204);
-    expect((await requestRaw(service.baseUrl, { ...request, path: `/store/orders/${second}` })).status).toBe(204);
-  } finally {
-    agent.destroy();
-  }
+  const body = `{"orderId":${untouched}${'x'.repeat(60_000)}`;
+  const headers = ['Content-Type: application/json', `Content-Length: ${body.length}`];
+  const target = `/v1/store/orders/${first}?orderId=${untouched}&id[]=${untouched}&dryRun=true`;
+  const text =
+    requestText('DELETE', target, { key, headers, body }) +
+    requestText('DELETE', `/v1/store/orders/${second}`, { key });
+  const { responses } = await exchange(service.port, text, { until: 2 });
+  expect(responses.map(({ status }) => status)).toEqual([204, 204]);
+  expect([await statusOf(service.db, first), await statusOf(service.db, second)]).toEqual(['cancelled', 'cancelled']);
 });

@@ -1,4 +1,4 @@
-import type { WireResponse } from './wire.js';
+import type { WireResponse } from './raw-client.js';
 
 /** Implementation details that must not leak: stack frames, paths, SQL, names of libraries. */
 const INTERNALS =

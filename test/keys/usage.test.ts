@@ -3,10 +3,10 @@ import { ANONYMOUS_ID } from '../../src/plans/plans.js';
 import { call, cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
-import { requestRaw } from '../helpers/raw-http.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { startTestService, useTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
+import { responseTo } from '../helpers/wire.js';
 
 const NOTHING = { admitted: '0', rejected: '0', banned: '0', lists: '0', cancels: '0', list_bytes: '0' };
 
@@ -45,11 +45,12 @@ describe('the usage of a key', () => {
   });
 
   it('has its lists and the bytes of their bodies as sent', async () => {
-    const { baseUrl, db } = context.service;
+    const { baseUrl, port, db } = context.service;
     const { id, key } = await insertKey(db);
     await insertOrder(db);
-    const { body, headers } = await requestRaw(baseUrl, { key, headers: { 'Accept-Encoding': 'gzip' } });
-    expect((await listOrders(baseUrl, key, { 'If-None-Match': String(headers.etag) })).status).toBe(304);
+    const asked = { key, headers: ['Accept-Encoding: gzip'] };
+    const { body, headers } = await responseTo(port, 'GET', '/v1/store/orders', asked);
+    expect((await listOrders(baseUrl, key, { 'If-None-Match': String(headers.get('etag')) })).status).toBe(304);
     await use(key);
     await context.service.flushUsage();
     expect(body.length).toBeGreaterThan(50);

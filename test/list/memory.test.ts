@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
+import { listOrders } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { describeWith } from '../helpers/describe-with.js';
 import { runProcess } from '../helpers/petstore.js';
-import { requestRaw } from '../helpers/raw-http.js';
 import { useTestDatabase } from '../helpers/test-database.js';
 import { ServiceMetrics } from '../helpers/service-metrics.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
@@ -185,7 +185,7 @@ describe('an order that cannot be encoded', () => {
   it('500 for all who wait for the image, before a response begins', async () => {
     await change('ALTER TABLE orders ALTER quantity DROP NOT NULL; UPDATE orders SET quantity = NULL WHERE id = 90000');
     try {
-      const lists = [requestRaw(service.baseUrl, { key }), requestRaw(service.baseUrl, { key })];
+      const lists = [listOrders(service.baseUrl, key), listOrders(service.baseUrl, key)];
       expect((await Promise.all(lists)).map(({ status }) => status)).toEqual([500, 500]);
     } finally {
       await change('UPDATE orders SET quantity = 1 WHERE id = 90000; ALTER TABLE orders ALTER quantity SET NOT NULL');

@@ -1,10 +1,11 @@
 import { listOrders } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
-import { StalledClient } from '../helpers/raw-http.js';
+import { RawClient } from '../helpers/raw-client.js';
 import { ServiceMetrics } from '../helpers/service-metrics.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
+import { requestText } from '../helpers/wire.js';
 
 /** 113 bytes each in JSON: in all 13 MB, while the system keeps 10 MB at most for a connection. */
 const ORDERS = 120_000;
@@ -23,7 +24,7 @@ export class SlowClients {
   /** A key that the service accepts. */
   key!: string;
   /** Those that are connected. */
-  clients: StalledClient[] = [];
+  clients: RawClient[] = [];
   /** Above the ids of those orders. */
   #lastId = 10_000_000;
 
@@ -45,8 +46,9 @@ export class SlowClients {
   }
 
   /** Opens a list and reads only its first bytes. */
-  async stall(caller = this.key): Promise<StalledClient> {
-    const client = await StalledClient.open(this.service.port, caller, { 'Accept-Encoding': 'identity' });
+  async stall(caller = this.key): Promise<RawClient> {
+    const client = await RawClient.open(this.service.port, requestText('GET', '/v1/store/orders', { key: caller }));
+    await client.stall();
     this.clients.push(client);
     return client;
   }
@@ -87,7 +89,7 @@ export function useSlowClients(): SlowClients {
   });
   afterEach(async () => {
     slow.clients.forEach((client) => {
-      client.disconnect();
+      client.socket.destroy();
     });
     slow.clients = [];
     await slow.service.stop();

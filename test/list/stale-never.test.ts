@@ -1,13 +1,13 @@
 import { ORDER_COLUMNS } from '../../src/orders/order-columns.js';
 import { alterColumn } from '../helpers/alter-column.js';
-import { listOrders } from '../helpers/api.js';
+import { call, listOrders } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { openTransaction, untilLockWaits } from '../helpers/lock-waits.js';
-import { readList, requestRaw } from '../helpers/raw-http.js';
 import { ServiceMetrics } from '../helpers/service-metrics.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { useTestDatabase } from '../helpers/test-database.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
+import { readList } from '../helpers/wire.js';
 import { connectWriter, LIST_AS_JSON, MERGE, MERGE_ALL, observe } from '../models/list-writer.js';
 import { ENABLE, LOADS, SAVE_TRIGGERS, SCHEMA_CHANGES } from '../models/schema-changer.js';
 
@@ -41,7 +41,7 @@ beforeEach(async () => {
   logged.length = 0;
 });
 
-const list = (encoding?: 'gzip' | 'identity'): ReturnType<typeof readList> => readList(service.baseUrl, key, encoding);
+const list = (encoding?: 'gzip' | 'identity'): ReturnType<typeof readList> => readList(service.port, key, encoding);
 
 async function table(): Promise<string> {
   const { rows } = await database.db.query<{ text: string }>(LIST_AS_JSON);
@@ -195,10 +195,10 @@ describe('the list is read whole, without ETag', () => {
       expect(await isIntact()).toBe(false);
       await run(write);
     }
-    const conditional = await requestRaw(service.baseUrl, { key, headers: { 'If-None-Match': `${before}, *` } });
-    expect([conditional.status, conditional.body.toString()]).toEqual([200, await table()]);
-    const head = await requestRaw(service.baseUrl, { key, method: 'HEAD' });
-    expect([head.status, head.headers.etag]).toEqual([200, undefined]);
+    const conditional = await listOrders(service.baseUrl, key, { 'If-None-Match': `${before}, *` });
+    expect([conditional.status, await conditional.text()]).toEqual([200, await table()]);
+    const head = await call(service.baseUrl, 'HEAD', '/store/orders', key);
+    expect([head.status, head.headers.get('etag')]).toEqual([200, null]);
     await run(change.undo);
     await expectNewVersion(before);
     // Each change once, however many lists there were.

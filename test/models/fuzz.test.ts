@@ -89,14 +89,14 @@ const LAST = requestText('GET', '/nowhere', { headers: [`X-Request-Id: ${LAST_ID
 
 /** Expects responses of the service and nothing between them, to the last request or until the connection is closed. */
 async function expectResponses(text: string): Promise<void> {
-  const bytes = Buffer.from(text.replaceAll('KEY', context.key) + LAST, 'latin1');
-  const client = await RawClient.open(context.service.port, bytes, someAddress());
+  const sent = text.replaceAll('KEY', context.key) + LAST;
+  const client = await RawClient.open(context.service.port, sent, someAddress());
   const hasLast = (): boolean => client.responses.at(-1)?.headers.get('x-request-id')?.[0] === LAST_ID;
   const idle = setTimeout(() => client.socket.end(), IDLE_MS);
   await waitFor(() => client.closed || hasLast(), 'there is a response, or the connection is closed');
   clearTimeout(idle);
   client.socket.destroy();
-  const received = client.received.toString('latin1');
+  const { received } = client;
   // Nothing when malformed input follows a request whose response is pending.
   expect(received).toMatch(/^(?:HTTP\/1\.1 |$)/);
   expect(client.responses).toHaveLength(received.match(/HTTP\/1\.1 \d{3} /g)?.length ?? 0);

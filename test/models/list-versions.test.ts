@@ -1,8 +1,8 @@
 import { ImagesOfSmallPieces, withListImages } from '../helpers/list-images.js';
-import { readList } from '../helpers/raw-http.js';
 import { withSeed } from '../helpers/seeded-random.js';
 import { connectWriter, observe, Witness, Writer } from './list-writer.js';
 import { useTestService } from '../helpers/test-service.js';
+import { readList } from '../helpers/wire.js';
 
 const STEPS = 150;
 const WRITERS = 3;
@@ -36,7 +36,7 @@ it('random statements of several writers: each version names one content, which 
           for (const [piece, content] of seen) {
             pieces.see(piece, content);
           }
-          served.push(await readList(context.service.baseUrl, context.key, random.pick(['gzip', 'identity'])));
+          served.push(await readList(context.service.port, context.key, random.pick(['gzip', 'identity'])));
           expected.push({ etag, text });
         }
       }

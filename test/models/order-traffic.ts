@@ -1,8 +1,7 @@
-import { Agent } from 'node:http';
 import type pg from 'pg';
+import { call } from '../helpers/api.js';
 import type { OrderRow } from '../helpers/builders.js';
 import { UndocumentedResponse } from '../helpers/contract.js';
-import { type RawResponse, requestRaw } from '../helpers/raw-http.js';
 import { type SeededRandom, withSeed } from '../helpers/seeded-random.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { Ledger } from './checkers/ledger.js';
@@ -58,7 +57,6 @@ export class OrderTraffic {
   readonly ledgers: readonly Ledger[];
   readonly #writer: OrderWriter;
   readonly #violations: string[] = [];
-  readonly #agent = new Agent({ keepAlive: true });
   #tag: string | undefined;
   #stopped = false;
   #running: Promise<unknown> = Promise.resolve();
@@ -108,7 +106,6 @@ export class OrderTraffic {
   async stop(): Promise<void> {
     this.#stopped = true;
     await this.#running;
-    this.#agent.destroy();
   }
 
   /** Reads the final status of all orders and checks everything that was recorded. */
@@ -154,7 +151,7 @@ export class OrderTraffic {
 
   async #cancel(baseUrl: string, id: string): Promise<void> {
     const startMs = performance.now();
-    const response = await this.#request(baseUrl, { method: 'DELETE', path: `/store/orders/${id}` });
+    const response = await this.#request(baseUrl, 'DELETE', `/store/orders/${id}`);
     const when = { startMs, endMs: performance.now() };
     switch (response?.name) {
       case '204':
@@ -178,13 +175,13 @@ export class OrderTraffic {
   async #list(baseUrl: string, tag?: string): Promise<void> {
     const startMs = performance.now();
     const headers: Record<string, string> = tag === undefined ? {} : { 'If-None-Match': tag };
-    const response = await this.#request(baseUrl, { method: 'GET', path: '/store/orders', headers });
+    const response = await this.#request(baseUrl, 'GET', '/store/orders', headers);
     const when = { startMs, endMs: performance.now() };
-    const etag = response?.headers.etag;
+    const etag = response?.headers.get('etag') ?? undefined;
     if (response?.name === '304') {
       this.lists.recordNotModified(etag ?? '', when);
     } else if (response?.name === '200') {
-      this.#recordList(response.body.toString(), etag, when);
+      this.#recordList(response.body, etag, when);
       this.#tag = etag;
     } else {
       this.#expectUnavailable(response?.name);
@@ -202,14 +199,17 @@ export class OrderTraffic {
   /** @returns undefined without a complete response */
   async #request(
     baseUrl: string,
-    request: { method: string; path: string; headers?: Record<string, string> },
-  ): Promise<(RawResponse & { name: string }) | undefined> {
+    method: string,
+    path: string,
+    headers?: Record<string, string>,
+  ): Promise<{ name: string; headers: Headers; body: string } | undefined> {
     try {
-      const response = await requestRaw(baseUrl, { ...request, key: this.options.key, agent: this.#agent });
-      const code = response.status < 400 ? '' : ` ${(JSON.parse(response.body.toString()) as { code: string }).code}`;
+      const response = await call(baseUrl, method, path, this.options.key, headers);
+      const body = await response.text();
+      const code = response.status < 400 ? '' : ` ${(JSON.parse(body) as { code: string }).code}`;
       const name = `${response.status}${code}`;
       this.#count(name);
-      return { ...response, name };
+      return { name, headers: response.headers, body };
     } catch (error) {
       if (error instanceof UndocumentedResponse) {
         this.#violations.push(error.message);

@@ -1,13 +1,15 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { get, type IncomingMessage } from 'node:http';
 import { seedOrders } from '../../src/orders/seed-orders.js';
+import { cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { freePort } from '../helpers/free-port.js';
-import { requestRaw, StalledClient } from '../helpers/raw-http.js';
+import { RawClient } from '../helpers/raw-client.js';
 import { ServiceMetrics } from '../helpers/service-metrics.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { useTestDatabase } from '../helpers/test-database.js';
 import { waitFor } from '../helpers/wait-for.js';
+import { requestText } from '../helpers/wire.js';
 
 const ORDERS = 1_000_000;
 /** LIST_CACHE_MB by default. */
@@ -22,7 +24,7 @@ const database = useTestDatabase();
 let key: string;
 let service: ServiceProcess;
 let metricsPort: number;
-let clients: StalledClient[] = [];
+let clients: RawClient[] = [];
 /** What a process needs that holds no list. */
 let restMiB: number;
 
@@ -36,7 +38,7 @@ beforeAll(async () => {
 });
 afterEach(async () => {
   clients.forEach((client) => {
-    client.disconnect();
+    client.socket.destroy();
   });
   clients = [];
   await service.stop();
@@ -46,13 +48,15 @@ async function start(environment: Readonly<Record<string, string>> = {}): Promis
   metricsPort = await freePort();
   const own = { DATABASE_URL: database.url, METRICS_PORT: String(metricsPort), LIST_STALL_SECONDS: '300' };
   service = await ServiceProcess.start({ ...own, ...environment });
-  await requestRaw(service.baseUrl, { method: 'DELETE', path: '/store/orders/404404404', key });
-  await requestRaw(service.baseUrl, { key, headers: { 'If-None-Match': '*' } });
+  await cancelOrder(service.baseUrl, '404404404', key);
+  await listOrders(service.baseUrl, key, { 'If-None-Match': '*' });
 }
 
 /** Opens a list, which does not fit into the buffers of a connection, also compressed, and reads its first bytes. */
 async function stall(encoding = 'gzip'): Promise<void> {
-  const client = await StalledClient.open(service.port, key, { 'Accept-Encoding': encoding });
+  const headers = [`Accept-Encoding: ${encoding}`];
+  const client = await RawClient.open(service.port, requestText('GET', '/v1/store/orders', { key, headers }));
+  await client.stall();
   expect(client.hasLength).toBe(true);
   clients.push(client);
 }
@@ -141,7 +145,7 @@ it.each([
     for (const pool of ['list', 'image']) {
       expect(metrics.sum('petstore_pool_connections', `pool="${pool}",state="used"`)).toBe(0);
     }
-    expect(clients.some(({ isComplete }) => isComplete)).toBe(false);
+    expect(clients.flatMap(({ responses }) => responses)).toEqual([]);
   },
 );
 

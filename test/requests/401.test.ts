@@ -2,8 +2,9 @@ import { generateKey } from '../../src/api-keys/api-keys.admin.js';
 import { call } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
+import type { WireResponse } from '../helpers/raw-client.js';
 import { useTestService } from '../helpers/test-service.js';
-import { type WireResponse, exchange, requestText, responseTo } from '../helpers/wire.js';
+import { exchange, requestText, responseTo } from '../helpers/wire.js';
 
 const context = useTestService();
 

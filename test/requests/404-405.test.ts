@@ -1,7 +1,8 @@
 import { insertOrder, statusOf } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
+import type { WireResponse } from '../helpers/raw-client.js';
 import { useTestService } from '../helpers/test-service.js';
-import { type WireResponse, exchange, requestText, responseTo } from '../helpers/wire.js';
+import { exchange, requestText, responseTo } from '../helpers/wire.js';
 
 const context = useTestService({ environment: { RATE_LIMIT_BAN_THRESHOLD: '0' } });
 

@@ -1,8 +1,9 @@
 import { call, listOrders } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
+import type { WireResponse } from '../helpers/raw-client.js';
 import { startTestService, useTestService } from '../helpers/test-service.js';
-import { type WireResponse, responseTo } from '../helpers/wire.js';
+import { responseTo } from '../helpers/wire.js';
 
 const PAGE = 'https://app.example.com';
 /** What the interface documents and pages may not read by themselves. */
