@@ -6,10 +6,10 @@ import { serverProblem } from '../../src/database/check-server.js';
 import { cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { CertificateAuthority } from '../helpers/certificates.js';
-import { describeWith } from '../helpers/describe-with.js';
+import { describeWith } from '../helpers/describe-if.js';
 import { openPool } from '../helpers/open-pool.js';
 import { petstore } from '../helpers/petstore.js';
-import { deployByEngine } from '../helpers/prisma-migrate.js';
+import { prismaMigrate } from '../helpers/prisma-migrate.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 
@@ -64,7 +64,7 @@ describeWith('openssl')('PostgreSQL with TLS, a private authority and client cer
   }
 
   it('sslmode=verify-full: migrations, cancels and lists work, each connection with TLS', async () => {
-    await deployByEngine(urlWith());
+    await prismaMigrate('deploy', urlWith());
     const [{ key }, id] = [await insertKey(db), await insertOrder(db)];
     const service = await ServiceProcess.start({ DATABASE_URL: urlWith() });
     try {
@@ -89,7 +89,7 @@ describeWith('openssl')('PostgreSQL with TLS, a private authority and client cer
     );
     const { exitCode, stderr } = await petstore(['keys', 'list'], { DATABASE_URL: url });
     expect([exitCode, stderr]).toEqual([1, expect.stringMatching(/^error: .*self-signed certificate/)]);
-    await expect(deployByEngine(url)).rejects.toThrow('self-signed certificate');
+    await expect(prismaMigrate('deploy', url)).rejects.toThrow('self-signed certificate');
   });
 
   it('its certificate is for another host: the start ends', async () => {

@@ -7,7 +7,6 @@ import { sessionSettings } from '../../src/database/session-settings.js';
 import { insertKey } from '../helpers/builders.js';
 import { listen } from '../helpers/listen.js';
 import { petstore } from '../helpers/petstore.js';
-import { administrate } from '../helpers/redis-limits.js';
 import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
 import { createServiceLogin, type ServiceLogin } from '../helpers/service-login.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
@@ -214,7 +213,7 @@ describeWithRedis('petstore doctor with Redis', () => {
 
   /** What is found with a user of these rights, whose password does not show. */
   async function checkedAs(rules: string): Promise<string | undefined> {
-    await administrate(redis, (admin) =>
+    await redis.administrate((admin) =>
       admin.call('ACL', 'SETUSER', 'limited', 'reset', 'on', '>hunter2', ...rules.split(' ')),
     );
     const { checks } = await doctor({ REDIS_URL: redis.url.replace('//', '//limited:hunter2@') });
@@ -236,7 +235,7 @@ describeWithRedis('petstore doctor with Redis', () => {
 
   it('reports Redis that evicts counts, and then one without an append-only file', async () => {
     const foundWith = async (...settings: string[]): Promise<string | undefined> => {
-      await administrate(redis, (admin) => admin.call('CONFIG', 'SET', ...settings));
+      await redis.administrate((admin) => admin.call('CONFIG', 'SET', ...settings));
       return (await doctor({ REDIS_URL: redis.url })).checks.Redis;
     };
     expect(await foundWith('maxmemory', '100mb', 'maxmemory-policy', 'volatile-ttl')).toMatch(

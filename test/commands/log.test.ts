@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { describeWith } from '../helpers/describe-with.js';
+import { describeWith } from '../helpers/describe-if.js';
 import { runProcess } from '../helpers/petstore.js';
 import { waitFor } from '../helpers/wait-for.js';
 

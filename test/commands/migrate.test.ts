@@ -10,7 +10,7 @@ import { insertKey, insertOrder } from '../helpers/builders.js';
 import { applyMigration, installFirstRelease } from '../helpers/first-release.js';
 import { openTransaction } from '../helpers/lock-waits.js';
 import { runProcess } from '../helpers/petstore.js';
-import { deployByEngine, prismaMigrate } from '../helpers/prisma-migrate.js';
+import { prismaMigrate } from '../helpers/prisma-migrate.js';
 import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 import { createTestDatabase, type TestDatabase, useTestDatabase } from '../helpers/test-database.js';
 import { startTestService } from '../helpers/test-service.js';
@@ -109,7 +109,7 @@ describe('migrations', () => {
       const login = `test_login_${randomUUID().slice(0, 8)}`;
       await db.query(`CREATE ROLE ${login}`);
       await db.query(readFileSync(SERVICE_ROLE_MIGRATION, 'utf8').replaceAll('petstore_service', login));
-      await deployByEngine(url);
+      await prismaMigrate('deploy', url);
       expect(await allRows()).toMatchObject(before);
       const merge =
         "SELECT has_function_privilege($1, 'merge_order_list_changes(bigint, bigint)', 'EXECUTE') AS granted";
@@ -262,11 +262,11 @@ it('migrations fail before their first statement where others may create in the 
   await database.db.query(
     `DROP TABLE api_key_usage; DELETE FROM _prisma_migrations WHERE migration_name LIKE '%usage'`,
   );
-  const error = String(await deployByEngine(database.url).catch((failure: unknown) => failure));
-  expect(error).toMatch(new RegExp(`^Error: "?${role}"? may create in the schema public, and so run code as`));
+  const error = String(await prismaMigrate('deploy', database.url).catch((failure: unknown) => failure));
+  expect(error).toMatch(new RegExp(`^Error: "?${role}"? may create in the schema public, and so run code as`, "m"));
   const [remedy = ''] = /REVOKE [^;]*;/.exec(error) ?? [];
   await database.db.query(remedy);
-  await deployByEngine(database.url);
+  await prismaMigrate('deploy', database.url);
   await database.db.query('SELECT FROM api_key_usage');
   await database.db.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
   await database.drop();

@@ -3,7 +3,7 @@ import { chownSync, existsSync, readdirSync, rmSync, statSync, writeFileSync } f
 import { join } from 'node:path';
 import { cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { DemoCheckout, type DemoService } from '../helpers/demo-service.js';
-import { describeWith } from '../helpers/describe-with.js';
+import { describeWith } from '../helpers/describe-if.js';
 import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
 import { openPool } from '../helpers/open-pool.js';
 import { waitFor } from '../helpers/wait-for.js';
@@ -42,7 +42,7 @@ async function untilEnded(pid: number): Promise<void> {
 describe('petstore serve without DATABASE_URL', () => {
   it('keeps data and keys after a restart and a crash, and leaves no PostgreSQL process', async () => {
     const first = await checkout.serve();
-    expect(first.output()).toMatch(/^Starting PostgreSQL/);
+    expect(first.output).toMatch(/^Starting PostgreSQL/);
     const listed = (await (await listOrders(first.baseUrl, first.freeKey)).json()) as unknown[];
     expect(listed.length).toBeGreaterThan(10);
     expect((await cancelOrder(first.baseUrl, '1', first.freeKey)).status).toBe(204);
@@ -50,16 +50,16 @@ describe('petstore serve without DATABASE_URL', () => {
 
     const second = checkout.run('serve');
     expect(await second.exited).toBe(1);
-    expect(second.output()).toMatch(ALREADY_RUNNING);
+    expect(second.output).toMatch(ALREADY_RUNNING);
 
     const keys = checkout.run('keys', 'list', '--json');
     expect(await keys.exited).toBe(0);
-    const plans = (JSON.parse(keys.output()) as { plan: string }[]).map(({ plan }) => plan);
+    const plans = (JSON.parse(keys.output) as { plan: string }[]).map(({ plan }) => plan);
     expect(plans.sort().join()).toBe('business,enterprise,free,pro');
 
     const doctor = checkout.run('doctor');
     expect(await doctor.exited).toBe(0);
-    expect(doctor.output()).not.toMatch(/^(?:warning|error)/m);
+    expect(doctor.output).not.toMatch(/^(?:warning|error)/m);
 
     await stop(first);
     await untilEnded(firstPostgres);
@@ -68,7 +68,7 @@ describe('petstore serve without DATABASE_URL', () => {
     expect(third.freeKey).toBe(first.freeKey);
     expect((await errorOf(await cancelOrder(third.baseUrl, '1', third.freeKey))).code).toBe('order_already_cancelled');
     // The printed command cancels an order that is pending.
-    const printed = /cancel order (\d+):/.exec(third.output())?.[1] ?? '';
+    const printed = /cancel order (\d+):/.exec(third.output)?.[1] ?? '';
     expect((await cancelOrder(third.baseUrl, printed, third.freeKey)).status).toBe(204);
     const orphan = checkout.postmasterPid();
     third.child.kill('SIGKILL');
@@ -82,7 +82,7 @@ describe('petstore serve without DATABASE_URL', () => {
     const service = await checkout.serve();
     process.kill(checkout.postmasterPid(), 'SIGKILL');
     expect(await service.exited).toBe(1);
-    expect(service.output()).toMatch(/^error: The embedded PostgreSQL has ended \(log: .*postgres\.log\)/m);
+    expect(service.output).toMatch(/^error: The embedded PostgreSQL has ended \(log: .*postgres\.log\)/m);
     await expectToStart();
   });
 
@@ -104,7 +104,7 @@ describe('petstore serve without DATABASE_URL', () => {
     const runs = [checkout.run('serve'), checkout.run('serve')];
     await waitFor(() => runs.some(({ child }) => child.exitCode !== null), 'one has ended', { withinMs: 60_000 });
     const [ended] = runs.filter(({ child }) => child.exitCode !== null);
-    expect(ended?.output()).toMatch(ALREADY_RUNNING);
+    expect(ended?.output).toMatch(ALREADY_RUNNING);
     const service = await checkout.serve(runs.find((run) => run !== ended));
     expect((await listOrders(service.baseUrl, service.freeKey)).status).toBe(200);
     await stop(service);
@@ -126,7 +126,7 @@ describe('petstore serve without DATABASE_URL', () => {
 it('keys list without DATABASE_URL, when no service runs, says so', async () => {
   const run = checkout.run('keys', 'list');
   expect(await run.exited).toBe(2);
-  expect(run.output()).toMatch(/DATABASE_URL is not set/);
+  expect(run.output).toMatch(/DATABASE_URL is not set/);
 });
 
 describe('a signal to the service on the embedded database', () => {
@@ -134,7 +134,7 @@ describe('a signal to the service on the embedded database', () => {
     const service = await checkout.serve();
     const postgres = checkout.postmasterPid();
     service.child.kill('SIGINT');
-    await waitFor(() => service.output().includes('"stopping"'), 'the service stops');
+    await waitFor(() => service.output.includes('"stopping"'), 'the service stops');
     service.child.kill('SIGINT');
     expect(await service.exited).toBe(0);
     await untilEnded(postgres);
@@ -142,7 +142,7 @@ describe('a signal to the service on the embedded database', () => {
 
   it('completes an in-flight cancel before PostgreSQL stops', async () => {
     const service = await checkout.serve(checkout.runWith({ CANCEL_LOCK_TIMEOUT_MS: '30000' }, 'serve'));
-    const url = /Database +(\S+)/.exec(service.output())?.[1] ?? '';
+    const url = /Database +(\S+)/.exec(service.output)?.[1] ?? '';
     const db = openPool({ connectionString: url });
     const accepts = (): Promise<boolean> =>
       fetch(`${service.baseUrl}/health/live`).then(
@@ -182,7 +182,7 @@ describeWith('script')('Ctrl-C on a terminal', () => {
     service.child.stdin?.write(CTRL_C);
     expect(await service.exited).toBe(0);
     // npm must not return to the prompt before the service has ended, which stops PostgreSQL last.
-    expect(service.output()).toContain('stopped');
+    expect(service.output).toContain('stopped');
     await untilEnded(postgres);
   });
 });

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { load } from 'js-yaml';
 import { call, cancelOrder, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
-import { describeWith } from '../helpers/describe-with.js';
-import { FailingPostgres } from '../helpers/failing-postgres.js';
+import { describeWith } from '../helpers/describe-if.js';
 import { lockOrder, untilLockWaits } from '../helpers/lock-waits.js';
+import { OwnPostgres } from '../helpers/own-postgres.js';
 import { RawClient } from '../helpers/raw-client.js';
 import { ServiceMetrics } from '../helpers/service-metrics.js';
 import { type ProcessContext, useServiceProcess } from '../helpers/service-process.js';
@@ -105,7 +105,7 @@ describeWith('haproxy')('the queries of alerts and dashboard', () => {
     };
     await waitFor(
       () => scrape().catch(() => false),
-      () => `both export their metrics: ${proxy.log}`,
+      () => `both export their metrics: ${proxy.output}`,
     );
   });
   afterAll(() => proxy.stop());
@@ -146,18 +146,16 @@ describeWith('haproxy')('the queries of alerts and dashboard', () => {
 describe('a service exports, for the alerts,', () => {
   const folder = useTemporaryFolder('archive');
   const archive = join(folder, 'archive');
-  let postgres: FailingPostgres;
+  let postgres: OwnPostgres;
   let service: TestService;
   beforeAll(async () => {
     const command = `test -d ${archive} && cp %p ${archive}/%f`;
-    postgres = await FailingPostgres.create({ archive_mode: 'on', archive_command: command });
-    const db = postgres.pool(1);
-    service = await startTestService({ database: { url: postgres.serviceUrl, db, drop: () => db.end() } });
+    postgres = await OwnPostgres.create({ archive_mode: 'on', archive_command: command });
+    service = await startTestService({ database: postgres });
   });
   afterAll(async () => {
     await service.stop();
-    await service.db.end();
-    await postgres.discard();
+    await postgres.drop();
   });
   const metric = async (name: string): Promise<number> => (await ServiceMetrics.of(service.app)).sum(name);
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey, insertOrders } from '../helpers/builders.js';
-import { describeWith } from '../helpers/describe-with.js';
+import { describeWith } from '../helpers/describe-if.js';
 import { freePort } from '../helpers/free-port.js';
 import { lockOrder } from '../helpers/lock-waits.js';
 import { openPool } from '../helpers/open-pool.js';

@@ -3,9 +3,9 @@ import { copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFile
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Redis } from 'ioredis';
-import { describeWith } from '../helpers/describe-with.js';
-import { createIsolatedDatabase } from '../helpers/isolated-database.js';
+import { describeWith } from '../helpers/describe-if.js';
 import { openPool } from '../helpers/open-pool.js';
+import { OwnPostgres } from '../helpers/own-postgres.js';
 import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
 import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 import type { TestDatabase } from '../helpers/test-database.js';
@@ -89,7 +89,7 @@ describeWith('psql')('deploy/rotate-password.sh', () => {
   let database: TestDatabase;
 
   beforeAll(async () => {
-    database = await createIsolatedDatabase();
+    database = await OwnPostgres.create();
     for (const role of ['petstore_app', FOREIGN]) {
       await database.db.query(`CREATE ROLE ${role} LOGIN PASSWORD 'old' IN ROLE petstore_service`);
     }

@@ -1,3 +1,5 @@
+import { spawnSync } from 'node:child_process';
+
 type Name = string | number | ((...args: never[]) => unknown);
 
 /**
@@ -11,4 +13,11 @@ export function describeIf(isMet: boolean, requirement: string): typeof describe
         process.stderr.write(`\nSKIPPED: "${String(name)}" requires ${requirement}\n\n`);
         it.todo(`${String(name)} (skipped: requires ${requirement})`);
       }, describe);
+}
+
+/** `describe` where these programs are installed, and always in CI; skips the tests with a message elsewhere. */
+export function describeWith(...programs: readonly string[]): typeof describe {
+  const missing = programs.filter((program) => spawnSync('which', [program]).status !== 0);
+  const requirement = `${missing.join(', ')} (Debian: apt install ${missing.join(' ')})`;
+  return describeIf(missing.length === 0 || process.env.CI === 'true', requirement);
 }

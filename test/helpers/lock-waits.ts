@@ -27,15 +27,11 @@ afterAll(endAll);
 /** Runs a statement in a transaction that stays open. @returns a function that ends it once, by default with ROLLBACK */
 export async function openTransaction(db: pg.Pool, statement: string, values?: unknown[]): Promise<EndTransaction> {
   const session = await db.connect();
-  // Without a listener, a server that ends the session would end the test run.
-  const onError = (): void => undefined;
-  session.on('error', onError);
   await session.query('BEGIN');
   await session.query(statement, values);
   const endTransaction: EndTransaction = async (end = 'ROLLBACK') => {
     if (left.delete(endTransaction)) {
       await session.query(end).finally(() => {
-        session.off('error', onError);
         session.release();
       });
     }

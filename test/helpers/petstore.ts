@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { PassThrough, Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { runCommand } from '../../src/cli/run-command.js';
@@ -54,26 +55,19 @@ export function petstoreProcess(
 }
 
 /** Runs any program like that. */
-export function runProcess(
+export async function runProcess(
   [program = '', ...args]: readonly string[],
   environment: Readonly<Record<string, string>> = {},
   input = '',
 ): Promise<CommandResult> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(program, args, {
-      env: { PATH: process.env.PATH, ...environment },
-      stdio: ['pipe', 'pipe', 'pipe'],
-      // A command that runs although it should have been rejected must not outlive its test.
-      timeout: 60_000,
-    });
-    let [stdout, stderr] = ['', ''];
-    child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
-    child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
-    // A command may end without having read it.
-    child.stdin.on('error', () => undefined).end(input);
-    child.on('error', reject);
-    child.on('close', (exitCode) => {
-      resolve({ exitCode, stdout, stderr });
-    });
+  const child = spawn(program, args, {
+    env: { PATH: process.env.PATH, ...environment },
+    // A command that runs although it should have been rejected must not outlive its test.
+    timeout: 60_000,
   });
+  // A command may end without having read it.
+  child.stdin.on('error', () => undefined).end(input);
+  const closed = once(child, 'close') as Promise<[number | null]>;
+  const [stdout, stderr, [exitCode]] = await Promise.all([text(child.stdout), text(child.stderr), closed]);
+  return { exitCode, stdout, stderr };
 }

@@ -1,48 +1,43 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { describeWith } from './describe-with.js';
+import { describeWith } from './describe-if.js';
 import { freePort } from './free-port.js';
-import { waitFor } from './wait-for.js';
-
-const START_ATTEMPTS = 3;
+import { Program } from './program.js';
 
 /** `describe` where redis-server is installed, and always in CI; skips the tests with a message elsewhere. */
 export const describeWithRedis = describeWith('redis-server');
 
-/** A Redis server that a test can kill, freeze and restart on the same port. It persists nothing. */
+/** The rights of a user of Redis, as docs/operations.md lists them. */
+export const SERVICE_COMMANDS: readonly string[] =
+  '-@all +evalsha +eval +time +hmget +hset +hdel +pexpireat +info +ping +select'.split(' ');
+
+/** A Redis server that a test can kill, freeze and restart on the same port. It persists nothing, unless the flags say so. */
 export class RedisServer {
+  #program!: Program;
+
   private constructor(
     readonly port: number,
-    private readonly flags: readonly string[],
-    private child: ChildProcess,
+    readonly url: string,
     private readonly folder: string,
-    private readonly login: string,
+    private readonly flags: readonly string[],
   ) {}
 
   /** @param login like `user:password@`, when the flags require one */
   static async start(flags: readonly string[] = [], login = ''): Promise<RedisServer> {
-    for (let attempt = 1; ; attempt++) {
-      const port = await freePort();
-      const folder = mkdtempSync(join(tmpdir(), 'petstore-redis-'));
-      const server = new RedisServer(port, flags, launch(port, folder, flags), folder, login);
-      try {
-        await server.#waitUntilReady();
-        return server;
-      } catch (error) {
-        await server.stop();
-        // Another process has taken the port, or that of the cluster bus, in the meantime.
-        if (attempt === START_ATTEMPTS) {
-          throw error;
-        }
-      }
-    }
+    const port = await freePort();
+    const folder = mkdtempSync(join(tmpdir(), 'petstore-redis-'));
+    const server = new RedisServer(port, `redis://${login}127.0.0.1:${port}`, folder, flags);
+    await server.restart();
+    return server;
   }
 
-  get url(): string {
-    return `redis://${this.login}127.0.0.1:${this.port}`;
+  /** Starts it again after {@link kill}. */
+  async restart(): Promise<void> {
+    const own = ['--port', String(this.port), '--bind', '127.0.0.1', '--save', '', '--dir', this.folder];
+    this.#program = new Program(['redis-server', ...own, ...this.flags]);
+    await this.#program.untilOutput(/Ready to accept connections/);
   }
 
   /** Opens a connection for assertions. The caller disconnects it. */
@@ -50,66 +45,34 @@ export class RedisServer {
     return new Redis(this.url, { maxRetriesPerRequest: 1 });
   }
 
-  /** Simulates a crash. */
-  async kill(): Promise<void> {
-    const exited = new Promise((resolve) => this.child.once('exit', resolve));
-    this.child.kill('SIGKILL');
-    await exited;
+  /** Runs commands on a connection of their own. */
+  async administrate<T>(work: (admin: Redis) => Promise<T>): Promise<T> {
+    const admin = this.connect();
+    admin.on('error', () => undefined);
+    try {
+      return await work(admin);
+    } finally {
+      admin.disconnect();
+    }
   }
 
-  /** Starts it again after {@link kill}; empty, unless the flags keep a file. */
-  async restart(): Promise<void> {
-    this.child = launch(this.port, this.folder, this.flags);
-    await this.#waitUntilReady();
+  /** Simulates a crash. */
+  async kill(): Promise<void> {
+    await this.#program.stop('SIGKILL');
   }
 
   /** Stops responding while connections stay open. */
   freeze(): void {
-    this.child.kill('SIGSTOP');
+    this.#program.child.kill('SIGSTOP');
   }
 
   thaw(): void {
-    this.child.kill('SIGCONT');
+    this.#program.child.kill('SIGCONT');
   }
 
   async stop(): Promise<void> {
-    if (this.child.exitCode === null && this.child.signalCode === null) {
-      await this.kill();
-    }
-    await waitFor(() => this.#isRemoved(), 'no process of Redis saves any more');
+    await this.kill();
+    // A process of its own may still be saving.
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
   }
-
-  /** Removes the folder, in which a process of its own may still be saving. */
-  #isRemoved(): boolean {
-    try {
-      rmSync(this.folder, { recursive: true, force: true });
-      return true;
-    } catch {
-      return false;
-    }
-  }
-
-  async #waitUntilReady(): Promise<void> {
-    await waitFor(async () => {
-      if (this.child.exitCode !== null) {
-        throw new Error(`redis-server has exited with ${this.child.exitCode}`);
-      }
-      const redis = new Redis(this.url, { lazyConnect: true, retryStrategy: null, maxRetriesPerRequest: 0 });
-      redis.on('error', () => undefined);
-      try {
-        await redis.connect();
-        // A server of another test may have the port.
-        return (await redis.info('server')).includes(`process_id:${this.child.pid}\r\n`);
-      } catch {
-        return false;
-      } finally {
-        redis.disconnect();
-      }
-    }, 'redis-server accepts connections');
-  }
-}
-
-function launch(port: number, folder: string, flags: readonly string[]): ChildProcess {
-  const args = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--dir', folder, ...flags];
-  return spawn('redis-server', args, { stdio: 'ignore' });
 }

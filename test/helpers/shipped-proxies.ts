@@ -1,10 +1,10 @@
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connect, type TLSSocket } from 'node:tls';
 import { describeIf } from './describe-if.js';
 import { freePort } from './free-port.js';
+import { Program } from './program.js';
 
 const ROOT = join(__dirname, '..', '..');
 
@@ -114,19 +114,15 @@ export function describeWithProxy({ name }: ShippedProxy): typeof describe {
 }
 
 /** A real proxy with its shipped configuration on a port of 127.0.0.1. */
-export class ProxyProcess {
-  #log = '';
-
+export class ProxyProcess extends Program {
   private constructor(
-    private readonly child: ChildProcess,
+    command: readonly string[],
     readonly folder: string,
     readonly port: number,
     /** Where HAProxy exports its metrics. */
     readonly metricsPort: number,
   ) {
-    for (const stream of [child.stdout, child.stderr]) {
-      stream?.on('data', (chunk: Buffer) => (this.#log += chunk.toString()));
-    }
+    super(command, { env: { ...process.env, HOME: folder, XDG_DATA_HOME: folder } });
   }
 
   /** Resolves before the proxy responds: the test waits for the response that it needs. */
@@ -136,33 +132,19 @@ export class ProxyProcess {
     makeCertificate(folder);
     const [listen, metrics] = [await freePort(), await freePort()];
     const config = readFileSync(join(ROOT, proxy.file), 'utf8');
-    const [program = '', ...args] = proxy.command(config, { folder, listen, metrics, upstreams });
-    const child = spawn(program, args, { env: { ...process.env, HOME: folder, XDG_DATA_HOME: folder } });
-    return new ProxyProcess(child, folder, listen, metrics);
-  }
-
-  get log(): string {
-    return this.#log;
+    const command = proxy.command(config, { folder, listen, metrics, upstreams });
+    return new ProxyProcess(command, folder, listen, metrics);
   }
 
   get certificate(): string {
     return join(this.folder, 'cert.pem');
   }
 
-  /** Opens a connection with TLS. */
-  connectTls(): TLSSocket {
-    const ca = readFileSync(this.certificate);
-    return connect({ host: '127.0.0.1', port: this.port, servername: PROXY_HOST, ca });
-  }
-
-  async stop(): Promise<void> {
-    if (this.child.exitCode === null) {
-      const exited = new Promise((resolve) => this.child.once('exit', resolve));
-      // nginx, which has a process of its own for the connections, ends them with SIGQUIT.
-      this.child.kill(this.child.spawnfile === 'nginx' ? 'SIGQUIT' : 'SIGTERM');
-      await exited;
-    }
+  override async stop(): Promise<number | null> {
+    // nginx, which has a process of its own for the connections, ends them with SIGQUIT.
+    const exitCode = await super.stop(this.child.spawnfile === 'nginx' ? 'SIGQUIT' : 'SIGTERM');
     rmSync(this.folder, { recursive: true, force: true });
+    return exitCode;
   }
 }
 

@@ -51,7 +51,9 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   await app.listen(0, '127.0.0.1');
   const { port } = app.getHttpServer().address() as AddressInfo;
   return {
-    ...database,
+    url: database.url,
+    db: database.db,
+    drop: () => database.drop(),
     app,
     clock,
     port,

@@ -122,7 +122,7 @@ describe('when the connection for notifications', () => {
 
   it.each<[state: string, interrupt: () => void]>([
     ['is open', () => undefined],
-    ['is dead without a sign', () => proxy.dropSilently()],
+    ['is dead without a sign', () => proxy.stall()],
   ])('%s, a key works from the moment it is issued, also when it was tried before', async (_state, interrupt) => {
     interrupt();
     const key = generateKey();
@@ -137,7 +137,7 @@ describe('when the connection for notifications', () => {
   it('is dead without a sign, a revoked key is rejected when API_KEY_CACHE_SECONDS have passed', async () => {
     const [{ id, key }, { key: other }] = [keys[0]!, keys[1]!];
     expect([await statusOf(key), await statusOf(other)]).toEqual([200, 200]);
-    proxy.dropSilently();
+    proxy.stall();
     await revoke(id);
     service.clock.advance(CACHE_SECONDS * 1_000 - 1);
     expect([await statusOf(key), await statusOf(other)]).toEqual([200, 200]);

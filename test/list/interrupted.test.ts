@@ -1,6 +1,6 @@
 import { insertOrder } from '../helpers/builders.js';
 import { CURL_EXIT, curlList } from '../helpers/curl-list.js';
-import { describeWith } from '../helpers/describe-with.js';
+import { describeWith } from '../helpers/describe-if.js';
 import { untilLockWaits } from '../helpers/lock-waits.js';
 import type { RawClient } from '../helpers/raw-client.js';
 import { waitFor } from '../helpers/wait-for.js';

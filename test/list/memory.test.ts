@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { listOrders } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
-import { describeWith } from '../helpers/describe-with.js';
+import { describeWith } from '../helpers/describe-if.js';
 import { runProcess } from '../helpers/petstore.js';
 import { useTestDatabase } from '../helpers/test-database.js';
 import { ServiceMetrics } from '../helpers/service-metrics.js';

@@ -241,7 +241,7 @@ describe('the list is read whole, without ETag', () => {
 
 it('orders change after the snapshot of a list: it does not show that', async () => {
   const expected = await table();
-  const changed = proxy.before('COPY (', () => run('UPDATE orders SET quantity = quantity + 1'));
+  const changed = proxy.after('list_name', () => run('UPDATE orders SET quantity = quantity + 1'));
   expect((await list()).text).toBe(expected);
   await changed;
   expect(await expectCurrent()).toBeDefined();

@@ -1,8 +1,9 @@
 import pg from 'pg';
 import { insertKey } from '../helpers/builders.js';
-import { FailingPostgres } from '../helpers/failing-postgres.js';
+import { OwnPostgres } from '../helpers/own-postgres.js';
 import type { SeededRandom } from '../helpers/seeded-random.js';
 import { ServiceProcess } from '../helpers/service-process.js';
+import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { type OrderTraffic, withTraffic } from '../models/order-traffic.js';
 
@@ -10,7 +11,9 @@ jest.setTimeout(180_000);
 
 const UNAVAILABLE = '503 service_unavailable';
 
-let postgres: FailingPostgres;
+let postgres: OwnPostgres;
+/** Between the services and PostgreSQL. */
+let network: TcpProxy;
 let db: pg.Pool;
 let key: string;
 /** Only the last one is killed. */
@@ -27,20 +30,20 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   },
   'PostgreSQL crashes and recovers repeatedly': async (traffic) => {
     for (let crash = 0; crash < 2; crash++) {
-      await postgres.crash();
+      await crashPostgres();
       await traffic.until({ [UNAVAILABLE]: 1 });
-      const hasRecovered = (): Promise<boolean> => postgres.run('SELECT 1').then(Boolean, () => false);
+      const hasRecovered = (): Promise<boolean> => db.query('SELECT 1').then(Boolean, () => false);
       await waitFor(hasRecovered, 'PostgreSQL has recovered');
       await traffic.until({ '204': 1 });
     }
   },
   'PostgreSQL is read-only for some time, during which lists continue': async (traffic) => {
-    await postgres.run('ALTER SYSTEM SET default_transaction_read_only = on');
-    await postgres.run('SELECT pg_reload_conf()');
+    await db.query('ALTER SYSTEM SET default_transaction_read_only = on');
+    await db.query('SELECT pg_reload_conf()');
     await traffic.until({ [UNAVAILABLE]: 1 });
     await traffic.until({ '200': 10, '304': 10 });
-    await postgres.run('ALTER SYSTEM RESET default_transaction_read_only');
-    await postgres.run('SELECT pg_reload_conf()');
+    await db.query('ALTER SYSTEM RESET default_transaction_read_only');
+    await db.query('SELECT pg_reload_conf()');
   },
   'PostgreSQL has no free connection': async (traffic) => {
     const held: pg.Client[] = [];
@@ -65,7 +68,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     for (let cut = 0; cut < 10; cut++) {
       const next = traffic.total + random.below(30);
       await waitFor(() => traffic.total > next, 'some requests later');
-      postgres.network.closeConnections();
+      network.closeConnections();
     }
   },
   'a service is killed': async (traffic, random) => {
@@ -80,10 +83,16 @@ const FAULTS: Readonly<Record<string, Fault>> = {
 
 function startService(): Promise<ServiceProcess> {
   return ServiceProcess.start({
-    DATABASE_URL: postgres.serviceUrl,
+    DATABASE_URL: network.urlFor(postgres.url),
     // Keys are cached for the whole test, so that the failure affects the operations and not the key look-up.
     API_KEY_CACHE_SECONDS: '3600',
   });
+}
+
+/** Kills a backend, so that PostgreSQL ends all sessions and recovers from its log. */
+async function crashPostgres(): Promise<void> {
+  const { rows } = await db.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+  process.kill(rows[0]!.pid, 'SIGKILL');
 }
 
 /** Opens a connection and keeps it open; undefined when none is free. */
@@ -95,15 +104,16 @@ async function holdConnection(): Promise<pg.Client | undefined> {
 
 describe('no committed response is lost, nothing is half done, and the services recover when', () => {
   beforeAll(async () => {
-    postgres = await FailingPostgres.create({ max_connections: '60' });
-    db = postgres.pool(20);
+    postgres = await OwnPostgres.create({ max_connections: '60' });
+    network = await TcpProxy.start(postgres.url);
+    ({ db } = postgres);
     ({ key } = await insertKey(db));
     services = await Promise.all([startService(), startService()]);
   });
   afterAll(async () => {
     await Promise.all(services.map((service) => service.stop('SIGKILL')));
-    await db.end();
-    await postgres.discard();
+    await network.close();
+    await postgres.drop();
   });
 
   it.each(Object.entries(FAULTS))('%s', async (_name, fault) => {

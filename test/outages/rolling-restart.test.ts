@@ -38,7 +38,7 @@ describeWithProxy(HAPROXY_OF_COMPOSE)(`a rolling restart behind HAProxy with ${H
     const serves = (service: ServiceProcess): boolean => service.output.includes(LIST_OR_CANCEL);
     await waitFor(
       () => services.every(serves),
-      () => `all processes get requests: ${proxy.log.slice(-1_000)}`,
+      () => `all processes get requests: ${proxy.output.slice(-1_000)}`,
     );
   }
 
@@ -47,7 +47,7 @@ describeWithProxy(HAPROXY_OF_COMPOSE)(`a rolling restart behind HAProxy with ${H
     const baseUrl = `http://127.0.0.1:${proxy.port}`;
     await waitFor(
       async () => (await fetch(`${baseUrl}/health/ready`).catch(() => undefined))?.status === 200,
-      () => `HAProxy responds: ${proxy.log}`,
+      () => `HAProxy responds: ${proxy.output}`,
     );
     const options = { services: () => [{ baseUrl }], db: database.db, key, clients: 6, ledgers: 1 };
     await withTraffic(options, async (traffic) => {

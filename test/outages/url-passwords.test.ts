@@ -1,6 +1,5 @@
 import { insertKey } from '../helpers/builders.js';
-import { administrate, SERVICE_COMMANDS } from '../helpers/redis-limits.js';
-import { describeWithRedis, RedisServer } from '../helpers/redis-server.js';
+import { describeWithRedis, RedisServer, SERVICE_COMMANDS } from '../helpers/redis-server.js';
 import { createServiceLogin, type ServiceLogin } from '../helpers/service-login.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { createTestDatabase, type TestDatabase } from '../helpers/test-database.js';
@@ -38,7 +37,7 @@ describeWithRedis('the passwords of DATABASE_URL and REDIS_URL', () => {
   /** Of both servers, from the next connection on. */
   async function usePasswords(password: string): Promise<void> {
     await database.db.query(`ALTER ROLE ${login.role} PASSWORD '${password}'`);
-    await administrate(redis, (admin) => admin.acl('SETUSER', 'petstore_app', 'resetpass', `>${password}`));
+    await redis.administrate((admin) => admin.acl('SETUSER', 'petstore_app', 'resetpass', `>${password}`));
   }
 
   const start = (redisPassword = PASSWORD): Promise<ServiceProcess> =>
@@ -79,7 +78,7 @@ describeWithRedis('the passwords of DATABASE_URL and REDIS_URL', () => {
     await usePasswords('another');
     try {
       // Redis first: without the database no key can be verified, and nothing is counted.
-      await administrate(redis, (admin) => admin.client('KILL', 'USER', 'petstore_app'));
+      await redis.administrate((admin) => admin.client('KILL', 'USER', 'petstore_app'));
       await untilLogged(service, /WRONGPASS/);
       await database.db.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1', [
         login.role,

@@ -80,7 +80,7 @@ describeWithBrowser('Swagger UI of the embedded demo', () => {
   let page: Page;
   beforeAll(async () => {
     [service, browser] = await Promise.all([checkout.serve(), startBrowser()]);
-    db = new pg.Client(/Database +(postgresql:\S+)/.exec(service.output())?.[1]);
+    db = new pg.Client(/Database +(postgresql:\S+)/.exec(service.output)?.[1]);
     await db.connect();
     page = await openDocs(service.baseUrl);
   });
@@ -102,7 +102,7 @@ describeWithBrowser('Swagger UI of the embedded demo', () => {
       await page.screenshot({ path: join(__dirname, '..', '..', 'docs', 'images', 'swagger-ui.png') });
     }
     expect(await (await fetch(`${service.baseUrl}/docs/openapi.json`)).text()).not.toContain(service.freeKey);
-    const log = service.output().match(/^\{.*/gm) ?? [];
+    const log = service.output.match(/^\{.*/gm) ?? [];
     expect(log.length).toBeGreaterThan(0);
     expect(log.join()).not.toContain(service.freeKey);
   });

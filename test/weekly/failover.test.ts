@@ -6,7 +6,7 @@ import { PostgresServer } from '../../src/cli/embedded/postgres-server.js';
 import { serverProblem } from '../../src/database/check-server.js';
 import { insertKey } from '../helpers/builders.js';
 import { freePort } from '../helpers/free-port.js';
-import { applyMigrations } from '../helpers/isolated-database.js';
+import { applyMigrations } from '../helpers/own-postgres.js';
 import { openPool } from '../helpers/open-pool.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';

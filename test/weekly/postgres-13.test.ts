@@ -13,7 +13,7 @@ describeIf(programs !== undefined, 'npm run test:matrix -- --only postgres-13')(
     const server = await PostgresServer.start({ folder, settings: { fsync: 'off' }, programs });
     try {
       await expect(ServiceProcess.start({ DATABASE_URL: server.url('postgres') })).rejects.toThrow(
-        /The service ended with 1: .*\n.*DATABASE_URL must point to PostgreSQL 14 or later \(got 13\.\d+\)/,
+        /exited with 1: .*\n.*DATABASE_URL must point to PostgreSQL 14 or later \(got 13\.\d+\)/,
       );
     } finally {
       await server.stop();

@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { connect as connectTls } from 'node:tls';
 import { gunzipSync } from 'node:zlib';
 import { insertKey } from '../helpers/builders.js';
 import { freePort } from '../helpers/free-port.js';
@@ -48,7 +49,7 @@ for (const kind of SHIPPED_PROXIES) {
       ports = await Promise.all(Array.from({ length: UPSTREAMS }, freePort));
       services = await Promise.all(ports.map(startService));
       proxy = await ProxyProcess.start(kind, ports);
-      await waitFor(isReady, () => `${kind.name} responds: ${proxy.log}`);
+      await waitFor(isReady, () => `${kind.name} responds: ${proxy.output}`);
     });
     afterAll(async () => {
       await proxy.stop();
@@ -150,7 +151,9 @@ for (const kind of SHIPPED_PROXIES) {
         ['a request line that is no HTTP', 'NONSENSE\r\n\r\n', 400, 'bad_request'],
         ['a path that is too long', `GET /${LONG} HTTP/1.1\r\n${HOST}\r\n`, 431, 'request_header_fields_too_large'],
       ])('an error has the format of the service for %s', async (_what, request, status, code) => {
-        expectError(await send(proxy.connectTls(), request), status, code);
+        const ca = readFileSync(proxy.certificate);
+        const socket = connectTls({ host: '127.0.0.1', port: proxy.port, servername: 'api.example.com', ca });
+        expectError(await send(socket, request), status, code);
       });
 
       it('an error has the format of the service for HTTP without TLS', async () => {

@@ -4,12 +4,11 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type pg from 'pg';
 import { PostgresServer } from '../../src/cli/embedded/postgres-server.js';
-import { describeIf } from '../helpers/describe-if.js';
-import { describeWith } from '../helpers/describe-with.js';
+import { describeIf, describeWith } from '../helpers/describe-if.js';
 import { openPool } from '../helpers/open-pool.js';
 import { otherPostgres } from '../helpers/other-postgres.js';
 import { petstore } from '../helpers/petstore.js';
-import { deployByEngine } from '../helpers/prisma-migrate.js';
+import { prismaMigrate } from '../helpers/prisma-migrate.js';
 import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 
 const ROOT = join(__dirname, '..', '..');
@@ -47,7 +46,7 @@ describeHere('the schema public of PostgreSQL 14', () => {
     // As the image of PostgreSQL does at its first start.
     const script = readFileSync(join(ROOT, 'deploy', 'postgres', 'init-roles.sh'), 'utf8');
     await shell(script.replaceAll('/run/secrets', folder), server.url('compose'));
-    await deployByEngine(urlOf('compose_owner', 'compose'));
+    await prismaMigrate('deploy', urlOf('compose_owner', 'compose'));
     const other = openPool({ connectionString: urlOf('compose_app', 'compose'), max: 1 });
     await expect(other.query(CREATE_FUNCTION)).rejects.toMatchObject({ code: INSUFFICIENT_PRIVILEGE });
     await other.query('SELECT FROM orders');
@@ -76,7 +75,7 @@ describeHere('the schema public of PostgreSQL 14', () => {
     const admin = openPool({ connectionString: server.url(name), max: 1 });
     await admin.query(rights);
     await admin.query(`GRANT CONNECT ON DATABASE ${name} TO ${name}_owner`);
-    await deployByEngine(urlOf(`${name}_owner`, name));
+    await prismaMigrate('deploy', urlOf(`${name}_owner`, name));
     if (name === 'own') {
       await admin.query(login);
     } else {

@@ -1,10 +1,9 @@
 import { cancelOrder } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { CertificateAuthority } from '../helpers/certificates.js';
-import { describeWith } from '../helpers/describe-with.js';
+import { describeWith } from '../helpers/describe-if.js';
 import { freePort } from '../helpers/free-port.js';
-import { administrate, SERVICE_COMMANDS } from '../helpers/redis-limits.js';
-import { RedisServer } from '../helpers/redis-server.js';
+import { RedisServer, SERVICE_COMMANDS } from '../helpers/redis-server.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 import { useTestDatabase } from '../helpers/test-database.js';
@@ -40,7 +39,7 @@ describeWith('redis-server', 'openssl')('a Redis with TLS and ACL users', () => 
       for (const service of services) {
         expect(service.output).not.toContain('unavailable');
       }
-      expect(await administrate(server, (admin) => admin.keys('*'))).toHaveLength(1);
+      expect(await server.administrate((admin) => admin.keys('*'))).toHaveLength(1);
     } finally {
       await Promise.all([...services, server].map((each) => each.stop()));
     }
