@@ -263,7 +263,7 @@ it('migrations fail before their first statement where others may create in the 
     `DROP TABLE api_key_usage; DELETE FROM _prisma_migrations WHERE migration_name LIKE '%usage'`,
   );
   const error = String(await prismaMigrate('deploy', database.url).catch((failure: unknown) => failure));
-  expect(error).toMatch(new RegExp(`^Error: "?${role}"? may create in the schema public, and so run code as`, "m"));
+  expect(error).toMatch(new RegExp(`^Error: "?${role}"? may create in the schema public, and so run code as`, 'm'));
   const [remedy = ''] = /REVOKE [^;]*;/.exec(error) ?? [];
   await database.db.query(remedy);
   await prismaMigrate('deploy', database.url);

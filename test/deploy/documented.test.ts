@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { documentedArchiveCommand } from '../helpers/archive-command.js';
+import { documentedArchiveCommand } from '../helpers/documented-backup.js';
 import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 
 const PAGE = readFileSync(join(__dirname, '..', '..', 'docs', 'operations.md'), 'utf8');

@@ -22,6 +22,12 @@ export function documentedCommands(section: string): string[] {
   return [...text.matchAll(/```(?:sh|yaml)\n(.*?)```/gs)].map(([, block = '']) => block);
 }
 
+/** The archive_command for another folder. */
+export function documentedArchiveCommand(folder: string): string {
+  const [, command = ''] = /'archive_command=(.*?)'/s.exec(OPERATIONS) ?? [];
+  return command.replaceAll('/backup', folder).replaceAll(/\s+/g, ' ');
+}
+
 /**
  * Runs documented commands on a server of {@link createDeployment}.
  * @param folder in which they read and write files

@@ -4,7 +4,6 @@ import { PassThrough, Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { runCommand } from '../../src/cli/run-command.js';
 import { CLI } from './build.js';
-import { withProcess } from './with-process.mjs';
 
 export interface CommandResult {
   readonly exitCode: number | null;
@@ -34,7 +33,12 @@ async function runHere(args: readonly string[], environment: Readonly<Record<str
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
   const output = Promise.all([text(stdout), text(stderr)]);
   const replaced = { stdout, stderr, stdin: Readable.from([]), env: { ...environment } };
-  const exitCode = await withProcess(replaced, () => runCommand(args)).finally(() => {
+  const original = Object.keys(replaced).map((name) => [name, Object.getOwnPropertyDescriptor(process, name)] as const);
+  for (const [name, value] of Object.entries(replaced)) {
+    Object.defineProperty(process, name, { configurable: true, enumerable: true, value });
+  }
+  const exitCode = await runCommand(args).finally(() => {
+    Object.defineProperties(process, Object.fromEntries(original) as PropertyDescriptorMap);
     stdout.end();
     stderr.end();
   });

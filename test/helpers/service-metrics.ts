@@ -22,16 +22,4 @@ export class ServiceMetrics {
       .filter((line) => (line.startsWith(`${name}{`) || line.startsWith(`${name} `)) && line.includes(labels))
       .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
   }
-
-  /** Open files and sockets of the process. */
-  get openFiles(): number {
-    return this.sum('process_open_fds');
-  }
-
-  /** Database connections in use, plus requests that wait for one. */
-  get connectionsInUse(): number {
-    return (
-      this.sum('petstore_pool_connections', 'state="used"') + this.sum('petstore_pool_connections', 'state="waiting"')
-    );
-  }
 }

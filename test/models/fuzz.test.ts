@@ -109,8 +109,14 @@ async function expectResponses(text: string): Promise<void> {
 }
 
 async function expectHealthy(): Promise<void> {
-  await waitFor(async () => (await context.metrics()).openFiles < 60, 'all connections are closed');
-  await waitFor(async () => (await context.metrics()).connectionsInUse === 0, 'the pools are idle');
+  const areClosed = async (): Promise<boolean> => (await context.metrics()).sum('process_open_fds') < 60;
+  await waitFor(areClosed, 'all connections are closed');
+  const areIdle = async (): Promise<boolean> => {
+    const metrics = await context.metrics();
+    const states = ['used', 'waiting'].map((state) => metrics.sum('petstore_pool_connections', `state="${state}"`));
+    return states.join() === '0,0';
+  };
+  await waitFor(areIdle, 'the pools are idle');
   expect((await fetch(`${context.service.baseUrl}/health/ready`)).status).toBe(200);
   expect(context.service.output).not.toMatch(/"level":(?:50|60)|uncaught|unhandled/i);
 }

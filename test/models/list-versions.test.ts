@@ -1,4 +1,4 @@
-import { ImagesOfSmallPieces, withListImages } from '../helpers/list-images.js';
+import { withSmallPieces } from '../helpers/list-images.js';
 import { withSeed } from '../helpers/seeded-random.js';
 import { connectWriter, observe, Witness, Writer } from './list-writer.js';
 import { useTestService } from '../helpers/test-service.js';
@@ -8,7 +8,7 @@ const STEPS = 150;
 const WRITERS = 3;
 
 // The more pieces, the more can go wrong.
-const context = useTestService({ override: withListImages((...args) => new ImagesOfSmallPieces(...args)) });
+const context = useTestService({ override: withSmallPieces });
 
 it('random statements of several writers: each version names one content, which the service lists', async () => {
   await withSeed(async (random) => {

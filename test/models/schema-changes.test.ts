@@ -1,5 +1,5 @@
 import { insertKey } from '../helpers/builders.js';
-import { ImagesOfSmallPieces, withListImages } from '../helpers/list-images.js';
+import { withSmallPieces } from '../helpers/list-images.js';
 import { withSeed } from '../helpers/seeded-random.js';
 import { createTestDatabase } from '../helpers/test-database.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
@@ -23,8 +23,7 @@ it('random changes of orders, tables and triggers: each list shows the table at 
     await database.db.query(`
       INSERT INTO orders (id, pet_id, quantity) SELECT n, n, 1 FROM generate_series(1, 3) AS n;
       INSERT INTO orders (id, pet_id, quantity) SELECT n, n, 1 FROM generate_series(16000, 50000, 1000) AS n`);
-    const override = withListImages((...args) => new ImagesOfSmallPieces(...args));
-    const start = (): Promise<TestService> => startTestService({ database, asOwner: true, override });
+    const start = (): Promise<TestService> => startTestService({ database, asOwner: true, override: withSmallPieces });
     const services = [await start(), await start()];
     const changer = await SchemaChanger.connect(database.url, random.fork());
     const etags = new Witness();

@@ -4,10 +4,14 @@ import { dirname, join } from 'node:path';
 import type pg from 'pg';
 import { PostgresServer } from '../../src/cli/embedded/postgres-server.js';
 import { cancelOrder, listOrders } from '../helpers/api.js';
-import { documentedArchiveCommand } from '../helpers/archive-command.js';
 import { insertKey } from '../helpers/builders.js';
 import { describeIf, describeWith } from '../helpers/describe-if.js';
-import { createDeployment, documentedCommands, runDocumented } from '../helpers/documented-backup.js';
+import {
+  createDeployment,
+  documentedArchiveCommand,
+  documentedCommands,
+  runDocumented,
+} from '../helpers/documented-backup.js';
 import { freePort } from '../helpers/free-port.js';
 import { applyMigrations } from '../helpers/own-postgres.js';
 import { openPool } from '../helpers/open-pool.js';
