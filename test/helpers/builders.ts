@@ -66,31 +66,22 @@ export interface KeyRow {
 
 /** Inserts an Enterprise key whose limits no test reaches by accident, unless overridden. */
 export async function insertKey(db: pg.Pool, overrides: Partial<KeyRow> = {}): Promise<{ id: string; key: string }> {
-  const plan = overrides.plan ?? 'enterprise';
+  const { plan = 'enterprise' } = overrides;
   const quota = plan === 'enterprise' ? 1_000_000 : null;
-  const row: KeyRow = {
-    plan,
+  const key = generateKey();
+  const row = {
     name: 'test',
+    plan,
     requests_per_minute: quota,
     requests_per_day: quota,
-    expires_at: null,
-    revoked_at: null,
+    key_prefix: key.slice(0, 10),
+    key_hash: `\\x${hashKey(key)}`,
     ...overrides,
   };
-  const key = generateKey();
+  const columns = Object.keys(row).join();
   const { rows } = await db.query<{ id: string }>(
-    `INSERT INTO api_keys (name, key_prefix, key_hash, plan, requests_per_minute, requests_per_day, expires_at, revoked_at)
-     VALUES ($1, $2, decode($3, 'hex'), $4, $5, $6, $7, $8) RETURNING id`,
-    [
-      row.name,
-      key.slice(0, 10),
-      hashKey(key),
-      row.plan,
-      row.requests_per_minute,
-      row.requests_per_day,
-      row.expires_at,
-      row.revoked_at,
-    ],
+    `INSERT INTO api_keys (${columns}) SELECT ${columns} FROM json_populate_record(NULL::api_keys, $1) RETURNING id`,
+    [row],
   );
   return { id: rows[0]?.id ?? '', key };
 }

@@ -25,33 +25,29 @@ const STATE = /^"minute";r=(\d+);t=(\d+), "day";r=(\d+);t=(\d+)$/;
  * @param nowMs the service's clock at the response, in Unix milliseconds
  */
 export function parseLimitHeaders(headers: Headers, nowMs: number): LimitState {
-  const number = (name: string): number => Number(match(headers, name, /^(\d+)$/)[0]);
-  const [minuteQuota = 0, dayQuota = 0] = match(headers, 'ratelimit-policy', POLICY).map(Number);
-  const [minuteRemaining = 0, minuteSeconds = 0, dayRemaining = 0, daySeconds = 0] = match(
-    headers,
-    'ratelimit',
-    STATE,
-  ).map(Number);
-  const state: LimitState = {
-    limit: number('x-ratelimit-limit'),
-    remaining: number('x-ratelimit-remaining'),
-    resetAt: number('x-ratelimit-reset'),
-    minute: { quota: minuteQuota, remaining: minuteRemaining, resetsInSeconds: minuteSeconds },
-    day: { quota: dayQuota, remaining: dayRemaining, resetsInSeconds: daySeconds },
-    retryAfter: headers.has('retry-after') ? number('retry-after') : undefined,
+  const numbers = (name: string, form = /^(\d+)$/): number[] => {
+    const value = headers.get(name);
+    expect([name, value]).toEqual([name, expect.stringMatching(form)]);
+    return form
+      .exec(value ?? '')!
+      .slice(1)
+      .map(Number);
   };
-  const binding = minuteRemaining < dayRemaining ? state.minute : state.day;
-  expect([state.remaining, state.resetAt]).toEqual([
-    binding.remaining,
-    Math.floor(nowMs / 1_000) + binding.resetsInSeconds,
-  ]);
+  const [minuteQuota, dayQuota] = numbers('ratelimit-policy', POLICY) as [number, number];
+  const [left, seconds, dayLeft, daySeconds] = numbers('ratelimit', STATE) as [number, number, number, number];
+  const state: LimitState = {
+    limit: numbers('x-ratelimit-limit')[0]!,
+    remaining: numbers('x-ratelimit-remaining')[0]!,
+    resetAt: numbers('x-ratelimit-reset')[0]!,
+    minute: { quota: minuteQuota, remaining: left, resetsInSeconds: seconds },
+    day: { quota: dayQuota, remaining: dayLeft, resetsInSeconds: daySeconds },
+    retryAfter: headers.has('retry-after') ? numbers('retry-after')[0] : undefined,
+  };
+  const binding = left < dayLeft ? state.minute : state.day;
+  const resetAt = Math.floor(nowMs / 1_000) + binding.resetsInSeconds;
+  expect([state.remaining, state.resetAt]).toEqual([binding.remaining, resetAt]);
   // During a ban both windows show 0 remaining until its end, and the limit is that of the exceeded window.
-  const isBan = minuteRemaining === 0 && dayRemaining === 0 && minuteSeconds === daySeconds;
+  const isBan = left === 0 && dayLeft === 0 && seconds === daySeconds;
   expect(isBan ? [minuteQuota, dayQuota] : [binding.quota]).toContain(state.limit);
   return state;
-}
-
-function match(headers: Headers, name: string, form: RegExp): string[] {
-  expect([name, headers.get(name)]).toEqual([name, expect.stringMatching(form)]);
-  return form.exec(headers.get(name) ?? '')?.slice(1) ?? [];
 }

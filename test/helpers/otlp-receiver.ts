@@ -1,5 +1,6 @@
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { listen } from './listen.js';
 
 export interface ReceivedSpan {
   readonly traceId: string;
@@ -32,49 +33,45 @@ export class OtlpReceiver {
   /** All received bodies, as text; names and values of attributes can be read in protobuf, too. */
   text = '';
   readonly contentTypes = new Set<string | undefined>();
-
-  private constructor(private readonly server: Server) {}
+  url = '';
+  readonly #server: Server = createServer((req, res) => void this.#receive(req, res));
 
   static async start(): Promise<OtlpReceiver> {
-    const server = createServer((req, res) => {
-      let body = '';
-      req.setEncoding('utf8').on('data', (chunk: string) => (body += chunk));
-      req.on('end', () => {
-        const contentType = req.headers['content-type'];
-        receiver.contentTypes.add(contentType);
-        receiver.text += body;
-        if (req.url === '/v1/traces' && contentType === 'application/json') {
-          receiver.#receive(body);
-          res.end('{}');
-        } else if (req.url === '/v1/traces' && contentType === 'application/x-protobuf') {
-          res.end();
-        } else {
-          res.writeHead(404).end();
-        }
-      });
-    });
-    const receiver = new OtlpReceiver(server);
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const receiver = new OtlpReceiver();
+    receiver.url = `http://127.0.0.1:${await listen(receiver.#server)}`;
     return receiver;
   }
 
-  get url(): string {
-    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
-  }
-
   async stop(): Promise<void> {
-    this.server.closeAllConnections();
-    await new Promise((resolve) => this.server.close(resolve));
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
   }
 
-  #receive(body: string): void {
-    for (const { resource, scopeSpans } of (JSON.parse(body) as Export).resourceSpans) {
-      for (const span of scopeSpans.flatMap(({ spans }) => spans)) {
-        const attributes = valuesOf(span.attributes);
-        this.spans.push({ ...span, attributes, resource: valuesOf(resource.attributes) } as unknown as ReceivedSpan);
-      }
+  async #receive(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const body = await text(req);
+    const contentType = req.headers['content-type'];
+    this.contentTypes.add(contentType);
+    this.text += body;
+    if (req.url !== '/v1/traces') {
+      res.writeHead(404).end();
+    } else if (contentType === 'application/json') {
+      this.spans.push(...spansIn(JSON.parse(body) as Export));
+      res.end('{}');
+    } else {
+      res.end();
     }
   }
+}
+
+function spansIn({ resourceSpans }: Export): ReceivedSpan[] {
+  return resourceSpans.flatMap(({ resource, scopeSpans }) =>
+    scopeSpans
+      .flatMap(({ spans }) => spans)
+      .map((span) => {
+        const converted = { attributes: valuesOf(span.attributes), resource: valuesOf(resource.attributes) };
+        return { ...span, ...converted } as unknown as ReceivedSpan;
+      }),
+  );
 }
 
 /** Converts `[{key, value: {stringValue}}]` to a record. */

@@ -1,14 +1,13 @@
-import { execFileSync, spawnSync } from 'node:child_process';
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { chmodSync, copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { CertificateAuthority } from './certificates.js';
 import { describeIf } from './describe-if.js';
 import { freePort } from './free-port.js';
 import { Program } from './program.js';
 
 const ROOT = join(__dirname, '..', '..');
-
-const PROXY_HOST = 'api.example.com';
 
 export interface ShippedProxy {
   readonly name: string;
@@ -136,8 +135,9 @@ export class ProxyProcess extends Program {
     return new ProxyProcess(command, folder, listen, metrics);
   }
 
+  /** That of the authority. */
   get certificate(): string {
-    return join(this.folder, 'cert.pem');
+    return join(this.folder, 'authority.crt');
   }
 
   override async stop(): Promise<number | null> {
@@ -162,15 +162,10 @@ function haproxyCommand(config: string, { folder, metrics }: { folder: string; m
 }
 
 function makeCertificate(folder: string): void {
-  const [key, certificate] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
-  execFileSync(
-    'openssl',
-    [
-      ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'],
-      ...['-keyout', key, '-out', certificate, '-subj', `/CN=${PROXY_HOST}`],
-      ...['-addext', `subjectAltName=DNS:${PROXY_HOST}`],
-    ],
-    { stdio: 'ignore' },
-  );
+  const { certificate, key } = new CertificateAuthority(folder, 'authority').issue('proxy', {
+    hosts: 'DNS:api.example.com',
+  });
+  copyFileSync(certificate, join(folder, 'cert.pem'));
+  copyFileSync(key, join(folder, 'key.pem'));
   writeFileSync(join(folder, 'cert-and-key.pem'), readFileSync(certificate, 'utf8') + readFileSync(key, 'utf8'));
 }

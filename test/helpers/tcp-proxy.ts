@@ -25,7 +25,7 @@ export class TcpProxy {
    * @param url of the upstream server
    * @param applicationName which connections to PostgreSQL fail; all others are forwarded whatever happens
    */
-  static async start(url: string, applicationName = ''): Promise<TcpProxy> {
+  static async start(url: string, applicationName?: string): Promise<TcpProxy> {
     const listener = createServer();
     const proxy = new TcpProxy(listener, await listen(listener), new URL(url));
     listener.on('connection', (client) => {
@@ -34,7 +34,8 @@ export class TcpProxy {
       client.once('data', (startup: Buffer) => {
         client.pause();
         client.unshift(startup);
-        proxy.#accept(client, startup.includes(applicationName));
+        const fails = applicationName === undefined || startup.includes(`application_name\0${applicationName}\0`);
+        proxy.#accept(client, fails);
       });
     });
     return proxy;

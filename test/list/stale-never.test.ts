@@ -21,7 +21,8 @@ let key: string;
 
 beforeAll(async () => {
   await database.db.query(SAVE_TRIGGERS);
-  proxy = await TcpProxy.start(database.url);
+  // It interrupts only what reads a snapshot.
+  proxy = await TcpProxy.start(database.url, 'petstore-list');
   const log = (message: string, fields: unknown): unknown =>
     logged.push(typeof fields === 'string' ? message : `${message} ${JSON.stringify(fields)}`);
   // Both, because Nest has one logger.
