@@ -20,7 +20,7 @@ import { OrderEncoder, PIECE_ROWS_MIN } from './order-encoder.js';
 /** How long lists are streamed after one that memory does not hold. Milliseconds. */
 const STREAMED_MS = 60_000;
 /** What all images may take with the one that is built, as a multiple of what one may. With the garbage of a build it is less than three. */
-const ALL_MAX = 1.75;
+const ALL_MAX = 1.5;
 
 /** An image, and what is being sent of it. */
 interface Held {
