@@ -1,8 +1,10 @@
 import type pg from 'pg';
 import { cancelOrder, errorOf, outcomeOfCancel } from '../helpers/api.js';
-import { insertKey, insertOrder, type OrderRow, statusOf } from '../helpers/builders.js';
-import { untilLockWaits } from '../helpers/lock-waits.js';
+import { insertKey, insertOrder, insertOrders, type OrderRow, statusOf } from '../helpers/builders.js';
+import { lockOrder, lockWaits, untilLockWaits } from '../helpers/lock-waits.js';
+import { ServiceMetrics } from '../helpers/service-metrics.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
+import { waitFor } from '../helpers/wait-for.js';
 
 /** Its lock timeout is longer than any test holds a lock. */
 let patient: TestService;
@@ -78,4 +80,38 @@ it('the whole table stays locked for CANCEL_LOCK_TIMEOUT_MS: 503', async () => {
   const id = await insertOrder(patient.db);
   await session.query('LOCK TABLE orders IN ACCESS EXCLUSIVE MODE');
   expect(await outcomeOfCancel(impatient.baseUrl, id, key)).toBe('503 service_unavailable');
+});
+
+/** Inserts orders, and locks them. */
+async function lockedOrders(count: number): Promise<string[]> {
+  const ids = await insertOrders(patient.db, count);
+  await session.query('SELECT FROM orders WHERE id = ANY ($1) FOR UPDATE', [ids]);
+  return ids;
+}
+
+it('a key cancels more locked orders than its share: the cancel of another key waits beside two of them', async () => {
+  const { db, baseUrl, app } = patient;
+  const { key: other } = await insertKey(db);
+  const id = await insertOrder(db);
+  const unlock = await lockOrder(db, id);
+  const ids = await lockedOrders(4);
+  const locked = async (): Promise<number> => (await ServiceMetrics.of(app)).sum('petstore_cancel_lock_waits_total');
+  const before = await locked();
+  const results = Promise.all(ids.map((order) => outcomeOfCancel(baseUrl, order, key)));
+  await waitFor(async () => (await locked()) === before + ids.length, 'all orders of the key are found locked');
+  const result = outcomeOfCancel(baseUrl, id, other);
+  await untilLockWaits(db, 3);
+  await unlock();
+  expect(await result).toBe('204');
+  expect(await lockWaits(db)).toBe(2);
+  await session.query('ROLLBACK');
+  expect(await results).toEqual(['204', '204', '204', '204']);
+});
+
+it('more locked orders than the share of a key stay locked: 503 for each cancel', async () => {
+  const ids = await lockedOrders(6);
+  const results = await Promise.all(ids.map((id) => outcomeOfCancel(impatient.baseUrl, id, key)));
+  expect(new Set(results)).toEqual(new Set(['503 service_unavailable']));
+  await session.query('ROLLBACK');
+  expect(await Promise.all(ids.map((id) => statusOf(patient.db, id)))).toEqual(ids.map(() => 'pending'));
 });
