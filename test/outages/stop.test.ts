@@ -54,24 +54,31 @@ const summaryOf = (client: RawClient): string[] =>
 
 // At the same time: each has a process of its own, and most of the time they wait.
 describe('SIGTERM', () => {
-  it.concurrent('lets the service respond, unready, for SHUTDOWN_DELAY_SECONDS before the grace', async () => {
-    const { db, url: DATABASE_URL } = delayed;
-    const [slow = '', id = ''] = await insertOrders(db, 2);
-    const service = await start({ DATABASE_URL, SHUTDOWN_DELAY_SECONDS: '6', SHUTDOWN_GRACE_SECONDS: '5' });
-    const release = await lockOrder(db, slow);
-    const pending = cancelOrder(service.baseUrl, slow, delayedKey);
-    await untilLockWaits(db);
-    const stopped = service.stop();
+  it.concurrent('lets the service respond, unready, for SHUTDOWN_DELAY_SECONDS', async () => {
+    const id = await insertOrder(database.db);
+    const service = await start({ SHUTDOWN_DELAY_SECONDS: '300' });
+    process.kill(service.pid, 'SIGTERM');
     await untilStopping(service);
     expect((await fetch(`${service.baseUrl}/health/ready`)).status).toBe(503);
-    const live = (): Promise<number | undefined> =>
+    expect((await fetch(`${service.baseUrl}/health/live`)).status).toBe(200);
+    expect((await cancelOrder(service.baseUrl, id, key)).status).toBe(204);
+    await service.stop('SIGKILL');
+  });
+
+  it.concurrent('lets pending requests end in the grace, when SHUTDOWN_DELAY_SECONDS have passed', async () => {
+    const { db, url: DATABASE_URL } = delayed;
+    const id = await insertOrder(db);
+    const service = await start({ DATABASE_URL, SHUTDOWN_DELAY_SECONDS: '1', SHUTDOWN_GRACE_SECONDS: '300' });
+    const release = await lockOrder(db, id);
+    const pending = cancelOrder(service.baseUrl, id, delayedKey);
+    await untilLockWaits(db);
+    const stopped = service.stop();
+    const isLive = (): Promise<boolean> =>
       fetch(`${service.baseUrl}/health/live`).then(
-        ({ status }) => status,
-        () => undefined,
+        () => true,
+        () => false,
       );
-    expect(await live()).toBe(200);
-    expect((await cancelOrder(service.baseUrl, id, delayedKey)).status).toBe(204);
-    await waitFor(async () => (await live()) === undefined, 'the delay has ended');
+    await waitFor(async () => !(await isLive()), 'the delay has ended');
     await release();
     expect((await pending).status).toBe(204);
     expect(await stopped).toBe(0);
@@ -150,13 +157,21 @@ describe('SIGTERM', () => {
     expect(client.responses.map(({ status }) => status)).toEqual(Array<number>(RESPONSES).fill(200));
   });
 
-  it.concurrent('cuts a list that outlasts the grace period, and never so that it looks complete', async () => {
+  it.concurrent('cuts responses that outlast the grace period, and a list never so that it looks complete', async () => {
     await insertMany(database.db, LIST_ORDERS);
     // So that it is streamed, without a Content-Length.
     const service = await start({ SHUTDOWN_GRACE_SECONDS: '1', LIST_CACHE_MB: '0' });
     const list = await stalled(service, requestText('GET', LIST, { key }));
     const readToEnd = await curlList(service.baseUrl, key, { version: '1.0' });
-    expect(await service.stop()).toBe(0);
+    const locked = await insertOrder(database.db);
+    const release = await lockOrder(database.db, locked);
+    const pending = await RawClient.open(service.port, cancel(locked));
+    await untilLockWaits(database.db);
+    const stopped = service.stop();
+    await pending.untilClosed();
+    expect(pending.responses).toEqual([]);
+    await release();
+    expect(await stopped).toBe(0);
     list.socket.resume();
     await list.untilClosed();
     expect(list.received).toContain('HTTP/1.1 200 OK');
