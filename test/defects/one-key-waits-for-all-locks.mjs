@@ -2,7 +2,7 @@
 export default {
   promise: 1,
   file: 'src/orders/cancel-batcher.ts',
-  find: 'ownerMax: WAITING_CALLER_MAX,',
-  replace: 'ownerMax: WAITING_MAX,',
+  find: 'WAITING_CALLER_MAX = 2;',
+  replace: 'WAITING_CALLER_MAX = 3;',
   suites: ['cancel/503-locked'],
 };
