@@ -4,5 +4,5 @@ export default {
   file: 'src/orders/orders.repository.ts',
   find: "SELECT CASE status WHEN 'pending' THEN id END",
   replace: "SELECT CASE WHEN status IN ('pending', 'shipped') THEN id END",
-  suites: ['cancel/400-409'],
+  suites: ['cancel/204-409'],
 };
