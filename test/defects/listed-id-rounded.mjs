@@ -8,5 +8,5 @@ export default {
         to = value + out.write(String(Number(lines.toString('latin1', from, at - 1))), value);
       } else if (kind === 'time') {
         to = endTime`,
-  suites: ['list/200'],
+  suites: ['list/200-304'],
 };

@@ -7,6 +7,7 @@ import { ServiceMetrics } from '../helpers/service-metrics.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { useTestDatabase } from '../helpers/test-database.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
+import { waitFor } from '../helpers/wait-for.js';
 import { readList } from '../helpers/wire.js';
 import { connectWriter, LIST_AS_JSON, MERGE, MERGE_ALL, observe } from '../models/list-writer.js';
 import { ENABLE, LOADS, SAVE_TRIGGERS, SCHEMA_CHANGES } from '../models/schema-changer.js';
@@ -209,7 +210,7 @@ describe('the list is read whole, without ETag', () => {
     ]);
   });
 
-  it('while a column is another one than the trigger compares, by nothing but its name', async () => {
+  it('while another column has the name of one that the trigger compares', async () => {
     await run('ALTER TABLE orders ADD COLUMN amount integer NOT NULL DEFAULT 5');
     const before = await expectCurrent();
     await run('ALTER TABLE orders RENAME quantity TO old; ALTER TABLE orders RENAME amount TO quantity');
@@ -246,4 +247,48 @@ it('orders change after the snapshot of a list: it does not show that', async ()
   expect((await list()).text).toBe(expected);
   await changed;
   expect(await expectCurrent()).toBeDefined();
+});
+
+describe('the versions of the list', () => {
+  // No other service merges there.
+  const database = useTestDatabase();
+
+  /** The rows of the versions, and those of them that concern every block. */
+  async function tokens(): Promise<{ rows: number; renewals: number }> {
+    const { rows } = await database.db.query<{ rows: number; renewals: number }>(
+      'SELECT count(*)::int AS rows, (count(*) - count(block))::int AS renewals FROM order_list_changes',
+    );
+    return rows[0]!;
+  }
+
+  /** As that many changes of so many blocks leave them. */
+  async function insertTokens(count: number, blocks: number): Promise<void> {
+    await database.db.query(
+      `INSERT INTO order_list_changes (block, token)
+       SELECT 7 * (n % $2), hashtextextended(n::text, 0) FROM generate_series(1, $1) AS n`,
+      [count, blocks],
+    );
+  }
+
+  it('stay the same when a service merges the rows of many changes of few blocks', async () => {
+    // Of the first two of the blocks.
+    await database.db.query('INSERT INTO orders (id, pet_id, quantity) VALUES (1, 1, 1), (114688, 2, 2)');
+    await insertTokens(50_000, 3);
+    const before = await observe(database.url);
+    const service = await startTestService({ database });
+    await waitFor(async () => (await tokens()).rows <= 4, 'the rows are merged');
+    await service.stop();
+    expect(await observe(database.url)).toEqual(before);
+  });
+
+  it('keep the ETag when changes of many blocks are merged into the row without a block', async () => {
+    // That row is not the first.
+    await database.db.query('TRUNCATE order_list_changes');
+    await insertTokens(30_000, 30_000);
+    await database.db.query('SELECT renew_order_list_versions()');
+    const { etag } = await observe(database.url);
+    await database.db.query('SELECT merge_order_list_changes(0, 1000)');
+    expect(await tokens()).toEqual({ rows: 1, renewals: 1 });
+    expect((await observe(database.url)).etag).toBe(etag);
+  });
 });
