@@ -1,12 +1,12 @@
 import { generateKey } from '../../src/api-keys/api-keys.admin.js';
-import { call } from '../helpers/api.js';
-import { insertKey } from '../helpers/builders.js';
+import { call, errorOf } from '../helpers/api.js';
+import { insertKey, insertOrder, statusOf } from '../helpers/builders.js';
 import { expectErrorResponse, expectLimits } from '../helpers/expect-error-response.js';
 import type { WireResponse } from '../helpers/raw-client.js';
 import { useTestService } from '../helpers/test-service.js';
 import { exchange, requestText, responseTo } from '../helpers/wire.js';
 
-const context = useTestService();
+const context = useTestService({ environment: { RATE_LIMIT_BAN_THRESHOLD: '0' } });
 
 const REALM = 'Bearer realm="petstore"';
 
@@ -80,4 +80,58 @@ it('a valid key is admitted until the last millisecond before it expires', async
     statuses.push((await call(baseUrl, 'HEAD', '/store/orders', key)).status);
   }
   expect(statuses).toEqual([200, 200, 401]);
+});
+
+describe('a request that fails several checks gets the error of the first one', () => {
+  const codeOf = async (method: string, path: string, withKey?: string): Promise<string> =>
+    (await errorOf(await call(context.service.baseUrl, method, path, withKey))).code;
+
+  async function spentKey(): Promise<string> {
+    const small = await insertKey(context.service.db, { requests_per_minute: 1, requests_per_day: 10 });
+    await call(context.service.baseUrl, 'HEAD', '/store/orders', small.key);
+    return small.key;
+  }
+
+  const REQUESTS: [string, string][] = [
+    ['GET', '/store/orders'],
+    ['DELETE', '/store/orders/404404'],
+    ['PUT', '/store/orders'],
+    ['GET', '/%zz'],
+  ];
+
+  it.each(REQUESTS)('the limits of the key come before the operation: %s %s', async (method, path) => {
+    expect(await codeOf(method, path, await spentKey())).toBe('rate_limit_exceeded');
+  });
+
+  it('the limits of the address come before the key', async () => {
+    for (let number = 0; number < 60; number++) {
+      await call(context.service.baseUrl, 'GET', '/store/orders');
+    }
+    for (const [method, path] of REQUESTS) {
+      expect(await codeOf(method, path)).toBe('rate_limit_exceeded');
+      expect(await codeOf(method, path, 'not-a-key')).toBe('rate_limit_exceeded');
+    }
+  });
+
+  it.each(REQUESTS)('the key comes before the operation: %s %s', async (method, path) => {
+    expect(await codeOf(method, path)).toBe('missing_api_key');
+    expect(await codeOf(method, path, 'not-a-key')).toBe('invalid_api_key');
+  });
+
+  it('with a valid key, the path comes first, then the method, the parameter and the order', async () => {
+    expect(await codeOf('PUT', '/store/order', context.key)).toBe('route_not_found');
+    expect(await codeOf('PUT', '/store/orders/x', context.key)).toBe('method_not_allowed');
+    expect(await codeOf('DELETE', '/store/orders/x', context.key)).toBe('invalid_order_id');
+    expect(await codeOf('DELETE', '/store/orders/404404', context.key)).toBe('order_not_found');
+  });
+
+  it('when any check fails, the order stays pending', async () => {
+    const id = await insertOrder(context.service.db);
+    const revoked = await insertKey(context.service.db, { revoked_at: new Date() });
+    for (const key of [undefined, 'not-a-key', revoked.key, await spentKey()]) {
+      await call(context.service.baseUrl, 'DELETE', `/store/orders/${id}`, key);
+    }
+    await call(context.service.baseUrl, 'DELETE', `/store/orders/0${id}`, context.key);
+    expect(await statusOf(context.service.db, id)).toBe('pending');
+  });
 });
