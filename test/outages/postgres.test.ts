@@ -1,10 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
+import { errorOf } from '../helpers/api.js';
 import { insertKey, insertOrder } from '../helpers/builders.js';
 import { ServiceProcess } from '../helpers/service-process.js';
 import { TcpProxy } from '../helpers/tcp-proxy.js';
 import { useTestDatabase } from '../helpers/test-database.js';
 import { ServiceMetrics } from '../helpers/service-metrics.js';
-import { startTestService } from '../helpers/test-service.js';
+import { startTestService, type TestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
 /** Longer than every timeout of the service for its database. */
@@ -64,55 +65,21 @@ async function lineOf(response: Response): Promise<string> {
   return `${line}, retry after ${headers.get('retry-after') ?? '?'}, ${hasLimits ? 'limits' : 'no limits'}`;
 }
 
-/** A service behind a proxy, with a cached key and an idle connection in each pool, and a key that it has not looked up. */
-interface Interrupted {
-  readonly proxy: TcpProxy;
-  readonly untilPoolsAreEmpty: () => Promise<void>;
-  /** With both keys. */
-  readonly expectOutcomes: (expected: Outcomes) => Promise<void>;
-}
-
-async function withInterrupted(test: (context: Interrupted) => Promise<void>): Promise<void> {
+it('open database connections get no response: 503 within 10 seconds', async () => {
   const proxy = await TcpProxy.start(database.url);
   const service = await startTestService({ database, environment: { DATABASE_URL: proxy.urlFor(database.url) } });
   try {
     const { key: uncachedKey } = await insertKey(database.db);
+    // Caches the other key, and leaves an idle connection in each pool.
     await responses(service.baseUrl, key);
-    const connections = async (): Promise<number> =>
-      (await ServiceMetrics.of(service.app)).sum('petstore_pool_connections');
-    await test({
-      proxy,
-      untilPoolsAreEmpty: () => waitFor(async () => (await connections()) === 0, 'the pools have no connection'),
-      expectOutcomes: async (expected) => {
-        const [known, unknown] = [responses(service.baseUrl, key), responses(service.baseUrl, uncachedKey)];
-        expect([await known, await unknown]).toEqual([expected, expected]);
-      },
-    });
+    proxy.stall();
+    const [known, unknown] = [responses(service.baseUrl, key), responses(service.baseUrl, uncachedKey)];
+    expect([await known, await unknown]).toEqual([UNAVAILABLE, UNAVAILABLE]);
   } finally {
     // Closes the connections of pending requests, so that the service can stop.
     await proxy.close();
     await service.stop();
   }
-}
-
-// At the same time, because they wait for timeouts.
-describe('every operation', () => {
-  it.concurrent('the database closes every connection: 503, and success as soon as it is available again', () =>
-    withInterrupted(async ({ proxy, untilPoolsAreEmpty, expectOutcomes }) => {
-      proxy.rejectConnections();
-      await untilPoolsAreEmpty();
-      await expectOutcomes(UNAVAILABLE);
-      proxy.restore();
-      await expectOutcomes(NORMAL);
-    }),
-  );
-
-  it.concurrent('open database connections get no response: 503 within 10 seconds', () =>
-    withInterrupted(async ({ proxy, expectOutcomes }) => {
-      proxy.stall();
-      await expectOutcomes(UNAVAILABLE);
-    }),
-  );
 });
 
 // In its own process, because an unhandled error would end it.
@@ -129,6 +96,7 @@ it('database connections break while operations wait for them, and while they ar
       await waitFor(() => proxy.bytesFromClients > sentBefore, 'a query has been sent');
       proxy.rejectConnections();
       expect(await waiting).toEqual(UNAVAILABLE);
+      expect(await responses(service.baseUrl, apiKey)).toEqual(UNAVAILABLE);
       proxy.restore();
       // So that the pool of the image has a connection.
       await database.db.query('SELECT renew_order_list_versions()');
@@ -143,4 +111,54 @@ it('database connections break while operations wait for them, and while they ar
     await service.stop('SIGKILL');
     await proxy.close();
   }
+});
+
+describe('readiness', () => {
+  let proxy: TcpProxy;
+  let service: TestService;
+
+  beforeAll(async () => {
+    proxy = await TcpProxy.start(database.url);
+    service = await startTestService({
+      database: { ...database, url: proxy.urlFor(database.url) },
+      // Nothing listens there: it is ready without Redis.
+      environment: { REDIS_URL: 'redis://127.0.0.1:1' },
+    });
+  });
+  afterAll(async () => {
+    proxy.restore();
+    await service.stop();
+    await proxy.close();
+  });
+
+  const metrics = (): Promise<ServiceMetrics> => ServiceMetrics.of(service.app);
+  const ask = (what: 'live' | 'ready'): Promise<Response> => fetch(`${service.baseUrl}/health/${what}`);
+
+  async function untilReady(): Promise<void> {
+    await waitFor(async () => (await ask('ready')).status === 200, 'the service is ready');
+    expect((await metrics()).sum('petstore_ready')).toBe(1);
+  }
+
+  const sql = (statement: string): Promise<unknown> => database.db.query(statement);
+  const revoked = (right: string): [string, () => unknown, () => unknown] => [
+    `has revoked ${right}`,
+    () => sql(`REVOKE ${right} FROM petstore_service`),
+    () => sql(`GRANT ${right} TO petstore_service`),
+  ];
+
+  it.each<[string, () => unknown, () => unknown]>([
+    ['rejects connections', () => proxy.rejectConnections(), () => proxy.restore()],
+    ['does not respond', () => proxy.stall(), () => proxy.restore()],
+    revoked('UPDATE (status) ON orders'),
+  ])('the service is unready but live while the database %s, and ready afterwards', async (_how, fail, repair) => {
+    await untilReady();
+    await fail();
+    const response = await ask('ready');
+    expect(response.status).toBe(503);
+    expect((await errorOf(response)).code).toBe('service_unavailable');
+    expect((await ask('live')).status).toBe(200);
+    expect((await metrics()).sum('petstore_ready')).toBe(0);
+    await repair();
+    await untilReady();
+  });
 });
