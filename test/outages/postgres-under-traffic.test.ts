@@ -1,4 +1,4 @@
-import pg from 'pg';
+import type pg from 'pg';
 import { insertKey } from '../helpers/builders.js';
 import { OwnPostgres } from '../helpers/own-postgres.js';
 import type { SeededRandom } from '../helpers/seeded-random.js';
@@ -45,25 +45,6 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     await db.query('ALTER SYSTEM RESET default_transaction_read_only');
     await db.query('SELECT pg_reload_conf()');
   },
-  'PostgreSQL has no free connection': async (traffic) => {
-    const held: pg.Client[] = [];
-    const before = traffic.count(UNAVAILABLE);
-    try {
-      // Frees some connections repeatedly, and competes with the service for them.
-      while (traffic.count(UNAVAILABLE) < before + 20) {
-        // The connection of the test may be among those that find no place; the next round frees some again.
-        await db
-          .query(
-            `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'petstore-%' LIMIT 5`,
-          )
-          .catch(() => undefined);
-        const opened = await Promise.all(Array.from({ length: 10 }, holdConnection));
-        held.push(...opened.filter((client) => client !== undefined));
-      }
-    } finally {
-      await Promise.all(held.map((client) => client.end()));
-    }
-  },
   'the network closes connections repeatedly': async (traffic, random) => {
     for (let cut = 0; cut < 10; cut++) {
       const next = traffic.total + random.below(30);
@@ -95,16 +76,9 @@ async function crashPostgres(): Promise<void> {
   process.kill(rows[0]!.pid, 'SIGKILL');
 }
 
-/** Opens a connection and keeps it open; undefined when none is free. */
-async function holdConnection(): Promise<pg.Client | undefined> {
-  const client = new pg.Client(postgres.url);
-  client.on('error', () => undefined);
-  return client.connect().catch(() => undefined);
-}
-
 describe('no committed response is lost, nothing is half done, and the services recover when', () => {
   beforeAll(async () => {
-    postgres = await OwnPostgres.create({ max_connections: '60' });
+    postgres = await OwnPostgres.create();
     network = await TcpProxy.start(postgres.url);
     ({ db } = postgres);
     ({ key } = await insertKey(db));
