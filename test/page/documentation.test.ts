@@ -46,7 +46,10 @@ describe('the servers of the document', () => {
 describe('the page of Swagger UI', () => {
   it('references only files that exist, which no page of another origin may load', async () => {
     const page = await get('/docs');
-    expect(page.headers.get('content-security-policy')).toContain("frame-ancestors 'none'");
+    const policy = page.headers.get('content-security-policy');
+    expect(policy).toContain("frame-ancestors 'none'");
+    // The page would stay blank over http.
+    expect(policy).not.toContain('upgrade-insecure-requests');
     const links = (await page.text()).matchAll(/<(?:script|link)[^>]+(?:src|href)=["']([^"']+)["']/g);
     const files = Array.from(links, ([, link = '']) => new URL(link, page.url).pathname);
     expect(files).toHaveLength(7);

@@ -110,21 +110,3 @@ it('without CORS_ORIGINS a preflight gets 204 without allowing an origin, and no
     expect(allowed).toEqual([]);
   }
 });
-
-describe('the security headers, against sniffing, active content and framing, are on the response to', () => {
-  it.each([
-    ['a list', '/v1/store/orders'],
-    // `expectErrorResponse` checks those of errors.
-    ['the documentation page', '/docs'],
-    ['the OpenAPI document', '/docs/openapi.json'],
-  ])('%s', async (_what, target) => {
-    const response = await responseTo(context.service.port, 'GET', target, { key: context.key });
-    expect(response.status).toBe(200);
-    expect(response.headers.get('x-content-type-options')).toEqual(['nosniff']);
-    const policy = response.headers.get('content-security-policy')?.join() ?? '';
-    expect(policy).toContain("default-src 'none'");
-    expect(policy).toContain("frame-ancestors 'none'");
-    // The page would stay blank over http.
-    expect(policy).not.toContain('upgrade-insecure-requests');
-  });
-});
