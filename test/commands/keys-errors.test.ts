@@ -44,6 +44,16 @@ describe('a keys command fails with a message, prints nothing and changes nothin
   });
 });
 
+// The other constraints are those that `doctor` expects.
+it.each([
+  ['an enterprise key has no quota', { requests_per_minute: null }],
+  ['a free key has quotas', { plan: 'free', requests_per_minute: 5, requests_per_day: 5 } as const],
+])('the database rejects a row in which %s', async (_what, overrides) => {
+  await expect(insertKey(database.db, overrides)).rejects.toMatchObject({
+    constraint: 'api_keys_quotas_iff_enterprise',
+  });
+});
+
 describe('a command reports an unusable database in one line, without the password, when', () => {
   test.each<[string, () => string, RegExp]>([
     [

@@ -19,7 +19,6 @@ const head = (service: TestService, key: string): Promise<Response> =>
 describe('while notifications arrive', () => {
   /** Two services on one database, whose cache entries never expire: only a notification can invalidate them. */
   let services: readonly [TestService, TestService];
-  let bystander: string;
   beforeAll(async () => {
     const environment = { API_KEY_CACHE_SECONDS: '3600' };
     const first = await startTestService({ environment });
@@ -29,12 +28,9 @@ describe('while notifications arrive', () => {
     await services[1].stop();
     await services[0].stop();
   });
-  beforeEach(async () => {
+  beforeEach(() => {
     // Requests with a rejected key count against the address, which may send few of them in a minute.
     services.forEach(({ clock }) => clock.advance(60_000));
-    ({ key: bystander } = await insertKey(services[0].db));
-    // Cached by both from now on.
-    await statuses(bystander);
   });
 
   const query = (sql: string, parameters?: unknown[]): Promise<unknown> => services[0].db.query(sql, parameters);
@@ -47,17 +43,6 @@ describe('while notifications arrive', () => {
 
   const untilRejected = (key: string): Promise<void> =>
     waitFor(async () => (await statuses(key)).every((status) => status === 401), 'both services return 401');
-
-  it.each([
-    ['is deleted', 'DELETE FROM api_keys WHERE id = $1'],
-    ['gets an expiry that has passed', "UPDATE api_keys SET expires_at = '2026-01-01T00:00:00Z' WHERE id = $1"],
-  ])('a key that %s is rejected by every process', async (_what, statement) => {
-    const { id, key } = await insertKey(services[0].db);
-    expect(await statuses(key)).toEqual([200, 200]);
-    await query(statement, [id]);
-    await untilRejected(key);
-    expect(await statuses(bystander)).toEqual([200, 200]);
-  });
 
   it('another plan and other quotas apply in every process, without resetting the counts', async () => {
     const { id, key } = await insertKey(services[0].db, { plan: 'free' });
@@ -87,8 +72,8 @@ describe('while notifications arrive', () => {
       await untilRejected(key);
       delaysMs.push(performance.now() - endMs);
     }
-    // A busy machine delays single requests.
-    expect(Math.min(...delaysMs)).toBeLessThanOrEqual(1_000);
+    // The median: a busy machine delays single requests.
+    expect(delaysMs.sort((a, b) => a - b)[1]).toBeLessThanOrEqual(1_000);
   });
 });
 
