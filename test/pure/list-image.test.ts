@@ -15,7 +15,7 @@ it('compressed chunks of any length are joined by commas to one gzip member', as
   );
 });
 
-it('a compressed chunk takes no spare memory', async () => {
+it('when a chunk is compressed, it takes no spare memory', async () => {
   const { deflated } = await deflate(Buffer.alloc(1_000_000));
   // Small ones are a part of the pool of Node.
   expect(deflated.buffer.byteLength).toBeLessThanOrEqual(deflated.length + Buffer.poolSize);
@@ -27,10 +27,13 @@ it.each<[rows: number[], changed: string, outdated: string]>([
   // Small pieces beside changes are read with them, so that they do not become more and more.
   [[3, 9, 3], '-x-', 'xxx'],
   [[3, 3, 9, 3], 'x---', 'xx--'],
-])('pieces of %j orders, changed as in %p, are read again as in %p when 4 are not small', (rows, changed, outdated) => {
-  const pieces = rows.map((count, block): Piece => ({ block, rows: count, chunks: [] }));
-  const image = imageOf({ name: 'name', basis: 'basis' }, pieces, rows.map(String));
-  const sums = rows.map((count, index) => (changed[index] === 'x' ? 'other' : String(count)));
-  const found = outdatedOf(image, sums, 4);
-  expect(found.map((isOutdated) => (isOutdated ? 'x' : '-')).join('')).toBe(outdated);
-});
+])(
+  'when pieces of %j orders have changed as in %p, and 4 orders are not small, they are read again as in %p',
+  (rows, changed, outdated) => {
+    const pieces = rows.map((count, block): Piece => ({ block, rows: count, chunks: [] }));
+    const image = imageOf({ name: 'name', basis: 'basis' }, pieces, rows.map(String));
+    const sums = rows.map((count, index) => (changed[index] === 'x' ? 'other' : String(count)));
+    const found = outdatedOf(image, sums, 4);
+    expect(found.map((isOutdated) => (isOutdated ? 'x' : '-')).join('')).toBe(outdated);
+  },
+);

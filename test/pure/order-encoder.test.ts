@@ -116,7 +116,7 @@ describe('OrderEncoder', () => {
     );
   });
 
-  it('ends a chunk with the order that reaches a megabyte', () => {
+  it('when a chunk reaches a megabyte, ends it with that order', () => {
     const ids = range(70_000, (n) => n % BLOCK_IDS);
     const chunks = encode([rowsOf(ids).join('')]);
     expect(chunks.flatMap(idsOf)).toEqual(ids);
@@ -159,7 +159,7 @@ describe('OrderEncoder', () => {
     [16_383n, 0],
     [2n ** 53n, 2 ** 39],
     [2n ** 63n - 1n, 2 ** 49 - 1],
-  ])('finds the block of the id %s', (id, block) => {
+  ])('when the id of an order is %s, its block is %s', (id, block) => {
     expect(piecesOf(encode(rowsOf([id])))).toEqual([[block, 1]]);
   });
 

@@ -32,7 +32,7 @@ afterEach(() => {
 });
 
 describe('slots', () => {
-  it('of which an owner may hold a part leave the rest to others', async () => {
+  it('when an owner holds its part, reject it and leave the rest to others', async () => {
     const works = new Works(new Slots(3, { ownerMax: 2, error: () => busy }));
     const running = [works.run('a'), works.run('a')];
     await expect(works.run('a')).rejects.toBe(busy);
@@ -46,7 +46,7 @@ describe('slots', () => {
     await Promise.all(running);
   });
 
-  it('go to those who wait in the order of their arrival, past owners who hold their part', async () => {
+  it('when one becomes free, go to the first who waits and does not hold its part', async () => {
     const works = new Works(new Slots(2, { ownerMax: 1, waitMs: 1_000, error: () => busy }));
     const running = ['a', 'a', 'b', 'c'].map((owner) => works.run(owner));
     expect(works.begun).toEqual(['a', 'b']);
