@@ -107,7 +107,7 @@ describe('an import', () => {
     ]);
   });
 
-  it('takes what it has no column for from complete, or the default', async () => {
+  it('stores shipped when complete is true, and pending otherwise, without a column for the status', async () => {
     expect(await importText('petId,quantity,complete\n7,1,true\n7,1,false\n')).toBe(2);
     expect(await storedOrders()).toEqual([stored({ id: '1', status: 'shipped', complete: true }), stored({ id: '2' })]);
   });
@@ -167,11 +167,6 @@ describe('the end of a file', () => {
   it('rejects a last field that is empty, also with a line end', async () => {
     expect(await errorsOf(WHOLE.replace(/shipped\n$/, '\n'))).toEqual([`line 3, status must be ${STATUS} (got "")`]);
   });
-
-  it('accepts UTF-16 with a byte order mark', async () => {
-    const bytes = Buffer.from('\uFEFFpetId,quantity\r\n7,1\r\n', 'utf16le');
-    expect(await importOrders(client, Readable.from([bytes]))).toBe(1);
-  });
 });
 
 describe('an import rejects the whole file and names the line and the field, for', () => {
@@ -230,18 +225,16 @@ describe('an import rejects the whole file and names the line and the field, for
   });
 
   it('the first 20 errors, without reading the rest of the file', async () => {
-    let read = 0;
-    async function* endless(): AsyncGenerator<Buffer> {
+    async function* long(): AsyncGenerator<Buffer> {
       yield await Promise.resolve(Buffer.from('petId,quantity\n'));
-      for (; read < 100_000; read++) {
+      for (let chunk = 0; chunk < 100_000; chunk++) {
         yield await Promise.resolve(Buffer.from('1,0\n'.repeat(5)));
       }
+      throw new Error('The rest of the file was read.');
     }
-    const problems = await errorsOf(endless());
+    const problems = await errorsOf(long());
     expect(problems.pop()).toBe('The rest of the file was not checked.');
     const lines = problems.map((line) => Number(/line (\d+)/.exec(line)?.[1]));
     expect(lines).toEqual(Array.from({ length: 20 }, (_, index) => index + 2));
-    // What the buffers of streams hold.
-    expect(read).toBeLessThan(10_000);
   });
 });
