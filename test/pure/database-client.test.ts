@@ -12,7 +12,7 @@ const urlWith = (parameters: string): string =>
 const sslOf = (Client: ReturnType<typeof clientsOf>): unknown => (new Client() as unknown as { ssl: unknown }).ssl;
 
 // An error here would end the process, because the pool makes clients in handlers of events.
-it('a certificate file is replaced: clients read it anew, and use what it was while it is missing', () => {
+it('clients read a certificate file again when it is replaced, and use its last content while it is missing', () => {
   writeFileSync(file, 'one');
   const Client = clientsOf(urlWith(`sslrootcert=${file}`));
   expect(sslOf(Client)).toMatchObject({ ca: 'one' });
@@ -22,7 +22,7 @@ it('a certificate file is replaced: clients read it anew, and use what it was wh
   expect(sslOf(Client)).toMatchObject({ ca: 'two' });
 });
 
-it('a key is invalid: an error at start, and later clients use what it was', () => {
+it('an invalid key is an error at the start, and later clients use the last valid one', () => {
   writeFileSync(file, '');
   const Client = clientsOf(urlWith(`sslkey=${file}`));
   writeFileSync(file, 'half a key');
