@@ -243,17 +243,3 @@ it('petstore keys set-plan changes the quotas to custom ones and back', async ()
   expect(result).toEqual({ exitCode: 0, stdout: `The key ${id} has the plan business.\n`, stderr: '' });
   expect(await rowOf(id)).toMatchObject({ plan: 'business', requests_per_minute: null, requests_per_day: null });
 });
-
-it('petstore keys unban ends the ban of a key in a running service', async () => {
-  const { id, key } = await insertKey(service.db, { requests_per_minute: 1, requests_per_day: 1_000 });
-  // Ten that count, and three that do not if a minute begins meanwhile: one admitted in each, and the first rejection in the second.
-  for (let number = 0; number < 13; number++) {
-    await statusOf(key);
-    // Later than what may have been in flight at the first rejection.
-    service.clock.advance(2_000);
-  }
-  service.clock.advance(60_000);
-  expect(await statusOf(key)).toBe(429);
-  expect(await keysJson('unban', id)).toEqual({ id });
-  await waitFor(async () => (await statusOf(key)) === 200, 'the key is let in');
-});

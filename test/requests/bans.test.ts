@@ -1,6 +1,7 @@
 import { cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { insertKey } from '../helpers/builders.js';
 import { type LimitState, parseLimitHeaders } from '../helpers/limit-headers.js';
+import { petstore } from '../helpers/petstore.js';
 import { startTestService, useTestService } from '../helpers/test-service.js';
 import { waitFor } from '../helpers/wait-for.js';
 
@@ -75,7 +76,8 @@ describe('a key', () => {
     }
     context.service.clock.advance(60_000);
     expect(await codesOf(1, key)).toEqual(['api_key_banned']);
-    await context.service.db.query("SELECT pg_notify('api_key_unbanned', $1)", [id]);
+    const unban = await petstore(['keys', 'unban', id], { DATABASE_URL: context.service.url });
+    expect(unban).toMatchObject({ exitCode: 0, stderr: '' });
     let response = await request(key);
     await waitFor(async () => {
       response = response.status === 429 ? await request(key) : response;
