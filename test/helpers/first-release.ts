@@ -8,7 +8,7 @@ const RELEASED = readFileSync(join(PRISMA, 'released-migrations.sha256'), 'utf8'
 const FIRST_RELEASE = [...RELEASED.matchAll(/(\w+)\/migration\.sql/g)].slice(0, 4).map(([, name = '']) => name);
 
 /** Applies a migration, and does not record it. */
-export async function applyMigration({ db }: TestDatabase, migration: string): Promise<void> {
+async function applyMigration({ db }: TestDatabase, migration: string): Promise<void> {
   await db.query(readFileSync(join(PRISMA, 'migrations', migration, 'migration.sql'), 'utf8'));
 }
 
