@@ -29,7 +29,12 @@ describe('the Kubernetes manifests', () => {
     const environment = Object.entries({ ...settings('base'), ...settings('example') });
     expect(environment.filter(([name]) => !new RegExp(`\\b${name}\\b`).test(ENV_EXAMPLE))).toEqual([]);
     const values = Object.fromEntries(environment.filter(([name]) => !name.endsWith('_FILE')));
-    expect(loadConfig({ ...values, DATABASE_URL: 'postgresql://service@database/petstore' })).toBeDefined();
+    expect(loadConfig({ ...values, DATABASE_URL: 'postgresql://service@database/petstore' })).toMatchObject({
+      publicBaseUrl: values.PUBLIC_BASE_URL,
+      trustProxy: Number(values.TRUST_PROXY),
+      shutdownDelaySeconds: Number(values.SHUTDOWN_DELAY_SECONDS),
+      shutdownGraceSeconds: Number(values.SHUTDOWN_GRACE_SECONDS),
+    });
   });
 
   it('give a pod more time to stop than the service takes', () => {

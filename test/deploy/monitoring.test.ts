@@ -130,7 +130,7 @@ describeWith('haproxy')('the queries of alerts and dashboard', () => {
     },
   );
 
-  it('see that the service counts without Redis', () => {
+  it('have petstore_limiter_store_degraded 1 while Redis is unreachable', () => {
     expect(exported).toMatch(/^petstore_limiter_store_degraded 1$/m);
   });
 

@@ -18,7 +18,7 @@ describe('petstore_service role', () => {
   });
   afterAll(() => login.drop());
 
-  it('is needed to merge the versions of the list, and not to change them', async () => {
+  it('a writer without the role adds versions of the list, and may not merge them', async () => {
     const id = await insertOrder(database.db);
     const writer = await createServiceLogin(database, '');
     await database.db.query(`GRANT SELECT, UPDATE ON orders TO ${writer.role}`);
