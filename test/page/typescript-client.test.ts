@@ -153,30 +153,6 @@ describe('the TypeScript client with a faulty server', () => {
     expect(waitsMs).toEqual([1_000, 2_000, 4_000]);
   });
 
-  it.each<[string, retryAfter: (now: number) => string, waitMs: number | undefined]>([
-    ['the longest number of seconds', () => '90', 91_000],
-    ['more than that', () => '91', undefined],
-    ['a date', (now) => new Date(now + 7_000).toUTCString(), 8_000],
-    ['an invalid value', () => 'soon', 1_000],
-  ])(
-    'waits for a Retry-After that is %s, and never less than the backoff, or throws',
-    async (_what, retryAfter, waitMs) => {
-      // Dates have whole seconds.
-      service.clock.advance(1_000 - (service.clock.now() % 1_000));
-      let requests = 0;
-      const { client, waitsMs } = await clientOfServer((res) =>
-        ++requests === 1
-          ? res.writeHead(503, { 'Retry-After': retryAfter(service.clock.now()) }).end('<html></html>')
-          : res.end('[]'),
-      );
-      const outcome = await client.listOrders().then(
-        (list) => read(list?.orders),
-        (error: unknown) => (error as ApiError).status,
-      );
-      expect([outcome, waitsMs]).toEqual(waitMs === undefined ? [503, []] : [[], [waitMs]]);
-    },
-  );
-
   it('repeats a cancel when the connection is reset or the response does not come in time', async () => {
     let requests = 0;
     const { client, waitsMs } = await clientOfServer((res) => {
