@@ -140,16 +140,6 @@ describe('OpenTelemetry', () => {
     expect(receiver.text).not.toContain('DELETE');
   });
 
-  it.concurrent('exports nothing with OTEL_SDK_DISABLED', async () => {
-    const receiver = await OtlpReceiver.start();
-    const environment = { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url, OTEL_SDK_DISABLED: 'true' };
-    const service = await ServiceProcess.start({ DATABASE_URL: database.url, ...environment });
-    await (await listOrders(service.baseUrl, key)).text();
-    expect(await service.stop()).toBe(0);
-    await receiver.stop();
-    expect(receiver.contentTypes.size).toBe(0);
-  });
-
   it.concurrent('delays neither requests nor the stop when its receiver does not respond', async () => {
     const silent = createServer();
     const endpoint = `http://127.0.0.1:${await listen(silent)}`;
