@@ -21,6 +21,7 @@ const IS_SUPPORTED = `${process.platform}-${process.arch}` === PLATFORM;
 const DATABASE_SUITES = [
   ...['list/', 'cancel/', 'races/', 'import/', 'keys/', 'outages/postgres'],
   ...['migrate', 'doctor'].map((name) => `commands/${name}`),
+  ...['deploy/service-role', 'models/orders'],
 ].map((name) => `/test/${name}`);
 /** Suites that depend on the version of Node. */
 const NODE_SUITES = ['pure/', 'list/', 'cancel/', 'requests/', 'commands/'].map((name) => `/test/${name}`);
