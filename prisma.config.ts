@@ -15,9 +15,6 @@ if (process.platform !== 'win32') {
   process.env.PRISMA_SCHEMA_ENGINE_BINARY ??= SCRIPT;
 }
 
-// The CLI reads the error of its engine from the lines on stderr, where an inspector would write its own.
-process.env.NODE_OPTIONS = process.env.NODE_OPTIONS?.replace(/--inspect\S*/g, '') ?? '';
-
 // The CLI exits with 0 when its engine was killed, for example because memory ran out.
 subscribe('child_process', (message) => {
   const { process: child } = message as { process: ChildProcess };
