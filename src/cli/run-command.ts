@@ -68,8 +68,7 @@ export async function runCommand(args: readonly string[]): Promise<number> {
     await program.parseAsync(args, { from: 'user' });
     return exitCode;
   } catch (error) {
-    // Output that cannot be written does not change the verdict of doctor.
-    return Math.max(reportError(error), exitCode);
+    return reportError(error);
   }
 }
 

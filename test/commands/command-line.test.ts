@@ -1,6 +1,7 @@
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { generateKey } from '../../src/api-keys/api-keys.admin.js';
-import { petstore, petstoreProcess } from '../helpers/petstore.js';
+import { CLI } from '../helpers/build.js';
+import { petstore, petstoreProcess, runProcess } from '../helpers/petstore.js';
 
 describe('petstore serve with an invalid configuration', () => {
   it('names every invalid variable on stderr, without its secrets, starts nothing and exits with 1', async () => {
@@ -54,6 +55,21 @@ describe('the petstore program', () => {
       stderr: expect.stringMatching(stderr) as unknown,
     });
   });
+});
+
+it.each([
+  // The reader has gone before the command starts.
+  ['closed pipe', 'exec 3> >(:); wait $!; "$@" >&3', 0, ''],
+  [
+    'full disk',
+    '"$@" > /dev/full',
+    1,
+    'error: Cannot write to stdout (ENOSPC). If the command changes something, it has done so.\n',
+  ],
+])('a command whose stdout is a %s', async (_stdout, script, exitCode, stderr) => {
+  // Without --norc, bash would read ~/.bashrc, because its stdin is a socket.
+  const command = ['bash', '--norc', '-c', script, 'bash', process.execPath, CLI, 'openapi'];
+  expect(await runProcess(command)).toEqual({ exitCode, stdout: '', stderr });
 });
 
 const KEY = generateKey();
