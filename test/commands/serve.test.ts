@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { cancelOrder, errorOf, listOrders } from '../helpers/api.js';
 import { DemoCheckout, type DemoService } from '../helpers/demo-service.js';
@@ -76,11 +76,12 @@ describe('petstore serve without DATABASE_URL', () => {
     await untilEnded(orphan);
   });
 
-  it('exits with 1 and names the log when PostgreSQL is killed, and starts again', async () => {
+  it('exits with 1 and names the log when PostgreSQL is killed, and starts again beside a process that got its number', async () => {
     const service = await checkout.serve();
     process.kill(checkout.postmasterPid(), 'SIGKILL');
     expect(await service.exited).toBe(1);
     expect(service.output).toMatch(/^error: The embedded PostgreSQL has ended \(log: .*postgres\.log\)/m);
+    writeFileSync(pidFile, readFileSync(pidFile, 'utf8').replace(/^\d+/, String(process.pid)));
     await expectToStart();
   });
 
