@@ -1,5 +1,5 @@
 import { Injectable, type OnModuleDestroy } from '@nestjs/common';
-import { coalesce } from '../common/coalesce.js';
+import { shareNextRun } from '../common/share-next-run.js';
 import { withDeadline } from '../common/deadline.js';
 import { Pools } from '../database/pools.js';
 import { PrismaService } from '../database/prisma.service.js';
@@ -21,8 +21,10 @@ export class HealthService implements OnModuleDestroy {
   #draining = false;
   #isArchiveFailing = false;
   // Shared: a query that is no longer awaited still has its connection, and a flood must not take those that cancels need.
-  readonly #ping = coalesce(() => this.prisma.isUsable());
-  readonly #readArchive = coalesce(() => this.pools.main.query<{ failing: boolean | null }>(SELECT_ARCHIVE_FAILING));
+  readonly #ping = shareNextRun(() => this.prisma.isUsable());
+  readonly #readArchive = shareNextRun(() =>
+    this.pools.main.query<{ failing: boolean | null }>(SELECT_ARCHIVE_FAILING),
+  );
 
   constructor(
     private readonly prisma: PrismaService,

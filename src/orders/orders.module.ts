@@ -3,9 +3,9 @@ import { DatabaseModule } from '../database/database.module.js';
 import { UsageModule } from '../usage/usage.module.js';
 import { CancelBatcher } from './cancel-batcher.js';
 import { ListCompaction } from './list/list-compaction.js';
-import { ListImages } from './list/list-images.js';
+import { ImageCache } from './list/image-cache.js';
 import { ListSnapshots } from './list/list-snapshot.js';
-import { ListVersions } from './list/list-versions.js';
+import { VersionReader } from './list/version-reader.js';
 import { OrderListResponder } from './list/order-list.responder.js';
 import { OrdersController } from './orders.controller.js';
 import { OrdersRepository } from './orders.repository.js';
@@ -21,8 +21,8 @@ import { OrdersService } from './orders.service.js';
     OrdersRepository,
     // Listing.
     OrderListResponder,
-    ListImages,
-    ListVersions,
+    ImageCache,
+    VersionReader,
     ListCompaction,
     ListSnapshots,
   ],

@@ -1,5 +1,5 @@
 import { Inject, Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
-import { coalesce } from '../common/coalesce.js';
+import { shareNextRun } from '../common/share-next-run.js';
 import { inBackground } from '../common/in-background.js';
 import { CONFIG, type Config } from '../config/config.js';
 import { databaseMessageOf } from '../database/postgres-errors.js';
@@ -57,7 +57,7 @@ export class UsageRecorder implements OnApplicationBootstrap, OnApplicationShutd
    * Writes the counts, and removes days that are too old. What could not be written is written by the next call; when the connection was
    * lost meanwhile, perhaps a second time. Never rejects.
    */
-  readonly flush = coalesce(() => this.#flush());
+  readonly flush = shareNextRun(() => this.#flush());
 
   async #flush(): Promise<void> {
     const rows = [...this.#rows.values()];

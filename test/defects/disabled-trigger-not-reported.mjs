@@ -1,7 +1,7 @@
 /** @type {import('./run.mjs').Defect} */
 export default {
   promise: 2,
-  file: 'src/orders/list/list-versions.ts',
+  file: 'src/orders/list/version-reader.ts',
   find: `    return problems;
 `,
   replace: `    return problems.slice(problems.length);

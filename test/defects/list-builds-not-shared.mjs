@@ -1,8 +1,8 @@
 /** @type {import('./run.mjs').Defect} */
 export default {
   promise: 3,
-  file: 'src/orders/list/list-images.ts',
-  find: 'coalesce(() => this.#build());',
-  replace: '() => coalesce(() => this.#build())();',
+  file: 'src/orders/list/image-cache.ts',
+  find: 'shareNextRun(() => this.#build());',
+  replace: '() => shareNextRun(() => this.#build())();',
   suites: ['list/memory'],
 };

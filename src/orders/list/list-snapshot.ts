@@ -9,7 +9,7 @@ import { Metrics } from '../../metrics/metrics.js';
 import { traced } from '../../tracing/tracing.js';
 import type { BlockRange } from './list-image.js';
 import { type ListVersion, SELECT_SUMS, type SumRow, sumsOf } from './list-version.js';
-import { ListVersions } from './list-versions.js';
+import { VersionReader } from './version-reader.js';
 import { BLOCK_IDS, type EncodedChunk, OrderEncoder, SELECTED } from './order-encoder.js';
 
 /** How long the server may take for a statement other than COPY. Milliseconds. */
@@ -32,7 +32,7 @@ const COMMIT = { text: 'COMMIT', query_timeout: QUERY_TIMEOUT_MS };
 export class ListSnapshots {
   constructor(
     private readonly pools: Pools,
-    private readonly versions: ListVersions,
+    private readonly versions: VersionReader,
     private readonly metrics: Metrics,
   ) {}
 

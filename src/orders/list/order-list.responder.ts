@@ -13,10 +13,10 @@ import { Metrics } from '../../metrics/metrics.js';
 import { UsageRecorder } from '../../usage/usage-recorder.js';
 import { type Deflated, GZIP_LEVEL, inflate } from './gzip.js';
 import type { ListImage } from './list-image.js';
-import { ListImages } from './list-images.js';
+import { ImageCache } from './image-cache.js';
 import { type ListSnapshot, ListSnapshots } from './list-snapshot.js';
 import { etagOf, type ListVersion, matchesEtag } from './list-version.js';
-import { ListVersions } from './list-versions.js';
+import { VersionReader } from './version-reader.js';
 import { OrderEncoder } from './order-encoder.js';
 
 /** The part of `MAX_CONNECTIONS` that lists of one key may take: a proxy that has forwarded as many requests as it may forwards no cancel. */
@@ -40,8 +40,8 @@ export class OrderListResponder {
   readonly #streams: Slots;
 
   constructor(
-    private readonly versions: ListVersions,
-    private readonly images: ListImages,
+    private readonly versions: VersionReader,
+    private readonly images: ImageCache,
     private readonly snapshots: ListSnapshots,
     private readonly usage: UsageRecorder,
     @Inject(CONFIG) { list, connectionsMax }: Config,
@@ -70,9 +70,9 @@ export class OrderListResponder {
     const isUnchanged = version !== undefined && matchesEtag(req.headers['if-none-match'], etagOf(version));
     if (isUnchanged) {
       this.usage.add(caller, { lists: req.method === 'GET' ? 1 : 0 });
-      begin(res, version, 304).end();
+      writeHead(res, version, 304).end();
     } else if (req.method === 'HEAD') {
-      begin(res, version, 200, version && lengthOf(this.images.find(version), res)).end();
+      writeHead(res, version, 200, version && lengthOf(this.images.find(version), res)).end();
     } else {
       await this.#lists.run(caller, () => this.#list(res, caller, version));
     }
@@ -168,7 +168,7 @@ export class OrderListResponder {
     }
     // When its client takes nothing for so long.
     res.setTimeout(this.#stallMs, () => breakConnection(res.req));
-    begin(res, version, 200, length);
+    writeHead(res, version, 200, length);
   }
 
   /** @throws {unknown} the error, unless the client is to blame */
@@ -188,7 +188,7 @@ export class OrderListResponder {
 }
 
 /** Writes the head of a response. @param version undefined when the list has none @param length undefined when it is not known */
-function begin(res: Response, version: ListVersion | undefined, status: 200 | 304, length?: number): Response {
+function writeHead(res: Response, version: ListVersion | undefined, status: 200 | 304, length?: number): Response {
   res.setHeader('Cache-Control', 'private, no-cache');
   if (version !== undefined) {
     res.setHeader('ETag', etagOf(version));

@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
-import { coalesce } from '../../common/coalesce.js';
+import { shareNextRun } from '../../common/share-next-run.js';
 import { CONFIG, type Config } from '../../config/config.js';
 import { Metrics } from '../../metrics/metrics.js';
 import {
@@ -31,7 +31,7 @@ interface Held {
 
 /** Holds the list in memory, as the image of its latest version that was asked for. */
 @Injectable()
-export class ListImages implements OnApplicationBootstrap, OnApplicationShutdown {
+export class ImageCache implements OnApplicationBootstrap, OnApplicationShutdown {
   /** Tests make pieces of few orders. */
   protected readonly pieceRowsMin: number = PIECE_ROWS_MIN;
   readonly #bytesMax: number;
@@ -40,7 +40,7 @@ export class ListImages implements OnApplicationBootstrap, OnApplicationShutdown
   /** Until when lists are streamed; by `performance.now()`. */
   #streamedUntil: number;
   #isEnding = false;
-  readonly #sharedBuild = coalesce(() => this.#build());
+  readonly #sharedBuild = shareNextRun(() => this.#build());
 
   constructor(
     private readonly snapshots: ListSnapshots,

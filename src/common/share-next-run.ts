@@ -2,7 +2,7 @@
  * Shares the next run of an operation, not the current one: a call that arrives while it runs gets the result of the next run, which begins after
  * the call. At most one run is in flight and one is pending, however many callers there are.
  */
-export function coalesce<T>(run: () => Promise<T>): () => Promise<T> {
+export function shareNextRun<T>(run: () => Promise<T>): () => Promise<T> {
   let next: Promise<T> | undefined;
   let last: Promise<unknown> = Promise.resolve();
   return () => {

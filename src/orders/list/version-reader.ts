@@ -1,6 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { Pool, PoolClient, QueryResultRow } from 'pg';
-import { coalesce } from '../../common/coalesce.js';
+import { shareNextRun } from '../../common/share-next-run.js';
 import { onlyRow } from '../../database/only-row.js';
 import { Pools } from '../../database/pools.js';
 import { Metrics } from '../../metrics/metrics.js';
@@ -18,7 +18,7 @@ const QUERY_TIMEOUT_MS = 4_000;
 
 /** Reads the version of the list, as long as the tables and triggers that it depends on are intact. */
 @Injectable()
-export class ListVersions {
+export class VersionReader {
   readonly #logger = new Logger('OrderList');
   #isIntact = true;
   /** The latest catalogue without problems. */
@@ -32,7 +32,7 @@ export class ListVersions {
   }
 
   /** The current version. Calls that arrive while a query runs share the next one. */
-  readonly current = coalesce(() => this.read(this.pools.main));
+  readonly current = shareNextRun(() => this.read(this.pools.main));
 
   /** @returns undefined while there is none @throws {Error} of the database */
   async read(db: Pool | PoolClient): Promise<ListVersion | undefined> {
