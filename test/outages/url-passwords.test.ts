@@ -69,6 +69,8 @@ describeWithRedis('the passwords of DATABASE_URL and REDIS_URL', () => {
 
   it('are not printed when logins fail while the service runs', async () => {
     const service = await start();
+    // It has connections, and knows the key.
+    await untilLogged(service, /"status":200/);
     await usePasswords('another');
     try {
       // Redis first: without the database no key can be verified, and nothing is counted.
