@@ -1,6 +1,9 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { insertKey } from '../helpers/builders.js';
 import { petstore, petstoreProcess } from '../helpers/petstore.js';
 import { createServiceLogin, type ServiceLogin } from '../helpers/service-login.js';
+import { useTemporaryFolder } from '../helpers/temporary-folder.js';
 import { useTestDatabase } from '../helpers/test-database.js';
 
 const UNPRINTABLE = /(?!\n)[\p{Cc}\p{Bidi_Control}]/u;
@@ -135,6 +138,18 @@ describe('a command in a database where everybody may create in the schema', () 
 });
 
 describe('a command', () => {
+  const folder = useTemporaryFolder('url');
+
+  it('takes the URL from DATABASE_URL_FILE in production, as in the containers: a key is revoked', async () => {
+    const { id } = await insertKey(database.db);
+    const file = join(folder, 'database-url');
+    writeFileSync(file, `${database.url}\n`);
+    const environment = { NODE_ENV: 'production', DATABASE_URL_FILE: file };
+    expect(await petstore(['keys', 'revoke', id], environment)).toMatchObject({ exitCode: 0, stderr: '' });
+    const { rowCount } = await database.db.query('DELETE FROM api_keys WHERE id = $1 AND revoked_at IS NOT NULL', [id]);
+    expect(rowCount).toBe(1);
+  });
+
   it('prints no character of a name that a terminal would act on, and JSON that means it', async () => {
     const name = 'evil\u001b[2J\u001b]0;x\u0007\u009b2J\u202e';
     // As in a database that is older than the constraint.

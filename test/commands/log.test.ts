@@ -9,7 +9,7 @@ const MODULE = JSON.stringify(resolve('dist/logging/create-logger.js'));
 /** Runs statements in a process of their own, which has a `log`. Its stdout is what is tested. */
 function run(statements: string): ChildProcess {
   const program = `const log = await (await import(${MODULE})).createLogger('info'); ${statements}`;
-  return spawn(process.execPath, ['--input-type=module', '--eval', program], { stdio: 'pipe' });
+  return spawn(process.execPath, ['--input-type=module', '--eval', program], { stdio: 'pipe', timeout: 60_000 });
 }
 
 /** Resolves with the exit code, whether the output has been read or not. */

@@ -70,6 +70,7 @@ const OTHER_SETTINGS: Readonly<Record<string, string>> = {
 
 describe('the login of the service', () => {
   let login: ServiceLogin;
+  let service: TestService;
   let key: string;
 
   beforeEach(async () => {
@@ -77,7 +78,11 @@ describe('the login of the service', () => {
     ({ key } = await insertKey(database.db));
     await database.db.query('DELETE FROM orders');
   });
-  afterEach(() => login.drop());
+  // Also when the test has failed: a service that goes on keeps Jest running.
+  afterEach(async () => {
+    await service.stop();
+    await login.drop();
+  });
 
   const startService = (): Promise<TestService> =>
     startTestService({ environment: { CANCEL_LOCK_TIMEOUT_MS: '1500' }, database: { ...database, url: login.url } });
@@ -91,7 +96,7 @@ describe('the login of the service', () => {
       await insertOrder(database.db, { id: '3' }),
     ];
     await insertOrder(database.db, { id: '2', pet_id: '7', ship_date: '2026-02-03T04:05:06.789Z', status: 'shipped' });
-    const service = await startService();
+    service = await startService();
     const list = await listOrders(service.baseUrl, key);
     expect(await list.json()).toContainEqual({
       id: 2,
@@ -114,7 +119,6 @@ describe('the login of the service', () => {
       '503 service_unavailable',
     ]);
     await release();
-    await service.stop();
   });
 
   it('may not see all orders, by row-level security: 500, and the list is never shorter', async () => {
@@ -122,12 +126,11 @@ describe('the login of the service', () => {
     await database.db.query(`
       ALTER TABLE orders ENABLE ROW LEVEL SECURITY;
       CREATE POLICY some_orders ON orders USING (id < 10)`);
-    const service = await startService();
+    service = await startService();
     const list = await listOrders(service.baseUrl, key);
     expect([list.status, (await errorOf(list)).code]).toEqual([500, 'internal_error']);
     expect(await outcomeOfCancel(service.baseUrl, '100', key)).toBe('500 internal_error');
     expect(await statusOf(database.db, '100')).toBe('pending');
-    await service.stop();
   });
 });
 
