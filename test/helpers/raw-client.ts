@@ -63,6 +63,12 @@ export class RawClient {
     this.socket.pause();
   }
 
+  /** Reads what follows, also after {@link stall}, until the connection is closed. */
+  async readToEnd(): Promise<void> {
+    this.socket.resume();
+    await this.untilClosed();
+  }
+
   async untilClosed(): Promise<void> {
     await waitFor(() => this.closed, 'the service closes the connection');
   }

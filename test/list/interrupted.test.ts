@@ -2,7 +2,6 @@ import { insertOrder } from '../helpers/builders.js';
 import { CURL_EXIT, curlList } from '../helpers/curl-list.js';
 import { describeWith } from '../helpers/describe-if.js';
 import { untilLockWaits } from '../helpers/lock-waits.js';
-import type { RawClient } from '../helpers/raw-client.js';
 import { waitFor } from '../helpers/wait-for.js';
 import { expectWholeList, useSlowClients } from './slow-clients.js';
 
@@ -14,11 +13,6 @@ const listsThatEnded = (end: 'disconnected' | 'cut' | 'failed'): Promise<number>
 /** The client notices it before the service has cleaned up. */
 async function untilEnded(end: 'disconnected' | 'failed'): Promise<void> {
   await waitFor(async () => (await listsThatEnded(end)) === 1, `the list counts as ${end}`);
-}
-
-async function readToEnd(client: RawClient): Promise<void> {
-  client.socket.resume();
-  await client.untilClosed();
 }
 
 async function untilNoListRuns(): Promise<void> {
@@ -54,7 +48,7 @@ describe('a list that is streamed', () => {
       await untilLockWaits(db);
       jest.advanceTimersByTime(60_000);
       await altered;
-      await readToEnd(client);
+      await client.readToEnd();
       expect(client.responses).toEqual([]);
     } finally {
       jest.useRealTimers();
@@ -67,7 +61,7 @@ it('its client reads nothing of a list from memory for LIST_STALL_SECONDS: it is
   await slow.start({ LIST_STALL_SECONDS: '1', LIST_CACHE_MB: '64' });
   const client = await slow.stall();
   await untilNoListRuns();
-  await readToEnd(client);
+  await client.readToEnd();
   expect([client.responses, client.hasLength]).toEqual([[], true]);
   await untilEnded('disconnected');
 });
@@ -82,7 +76,7 @@ it('a list from memory, which newer versions need: it is cut, and shorter than i
   await waitFor(isCut, 'the oldest list is cut');
   expect(await listsThatEnded('cut')).toBe(1);
   const oldest = slow.clients[0]!;
-  await readToEnd(oldest);
+  await oldest.readToEnd();
   expect(oldest.responses).toEqual([]);
   await expectWholeList(slow);
 });
