@@ -1,4 +1,4 @@
-import { withSmallPieces } from '../helpers/list-images.js';
+import { withSmallPieces } from '../helpers/small-pieces.js';
 import { withSeed } from '../helpers/seeded-random.js';
 import { connectWriter, observe, Witness, Writer } from './list-writer.js';
 import { useTestService } from '../helpers/test-service.js';

@@ -1,5 +1,5 @@
 import { insertKey } from '../helpers/builders.js';
-import { withSmallPieces } from '../helpers/list-images.js';
+import { withSmallPieces } from '../helpers/small-pieces.js';
 import { withSeed } from '../helpers/seeded-random.js';
 import { createTestDatabase } from '../helpers/test-database.js';
 import { startTestService, type TestService } from '../helpers/test-service.js';
