@@ -2,7 +2,7 @@ import { escapeOf, printable } from '../../prisma/engine/printable.mjs';
 import { redactKeys } from '../common/redact-keys.js';
 
 /** Characters of an id that tables show, and that commands need at least to find it. */
-export const ID_PREFIX_LENGTH = 8;
+const ID_PREFIX_LENGTH = 8;
 
 const SEPARATOR = '  ';
 const NUMBER = /^[\d,.% -]*$/;

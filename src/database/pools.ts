@@ -10,7 +10,7 @@ import { sessionSettings, type Settings } from './session-settings.js';
 const ACQUIRE_TIMEOUT_MS = 2_000;
 
 /** Connections for every short statement: key look-ups, cancels, the version of the list, usage, health. */
-export const MAIN_CONNECTIONS_MAX = 10;
+const MAIN_CONNECTIONS_MAX = 10;
 const MAIN_STATEMENT_TIMEOUT_MS = 3_000;
 /** Longer than the server's own timeouts: it is for a server or network that no longer responds. */
 const MAIN_QUERY_TIMEOUT_MS = 4_000;

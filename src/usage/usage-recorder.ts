@@ -1,6 +1,6 @@
 import { Inject, Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
-import { shareNextRun } from '../common/share-next-run.js';
 import { inBackground } from '../common/in-background.js';
+import { shareNextRun } from '../common/share-next-run.js';
 import { CONFIG, type Config } from '../config/config.js';
 import { databaseMessageOf } from '../database/postgres-errors.js';
 import { Metrics } from '../metrics/metrics.js';

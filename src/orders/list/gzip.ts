@@ -86,7 +86,7 @@ const ONE = 0x80000000;
  * modulo the polynomial (zlib's crc32_combine).
  * @param secondLength bytes of the second sequence
  */
-export function combineCrc32(first: number, second: number, secondLength: number): number {
+function combineCrc32(first: number, second: number, secondLength: number): number {
   let product = first;
   // x^8, x^16, x^32 and so on: by repeated squaring.
   let power = ONE >>> 8;

@@ -9,8 +9,8 @@ import { Metrics } from '../../metrics/metrics.js';
 import { traced } from '../../tracing/tracing.js';
 import type { BlockRange } from './list-image.js';
 import { type ListVersion, SELECT_SUMS, type SumRow, sumsOf } from './list-version.js';
-import { VersionReader } from './version-reader.js';
 import { BLOCK_IDS, type EncodedChunk, OrderEncoder, SELECTED } from './order-encoder.js';
+import { VersionReader } from './version-reader.js';
 
 /** How long the server may take for a statement other than COPY. Milliseconds. */
 const QUERY_TIMEOUT_MS = 4_000;

@@ -12,12 +12,12 @@ import { breakConnection } from '../../http/response.js';
 import { Metrics } from '../../metrics/metrics.js';
 import { UsageRecorder } from '../../usage/usage-recorder.js';
 import { type Deflated, GZIP_LEVEL, inflate } from './gzip.js';
-import type { ListImage } from './list-image.js';
 import { ImageCache } from './image-cache.js';
+import type { ListImage } from './list-image.js';
 import { type ListSnapshot, ListSnapshots } from './list-snapshot.js';
 import { etagOf, type ListVersion, matchesEtag } from './list-version.js';
-import { VersionReader } from './version-reader.js';
 import { OrderEncoder } from './order-encoder.js';
+import { VersionReader } from './version-reader.js';
 
 /** The part of `MAX_CONNECTIONS` that lists of one key may take: a proxy that has forwarded as many requests as it may forwards no cancel. */
 const LISTS_SHARE = 1 / 8;
